@@ -1,0 +1,127 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+// The floors of docs/architecture.md: a target imports only from the floors below it, or from its own floor where
+// that page says so. CI builds with `--explicit-target-dependency-import-check error`, which holds everyone to it.
+
+let strict: [SwiftSetting] = [
+    .strictMemorySafety(),
+    .enableExperimentalFeature("Lifetimes"),
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+]
+
+/// Tests are free of strict memory safety: `#expect` on unsafe results makes noise there and finds nothing.
+let relaxed: [SwiftSetting] = [
+    .enableExperimentalFeature("Lifetimes"),
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+]
+
+func module(_ floor: String, _ name: String, _ dependencies: [Target.Dependency] = [], resources: [Resource] = [])
+    -> Target
+{
+    .target(
+        name: name, dependencies: dependencies, path: "Sources/\(floor)/\(name)", resources: resources,
+        swiftSettings: strict)
+}
+
+func library(_ name: String, pkgConfig: String, apt: String) -> Target {
+    .systemLibrary(name: name, path: "Sources/CLibraries/\(name)", pkgConfig: pkgConfig, providers: [.apt([apt])])
+}
+
+func tests(_ name: String, _ dependencies: [Target.Dependency], resources: [Resource] = []) -> Target {
+    .testTarget(
+        name: name, dependencies: dependencies + ["TestSupport"], path: "Tests/\(name)", resources: resources,
+        swiftSettings: relaxed)
+}
+
+let nio: [Target.Dependency] = [
+    .product(name: "NIOCore", package: "swift-nio"),
+    .product(name: "NIOPosix", package: "swift-nio"),
+    .product(name: "NIOHTTP1", package: "swift-nio"),
+    .product(name: "NIOWebSocket", package: "swift-nio"),
+    .product(name: "NIOSSL", package: "swift-nio-ssl"),
+]
+let logging: Target.Dependency = .product(name: "Logging", package: "swift-log")
+
+let package = Package(
+    name: "handset",
+    products: [
+        .executable(name: "handset", targets: ["handset"]),
+        .library(name: "CallAgent", targets: ["CallAgent"]),
+    ],
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+        .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
+        .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
+        .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
+        .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
+    ],
+    targets: [
+        // Floor 0: C libraries, and the little C that Swift cannot import.
+        library("COpenSSL", pkgConfig: "openssl", apt: "libssl-dev"),
+        library("COpus", pkgConfig: "opus", apt: "libopus-dev"),
+        library("COpusFile", pkgConfig: "opusfile", apt: "libopusfile-dev"),
+        library("CSRTP", pkgConfig: "libsrtp2", apt: "libsrtp2-dev"),
+        library("CSpeexDSP", pkgConfig: "speexdsp", apt: "libspeexdsp-dev"),
+        .target(name: "CRealtime", path: "Sources/CLibraries/CRealtime", cSettings: [.define("_GNU_SOURCE")]),
+
+        // Floor 1: base.
+        module("Base", "Timekeeping"),
+        module("Base", "Bytes"),
+        module("Base", "JSON"),
+        module("Base", "Realtime", ["CRealtime", "Timekeeping"]),
+        module("Base", "ConfigReader", [.product(name: "Yams", package: "Yams")]),
+
+        // Floor 2: protocols, pure.
+        module("Protocols", "RTP", ["Bytes", "Timekeeping"]),
+        module("Protocols", "SDP"),
+        module("Protocols", "SignalWire", ["JSON"]),
+        module("Protocols", "CallControl", ["JSON", "Timekeeping"]),
+
+        // Floor 3: media.
+        module("Media", "AudioKit", ["Bytes", "COpusFile", "CSpeexDSP"]),
+        module("Media", "OpusCodec", ["COpus"]),
+        module("Media", "Playout", ["OpusCodec", "Timekeeping"]),
+        module("Media", "SecureTransport", ["CSRTP"]),
+        module("Media", "Peering", ["Bytes", "RTP", "SDP", "SecureTransport", "Timekeeping"]),
+        module(
+            "Media", "MediaEngine",
+            ["AudioKit", "Bytes", "CRealtime", "OpusCodec", "Peering", "Playout", "RTP", "Realtime",
+                "SecureTransport", "Timekeeping"]),
+
+        // Floor 4: signaling.
+        module(
+            "Signaling", "SignalingClient",
+            nio + [
+                "CallControl", "JSON", "SignalWire", "Timekeeping", logging,
+                .product(name: "AsyncHTTPClient", package: "async-http-client"),
+            ]),
+        module("Signaling", "Exchange", nio + ["COpenSSL", "ConfigReader", "JSON", "SignalWire", "Timekeeping", logging]),
+
+        // Floor 5: agent.
+        module(
+            "Agent", "CallAgent",
+            ["AudioKit", "CallControl", "ConfigReader", "JSON", "MediaEngine", "OpusCodec", "Peering", "Playout", "RTP",
+                "Realtime", "SDP", "SecureTransport", "SignalingClient", "Timekeeping", logging]),
+
+        // Floor 6: the command line.
+        .executableTarget(
+            name: "handset",
+            dependencies: [
+                "AudioKit", "CallAgent", "CallControl", "ConfigReader", "Exchange", "JSON", "OpusCodec", "Playout",
+                "RTP", "Realtime", "SignalingClient", "Timekeeping", logging,
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ],
+            path: "Sources/handset", swiftSettings: strict),
+
+        // Tests mirror the floors.
+        .target(
+            name: "TestSupport", dependencies: ["Timekeeping"], path: "Tests/Support", swiftSettings: relaxed),
+        tests("TimekeepingTests", ["Timekeeping"]),
+        tests("RealtimeTests", ["Realtime"]),
+    ]
+)

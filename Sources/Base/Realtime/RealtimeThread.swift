@@ -1,0 +1,53 @@
+internal import CRealtime
+internal import Glibc
+internal import Synchronization
+
+/// A thread of our own, which runs one closure to its end.
+///
+/// The owner must call ``join()``; the closure decides when to return.
+public final class RealtimeThread: Sendable {
+    private let thread: Mutex<pthread_t?>
+
+    /// Starts a thread.
+    ///
+    /// - Parameters:
+    ///   - name: Shown by `ps -L` and debuggers; cut to 15 bytes.
+    ///   - stackBytes: Size of its stack. Opus's encoder needs about 100 kB of it.
+    ///   - body: What it runs. Make it real-time with ``makeCurrentRealtime(priority:)``.
+    public init(name: String, stackBytes: Int = 512 * 1024, _ body: @escaping @Sendable () -> Void)
+        throws(RealtimeError)
+    {
+        let context = unsafe Unmanaged.passRetained(Body(body))
+        var handle = pthread_t()
+        let result = unsafe handset_thread_start(
+            &handle, name, stackBytes,
+            { unsafe Unmanaged<Body>.fromOpaque($0!).takeRetainedValue().run() }, context.toOpaque())
+        guard result == 0 else {
+            unsafe context.release()
+            throw RealtimeError(doing: "starting the thread \"\(name)\"", errno: -result)
+        }
+        thread = Mutex(handle)
+    }
+
+    /// Waits until the thread's closure has returned. Later calls return at once.
+    public func join() {
+        let handle = thread.withLock { handle in
+            defer { handle = nil }
+            return handle
+        }
+        if let handle { _ = handset_thread_join(handle) }
+    }
+
+    /// Gives the calling thread SCHED_FIFO at `priority` (1…99, higher first).
+    public static func makeCurrentRealtime(priority: Int32) throws(RealtimeError) {
+        let result = handset_thread_make_realtime(priority)
+        guard result == 0 else {
+            throw RealtimeError(doing: "asking for real-time priority \(priority) (SCHED_FIFO)", errno: -result)
+        }
+    }
+
+    private final class Body: Sendable {
+        let run: @Sendable () -> Void
+        init(_ run: @escaping @Sendable () -> Void) { self.run = run }
+    }
+}

@@ -1,0 +1,65 @@
+internal import CRealtime
+internal import Glibc
+
+/// A wake-up that any thread may signal and one waits for: an eventfd.
+public struct Wakeup: ~Copyable, Sendable {
+    /// The descriptor to poll; readable once signalled.
+    public let descriptor: Int32
+
+    /// Opens a wake-up. Fails only when the process has no descriptor left.
+    public init() throws(RealtimeError) {
+        descriptor = handset_wakeup_open()
+        if descriptor < 0 { throw RealtimeError(doing: "opening a wake-up descriptor (eventfd)", errno: -descriptor) }
+    }
+
+    deinit { close(descriptor) }
+
+    /// Wakes the thread that waits. Signals that are not yet seen add up to one.
+    @_noAllocation @_noLocks
+    public func signal() { signalWakeup(descriptor) }
+
+    /// Takes back all signals seen so far.
+    @_noAllocation @_noLocks
+    public func clear() { clearWakeup(descriptor) }
+
+    /// Blocks until signalled, then clears.
+    public func wait() {
+        unsafe withUnsafePointer(to: descriptor) { _ = unsafe handset_wait_readable($0, 1, -1) }
+        clear()
+    }
+}
+
+/// The system refused something a real-time thread needs.
+public struct RealtimeError: Error, Sendable, CustomStringConvertible {
+    /// What was being done.
+    public let action: String
+    /// The system's error number.
+    public let errno: Int32
+
+    /// Describes a refusal with the system's `errno`.
+    public init(doing action: String, errno: Int32) {
+        self.action = action
+        self.errno = errno
+    }
+
+    /// What was tried, what the system said, and what to try.
+    public var description: String {
+        let hint =
+            switch errno {
+            case EMFILE, ENFILE: " Raise the limit on open files (ulimit -n, or LimitNOFILE= in the unit)."
+            case EPERM: " Grant CAP_SYS_NICE, or set LimitRTPRIO= in the unit (rtprio in limits.conf)."
+            case EADDRINUSE: " Another process has that port; choose another, or 0 for any."
+            case EADDRNOTAVAIL: " No interface of this machine has that address."
+            default: ""
+            }
+        return "\(action) failed: \(unsafe String(cString: strerror(errno))) (errno \(errno)).\(hint)"
+    }
+}
+
+// write(2) on an eventfd: a wait-free system call.
+@_semantics("no_performance_analysis") @inline(__always)
+private func signalWakeup(_ descriptor: Int32) { _ = handset_wakeup_signal(descriptor) }
+
+// read(2) on a non-blocking eventfd.
+@_semantics("no_performance_analysis") @inline(__always)
+private func clearWakeup(_ descriptor: Int32) { _ = handset_wakeup_clear(descriptor) }

@@ -1,0 +1,52 @@
+/// A point on a monotonic clock, in nanoseconds from an origin that only the caller knows.
+///
+/// Cores are given instants and never read a clock, so that tests can run on virtual time.
+@frozen
+public struct Instant: Comparable, Hashable, Sendable {
+    /// Nanoseconds since the clock's origin.
+    public var nanoseconds: Int64
+
+    /// The clock's origin.
+    public static let zero = Instant(nanoseconds: 0)
+
+    /// Makes the instant `nanoseconds` after the clock's origin.
+    @inlinable
+    public init(nanoseconds: Int64) { self.nanoseconds = nanoseconds }
+
+    /// Orders instants by time.
+    @inlinable
+    public static func < (left: Self, right: Self) -> Bool { left.nanoseconds < right.nanoseconds }
+}
+
+extension Instant {
+    /// This instant moved by `duration`, later if it is positive.
+    public func advanced(by duration: Duration) -> Instant { Instant(nanoseconds: nanoseconds + duration.nanoseconds) }
+
+    /// The time from this instant to `other`: positive if `other` is later.
+    public func duration(to other: Instant) -> Duration { .nanoseconds(other.nanoseconds - nanoseconds) }
+
+    /// This instant moved by `nanoseconds`; for the media path, where `Duration` arithmetic is not allowed.
+    @inlinable
+    public func advanced(byNanoseconds nanoseconds: Int64) -> Instant {
+        Instant(nanoseconds: self.nanoseconds &+ nanoseconds)
+    }
+
+    /// Nanoseconds from this instant to `other`; for the media path.
+    @inlinable
+    public func nanoseconds(to other: Instant) -> Int64 { other.nanoseconds &- nanoseconds }
+}
+
+extension Duration {
+    /// The whole nanoseconds in this duration, clamped to what 64 bits hold (292 years).
+    public var nanoseconds: Int64 {
+        let (seconds, attoseconds) = components
+        let (scaled, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
+        return overflow ? (seconds < 0 ? .min : .max) : scaled + attoseconds / 1_000_000_000
+    }
+
+    /// This duration as a number of milliseconds.
+    public var milliseconds: Double { Double(nanoseconds) / 1e6 }
+
+    /// This duration as a number of seconds.
+    public var seconds: Double { Double(nanoseconds) / 1e9 }
+}

@@ -1,0 +1,18 @@
+// Timekeeping: points in time, and the one shape that every sans-I/O protocol core has.
+
+/// A sans-I/O protocol core: told what happened and when; answers with what should be done.
+///
+/// The caller owns `outbox` and empties it after every call, so a core cannot be left half drained. A core reads no
+/// clock, no random source and no socket; what it needs of them comes in with its inputs.
+public protocol ProtocolCore: ~Copyable {
+    /// What can happen to the core.
+    associatedtype Input
+    /// What the core can ask to have done.
+    associatedtype Output
+
+    /// When `handle` must next be called even if nothing happens; `nil` means never.
+    var nextDeadline: Instant? { get }
+
+    /// Takes one input at time `now` and appends to `outbox` what is to be done, in order.
+    mutating func handle(_ input: Input, at now: Instant, into outbox: inout [Output])
+}

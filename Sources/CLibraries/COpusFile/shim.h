@@ -1,0 +1,3 @@
+// libopusfile for Swift: reading Ogg Opus files.
+#pragma once
+#include <opusfile.h>

@@ -1,0 +1,188 @@
+#include "CRealtime.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+static int64_t clock_ns(clockid_t clock) {
+    struct timespec t;
+    clock_gettime(clock, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+int64_t handset_monotonic_now(void) { return clock_ns(CLOCK_MONOTONIC); }
+int64_t handset_thread_cpu_time(void) { return clock_ns(CLOCK_THREAD_CPUTIME_ID); }
+int64_t handset_process_cpu_time(void) { return clock_ns(CLOCK_PROCESS_CPUTIME_ID); }
+
+int handset_udp_open(const struct sockaddr *address, uint32_t address_length, int receive_buffer, int dscp) {
+    int fd = socket(address->sa_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0) return -errno;
+    int on = 1, tos = dscp << 2;
+    if (address->sa_family == AF_INET6) {
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
+        setsockopt(fd, IPPROTO_IPV6, IPV6_TCLASS, &tos, sizeof tos);
+    } else {
+        setsockopt(fd, IPPROTO_IP, IP_TOS, &tos, sizeof tos);
+    }
+    // Without timestamps the time of reading stands in, so a refusal is not an error; nor is a smaller buffer.
+    setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof on);
+    setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &receive_buffer, sizeof receive_buffer);
+    if (bind(fd, address, address_length) < 0) {
+        int error = errno;
+        close(fd);
+        return -error;
+    }
+    return fd;
+}
+
+static int64_t kernel_arrival(struct msghdr *message, int64_t now_monotonic, int64_t now_realtime) {
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c)) {
+        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_TIMESTAMPNS) continue;
+        struct timespec t;
+        memcpy(&t, CMSG_DATA(c), sizeof t);
+        int64_t age = now_realtime - ((int64_t)t.tv_sec * 1000000000 + t.tv_nsec);
+        // A wall clock that was set in between gives an age that cannot be: then the time of reading stands in.
+        if (age >= 0 && age < 1000000000) return now_monotonic - age;
+    }
+    return now_monotonic;
+}
+
+int handset_receive(int socket, struct handset_datagram *datagrams, int count) {
+    struct mmsghdr messages[HANDSET_BATCH_LIMIT];
+    struct iovec parts[HANDSET_BATCH_LIMIT];
+    _Alignas(struct cmsghdr) char control[HANDSET_BATCH_LIMIT][CMSG_SPACE(sizeof(struct timespec))];
+    if (count > HANDSET_BATCH_LIMIT) count = HANDSET_BATCH_LIMIT;
+    for (int i = 0; i < count; i++) {
+        parts[i] = (struct iovec){.iov_base = datagrams[i].bytes, .iov_len = datagrams[i].length};
+        messages[i].msg_hdr = (struct msghdr){
+            .msg_name = &datagrams[i].address, .msg_namelen = sizeof datagrams[i].address,
+            .msg_iov = &parts[i], .msg_iovlen = 1,
+            .msg_control = control[i], .msg_controllen = sizeof control[i],
+        };
+    }
+    int received = recvmmsg(socket, messages, (unsigned)count, MSG_DONTWAIT, NULL);
+    if (received < 0) return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+    if (received == 0) return 0;
+    int64_t monotonic = clock_ns(CLOCK_MONOTONIC), realtime = clock_ns(CLOCK_REALTIME);
+    for (int i = 0; i < received; i++) {
+        datagrams[i].length = messages[i].msg_len;
+        datagrams[i].truncated = (messages[i].msg_hdr.msg_flags & MSG_TRUNC) != 0;
+        datagrams[i].address_length = messages[i].msg_hdr.msg_namelen;
+        datagrams[i].arrival_ns = kernel_arrival(&messages[i].msg_hdr, monotonic, realtime);
+    }
+    return received;
+}
+
+int handset_send(int socket, const struct handset_datagram *datagrams, int count, int *failed) {
+    struct mmsghdr messages[HANDSET_BATCH_LIMIT];
+    struct iovec parts[HANDSET_BATCH_LIMIT];
+    if (count > HANDSET_BATCH_LIMIT) count = HANDSET_BATCH_LIMIT;
+    for (int i = 0; i < count; i++) {
+        parts[i] = (struct iovec){.iov_base = datagrams[i].bytes, .iov_len = datagrams[i].length};
+        messages[i].msg_hdr = (struct msghdr){
+            .msg_name = (void *)&datagrams[i].address, .msg_namelen = datagrams[i].address_length,
+            .msg_iov = &parts[i], .msg_iovlen = 1,
+        };
+    }
+    int done = 0;
+    *failed = 0;
+    while (done < count) {
+        int sent = sendmmsg(socket, messages + done, (unsigned)(count - done), MSG_DONTWAIT);
+        if (sent > 0) {
+            done += sent;
+        } else if (errno == EINTR) {
+            continue;
+        } else if (errno == EAGAIN || errno == ENOBUFS) {
+            break;
+        } else {
+            // The first one failed by itself (no route, or an ICMP error of an earlier one): go on behind it.
+            done += 1;
+            *failed += 1;
+        }
+    }
+    return done;
+}
+
+int handset_timer_open(void) {
+    int fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+    return fd < 0 ? -errno : fd;
+}
+
+int handset_timer_arm(int timer, int64_t deadline_ns) {
+    struct itimerspec when = {
+        .it_value = {.tv_sec = deadline_ns / 1000000000, .tv_nsec = deadline_ns % 1000000000},
+    };
+    return timerfd_settime(timer, TFD_TIMER_ABSTIME, &when, NULL) < 0 ? -errno : 0;
+}
+
+int handset_wakeup_open(void) {
+    int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    return fd < 0 ? -errno : fd;
+}
+
+int handset_wakeup_signal(int wakeup) {
+    uint64_t one = 1;
+    return write(wakeup, &one, sizeof one) < 0 && errno != EAGAIN ? -errno : 0;
+}
+
+int handset_wakeup_clear(int wakeup) {
+    uint64_t count;
+    return read(wakeup, &count, sizeof count) < 0 && errno != EAGAIN ? -errno : 0;
+}
+
+int handset_wait_readable(const int *descriptors, int count, int timeout_ms) {
+    struct pollfd polled[8];
+    if (count > 8) return -EINVAL;
+    for (int i = 0; i < count; i++) polled[i] = (struct pollfd){.fd = descriptors[i], .events = POLLIN};
+    int ready = poll(polled, (nfds_t)count, timeout_ms);
+    if (ready < 0) return errno == EINTR ? 0 : -errno;
+    int mask = 0;
+    for (int i = 0; i < count; i++)
+        if (polled[i].revents) mask |= 1 << i;
+    return mask;
+}
+
+struct thread_start {
+    handset_thread_main main;
+    void *context;
+    char name[16];
+};
+
+static void *thread_entry(void *argument) {
+    struct thread_start start = *(struct thread_start *)argument;
+    free(argument);
+    pthread_setname_np(pthread_self(), start.name);
+    start.main(start.context);
+    return NULL;
+}
+
+int handset_thread_start(
+    pthread_t *thread, const char *name, size_t stack_size, handset_thread_main main, void *context) {
+    struct thread_start *start = malloc(sizeof *start);
+    if (!start) return -ENOMEM;
+    start->main = main;
+    start->context = context;
+    strncpy(start->name, name, sizeof start->name - 1);
+    start->name[sizeof start->name - 1] = 0;
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, stack_size);
+    int error = pthread_create(thread, &attributes, thread_entry, start);
+    pthread_attr_destroy(&attributes);
+    if (error) free(start);
+    return -error;
+}
+
+int handset_thread_join(pthread_t thread) { return -pthread_join(thread, NULL); }
+
+int handset_thread_make_realtime(int priority) {
+    struct sched_param parameter = {.sched_priority = priority};
+    prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
+    return -pthread_setschedparam(pthread_self(), SCHED_FIFO, &parameter);
+}

@@ -1,0 +1,66 @@
+// What a real-time thread needs from Linux and glibc that Swift cannot import: batched datagrams with kernel
+// timestamps, timers, wake-ups, scheduling. Every function returns 0 or a count, or a negative errno.
+#pragma once
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+/// One datagram: where its bytes are, who sent it or is to get it, and when the kernel took it in.
+struct handset_datagram {
+    uint8_t *bytes;
+    /// Capacity before a receive; length after it, and before a send.
+    uint32_t length;
+    /// The datagram was longer than its slot: what is there is its beginning only.
+    bool truncated;
+    /// CLOCK_MONOTONIC nanoseconds at which the kernel received it.
+    int64_t arrival_ns;
+    struct sockaddr_storage address;
+    uint32_t address_length;
+};
+
+/// Opens a UDP socket bound to `address`, non-blocking, close-on-exec, with receive timestamps and DSCP `dscp`.
+/// Asks for `receive_buffer` bytes of kernel buffer; the kernel may grant less.
+int handset_udp_open(const struct sockaddr *address, uint32_t address_length, int receive_buffer, int dscp);
+
+/// Receives at most `count` datagrams in one call, without waiting. Returns how many; 0 when there are none.
+int handset_receive(int socket, struct handset_datagram *datagrams, int count);
+
+/// Sends `count` datagrams in as few calls as the kernel allows. Returns how many it took; the rest is for the
+/// caller to count as dropped. A datagram that fails by itself is skipped and counted in `failed`.
+int handset_send(int socket, const struct handset_datagram *datagrams, int count, int *failed);
+
+/// The most datagrams one call of the two functions above handles.
+#define HANDSET_BATCH_LIMIT 64
+
+/// A timer on CLOCK_MONOTONIC, as a file descriptor.
+int handset_timer_open(void);
+/// Arms the timer for an absolute time; 0 disarms it. Clears an expiry that was not seen yet.
+int handset_timer_arm(int timer, int64_t deadline_ns);
+
+/// A wake-up as a file descriptor: any thread may signal it, one waits for it.
+int handset_wakeup_open(void);
+int handset_wakeup_signal(int wakeup);
+int handset_wakeup_clear(int wakeup);
+
+/// Waits until one of `descriptors` (at most 8) is readable. Returns a bit mask of those that are.
+/// `timeout_ms` negative means for ever.
+int handset_wait_readable(const int *descriptors, int count, int timeout_ms);
+
+/// CLOCK_MONOTONIC now, in nanoseconds.
+int64_t handset_monotonic_now(void);
+/// CPU time of the calling thread and of the whole process, in nanoseconds.
+int64_t handset_thread_cpu_time(void);
+int64_t handset_process_cpu_time(void);
+
+typedef void (*handset_thread_main)(void *context);
+
+/// Starts a thread named `name` (cut to 15 bytes) with `stack_size` bytes of stack.
+int handset_thread_start(pthread_t *thread, const char *name, size_t stack_size, handset_thread_main main, void *context);
+int handset_thread_join(pthread_t thread);
+
+/// Gives the calling thread SCHED_FIFO at `priority`, and the least timer slack. Negative errno when refused.
+int handset_thread_make_realtime(int priority);
