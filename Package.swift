@@ -121,6 +121,7 @@ let package = Package(
         // Tests mirror the floors.
         .target(
             name: "TestSupport", dependencies: ["Timekeeping"], path: "Tests/Support", swiftSettings: relaxed),
+        tests("ConfigReaderTests", ["ConfigReader"]),
         tests("TimekeepingTests", ["Timekeeping"]),
         tests("RealtimeTests", ["Realtime"]),
         tests("SignalWireTests", ["JSON", "SignalWire"]),
