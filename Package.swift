@@ -124,6 +124,8 @@ let package = Package(
         tests("ConfigReaderTests", ["ConfigReader"]),
         tests("TimekeepingTests", ["Timekeeping"]),
         tests("RealtimeTests", ["Realtime"]),
+        tests("ExchangeTests", nio + ["ConfigReader", "Exchange", "JSON", "SignalWire", "Timekeeping", logging]),
+        tests("ExchangeIntegrationTests", nio + ["Exchange", "JSON", "SignalWire", logging]),
         tests("SignalWireTests", ["JSON", "SignalWire"]),
     ]
 )
