@@ -124,7 +124,12 @@ let package = Package(
         tests("ConfigReaderTests", ["ConfigReader"]),
         tests("TimekeepingTests", ["Timekeeping"]),
         tests("RealtimeTests", ["Realtime"]),
-        tests("ExchangeTests", nio + ["ConfigReader", "Exchange", "JSON", "SignalWire", "Timekeeping", logging]),
+        tests(
+            "ExchangeTests",
+            nio + [
+                "ConfigReader", "Exchange", "JSON", "SignalWire", "Timekeeping", logging,
+                .product(name: "NIOEmbedded", package: "swift-nio"),
+            ]),
         tests("ExchangeIntegrationTests", nio + ["Exchange", "JSON", "SignalWire", logging]),
         tests("SignalWireTests", ["JSON", "SignalWire"]),
     ]
