@@ -51,7 +51,8 @@ struct ExchangeScenario {
                 inboxes[connection, default: []].append(.response(id, response))
             case .refuse(let connection, let id, let error):
                 inboxes[connection, default: []].append(.refusal(id, error))
-            case .event(let connection, let event): inboxes[connection, default: []].append(.event(event))
+            case .event(let connections, let event):
+                for connection in connections { inboxes[connection, default: []].append(.event(event)) }
             case .close(let connection, let reason): closed[connection] = reason
             case .note(let note): notes.append(note)
             }

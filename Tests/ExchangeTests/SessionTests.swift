@@ -180,7 +180,10 @@ private func start(_ token: String, device: String = "d", resume: SessionStart.R
             }
             #expect(result.resumed == resumes)
             #expect((result.session == session.session) == resumes)
-            #expect(scenario.inboxes[back]?.first == .response(.number(0), .empty) || scenario.inboxes[back] != nil)
+            guard case .response(_, .session)? = scenario.inboxes[back]?.first else {
+                Issue.record("events came before the response")
+                return
+            }
             let events = scenario.events(of: back)
             #expect(events.count == (resumes ? 2 : 0))
             if resumes { #expect(events.last == .inviteCancelled(InviteCancelled(invite: invite))) }

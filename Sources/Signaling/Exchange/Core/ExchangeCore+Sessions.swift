@@ -31,7 +31,7 @@ extension ExchangeCore {
                 isRegistered: resumed?.isRegistered ?? false, device: params.device))
         count(\.sessions)
         outbox.append(.note(.sessionStarted(endpoint, connection, resumed: resumed != nil)))
-        for event in resumed?.missed ?? [] { outbox.append(.event(connection, event)) }
+        for event in resumed?.missed ?? [] { outbox.append(.event([connection], event)) }
 
         let publicIDs = grant.isAnonymous ? [] : accounts.account(id: grant.user)?.publicIDs ?? []
         return SessionStart.Result(

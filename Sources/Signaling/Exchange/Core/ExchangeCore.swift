@@ -29,7 +29,8 @@ struct ExchangeCore: ProtocolCore, Sendable {
     enum Output: Hashable, Sendable {
         case respond(ConnectionID, RPCID, ClientResponse)
         case refuse(ConnectionID, RPCID?, RPCError)
-        case event(ConnectionID, NumberedEvent)
+        /// Send one event to several devices of one user.
+        case event([ConnectionID], NumberedEvent)
         case close(ConnectionID, CloseReason)
         case note(ExchangeNote)
     }
@@ -204,11 +205,11 @@ struct ExchangeCore: ProtocolCore, Sendable {
     ) {
         let numbered = logs[user, default: EventLog()].append(
             event, for: audience, at: now, window: settings.resumeWindow)
-        for session in sessions.sessions(of: user)
-        where audience.includes(session.endpoint.device, isRegistered: session.isRegistered) {
-            counters.events += 1
-            outbox.append(.event(session.connection, numbered))
-        }
+        let receivers = sessions.sessions(of: user)
+            .filter { audience.includes($0.endpoint.device, isRegistered: $0.isRegistered) }
+        guard !receivers.isEmpty else { return }
+        counters.events += receivers.count
+        outbox.append(.event(receivers.map(\.connection), numbered))
     }
 
     /// Numbers an event and sends it to one device.

@@ -119,15 +119,15 @@ final class ExchangeHub {
         case .respond(let connection, let id, let response): send(response, id: id, to: connection)
         case .refuse(let connection, let id, let error):
             sockets[connection]?.send(SignalCoding.failure(id: id, error))
-        case .event(let connection, let event):
-            send(to: connection) { () throws(SignalCodingError) in try SignalCoding.event(event) }
+        case .event(let connections, let event):
+            send(to: connections) { () throws(SignalCodingError) in try SignalCoding.event(event) }
         case .close(let connection, let reason): sockets[connection]?.close(reason)
         case .note(let note): log(note)
         }
     }
 
     private func send(_ response: ClientResponse, id: RPCID, to connection: ConnectionID) {
-        send(to: connection) { () throws(SignalCodingError) in
+        send(to: [connection]) { () throws(SignalCodingError) in
             switch response {
             case .session(let result): try SignalCoding.response(id: id, result)
             case .invite(let result): try SignalCoding.response(id: id, result)
@@ -137,9 +137,10 @@ final class ExchangeHub {
         }
     }
 
-    private func send(to connection: ConnectionID, _ message: () throws(SignalCodingError) -> [UInt8]) {
+    private func send(to connections: [ConnectionID], _ message: () throws(SignalCodingError) -> [UInt8]) {
         do {
-            sockets[connection]?.send(try message())
+            let bytes = try message()
+            for connection in connections { sockets[connection]?.send(bytes) }
         } catch {
             // Only numbers that JSON does not have cannot be written, and from JSON none came in.
             logger.error("dropped a message that cannot be written", metadata: ["error": "\(error)"])
