@@ -74,6 +74,7 @@ let package = Package(
         module("Base", "Bytes"),
         module("Base", "JSON"),
         module("Base", "Realtime", ["CRealtime", "Timekeeping"]),
+        module("Base", "Network", ["CRealtime", "Realtime", "Timekeeping"]),
         module("Base", "ConfigReader", [.product(name: "Yams", package: "Yams")]),
 
         // Floor 2: protocols, pure.
@@ -87,10 +88,10 @@ let package = Package(
         module("Media", "OpusCodec", ["COpus"]),
         module("Media", "Playout", ["OpusCodec", "Timekeeping"]),
         module("Media", "SecureTransport", ["CSRTP"]),
-        module("Media", "Peering", ["Bytes", "RTP", "SDP", "SecureTransport", "Timekeeping"]),
+        module("Media", "Peering", ["Bytes", "Network", "RTP", "SDP", "SecureTransport", "Timekeeping"]),
         module(
             "Media", "MediaEngine",
-            ["AudioKit", "Bytes", "CRealtime", "OpusCodec", "Peering", "Playout", "RTP", "Realtime",
+            ["AudioKit", "Bytes", "Network", "OpusCodec", "Peering", "Playout", "RTP", "Realtime",
                 "SecureTransport", "Timekeeping"]),
 
         // Floor 4: signaling.
@@ -122,6 +123,10 @@ let package = Package(
         .target(
             name: "TestSupport", dependencies: ["Timekeeping"], path: "Tests/Support", swiftSettings: relaxed),
         tests("TimekeepingTests", ["Timekeeping"]),
+        tests("BytesTests", ["Bytes"]),
+        tests("JSONTests", ["JSON"]),
         tests("RealtimeTests", ["Realtime"]),
+        tests("NetworkTests", ["Network", "Realtime", "Timekeeping"]),
+        tests("SecureTransportTests", ["SecureTransport"]),
     ]
 )
