@@ -91,8 +91,10 @@ let package = Package(
         module("Media", "Peering", ["Bytes", "Network", "RTP", "SDP", "SecureTransport", "Timekeeping"]),
         module(
             "Media", "MediaEngine",
-            ["AudioKit", "Bytes", "Network", "OpusCodec", "Peering", "Playout", "RTP", "Realtime",
-                "SecureTransport", "Timekeeping"]),
+            [
+                "AudioKit", "Bytes", "Network", "OpusCodec", "Peering", "Playout", "RTP", "Realtime",
+                "SecureTransport", "Timekeeping",
+            ]),
 
         // Floor 4: signaling.
         module(
@@ -101,13 +103,17 @@ let package = Package(
                 "CallControl", "JSON", "SignalWire", "Timekeeping", logging,
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
             ]),
-        module("Signaling", "Exchange", nio + ["COpenSSL", "ConfigReader", "JSON", "SignalWire", "Timekeeping", logging]),
+        module(
+            "Signaling", "Exchange", nio + ["COpenSSL", "ConfigReader", "JSON", "SignalWire", "Timekeeping", logging]),
 
         // Floor 5: agent.
         module(
             "Agent", "CallAgent",
-            ["AudioKit", "CallControl", "ConfigReader", "JSON", "MediaEngine", "OpusCodec", "Peering", "Playout", "RTP",
-                "Realtime", "SDP", "SecureTransport", "SignalingClient", "Timekeeping", logging]),
+            [
+                "AudioKit", "CallControl", "ConfigReader", "JSON", "MediaEngine", "OpusCodec", "Peering", "Playout",
+                "RTP",
+                "Realtime", "SDP", "SecureTransport", "SignalingClient", "Timekeeping", logging,
+            ]),
 
         // Floor 6: the command line.
         .executableTarget(

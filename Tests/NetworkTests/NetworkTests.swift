@@ -17,7 +17,8 @@ struct NetworkTests {
         #expect(address.isUnspecified == ["0.0.0.0", "::"].contains(host))
     }
 
-    @Test("What is no literal address is nil", arguments: ["", "localhost", "1.2.3", "300.1.1.1", "::g", "fe80::1%none9"])
+    @Test(
+        "What is no literal address is nil", arguments: ["", "localhost", "1.2.3", "300.1.1.1", "::g", "fe80::1%none9"])
     func notLiteral(host: String) {
         #expect(SocketAddress(host: host, port: 1) == nil)
     }

@@ -109,4 +109,18 @@ struct RingTests {
         #expect(read == 8)
         #expect(frame == [1, 2, 3, 4, 5, 6, 1, 2, -1, -1])
     }
+
+    @Test("A closed ring has ended once all that was written is read")
+    func closing() {
+        var ring = AudioRing(capacity: 8)
+        let samples: [Int16] = [1, 2]
+        _ = ring.producer.write(samples.span)
+        ring.producer.close()
+        let before = ring.consumer.isEnded
+        var frame = [Int16](repeating: 0, count: 2)
+        var span = frame.mutableSpan
+        _ = ring.consumer.read(into: &span)
+        let after = ring.consumer.isEnded
+        #expect(!before && after)
+    }
 }

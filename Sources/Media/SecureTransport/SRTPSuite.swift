@@ -55,7 +55,9 @@ public struct SRTPKey: Equatable, Sendable, CustomStringConvertible, CustomRefle
     ) -> SRTPKey {
         SRTPKey(
             suite: suite,
-            validated: (0..<(suite.keyBytes + suite.saltBytes)).map { _ in UInt8.random(in: .min ... .max, using: &generator) })
+            validated: (0..<(suite.keyBytes + suite.saltBytes)).map { _ in
+                UInt8.random(in: .min ... .max, using: &generator)
+            })
     }
 
     private init(suite: SRTPSuite, validated: [UInt8]) {
