@@ -48,7 +48,7 @@ struct NetworkTests {
         let wakeup = try Wakeup()
         var incoming = DatagramBatch()
         timer.wait(
-            until: before.advanced(by: .seconds(5)), wakeup: wakeup.descriptor, socket: receiver.descriptor)
+            until: before.advanced(by: .seconds(5)), wakeup: wakeup.handle, socket: receiver.descriptor)
         let error = receiver.receive(into: &incoming)
         try #require(error == 0)
         let count = incoming.count
@@ -79,11 +79,11 @@ struct NetworkTests {
         let timer = try DeadlineTimer()
         let wakeup = try Wakeup()
         let deadline = MonotonicClock.now.advanced(by: .milliseconds(2))
-        timer.wait(until: deadline, wakeup: wakeup.descriptor, socket: nil)
+        timer.wait(until: deadline, wakeup: wakeup.handle, socket: nil)
         #expect(MonotonicClock.now >= deadline)
         wakeup.signal()
-        timer.wait(until: nil, wakeup: wakeup.descriptor, socket: nil)
+        timer.wait(until: nil, wakeup: wakeup.handle, socket: nil)
         wakeup.clear()
-        timer.wait(until: Instant.zero, wakeup: wakeup.descriptor, socket: nil)
+        timer.wait(until: Instant.zero, wakeup: wakeup.handle, socket: nil)
     }
 }

@@ -18,14 +18,14 @@ public struct DeadlineTimer: ~Copyable, Sendable {
     ///
     /// - Parameters:
     ///   - deadline: nil waits without end.
-    ///   - wakeup: Descriptor of a ``Wakeup``.
+    ///   - wakeup: Ends the wait when it is signalled.
     ///   - socket: Descriptor of a socket, or nil to let its datagrams wait for the deadline.
     @_noAllocation @_noLocks
-    public func wait(until deadline: Instant?, wakeup: Int32, socket: Int32?) {
+    public func wait(until deadline: Instant?, wakeup: WakeupHandle, socket: Int32?) {
         // An absolute time of zero would disarm the timer; one nanosecond is as long past.
         var time: Int64 = 0
         if let deadline { time = deadline.nanoseconds > 1 ? deadline.nanoseconds : 1 }
-        waitForAny(descriptor, time, wakeup, socket ?? -1)
+        waitForAny(descriptor, time, wakeup.descriptor, socket ?? -1)
     }
 }
 
