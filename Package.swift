@@ -128,6 +128,7 @@ let package = Package(
         // Tests mirror the floors.
         .target(
             name: "TestSupport", dependencies: ["Timekeeping"], path: "Tests/Support", swiftSettings: relaxed),
+        tests("ConfigReaderTests", ["ConfigReader"]),
         tests("TimekeepingTests", ["Timekeeping"]),
         tests("BytesTests", ["Bytes"]),
         tests("JSONTests", ["JSON"]),
