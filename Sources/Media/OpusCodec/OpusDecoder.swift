@@ -7,6 +7,9 @@ internal import COpus
 public struct OpusDecoder: ~Copyable, @unchecked Sendable {
     // Not shared: the struct is non-copyable and frees the handle when it ends, so it may move between threads.
     private let handle: OpaquePointer
+    // As large as the decoder; its pages cost nothing until the first `save`.
+    private let saved: UnsafeMutableRawPointer
+    private let size: Int
 
     /// 1 or 2; stereo output is interleaved.
     public let channels: Int
@@ -19,9 +22,34 @@ public struct OpusDecoder: ~Copyable, @unchecked Sendable {
         }
         unsafe self.handle = handle
         self.channels = channels
+        size = Int(opus_decoder_get_size(Int32(clamping: channels)))
+        unsafe saved = .allocate(byteCount: size, alignment: 16)
+        save()
     }
 
-    deinit { unsafe opus_decoder_destroy(handle) }
+    deinit {
+        unsafe opus_decoder_destroy(handle)
+        unsafe saved.deallocate()
+    }
+
+    /// Remembers the state, so that concealment can be taken back when the packet comes after all.
+    @_noAllocation @_noLocks
+    public mutating func save() { copyState(isSaving: true) }
+
+    /// Goes back to the state last saved; to the initial one if none was.
+    @_noAllocation @_noLocks
+    public mutating func restore() { copyState(isSaving: false) }
+
+    /// libopus documents that a decoder's state is contiguous and may be copied with `memcpy`; that allocates nothing.
+    @_semantics("no_performance_analysis") @inline(__always)
+    private mutating func copyState(isSaving: Bool) {
+        let state = unsafe UnsafeMutableRawPointer(handle)
+        if isSaving {
+            unsafe saved.copyMemory(from: state, byteCount: size)
+        } else {
+            unsafe state.copyMemory(from: saved, byteCount: size)
+        }
+    }
 
     /// Decodes one packet.
     ///

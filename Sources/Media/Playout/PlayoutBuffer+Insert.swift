@@ -114,5 +114,7 @@ extension PlayoutBuffer {
         isPlaying = false
         isDiscontinuous = false
         heldSamples = 0
+        skippedSamples = 0
+        canRestore = false
     }
 }

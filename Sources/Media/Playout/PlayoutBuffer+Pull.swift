@@ -15,6 +15,7 @@ extension PlayoutBuffer {
         var frame = PulledFrame()
         let wanted = min(output.count, 2_880)
         hasStretched = false
+        hasListened = false
         startIfDue(now, wanted)
         if isPlaying {
             updateTarget(now, wanted)
@@ -63,7 +64,7 @@ extension PlayoutBuffer {
     /// How long after its media time the next sample to be handed out is played.
     @_noAllocation @_noLocks
     private func playoutTransit(_ now: Instant) -> Int64 {
-        now.nanoseconds &- Self.nanoseconds(samples: nextTimestamp &- Int64(samples.count))
+        now.nanoseconds &- Self.nanoseconds(samples: nextTimestamp &+ Int64(skippedSamples &- samples.count))
     }
 
     @_noAllocation @_noLocks
@@ -109,7 +110,10 @@ extension PlayoutBuffer {
                 status.next = .afterLoss(samples: gap, restorable: Int(entry.restorableSamples))
             }
         }
-        if samples.count >= wanted { loudness.listen(to: samples) }
+        if samples.count >= wanted, !hasListened {
+            hasListened = true
+            loudness.listen(to: samples)
+        }
         status.isQuiet = loudness.isQuiet
         return status
     }
@@ -129,20 +133,19 @@ extension PlayoutBuffer {
     private mutating func carryOut(_ decision: PlayoutDecision, _ now: Instant, _ frame: inout PulledFrame) {
         switch decision {
         case .play: play(now)
-        case .conceal(let count):
-            let made = conceal(count)
-            heldSamples &+= made
-            frame.concealedSamples &+= made
-        case .coverLoss(let count):
-            let made = conceal(count)
-            nextTimestamp &+= Int64(made)
-            frame.concealedSamples &+= made
+        case .conceal(let count): hold(count, &frame)
+        case .coverLoss(let count): coverLoss(count, &frame)
         case .recoverWithFEC(let count): recover(count, &frame)
         case .skip(let count):
+            skippedSamples &+= count
+            heldSamples = max(heldSamples &- count, 0)
+        case .jump(let count):
             nextTimestamp &+= Int64(count)
             heldSamples = max(heldSamples &- count, 0)
+            canRestore = false
         case .comfortNoise(let count):
-            frame.silentSamples &+= conceal(count)
+            makeUp(count)
+            frame.silentSamples &+= count
         case .accelerate(let most):
             hasStretched = true
             let threshold: Float = loudness.isQuiet ? -1 : 0.6
@@ -162,51 +165,5 @@ extension PlayoutBuffer {
         guard change != 0 else { return }
         samplesSinceStretch = 0
         frame.stretchedSamples &+= change
-    }
-
-    /// Decodes the next packet.
-    @_noAllocation @_noLocks
-    private mutating func play(_ now: Instant) {
-        guard let entry = store.first(from: nextSequence) else { return }
-        let due = now.nanoseconds &+ Self.nanoseconds(samples: Int64(samples.count))
-        statistics.recordBufferDelay(nanoseconds: due &- entry.arrivalNanoseconds)
-        noteLost(before: entry.sequence)
-        let decoded = samples.decode(entry, in: store, with: &decoder)
-        if decoded <= 0 { _ = conceal(Int(entry.samples)) }
-        store.remove(entry.sequence)
-        nextSequence = entry.sequence &+ 1
-        nextTimestamp = entry.timestamp &+ Int64(entry.samples)
-        isDiscontinuous = entry.isDiscontinuous
-        heldSamples = 0
-        concealedRun = 0
-    }
-
-    @_noAllocation @_noLocks
-    private mutating func noteLost(before sequence: Int64) {
-        if sequence > nextSequence { statistics.packetsLost &+= Int(sequence &- nextSequence) }
-    }
-
-    /// Restores what is lost before the next packet from that packet.
-    @_noAllocation @_noLocks
-    private mutating func recover(_ count: Int, _ frame: inout PulledFrame) {
-        guard let entry = store.first(from: nextSequence) else { return }
-        let restored = samples.restore(count, from: entry, in: store, with: &decoder)
-        if restored <= 0 { _ = conceal(count) }
-        nextTimestamp &+= Int64(count)
-        noteLost(before: entry.sequence)
-        nextSequence = entry.sequence
-        heldSamples = 0
-        concealedRun = 0
-        frame.recoveredSamples &+= count
-    }
-
-    /// Makes up `count` samples, rounded up to what libopus takes; gives silence if it cannot.
-    @_noAllocation @_noLocks
-    private mutating func conceal(_ count: Int) -> Int {
-        let whole = min((count &+ 119) / 120 &* 120, OpusPacket.maximumSamples)
-        let made = samples.conceal(whole, with: &decoder)
-        if made <= 0 { samples.appendSilence(count) }
-        concealedRun &+= count
-        return max(made, count)
     }
 }

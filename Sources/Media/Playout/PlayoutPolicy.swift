@@ -49,8 +49,10 @@ public enum PlayoutDecision: Equatable, Sendable {
     case coverLoss(samples: Int)
     /// Restore what is lost from the next packet's FEC, and move past it.
     case recoverWithFEC(samples: Int)
-    /// Move past what is missing without sound: what was made up before stands for it, or the sender was silent.
+    /// Pass over the next samples unheard: what was made up before stands for them.
     case skip(samples: Int)
+    /// Move past what is missing and need not be heard: the sender's silence, or more than was worth making up.
+    case jump(samples: Int)
     /// Fill the sender's silence with comfort noise.
     case comfortNoise(samples: Int)
     /// Take out at most so much by time-stretching.
@@ -69,6 +71,8 @@ public enum PlayoutPolicy {
     public static var longestStretch: Int { @_noAllocation @_noLocks get { 720 } }
     /// The shortest: 2.5 ms, a pitch of 400 Hz.
     public static var shortestStretch: Int { @_noAllocation @_noLocks get { 120 } }
+    /// The most that is passed over because it came late: 60 ms. Of a longer stall everything is played.
+    public static var longestSkip: Int { @_noAllocation @_noLocks get { 2_880 } }
     /// Samples a stretch cross-fades over.
     public static var overlap: Int { @_noAllocation @_noLocks get { 240 } }
 
@@ -77,12 +81,15 @@ public enum PlayoutPolicy {
     public static func decide(_ status: PlayoutStatus) -> PlayoutDecision {
         if status.waitingSamples >= status.frameSamples { return stretchOrHandOut(status) }
         switch status.next {
-        case .ready: return .play
+        case .ready:
+            let skipped = min(status.heldSamples, status.excessSamples)
+            if skipped >= shortestStretch, status.heldSamples <= longestSkip { return .skip(samples: skipped) }
+            return .play
         case .missing: return fillWithoutPacket(status)
         case .afterLoss(let samples, let restorable): return bridgeLoss(status, samples, restorable)
         case .afterSilence(let samples):
             // Silence is where delay changes for free: begin the sound exactly when it is due.
-            if status.excessSamples >= -shortestStretch { return .skip(samples: samples) }
+            if status.excessSamples >= -shortestStretch { return .jump(samples: samples) }
             return .comfortNoise(samples: filler(status))
         }
     }
@@ -101,6 +108,7 @@ public enum PlayoutPolicy {
     private static func bridgeLoss(_ status: PlayoutStatus, _ samples: Int, _ restorable: Int) -> PlayoutDecision {
         // What was made up while waiting stands for what turned out lost, unless more delay is wanted anyway.
         let covered = min(min(status.heldSamples, samples), max(status.excessSamples, 0))
+        if covered > longestSkip { return .jump(samples: covered) }
         if covered > 0 { return .skip(samples: covered) }
         if samples <= restorable { return .recoverWithFEC(samples: samples) }
         return .coverLoss(samples: min(samples &- restorable, max(filler(status), concealmentStep)))
@@ -125,14 +133,13 @@ public enum PlayoutPolicy {
     @_noAllocation @_noLocks
     private static func pause(_ status: PlayoutStatus) -> Int {
         if status.isQuiet { return 0 }
-        if status.excessSamples > 4_800 { return 0 }
-        return status.excessSamples > 1_920 ? 1_920 : 2_880
+        if status.excessSamples > 4_800 { return 960 }
+        return .max
     }
 
-    /// What the frame still lacks, in whole concealment steps.
+    /// What the frame still lacks.
     @_noAllocation @_noLocks
     private static func filler(_ status: PlayoutStatus) -> Int {
-        let missing = max(status.frameSamples &- status.waitingSamples, 1)
-        return (missing &+ concealmentStep &- 1) / concealmentStep &* concealmentStep
+        max(status.frameSamples &- status.waitingSamples, 1)
     }
 }

@@ -19,6 +19,10 @@ struct SampleMemory: ~Copyable, @unchecked Sendable {
             precondition(isInside(index, 1), "index within the memory")
             return unsafe base[index]
         }
+        @_noAllocation @_noLocks set {
+            precondition(isInside(index, 1), "index within the memory")
+            unsafe base[index] = newValue
+        }
     }
 
     /// Samples `range`, to read. (The checker takes the making of a span for an allocation, here and below.)
