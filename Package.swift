@@ -123,5 +123,6 @@ let package = Package(
             name: "TestSupport", dependencies: ["Timekeeping"], path: "Tests/Support", swiftSettings: relaxed),
         tests("TimekeepingTests", ["Timekeeping"]),
         tests("RealtimeTests", ["Realtime"]),
+        tests("CallControlTests", ["CallControl", "JSON", "Timekeeping"]),
     ]
 )
