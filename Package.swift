@@ -135,5 +135,6 @@ let package = Package(
         tests("RealtimeTests", ["Realtime"]),
         tests("NetworkTests", ["Network", "Realtime", "Timekeeping"]),
         tests("SecureTransportTests", ["SecureTransport"]),
+        tests("CallControlTests", ["CallControl", "JSON", "Timekeeping"]),
     ]
 )

@@ -3,6 +3,7 @@ internal import Network
 internal import OpusCodec
 internal import Peering
 internal import Playout
+internal import RTP
 internal import Realtime
 internal import Timekeeping
 
@@ -41,8 +42,8 @@ struct MediaCall: ~Copyable {
         self.playout = playout
         self.encoder = encoder
         self.audio = audio
-        frameSamples = plan.encoder.frameSamples
-        periodNanoseconds = Int64(plan.encoder.frameSamples) * 1_000_000_000 / 48_000
+        frameSamples = plan.encoder.frameDuration.samples
+        periodNanoseconds = Int64(frameSamples) * 1_000_000_000 / 48_000
         timestamp = firstTimestamp
         switch plan.start {
         case .atOnce: pace = .running(nextFrame: now)
@@ -74,9 +75,7 @@ struct MediaCall: ~Copyable {
     @_noAllocation @_noLocks
     mutating func receive(_ datagram: inout MutableRawSpan, from source: SocketAddress, arrival: Instant) {
         guard case .media(let header) = peer.receive(&datagram, from: source, at: arrival) else { return }
-        playout.insert(
-            payload: datagram.bytes.extracting(header.payload), sequenceNumber: header.sequenceNumber,
-            timestamp: header.timestamp, marker: header.marker, ssrc: header.ssrc, arrival: arrival)
+        insert(datagram, header, into: &playout, arrival: arrival)
         if case .waiting = pace { pace = .running(nextFrame: arrival) }
     }
 
@@ -123,7 +122,8 @@ struct MediaCall: ~Copyable {
     mutating func sendControlIfDue(at now: Instant, into batch: inout DatagramBatch) {
         guard peer.isControlDue(at: now) else { return }
         var slot = batch.freeSlot()
-        let length = peer.writeControl(at: now, timestamp: timestamp, into: &slot)
+        let length = peer.writeControl(
+            at: now, wallNanoseconds: MonotonicClock.wallNanoseconds, into: &slot)
         if length > 0 { batch.commit(byteCount: length, to: peer.remoteAddress) }
     }
 
@@ -136,7 +136,8 @@ struct MediaCall: ~Copyable {
     mutating func leave(at now: Instant, batch: inout DatagramBatch) {
         audio.finish()
         var slot = batch.freeSlot()
-        let length = peer.writeGoodbye(at: now, into: &slot)
+        let length = peer.writeGoodbye(
+            at: now, wallNanoseconds: MonotonicClock.wallNanoseconds, into: &slot)
         if length > 0 { batch.commit(byteCount: length, to: peer.remoteAddress) }
     }
 
@@ -158,7 +159,7 @@ struct MediaCall: ~Copyable {
     @_noAllocation @_noLocks
     private mutating func exchangeFrame(at now: Instant, scratch: inout FrameScratch, batch: inout DatagramBatch) {
         var heard = scratch.heard.mutableSamples(frameSamples)
-        playout.pull(into: &heard, at: now)
+        _ = playout.pull(into: &heard, at: now)
         var sending = scratch.sending.mutableSamples(frameSamples)
         if peer.isEstablished {
             audio.exchange(received: scratch.heard.samples(frameSamples), sending: &sending)
@@ -174,8 +175,7 @@ struct MediaCall: ~Copyable {
         var slot = batch.freeSlot()
         let headerBytes = PeerSession.mediaHeaderBytes
         let room = slot.byteCount - headerBytes - PeerSession.maximumProtectionBytes
-        var payload = slot._mutatingExtracting(headerBytes..<(headerBytes + room))
-        let encoded = encoder.encode(samples, into: &payload)
+        let encoded = encode(samples, with: &encoder, into: &slot, headerBytes..<(headerBytes + room))
         guard encoded > 0 else {
             counters.encodeErrors += 1
             return
@@ -194,6 +194,27 @@ struct MediaCall: ~Copyable {
     }
 }
 
+extension MediaCall {
+    /// Makes a call in memory of its own, with all that it will ever need.
+    static func make(
+        id: MediaCallID, plan: MediaCallPlan, files: consuming CallFiles, at now: Instant
+    ) throws(MediaStartError) -> UnsafeMutablePointer<MediaCall> {
+        do {
+            let call = MediaCall(
+                id: id, peer: try PeerSession(plan.peer, at: now),
+                playout: PlayoutBuffer(configuration: plan.playout, decoder: try OpusDecoder()),
+                encoder: try OpusEncoder(settings: plan.encoder),
+                audio: AudioGraph(plan.audio, player: files.player, recorder: files.recorder), plan: plan,
+                firstTimestamp: UInt32(truncatingIfNeeded: plan.peer.randomSeed >> 32), now: now)
+            let memory = UnsafeMutablePointer<MediaCall>.allocate(capacity: 1)
+            unsafe memory.initialize(to: call)
+            return unsafe memory
+        } catch {
+            throw MediaStartError("the call's media cannot be set up: \(error)")
+        }
+    }
+}
+
 /// Two frames' worth of working memory, one for all calls of a worker.
 struct FrameScratch: ~Copyable {
     /// The longest frame: 60 ms at 48 kHz.
@@ -201,4 +222,25 @@ struct FrameScratch: ~Copyable {
 
     var heard = SampleBuffer(capacity: FrameScratch.capacity)
     var sending = SampleBuffer(capacity: FrameScratch.capacity)
+}
+
+// The two below hand out views of a datagram's bytes. Unoptimised code counts the end of such a view as a deallocation,
+// though there is nothing to free, so they are not analysed; what they call is.
+
+@_semantics("no_performance_analysis") @inline(__always)
+private func insert(
+    _ datagram: borrowing MutableRawSpan, _ header: RTPHeader, into playout: inout PlayoutBuffer, arrival: Instant
+) {
+    playout.insert(
+        payload: datagram.bytes.extracting(header.payload), sequenceNumber: header.sequenceNumber,
+        timestamp: header.timestamp, marker: header.marker, ssrc: header.ssrc, arrival: arrival)
+}
+
+@_semantics("no_performance_analysis") @inline(__always)
+private func encode(
+    _ samples: Span<Int16>, with encoder: inout OpusEncoder, into slot: inout MutableRawSpan, _ room: Range<Int>
+) -> Int {
+    var bytes = slot._mutatingExtracting(room)
+    var payload = unsafe bytes._unsafeMutableView(as: UInt8.self)
+    return encoder.encode(samples, into: &payload)
 }

@@ -1,10 +1,12 @@
+internal import Bytes
 internal import Network
+internal import Peering
 internal import RTP
 internal import Realtime
 internal import Timekeeping
 
 /// What the control side asks of a worker.
-enum WorkerCommand: BitwiseCopyable {
+@unsafe enum WorkerCommand: BitwiseCopyable {
     case add(UnsafeMutablePointer<MediaCall>)
     case remove(MediaCallID)
     case report(MediaCallID, into: UnsafeMutablePointer<MediaReport>)
@@ -12,7 +14,7 @@ enum WorkerCommand: BitwiseCopyable {
 }
 
 /// What a worker tells the control side.
-enum WorkerEvent: BitwiseCopyable {
+@unsafe enum WorkerEvent: BitwiseCopyable {
     /// The first authenticated packet of the peer came in.
     case mediaReceived(MediaCallID, at: Instant)
     /// Media flows both ways.
@@ -190,7 +192,7 @@ extension WorkerLoop {
         let (source, arrival) = (incoming.address(index), incoming.arrival(index))
         let truncated = incoming.isTruncated(index)
         var datagram = incoming.bytes(index)
-        guard !truncated, let ssrc = mediaSSRC(datagram.bytes) else {
+        guard !truncated, let ssrc = senderSSRC(of: datagram) else {
             counters.datagramsNotMedia += 1
             return
         }
@@ -214,7 +216,10 @@ extension WorkerLoop {
         for index in 0..<calls.count {
             let call = unsafe calls[index]
             let deadline = unsafe call.pointee.nextDeadline
-            guard deadline.nanoseconds <= now.nanoseconds, unsafe !call.pointee.isLeaving else { continue }
+            guard deadline.nanoseconds <= now.nanoseconds, unsafe !call.pointee.isLeaving else {
+                if unsafe call.pointee.isSettling { sendControl(of: unsafe call, at: now) }
+                continue
+            }
             counters.worstLatenessNanoseconds = max(
                 counters.worstLatenessNanoseconds, deadline.nanoseconds(to: now))
             unsafe runFrames(of: call, at: now)
@@ -233,6 +238,11 @@ extension WorkerLoop {
             case .chooseSlot: unsafe call.pointee.place(nextFrame: secondFrame(of: call, after: now))
             }
         }
+        unsafe sendControl(of: call, at: now)
+    }
+
+    @_noAllocation @_noLocks
+    private mutating func sendControl(of call: UnsafeMutablePointer<MediaCall>, at now: Instant) {
         if outgoing.isFull { flush() }
         unsafe call.pointee.sendControlIfDue(at: now, into: &outgoing)
     }
@@ -253,4 +263,15 @@ extension WorkerLoop {
 
     @_noAllocation @_noLocks
     private mutating func flush() { counters.datagramsNotSent += socket.send(&outgoing) }
+}
+
+// Looks at a datagram without changing it. Unoptimised code counts the end of such a view as a deallocation, though
+// there is nothing to free, so this is not analysed; what it calls is.
+@_semantics("no_performance_analysis") @inline(__always)
+private func senderSSRC(of datagram: borrowing MutableRawSpan) -> UInt32? {
+    switch DatagramKind(of: datagram.bytes) {
+    case .rtp: datagram.bytes.uint32(at: 8)  // RFC 3550 §5.1
+    case .rtcp: datagram.bytes.uint32(at: 4)  // RFC 3550 §6.4
+    case .stun, .dtls, .turnChannel, .unknown: nil
+    }
 }
