@@ -74,6 +74,7 @@ let package = Package(
         module("Base", "Bytes"),
         module("Base", "JSON"),
         module("Base", "Realtime", ["CRealtime", "Timekeeping"]),
+        module("Base", "Network", ["CRealtime", "Realtime", "Timekeeping"]),
         module("Base", "ConfigReader", [.product(name: "Yams", package: "Yams")]),
 
         // Floor 2: protocols, pure.
@@ -87,11 +88,13 @@ let package = Package(
         module("Media", "OpusCodec", ["COpus"]),
         module("Media", "Playout", ["OpusCodec", "Timekeeping"]),
         module("Media", "SecureTransport", ["CSRTP"]),
-        module("Media", "Peering", ["Bytes", "RTP", "SDP", "SecureTransport", "Timekeeping"]),
+        module("Media", "Peering", ["Bytes", "Network", "RTP", "SDP", "SecureTransport", "Timekeeping"]),
         module(
             "Media", "MediaEngine",
-            ["AudioKit", "Bytes", "CRealtime", "OpusCodec", "Peering", "Playout", "RTP", "Realtime",
-                "SecureTransport", "Timekeeping"]),
+            [
+                "AudioKit", "Bytes", "Network", "OpusCodec", "Peering", "Playout", "RTP", "Realtime",
+                "SecureTransport", "Timekeeping",
+            ]),
 
         // Floor 4: signaling.
         module(
@@ -100,13 +103,17 @@ let package = Package(
                 "CallControl", "JSON", "SignalWire", "Timekeeping", logging,
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
             ]),
-        module("Signaling", "Exchange", nio + ["COpenSSL", "ConfigReader", "JSON", "SignalWire", "Timekeeping", logging]),
+        module(
+            "Signaling", "Exchange", nio + ["COpenSSL", "ConfigReader", "JSON", "SignalWire", "Timekeeping", logging]),
 
         // Floor 5: agent.
         module(
             "Agent", "CallAgent",
-            ["AudioKit", "CallControl", "ConfigReader", "JSON", "MediaEngine", "OpusCodec", "Peering", "Playout", "RTP",
-                "Realtime", "SDP", "SecureTransport", "SignalingClient", "Timekeeping", logging]),
+            [
+                "AudioKit", "CallControl", "ConfigReader", "JSON", "MediaEngine", "OpusCodec", "Peering", "Playout",
+                "RTP",
+                "Realtime", "SDP", "SecureTransport", "SignalingClient", "Timekeeping", logging,
+            ]),
 
         // Floor 6: the command line.
         .executableTarget(
@@ -121,7 +128,12 @@ let package = Package(
         // Tests mirror the floors.
         .target(
             name: "TestSupport", dependencies: ["Timekeeping"], path: "Tests/Support", swiftSettings: relaxed),
+        tests("ConfigReaderTests", ["ConfigReader"]),
         tests("TimekeepingTests", ["Timekeeping"]),
+        tests("BytesTests", ["Bytes"]),
+        tests("JSONTests", ["JSON"]),
         tests("RealtimeTests", ["Realtime"]),
+        tests("NetworkTests", ["Network", "Realtime", "Timekeeping"]),
+        tests("SecureTransportTests", ["SecureTransport"]),
     ]
 )
