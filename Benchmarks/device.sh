@@ -1,0 +1,6 @@
+# shellcheck shell=bash
+device_pid=""
+device_build() { :; }
+device_start() { :; }
+device_restart() { :; }
+device_stop() { :; }
