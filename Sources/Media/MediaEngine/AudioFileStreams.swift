@@ -17,6 +17,33 @@ final class PlayerStream: AudioFileStream {
         var ring: AudioRing.Producer
         var block = SampleBuffer(capacity: 4_096)
         var isOver = false
+
+        /// Moves one block if there is room for it.
+        ///
+        /// - Returns: Whether there may be another.
+        mutating func moveBlock() throws(AudioFileError) -> Bool {
+            guard !isOver, ring.space >= block.capacity else { return false }
+            let count = try Self.read(&reader, into: &block)
+            Self.write(block, count, to: &ring)
+            if count < block.capacity { end() }
+            return true
+        }
+
+        mutating func end() {
+            isOver = true
+            ring.close()
+        }
+
+        private static func write(_ block: borrowing SampleBuffer, _ count: Int, to ring: inout AudioRing.Producer) {
+            _ = ring.write(block.samples(count))
+        }
+
+        private static func read(
+            _ reader: inout AudioFileReader, into block: inout SampleBuffer
+        ) throws(AudioFileError) -> Int {
+            var room = block.mutableSamples(block.capacity)
+            return try reader.read(into: &room)
+        }
     }
 
     private let state: Mutex<State>
@@ -32,20 +59,13 @@ final class PlayerStream: AudioFileStream {
 
     func move() {
         let failure: AudioFileError? = state.withLock { state in
-            while !state.isOver, state.ring.space >= state.block.capacity {
-                do throws(AudioFileError) {
-                    var room = state.block.mutableSamples(state.block.capacity)
-                    let count = try state.reader.read(into: &room)
-                    _ = state.ring.write(state.block.samples(count))
-                    if count < state.block.capacity { state.isOver = true }
-                } catch {
-                    state.isOver = true
-                    state.ring.close()
-                    return error
-                }
-                if state.isOver { state.ring.close() }
+            do throws(AudioFileError) {
+                while try state.moveBlock() {}
+                return nil
+            } catch {
+                state.end()
+                return error
             }
-            return nil
         }
         if let failure { onFailure(failure) }
     }
@@ -61,6 +81,26 @@ final class RecorderStream: AudioFileStream {
         var block = SampleBuffer(capacity: 4_096)
         /// The file has failed or is finished: the rest is read and dropped.
         var isClosed = false
+
+        /// Moves all that waits.
+        mutating func drain() throws(AudioFileError) {
+            while true {
+                let count = Self.read(&ring, into: &block)
+                guard count > 0 else { return }
+                if !isClosed { try Self.append(block, count, to: &writer) }
+            }
+        }
+
+        private static func append(
+            _ block: borrowing SampleBuffer, _ count: Int, to writer: inout WAVWriter
+        ) throws(AudioFileError) {
+            try writer.append(block.samples(count))
+        }
+
+        private static func read(_ ring: inout AudioRing.Consumer, into block: inout SampleBuffer) -> Int {
+            var room = block.mutableSamples(block.capacity)
+            return ring.read(into: &room)
+        }
     }
 
     private let state: Mutex<State>
@@ -74,11 +114,11 @@ final class RecorderStream: AudioFileStream {
         self.onFailure = onFailure
     }
 
-    func move() { report { state throws(AudioFileError) in try Self.drain(&state) } }
+    func move() { report { state throws(AudioFileError) in try state.drain() } }
 
     func finish() {
         report { state throws(AudioFileError) in
-            try Self.drain(&state)
+            try state.drain()
             guard !state.isClosed else { return }
             state.isClosed = true
             try state.writer.finish()
@@ -97,14 +137,5 @@ final class RecorderStream: AudioFileStream {
             }
         }
         if let failure { onFailure(failure) }
-    }
-
-    private static func drain(_ state: inout State) throws(AudioFileError) {
-        while true {
-            var room = state.block.mutableSamples(state.block.capacity)
-            let count = state.ring.read(into: &room)
-            guard count > 0 else { return }
-            if !state.isClosed { try state.writer.append(state.block.samples(count)) }
-        }
     }
 }

@@ -54,13 +54,13 @@ final class AudioFileThread: Sendable {
             if case .file(let path, let loops) = audio.source {
                 let reader = try AudioFileReader(path: path, loops: loops)
                 let ring = AudioRing(capacity: Self.playCapacity)
-                files.player = ring.consumer
+                files.player = .some(ring.consumer)
                 files.ids.append(add(PlayerStream(reader, into: ring.producer, onFailure: onFailure)))
             }
             if let path = audio.recording {
                 let writer = try WAVWriter(path: path)
                 let ring = AudioRing(capacity: Self.recordCapacity)
-                files.recorder = ring.producer
+                files.recorder = .some(ring.producer)
                 files.ids.append(add(RecorderStream(writer, from: ring.consumer, onFailure: onFailure)))
             }
         } catch {

@@ -1,3 +1,4 @@
+internal import AudioKit
 internal import Bytes
 internal import Network
 internal import OpusCodec
@@ -158,24 +159,23 @@ struct MediaCall: ~Copyable {
 
     @_noAllocation @_noLocks
     private mutating func exchangeFrame(at now: Instant, scratch: inout FrameScratch, batch: inout DatagramBatch) {
-        var heard = scratch.heard.mutableSamples(frameSamples)
-        _ = playout.pull(into: &heard, at: now)
-        var sending = scratch.sending.mutableSamples(frameSamples)
+        hear(from: &playout, into: &scratch.heard, frameSamples, at: now)
         if peer.isEstablished {
-            audio.exchange(received: scratch.heard.samples(frameSamples), sending: &sending)
+            exchange(with: &audio, scratch.heard, &scratch.sending, frameSamples)
         } else {
-            for index in 0..<sending.count { sending[index] = 0 }
+            silence(&scratch.sending, frameSamples)
         }
-        sendFrame(scratch.sending.samples(frameSamples), at: now, batch: &batch)
+        sendFrame(scratch.sending, at: now, batch: &batch)
         timestamp &+= UInt32(truncatingIfNeeded: frameSamples)
     }
 
     @_noAllocation @_noLocks
-    private mutating func sendFrame(_ samples: Span<Int16>, at now: Instant, batch: inout DatagramBatch) {
+    private mutating func sendFrame(_ samples: borrowing SampleBuffer, at now: Instant, batch: inout DatagramBatch) {
         var slot = batch.freeSlot()
         let headerBytes = PeerSession.mediaHeaderBytes
         let room = slot.byteCount - headerBytes - PeerSession.maximumProtectionBytes
-        let encoded = encode(samples, with: &encoder, into: &slot, headerBytes..<(headerBytes + room))
+        let encoded = encode(
+            samples, frameSamples, with: &encoder, into: &slot, headerBytes..<(headerBytes + room))
         guard encoded > 0 else {
             counters.encodeErrors += 1
             return
@@ -224,7 +224,7 @@ struct FrameScratch: ~Copyable {
     var sending = SampleBuffer(capacity: FrameScratch.capacity)
 }
 
-// The two below hand out views of a datagram's bytes. Unoptimised code counts the end of such a view as a deallocation,
+// What follows hands out views of datagrams and frames. Unoptimised code counts the end of such a view as a deallocation,
 // though there is nothing to free, so they are not analysed; what they call is.
 
 @_semantics("no_performance_analysis") @inline(__always)
@@ -238,9 +238,30 @@ private func insert(
 
 @_semantics("no_performance_analysis") @inline(__always)
 private func encode(
-    _ samples: Span<Int16>, with encoder: inout OpusEncoder, into slot: inout MutableRawSpan, _ room: Range<Int>
+    _ samples: borrowing SampleBuffer, _ count: Int, with encoder: inout OpusEncoder, into slot: inout MutableRawSpan,
+    _ room: Range<Int>
 ) -> Int {
     var bytes = slot._mutatingExtracting(room)
     var payload = unsafe bytes._unsafeMutableView(as: UInt8.self)
-    return encoder.encode(samples, into: &payload)
+    return encoder.encode(samples.samples(count), into: &payload)
+}
+
+@_semantics("no_performance_analysis") @inline(__always)
+private func hear(from playout: inout PlayoutBuffer, into frame: inout SampleBuffer, _ count: Int, at now: Instant) {
+    var samples = frame.mutableSamples(count)
+    _ = playout.pull(into: &samples, at: now)
+}
+
+@_semantics("no_performance_analysis") @inline(__always)
+private func exchange(
+    with audio: inout AudioGraph, _ heard: borrowing SampleBuffer, _ sending: inout SampleBuffer, _ count: Int
+) {
+    var samples = sending.mutableSamples(count)
+    audio.exchange(received: heard.samples(count), sending: &samples)
+}
+
+@_semantics("no_performance_analysis") @inline(__always)
+private func silence(_ frame: inout SampleBuffer, _ count: Int) {
+    var samples = frame.mutableSamples(count)
+    Silence.fill(&samples)
 }

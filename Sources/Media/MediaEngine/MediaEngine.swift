@@ -51,7 +51,7 @@ public final class MediaEngine: Sendable {
             var running = started
             while !running.isEmpty {
                 signal.wakeup.wait()
-                running.removeAll { worker in !worker.drainEvents { unsafe relay.tell($0) } }
+                running.removeAll { worker in !worker.drainEvents { relay.tell($0) } }
             }
         }
         relay.engine = self
@@ -145,11 +145,11 @@ extension MediaEngine {
         // Set once, before any call can exist and so before any event.
         weak var engine: MediaEngine?
 
-        func tell(_ event: WorkerEvent) { unsafe engine?.take(event) }
+        func tell(_ event: WorkerEvent) { engine?.take(event) }
     }
 
     private func take(_ event: WorkerEvent) {
-        switch unsafe event {
+        switch event {
         case .mediaReceived(let id, let time): onEvent(.mediaReceived(id, at: time))
         case .established(let id, let time): onEvent(.established(id, at: time))
         case .playbackEnded(let id): onEvent(.playbackEnded(id))

@@ -75,7 +75,7 @@ final class MediaWorker: Sendable {
     ///
     /// - Returns: False if the ring is full; nothing was given.
     func send(_ command: WorkerCommand) -> Bool {
-        guard unsafe commands.withLock({ unsafe $0.ring.push(command) }) else { return false }
+        guard commands.withLock({ $0.ring.push(command) }) else { return false }
         wakeup.wakeup.signal()
         return true
     }
@@ -84,9 +84,9 @@ final class MediaWorker: Sendable {
     ///
     /// - Returns: False once the worker has stopped.
     func drainEvents(_ tell: (WorkerEvent) -> Void) -> Bool {
-        while let event = unsafe events.withLock({ unsafe $0.ring.pop() }) {
-            if case .stopped(let counters) = unsafe event { events.withLock { $0.final = counters } }
-            unsafe tell(event)
+        while let event = events.withLock({ $0.ring.pop() }) {
+            if case .stopped(let counters) = event { events.withLock { $0.final = counters } }
+            tell(event)
         }
         return finalCounters == nil
     }

@@ -5,16 +5,18 @@ internal import RTP
 internal import Realtime
 internal import Timekeeping
 
-/// What the control side asks of a worker.
-@unsafe enum WorkerCommand: BitwiseCopyable {
+/// What the control side asks of a worker. Pointers change their owner with the message.
+@safe
+enum WorkerCommand: BitwiseCopyable {
     case add(UnsafeMutablePointer<MediaCall>)
     case remove(MediaCallID)
     case report(MediaCallID, into: UnsafeMutablePointer<MediaReport>)
     case stop
 }
 
-/// What a worker tells the control side.
-@unsafe enum WorkerEvent: BitwiseCopyable {
+/// What a worker tells the control side. Pointers change their owner with the message.
+@safe
+enum WorkerEvent: BitwiseCopyable {
     /// The first authenticated packet of the peer came in.
     case mediaReceived(MediaCallID, at: Instant)
     /// Media flows both ways.
@@ -79,7 +81,7 @@ struct WorkerLoop: ~Copyable {
         counters.wakeups += 1
         wakeup.clear()
         receiveAll()
-        while let command = commands.pop() { unsafe obey(command, at: now) }
+        while let command = commands.pop() { obey(command, at: now) }
         runCalls(at: now)
         removeLeavingCalls()
         flush()
@@ -114,7 +116,7 @@ struct WorkerLoop: ~Copyable {
 extension WorkerLoop {
     @_noAllocation @_noLocks
     private mutating func obey(_ command: WorkerCommand, at now: Instant) {
-        switch unsafe command {
+        switch command {
         case .add(let call):
             if calls.count < calls.capacity {
                 unsafe calls.append(call)
@@ -164,7 +166,7 @@ extension WorkerLoop {
     @discardableResult
     @_noAllocation @_noLocks
     private mutating func emit(_ event: WorkerEvent) -> Bool {
-        let taken = unsafe events.push(event)
+        let taken = events.push(event)
         if !taken { counters.eventsLost += 1 }
         hasNews = true
         return taken
@@ -189,26 +191,36 @@ extension WorkerLoop {
 
     @_noAllocation @_noLocks
     private mutating func route(_ index: Int) {
-        let (source, arrival) = (incoming.address(index), incoming.arrival(index))
-        let truncated = incoming.isTruncated(index)
-        var datagram = incoming.bytes(index)
-        guard !truncated, let ssrc = senderSSRC(of: datagram) else {
-            counters.datagramsNotMedia += 1
-            return
-        }
-        guard let position = calls.index(ssrc: ssrc, source: source) else {
-            counters.datagramsUnknown += 1
-            return
-        }
+        guard let position = Self.deliver(&incoming, index, to: calls, &counters) else { return }
         let call = unsafe calls[position]
-        unsafe call.pointee.receive(&datagram, from: source, arrival: arrival)
         let news = unsafe call.pointee.peer.takeNews()
         guard !news.isEmpty else { return }
         let id = unsafe call.pointee.id
         if news.contains(.routeChanged) { calls.update(position) }
-        if news.contains(.mediaReceived) { emit(.mediaReceived(id, at: arrival)) }
+        if news.contains(.mediaReceived) { emit(.mediaReceived(id, at: incoming.arrival(index))) }
         if news.contains(.established) { emit(.established(id, at: MonotonicClock.now)) }
         if news.contains(.goodbyeReceived) { emit(.goodbyeReceived(id)) }
+    }
+
+    /// Gives a datagram to the call that it belongs to.
+    ///
+    /// - Returns: Where that call stands; nil if there is none, and the datagram is counted as dropped.
+    @_noAllocation @_noLocks
+    private static func deliver(
+        _ batch: inout DatagramBatch, _ index: Int, to calls: borrowing RouteTable, _ counters: inout WorkerCounters
+    ) -> Int? {
+        let (source, arrival, truncated) = (batch.address(index), batch.arrival(index), batch.isTruncated(index))
+        var datagram = batch.bytes(index)
+        guard !truncated, let ssrc = senderSSRC(of: datagram) else {
+            counters.datagramsNotMedia += 1
+            return nil
+        }
+        guard let position = calls.index(ssrc: ssrc, source: source) else {
+            counters.datagramsUnknown += 1
+            return nil
+        }
+        unsafe calls[position].pointee.receive(&datagram, from: source, arrival: arrival)
+        return position
     }
 
     @_noAllocation @_noLocks
@@ -217,7 +229,7 @@ extension WorkerLoop {
             let call = unsafe calls[index]
             let deadline = unsafe call.pointee.nextDeadline
             guard deadline.nanoseconds <= now.nanoseconds, unsafe !call.pointee.isLeaving else {
-                if unsafe call.pointee.isSettling { sendControl(of: unsafe call, at: now) }
+                if unsafe call.pointee.isSettling { unsafe sendControl(of: call, at: now) }
                 continue
             }
             counters.worstLatenessNanoseconds = max(
