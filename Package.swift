@@ -135,6 +135,18 @@ let package = Package(
         tests("RealtimeTests", ["Realtime"]),
         tests("NetworkTests", ["Network", "Realtime", "Timekeeping"]),
         tests("SecureTransportTests", ["SecureTransport"]),
+        tests(
+            "MediaEngineTests",
+            [
+                "AudioKit", "MediaEngine", "Network", "OpusCodec", "Peering", "Playout", "SecureTransport",
+            ]),
+        .target(name: "CAllocationCounter", path: "Tests/CAllocationCounter"),
+        tests(
+            "AllocationTests",
+            [
+                "CAllocationCounter", "MediaEngine", "Network", "OpusCodec", "Peering", "Playout", "RTP", "Realtime",
+                "SecureTransport", "Timekeeping",
+            ]),
         tests("CallControlTests", ["CallControl", "JSON", "Timekeeping"]),
     ]
 )
