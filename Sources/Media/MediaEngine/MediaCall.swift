@@ -125,7 +125,7 @@ struct MediaCall: ~Copyable {
         var slot = batch.freeSlot()
         let length = peer.writeControl(
             at: now, wallNanoseconds: MonotonicClock.wallNanoseconds, into: &slot)
-        if length > 0 { batch.commit(byteCount: length, to: peer.remoteAddress) }
+        if length > 0 { batch.commit(byteCount: length, to: peer.controlAddress) }
     }
 
     /// Whether the behaviour's file has just been played to its end: true once.
@@ -139,7 +139,7 @@ struct MediaCall: ~Copyable {
         var slot = batch.freeSlot()
         let length = peer.writeGoodbye(
             at: now, wallNanoseconds: MonotonicClock.wallNanoseconds, into: &slot)
-        if length > 0 { batch.commit(byteCount: length, to: peer.remoteAddress) }
+        if length > 0 { batch.commit(byteCount: length, to: peer.controlAddress) }
     }
 
     /// What the call has seen so far.

@@ -7,6 +7,8 @@ public import SecureTransport
 public struct PeerPlan: Sendable {
     /// Where the peer wants its media.
     public var remoteAddress: SocketAddress
+    /// Where the peer wants its RTCP; nil with its media (RFC 5761).
+    public var remoteControlAddress: SocketAddress?
     /// The peer's SSRC, if its description told (RFC 5576).
     public var remoteSSRC: UInt32?
     /// Our SSRC.

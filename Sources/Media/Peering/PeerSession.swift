@@ -92,6 +92,14 @@ public struct PeerSession: ~Copyable {
         @_noAllocation @_noLocks get { flow.isEstablished }
     }
 
+    /// Where our RTCP goes: with the media, wherever that has moved to, unless the peer asked otherwise.
+    public var controlAddress: SocketAddress {
+        @_noAllocation @_noLocks get {
+            if let separate = plan.remoteControlAddress { return separate }
+            return remoteAddress
+        }
+    }
+
     /// Bytes that a media packet has before its payload.
     public static var mediaHeaderBytes: Int {
         @_noAllocation @_noLocks get { RTPHeader.fixedSize }
