@@ -148,5 +148,6 @@ let package = Package(
                 "SecureTransport", "Timekeeping",
             ]),
         tests("CallControlTests", ["CallControl", "JSON", "Timekeeping"]),
+        tests("SignalWireTests", ["JSON", "SignalWire"]),
     ]
 )
