@@ -124,5 +124,8 @@ let package = Package(
         tests("TimekeepingTests", ["Timekeeping"]),
         tests("RealtimeTests", ["Realtime"]),
         tests("CallControlTests", ["CallControl", "JSON", "Timekeeping"]),
+        tests(
+            "SignalingClientTests", nio + ["CallControl", "JSON", "SignalWire", "SignalingClient", "Timekeeping", logging]),
+        tests("SignalWireTests", ["JSON", "SignalWire"]),
     ]
 )
