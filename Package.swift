@@ -148,6 +148,9 @@ let package = Package(
                 "SecureTransport", "Timekeeping",
             ]),
         tests("CallControlTests", ["CallControl", "JSON", "Timekeeping"]),
+        tests("CallControlTests", ["CallControl", "JSON", "Timekeeping"]),
+        tests(
+            "SignalingClientTests", nio + ["CallControl", "JSON", "SignalWire", "SignalingClient", "Timekeeping", logging]),
         tests("SignalWireTests", ["JSON", "SignalWire"]),
     ]
 )
