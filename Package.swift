@@ -51,6 +51,10 @@ let package = Package(
     products: [
         .executable(name: "handset", targets: ["handset"]),
         .library(name: "CallAgent", targets: ["CallAgent"]),
+        // What the nested packages are made of.
+        .library(name: "Network", targets: ["Network", "Realtime", "Timekeeping"]),
+        .library(name: "SecureTransport", targets: ["SecureTransport"]),
+        .library(name: "SignalingClient", targets: ["SignalingClient", "CallControl", "JSON"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
