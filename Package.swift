@@ -92,7 +92,7 @@ let package = Package(
         module("Media", "OpusCodec", ["COpus"]),
         module("Media", "Playout", ["OpusCodec", "Timekeeping"]),
         module("Media", "SecureTransport", ["CSRTP"]),
-        module("Media", "Peering", ["Bytes", "Network", "RTP", "SDP", "SecureTransport", "Timekeeping"]),
+        module("Media", "Peering", ["Network", "RTP", "SecureTransport", "Timekeeping"]),
         module(
             "Media", "MediaEngine",
             [
@@ -114,9 +114,8 @@ let package = Package(
         module(
             "Agent", "CallAgent",
             [
-                "AudioKit", "CallControl", "ConfigReader", "JSON", "MediaEngine", "OpusCodec", "Peering", "Playout",
-                "RTP",
-                "Realtime", "SDP", "SecureTransport", "SignalingClient", "Timekeeping", logging,
+                "AudioKit", "CallControl", "ConfigReader", "JSON", "MediaEngine", "Network", "OpusCodec", "Peering",
+                "Playout", "Realtime", "SDP", "SecureTransport", "SignalingClient", "Timekeeping", logging,
             ]),
 
         // Floor 6: the command line.
@@ -151,7 +150,6 @@ let package = Package(
                 "CAllocationCounter", "MediaEngine", "Network", "OpusCodec", "Peering", "Playout", "RTP", "Realtime",
                 "SecureTransport", "Timekeeping",
             ]),
-        tests("CallControlTests", ["CallControl", "JSON", "Timekeeping"]),
         tests("CallControlTests", ["CallControl", "JSON", "Timekeeping"]),
         tests(
             "SignalingClientTests", nio + ["CallControl", "JSON", "SignalWire", "SignalingClient", "Timekeeping", logging]),
