@@ -2,7 +2,7 @@
 enum SDESAgreement {
     /// For our answer: the first of our suites that the offer has, and the line that takes it.
     ///
-    /// Our order rules, not the peer's: §5.1.2 leaves the choice to the answerer, and our first suite is the cheaper.
+    /// Our order rules, for our first suite is the cheaper one; whoever offers a line must be ready for its choice.
     static func choose(
         _ section: MediaSection, ours: [SDESKey]
     ) throws(NegotiationError) -> (NegotiatedKeying, line: SDPAttribute) {
