@@ -17,7 +17,7 @@ enum RTPDump {
         }
         let port = file.uint16(at: lineEnd + 13) ?? 0
         while offset < file.count {
-            guard let length = file.uint16(at: offset), let plain = bytes.uint16(at: offset + 2),
+            guard let length = file.uint16(at: offset), let plain = file.uint16(at: offset + 2),
                 let milliseconds = file.uint32(at: offset + 4)
             else {
                 recording.isTruncated = true
