@@ -131,6 +131,7 @@ let package = Package(
         // Tests mirror the floors.
         .target(
             name: "TestSupport", dependencies: ["Timekeeping"], path: "Tests/Support", swiftSettings: relaxed),
+        tests("AudioKitTests", ["AudioKit"], resources: [.copy("Resources/tone-500hz-stereo.opus")]),
         tests("ConfigReaderTests", ["ConfigReader"]),
         tests("TimekeepingTests", ["Timekeeping"]),
         tests("BytesTests", ["Bytes"]),
