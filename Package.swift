@@ -52,7 +52,7 @@ let package = Package(
         .executable(name: "handset", targets: ["handset"]),
         .library(name: "CallAgent", targets: ["CallAgent"]),
         // What the nested packages are made of.
-        .library(name: "Network", targets: ["Network", "Realtime", "Timekeeping"]),
+        .library(name: "Datagrams", targets: ["Datagrams", "Realtime", "Timekeeping"]),
         .library(name: "SecureTransport", targets: ["SecureTransport"]),
         .library(name: "SignalingClient", targets: ["SignalingClient", "CallControl", "JSON"]),
     ],
@@ -78,7 +78,7 @@ let package = Package(
         module("Base", "Bytes"),
         module("Base", "JSON"),
         module("Base", "Realtime", ["CRealtime", "Timekeeping"]),
-        module("Base", "Network", ["CRealtime", "Realtime", "Timekeeping"]),
+        module("Base", "Datagrams", ["CRealtime", "Realtime", "Timekeeping"]),
         module("Base", "ConfigReader", [.product(name: "Yams", package: "Yams")]),
 
         // Floor 2: protocols, pure.
@@ -92,11 +92,11 @@ let package = Package(
         module("Media", "OpusCodec", ["COpus"]),
         module("Media", "Playout", ["OpusCodec", "Timekeeping"]),
         module("Media", "SecureTransport", ["CSRTP"]),
-        module("Media", "Peering", ["Network", "RTP", "SecureTransport", "Timekeeping"]),
+        module("Media", "Peering", ["Datagrams", "RTP", "SecureTransport", "Timekeeping"]),
         module(
             "Media", "MediaEngine",
             [
-                "AudioKit", "Bytes", "Network", "OpusCodec", "Peering", "Playout", "RTP", "Realtime",
+                "AudioKit", "Bytes", "Datagrams", "OpusCodec", "Peering", "Playout", "RTP", "Realtime",
                 "SecureTransport", "Timekeeping",
             ]),
 
@@ -114,7 +114,7 @@ let package = Package(
         module(
             "Agent", "CallAgent",
             [
-                "AudioKit", "CallControl", "ConfigReader", "JSON", "MediaEngine", "Network", "OpusCodec", "Peering",
+                "AudioKit", "CallControl", "ConfigReader", "JSON", "MediaEngine", "Datagrams", "OpusCodec", "Peering",
                 "Playout", "Realtime", "SDP", "SecureTransport", "SignalingClient", "Timekeeping", logging,
             ]),
 
@@ -137,18 +137,18 @@ let package = Package(
         tests("BytesTests", ["Bytes"]),
         tests("JSONTests", ["JSON"]),
         tests("RealtimeTests", ["Realtime"]),
-        tests("NetworkTests", ["Network", "Realtime", "Timekeeping"]),
+        tests("DatagramsTests", ["Datagrams", "Realtime", "Timekeeping"]),
         tests("SecureTransportTests", ["SecureTransport"]),
         tests(
             "MediaEngineTests",
             [
-                "AudioKit", "MediaEngine", "Network", "OpusCodec", "Peering", "Playout", "SecureTransport",
+                "AudioKit", "MediaEngine", "Datagrams", "OpusCodec", "Peering", "Playout", "SecureTransport",
             ]),
         .target(name: "CAllocationCounter", path: "Tests/CAllocationCounter"),
         tests(
             "AllocationTests",
             [
-                "CAllocationCounter", "MediaEngine", "Network", "OpusCodec", "Peering", "Playout", "RTP", "Realtime",
+                "CAllocationCounter", "MediaEngine", "Datagrams", "OpusCodec", "Peering", "Playout", "RTP", "Realtime",
                 "SecureTransport", "Timekeeping",
             ]),
         tests("CallControlTests", ["CallControl", "JSON", "Timekeeping"]),

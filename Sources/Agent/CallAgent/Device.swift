@@ -2,7 +2,7 @@ public import CallControl
 public import Logging
 public import MediaEngine
 public import SignalingClient
-internal import Network
+internal import Datagrams
 public import Realtime
 internal import Timekeeping
 

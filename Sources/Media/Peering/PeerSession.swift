@@ -1,4 +1,4 @@
-public import Network
+public import Datagrams
 public import RTP
 public import SecureTransport
 public import Timekeeping
