@@ -73,10 +73,12 @@ final class ScriptedServer: Sendable {
     }
 
     private static func configure(_ channel: any Channel, _ shared: Shared) throws {
+        guard shared.conversation != nil else {
+            try channel.pipeline.syncOperations.configureHTTPServerPipeline()
+            return try channel.pipeline.syncOperations.addHandler(ScriptedHTTPHandler(shared))
+        }
         let upgrader = NIOTypedWebSocketServerUpgrader<Void>(
-            shouldUpgrade: { channel, _ in
-                channel.eventLoop.makeSucceededFuture(shared.conversation == nil ? nil : [:])
-            },
+            shouldUpgrade: { channel, _ in channel.eventLoop.makeSucceededFuture([:]) },
             upgradePipelineHandler: { channel, _ in
                 channel.eventLoop.makeCompletedFuture {
                     try channel.pipeline.syncOperations.addHandler(ScriptedSocketHandler(shared))

@@ -58,7 +58,7 @@ struct ServiceTests {
         try await withService { service, exchange in
             exchange.tell("notification", #"{"payload":{"n":1,"text":"ü"}}"#)
             exchange.tell("notification", #"{"payload":[2]}"#)
-            _ = try await service.join(room: "wait until both have come")
+            try await service.leave(room: "its answer comes after both")
             var events = service.events.makeAsyncIterator()
             #expect(await events.next() == .connected)
             #expect(await events.next() == .notification(["n": 1, "text": "ü"]))
@@ -278,6 +278,33 @@ struct ServiceTests {
             let event = try await next(&events) { if case .unknown = $0 { true } else { false } }
             #expect(event == .unknown(type: "brandNew", data: ["x": 1]))
             #expect(await service.connectionState == .connected)
+        }
+    }
+
+    @Test("CONN-3: A socket closed with 4001 while the session starts is final, though an answer was awaited")
+    func closedWhileStarting() async throws {
+        let exchange = ScriptedExchange()
+        exchange.answer("session.start") { _ in
+            exchange.closeNewest(code: 4001)
+            return ""
+        }
+        try await exchange.start(on: Fixtures.group)
+        let service = try Fixtures.service(port: exchange.port)
+        let error = try await failure { try await service.connect() }
+        #expect((error as? SignalingError)?.code == .tokenRejected, "\(error)")
+        #expect(await service.connectionState == .failed)
+        await exchange.stop()
+    }
+
+    @Test("CONN-9: Connecting again while the goodbye is still under way leads to a new connection")
+    func connectWhileDisconnecting() async throws {
+        try await withService { service, exchange in
+            async let gone: Void = service.disconnect()
+            while await service.connectionState == .connected { await Task.yield() }
+            try await service.connect()
+            await gone
+            #expect(await service.connectionState == .connected)
+            #expect(exchange.methods.filter { $0 == "session.start" }.count == 2)
         }
     }
 

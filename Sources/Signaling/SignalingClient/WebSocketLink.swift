@@ -24,6 +24,9 @@ final class WebSocketLink: ChannelInboundHandler {
     }
 
     private var onSignal: ((Signal) -> Void)?
+    /// The socket, from before it is connected: an attempt given up half-way closes it too.
+    private var channel: (any Channel)?
+    private var isAbandoned = false
     private var context: ChannelHandlerContext?
     private var closeCode: UInt16?
     private var hasSentClose = false
@@ -54,7 +57,13 @@ final class WebSocketLink: ChannelInboundHandler {
     /// Drops the socket; nothing is told any more.
     func abandon() {
         onSignal = nil
-        context?.close(promise: nil)
+        isAbandoned = true
+        channel?.close(promise: nil)
+    }
+
+    private func attach(to channel: any Channel) throws {
+        guard !isAbandoned else { throw ChannelError.ioOnClosedChannel }
+        self.channel = channel
     }
 
     func handlerAdded(context: ChannelHandlerContext) { self.context = context }
@@ -147,6 +156,7 @@ extension WebSocketLink {
             .connectTimeout(.seconds(5))
             .channelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
+                    try link.value.attach(to: channel)
                     let pipeline = channel.pipeline.syncOperations
                     if endpoint.isSecure {
                         let name = endpoint.isAddress ? nil : endpoint.host
