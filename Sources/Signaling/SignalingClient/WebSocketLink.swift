@@ -142,12 +142,8 @@ extension WebSocketLink {
                     return true
                 }
             })
-        var head = HTTPRequestHead(
-            version: .http1_1, method: .GET, uri: endpoint.path.isEmpty ? "/" : endpoint.path)
-        head.headers.add(name: "Host", value: endpoint.authority)
-        head.headers.add(name: "User-Agent", value: userAgent)
         let upgrade = NIOTypedHTTPClientUpgradeConfiguration(
-            upgradeRequestHead: head, upgraders: [upgrader],
+            upgradeRequestHead: request(to: endpoint, userAgent: userAgent), upgraders: [upgrader],
             notUpgradingCompletionHandler: { channel in channel.eventLoop.makeSucceededFuture(false) })
 
         let opened = loop.makePromise(of: Void.self)
@@ -176,6 +172,14 @@ extension WebSocketLink {
             .connect(host: endpoint.host, port: endpoint.port)
             .cascadeFailure(to: opened)
         return opened.futureResult
+    }
+
+    private static func request(to endpoint: Endpoint, userAgent: String) -> HTTPRequestHead {
+        let path = endpoint.path.isEmpty ? "/" : endpoint.path
+        var head = HTTPRequestHead(version: .http1_1, method: .GET, uri: path)
+        head.headers.add(name: "Host", value: endpoint.authority)
+        head.headers.add(name: "User-Agent", value: userAgent)
+        return head
     }
 }
 
