@@ -153,7 +153,8 @@ let package = Package(
             ]),
         tests("CallControlTests", ["CallControl", "JSON", "Timekeeping"]),
         tests(
-            "SignalingClientTests", nio + ["CallControl", "JSON", "SignalWire", "SignalingClient", "Timekeeping", logging]),
+            "SignalingClientTests",
+            nio + ["CallControl", "JSON", "SignalWire", "SignalingClient", "Timekeeping", logging]),
         tests("SignalWireTests", ["JSON", "SignalWire"]),
     ]
 )
