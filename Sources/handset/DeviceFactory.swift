@@ -10,6 +10,8 @@ import SignalingClient
 /// Makes a device out of a configuration: its service, its sockets and its one event loop.
 struct DeviceFactory {
     let configuration: DeviceConfiguration
+    /// Give up on the first failure to connect, rather than try again.
+    var failsFast = false
     let logger: Logger
 
     /// A device that is not connected, and the event loop that carries it.
@@ -27,11 +29,15 @@ struct DeviceFactory {
             addresses: .init(
                 authentication: account.authURL, identity: account.identityURL, events: account.eventsURL),
             application: .init(
-                name: "Handset", version: Version.number, system: Version.system, key: account.appKey,
+                name: "Handset", version: HandsetVersion.current, system: "Linux", key: account.appKey,
                 secret: account.appSecret.revealed),
             credentials: account.credential.forService,
             device: .init(id: DeviceID(configuration.device.id ?? Self.newDeviceID()), name: configuration.device.name))
         service.plainText = account.allowsPlainText ? .allowed : .loopbackOnly
+        if failsFast {
+            service.loginPatience = .zero
+            service.connection.firstAttempts = 1
+        }
         service.trustRootFile = account.trustRoots
         return service
     }

@@ -55,12 +55,12 @@ struct CallCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        logs.start(defaultLevel: .warning)
+        logs.bootstrap()
         let logger = Logger(label: "handset")
-        let configuration = try reporting { try deviceConfiguration() }
-        let progress = Progress()
-        let shutdown = Shutdown()
-        let (device, group) = try reporting { try DeviceFactory(configuration: configuration, logger: logger).make() }
+        let configuration = try deviceConfiguration()
+        let progress = ProgressLines()
+        let ending = EndRequest()
+        let (device, group) = try DeviceFactory(configuration: configuration, failsFast: true, logger: logger).make()
         var run = CallRun(callee: callee, play: play, record: record, watched: watch.compactMap(WatchedProcess.init))
 
         progress.say("Logging in at \(configuration.account.eventsURL)")
@@ -69,32 +69,34 @@ struct CallCommand: AsyncParsableCommand {
             try await device.connect()
         } catch {
             await device.shutDown()
-            throw exit(with: error)
+            throw error
         }
         run.connectTime = started.duration(to: MonotonicClock.now)
-        await follow(device, &run, progress, shutdown)
+        await follow(device, &run, progress, ending)
         await device.shutDown()
         try? await group.shutdownGracefully()
 
         progress.say("Comparing what was sent with what came back")
         let report = run.report()
-        print(json ? report.json : report.text)
-        if let code = report.exitCode { throw code.parserCode }
+        Terminal.print(json ? report.json : report.text)
+        if ending.isMade { throw ExitCode(ExitStatus.interrupted.rawValue) }
+        if let failure = report.failure { throw ExitCode(failure.rawValue) }
     }
 
     /// Places the call and follows it to its end.
-    private func follow(_ device: Device, _ run: inout CallRun, _ progress: Progress, _ shutdown: Shutdown) async {
+    private func follow(_ device: Device, _ run: inout CallRun, _ progress: ProgressLines, _ ending: EndRequest) async {
         let audio = AudioBehaviour(
             source: play.map { .file(path: $0, loops: false) } ?? .silence, recording: run.recordingPath)
         progress.say("Calling \(callee)")
-        let call = await device.call(UserID(calleeUser), audio: audio, timeToLive: .seconds(ttl))
-        let interruption = Task {
-            await shutdown.requested()
-            if !Task.isCancelled { await device.hangUp(call) }
+        let call = await device.call(UserID(callee), audio: audio, timeToLive: .seconds(ttl))
+        let interruption = Task { [device] in
+            await ending.wait()
+            await device.hangUp(call)
         }
         var hangUp: Task<Void, Never>?
         defer {
-            interruption.cancel()
+            ending.make()
+            _ = interruption
             hangUp?.cancel()
         }
         func hangUpLater(_ delay: Duration) {
@@ -118,7 +120,7 @@ struct CallCommand: AsyncParsableCommand {
             case .fileFailed(_, let error):
                 progress.warn("\(error)")
                 run.fileError = error
-            case .realtimePriorityRefused(let error): progress.note("Without real-time priority: \(error)")
+            case .realtimePriorityRefused(let error): progress.say("Media runs without real-time priority: \(error)")
             case .signaling(.reconnecting): progress.warn("The connection is lost; connecting anew")
             case .ended(_, let record, let report):
                 run.ended(record, report)
@@ -127,8 +129,6 @@ struct CallCommand: AsyncParsableCommand {
             }
         }
     }
-
-    private var calleeUser: String { callee }
 
     private func deviceConfiguration() throws -> DeviceConfiguration {
         var configuration: DeviceConfiguration

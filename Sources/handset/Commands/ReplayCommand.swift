@@ -38,17 +38,19 @@ struct ReplayCommand: ParsableCommand {
     }
 
     func run() throws {
-        let bytes = try reporting { try InputFile.bytes(of: recording) }
-        let packets = try reporting { try PacketRecording(parsing: bytes) }
+        let bytes = try InputFile.bytes(of: recording)
+        let packets = try PacketRecording(parsing: bytes)
         var replay = StreamReplay()
         replay.ssrc = ssrc.flatMap(Self.number)
         replay.payloadType = payloadType
         replay.frameSamples = frameMilliseconds * 48
-        guard let result = try reporting({ try replay.run(packets) }) else {
-            throw exit(.audioFile, "\(recording): holds no RTP packet that fits. Is the stream encrypted, or the SSRC another?")
+        guard let result = try replay.run(packets) else {
+            throw CommandFailure(
+                .audioFileUnusable,
+                "\(recording) holds no RTP packet that fits. Is the stream encrypted, or its SSRC another?")
         }
-        if let output { try reporting { try Self.write(result.samples, to: output) } }
-        print(json ? Self.json(result) : Self.text(result, packets))
+        if let output { try Self.write(result.samples, to: output) }
+        Terminal.print(json ? Self.json(result) : Self.text(result, packets))
     }
 
     private static func number(_ text: String) -> UInt32? {
@@ -78,7 +80,7 @@ struct ReplayCommand: ParsableCommand {
 
     private static func json(_ result: StreamReplay.Result) -> String {
         let playout = result.statistics
-        var object = JSONText()
+        var object = JSONObjectText()
         object.add("ssrc", Double(result.ssrc))
         object.add("payload_type", Double(result.payloadType))
         object.add("packets_received", Double(playout.packetsReceived))

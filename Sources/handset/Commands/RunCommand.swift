@@ -17,23 +17,24 @@ struct RunCommand: AsyncParsableCommand {
     @OptionGroup var logs: LogOptions
 
     func run() async throws {
-        logs.start()
+        logs.bootstrap()
         let logger = Logger(label: "handset")
-        var configuration = try reporting { try DeviceConfiguration.read(path: config) }
+        var configuration = try DeviceConfiguration.read(path: config)
         if let server { configuration.account.use(server: server) }
-        let (device, group) = try reporting { try DeviceFactory(configuration: configuration, logger: logger).make() }
+        let (device, group) = try DeviceFactory(configuration: configuration, logger: logger).make()
         let listener = Task { for await event in device.events { Self.log(event, logger) } }
-        let shutdown = Shutdown()
+        let ending = EndRequest()
         do throws(SignalingError) {
-            try await connect(device, unless: shutdown)
+            try await connect(device, unless: ending)
         } catch {
             await device.shutDown()
-            throw exit(with: error)
+            if ending.isMade { return }
+            throw error
         }
         logger.info(
             "Ready",
             metadata: ["server": "\(configuration.account.eventsURL)", "device": "\(configuration.device.name)"])
-        await shutdown.requested()
+        await ending.wait()
         logger.info("Saying goodbye")
         await device.shutDown()
         _ = await listener.value
@@ -41,7 +42,7 @@ struct RunCommand: AsyncParsableCommand {
     }
 
     /// Connects, but lets go when the process is told to end first.
-    private func connect(_ device: Device, unless shutdown: Shutdown) async throws(SignalingError) {
+    private func connect(_ device: Device, unless ending: EndRequest) async throws(SignalingError) {
         let connecting = Task { () -> SignalingError? in
             do throws(SignalingError) {
                 try await device.connect()
@@ -51,7 +52,7 @@ struct RunCommand: AsyncParsableCommand {
             }
         }
         let watching = Task {
-            await shutdown.requested()
+            await ending.wait()
             if !Task.isCancelled { await device.shutDown() }
         }
         let error = await connecting.value

@@ -32,12 +32,14 @@ struct CallReport {
     mutating func take(_ media: MediaReport) { self.media = media }
 
     /// Why the process must not end as a success; nil if all went well.
-    var exitCode: ExitStatus? {
-        if let fileError { return fileError.code == .full || fileError.code == .unwritable ? .recordingFailed : .audioFile }
+    var failure: ExitStatus? {
+        if let fileError { return ExitStatus(fileError) }
         switch CallEndReason(rawValue: outcome) {
         case .completed: return nil
-        case .declined, .busy, .noAnswer: return .notAnswered
-        default: return .callFailed
+        case .declined, .busy, .noAnswer: return .callNotAnswered
+        case .cancelled, .acceptedElsewhere, .declinedElsewhere, .dialFailed, .acceptFailed, .connectionLost,
+            .disconnected, .internalError, nil:
+            return .failed
         }
     }
 
@@ -79,7 +81,7 @@ struct CallReport {
 
     /// The report for a program: one JSON object on one line.
     var json: String {
-        var object = JSONText()
+        var object = JSONObjectText()
         object.add("outcome", outcome)
         object.add("callee", callee)
         object.add("error", error)
@@ -102,9 +104,9 @@ struct CallReport {
             object.add("network_round_trip_ms", Double(media.peer.roundTripNanoseconds) / 1e6)
         }
         object.add("bitrate_bps", payloadBitrate)
-        var processObject = JSONText()
+        var processObject = JSONObjectText()
         for (name, usage) in processes {
-            var one = JSONText()
+            var one = JSONObjectText()
             one.add("cpu_s", usage.cpuSeconds)
             one.add("resident_mb", (usage.residentBytes / 1_048_576).rounded(toPlaces: 2))
             processObject.add(name, object: one)
