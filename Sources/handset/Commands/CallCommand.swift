@@ -89,16 +89,13 @@ struct CallCommand: AsyncParsableCommand {
             source: play.map { .file(path: $0, loops: false) } ?? .silence, recording: run.recordingPath)
         progress.say("Calling \(callee)")
         let call = await device.call(UserID(callee), audio: audio, timeToLive: .seconds(ttl))
-        let interruption = Task { [device] in
+        // Waits as long as the process lives; to hang up a call that is over does nothing.
+        Task {
             await ending.wait()
             await device.hangUp(call)
         }
         var hangUp: Task<Void, Never>?
-        defer {
-            ending.make()
-            _ = interruption
-            hangUp?.cancel()
-        }
+        defer { hangUp?.cancel() }
         func hangUpLater(_ delay: Duration) {
             hangUp?.cancel()
             hangUp = Task {
