@@ -30,7 +30,7 @@ enum TestSignal {
         return made
     }
 
-    /// Something like speech: syllables of 250 ms with pauses between them, each a different set of harmonics and noise.
+    /// Something like speech: syllables with pauses between them, each a different set of harmonics and noise.
     static func speech(seconds: Double, seed: UInt64) -> [Int16] {
         var random = SeededGenerator(seed: seed)
         let count = Int(seconds * 48_000)

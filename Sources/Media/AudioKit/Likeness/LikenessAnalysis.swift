@@ -1,6 +1,6 @@
 /// Compares a recording of what came back with what was sent.
 ///
-/// Both begin at the same moment. First the delay of the whole is found, by cross-correlation of both at 8 kHz. Then for
+/// Both begin at the same moment. First the delay of the whole is found, by cross-correlation at 8 kHz. Then for
 /// each window of 200 ms that holds speech the place around that delay is sought where both are most alike: at 8 kHz,
 /// and around the best place there sample by sample at 48 kHz. Gain and a constant offset make no difference.
 public struct LikenessAnalysis: Sendable {
@@ -37,11 +37,15 @@ public struct LikenessAnalysis: Sendable {
 
         var matches: [WindowSearch.Match] = []
         var unheard = 0
+        // Where one window was found, the next one may well be, though its sounds be too high to be sought at 8 kHz.
+        var lastFound = delay
         for start in windows {
             if start + delay + Self.windowSamples > received.count {
                 unheard += 1
             } else {
-                matches.append(search.bestMatch(windowAt: start, delay: delay))
+                let match = search.bestMatch(windowAt: start, delay: delay, hint: lastFound)
+                if match.likeness >= LikenessReport.foundLikeness { lastFound = match.delay }
+                matches.append(match)
             }
         }
         guard !matches.isEmpty else {
@@ -77,20 +81,31 @@ public struct LikenessAnalysis: Sendable {
     /// 48 kHz to 8 kHz.
     static let decimation = 6
 
-    /// `samples` at 8 kHz, as the difference of neighbours, which takes offsets out and makes peaks sharp.
+    /// `samples` at 8 kHz, below the band's edge by a triangular filter, and without what is constant.
     static func decimated(_ samples: [Int16]) -> [Float] {
         let count = samples.count / decimation
         var low = [Float](repeating: 0, count: count)
-        var previous: Float = 0
+        var sums = (previous: Float(0), current: Float(0))
+        var mean: Float = 0
         for index in 0..<count {
-            var sum: Int32 = 0
-            for offset in 0..<decimation { sum += Int32(samples[index * decimation + offset]) }
-            let value = Float(sum) / Float(decimation)
-            low[index] = index == 0 ? 0 : value - previous
-            previous = value
+            // Two sums of neighbouring sixths, weighted towards where they meet, make the triangle.
+            var rising: Int32 = 0
+            var falling: Int32 = 0
+            for offset in 0..<decimation {
+                let sample = Int32(samples[index * decimation + offset])
+                rising += sample * Int32(offset + 1)
+                falling += sample * Int32(decimation - 1 - offset)
+            }
+            sums = (sums.current, Float(falling))
+            let value = (Float(rising) + sums.previous) / Float(decimation * decimation)
+            mean += (value - mean) * meanRate
+            low[index] = value - mean
         }
         return low
     }
+
+    /// A high-pass filter of about 50 Hz at 8 kHz.
+    private static let meanRate: Float = 0.04
 
     /// The delay at which all of `received` is most like all of `sent`, in samples at 8 kHz.
     private func overallDelay(_ sent: [Float], _ received: [Float]) -> Int {
@@ -100,12 +115,18 @@ public struct LikenessAnalysis: Sendable {
         let receivedPart = received.prefix(sentPart.count + maximumDelay)
         let transform = FourierTransform(minimumCount: sentPart.count + receivedPart.count)
         let correlation = transform.correlate(sentPart, receivedPart)
-        var best = 0
-        for delay in 1...min(maximumDelay, receivedPart.count) where correlation[delay] > correlation[best] {
-            best = delay
-        }
-        return best
+        let places = correlation[...min(maximumDelay, receivedPart.count)]
+        let strongest = places.max() ?? 0
+        guard strongest > 0 else { return 0 }
+        // What was sent may hold the same words again and again: of several good places the earliest is meant. The
+        // best one near it is taken, for a voice is much like itself one pitch period before.
+        let first = places.firstIndex { $0 >= strongest * Self.goodShare } ?? 0
+        let near = places.dropFirst(first).prefix(searchMilliseconds * rate / 1_000)
+        return near.indices.max { near[$0] < near[$1] } ?? first
     }
+
+    /// A place is good if its correlation is at least this share of the strongest.
+    private static let goodShare: Float = 0.7
 
     /// The value below which `share` of the sorted `values` lie.
     static func quantile(_ values: [Double], _ share: Double) -> Double {

@@ -29,16 +29,21 @@ struct WindowSearch {
         transform = FourierTransform(minimumCount: windowLow + windowLow + 2 * radius)
     }
 
-    /// The best match of the window of `sent` at `start`, around `delay` (samples at 48 kHz).
-    func bestMatch(windowAt start: Int, delay: Int) -> Match {
+    /// The best match of the window of `sent` at `start`, around `delay` or right at `hint` (samples at 48 kHz).
+    func bestMatch(windowAt start: Int, delay: Int, hint: Int) -> Match {
         let coarse = coarsePlace(windowAt: start, delay: delay)
         var best = Match(likeness: 0, delay: delay)
-        for place in coarse - Self.fineRadius...coarse + Self.fineRadius {
+        search(around: start + hint, windowAt: start, &best)
+        if abs(coarse - start - hint) > Self.fineRadius / 2 { search(around: coarse, windowAt: start, &best) }
+        return best
+    }
+
+    private func search(around place: Int, windowAt start: Int, _ best: inout Match) {
+        for place in place - Self.fineRadius...place + Self.fineRadius {
             guard place >= 0, place + LikenessAnalysis.windowSamples <= received.count else { continue }
             let likeness = likeness(windowAt: start, at: place)
             if likeness > best.likeness { best = Match(likeness: likeness, delay: place - start) }
         }
-        return best
     }
 
     /// The best place at 8 kHz, as an index into `received`.
