@@ -30,8 +30,9 @@ struct TargetDelay {
 
     /// A packet must come this much before the pull that needs it: the pull's clock and the arrival clock jitter.
     private static var safety: Int64 { @_noAllocation @_noLocks get { 1_000_000 } }
-    /// What a smaller delay must save before it is worth the stretching.
-    private static var hysteresis: Float { @_noAllocation @_noLocks get { 3 } }
+    /// What a smaller or a larger delay must save, in milliseconds, before it is worth the stretching.
+    private static var worthLowering: Float { @_noAllocation @_noLocks get { 8 } }
+    private static var worthRaising: Float { @_noAllocation @_noLocks get { 2 } }
     /// For how much received sound the initial delay fades out.
     private static var start: Int64 { @_noAllocation @_noLocks get { 1_000_000_000 } }
 
@@ -74,7 +75,8 @@ struct TargetDelay {
             let current = nearestLevel(to: transit, grid)
             let isAllowed = current >= lowest && current &- baseline <= maximum
             transit = current
-            if isAllowed, bestCost + Self.hysteresis >= cost(of: current, history, grid) { return }
+            let worth = best < current ? Self.worthLowering : Self.worthRaising
+            if isAllowed, bestCost + worth >= cost(of: current, history, grid) { return }
         }
         transit = best
         hasChosen = true
