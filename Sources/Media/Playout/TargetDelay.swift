@@ -24,7 +24,8 @@ struct TargetDelay {
     private var hasChosen = false
 
     private let minimum: Int64
-    private let maximum: Int64
+    /// The most delay above the baseline, in nanoseconds.
+    let maximum: Int64
     private let initial: Int64
     private let costPerLatePercent: Float
 
@@ -45,14 +46,12 @@ struct TargetDelay {
 
     /// Chooses again from what `history` knows.
     ///
-    /// - Parameters:
-    ///   - received: Nanoseconds of sound received since the stream began: little means that little is known.
-    ///   - overdue: How late the next packet already is; the delay should be above, whatever history says.
+    /// - Parameter received: Nanoseconds of sound received since the stream began: little means that little is known.
     @_noAllocation @_noLocks
-    mutating func update(_ history: borrowing ArrivalHistory, _ grid: Grid, received: Int64, overdue: Int64) {
+    mutating func update(_ history: borrowing ArrivalHistory, _ grid: Grid, received: Int64) {
         let known = min(received, Self.start)
         let startFloor = initial &* (Self.start &- known) / Self.start
-        let floor = min(max(max(minimum, startFloor), overdue), maximum)
+        let floor = min(max(minimum, startFloor), maximum)
         let baseline = history.baseline
         // The first level of the grid at or above the floor.
         let offset = (baseline &+ floor &- grid.origin) % grid.step
