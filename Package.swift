@@ -123,5 +123,7 @@ let package = Package(
             name: "TestSupport", dependencies: ["Timekeeping"], path: "Tests/Support", swiftSettings: relaxed),
         tests("TimekeepingTests", ["Timekeeping"]),
         tests("RealtimeTests", ["Realtime"]),
+        tests("RTPTests", ["RTP", "Timekeeping"]),
+        tests("SDPTests", ["SDP"]),
     ]
 )
