@@ -51,6 +51,10 @@ let package = Package(
     products: [
         .executable(name: "handset", targets: ["handset"]),
         .library(name: "CallAgent", targets: ["CallAgent"]),
+        // What the nested packages are made of.
+        .library(name: "Network", targets: ["Network", "Realtime", "Timekeeping"]),
+        .library(name: "SecureTransport", targets: ["SecureTransport"]),
+        .library(name: "SignalingClient", targets: ["SignalingClient", "CallControl", "JSON"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
@@ -74,6 +78,7 @@ let package = Package(
         module("Base", "Bytes"),
         module("Base", "JSON"),
         module("Base", "Realtime", ["CRealtime", "Timekeeping"]),
+        module("Base", "Network", ["CRealtime", "Realtime", "Timekeeping"]),
         module("Base", "ConfigReader", [.product(name: "Yams", package: "Yams")]),
 
         // Floor 2: protocols, pure.
@@ -87,11 +92,13 @@ let package = Package(
         module("Media", "OpusCodec", ["COpus"]),
         module("Media", "Playout", ["OpusCodec", "Timekeeping"]),
         module("Media", "SecureTransport", ["CSRTP"]),
-        module("Media", "Peering", ["Bytes", "RTP", "SDP", "SecureTransport", "Timekeeping"]),
+        module("Media", "Peering", ["Network", "RTP", "SecureTransport", "Timekeeping"]),
         module(
             "Media", "MediaEngine",
-            ["AudioKit", "Bytes", "CRealtime", "OpusCodec", "Peering", "Playout", "RTP", "Realtime",
-                "SecureTransport", "Timekeeping"]),
+            [
+                "AudioKit", "Bytes", "Network", "OpusCodec", "Peering", "Playout", "RTP", "Realtime",
+                "SecureTransport", "Timekeeping",
+            ]),
 
         // Floor 4: signaling.
         module(
@@ -100,13 +107,16 @@ let package = Package(
                 "CallControl", "JSON", "SignalWire", "Timekeeping", logging,
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
             ]),
-        module("Signaling", "Exchange", nio + ["COpenSSL", "ConfigReader", "JSON", "SignalWire", "Timekeeping", logging]),
+        module(
+            "Signaling", "Exchange", nio + ["COpenSSL", "ConfigReader", "JSON", "SignalWire", "Timekeeping", logging]),
 
         // Floor 5: agent.
         module(
             "Agent", "CallAgent",
-            ["AudioKit", "CallControl", "ConfigReader", "JSON", "MediaEngine", "OpusCodec", "Peering", "Playout", "RTP",
-                "Realtime", "SDP", "SecureTransport", "SignalingClient", "Timekeeping", logging]),
+            [
+                "AudioKit", "CallControl", "ConfigReader", "JSON", "MediaEngine", "Network", "OpusCodec", "Peering",
+                "Playout", "Realtime", "SDP", "SecureTransport", "SignalingClient", "Timekeeping", logging,
+            ]),
 
         // Floor 6: the command line.
         .executableTarget(
@@ -121,9 +131,31 @@ let package = Package(
         // Tests mirror the floors.
         .target(
             name: "TestSupport", dependencies: ["Timekeeping"], path: "Tests/Support", swiftSettings: relaxed),
+        tests("AudioKitTests", ["AudioKit"], resources: [.copy("Resources/tone-500hz-stereo.opus")]),
+        tests("ConfigReaderTests", ["ConfigReader"]),
         tests("TimekeepingTests", ["Timekeeping"]),
+        tests("BytesTests", ["Bytes"]),
+        tests("JSONTests", ["JSON"]),
         tests("RealtimeTests", ["Realtime"]),
         tests("RTPTests", ["RTP", "Timekeeping"]),
         tests("SDPTests", ["SDP"]),
+        tests("NetworkTests", ["Network", "Realtime", "Timekeeping"]),
+        tests("SecureTransportTests", ["SecureTransport"]),
+        tests(
+            "MediaEngineTests",
+            [
+                "AudioKit", "MediaEngine", "Network", "OpusCodec", "Peering", "Playout", "SecureTransport",
+            ]),
+        .target(name: "CAllocationCounter", path: "Tests/CAllocationCounter"),
+        tests(
+            "AllocationTests",
+            [
+                "CAllocationCounter", "MediaEngine", "Network", "OpusCodec", "Peering", "Playout", "RTP", "Realtime",
+                "SecureTransport", "Timekeeping",
+            ]),
+        tests("CallControlTests", ["CallControl", "JSON", "Timekeeping"]),
+        tests(
+            "SignalingClientTests", nio + ["CallControl", "JSON", "SignalWire", "SignalingClient", "Timekeeping", logging]),
+        tests("SignalWireTests", ["JSON", "SignalWire"]),
     ]
 )

@@ -19,7 +19,8 @@ public struct CompoundReport: Sendable {
     /// Makes a report.
     @_noAllocation @_noLocks
     public init(
-        ssrc: UInt32, sender: SenderInfo?, block: ReportBlock?, canonicalName: ShortText, goodbye: ShortText? = nil
+        ssrc: UInt32, sender: SenderInfo?, block: ReportBlock?, canonicalName: ShortText,
+        goodbye: ShortText? = nil
     ) {
         self.ssrc = ssrc
         self.sender = sender

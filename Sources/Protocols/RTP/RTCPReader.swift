@@ -55,11 +55,15 @@ public struct RTCPReader: Sendable {
     /// The packet between two offsets, or `nil` if it is shorter than its header announces.
     @_noAllocation @_noLocks
     private static func packet(in datagram: RawSpan, from offset: Int, to end: Int) -> RTCPPacket? {
-        guard let first = datagram.uint8(at: offset), let type = datagram.uint8(at: offset + 1) else { return nil }
+        guard let first = datagram.uint8(at: offset), let type = datagram.uint8(at: offset + 1) else {
+            return nil
+        }
         let count = Int(first & 0x1F)
         let start = offset + 4
         var bodyEnd = end
-        if first & 0x20 != 0, let padding = datagram.uint8(at: end - 1) { bodyEnd = max(start, end - Int(padding)) }
+        if first & 0x20 != 0, let padding = datagram.uint8(at: end - 1) {
+            bodyEnd = max(start, end - Int(padding))
+        }
 
         switch type {
         case 200:
@@ -68,7 +72,8 @@ public struct RTCPReader: Sendable {
             else { return nil }
             return .senderReport(ssrc: ssrc, info, ReportBlocks(count: count, at: start + 24))
         case 201:
-            guard start + 4 + count * ReportBlock.size <= bodyEnd, let ssrc = datagram.uint32(at: start) else {
+            guard start + 4 + count * ReportBlock.size <= bodyEnd, let ssrc = datagram.uint32(at: start)
+            else {
                 return nil
             }
             return .receiverReport(ssrc: ssrc, ReportBlocks(count: count, at: start + 4))
@@ -84,7 +89,9 @@ public struct RTCPReader: Sendable {
     }
 
     @_noAllocation @_noLocks
-    private static func goodbye(in datagram: RawSpan, count: Int, from start: Int, to end: Int) -> RTCPPacket? {
+    private static func goodbye(in datagram: RawSpan, count: Int, from start: Int, to end: Int)
+        -> RTCPPacket?
+    {
         let sourcesEnd = start + count * 4
         guard sourcesEnd <= end else { return nil }
         var reason: Range<Int>?

@@ -12,7 +12,9 @@ public struct RTCPScheduler: Sendable {
         public var minimumIntervalNanoseconds: Int64
 
         /// Makes a configuration.
-        public init(sessionBitsPerSecond: Int = 80_000, minimumIntervalNanoseconds: Int64 = 5_000_000_000) {
+        public init(
+            sessionBitsPerSecond: Int = 80_000, minimumIntervalNanoseconds: Int64 = 5_000_000_000
+        ) {
             octetsPerSecond = max(1, Double(sessionBitsPerSecond)) / 8 * 0.05
             self.minimumIntervalNanoseconds = max(10_000_000, minimumIntervalNanoseconds)
         }
@@ -48,7 +50,8 @@ public struct RTCPScheduler: Sendable {
     @_noAllocation @_noLocks
     public func isPeerMember(at now: Instant) -> Bool {
         guard let heard = peerHeardAt else { return false }
-        return heard.nanoseconds(to: now) < 5 * unspreadInterval(weSent: false, members: 2, peerSent: false)
+        return heard.nanoseconds(to: now) < 5
+            * unspreadInterval(weSent: false, members: 2, peerSent: false)
     }
 
     /// The peer's RTP packet came in.
@@ -121,7 +124,8 @@ public struct RTCPScheduler: Sendable {
     @_noAllocation @_noLocks
     private func peerIsSender(at now: Instant) -> Bool {
         guard let sent = peerSentAt else { return false }
-        return sent.nanoseconds(to: now) < 2 * unspreadInterval(weSent: false, members: 2, peerSent: true)
+        return sent.nanoseconds(to: now) < 2
+            * unspreadInterval(weSent: false, members: 2, peerSent: true)
     }
 
     /// The interval before it is spread. Senders share a quarter of the bandwidth unless they are more than a quarter

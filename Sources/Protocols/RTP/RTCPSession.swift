@@ -125,7 +125,9 @@ extension RTCPSession {
     ///
     /// - Throws: ``RTCPParseError`` if it is none; then nothing of it has taken effect.
     @_noAllocation @_noLocks
-    public mutating func received(_ datagram: RawSpan, at arrival: Instant) throws(RTCPParseError) -> Feedback {
+    public mutating func received(_ datagram: RawSpan, at arrival: Instant) throws(RTCPParseError)
+        -> Feedback
+    {
         var reader = try RTCPReader(validating: datagram)
         var feedback = Feedback()
         while let packet = reader.next(in: datagram) {
@@ -167,7 +169,8 @@ extension RTCPSession {
         reportOnUs = block
         feedback.reportOnUs = block
         // Measured from our own monotonic time of sending, so a stepped wall clock does not show.
-        guard block.lastSenderReport != 0, let sentAt = sentReports.time(of: block.lastSenderReport) else { return }
+        guard block.lastSenderReport != 0, let sentAt = sentReports.time(of: block.lastSenderReport)
+        else { return }
         let held = Int64(block.delaySinceLastSenderReport) * 1_000_000_000 >> 16
         let roundTrip = sentAt.nanoseconds(to: arrival) - held
         // DLSR counts in 15 µs steps, so a very short trip may come out just below zero.
@@ -207,12 +210,14 @@ extension RTCPSession {
     ) -> Int {
         guard packetsSent > 0 || sentReports.hasAny else { return 0 }
         return write(
-            goodbye: reason, weSent: packetsSent > packetsSentAtReport.beforeLast, at: now, ntp: ntp, into: &datagram)
+            goodbye: reason, weSent: packetsSent > packetsSentAtReport.beforeLast, at: now, ntp: ntp,
+            into: &datagram)
     }
 
     @_noAllocation @_noLocks
     private mutating func write(
-        goodbye: ShortText?, weSent: Bool, at now: Instant, ntp: NTPTimestamp, into datagram: inout MutableRawSpan
+        goodbye: ShortText?, weSent: Bool, at now: Instant, ntp: NTPTimestamp,
+        into datagram: inout MutableRawSpan
     ) -> Int {
         var sender: SenderInfo?
         if weSent, let last = lastSent {
@@ -235,7 +240,9 @@ extension RTCPSession {
 
     @_noAllocation @_noLocks
     private mutating func makeBlock(at now: Instant) -> ReportBlock? {
-        guard let ssrc = remoteSSRC, var statistics = reception, statistics.isStarted else { return nil }
+        guard let ssrc = remoteSSRC, var statistics = reception, statistics.isStarted else {
+            return nil
+        }
         var block = statistics.makeReport(on: ssrc)
         reception = statistics
         if let report = peerReport, report.ssrc == ssrc {

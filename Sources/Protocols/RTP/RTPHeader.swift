@@ -26,7 +26,10 @@ public struct RTPHeader: Equatable, Sendable {
 
     /// Makes a header to be written; `payload` is left empty, directly after the fixed part.
     @_noAllocation @_noLocks
-    public init(payloadType: UInt8, sequenceNumber: UInt16, timestamp: UInt32, ssrc: UInt32, marker: Bool = false) {
+    public init(
+        payloadType: UInt8, sequenceNumber: UInt16, timestamp: UInt32, ssrc: UInt32,
+        marker: Bool = false
+    ) {
         self.payloadType = payloadType
         self.sequenceNumber = sequenceNumber
         self.timestamp = timestamp
@@ -70,7 +73,9 @@ extension RTPHeader {
         var end = packet.byteCount
         if first & 0x20 != 0 {
             // The last byte counts the padding, itself included, so zero is a lie (RFC 3550 §5.1).
-            guard end > start, let padding = packet.uint8(at: end - 1), padding > 0, Int(padding) <= end - start else {
+            guard end > start, let padding = packet.uint8(at: end - 1), padding > 0,
+                Int(padding) <= end - start
+            else {
                 throw RTPParseError(.badPadding, at: end - 1)
             }
             end -= Int(padding)

@@ -155,7 +155,9 @@ extension ReceptionStatistics {
 
     /// Mean deviation of the spacing of arrivals from that of sending, in ticks of the clock (RFC 3550 §6.4.1).
     public var jitterTicks: UInt32 {
-        @_noAllocation @_noLocks get { UInt32(truncatingIfNeeded: min(scaledJitter >> 4, Int64(UInt32.max))) }
+        @_noAllocation @_noLocks get {
+            UInt32(truncatingIfNeeded: min(scaledJitter >> 4, Int64(UInt32.max)))
+        }
     }
 
     /// ``jitterTicks`` as a time.

@@ -23,7 +23,8 @@ public struct ReportBlock: Equatable, Sendable {
     /// Makes a block.
     @_noAllocation @_noLocks
     public init(
-        ssrc: UInt32, fractionLost: UInt8 = 0, cumulativeLost: Int32 = 0, extendedHighestSequence: UInt32 = 0,
+        ssrc: UInt32, fractionLost: UInt8 = 0, cumulativeLost: Int32 = 0,
+        extendedHighestSequence: UInt32 = 0,
         jitterTicks: UInt32 = 0, lastSenderReport: UInt32 = 0, delaySinceLastSenderReport: UInt32 = 0
     ) {
         self.ssrc = ssrc

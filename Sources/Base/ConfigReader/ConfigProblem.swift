@@ -1,0 +1,44 @@
+/// One thing wrong with a configuration file, located so that an editor can jump to it.
+public struct ConfigProblem: Equatable, Sendable, CustomStringConvertible {
+    /// The file as it was named by whoever asked for it.
+    public let file: String
+    /// 1-based; the section's own line when the key is absent; 0 when the file as a whole is meant.
+    public let line: Int
+    /// Dotted path of the key from the document's root, such as `media.jitter.max_delay_ms` or `users[2].id`; empty
+    /// when the file as a whole is meant.
+    public let key: String
+    /// What is wrong and what is allowed instead. Never holds a secret's value.
+    public let message: String
+
+    /// Locates a problem.
+    public init(file: String, line: Int = 0, key: String = "", message: String) {
+        self.file = file
+        self.line = line
+        self.key = key
+        self.message = message
+    }
+
+    /// `file:line: key: message`, the parts that are not known left out.
+    public var description: String {
+        var text = file
+        if line > 0 { text += ":\(line)" }
+        if !key.isEmpty { text += ": \(key)" }
+        return text + ": \(message)"
+    }
+}
+
+/// Everything that is wrong with one configuration, in the order of the file.
+public struct ConfigError: Error, Equatable, Sendable, CustomStringConvertible {
+    /// At least one problem.
+    public let problems: [ConfigProblem]
+
+    /// Collects `problems`, put into the order of their lines.
+    public init(_ problems: [ConfigProblem]) {
+        self.problems = problems.enumerated()
+            .sorted { ($0.element.line, $0.offset) < ($1.element.line, $1.offset) }
+            .map(\.element)
+    }
+
+    /// One line for each problem.
+    public var description: String { problems.map(\.description).joined(separator: "\n") }
+}

@@ -1,0 +1,50 @@
+/// A host and a port, as given to a listener: `127.0.0.1:8443`, `[::1]:0`, `localhost:8080`.
+public struct ConfigEndpoint: Equatable, Sendable, CustomStringConvertible {
+    /// A name or an address; an IPv6 address without its brackets.
+    public var host: String
+    /// 0 lets the system choose, where that is allowed.
+    public var port: Int
+
+    /// Names a host and a port.
+    public init(host: String, port: Int) {
+        self.host = host
+        self.port = port
+    }
+
+    /// Reads `host:port`; `nil` if `text` is not of that form.
+    public init?(_ text: String) {
+        guard let colon = text.lastIndex(of: ":") else { return nil }
+        var host = text[..<colon]
+        if host.hasPrefix("["), host.hasSuffix("]") {
+            host = host.dropFirst().dropLast()
+        } else if host.contains(":") {
+            return nil
+        }
+        let digits = text[text.index(after: colon)...]
+        guard !host.isEmpty, !host.contains(where: \.isWhitespace), let port = UInt16(digits), !digits.hasPrefix("+")
+        else { return nil }
+        self.init(host: String(host), port: Int(port))
+    }
+
+    /// `host:port`, an IPv6 address in brackets.
+    public var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
+}
+
+extension ConfigSection {
+    /// A host and a port, `host:port`.
+    ///
+    /// - Parameter allowingAnyPort: Whether port 0, the system's choice, is allowed.
+    public func endpoint(_ key: String, allowingAnyPort: Bool = true, _ problems: inout [ConfigProblem])
+        -> ConfigEndpoint?
+    {
+        let lowest = allowingAnyPort ? 0 : 1
+        let expected =
+            "must be HOST:PORT with a port from \(lowest) to 65535, such as 127.0.0.1:8443 or [::1]:8443"
+        guard let text = scalar(key, expected: expected, &problems) else { return nil }
+        guard let endpoint = ConfigEndpoint(text), endpoint.port >= lowest else {
+            problems.append(problem(key, "\(expected), not \(Self.quoted(text))"))
+            return nil
+        }
+        return endpoint
+    }
+}

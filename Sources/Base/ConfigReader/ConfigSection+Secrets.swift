@@ -1,0 +1,77 @@
+/// Secrets, which stand outside the configuration file: in a file of their own or in an environment variable.
+extension ConfigSection {
+    /// The keys under which a secret `name` can be given, for the list of known keys.
+    public static func secretKeys(_ name: String) -> [String] { ["\(name)_file", "\(name)_env"] }
+
+    /// The secret `name`, given by `name_file: PATH` or by `name_env: VARIABLE`.
+    ///
+    /// A value written into the configuration itself (`name: …`) is a problem, as is giving both. No message holds the
+    /// value.
+    public func secret(_ name: String, required: Bool = false, _ problems: inout [ConfigProblem]) -> Secret? {
+        let fileKey = "\(name)_file"
+        let variableKey = "\(name)_env"
+        if has(name) {
+            problems.append(
+                problem(
+                    name, "must not stand in this file; give \(fileKey): PATH or \(variableKey): NAME instead"))
+            return nil
+        }
+        switch (has(fileKey), has(variableKey)) {
+        case (true, true):
+            problems.append(problem(variableKey, "is given together with \(fileKey); keep one of them"))
+            return nil
+        case (true, false):
+            return secretFromFile(fileKey, &problems)
+        case (false, true):
+            return secretFromEnvironment(variableKey, &problems)
+        case (false, false):
+            if required {
+                problems.append(
+                    problem(fileKey, "is required here; give \(fileKey): PATH or \(variableKey): NAME"))
+            }
+            return nil
+        }
+    }
+
+    /// Secret files longer than this are refused.
+    private static let maximumSecretBytes = 65_536
+
+    private func secretFromFile(_ key: String, _ problems: inout [ConfigProblem]) -> Secret? {
+        guard let path = path(key, &problems) else { return nil }
+        switch SmallFile.read(path: path, maximumBytes: Self.maximumSecretBytes) {
+        case .failure(let failure):
+            problems.append(problem(key, "\"\(path)\" cannot be read: \(failure.message)"))
+            return nil
+        case .success(let text):
+            let end = text.lastIndex { !$0.isNewline }
+            guard let end else {
+                problems.append(problem(key, "\"\(path)\" is empty; it must hold the secret and nothing else"))
+                return nil
+            }
+            return Secret(String(text[...end]))
+        }
+    }
+
+    private func secretFromEnvironment(_ key: String, _ problems: inout [ConfigProblem]) -> Secret? {
+        guard let name = string(key, &problems) else { return nil }
+        let isName = name.utf8.allSatisfy { byte in
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"):
+                true
+            default: false
+            }
+        }
+        guard isName else {
+            // Someone may have put the secret itself here, so it is not shown.
+            problems.append(problem(key, "must be the name of an environment variable: letters, digits and _"))
+            return nil
+        }
+        guard let value = origin.environment(name), !value.isEmpty else {
+            // A name that is not set may be the secret itself, too.
+            problems.append(problem(key, "names an environment variable that is not set or is empty"))
+            return nil
+        }
+        return Secret(value)
+    }
+}

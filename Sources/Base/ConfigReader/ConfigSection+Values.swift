@@ -1,0 +1,120 @@
+/// Typed values. Each message says what is allowed.
+extension ConfigSection {
+    /// Text of at least one character.
+    public func string(_ key: String, _ problems: inout [ConfigProblem]) -> String? {
+        guard let text = scalar(key, expected: "must be text", &problems) else { return nil }
+        guard !text.isEmpty else {
+            problems.append(problem(key, "must not be empty"))
+            return nil
+        }
+        return text
+    }
+
+    /// A whole number in `range`.
+    public func integer(_ key: String, in range: ClosedRange<Int>, _ problems: inout [ConfigProblem]) -> Int? {
+        let expected = "must be a whole number from \(range.lowerBound) to \(range.upperBound)"
+        guard let text = scalar(key, expected: expected, &problems) else { return nil }
+        guard let value = Int(text.filter { $0 != "_" }), range.contains(value) else {
+            problems.append(problem(key, "\(expected), not \(Self.quoted(text))"))
+            return nil
+        }
+        return value
+    }
+
+    /// A decimal number in `range`.
+    public func number(_ key: String, in range: ClosedRange<Double>, _ problems: inout [ConfigProblem]) -> Double? {
+        decimal(key, in: range, unit: "", &problems)
+    }
+
+    /// A duration given as a whole number of milliseconds, for a key whose name ends in `_ms`.
+    public func milliseconds(_ key: String, in range: ClosedRange<Int>, _ problems: inout [ConfigProblem])
+        -> Duration?
+    {
+        let expected = "must be a whole number of milliseconds from \(range.lowerBound) to \(range.upperBound)"
+        guard let text = scalar(key, expected: expected, &problems) else { return nil }
+        guard let value = Int(text.filter { $0 != "_" }), range.contains(value) else {
+            problems.append(problem(key, "\(expected), not \(Self.quoted(text))"))
+            return nil
+        }
+        return .milliseconds(value)
+    }
+
+    /// A duration given as a number of seconds, which may have a fraction.
+    public func seconds(_ key: String, in range: ClosedRange<Double>, _ problems: inout [ConfigProblem]) -> Duration? {
+        decimal(key, in: range, unit: " of seconds", &problems).map { .seconds($0) }
+    }
+
+    /// `true` or `false` (`yes`, `no`, `on` and `off` are understood).
+    public func bool(_ key: String, _ problems: inout [ConfigProblem]) -> Bool? {
+        guard let text = scalar(key, expected: "must be true or false", &problems) else { return nil }
+        switch text.lowercased() {
+        case "true", "yes", "on": return true
+        case "false", "no", "off": return false
+        default:
+            problems.append(problem(key, "must be true or false, not \(Self.quoted(text))"))
+            return nil
+        }
+    }
+
+    /// One of the names of an enumeration.
+    public func enumeration<Choice>(_ key: String, of choices: Choice.Type, _ problems: inout [ConfigProblem])
+        -> Choice?
+    where Choice: CaseIterable & RawRepresentable, Choice.RawValue == String {
+        let names = Choice.allCases.map(\.rawValue)
+        let expected = "must be one of \(names.joined(separator: ", "))"
+        guard let text = scalar(key, expected: expected, &problems) else { return nil }
+        guard let choice = Choice(rawValue: text) else {
+            let hint = NearestName.find(text, among: names).map { "; did you mean \($0)?" } ?? ""
+            problems.append(problem(key, "\(expected), not \(Self.quoted(text))\(hint)"))
+            return nil
+        }
+        return choice
+    }
+
+    /// An absolute URL with one of `schemes`. Only its form is checked.
+    public func url(_ key: String, schemes: [String], _ problems: inout [ConfigProblem]) -> String? {
+        let expected = "must be a URL that begins with \(schemes.map { "\($0)://" }.joined(separator: " or "))"
+        guard let text = scalar(key, expected: expected, &problems) else { return nil }
+        let host = schemes.lazy.compactMap { scheme -> Substring? in
+            let prefix = "\(scheme)://"
+            return text.lowercased().hasPrefix(prefix) ? text.dropFirst(prefix.count) : nil
+        }.first
+        guard let first = host?.first, first != "/", !text.contains(where: \.isWhitespace) else {
+            // A URL can carry a password, so a wrong one is not shown.
+            problems.append(problem(key, expected))
+            return nil
+        }
+        return text
+    }
+
+    /// The path of a file, taken from the configuration's folder unless it is absolute.
+    ///
+    /// - Parameter readable: Also note a problem if there is no such file, or if it may not be read.
+    public func path(_ key: String, readable: Bool = false, _ problems: inout [ConfigProblem]) -> String? {
+        guard let text = string(key, &problems) else { return nil }
+        let path = resolve(text)
+        if readable, !SmallFile.isReadable(path) {
+            problems.append(problem(key, "\"\(path)\" is missing or may not be read"))
+            return nil
+        }
+        return path
+    }
+
+    func resolve(_ path: String) -> String { path.hasPrefix("/") ? path : origin.directory + path }
+
+    private func decimal(
+        _ key: String, in range: ClosedRange<Double>, unit: String, _ problems: inout [ConfigProblem]
+    ) -> Double? {
+        let expected = "must be a number\(unit) from \(Self.short(range.lowerBound)) to \(Self.short(range.upperBound))"
+        guard let text = scalar(key, expected: expected, &problems) else { return nil }
+        guard let value = Double(text), range.contains(value) else {
+            problems.append(problem(key, "\(expected), not \(Self.quoted(text))"))
+            return nil
+        }
+        return value
+    }
+
+    private static func short(_ value: Double) -> String {
+        Int(exactly: value).map(String.init) ?? "\(value)"
+    }
+}

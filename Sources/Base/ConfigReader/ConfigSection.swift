@@ -1,0 +1,129 @@
+/// One mapping of a configuration: asked for its keys by type, it notes every problem rather than stopping at the first.
+///
+/// An accessor answers `nil` both when the key is absent, which is no problem, and when its value is not allowed, which
+/// adds one; so `value = section.integer("port", in: 1...65_535, &problems) ?? value` keeps a default either way.
+public struct ConfigSection: Sendable {
+    let origin: ConfigOrigin
+    let entries: [ConfigValue.Entry]
+    /// Dotted path of this section from the document's root; empty for the root itself.
+    public let path: String
+    /// 1-based line on which the section begins.
+    public let line: Int
+
+    init(origin: ConfigOrigin, path: String, line: Int, entries: [ConfigValue.Entry]) {
+        self.origin = origin
+        self.path = path
+        self.line = line
+        self.entries = entries
+    }
+
+    /// The file this section was read from.
+    public var file: String { origin.file }
+
+    /// The keys present, in the order of the file.
+    public var keys: [String] { entries.map(\.key) }
+
+    /// Whether `key` is present, whatever its value.
+    public func has(_ key: String) -> Bool { entry(key) != nil }
+
+    /// A problem with `key` of this section, on the key's line or, if it is absent, the section's.
+    public func problem(_ key: String, _ message: String) -> ConfigProblem {
+        ConfigProblem(file: origin.file, line: entry(key)?.line ?? line, key: fullKey(key), message: message)
+    }
+
+    /// Notes a problem for each of `required` that is absent.
+    public func require(_ required: [String], _ problems: inout [ConfigProblem]) {
+        for key in required where !has(key) {
+            problems.append(problem(key, "is required here and missing"))
+        }
+    }
+
+    /// Notes a problem for each key that is not in `known`, naming the nearest one that is.
+    public func rejectUnknownKeys(known: [String], _ problems: inout [ConfigProblem]) {
+        for entry in entries where !known.contains(entry.key) {
+            let hint =
+                if let near = NearestName.find(entry.key, among: known) {
+                    "did you mean \(near)?"
+                } else if known.isEmpty {
+                    "this section has no keys"
+                } else {
+                    "this section has \(known.joined(separator: ", "))"
+                }
+            problems.append(problem(entry.key, "unknown key; \(hint)"))
+        }
+    }
+
+    func entry(_ key: String) -> ConfigValue.Entry? { entries.first { $0.key == key } }
+
+    func fullKey(_ key: String) -> String { path.isEmpty ? key : "\(path).\(key)" }
+
+    /// The text of a scalar; notes a problem if `key` is present and is anything else.
+    func scalar(_ key: String, expected: String, _ problems: inout [ConfigProblem]) -> String? {
+        switch entry(key)?.value {
+        case nil: return nil
+        case .scalar(let text)?: return text
+        case .empty?: problems.append(problem(key, "has no value; \(expected)"))
+        case .list?: problems.append(problem(key, "is a list here; \(expected)"))
+        case .section?: problems.append(problem(key, "is a section here; \(expected)"))
+        }
+        return nil
+    }
+
+    /// A wrong value as it is shown in a message.
+    static func quoted(_ text: String) -> String {
+        text.count > 40 ? "\"\(text.prefix(40))…\"" : "\"\(text)\""
+    }
+}
+
+// MARK: - Sections and lists
+
+extension ConfigSection {
+    /// The section under `key`.
+    public func section(_ key: String, _ problems: inout [ConfigProblem]) -> ConfigSection? {
+        switch entry(key)?.value {
+        case nil: return nil
+        case .section(let section)?: return section
+        case .empty?: problems.append(problem(key, "has no value; must be a section with keys of its own"))
+        case .scalar?, .list?: problems.append(problem(key, "must be a section with keys of its own"))
+        }
+        return nil
+    }
+
+    /// The sections listed under `key`. Elements that are not sections are noted and left out.
+    public func sections(_ key: String, _ problems: inout [ConfigProblem]) -> [ConfigSection]? {
+        items(key, expected: "must be a list of sections, each beginning with \"- \"", &problems)?
+            .compactMap { index, item in
+                if case .section(let section) = item.value { return section }
+                problems.append(itemProblem(key, index, item, "must be a section with keys of its own"))
+                return nil
+            }
+    }
+
+    /// The texts listed under `key`. Elements that are not plain values are noted and left out.
+    public func list(_ key: String, _ problems: inout [ConfigProblem]) -> [String]? {
+        items(key, expected: "must be a list, such as [one, two]", &problems)?
+            .compactMap { index, item in
+                if case .scalar(let text) = item.value { return text }
+                problems.append(itemProblem(key, index, item, "must be a plain value"))
+                return nil
+            }
+    }
+
+    private func items(_ key: String, expected: String, _ problems: inout [ConfigProblem])
+        -> [(Int, ConfigValue.Item)]?
+    {
+        switch entry(key)?.value {
+        case nil: return nil
+        case .list(let items)?: return items.enumerated().map { ($0.offset + 1, $0.element) }
+        case .empty?: problems.append(problem(key, "has no value; \(expected)"))
+        case .scalar?, .section?: problems.append(problem(key, expected))
+        }
+        return nil
+    }
+
+    private func itemProblem(_ key: String, _ index: Int, _ item: ConfigValue.Item, _ message: String)
+        -> ConfigProblem
+    {
+        ConfigProblem(file: origin.file, line: item.line, key: "\(fullKey(key))[\(index)]", message: message)
+    }
+}

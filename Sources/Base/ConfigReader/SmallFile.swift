@@ -1,0 +1,44 @@
+internal import Glibc
+
+/// Reading of the small text files that configurations are made of, and of the process environment.
+public enum SmallFile {
+    /// Why a file could not be read, in words for its user.
+    struct Failure: Error {
+        let message: String
+    }
+
+    /// The value of an environment variable of this process.
+    public static let environmentVariable: @Sendable (String) -> String? = { name in
+        unsafe getenv(name).map { unsafe String(cString: $0) }
+    }
+
+    static func read(path: String, maximumBytes: Int) -> Result<String, Failure> {
+        let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        guard descriptor >= 0 else { return .failure(Failure(message: systemMessage(errno))) }
+        defer { close(descriptor) }
+        var bytes: [UInt8] = []
+        var block = [UInt8](repeating: 0, count: 16_384)
+        while true {
+            let count = unsafe block.withUnsafeMutableBytes {
+                unsafe Glibc.read(descriptor, $0.baseAddress, $0.count)
+            }
+            if count < 0 && errno == EINTR { continue }
+            guard count >= 0 else { return .failure(Failure(message: systemMessage(errno))) }
+            guard count > 0 else { break }
+            bytes.append(contentsOf: block.prefix(count))
+            guard bytes.count <= maximumBytes else {
+                return .failure(Failure(message: "it is longer than the \(maximumBytes) bytes allowed"))
+            }
+        }
+        guard let text = String(validating: bytes, as: UTF8.self) else {
+            return .failure(Failure(message: "it is not UTF-8 text"))
+        }
+        return .success(text)
+    }
+
+    static func isReadable(_ path: String) -> Bool { unsafe access(path, R_OK) == 0 }
+
+    static func systemMessage(_ code: Int32) -> String {
+        unsafe strerror(code).map { unsafe String(cString: $0) } ?? "error \(code)"
+    }
+}
