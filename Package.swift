@@ -138,6 +138,9 @@ let package = Package(
         tests("JSONTests", ["JSON"]),
         tests("RealtimeTests", ["Realtime"]),
         tests("DatagramsTests", ["Datagrams", "Realtime", "Timekeeping"]),
+        tests("RTPTests", ["RTP", "Timekeeping"]),
+        tests("SDPTests", ["SDP"]),
+        tests("NetworkTests", ["Network", "Realtime", "Timekeeping"]),
         tests("SecureTransportTests", ["SecureTransport"]),
         tests(
             "MediaEngineTests",
