@@ -92,7 +92,7 @@ let package = Package(
         module("Media", "OpusCodec", ["COpus"]),
         module("Media", "Playout", ["OpusCodec", "Timekeeping"]),
         module("Media", "SecureTransport", ["CSRTP"]),
-        module("Media", "Peering", ["Bytes", "Network", "RTP", "SDP", "SecureTransport", "Timekeeping"]),
+        module("Media", "Peering", ["Network", "RTP", "SecureTransport", "Timekeeping"]),
         module(
             "Media", "MediaEngine",
             [
@@ -114,9 +114,8 @@ let package = Package(
         module(
             "Agent", "CallAgent",
             [
-                "AudioKit", "CallControl", "ConfigReader", "JSON", "MediaEngine", "OpusCodec", "Peering", "Playout",
-                "RTP",
-                "Realtime", "SDP", "SecureTransport", "SignalingClient", "Timekeeping", logging,
+                "AudioKit", "CallControl", "ConfigReader", "JSON", "MediaEngine", "Network", "OpusCodec", "Peering",
+                "Playout", "Realtime", "SDP", "SecureTransport", "SignalingClient", "Timekeeping", logging,
             ]),
 
         // Floor 6: the command line.
@@ -132,6 +131,7 @@ let package = Package(
         // Tests mirror the floors.
         .target(
             name: "TestSupport", dependencies: ["Timekeeping"], path: "Tests/Support", swiftSettings: relaxed),
+        tests("AudioKitTests", ["AudioKit"], resources: [.copy("Resources/tone-500hz-stereo.opus")]),
         tests("ConfigReaderTests", ["ConfigReader"]),
         tests("TimekeepingTests", ["Timekeeping"]),
         tests("BytesTests", ["Bytes"]),
@@ -139,5 +139,21 @@ let package = Package(
         tests("RealtimeTests", ["Realtime"]),
         tests("NetworkTests", ["Network", "Realtime", "Timekeeping"]),
         tests("SecureTransportTests", ["SecureTransport"]),
+        tests(
+            "MediaEngineTests",
+            [
+                "AudioKit", "MediaEngine", "Network", "OpusCodec", "Peering", "Playout", "SecureTransport",
+            ]),
+        .target(name: "CAllocationCounter", path: "Tests/CAllocationCounter"),
+        tests(
+            "AllocationTests",
+            [
+                "CAllocationCounter", "MediaEngine", "Network", "OpusCodec", "Peering", "Playout", "RTP", "Realtime",
+                "SecureTransport", "Timekeeping",
+            ]),
+        tests("CallControlTests", ["CallControl", "JSON", "Timekeeping"]),
+        tests(
+            "SignalingClientTests", nio + ["CallControl", "JSON", "SignalWire", "SignalingClient", "Timekeeping", logging]),
+        tests("SignalWireTests", ["JSON", "SignalWire"]),
     ]
 )

@@ -116,11 +116,11 @@ struct RingTests {
         let samples: [Int16] = [1, 2]
         _ = ring.producer.write(samples.span)
         ring.producer.close()
-        let before = ring.consumer.isEnded
+        let before = ring.consumer.hasEnded()
         var frame = [Int16](repeating: 0, count: 2)
         var span = frame.mutableSpan
         _ = ring.consumer.read(into: &span)
-        let after = ring.consumer.isEnded
+        let after = ring.consumer.hasEnded()
         #expect(!before && after)
     }
 }

@@ -64,9 +64,8 @@ public struct SimulatedNetwork: Sendable {
         case .exponential(let mean): return Self.exponential(mean, &random)
         case .wifi(let mean):
             let change = Double.random(in: 0..<1, using: &random)
-            isBusy = isBusy ? change >= 0.15 : change < 0.05
-            // A quarter of the time is busy; waiting in order for a slow packet adds what is missing to the mean.
-            return Self.exponential(isBusy ? 2.1 * mean : 0.2 * mean, &random)
+            isBusy = isBusy ? change >= 0.3 : change < 0.1
+            return Self.exponential(isBusy ? 1.3 * mean : 0.6 * mean, &random)
         case .lte(let mean):
             load = 0.92 * load + (1 - 0.92 * 0.92).squareRoot() * Self.gaussian(&random)
             var delay = 0.9 * mean * exp(0.6 * load)

@@ -25,6 +25,12 @@ public struct SocketAddress: Hashable, BitwiseCopyable, Sendable {
         self.port = port
     }
 
+    /// Equality for the media path, where the generic `==` cannot be proved free of allocation.
+    @_noAllocation @_noLocks
+    public func isSame(as other: SocketAddress) -> Bool {
+        low == other.low && high == other.high && port == other.port && family == other.family && scope == other.scope
+    }
+
     /// The address without its port, as text.
     public var host: String {
         var raw = self.raw

@@ -82,10 +82,10 @@ public struct AudioRing: ~Copyable {
         }
 
         /// Whether the producer has closed the ring and everything written was read.
-        public var isEnded: Bool {
-            @_noAllocation @_noLocks get {
-                unsafe slots.indices.pointee.closed.load(ordering: .acquiring) && count == 0
-            }
+        // Mutating, so that it can be asked of an optional consumer: Swift borrows no optional in place otherwise.
+        @_noAllocation @_noLocks
+        public mutating func hasEnded() -> Bool {
+            unsafe slots.indices.pointee.closed.load(ordering: .acquiring) && count == 0
         }
 
         /// Samples waiting: the delay this ring adds.

@@ -23,9 +23,9 @@ public struct Wakeup: ~Copyable, Sendable {
     /// Takes back all signals seen so far.
     public func clear() { handle.clear() }
 
-    /// Blocks until signalled, then clears.
-    public func wait() {
-        unsafe withUnsafePointer(to: descriptor) { _ = unsafe handset_wait_readable($0, 1, -1) }
+    /// Blocks until signalled, or until `timeoutMilliseconds` have passed; then clears.
+    public func wait(timeoutMilliseconds: Int32? = nil) {
+        unsafe withUnsafePointer(to: descriptor) { _ = unsafe handset_wait_readable($0, 1, timeoutMilliseconds ?? -1) }
         clear()
     }
 }

@@ -12,7 +12,9 @@ struct AudioGraph: ~Copyable {
     private var player: AudioRing.Consumer?
     private var recorder: AudioRing.Producer?
     private(set) var counters = Counters()
-    /// The file has been played to its end; told once.
+    /// The file has been played to its end.
+    private var isOver = false
+    /// And that has been told.
     private var reportedEnd = false
 
     /// Samples that a ring could not give or take.
@@ -46,15 +48,16 @@ struct AudioGraph: ~Copyable {
     mutating func exchange(received: Span<Int16>, sending: inout MutableSpan<Int16>) {
         if let taken = recorder?.write(received) { counters.recordOverrun += received.count - taken }
         switch source {
-        case .silence: fillWithSilence(&sending, from: 0)
+        case .silence: Silence.fill(&sending)
         case .echo:
             for index in 0..<sending.count { sending[index] = received[index] }
         case .tone: tone?.fill(&sending)
         case .file:
             let read = player?.read(into: &sending) ?? 0
             if read < sending.count {
-                fillWithSilence(&sending, from: read)
-                if !hasEnded { counters.playUnderrun += sending.count - read }
+                for index in read..<sending.count { sending[index] = 0 }
+                isOver = player?.hasEnded() ?? true
+                if !isOver { counters.playUnderrun += sending.count - read }
             }
         }
     }
@@ -62,7 +65,7 @@ struct AudioGraph: ~Copyable {
     /// Whether the file has just been played to its end: true once.
     @_noAllocation @_noLocks
     mutating func takeEnd() -> Bool {
-        guard !reportedEnd, hasEnded else { return false }
+        guard isOver, !reportedEnd else { return false }
         reportedEnd = true
         return true
     }
@@ -70,13 +73,4 @@ struct AudioGraph: ~Copyable {
     /// Lets the recording end with what was heard so far.
     @_noAllocation @_noLocks
     mutating func finish() { recorder?.close() }
-
-    private var hasEnded: Bool {
-        @_noAllocation @_noLocks get { player?.isEnded ?? false }
-    }
-
-    @_noAllocation @_noLocks
-    private func fillWithSilence(_ samples: inout MutableSpan<Int16>, from start: Int) {
-        for index in start..<samples.count { samples[index] = 0 }
-    }
 }

@@ -14,6 +14,11 @@ public struct MediaReport: BitwiseCopyable, Sendable {
     /// Samples that the recording could not take in time.
     public let recordOverrunSamples: Int
 
+    /// A report of nothing, to be written over.
+    static var empty: MediaReport {
+        MediaReport(peer: .init(), playout: .init(), call: .init(), audio: .init())
+    }
+
     @_noAllocation @_noLocks
     init(
         peer: PeerStatistics, playout: PlayoutStatistics, call: CallCounters, audio: AudioGraph.Counters

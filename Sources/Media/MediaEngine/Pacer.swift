@@ -24,6 +24,9 @@ enum Pacer {
     struct Grid: BitwiseCopyable {
         let periodNanoseconds: Int64
 
+        @_noAllocation @_noLocks
+        init(periodNanoseconds: Int64) { self.periodNanoseconds = periodNanoseconds }
+
         /// The first slot for the second frame of a call whose first was handled at `first`.
         @_noAllocation @_noLocks
         func earliestSlot(after first: Instant) -> Instant {

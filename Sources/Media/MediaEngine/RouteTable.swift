@@ -1,10 +1,12 @@
 internal import Network
+internal import Peering
 
 /// Finds the call that a datagram belongs to, by its sender's SSRC and address.
 ///
 /// Several calls may share one remote address (a peer that, like us, has one socket for all calls), and one call may
-/// change its address or its SSRC; so the SSRC counts first, then the address. A wrong guess does no harm: the packet
-/// fails authentication and is dropped. A linear scan over packed arrays; 256 calls take some 100 ns.
+/// change its address or its SSRC. So the SSRC counts first; an SSRC that no call has goes to the call at that address
+/// whose SSRC is not known yet, or to the only call there. A wrong guess does no harm: the packet fails authentication
+/// and is dropped. A linear scan over packed arrays; 256 calls take some 100 ns.
 @safe
 struct RouteTable: ~Copyable {
     private struct Route {
@@ -65,18 +67,22 @@ struct RouteTable: ~Copyable {
     @_noAllocation @_noLocks
     func index(ssrc: UInt32, source: SocketAddress) -> Int? {
         var bySSRC: Int?
+        var newcomer: Int?
         var byAddress: Int?
+        var atAddress = 0
         for index in 0..<count {
             let route = unsafe routes[index]
             let sameAddress = route.address.isSame(as: source)
             if route.knowsSSRC && route.ssrc == ssrc {
                 if sameAddress { return index }
                 bySSRC = index
-            } else if sameAddress && (byAddress == nil || !route.knowsSSRC) {
+            } else if sameAddress {
+                atAddress += 1
                 byAddress = index
+                if !route.knowsSSRC { newcomer = index }
             }
         }
-        return bySSRC ?? byAddress
+        return bySSRC ?? newcomer ?? (atAddress == 1 ? byAddress : nil)
     }
 
     @_noAllocation @_noLocks

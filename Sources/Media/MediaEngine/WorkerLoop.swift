@@ -1,9 +1,12 @@
+internal import Bytes
 internal import Network
+internal import Peering
 internal import RTP
 internal import Realtime
 internal import Timekeeping
 
-/// What the control side asks of a worker.
+/// What the control side asks of a worker. Pointers change their owner with the message.
+@safe
 enum WorkerCommand: BitwiseCopyable {
     case add(UnsafeMutablePointer<MediaCall>)
     case remove(MediaCallID)
@@ -11,7 +14,8 @@ enum WorkerCommand: BitwiseCopyable {
     case stop
 }
 
-/// What a worker tells the control side.
+/// What a worker tells the control side. Pointers change their owner with the message.
+@safe
 enum WorkerEvent: BitwiseCopyable {
     /// The first authenticated packet of the peer came in.
     case mediaReceived(MediaCallID, at: Instant)
@@ -77,7 +81,7 @@ struct WorkerLoop: ~Copyable {
         counters.wakeups += 1
         wakeup.clear()
         receiveAll()
-        while let command = commands.pop() { unsafe obey(command, at: now) }
+        while let command = commands.pop() { obey(command, at: now) }
         runCalls(at: now)
         removeLeavingCalls()
         flush()
@@ -112,7 +116,7 @@ struct WorkerLoop: ~Copyable {
 extension WorkerLoop {
     @_noAllocation @_noLocks
     private mutating func obey(_ command: WorkerCommand, at now: Instant) {
-        switch unsafe command {
+        switch command {
         case .add(let call):
             if calls.count < calls.capacity {
                 unsafe calls.append(call)
@@ -162,7 +166,7 @@ extension WorkerLoop {
     @discardableResult
     @_noAllocation @_noLocks
     private mutating func emit(_ event: WorkerEvent) -> Bool {
-        let taken = unsafe events.push(event)
+        let taken = events.push(event)
         if !taken { counters.eventsLost += 1 }
         hasNews = true
         return taken
@@ -187,26 +191,36 @@ extension WorkerLoop {
 
     @_noAllocation @_noLocks
     private mutating func route(_ index: Int) {
-        let (source, arrival) = (incoming.address(index), incoming.arrival(index))
-        let truncated = incoming.isTruncated(index)
-        var datagram = incoming.bytes(index)
-        guard !truncated, let ssrc = mediaSSRC(datagram.bytes) else {
-            counters.datagramsNotMedia += 1
-            return
-        }
-        guard let position = calls.index(ssrc: ssrc, source: source) else {
-            counters.datagramsUnknown += 1
-            return
-        }
+        guard let position = Self.deliver(&incoming, index, to: calls, &counters) else { return }
         let call = unsafe calls[position]
-        unsafe call.pointee.receive(&datagram, from: source, arrival: arrival)
         let news = unsafe call.pointee.peer.takeNews()
         guard !news.isEmpty else { return }
         let id = unsafe call.pointee.id
         if news.contains(.routeChanged) { calls.update(position) }
-        if news.contains(.mediaReceived) { emit(.mediaReceived(id, at: arrival)) }
+        if news.contains(.mediaReceived) { emit(.mediaReceived(id, at: incoming.arrival(index))) }
         if news.contains(.established) { emit(.established(id, at: MonotonicClock.now)) }
         if news.contains(.goodbyeReceived) { emit(.goodbyeReceived(id)) }
+    }
+
+    /// Gives a datagram to the call that it belongs to.
+    ///
+    /// - Returns: Where that call stands; nil if there is none, and the datagram is counted as dropped.
+    @_noAllocation @_noLocks
+    private static func deliver(
+        _ batch: inout DatagramBatch, _ index: Int, to calls: borrowing RouteTable, _ counters: inout WorkerCounters
+    ) -> Int? {
+        let (source, arrival, truncated) = (batch.address(index), batch.arrival(index), batch.isTruncated(index))
+        var datagram = batch.bytes(index)
+        guard !truncated, let ssrc = senderSSRC(of: datagram) else {
+            counters.datagramsNotMedia += 1
+            return nil
+        }
+        guard let position = calls.index(ssrc: ssrc, source: source) else {
+            counters.datagramsUnknown += 1
+            return nil
+        }
+        unsafe calls[position].pointee.receive(&datagram, from: source, arrival: arrival)
+        return position
     }
 
     @_noAllocation @_noLocks
@@ -214,7 +228,10 @@ extension WorkerLoop {
         for index in 0..<calls.count {
             let call = unsafe calls[index]
             let deadline = unsafe call.pointee.nextDeadline
-            guard deadline.nanoseconds <= now.nanoseconds, unsafe !call.pointee.isLeaving else { continue }
+            guard deadline.nanoseconds <= now.nanoseconds, unsafe !call.pointee.isLeaving else {
+                if unsafe call.pointee.isSettling { unsafe sendControl(of: call, at: now) }
+                continue
+            }
             counters.worstLatenessNanoseconds = max(
                 counters.worstLatenessNanoseconds, deadline.nanoseconds(to: now))
             unsafe runFrames(of: call, at: now)
@@ -233,6 +250,11 @@ extension WorkerLoop {
             case .chooseSlot: unsafe call.pointee.place(nextFrame: secondFrame(of: call, after: now))
             }
         }
+        unsafe sendControl(of: call, at: now)
+    }
+
+    @_noAllocation @_noLocks
+    private mutating func sendControl(of call: UnsafeMutablePointer<MediaCall>, at now: Instant) {
         if outgoing.isFull { flush() }
         unsafe call.pointee.sendControlIfDue(at: now, into: &outgoing)
     }
@@ -253,4 +275,15 @@ extension WorkerLoop {
 
     @_noAllocation @_noLocks
     private mutating func flush() { counters.datagramsNotSent += socket.send(&outgoing) }
+}
+
+// Looks at a datagram without changing it. Unoptimised code counts the end of such a view as a deallocation, though
+// there is nothing to free, so this is not analysed; what it calls is.
+@_semantics("no_performance_analysis") @inline(__always)
+private func senderSSRC(of datagram: borrowing MutableRawSpan) -> UInt32? {
+    switch DatagramKind(of: datagram.bytes) {
+    case .rtp: datagram.bytes.uint32(at: 8)  // RFC 3550 §5.1
+    case .rtcp: datagram.bytes.uint32(at: 4)  // RFC 3550 §6.4
+    case .stun, .dtls, .turnChannel, .unknown: nil
+    }
 }

@@ -17,7 +17,12 @@ struct ArrivalHistory {
     /// Media time that passes until a delay counts 1/e.
     private let memoryNanoseconds: Float
 
+    /// Packets that came in order: if one comes late, so do those behind it, and the gap grows with its lateness.
     private var weights = InlineArray<512, Float>(repeating: 0)
+    /// Packets that came out of order or can be restored: each missing one is a gap of its own.
+    private var singleWeights = InlineArray<512, Float>(repeating: 0)
+    /// Delays recorded, weighted and added up, in bins.
+    private var delaySum: Float = 0
     private var totalWeight: Float = 0
     private var nextWeight: Float = 1
     private var minima = InlineArray<16, Int64>(repeating: .max)
@@ -28,38 +33,67 @@ struct ArrivalHistory {
 
     /// Takes note of a packet that came `transit` after its media time.
     ///
-    /// - Parameter duration: Nanoseconds of sound in the packet: how fast older packets fade.
+    /// - Parameters:
+    ///   - duration: Nanoseconds of sound in the packet: how fast older packets fade.
+    ///   - isOvertaken: A packet sent later came before it.
     @_noAllocation @_noLocks
-    mutating func record(transit: Int64, at arrival: Int64, duration: Int64) {
+    mutating func record(transit: Int64, at arrival: Int64, duration: Int64, isOvertaken: Bool) {
         updateBaseline(transit, arrival)
-        record(delay: transit &- baseline, share: 1)
+        let bin = Self.bin(transit &- baseline)
+        if isOvertaken { singleWeights[bin] += nextWeight } else { weights[bin] += nextWeight }
+        totalWeight += nextWeight
+        delaySum += nextWeight * Float(bin)
         nextWeight *= 1 + Float(duration) / memoryNanoseconds
         if nextWeight > 1e6 { scaleWeights(by: 1e-6) }
         count &+= 1
     }
 
-    /// Takes note that waiting `delay` above the baseline would have been worth `share` of a packet.
+    /// Takes note that waiting `delay` above the baseline would have restored a lost packet, worth `share` of one.
     @_noAllocation @_noLocks
-    mutating func record(delay: Int64, share: Float) {
-        let bin = Int(min(max(delay / Self.binNanoseconds, 0), Int64(Self.binCount &- 1)))
-        weights[bin] += nextWeight * share
+    mutating func recordRestorable(delay: Int64, share: Float) {
+        singleWeights[Self.bin(delay)] += nextWeight * share
         totalWeight += nextWeight * share
     }
 
-    /// The share of packets, 0…1, that come later than `delay` nanoseconds above the baseline.
+    /// How much is missed by waiting only `delay` nanoseconds above the baseline: the share of packets that come
+    /// later, 0…1, those in long gaps counted more than once.
+    ///
+    /// While little is known, delays are taken to fall off exponentially beyond those seen.
     @_noAllocation @_noLocks
-    func lateShare(delay: Int64) -> Float {
+    func lateness(delay: Int64) -> Float {
         guard totalWeight > 0 else { return 0 }
-        guard delay >= 0 else { return 1 }
+        guard delay >= 0 else { return 100 }
         let position = Float(delay) / Float(Self.binNanoseconds)
         let bin = min(Int(position), Self.binCount &- 1)
-        var late = weights[bin] * (1 - min(position - Float(bin), 1))
+        let rest = 1 - min(position - Float(bin), 1)
+        var late = (weights[bin] + 2 * singleWeights[bin]) * rest
         var above = bin &+ 1
         while above < Self.binCount {
-            late += weights[above]
+            late += weights[above] * (1 + (Float(above) - position) / Self.gapBins) + 2 * singleWeights[above]
             above &+= 1
         }
-        return late / totalWeight
+        let priorWeight = Self.priorPackets * nextWeight
+        let prior = priorWeight * Self.exponentialTail(position / max(delaySum / totalWeight, 0.1))
+        return (late + prior) / (totalWeight + priorWeight)
+    }
+
+    /// A gap this many bins longer is twice as bad for each packet in it.
+    private static var gapBins: Float { @_noAllocation @_noLocks get { 20 } }
+    /// What is assumed before anything is known weighs as much as so many packets.
+    private static var priorPackets: Float { @_noAllocation @_noLocks get { 10 } }
+
+    /// e to the power of −`x`, within 2 % of 1, for `x` from 0 on.
+    @_noAllocation @_noLocks
+    private static func exponentialTail(_ x: Float) -> Float {
+        // (1 + x/16)^−16.
+        var power = 1 / (1 + x / 16)
+        for _ in 0..<4 { power *= power }
+        return power
+    }
+
+    @_noAllocation @_noLocks
+    private static func bin(_ delay: Int64) -> Int {
+        Int(min(max(delay / binNanoseconds, 0), Int64(binCount &- 1)))
     }
 
     /// Keeps the shape of the delays, and takes the next packet for the new baseline.
@@ -96,24 +130,35 @@ struct ArrivalHistory {
             for index in stride(from: last, through: 0, by: -1) {
                 let target = min(index &+ bins, last)
                 if target != index {
-                    weights[target] += weights[index]
-                    weights[index] = 0
+                    moveBin(index, to: target)
                 }
             }
         } else if bins < 0 {
             for index in 0...last {
                 let target = max(index &+ bins, 0)
                 if target != index {
-                    weights[target] += weights[index]
-                    weights[index] = 0
+                    moveBin(index, to: target)
                 }
             }
         }
     }
 
     @_noAllocation @_noLocks
+    private mutating func moveBin(_ index: Int, to target: Int) {
+        delaySum += (weights[index] + singleWeights[index]) * Float(target &- index)
+        weights[target] += weights[index]
+        singleWeights[target] += singleWeights[index]
+        weights[index] = 0
+        singleWeights[index] = 0
+    }
+
+    @_noAllocation @_noLocks
     private mutating func scaleWeights(by factor: Float) {
-        for index in 0..<Self.binCount { weights[index] *= factor }
+        for index in 0..<Self.binCount {
+            weights[index] *= factor
+            singleWeights[index] *= factor
+        }
+        delaySum *= factor
         totalWeight *= factor
         nextWeight *= factor
     }

@@ -77,11 +77,13 @@ extension PlayoutBuffer {
         let mediaTime = Self.nanoseconds(samples: entry.timestamp)
         let transit = entry.arrivalNanoseconds &- mediaTime
         let duration = Self.nanoseconds(samples: Int64(entry.samples))
-        history.record(transit: transit, at: entry.arrivalNanoseconds, duration: duration)
+        let isOvertaken = receivedNanoseconds > 0 && entry.sequence < endSequence
+        history.record(
+            transit: transit, at: entry.arrivalNanoseconds, duration: duration, isOvertaken: isOvertaken)
         let followsGap = receivedNanoseconds > 0 && entry.sequence > endSequence
         if followsGap, entry.restorableSamples > 0 {
             let wait = Self.nanoseconds(samples: Int64(entry.restorableSamples))
-            history.record(delay: transit &- history.baseline &+ wait, share: Self.recoveryWorth)
+            history.recordRestorable(delay: transit &- history.baseline &+ wait, share: Self.recoveryWorth)
         }
     }
 

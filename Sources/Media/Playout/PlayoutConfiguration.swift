@@ -8,8 +8,8 @@ public struct PlayoutConfiguration: Equatable, Sendable {
     /// Delay to start with while the path is not known; it fades out over the first second. Default 40.
     public var initialDelayMilliseconds = 40
     /// What one percent of packets coming too late is worth, in milliseconds of delay. More makes a smoother call
-    /// with more delay. Default 12.
-    public var millisecondsPerLatePercent = 12
+    /// with more delay. Default 14.
+    public var millisecondsPerLatePercent = 14
     /// How long a delay is remembered, 1 000 to 60 000: the time after which it counts 1/e. Default 8 000.
     public var memoryMilliseconds = 8_000
 

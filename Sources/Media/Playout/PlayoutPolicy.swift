@@ -123,7 +123,7 @@ public enum PlayoutPolicy {
             let most = min(min(excess, spare), min(status.waitingSamples &- overlap, longestStretch))
             if most >= shortestStretch { return .accelerate(atMost: most) }
         }
-        if excess < 0, status.waitingSamples >= overlap {
+        if excess < 0, status.isQuiet, status.waitingSamples >= overlap {
             return .decelerate(atLeast: 0, about: min(-excess, longestStretch))
         }
         return .handOut

@@ -1,5 +1,5 @@
 /// Counters and delays of one ``PlayoutBuffer`` since it was made. Samples are at 48 kHz.
-public struct PlayoutStatistics: Sendable {
+public struct PlayoutStatistics: BitwiseCopyable, Sendable {
     /// Packets given to `insert`, all told.
     public var packetsReceived = 0
     /// Packets that were there already.
@@ -39,7 +39,8 @@ public struct PlayoutStatistics: Sendable {
     /// The same delays by size: bin `i` counts those from 5·i ms to below 5·(i+1) ms; the last all above.
     public var bufferDelayHistogram = InlineArray<128, UInt32>(repeating: 0)
 
-    init() {}
+    /// Nothing seen yet.
+    public init() {}
 
     /// Mean time from a packet's arrival to its first sample played; 0 before the first.
     public var meanBufferDelayNanoseconds: Int64 {
@@ -77,5 +78,6 @@ public struct PulledFrame: Equatable, Sendable {
     public var stretchedSamples = 0
 
     @_noAllocation @_noLocks
-    init() {}
+    /// Nothing seen yet.
+    public init() {}
 }

@@ -88,7 +88,7 @@ struct TargetDelay {
     @_noAllocation @_noLocks
     private func cost(of level: Int64, _ history: borrowing ArrivalHistory, _ grid: Grid) -> Float {
         let delay = level &- history.baseline
-        let late = history.lateShare(delay: delay &- grid.lead &- Self.safety)
+        let late = history.lateness(delay: delay &- grid.lead &- Self.safety)
         return Float(delay) / 1e6 + costPerLatePercent * 100 * late
     }
 

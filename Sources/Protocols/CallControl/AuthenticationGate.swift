@@ -50,6 +50,14 @@ public struct AuthenticationGate<Ticket: Hashable & Sendable>: ProtocolCore, Sen
         self.patience = patience
     }
 
+    /// Whether requests go straight through.
+    public var isOpen: Bool {
+        switch current {
+        case .open: true
+        case .closed, .opening: false
+        }
+    }
+
     /// When `handle` must next be called even if nothing happens.
     public var nextDeadline: Instant? {
         switch current {

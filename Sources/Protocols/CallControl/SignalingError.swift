@@ -55,6 +55,8 @@ extension SignalingError.Code {
     public static let certificateNotTrusted = Self(rawValue: "certificateNotTrusted")
     /// The address is not on this machine and would be spoken to without TLS.
     public static let plainTextRefused = Self(rawValue: "plainTextRefused")
+    /// A setting cannot be used: an address that is none, a file that cannot be read.
+    public static let badConfiguration = Self(rawValue: "badConfiguration")
     /// What answers does not speak this protocol.
     public static let notAnExchange = Self(rawValue: "notAnExchange")
     /// No answer in time.

@@ -32,7 +32,9 @@ struct Options {
             case "--profiles": profiles = (rest.popFirst() ?? "").split(separator: ",").map(String.init)
             case "--pull-ms": pullSamples = Self.number(rest.popFirst()) * 48
             case "--late-cost": configuration.millisecondsPerLatePercent = Self.number(rest.popFirst())
+            case "--initial": configuration.initialDelayMilliseconds = Self.number(rest.popFirst())
             case "--memory": configuration.memoryMilliseconds = Self.number(rest.popFirst())
+            case "--trace": break
             default: Self.fail()
             }
         }

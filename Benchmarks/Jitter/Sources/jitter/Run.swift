@@ -36,6 +36,8 @@ struct Run {
         var buffer = PlayoutBuffer(configuration: configuration, decoder: try OpusDecoder())
 
         var next = 0
+        var lastF: PulledFrame? = nil
+        let trace = CommandLine.arguments.contains("--trace")
         var pulls = 0
         var playoutDelaySum = 0.0
         let period = Int64(pullSamples) * 1_000_000 / 48
@@ -55,7 +57,9 @@ struct Run {
             }
             var frame = [Int16](repeating: 0, count: pullSamples)
             var span = frame.mutableSpan
-            _ = buffer.pull(into: &span, at: Instant(nanoseconds: now))
+            let fr = buffer.pull(into: &span, at: Instant(nanoseconds: now))
+            if trace, fr != lastF { print(now / 1_000_000, "conc", fr.concealedSamples, "fec", fr.recoveredSamples, "sil", fr.silentSamples, "str", fr.stretchedSamples, "target", buffer.statistics.targetDelayNanoseconds / 1_000_000, "delay", buffer.statistics.playoutDelayNanoseconds / 1_000_000) }
+            lastF = fr
             output += frame
             if buffer.statistics.bufferDelayCount > 0 {
                 pulls += 1

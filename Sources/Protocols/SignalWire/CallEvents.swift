@@ -1,0 +1,91 @@
+public import JSON
+
+/// Data of `callSignal`: to the peer of a call.
+public struct CallSignalled: Codable, Hashable, Sendable {
+    /// The invite.
+    public var invite: String
+    /// What kind of signal.
+    public var type: String
+    /// The signal, unchanged.
+    public var data: JSONValue?
+    /// The user that sent it.
+    public var from: String
+
+    /// Makes the data.
+    public init(invite: String, type: String, data: JSONValue? = nil, from: String) {
+        self.invite = invite
+        self.type = type
+        self.data = data
+        self.from = from
+    }
+}
+
+/// Data of `callEnded`: to the peer of whoever hung up or went away (CALL-3).
+public struct CallEnded: Codable, Hashable, Sendable {
+    /// The invite.
+    public var invite: String
+    /// Why, as in CALL-5; `disconnected` if the peer's session ended.
+    public var reason: String
+    /// How long the call was established, in milliseconds.
+    public var durationMilliseconds: Int64
+    /// The user that ended it.
+    public var from: String
+
+    /// Makes the data.
+    public init(invite: String, reason: String, durationMilliseconds: Int64, from: String) {
+        self.invite = invite
+        self.reason = reason
+        self.durationMilliseconds = durationMilliseconds
+        self.from = from
+    }
+
+    private enum CodingKeys: String, CodingKey {
+        case invite, reason, from
+        case durationMilliseconds = "duration_ms"
+    }
+}
+
+/// Data of `connectionCreated`: to everybody else in a room, when one joins.
+public struct ConnectionCreated: Codable, Hashable, Sendable {
+    /// The room's name.
+    public var room: String
+    /// The connection that joined.
+    public var connection: String
+    /// Whose connection it is.
+    public var user: String
+
+    /// Makes the data.
+    public init(room: String, connection: String, user: String) {
+        self.room = room
+        self.connection = connection
+        self.user = user
+    }
+}
+
+/// Data of `connectionDestroyed`: to everybody else in a room, when one leaves.
+public struct ConnectionDestroyed: Codable, Hashable, Sendable {
+    /// The room's name.
+    public var room: String
+    /// The connection that left.
+    public var connection: String
+    /// Why: `left`, `disconnected` (a clean goodbye) or `connectionLost`.
+    public var reason: String
+
+    /// Makes the data.
+    public init(room: String, connection: String, reason: String) {
+        self.room = room
+        self.connection = connection
+        self.reason = reason
+    }
+}
+
+/// Data of `notification`: a payload for the application, unchanged (CONN-11).
+public struct NotificationReceived: Codable, Hashable, Sendable {
+    /// The payload.
+    public var payload: JSONValue?
+
+    /// Makes the data.
+    public init(payload: JSONValue? = nil) {
+        self.payload = payload
+    }
+}

@@ -1,0 +1,45 @@
+/// Everything that a client can ask of the exchange.
+public enum ClientRequest: Hashable, Sendable {
+    case sessionStart(SessionStart)
+    case sessionEnd(SessionEnd)
+    case deviceRegister(DeviceRegister)
+    case deviceUnregister(DeviceUnregister)
+    case inviteSend(InviteSend)
+    case inviteAccept(InviteAccept)
+    case inviteReject(InviteReject)
+    case inviteCancel(InviteCancel)
+    case callSignal(CallSignal)
+    case callEnd(CallEnd)
+    case roomJoin(RoomJoin)
+    case roomLeave(RoomLeave)
+    case ping(Ping)
+
+    /// Every method of the wire.
+    public static let methods: [String] = [
+        SessionStart.method, SessionEnd.method, DeviceRegister.method, DeviceUnregister.method, InviteSend.method,
+        InviteAccept.method, InviteReject.method, InviteCancel.method, CallSignal.method, CallEnd.method,
+        RoomJoin.method, RoomLeave.method, Ping.method,
+    ]
+
+    /// Reads the parameters of a request whose envelope names `method`.
+    ///
+    /// - Throws: ``RPCErrorCode/unknownMethod`` or ``RPCErrorCode/invalidParams``.
+    public init(method: String, in message: RPCMessage) throws(RPCError) {
+        switch method {
+        case SessionStart.method: self = .sessionStart(try message.params(SessionStart.self))
+        case SessionEnd.method: self = .sessionEnd(try message.params(SessionEnd.self))
+        case DeviceRegister.method: self = .deviceRegister(try message.params(DeviceRegister.self))
+        case DeviceUnregister.method: self = .deviceUnregister(try message.params(DeviceUnregister.self))
+        case InviteSend.method: self = .inviteSend(try message.params(InviteSend.self))
+        case InviteAccept.method: self = .inviteAccept(try message.params(InviteAccept.self))
+        case InviteReject.method: self = .inviteReject(try message.params(InviteReject.self))
+        case InviteCancel.method: self = .inviteCancel(try message.params(InviteCancel.self))
+        case CallSignal.method: self = .callSignal(try message.params(CallSignal.self))
+        case CallEnd.method: self = .callEnd(try message.params(CallEnd.self))
+        case RoomJoin.method: self = .roomJoin(try message.params(RoomJoin.self))
+        case RoomLeave.method: self = .roomLeave(try message.params(RoomLeave.self))
+        case Ping.method: self = .ping(try message.params(Ping.self))
+        default: throw RPCError(.unknownMethod, "There is no such method; see docs/protocol.md for those there are.")
+        }
+    }
+}

@@ -1,0 +1,114 @@
+public import JSON
+
+/// `invite.send`: asks a user's devices to ring.
+public struct InviteSend: RPCMethod {
+    /// The method's name on the wire.
+    public static let method = "invite.send"
+
+    /// What the exchange made of it.
+    public struct Result: Codable, Hashable, Sendable {
+        /// The invite's id: unique, and the same for each retry with one idempotency key (INV-1).
+        public var invite: String
+        /// The users that are asked.
+        public var invitees: [String]
+
+        /// Makes a result.
+        public init(invite: String, invitees: [String]) {
+            self.invite = invite
+            self.invitees = invitees
+        }
+    }
+
+    /// A public id or a user id.
+    public var to: String
+    /// For the invitee's application; for a call an object with the key `offer`.
+    public var data: JSONValue?
+    /// Seconds until the invite times out; 0 is never (INV-9).
+    public var ttl: Double
+    /// What a push to a sleeping device carries.
+    public var payload: JSONValue?
+    /// What pending invitees get on cancel and time-out: a missed call.
+    public var timeoutPayload: JSONValue?
+    /// Fail with `noDeviceOnline` rather than wait for a device to appear. Absent: false.
+    public var onlineOnly: Bool?
+    /// Chosen by the client; a retry with the same key gives the same invite (INV-1).
+    public var idempotencyKey: String
+
+    /// Makes the parameters.
+    public init(
+        to: String, data: JSONValue? = nil, ttl: Double, payload: JSONValue? = nil, timeoutPayload: JSONValue? = nil,
+        onlineOnly: Bool? = nil, idempotencyKey: String
+    ) {
+        self.to = to
+        self.data = data
+        self.ttl = ttl
+        self.payload = payload
+        self.timeoutPayload = timeoutPayload
+        self.onlineOnly = onlineOnly
+        self.idempotencyKey = idempotencyKey
+    }
+
+    private enum CodingKeys: String, CodingKey {
+        case to, data, ttl, payload
+        case timeoutPayload = "timeout_payload"
+        case onlineOnly = "online_only"
+        case idempotencyKey = "idempotency_key"
+    }
+}
+
+/// `invite.accept`: this device takes the invite.
+public struct InviteAccept: RPCMethod {
+    /// The method's name on the wire.
+    public static let method = "invite.accept"
+    /// Nothing to tell.
+    public typealias Result = Empty
+
+    /// The invite.
+    public var invite: String
+    /// For the inviter; for a call an object with the key `answer`.
+    public var data: JSONValue?
+
+    /// Makes the parameters.
+    public init(invite: String, data: JSONValue? = nil) {
+        self.invite = invite
+        self.data = data
+    }
+}
+
+/// `invite.reject`: this user does not take the invite.
+public struct InviteReject: RPCMethod {
+    /// The method's name on the wire.
+    public static let method = "invite.reject"
+    /// Nothing to tell.
+    public typealias Result = Empty
+
+    /// The invite.
+    public var invite: String
+    /// For the inviter; an object whose key `reason` says `busy` or `declined` (INV-11).
+    public var data: JSONValue?
+
+    /// Makes the parameters.
+    public init(invite: String, data: JSONValue? = nil) {
+        self.invite = invite
+        self.data = data
+    }
+}
+
+/// `invite.cancel`: the inviter takes the invite back from whoever has not answered.
+public struct InviteCancel: RPCMethod {
+    /// The method's name on the wire.
+    public static let method = "invite.cancel"
+    /// Nothing to tell.
+    public typealias Result = Empty
+
+    /// The invite.
+    public var invite: String
+    /// For the pending invitees.
+    public var data: JSONValue?
+
+    /// Makes the parameters.
+    public init(invite: String, data: JSONValue? = nil) {
+        self.invite = invite
+        self.data = data
+    }
+}

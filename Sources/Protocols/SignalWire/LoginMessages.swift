@@ -1,0 +1,149 @@
+/// Body of `POST /v1.1/login` (AUTH-1): a media token, or our addition, a user id with a password.
+public struct LoginRequest: Codable, Hashable, Sendable {
+    /// Which kind of login: ``mediaTokenType`` or ``passwordType``.
+    public var type: String
+    /// With a media-token login: the token.
+    public var mediaToken: Redacted<String>?
+    /// With a password login: whose it is.
+    public var userID: String?
+    /// With a password login: the password.
+    public var password: Redacted<String>?
+    /// `offline`: the login outlives the connection.
+    public var accessType: String?
+    /// `mappings`: the answer names the user's ids.
+    public var scope: String?
+
+    /// The type of a media-token login.
+    public static let mediaTokenType = "Cima"
+    /// The type of a password login.
+    public static let passwordType = "Password"
+
+    /// A media-token login, exactly as AUTH-1 has it.
+    public init(mediaToken: Redacted<String>) {
+        type = Self.mediaTokenType
+        self.mediaToken = mediaToken
+        accessType = "offline"
+        scope = "mappings"
+    }
+
+    /// A password login.
+    public init(userID: String, password: Redacted<String>) {
+        type = Self.passwordType
+        self.userID = userID
+        self.password = password
+        accessType = "offline"
+        scope = "mappings"
+    }
+
+    private enum CodingKeys: String, CodingKey {
+        case type, password, scope
+        case mediaToken = "media_token"
+        case userID = "user_id"
+        case accessType = "access_type"
+    }
+}
+
+/// Answer to a login. Of another service's answer only the token must be there.
+public struct LoginResponse: Codable, Hashable, Sendable {
+    /// What is known of the person.
+    public struct UserData: Codable, Hashable, Sendable {
+        /// The customer's id.
+        public var customerGUID: String?
+        /// The mail address.
+        public var email: String?
+
+        /// Makes user data.
+        public init(customerGUID: String? = nil, email: String? = nil) {
+            self.customerGUID = customerGUID
+            self.email = email
+        }
+
+        private enum CodingKeys: String, CodingKey { case customerGUID = "cust_guid", email }
+    }
+
+    /// The access token.
+    public var token: Redacted<String>
+    /// What a new access token can be got with.
+    public var refreshToken: Redacted<String>?
+    /// Seconds until the access token ends; on the wire a number, or a number in a string.
+    public var expiresIn: Double?
+    /// The user's id.
+    public var id: String?
+    /// How many public ids the user has.
+    public var idMappingCount: Double?
+    /// Where calls to the user go.
+    public var routingID: String?
+    /// What is known of the person.
+    public var userData: UserData?
+
+    /// Makes an answer.
+    public init(
+        token: Redacted<String>, refreshToken: Redacted<String>? = nil, expiresIn: Double? = nil, id: String? = nil,
+        idMappingCount: Double? = nil, routingID: String? = nil, userData: UserData? = nil
+    ) {
+        self.token = token
+        self.refreshToken = refreshToken
+        self.expiresIn = expiresIn
+        self.id = id
+        self.idMappingCount = idMappingCount
+        self.routingID = routingID
+        self.userData = userData
+    }
+
+    private enum CodingKeys: String, CodingKey {
+        case token, id
+        case refreshToken = "refresh_token"
+        case expiresIn = "expires_in"
+        case idMappingCount = "idmapping_count"
+        case routingID = "routing_id"
+        case userData = "user_data"
+    }
+
+    /// Reads an answer; numbers may stand in strings (AUTH-1).
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        token = try container.decode(Redacted<String>.self, forKey: .token)
+        refreshToken = try container.decodeIfPresent(Redacted<String>.self, forKey: .refreshToken)
+        expiresIn = try container.decodeIfPresent(LenientNumber.self, forKey: .expiresIn)?.value
+        id = try container.decodeIfPresent(String.self, forKey: .id)
+        idMappingCount = try container.decodeIfPresent(LenientNumber.self, forKey: .idMappingCount)?.value
+        routingID = try container.decodeIfPresent(String.self, forKey: .routingID)
+        userData = try container.decodeIfPresent(UserData.self, forKey: .userData)
+    }
+}
+
+/// A number, or a number in a string.
+private struct LenientNumber: Decodable {
+    var value: Double
+
+    init(from decoder: any Decoder) throws {
+        let container = try decoder.singleValueContainer()
+        if let number = try? container.decode(Double.self) {
+            value = number
+        } else if let number = Double(try container.decode(String.self)), number.isFinite {
+            value = number
+        } else {
+            throw DecodingError.dataCorruptedError(in: container, debugDescription: "not a number")
+        }
+    }
+}
+
+/// Body of `POST /v1.1/login/anonymous` (AUTH-3).
+public struct AnonymousLoginRequest: Codable, Hashable, Sendable {
+    /// The name to be known by in rooms.
+    public var userID: String
+
+    /// Makes the body.
+    public init(userID: String) { self.userID = userID }
+
+    private enum CodingKeys: String, CodingKey { case userID = "user_id" }
+}
+
+/// Answer to an anonymous login.
+public struct AnonymousLoginResponse: Codable, Hashable, Sendable {
+    /// The access token.
+    public var token: Redacted<String>
+
+    /// Makes an answer.
+    public init(token: Redacted<String>) { self.token = token }
+}

@@ -1,0 +1,129 @@
+/// Answer to `GET /v1/allidentities` (AUTH-2).
+public struct Identities: Codable, Hashable, Sendable {
+    /// The ids by which the user can be called.
+    public var publicIDs: [String]
+    /// Where calls to the user go.
+    public var routingID: String
+
+    /// Makes an answer.
+    public init(publicIDs: [String], routingID: String) {
+        self.publicIDs = publicIDs
+        self.routingID = routingID
+    }
+
+    private enum CodingKeys: String, CodingKey { case publicIDs = "public_ids", routingID = "routing_id" }
+}
+
+/// A STUN or TURN server, in the form that WebRTC's `RTCIceServer` has.
+public struct ICEServer: Codable, Hashable, Sendable {
+    /// Its URLs, such as `stun:stun.example.org:3478`.
+    public var urls: [String]
+    /// For TURN.
+    public var username: String?
+    /// For TURN.
+    public var credential: Redacted<String>?
+
+    /// Makes an entry.
+    public init(urls: [String], username: String? = nil, credential: Redacted<String>? = nil) {
+        self.urls = urls
+        self.username = username
+        self.credential = credential
+    }
+}
+
+/// Answer to `GET /v1/connection`: what the connection needs (CONN-1).
+public struct ConnectionResources: Codable, Hashable, Sendable {
+    /// Where to open the WebSocket.
+    public var webSocketURL: String
+    /// For media.
+    public var iceServers: [ICEServer]
+    /// How often either side is heard from at least.
+    public var keepaliveSeconds: Int
+    /// How long a lost session can be resumed.
+    public var resumeWindowSeconds: Int
+
+    /// Makes an answer.
+    public init(webSocketURL: String, iceServers: [ICEServer], keepaliveSeconds: Int, resumeWindowSeconds: Int) {
+        self.webSocketURL = webSocketURL
+        self.iceServers = iceServers
+        self.keepaliveSeconds = keepaliveSeconds
+        self.resumeWindowSeconds = resumeWindowSeconds
+    }
+
+    private enum CodingKeys: String, CodingKey {
+        case webSocketURL = "websocket_url"
+        case iceServers = "ice_servers"
+        case keepaliveSeconds = "keepalive_seconds"
+        case resumeWindowSeconds = "resume_window_seconds"
+    }
+}
+
+/// Body of a REST answer that is not a success.
+public struct RESTFailure: Codable, Hashable, Sendable {
+    /// What is wrong.
+    public struct Details: Codable, Hashable, Sendable {
+        /// A stable name; see ``RESTErrorCode`` for those that the exchange gives.
+        public var code: String
+        /// A sentence for people.
+        public var message: String
+
+        /// Makes details.
+        public init(code: String, message: String) {
+            self.code = code
+            self.message = message
+        }
+    }
+
+    /// What is wrong.
+    public var error: Details
+
+    /// Makes the body of an error that the exchange gives.
+    public init(_ code: RESTErrorCode, _ message: String) {
+        error = Details(code: code.rawValue, message: message)
+    }
+}
+
+/// The stable names of REST errors.
+public enum RESTErrorCode: String, CaseIterable, Sendable {
+    /// 400: the body or a header cannot be read.
+    case badRequest
+    /// 401: the `Authorization` header names no application, or its secret is wrong.
+    case unknownAppKey
+    /// 401: no such user, or not this password.
+    case wrongPassword
+    /// 401: no user has this media token.
+    case wrongMediaToken
+    /// 401: there is no Bearer token, or it never was good.
+    case tokenRejected
+    /// 401: the token was good once.
+    case tokenExpired
+    /// 403: this login may not do that.
+    case notAllowed
+    /// 404: there is nothing at this path.
+    case notFound
+    /// 405: this path does not take this method.
+    case methodNotAllowed
+    /// 413: the body is larger than 64 KiB.
+    case tooLarge
+    /// 429: come back later, as `Retry-After` says.
+    case tooManyRequests
+    /// 500: the exchange failed.
+    case internalError
+    /// 503: the exchange is going down, or has too much to do; come back later.
+    case unavailable
+
+    /// The HTTP status that goes with it.
+    public var status: Int {
+        switch self {
+        case .badRequest: 400
+        case .unknownAppKey, .wrongPassword, .wrongMediaToken, .tokenRejected, .tokenExpired: 401
+        case .notAllowed: 403
+        case .notFound: 404
+        case .methodNotAllowed: 405
+        case .tooLarge: 413
+        case .tooManyRequests: 429
+        case .internalError: 500
+        case .unavailable: 503
+        }
+    }
+}

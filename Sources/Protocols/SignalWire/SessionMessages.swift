@@ -1,0 +1,144 @@
+/// A device as it describes itself.
+public struct DeviceDescription: Codable, Hashable, Sendable {
+    /// Chosen by the device, the same at each start, unique among its user's devices.
+    public var id: String
+    /// For people.
+    public var name: String
+    /// What the device can do, such as `audio`; the exchange passes them on and does not interpret them.
+    public var capabilities: [String]
+    /// Where to push invites while the device is not connected.
+    public var pushToken: Redacted<String>?
+
+    /// Makes a description.
+    public init(id: String, name: String, capabilities: [String] = [], pushToken: Redacted<String>? = nil) {
+        self.id = id
+        self.name = name
+        self.capabilities = capabilities
+        self.pushToken = pushToken
+    }
+
+    private enum CodingKeys: String, CodingKey { case id, name, capabilities, pushToken = "push_token" }
+}
+
+/// `session.start`: says who is at the other end of the socket. Nothing but `ping` works before it.
+public struct SessionStart: RPCMethod {
+    /// The method's name on the wire.
+    public static let method = "session.start"
+
+    /// A session to go on with after a connection was lost.
+    public struct Resume: Codable, Hashable, Sendable {
+        /// The session's id, from the result of the start.
+        public var session: String
+        /// The number of the newest event that was received.
+        public var after: UInt64
+
+        /// Makes a request to resume.
+        public init(session: String, after: UInt64) {
+            self.session = session
+            self.after = after
+        }
+    }
+
+    /// What the exchange made of it.
+    public struct Result: Codable, Hashable, Sendable {
+        /// The session's id, for resuming.
+        public var session: String
+        /// This connection's id, by which room participants and call peers know it.
+        public var connection: String
+        /// The user's id.
+        public var user: String
+        /// The ids by which the user can be called.
+        public var publicIDs: [String]
+        /// The session that was asked for goes on, and what it missed follows.
+        public var resumed: Bool
+        /// The number of the user's newest event: what comes is higher.
+        public var sequence: UInt64
+        /// How often the exchange pings; a client that hears nothing for twice that long has lost it.
+        public var keepaliveSeconds: Int
+        /// The login was anonymous: rooms only (AUTH-3).
+        public var isAnonymous: Bool
+
+        /// Makes a result.
+        public init(
+            session: String, connection: String, user: String, publicIDs: [String], resumed: Bool, sequence: UInt64,
+            keepaliveSeconds: Int, isAnonymous: Bool
+        ) {
+            self.session = session
+            self.connection = connection
+            self.user = user
+            self.publicIDs = publicIDs
+            self.resumed = resumed
+            self.sequence = sequence
+            self.keepaliveSeconds = keepaliveSeconds
+            self.isAnonymous = isAnonymous
+        }
+
+        private enum CodingKeys: String, CodingKey {
+            case session, connection, user, resumed, sequence
+            case publicIDs = "public_ids"
+            case keepaliveSeconds = "keepalive_seconds"
+            case isAnonymous = "anonymous"
+        }
+    }
+
+    /// The access token that the login gave.
+    public var token: Redacted<String>
+    /// The device; it is registered by `device.register`, not by this.
+    public var device: DeviceDescription
+    /// A session to go on with, if there was one.
+    public var resume: Resume?
+
+    /// Makes the parameters.
+    public init(token: Redacted<String>, device: DeviceDescription, resume: Resume? = nil) {
+        self.token = token
+        self.device = device
+        self.resume = resume
+    }
+}
+
+/// `session.end`: a clean goodbye, which ends the device's calls (CONN-9). The client then closes the socket.
+public struct SessionEnd: RPCMethod {
+    /// The method's name on the wire.
+    public static let method = "session.end"
+    /// Nothing to tell.
+    public typealias Result = Empty
+
+    /// Makes the parameters: none.
+    public init() {}
+}
+
+/// `device.register`: from now on the device receives invites (DEV-1).
+public struct DeviceRegister: RPCMethod {
+    /// The method's name on the wire.
+    public static let method = "device.register"
+    /// Nothing to tell.
+    public typealias Result = Empty
+
+    /// The device, with the id that `session.start` gave.
+    public var device: DeviceDescription
+
+    /// Makes the parameters.
+    public init(device: DeviceDescription) { self.device = device }
+}
+
+/// `device.unregister`: from now on the device receives no invites.
+public struct DeviceUnregister: RPCMethod {
+    /// The method's name on the wire.
+    public static let method = "device.unregister"
+    /// Nothing to tell.
+    public typealias Result = Empty
+
+    /// Makes the parameters: none.
+    public init() {}
+}
+
+/// `ping`: a keepalive for clients that cannot send WebSocket pings.
+public struct Ping: RPCMethod {
+    /// The method's name on the wire.
+    public static let method = "ping"
+    /// Nothing to tell.
+    public typealias Result = Empty
+
+    /// Makes the parameters: none.
+    public init() {}
+}

@@ -1,0 +1,97 @@
+// SignalWire: every message of the signaling wire as a value, and the one place where they become bytes and back.
+
+internal import FoundationEssentials
+
+/// What the wire allows at most; the exchange refuses more, and a client need not try.
+public enum SignalLimits {
+    /// Bytes in one WebSocket message, and in one REST body.
+    public static let messageBytes = 65_536
+    /// Objects and arrays within each other.
+    public static let nesting = 64
+    /// Bytes in the type of a `call.signal` (SIG-1).
+    public static let signalTypeBytes = 128
+    /// Bytes in the data of a `call.signal`, as JSON text (SIG-1).
+    public static let signalDataBytes = 8_192
+    /// Bytes in a name: a user, device, room, capability or idempotency key.
+    public static let nameBytes = 256
+    /// Capabilities that a device may list.
+    public static let capabilities = 32
+    /// Seconds that an invite with a ttl may live: a week.
+    public static let ttlSeconds = 604_800.0
+}
+
+/// Bytes to messages and back.
+public enum SignalCoding {
+    private static let encoder = {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        return encoder
+    }()
+    private static let decoder = JSONDecoder()
+
+    /// Writes a message as JSON text with sorted keys.
+    ///
+    /// - Throws: ``SignalCodingError`` with ``SignalCodingError/Code/notRepresentable`` for a number that JSON does
+    ///   not have (not a number, infinity); for nothing else.
+    public static func encode(_ value: some Encodable) throws(SignalCodingError) -> [UInt8] {
+        do {
+            return [UInt8](try encoder.encode(value))
+        } catch {
+            throw SignalCodingError(.notRepresentable, "the message holds a number that JSON does not have")
+        }
+    }
+
+    /// Reads a message from JSON text. Any bytes may be given; nothing in them can trap.
+    ///
+    /// Size and nesting are looked at before the text is parsed, since JSON parsers recurse.
+    ///
+    /// - Complexity: O(bytes).
+    public static func decode<Message: Decodable>(
+        _ type: Message.Type, from bytes: [UInt8]
+    ) throws(SignalCodingError) -> Message {
+        try checkBounds(of: bytes)
+        do {
+            return try decoder.decode(type, from: Data(bytes))
+        } catch let error as DecodingError {
+            throw SignalCodingError(error)
+        } catch {
+            throw SignalCodingError(.notJSON, "the text is not JSON")
+        }
+    }
+
+    /// Refuses text that is too long or nested too deeply to be parsed.
+    static func checkBounds(of bytes: [UInt8]) throws(SignalCodingError) {
+        guard bytes.count <= SignalLimits.messageBytes else {
+            throw SignalCodingError(
+                .tooLarge, "the message has \(bytes.count) bytes; \(SignalLimits.messageBytes) are allowed")
+        }
+        guard nesting(of: bytes) <= SignalLimits.nesting else {
+            throw SignalCodingError(
+                .tooDeep, "the message is nested more than \(SignalLimits.nesting) levels deep")
+        }
+    }
+
+    /// How deeply brackets outside of strings stand in each other; an upper bound if the text is not JSON.
+    static func nesting(of bytes: [UInt8]) -> Int {
+        var depth = 0
+        var deepest = 0
+        var isInString = false
+        var isEscaped = false
+        for byte in bytes {
+            switch byte {
+            case _ where isEscaped: isEscaped = false
+            case UInt8(ascii: "\\"): isEscaped = isInString
+            case UInt8(ascii: "\""): isInString.toggle()
+            case UInt8(ascii: "["), UInt8(ascii: "{"):
+                guard !isInString else { continue }
+                depth += 1
+                deepest = max(deepest, depth)
+            case UInt8(ascii: "]"), UInt8(ascii: "}"):
+                guard !isInString else { continue }
+                depth -= 1
+            default: break
+            }
+        }
+        return deepest
+    }
+}
