@@ -122,8 +122,11 @@ let package = Package(
         .executableTarget(
             name: "handset",
             dependencies: [
-                "AudioKit", "CallAgent", "CallControl", "ConfigReader", "Exchange", "JSON", "OpusCodec", "Playout",
-                "RTP", "Realtime", "SignalingClient", "Timekeeping", logging,
+                "AudioKit", "CallAgent", "CallControl", "ConfigReader", "Datagrams", "Exchange", "MediaEngine",
+                "OpusCodec", "Peering", "Playout", "RTP", "Realtime", "SecureTransport", "SignalingClient",
+                "Timekeeping", logging,
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             path: "Sources/handset", swiftSettings: strict),
@@ -140,7 +143,7 @@ let package = Package(
         tests("DatagramsTests", ["Datagrams", "Realtime", "Timekeeping"]),
         tests("RTPTests", ["RTP", "Timekeeping"]),
         tests("SDPTests", ["SDP"]),
-        tests("NetworkTests", ["Network", "Realtime", "Timekeeping"]),
+        tests("OpusCodecTests", ["OpusCodec"]),
         tests("SecureTransportTests", ["SecureTransport"]),
         tests(
             "MediaEngineTests",

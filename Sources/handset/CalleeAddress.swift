@@ -1,6 +1,6 @@
-import CallAgent
-import ConfigReader
-import Datagrams
+internal import CallAgent
+internal import ConfigReader
+internal import Datagrams
 
 /// The callee of `handset call`, as somebody types it: `user`, `user@host` or `user@host:port`.
 struct CalleeAddress {

@@ -1,11 +1,12 @@
-import CallAgent
-import CallControl
-import Datagrams
-import Logging
-import NIOCore
-import NIOPosix
-import Realtime
-import SignalingClient
+internal import CallAgent
+internal import CallControl
+internal import ConfigReader
+internal import Datagrams
+internal import Logging
+internal import NIOCore
+internal import NIOPosix
+internal import Realtime
+internal import SignalingClient
 
 /// Makes a device out of a configuration: its service, its sockets and its one event loop.
 struct DeviceFactory {

@@ -1,4 +1,4 @@
-import Synchronization
+internal import Synchronization
 
 /// Waits, without blocking a thread, until the process is asked to end.
 final class EndRequest: Sendable {

@@ -1,4 +1,4 @@
-import Glibc
+internal import Glibc
 
 /// A file that a command reads as a whole.
 enum InputFile {
@@ -7,7 +7,7 @@ enum InputFile {
 
     /// All bytes of the file at `path`.
     static func bytes(of path: String) throws(CommandFailure) -> [UInt8] {
-        let file = open(path, O_RDONLY | O_CLOEXEC)
+        let file = unsafe open(path, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { throw failure(path) }
         defer { close(file) }
         var bytes: [UInt8] = []

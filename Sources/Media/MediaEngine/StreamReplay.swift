@@ -53,7 +53,8 @@ public struct StreamReplay: Sendable {
                 now = now.advanced(byNanoseconds: period)
             }
             buffer.insert(
-                payload: packet.bytes.span.bytes.extracting(header.payload), sequenceNumber: header.sequenceNumber,
+                payload: unsafe packet.bytes.span.bytes.extracting(header.payload),
+                sequenceNumber: header.sequenceNumber,
                 timestamp: header.timestamp, marker: header.marker, ssrc: header.ssrc, arrival: arrival)
         }
         // What waits at the end is played out too: a second at the most.
@@ -84,7 +85,7 @@ public struct StreamReplay: Sendable {
     }
 
     private static func header(of packet: PacketRecording.Packet) -> RTPHeader? {
-        let bytes = packet.bytes.span.bytes
+        let bytes = unsafe packet.bytes.span.bytes
         guard DatagramKind(of: bytes) == .rtp else { return nil }
         return try? RTPHeader(parsing: bytes)
     }

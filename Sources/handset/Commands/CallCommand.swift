@@ -1,11 +1,13 @@
-import ArgumentParser
-import CallAgent
-import CallControl
-import Logging
-import MediaEngine
-import NIOPosix
-import Peering
-import Realtime
+internal import ArgumentParser
+internal import CallAgent
+internal import CallControl
+internal import Logging
+internal import MediaEngine
+internal import NIOCore
+internal import NIOPosix
+internal import Peering
+internal import Realtime
+internal import Timekeeping
 
 /// `handset call`: places one call, and reports on it.
 struct CallCommand: AsyncParsableCommand {

@@ -1,10 +1,10 @@
-import ArgumentParser
-import AudioKit
-import MediaEngine
-import OpusCodec
-import Playout
-import RTP
-import Realtime
+internal import ArgumentParser
+internal import AudioKit
+internal import MediaEngine
+internal import OpusCodec
+internal import Playout
+internal import RTP
+internal import Realtime
 
 /// `handset replay`: what a device would have heard of a recorded stream.
 struct ReplayCommand: ParsableCommand {

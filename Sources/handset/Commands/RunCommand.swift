@@ -1,7 +1,12 @@
-import ArgumentParser
-import CallAgent
-import CallControl
-import Logging
+internal import ArgumentParser
+internal import CallAgent
+internal import CallControl
+internal import Logging
+internal import MediaEngine
+internal import NIOCore
+internal import Peering
+internal import Playout
+internal import Timekeeping
 
 /// `handset run`: the daemon.
 struct RunCommand: AsyncParsableCommand {

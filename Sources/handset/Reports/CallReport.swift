@@ -1,9 +1,9 @@
-import AudioKit
-import CallControl
-import MediaEngine
-import Peering
-import Playout
-import Realtime
+internal import AudioKit
+internal import CallControl
+internal import MediaEngine
+internal import Peering
+internal import Playout
+internal import Realtime
 
 /// How a call was: for a person to read in ten seconds, or for a program to parse.
 struct CallReport {
@@ -61,9 +61,13 @@ struct CallReport {
         add("likeness", likeness.map { "\($0.rounded(toPlaces: 3)) of 1" })
         if let media {
             let playout = media.playout
-            add("packets", "\(media.peer.packetsSent) sent, \(media.peer.packetsReceived) received, "
+            add(
+                "packets",
+                "\(media.peer.packetsSent) sent, \(media.peer.packetsReceived) received, "
                     + "\(playout.packetsLost) lost, \(playout.packetsLate) late")
-            add("concealed", "\(Self.milliseconds(playout.samplesConcealed)) ms, "
+            add(
+                "concealed",
+                "\(Self.milliseconds(playout.samplesConcealed)) ms, "
                     + "\(Self.milliseconds(playout.samplesRecovered)) ms recovered")
             add("jitter buffer", "mean \(Self.mean(playout)) ms, p95 \(Self.p95(playout)) ms")
         }

@@ -1,8 +1,9 @@
-import AudioKit
-import CallControl
-import Glibc
-import MediaEngine
-import Realtime
+internal import AudioKit
+internal import CallControl
+internal import Glibc
+internal import MediaEngine
+internal import Realtime
+internal import Timekeeping
 
 /// What one `handset call` has seen, and the report that follows from it.
 struct CallRun {
@@ -42,10 +43,12 @@ struct CallRun {
         report.fileError = fileError
         if let media { report.take(media) }
         compare(&report)
-        report.processes = [("call", ProcessUsage.ofThisProcess)] + watched.compactMap { process in
-            process.usage.map { (process.name, $0) }
-        }
-        if !keepsRecording, let recordingPath { unlink(recordingPath) }
+        report.processes =
+            [("call", ProcessUsage.ofThisProcess)]
+            + watched.compactMap { process in
+                process.usage.map { (process.name, $0) }
+            }
+        if !keepsRecording, let recordingPath { unsafe unlink(recordingPath) }
         return report
     }
 

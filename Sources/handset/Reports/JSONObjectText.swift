@@ -7,7 +7,9 @@ struct JSONObjectText {
 
     /// Adds a number; nil, and what JSON has no number for, is null.
     mutating func add(_ key: String, _ value: Double?) {
-        let text = value.flatMap { $0.isFinite ? ($0 == $0.rounded() && abs($0) < 1e15 ? "\(Int64($0))" : "\($0)") : nil }
+        let text = value.flatMap {
+            $0.isFinite ? ($0 == $0.rounded() && abs($0) < 1e15 ? "\(Int64($0))" : "\($0)") : nil
+        }
         members.append("\(JSONText.quoted(key)): \(text ?? "null")")
     }
 
@@ -17,7 +19,9 @@ struct JSONObjectText {
     }
 
     /// Adds an object.
-    mutating func add(_ key: String, object: JSONObjectText) { members.append("\(JSONText.quoted(key)): \(object.text)") }
+    mutating func add(_ key: String, object: JSONObjectText) {
+        members.append("\(JSONText.quoted(key)): \(object.text)")
+    }
 }
 
 extension Double {

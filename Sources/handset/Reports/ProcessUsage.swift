@@ -1,5 +1,6 @@
-import Glibc
-import Realtime
+internal import Glibc
+internal import Realtime
+internal import Timekeeping
 
 /// What a process has used so far.
 struct ProcessUsage {
@@ -39,7 +40,7 @@ struct ProcessUsage {
     }
 
     private static func contents(of path: String) -> String? {
-        let file = open(path, O_RDONLY | O_CLOEXEC)
+        let file = unsafe open(path, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return nil }
         defer { close(file) }
         var bytes = [UInt8](repeating: 0, count: 4_096)
