@@ -39,6 +39,11 @@ struct CallCommand: AsyncParsableCommand {
     @Option(help: "How long to let it ring, in seconds.")
     var ttl: Int = 30
 
+    @Option(
+        name: .customLong("minimum-likeness"),
+        help: "Fail if what comes back is less like what was sent than this, 0 to 1. Needs --play.")
+    var minimumLikeness: Double?
+
     @Flag(help: "Print the report as one JSON object.")
     var json = false
 
@@ -83,6 +88,10 @@ struct CallCommand: AsyncParsableCommand {
         Terminal.print(json ? report.json : report.text)
         if ending.isMade { throw ExitCode(ExitStatus.interrupted.rawValue) }
         if let failure = report.failure { throw ExitCode(failure.rawValue) }
+        if let minimumLikeness, (report.likeness ?? 0) < minimumLikeness {
+            throw CommandFailure(
+                .failed, "what came back is less like what was sent than the \(minimumLikeness) asked for")
+        }
     }
 
     /// Places the call and follows it to its end.
