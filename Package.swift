@@ -52,7 +52,7 @@ let package = Package(
         .executable(name: "handset", targets: ["handset"]),
         .library(name: "CallAgent", targets: ["CallAgent"]),
         // What the nested packages are made of.
-        .library(name: "Network", targets: ["Network", "Realtime", "Timekeeping"]),
+        .library(name: "Datagrams", targets: ["Datagrams", "Realtime", "Timekeeping"]),
         .library(name: "SecureTransport", targets: ["SecureTransport"]),
         .library(name: "SignalingClient", targets: ["SignalingClient", "CallControl", "JSON"]),
     ],
@@ -78,7 +78,7 @@ let package = Package(
         module("Base", "Bytes"),
         module("Base", "JSON"),
         module("Base", "Realtime", ["CRealtime", "Timekeeping"]),
-        module("Base", "Network", ["CRealtime", "Realtime", "Timekeeping"]),
+        module("Base", "Datagrams", ["CRealtime", "Realtime", "Timekeeping"]),
         module("Base", "ConfigReader", [.product(name: "Yams", package: "Yams")]),
 
         // Floor 2: protocols, pure.
@@ -92,11 +92,11 @@ let package = Package(
         module("Media", "OpusCodec", ["COpus"]),
         module("Media", "Playout", ["OpusCodec", "Timekeeping"]),
         module("Media", "SecureTransport", ["CSRTP"]),
-        module("Media", "Peering", ["Network", "RTP", "SecureTransport", "Timekeeping"]),
+        module("Media", "Peering", ["Datagrams", "RTP", "SecureTransport", "Timekeeping"]),
         module(
             "Media", "MediaEngine",
             [
-                "AudioKit", "Bytes", "Network", "OpusCodec", "Peering", "Playout", "RTP", "Realtime",
+                "AudioKit", "Bytes", "Datagrams", "OpusCodec", "Peering", "Playout", "RTP", "Realtime",
                 "SecureTransport", "Timekeeping",
             ]),
 
@@ -114,7 +114,7 @@ let package = Package(
         module(
             "Agent", "CallAgent",
             [
-                "AudioKit", "CallControl", "ConfigReader", "JSON", "MediaEngine", "Network", "OpusCodec", "Peering",
+                "AudioKit", "CallControl", "ConfigReader", "JSON", "MediaEngine", "Datagrams", "OpusCodec", "Peering",
                 "Playout", "Realtime", "SDP", "SecureTransport", "SignalingClient", "Timekeeping", logging,
             ]),
 
@@ -122,8 +122,11 @@ let package = Package(
         .executableTarget(
             name: "handset",
             dependencies: [
-                "AudioKit", "CallAgent", "CallControl", "ConfigReader", "Exchange", "JSON", "OpusCodec", "Playout",
-                "RTP", "Realtime", "SignalingClient", "Timekeeping", logging,
+                "AudioKit", "CallAgent", "CallControl", "ConfigReader", "Datagrams", "Exchange", "MediaEngine",
+                "OpusCodec", "Peering", "Playout", "RTP", "Realtime", "SecureTransport", "SignalingClient",
+                "Timekeeping", logging,
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             path: "Sources/handset", swiftSettings: strict),
@@ -137,23 +140,27 @@ let package = Package(
         tests("BytesTests", ["Bytes"]),
         tests("JSONTests", ["JSON"]),
         tests("RealtimeTests", ["Realtime"]),
-        tests("NetworkTests", ["Network", "Realtime", "Timekeeping"]),
+        tests("DatagramsTests", ["Datagrams", "Realtime", "Timekeeping"]),
+        tests("RTPTests", ["RTP", "Timekeeping"]),
+        tests("SDPTests", ["SDP"]),
+        tests("OpusCodecTests", ["OpusCodec"]),
         tests("SecureTransportTests", ["SecureTransport"]),
         tests(
             "MediaEngineTests",
             [
-                "AudioKit", "MediaEngine", "Network", "OpusCodec", "Peering", "Playout", "SecureTransport",
+                "AudioKit", "MediaEngine", "Datagrams", "OpusCodec", "Peering", "Playout", "SecureTransport",
             ]),
         .target(name: "CAllocationCounter", path: "Tests/CAllocationCounter"),
         tests(
             "AllocationTests",
             [
-                "CAllocationCounter", "MediaEngine", "Network", "OpusCodec", "Peering", "Playout", "RTP", "Realtime",
+                "CAllocationCounter", "MediaEngine", "Datagrams", "OpusCodec", "Peering", "Playout", "RTP", "Realtime",
                 "SecureTransport", "Timekeeping",
             ]),
         tests("CallControlTests", ["CallControl", "JSON", "Timekeeping"]),
         tests(
-            "SignalingClientTests", nio + ["CallControl", "JSON", "SignalWire", "SignalingClient", "Timekeeping", logging]),
+            "SignalingClientTests",
+            nio + ["CallControl", "JSON", "SignalWire", "SignalingClient", "Timekeeping", logging]),
         tests("SignalWireTests", ["JSON", "SignalWire"]),
     ]
 )

@@ -5,12 +5,18 @@ import PackageDescription
 
 let package = Package(
     name: "callers",
-    dependencies: [.package(name: "handset", path: "../..")],
+    dependencies: [
+        .package(name: "handset", path: "../.."),
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+        .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
+    ],
     targets: [
         .executableTarget(
             name: "callers",
             dependencies: [
-                .product(name: "Network", package: "handset"),
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "Datagrams", package: "handset"),
                 .product(name: "SecureTransport", package: "handset"),
                 .product(name: "SignalingClient", package: "handset"),
             ],

@@ -1,7 +1,10 @@
 internal import ArgumentParser
 internal import AudioKit
+internal import CallControl
 internal import ConfigReader
 internal import Glibc
+internal import RTP
+internal import Realtime
 
 /// How the process ended, for scripts. docs/exit-codes.md says the same; a test compares both.
 ///
@@ -59,6 +62,19 @@ extension ExitStatus {
         case let failure as CommandFailure: self = failure.status
         case is ConfigError: self = .configuration
         case let error as AudioFileError: self = error.purpose == .record ? .recordingFailed : .audioFileUnusable
+        case let error as SignalingError: self.init(error)
+        case let error as RealtimeError: self = error.errno == EADDRINUSE ? .portInUse : .failed
+        case is PacketRecordingError: self = .audioFileUnusable
+        default: self = .failed
+        }
+    }
+
+    private init(_ error: SignalingError) {
+        switch error.code {
+        case .serverUnreachable, .notAnExchange, .timedOut, .serverError, .disconnected: self = .serverUnreachable
+        case .certificateNotTrusted: self = .certificateNotTrusted
+        case .loginRefused, .tokenExpired, .tokenRejected, .notAllowed, .notAuthenticated: self = .loginRefused
+        case .plainTextRefused, .badConfiguration: self = .configuration
         default: self = .failed
         }
     }

@@ -9,7 +9,9 @@ struct Handset: AsyncParsableCommand {
         abstract: "A call device without a screen: logs in, answers calls, places them, and serves them.",
         discussion: "Exit codes are listed in docs/exit-codes.md.",
         version: HandsetVersion.current,
-        subcommands: [CheckCommand.self, VersionCommand.self])
+        subcommands: [
+            RunCommand.self, CallCommand.self, ReplayCommand.self, CheckCommand.self, VersionCommand.self,
+        ])
 }
 
 /// Where the process begins.

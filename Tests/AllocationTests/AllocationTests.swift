@@ -1,6 +1,6 @@
 import CAllocationCounter
 @testable import MediaEngine
-import Network
+import Datagrams
 import OpusCodec
 import Peering
 import Playout

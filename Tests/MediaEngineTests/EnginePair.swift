@@ -1,5 +1,5 @@
 import MediaEngine
-import Network
+import Datagrams
 import OpusCodec
 import Peering
 import Playout

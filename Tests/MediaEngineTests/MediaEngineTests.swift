@@ -1,7 +1,7 @@
 import AudioKit
 import Foundation
 import MediaEngine
-import Network
+import Datagrams
 import Peering
 import SecureTransport
 import Testing

@@ -16,6 +16,7 @@ public struct NetworkProfile: Sendable {
 
     /// Which packets are lost.
     public enum Loss: Sendable {
+        /// None.
         case none
         /// Each by itself.
         case independent(share: Double)
@@ -25,7 +26,9 @@ public struct NetworkProfile: Sendable {
 
     /// The fastest the path can be.
     public var baseDelayMilliseconds = 30.0
+    /// How the delay varies.
     public var jitter = Jitter.none
+    /// Which packets are lost.
     public var loss = Loss.none
     /// Share of packets that take a detour and may be overtaken.
     public var reorderedShare = 0.0
@@ -35,12 +38,14 @@ public struct NetworkProfile: Sendable {
     public var duplicatedShare = 0.0
     /// Every so often the path holds everything back, and then delivers it at once; 0 for never.
     public var stallEveryMilliseconds = 0.0
+    /// How long each stall lasts.
     public var stallMilliseconds = 0.0
     /// When, since the start, nothing that is sent arrives.
     public var outages: [ClosedRange<Double>] = []
     /// How much faster the sender's clock runs than ours, in parts per million; negative is slower.
     public var clockDriftPPM = 0.0
 
+    /// A path with nothing wrong: every packet takes 30 ms.
     public init() {}
 
     /// A profile changed by `change`, for one-line tables of profiles.

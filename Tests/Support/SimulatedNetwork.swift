@@ -23,6 +23,7 @@ public struct SimulatedNetwork: Sendable {
     /// Stalls do not begin at the same moment for every seed.
     private let stallOffset: Double
 
+    /// A path like `profile`, with one of its possible courses for each `seed`.
     public init(_ profile: NetworkProfile, seed: UInt64) {
         self.profile = profile
         random = SeededGenerator(seed: seed)

@@ -3,6 +3,7 @@ internal import JSON
 internal import Logging
 internal import MediaEngine
 internal import Realtime
+internal import SignalingClient
 internal import Timekeeping
 
 // Carries out what the calls' machines ask for.

@@ -2,7 +2,7 @@ public import CallControl
 public import Logging
 public import MediaEngine
 public import SignalingClient
-internal import Network
+internal import Datagrams
 public import Realtime
 internal import Timekeeping
 
@@ -85,10 +85,10 @@ public actor Device {
     public func shutDown() async {
         isDraining = true
         for id in calls.keys { feed(.user(.hangUp), to: id) }
-        await allCallsEnded(within: .milliseconds(800))
+        await allCallsEnded(within: .milliseconds(600))
         for id in calls.keys { feed(.service(.disconnected), to: id) }
         await service.disconnect()
-        await allCallsEnded(within: .milliseconds(300))
+        await allCallsEnded(within: .milliseconds(200))
         engine.shutdown()
         for listener in listeners { listener.cancel() }
         continuation.finish()

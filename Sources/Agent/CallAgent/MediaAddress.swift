@@ -1,4 +1,4 @@
-public import Network
+public import Datagrams
 
 /// Where a device receives media: a local address, as the peer can reach it.
 public struct MediaAddress: Sendable {

@@ -1,6 +1,6 @@
 internal import JSON
 internal import MediaEngine
-internal import Network
+internal import Datagrams
 internal import OpusCodec
 internal import Peering
 internal import SDP
@@ -89,7 +89,7 @@ struct MediaNegotiation {
     }
 
     private static func value(_ type: String, _ description: SessionDescription) -> JSONValue {
-        ["type": .string(type), "sdp": .string(description.text)]
+        ["type": .string(type), "sdp": .string(description.serialized())]
     }
 
     private static func description(in value: JSONValue, _ type: String) throws -> SessionDescription {

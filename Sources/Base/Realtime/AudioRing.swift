@@ -81,8 +81,8 @@ public struct AudioRing: ~Copyable {
             return count
         }
 
-        /// Whether the producer has closed the ring and everything written was read.
         // Mutating, so that it can be asked of an optional consumer: Swift borrows no optional in place otherwise.
+        /// Whether the producer has closed the ring and everything written was read.
         @_noAllocation @_noLocks
         public mutating func hasEnded() -> Bool {
             unsafe slots.indices.pointee.closed.load(ordering: .acquiring) && count == 0

@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <net/if.h>
+#include <netdb.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -117,6 +118,16 @@ int handset_address_parse(const char *text, struct handset_address *address) {
     }
     if (inet_pton(AF_INET6, host, address->bytes) != 1) return -EINVAL;
     address->family = 6;
+    return 0;
+}
+
+int handset_address_look_up(const char *host, struct handset_address *address) {
+    struct addrinfo hints = {.ai_socktype = SOCK_DGRAM, .ai_flags = AI_ADDRCONFIG}, *found = NULL;
+    if (getaddrinfo(host, NULL, &hints, &found) != 0 || !found) return -ENOENT;
+    struct sockaddr_storage storage;
+    memcpy(&storage, found->ai_addr, found->ai_addrlen);
+    from_sockaddr(&storage, address);
+    freeaddrinfo(found);
     return 0;
 }
 

@@ -1,6 +1,6 @@
 internal import AudioKit
 internal import Bytes
-internal import Network
+internal import Datagrams
 internal import OpusCodec
 internal import Peering
 internal import Playout

@@ -1,5 +1,5 @@
 public import AudioKit
-public import Network
+public import Datagrams
 public import Realtime
 public import Timekeeping
 

@@ -1,5 +1,5 @@
 internal import CRealtime
-internal import Network
+internal import Datagrams
 internal import Realtime
 internal import Synchronization
 

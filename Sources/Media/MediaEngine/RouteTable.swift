@@ -1,4 +1,4 @@
-internal import Network
+internal import Datagrams
 internal import Peering
 
 /// Finds the call that a datagram belongs to, by its sender's SSRC and address.

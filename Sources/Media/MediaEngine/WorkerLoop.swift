@@ -1,5 +1,5 @@
 internal import Bytes
-internal import Network
+internal import Datagrams
 internal import Peering
 internal import RTP
 internal import Realtime

@@ -1,4 +1,4 @@
-public import Network
+public import Datagrams
 public import RTP
 public import SecureTransport
 public import Timekeeping
@@ -49,6 +49,7 @@ public struct PeerSession: ~Copyable {
 
     /// Something that has happened since it was last asked for.
     public struct News: OptionSet, Sendable {
+        /// The bits.
         public let rawValue: UInt8
         /// The set with these bits.
         @_noAllocation @_noLocks

@@ -27,6 +27,17 @@ extension PlayoutBuffer {
         nextTimestamp = max(nextTimestamp, entry.timestamp &+ Int64(duration))
         isDiscontinuous = entry.isDiscontinuous
         heldSamples = 0
+        concealedRun = 0
+    }
+
+    /// Throws the next packet away: it has waited beyond the maximum delay.
+    @_noAllocation @_noLocks
+    mutating func discardNext() {
+        guard let entry = store.first(from: nextSequence) else { return }
+        store.remove(entry.sequence)
+        statistics.packetsDiscarded &+= 1
+        nextSequence = entry.sequence &+ 1
+        nextTimestamp = entry.timestamp &+ Int64(entry.samples)
     }
 
     /// Restores `count` lost samples before the next packet from that packet.
@@ -60,9 +71,24 @@ extension PlayoutBuffer {
             decoder.save()
             canRestore = true
         }
-        makeUp(count)
         heldSamples &+= count
+        let gain = Self.concealmentGain(concealedRun)
+        concealedRun &+= count
+        guard gain > 0 else {
+            samples.appendSilence(count)
+            samples.makeSilenceProvisional()
+            frame.silentSamples &+= count
+            return
+        }
+        makeUp(count)
+        samples.scaleLast(count, from: gain, to: Self.concealmentGain(concealedRun))
         frame.concealedSamples &+= count
+    }
+
+    /// How loud concealment is after `run` samples of it: full for 200 ms, then fading out over 400 ms.
+    @_noAllocation @_noLocks
+    private static func concealmentGain(_ run: Int) -> Float {
+        min(max(1 - Float(run &- 9_600) / 19_200, 0), 1)
     }
 
     /// Lets `count` made-up samples wait, and keeps more ready to fade into what comes.

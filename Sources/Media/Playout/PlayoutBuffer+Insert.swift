@@ -58,6 +58,7 @@ extension PlayoutBuffer {
 
         if isPlaying, entry.sequence < nextSequence {
             statistics.packetsLate &+= 1
+            statistics.packetsLost = max(statistics.packetsLost &- 1, 0)
             return
         }
         if !isPlaying, store.count == 0 || entry.sequence < nextSequence {
@@ -118,5 +119,6 @@ extension PlayoutBuffer {
         heldSamples = 0
         skippedSamples = 0
         canRestore = false
+        concealedRun = 0
     }
 }

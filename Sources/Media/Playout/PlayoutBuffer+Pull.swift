@@ -74,9 +74,7 @@ extension PlayoutBuffer {
         let grid = TargetDelay.Grid(
             origin: origin, step: Self.nanoseconds(samples: Int64(step)),
             lead: Self.nanoseconds(samples: Int64(max(wanted &- packetSamples, 0))))
-        let overdue = now.nanoseconds &- Self.nanoseconds(samples: endTimestamp) &- history.baseline
-        _ = overdue
-        target.update(history, grid, received: receivedNanoseconds, overdue: 0)
+        target.update(history, grid, received: receivedNanoseconds)
         statistics.targetDelayNanoseconds = target.transit &- history.baseline
         statistics.playoutDelayNanoseconds = playoutTransit(now) &- history.baseline
     }
@@ -98,6 +96,8 @@ extension PlayoutBuffer {
         status.samplesSinceStretch = samplesSinceStretch
         status.hasStretched = hasStretched
         status.excessSamples = Self.samples(nanoseconds: playoutTransit(now) &- target.transit)
+        let beyond = playoutTransit(now) &- history.baseline &- target.maximum
+        status.overflowSamples = max(Self.samples(nanoseconds: beyond), 0)
         if let entry = store.first(from: nextSequence) {
             let gap = Int(entry.timestamp &- nextTimestamp)
             if gap <= 0 {
@@ -136,6 +136,7 @@ extension PlayoutBuffer {
         case .conceal(let count): hold(count, &frame)
         case .coverLoss(let count): coverLoss(count, &frame)
         case .recoverWithFEC(let count): recover(count, &frame)
+        case .discard: discardNext()
         case .skip(let count):
             skippedSamples &+= count
             heldSamples = max(heldSamples &- count, 0)

@@ -40,6 +40,8 @@ public struct PlayoutBuffer: ~Copyable {
     var isDiscontinuous = false
     /// Concealment played in place of packets that may still come.
     var heldSamples = 0
+    /// Concealment since the last packet played.
+    var concealedRun = 0
     /// Samples of the stream still to be passed over unheard: what was made up in their place stands for them.
     var skippedSamples = 0
     /// The decoder's state from before the concealment that is held has been saved.

@@ -10,8 +10,8 @@ public struct PlayoutConfiguration: Equatable, Sendable {
     /// What one percent of packets coming too late is worth, in milliseconds of delay. More makes a smoother call
     /// with more delay. Default 14.
     public var millisecondsPerLatePercent = 14
-    /// How long a delay is remembered, 1 000 to 60 000: the time after which it counts 1/e. Default 8 000.
-    public var memoryMilliseconds = 8_000
+    /// How long a delay is remembered, 1 000 to 60 000: the time after which it counts 1/e. Default 15 000.
+    public var memoryMilliseconds = 15_000
 
     /// The defaults, which suit a conversation.
     public init() {}

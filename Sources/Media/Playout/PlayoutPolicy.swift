@@ -23,6 +23,8 @@ public struct PlayoutStatus: Equatable, Sendable {
     /// Delay above the target: positive is too much. Before a packet that follows silence it says how it would be
     /// if that packet were played now.
     public var excessSamples = 0
+    /// Delay above the maximum that is allowed.
+    public var overflowSamples = 0
     /// Concealment played while waiting for packets that may still come, and not yet made good.
     public var heldSamples = 0
     /// The sender stopped sending because it is silent (DTX).
@@ -49,6 +51,8 @@ public enum PlayoutDecision: Equatable, Sendable {
     case coverLoss(samples: Int)
     /// Restore what is lost from the next packet's FEC, and move past it.
     case recoverWithFEC(samples: Int)
+    /// Throw away the next packet: it waited too long.
+    case discard
     /// Pass over the next samples unheard: what was made up before stands for them.
     case skip(samples: Int)
     /// Move past what is missing and need not be heard: the sender's silence, or more than was worth making up.
@@ -82,6 +86,7 @@ public enum PlayoutPolicy {
         if status.waitingSamples >= status.frameSamples { return stretchOrHandOut(status) }
         switch status.next {
         case .ready:
+            if status.overflowSamples > 0, status.readySamples > status.frameSamples { return .discard }
             let skipped = min(status.heldSamples, status.excessSamples)
             if skipped >= shortestStretch, status.heldSamples <= longestSkip { return .skip(samples: skipped) }
             return .play

@@ -76,7 +76,7 @@ public struct PulledFrame: Equatable, Sendable {
     public var silentSamples = 0
     /// Put in (positive) or taken out (negative) by time-stretching.
     public var stretchedSamples = 0
-
+    /// Nothing done yet.
     @_noAllocation @_noLocks
     /// Nothing seen yet.
     public init() {}

@@ -70,6 +70,26 @@ struct SampleBuffer: ~Copyable {
     @_noAllocation @_noLocks
     mutating func appendProvisional(_ written: Int) { provisional &+= min(max(written, 0), space) }
 
+    /// Makes 5 ms of zeros provisional, in place of what was.
+    @_noAllocation @_noLocks
+    mutating func makeSilenceProvisional() {
+        provisional = 0
+        let zeros = min(Self.fade, space)
+        memory.clear(Self.history &+ count, zeros)
+        provisional = zeros
+    }
+
+    /// Scales the last `length` waiting samples by a gain that goes evenly from `start` to `end`.
+    @_noAllocation @_noLocks
+    mutating func scaleLast(_ length: Int, from start: Float, to end: Float) {
+        let scaled = min(length, count)
+        let first = Self.history &+ count &- scaled
+        for index in 0..<scaled {
+            let gain = start + (end - start) * Float(index) / Float(scaled)
+            memory[first &+ index] = Int16(Float(memory[first &+ index]) * gain)
+        }
+    }
+
     /// Takes the first `settled` provisional samples as waiting.
     @_noAllocation @_noLocks
     mutating func settle(_ settled: Int) {
@@ -98,7 +118,7 @@ struct SampleBuffer: ~Copyable {
     mutating func take(into output: inout MutableSpan<Int16>) {
         let taken = output.count
         precondition(taken <= count, "enough samples wait")
-        for index in 0..<taken { output[index] = self[index] }
+        memory.copy(from: Self.history, to: &output)
         memory.move(Self.history &+ count &+ provisional &- taken, from: taken, to: 0)
         count &-= taken
     }

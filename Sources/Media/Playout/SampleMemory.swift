@@ -48,6 +48,15 @@ struct SampleMemory: ~Copyable, @unchecked Sendable {
         unsafe (base + start).update(repeating: 0, count: length)
     }
 
+    /// Copies the samples from `start` on to all of `output`.
+    @_semantics("no_performance_analysis") @inline(__always)
+    func copy(from start: Int, to output: inout MutableSpan<Int16>) {
+        precondition(isInside(start, output.count), "range within the memory")
+        unsafe output.withUnsafeMutableBufferPointer { target in
+            _ = unsafe target.update(fromContentsOf: UnsafeBufferPointer(start: base + start, count: target.count))
+        }
+    }
+
     /// Copies `length` samples from `source` to `target`; the two may overlap.
     @_semantics("no_performance_analysis") @inline(__always)
     mutating func move(_ length: Int, from source: Int, to target: Int) {

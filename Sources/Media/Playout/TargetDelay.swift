@@ -24,14 +24,16 @@ struct TargetDelay {
     private var hasChosen = false
 
     private let minimum: Int64
-    private let maximum: Int64
+    /// The most delay above the baseline, in nanoseconds.
+    let maximum: Int64
     private let initial: Int64
     private let costPerLatePercent: Float
 
     /// A packet must come this much before the pull that needs it: the pull's clock and the arrival clock jitter.
     private static var safety: Int64 { @_noAllocation @_noLocks get { 1_000_000 } }
-    /// What a smaller delay must save before it is worth the stretching.
-    private static var hysteresis: Float { @_noAllocation @_noLocks get { 3 } }
+    /// What a smaller or a larger delay must save, in milliseconds, before it is worth the stretching.
+    private static var worthLowering: Float { @_noAllocation @_noLocks get { 8 } }
+    private static var worthRaising: Float { @_noAllocation @_noLocks get { 2 } }
     /// For how much received sound the initial delay fades out.
     private static var start: Int64 { @_noAllocation @_noLocks get { 1_000_000_000 } }
 
@@ -44,14 +46,12 @@ struct TargetDelay {
 
     /// Chooses again from what `history` knows.
     ///
-    /// - Parameters:
-    ///   - received: Nanoseconds of sound received since the stream began: little means that little is known.
-    ///   - overdue: How late the next packet already is; the delay should be above, whatever history says.
+    /// - Parameter received: Nanoseconds of sound received since the stream began: little means that little is known.
     @_noAllocation @_noLocks
-    mutating func update(_ history: borrowing ArrivalHistory, _ grid: Grid, received: Int64, overdue: Int64) {
+    mutating func update(_ history: borrowing ArrivalHistory, _ grid: Grid, received: Int64) {
         let known = min(received, Self.start)
         let startFloor = initial &* (Self.start &- known) / Self.start
-        let floor = min(max(max(minimum, startFloor), overdue), maximum)
+        let floor = min(max(minimum, startFloor), maximum)
         let baseline = history.baseline
         // The first level of the grid at or above the floor.
         let offset = (baseline &+ floor &- grid.origin) % grid.step
@@ -74,7 +74,8 @@ struct TargetDelay {
             let current = nearestLevel(to: transit, grid)
             let isAllowed = current >= lowest && current &- baseline <= maximum
             transit = current
-            if isAllowed, bestCost + Self.hysteresis >= cost(of: current, history, grid) { return }
+            let worth = best < current ? Self.worthLowering : Self.worthRaising
+            if isAllowed, bestCost + worth >= cost(of: current, history, grid) { return }
         }
         transit = best
         hasChosen = true

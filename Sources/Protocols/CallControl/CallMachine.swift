@@ -136,6 +136,9 @@ public struct CallMachine: ProtocolCore, Sendable {
             endedBy: .neither)
     }
 
+    /// The other side.
+    public var peer: UserID { draft.peer }
+
     /// The record, once the call has ended.
     public var record: CallRecord? {
         guard case .ended(let record) = current else { return nil }

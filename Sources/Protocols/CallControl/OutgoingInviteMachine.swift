@@ -102,22 +102,8 @@ public struct OutgoingInviteMachine: ProtocolCore, Hashable, Sendable {
             (.cancelling(_, let deadline), .timerFired) where now >= deadline:
             end(.cancelled, into: &outbox)
 
-        case (.pending(let invite, let waiting, let deadline), .accepted(let answer)):
-            outbox.append(.accepted(answer))
-            settle([answer.invitee], invite, waiting, deadline, into: &outbox)
-        case (.pending(let invite, let waiting, let deadline), .rejected(let answer)):
-            outbox.append(.rejected(answer))
-            settle([answer.invitee], invite, waiting, deadline, into: &outbox)
-        case (.pending(let invite, let waiting, let deadline), .timedOut(let invitees)):
-            outbox.append(.timedOut(invitees))
-            settle(invitees, invite, waiting, deadline, into: &outbox)
-        case (.pending(_, let waiting, let deadline?), .timerFired) where now >= deadline:
-            outbox.append(.timedOut(waiting))
-            end(.done, into: &outbox)
-        case (.pending, .endedByService):
-            end(.done, into: &outbox)
-        case (.pending(let invite, _, _), .cancel(let data)):
-            cancel(invite, data: data, at: now, into: &outbox)
+        case (.pending(let invite, let waiting, let deadline), _):
+            whilePending(input, invite, waiting, deadline, at: now, into: &outbox)
 
         // Cancel and an answer crossed on the way; what the exchange saw first counts.
         case (.cancelling, .accepted(let answer)):
@@ -132,8 +118,35 @@ public struct OutgoingInviteMachine: ProtocolCore, Hashable, Sendable {
 
         case (.ended, .cancel), (.cancelling, .cancel), (.sendingToCancel, .cancel):
             outbox.append(.refused(Self.endedAlready))
-        case (.unsent, _), (.sending, _), (.sendingToCancel, _), (.pending, _), (.cancelling, _), (.ended, _):
+        case (.unsent, _), (.sending, _), (.sendingToCancel, _), (.cancelling, _), (.ended, _):
             break  // Out of turn, said twice, or woken early.
+        }
+    }
+
+    private mutating func whilePending(
+        _ input: Input, _ invite: InviteID, _ waiting: [UserID], _ deadline: Instant?, at now: Instant,
+        into outbox: inout [Output]
+    ) {
+        switch input {
+        case .accepted(let answer):
+            outbox.append(.accepted(answer))
+            settle([answer.invitee], invite, waiting, deadline, into: &outbox)
+        case .rejected(let answer):
+            outbox.append(.rejected(answer))
+            settle([answer.invitee], invite, waiting, deadline, into: &outbox)
+        case .timedOut(let invitees):
+            outbox.append(.timedOut(invitees))
+            settle(invitees, invite, waiting, deadline, into: &outbox)
+        case .timerFired:
+            guard let deadline, now >= deadline else { return }
+            outbox.append(.timedOut(waiting))
+            end(.done, into: &outbox)
+        case .endedByService:
+            end(.done, into: &outbox)
+        case .cancel(let data):
+            cancel(invite, data: data, at: now, into: &outbox)
+        case .send, .sent, .sendFailed, .cancelConfirmed, .cancelFailed:
+            break  // Out of turn, or said twice.
         }
     }
 

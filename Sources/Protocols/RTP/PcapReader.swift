@@ -162,7 +162,7 @@ extension PcapReader {
         let end = packet.lowerBound + 40 + Int(length)
         var offset = packet.lowerBound + 40
         // Hop-by-hop, routing and destination options may stand before UDP (RFC 8200 §4).
-        while next == 0 || next == 43 || next == 60 {
+        while offset < end, next == 0 || next == 43 || next == 60 {
             guard let following = file.uint8(at: offset), let size = file.uint8(at: offset + 1) else {
                 return nil
             }

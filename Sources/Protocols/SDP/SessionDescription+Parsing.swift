@@ -64,7 +64,7 @@ private struct Parser {
             guard value == "0" else { throw malformed(number, "expected version 0") }
             hasVersion = true
         case "o": origin = try Self.origin(value, number)
-        case "s": name = value
+        case "s": name = value.isEmpty ? "-" : value
         case "c": connection = try Self.connection(value, number)
         case "t": times.append(value)
         case "a": attributes.append(Self.attribute(value))

@@ -6,7 +6,8 @@ internal import SignalWire
 
 /// Handset's own exchange, as a signaling service: REST login, then JSON-RPC over one WebSocket.
 ///
-/// Everything it does happens on one event loop of the caller's.
+/// Everything it does happens on one event loop of the caller's. Disconnect before letting go of it: until then it keeps
+/// the connection up.
 public final class HandsetService: SignalingService {
     /// What the exchange says, in order.
     public let events: SignalingEvents

@@ -85,13 +85,18 @@ extension ServiceDriver {
         case .lifeSign:
             feed(connection: .link(.received(sequence: nil), attempt: attempt))
         case .closed(let code):
-            dropLink()
-            feed(connection: .link(.socketClosed(code: code), attempt: attempt))
+            loseLink(.socketClosed(code: code), attempt)
         case .failed(let error):
-            dropLink()
-            let failure = ServiceFailure.transport(error, to: endpoint, doing: activity)
-            feed(connection: .link(.socketFailed(failure), attempt: attempt))
+            loseLink(.socketFailed(.transport(error, to: endpoint, doing: activity)), attempt)
         }
+    }
+
+    /// The socket is gone. The machine hears why before those who wait for answers do: one of them may be itself.
+    private func loseLink(_ report: ConnectionMachine.LinkReport, _ attempt: Int) {
+        link = nil
+        let waiting = requests.takeAll()
+        feed(connection: .link(report, attempt: attempt))
+        for fail in waiting { fail() }
     }
 
     private func receive(_ bytes: [UInt8], _ attempt: Int) {

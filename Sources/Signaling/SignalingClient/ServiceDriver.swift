@@ -79,15 +79,11 @@ final class ServiceDriver {
     func disconnect(_ promise: EventLoopPromise<Void>) {
         disconnectWaiters.append(promise)
         if !login.isLoggedIn { feed(login: .logout) }
-        feed(connection: .disconnect)
-        if connection.state != .disconnecting { finishDisconnecting() }
-    }
-
-    private func finishDisconnecting() {
         feed(gate: .loggedOut)
         let error = SignalingError(.disconnected, activity: "connect", cause: "it was asked to disconnect")
         settle(&connectWaiters, .failure(error))
-        settle(&disconnectWaiters, .success(()))
+        feed(connection: .disconnect)
+        if connection.state != .disconnecting { settle(&disconnectWaiters, .success(())) }
     }
 
     private func settle(_ waiters: inout [EventLoopPromise<Void>], _ result: Result<Void, any Error>) {
@@ -169,9 +165,9 @@ final class ServiceDriver {
             let error = lastError ?? .connectionGone("connect")
             feed(gate: .loginFailed(error))
             settle(&connectWaiters, .failure(error))
-            finishDisconnecting()
+            settle(&disconnectWaiters, .success(()))
         case .notConnected:
-            finishDisconnecting()
+            settle(&disconnectWaiters, .success(()))
         case .connecting, .reconnecting, .disconnecting:
             break
         }

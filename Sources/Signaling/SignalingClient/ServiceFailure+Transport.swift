@@ -36,7 +36,7 @@ extension ServiceFailure {
         case ChannelError.connectTimeout:
             return failure(.serverUnreachable, "\(place) does not answer", startIt)
         case let error as IOError:
-            return failure(.serverUnreachable, "\(error)", startIt)
+            return failure(.serverUnreachable, Self.cause(of: error, at: place), startIt)
         default:
             return failure(.serverUnreachable, "\(error)", startIt)
         }
@@ -90,11 +90,12 @@ extension ServiceFailure {
             return "the name \"\(error.host)\" is not known"
         }
         for single in error.connectionErrors {
-            if let failure = single.error as? IOError {
-                return failure.errnoCode == ECONNREFUSED
-                    ? "nothing listens at \(place)" : "the way to \(place) is closed: \(failure)"
-            }
+            if let failure = single.error as? IOError { return cause(of: failure, at: place) }
         }
         return "\(place) does not answer"
+    }
+
+    private static func cause(of error: IOError, at place: String) -> String {
+        error.errnoCode == ECONNREFUSED ? "nothing listens at \(place)" : "the way to \(place) is closed: \(error)"
     }
 }

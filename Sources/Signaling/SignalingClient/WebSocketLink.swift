@@ -24,6 +24,9 @@ final class WebSocketLink: ChannelInboundHandler {
     }
 
     private var onSignal: ((Signal) -> Void)?
+    /// The socket, from before it is connected: an attempt given up half-way closes it too.
+    private var channel: (any Channel)?
+    private var isAbandoned = false
     private var context: ChannelHandlerContext?
     private var closeCode: UInt16?
     private var hasSentClose = false
@@ -54,7 +57,13 @@ final class WebSocketLink: ChannelInboundHandler {
     /// Drops the socket; nothing is told any more.
     func abandon() {
         onSignal = nil
-        context?.close(promise: nil)
+        isAbandoned = true
+        channel?.close(promise: nil)
+    }
+
+    private func attach(to channel: any Channel) throws {
+        guard !isAbandoned else { throw ChannelError.ioOnClosedChannel }
+        self.channel = channel
     }
 
     func handlerAdded(context: ChannelHandlerContext) { self.context = context }
@@ -133,12 +142,8 @@ extension WebSocketLink {
                     return true
                 }
             })
-        var head = HTTPRequestHead(
-            version: .http1_1, method: .GET, uri: endpoint.path.isEmpty ? "/" : endpoint.path)
-        head.headers.add(name: "Host", value: endpoint.authority)
-        head.headers.add(name: "User-Agent", value: userAgent)
         let upgrade = NIOTypedHTTPClientUpgradeConfiguration(
-            upgradeRequestHead: head, upgraders: [upgrader],
+            upgradeRequestHead: request(to: endpoint, userAgent: userAgent), upgraders: [upgrader],
             notUpgradingCompletionHandler: { channel in channel.eventLoop.makeSucceededFuture(false) })
 
         let opened = loop.makePromise(of: Void.self)
@@ -147,6 +152,7 @@ extension WebSocketLink {
             .connectTimeout(.seconds(5))
             .channelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
+                    try link.value.attach(to: channel)
                     let pipeline = channel.pipeline.syncOperations
                     if endpoint.isSecure {
                         let name = endpoint.isAddress ? nil : endpoint.host
@@ -166,6 +172,14 @@ extension WebSocketLink {
             .connect(host: endpoint.host, port: endpoint.port)
             .cascadeFailure(to: opened)
         return opened.futureResult
+    }
+
+    private static func request(to endpoint: Endpoint, userAgent: String) -> HTTPRequestHead {
+        let path = endpoint.path.isEmpty ? "/" : endpoint.path
+        var head = HTTPRequestHead(version: .http1_1, method: .GET, uri: path)
+        head.headers.add(name: "Host", value: endpoint.authority)
+        head.headers.add(name: "User-Agent", value: userAgent)
+        return head
     }
 }
 

@@ -1,5 +1,5 @@
+import Datagrams
 import Glibc
-import Network
 import SecureTransport
 
 /// Sends the device a first packet, and waits for the first authenticated one of its own.

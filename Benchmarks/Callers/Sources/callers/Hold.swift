@@ -1,6 +1,6 @@
 import CallControl
+import Datagrams
 import Glibc
-import Network
 import SecureTransport
 
 /// Places `count` calls, leaves their media to loadgen, and hangs up when standard input closes.

@@ -1,5 +1,5 @@
+import Datagrams
 import FoundationEssentials
-import Network
 import SecureTransport
 
 /// This side of one call's media: a socket, the key of what leaves it, and the stream's name.

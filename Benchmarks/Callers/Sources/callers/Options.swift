@@ -1,5 +1,7 @@
 import CallControl
 import FoundationEssentials
+import Logging
+import NIOPosix
 import SecureTransport
 import SignalingClient
 
@@ -79,9 +81,11 @@ struct Options {
             name: "callers", version: "1", system: "Linux", key: try value("--app-key"),
             secret: try secret("--app-secret-file"))
         let device = HandsetServiceConfiguration.Device(id: DeviceID("callers-\(UUID().uuidString)"), name: "callers")
+        let configuration = HandsetServiceConfiguration(
+            addresses: HandsetServiceConfiguration.Addresses(server), application: application,
+            credentials: .mediaToken(try secret("--token-file")), device: device)
         return try HandsetService(
-            HandsetServiceConfiguration(
-                addresses: HandsetServiceConfiguration.Addresses(server), application: application,
-                credentials: .mediaToken(try secret("--token-file")), device: device))
+            configuration, group: MultiThreadedEventLoopGroup.singleton,
+            logger: Logger(label: "callers") { _ in SwiftLogNoOpLogHandler() })
     }
 }

@@ -35,7 +35,8 @@ struct Report {
             lines.append(
                 name
                     + String(
-                        format: "%6.1f %6.1f %5.0f %7.1f %8.2f %6.2f %8.2f", whole.pathJitterMs, whole.bufferDelayMs, whole.bufferDelayP95Ms,
+                        format: "%6.1f %6.1f %5.0f %7.1f %8.2f %6.2f %8.2f", whole.pathJitterMs, whole.bufferDelayMs,
+                        whole.bufferDelayP95Ms,
                         whole.playoutDelayMs, whole.concealedShare * 100, whole.recoveredShare * 100,
                         whole.stretchedShare * 100)
                     + String(
@@ -54,7 +55,8 @@ struct Report {
 
     private static func json(_ figures: Run.Figures) -> String {
         let names = [
-            "path_jitter_ms", "added_ms", "added_p95_ms", "playout_ms", "concealed_share", "recovered_share", "stretched_share",
+            "path_jitter_ms", "added_ms", "added_p95_ms", "playout_ms", "concealed_share", "recovered_share",
+            "stretched_share",
         ]
         let members = zip(names, Run.Figures.fields).map { name, path in
             #""\#(name)":\#(String(format: "%.4f", figures[keyPath: path]))"#
@@ -66,6 +68,9 @@ struct Report {
 extension Run.Figures {
     /// All figures, in the order of the JSON object.
     static var fields: [WritableKeyPath<Run.Figures, Double>] {
-        [\.pathJitterMs, \.bufferDelayMs, \.bufferDelayP95Ms, \.playoutDelayMs, \.concealedShare, \.recoveredShare, \.stretchedShare]
+        [
+            \.pathJitterMs, \.bufferDelayMs, \.bufferDelayP95Ms, \.playoutDelayMs, \.concealedShare, \.recoveredShare,
+            \.stretchedShare,
+        ]
     }
 }

@@ -58,7 +58,12 @@ struct Run {
             var frame = [Int16](repeating: 0, count: pullSamples)
             var span = frame.mutableSpan
             let fr = buffer.pull(into: &span, at: Instant(nanoseconds: now))
-            if trace, fr != lastF { print(now / 1_000_000, "conc", fr.concealedSamples, "fec", fr.recoveredSamples, "sil", fr.silentSamples, "str", fr.stretchedSamples, "target", buffer.statistics.targetDelayNanoseconds / 1_000_000, "delay", buffer.statistics.playoutDelayNanoseconds / 1_000_000) }
+            if trace, fr != lastF {
+                print(
+                    now / 1_000_000, "conc", fr.concealedSamples, "fec", fr.recoveredSamples, "sil", fr.silentSamples,
+                    "str", fr.stretchedSamples, "target", buffer.statistics.targetDelayNanoseconds / 1_000_000, "delay",
+                    buffer.statistics.playoutDelayNanoseconds / 1_000_000)
+            }
             lastF = fr
             output += frame
             if buffer.statistics.bufferDelayCount > 0 {

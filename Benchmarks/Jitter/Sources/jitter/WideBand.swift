@@ -34,7 +34,9 @@ enum WideBand {
         bytes += "RIFF".utf8
         number(36 + size, 4)
         bytes += "WAVEfmt ".utf8
-        for (value, width) in [(16, 4), (1, 2), (1, 2), (16_000, 4), (32_000, 4), (2, 2), (16, 2)] { number(value, width) }
+        for (value, width) in [(16, 4), (1, 2), (1, 2), (16_000, 4), (32_000, 4), (2, 2), (16, 2)] {
+            number(value, width)
+        }
         bytes += "data".utf8
         number(size, 4)
         for sample in narrow { number(Int(sample), 2) }

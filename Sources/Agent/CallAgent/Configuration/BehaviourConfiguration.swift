@@ -1,4 +1,4 @@
-public import ConfigReader
+internal import ConfigReader
 
 /// What an answered call does: one source of sound, and perhaps a recording.
 public struct BehaviourConfiguration: Sendable, Equatable {

@@ -1,5 +1,5 @@
-public import ConfigReader
-public import Network
+internal import ConfigReader
+public import Datagrams
 public import OpusCodec
 public import Playout
 public import SecureTransport

@@ -41,6 +41,8 @@ int handset_local_address(int socket, struct handset_address *address);
 int handset_source_address(struct handset_address remote, struct handset_address *source);
 /// Reads "192.0.2.1", "2001:db8::1" or "fe80::1%eth0". Host names are not looked up. 0, or -EINVAL.
 int handset_address_parse(const char *text, struct handset_address *address);
+/// The first address that a host name stands for; blocks. 0, or -ENOENT.
+int handset_address_look_up(const char *host, struct handset_address *address);
 /// Writes the address without its port; `text` holds at least 64 bytes.
 void handset_address_format(const struct handset_address *address, char *text);
 

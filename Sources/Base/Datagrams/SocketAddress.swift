@@ -1,4 +1,4 @@
-// Network: addresses, and UDP in batches, for the threads that own a socket.
+// Datagrams: addresses, and UDP in batches, for the threads that own a socket.
 
 internal import CRealtime
 
@@ -23,6 +23,17 @@ public struct SocketAddress: Hashable, BitwiseCopyable, Sendable {
         guard unsafe handset_address_parse(host, &raw) == 0 else { return nil }
         self.init(raw)
         self.port = port
+    }
+
+    /// Looks a host up, by name or literal address. Blocks: for start-up only.
+    ///
+    /// - Returns: The first address found; nil if there is none.
+    public static func lookUp(host: String, port: UInt16) -> SocketAddress? {
+        var raw = handset_address()
+        guard unsafe handset_address_look_up(host, &raw) == 0 else { return nil }
+        var address = SocketAddress(raw)
+        address.port = port
+        return address
     }
 
     /// Equality for the media path, where the generic `==` cannot be proved free of allocation.

@@ -1,10 +1,10 @@
-import Network
+import Datagrams
 import Realtime
 import Testing
 import Timekeeping
 
 @Suite("Addresses and sockets")
-struct NetworkTests {
+struct DatagramsTests {
     @Test(
         "Literal addresses are read and written back",
         arguments: ["127.0.0.1", "192.0.2.33", "0.0.0.0", "::1", "2001:db8::1", "::"])
