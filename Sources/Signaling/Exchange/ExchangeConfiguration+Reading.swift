@@ -64,7 +64,7 @@ extension RegisteredApp {
         let secret = section.secret("secret", required: !section.has("secret_hash"), &problems)
         section.rejectUnknownKeys(
             known: ["key", "secret_hash"] + ConfigSection.secretKeys("secret") + ["secret"], &problems)
-        guard let key, let digest = digest ?? secret.map({ SecretDigest(of: $0.value) }) else { return nil }
+        guard let key, let digest = digest ?? secret.map({ SecretDigest(of: $0.revealed) }) else { return nil }
         self.init(key: key, secret: digest)
     }
 }
@@ -78,7 +78,7 @@ extension ICEServer {
         section.rejectUnknownKeys(
             known: ["urls", "username"] + ConfigSection.secretKeys("credential") + ["credential"], &problems)
         guard let urls else { return nil }
-        self.init(urls: urls, username: username, credential: credential.map { Redacted($0.value) })
+        self.init(urls: urls, username: username, credential: credential.map { Redacted($0.revealed) })
     }
 }
 
@@ -95,7 +95,7 @@ extension Account {
                         "password_hash", "must be of the form $scrypt$ln=15,r=8,p=1$SALT$HASH, with at most 128 MiB"))
             }
         } else if let secret = section.secret("password", &problems) {
-            password = .digest(SecretDigest(of: secret.value))
+            password = .digest(SecretDigest(of: secret.revealed))
         }
 
         var tokens = (section.list("media_token_hashes", &problems) ?? []).compactMap { text in
@@ -103,7 +103,7 @@ extension Account {
             if digest == nil { problems.append(section.problem("media_token_hashes", ConfigSection.digestForm)) }
             return digest
         }
-        if let token = section.secret("media_token", &problems) { tokens.append(SecretDigest(of: token.value)) }
+        if let token = section.secret("media_token", &problems) { tokens.append(SecretDigest(of: token.revealed)) }
 
         let publicIDs = section.list("public_ids", &problems) ?? []
         let routingID = section.string("routing_id", &problems)
