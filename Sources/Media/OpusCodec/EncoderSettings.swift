@@ -2,7 +2,7 @@
 public struct EncoderSettings: Equatable, Sendable {
     /// What libopus tunes itself for.
     public enum Application: Sendable {
-        /// Speech: its own high-pass filter and formant emphasis.
+        /// Speech, with a high-pass filter of its own that follows the pitch and shifts the phase of low tones.
         case voip
         /// Music and everything else: nearest to the input.
         case audio
@@ -51,8 +51,10 @@ public struct EncoderSettings: Equatable, Sendable {
     public var expectedLossPercent = 0
     /// Discontinuous transmission: silence encodes to packets of at most two bytes, which need not be sent.
     public var dtx = false
-    /// What libopus tunes itself for.
-    public var application = Application.voip
+    /// What libopus tunes itself for. Default: nearest to the input, so that an echo is what was said.
+    public var application = Application.audio
+    /// Whether to take the signal for speech: keeps libopus in its speech modes, where in-band FEC works. Default: yes.
+    public var expectsSpeech = true
     /// Sound in one packet.
     public var frameDuration = FrameDuration.twentyMilliseconds
     /// The widest band the encoder may choose.

@@ -32,7 +32,7 @@ public struct OpusEncoder: ~Copyable, @unchecked Sendable {
         control(OPUS_SET_INBAND_FEC_REQUEST, settings.fec ? 1 : 0)
         control(OPUS_SET_DTX_REQUEST, settings.dtx ? 1 : 0)
         control(OPUS_SET_MAX_BANDWIDTH_REQUEST, settings.maxBandwidth.request)
-        if settings.application == .voip { control(OPUS_SET_SIGNAL_REQUEST, OPUS_SIGNAL_VOICE) }
+        if settings.expectsSpeech { control(OPUS_SET_SIGNAL_REQUEST, OPUS_SIGNAL_VOICE) }
         set(bitrateBps: settings.bitrateBps)
         set(complexity: settings.complexity)
         set(expectedLossPercent: settings.expectedLossPercent)
