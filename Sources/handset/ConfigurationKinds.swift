@@ -1,4 +1,11 @@
+internal import CallAgent
+internal import ConfigReader
+
 extension ConfigurationKind {
     /// The kinds that `handset check` knows, one for each command that reads a configuration.
-    static let all: [ConfigurationKind] = []
+    static let all = [device]
+
+    private static let device = ConfigurationKind(command: "run", signature: ["account"]) { path throws(ConfigError) in
+        _ = try DeviceConfiguration.read(path: path)
+    }
 }
