@@ -151,6 +151,7 @@ let package = Package(
         tests("SDPTests", ["SDP"]),
         tests("OpusCodecTests", ["OpusCodec"]),
         tests("SecureTransportTests", ["SecureTransport"]),
+        tests("PeeringTests", ["Datagrams", "Peering", "RTP", "SecureTransport", "Timekeeping"]),
         tests(
             "MediaEngineTests",
             [

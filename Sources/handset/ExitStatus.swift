@@ -2,7 +2,9 @@ internal import ArgumentParser
 internal import AudioKit
 internal import CallControl
 internal import ConfigReader
+internal import Exchange
 internal import Glibc
+internal import MediaEngine
 internal import RTP
 internal import Realtime
 
@@ -65,6 +67,16 @@ extension ExitStatus {
         case let error as SignalingError: self.init(error)
         case let error as RealtimeError: self = error.errno == EADDRINUSE ? .portInUse : .failed
         case is PacketRecordingError: self = .audioFileUnusable
+        case let error as MediaStartError: self = error.file.map { ExitStatus($0) } ?? .failed
+        case let error as ExchangeError: self.init(error)
+        default: self = .failed
+        }
+    }
+
+    private init(_ error: ExchangeError) {
+        switch error.code {
+        case .portInUse: self = .portInUse
+        case .plainTextRefused, .addressNotUsable, .certificateNotUsable: self = .configuration
         default: self = .failed
         }
     }

@@ -11,7 +11,8 @@ struct Handset: AsyncParsableCommand {
         discussion: "Exit codes are listed in docs/exit-codes.md.",
         version: HandsetVersion.current,
         subcommands: [
-            RunCommand.self, CallCommand.self, ReplayCommand.self, CheckCommand.self, VersionCommand.self,
+            ServeCommand.self, RunCommand.self, CallCommand.self, ReplayCommand.self, CheckCommand.self, UserCommand.self,
+            VersionCommand.self,
         ])
 }
 

@@ -61,6 +61,7 @@ struct SessionDescriptionTests {
             ("", 1, SDPError.Code.missingLine), ("o=- 1 1 IN IP4 192.0.2.1\n", 1, .missingLine),
             ("v=0\n", 1, .missingLine),
             ("v=1\n", 1, .malformedValue), ("v=0\r\no=- 1 1 IN IP4\r\n", 2, .malformedValue),
+            ("v=0\no=\u{0} 1 1 IN IP4 192.0.2.1\n", 2, .malformedLine),
             ("v=0\nhello\n", 2, .malformedLine), ("v=0\na\n", 2, .malformedLine),
             ("v=0\n\no=- 1 1 IN IP4 192.0.2.1\nc=IN IP5 1\n", 4, .malformedValue),
             ("v=0\no=- 1 1 IN IP4 192.0.2.1\nm=audio 70000 RTP/AVP 0\n", 3, .malformedValue),

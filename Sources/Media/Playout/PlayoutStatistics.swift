@@ -78,6 +78,5 @@ public struct PulledFrame: Equatable, Sendable {
     public var stretchedSamples = 0
     /// Nothing done yet.
     @_noAllocation @_noLocks
-    /// Nothing seen yet.
     public init() {}
 }

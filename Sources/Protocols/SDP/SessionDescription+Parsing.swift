@@ -46,6 +46,10 @@ private struct Parser {
         guard line.count >= 2, line[line.startIndex + 1] == UInt8(ascii: "=") else {
             throw SDPError(code: .malformedLine, line: number, message: "expected a letter, \"=\" and a value")
         }
+        // No value may hold one (RFC 8866 §9), and what is left of a value without it may be no value.
+        guard !line.contains(0) else {
+            throw SDPError(code: .malformedLine, line: number, message: "expected text, found a zero byte")
+        }
         let type = Character(UnicodeScalar(line[line.startIndex]))
         let value = String(decoding: line.dropFirst(2), as: UTF8.self)
         guard hasVersion || type == "v" else {

@@ -28,7 +28,7 @@ public enum RPCErrorCode: Int, CaseIterable, Sendable {
     case unknownRoom = 4042
     /// The invite has not become a call, or the call is over.
     case unknownCall = 4043
-    /// Another device of this user, or this one before, has answered (INV-5).
+    /// Another device of this user has answered, or this one has answered otherwise (INV-5).
     case alreadyHandled = 4090
     /// The invite is over: every invitee is done (INV-6).
     case inviteEnded = 4091

@@ -45,6 +45,12 @@ public struct RPCMessage: Sendable {
         public var id: RPCID?
         /// What to answer.
         public var error: RPCError
+
+        /// Names what is wrong with a message.
+        public init(id: RPCID?, error: RPCError) {
+            self.id = id
+            self.error = error
+        }
     }
 
     /// Which of the kinds of message this is.

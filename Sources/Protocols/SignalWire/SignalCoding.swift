@@ -16,8 +16,8 @@ public enum SignalLimits {
     public static let nameBytes = 256
     /// Capabilities that a device may list.
     public static let capabilities = 32
-    /// Seconds that an invite with a ttl may live: a week.
-    public static let ttlSeconds = 604_800.0
+    /// Seconds that an invite with a ttl may live: a day.
+    public static let ttlSeconds = 86_400.0
 }
 
 /// Bytes to messages and back.

@@ -1,0 +1,68 @@
+/// One user, as the configuration has it.
+public struct Account: Hashable, Sendable {
+    /// The user's id.
+    public var id: String
+    /// The ids by which the user can be called, besides its own.
+    public var publicIDs: [String]
+    /// Where calls to the user go; the user's id unless given.
+    public var routingID: String
+    /// For a login with a password, if the user may have one.
+    public var password: Credential?
+    /// For a login with a media token: the digest of each that is good.
+    public var mediaTokens: [SecretDigest]
+    /// The mail address, for the answer to a login.
+    public var email: String?
+
+    /// Makes an account.
+    public init(
+        id: String, publicIDs: [String] = [], routingID: String? = nil, password: Credential? = nil,
+        mediaTokens: [SecretDigest] = [], email: String? = nil
+    ) {
+        self.id = id
+        self.publicIDs = publicIDs
+        self.routingID = routingID ?? id
+        self.password = password
+        self.mediaTokens = mediaTokens
+        self.email = email
+    }
+}
+
+/// One application that may log users in: the `appKey:appSecret` of AUTH-1.
+public struct RegisteredApp: Hashable, Sendable {
+    /// The application's key, which is no secret.
+    public var key: String
+    /// The digest of its secret.
+    public var secret: SecretDigest
+
+    /// Makes an entry.
+    public init(key: String, secret: SecretDigest) {
+        self.key = key
+        self.secret = secret
+    }
+}
+
+/// All users, found by any of their ids. Of two accounts with one id the first counts.
+struct Accounts: Sendable {
+    private var byID: [UserID: Account] = [:]
+    private var ownerByPublicID: [String: UserID] = [:]
+    private var ownerByMediaToken: [SecretDigest: UserID] = [:]
+
+    init(_ accounts: [Account]) {
+        for account in accounts where byID[account.id] == nil {
+            byID[account.id] = account
+            for publicID in account.publicIDs where ownerByPublicID[publicID] == nil {
+                ownerByPublicID[publicID] = account.id
+            }
+            for token in account.mediaTokens { ownerByMediaToken[token] = account.id }
+        }
+    }
+
+    /// The account whose own id this is.
+    func account(id: UserID) -> Account? { byID[id] }
+
+    /// The account that can be called by `id`: its own, or a public one.
+    func account(called id: String) -> Account? { byID[id] ?? ownerByPublicID[id].flatMap { byID[$0] } }
+
+    /// The account that a media token logs in.
+    func account(mediaToken: SecretDigest) -> Account? { ownerByMediaToken[mediaToken].flatMap { byID[$0] } }
+}

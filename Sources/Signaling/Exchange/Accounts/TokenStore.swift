@@ -1,0 +1,47 @@
+import SignalWire
+import Timekeeping
+
+/// What an access token is good for.
+struct Grant: Hashable, Sendable {
+    var user: UserID
+    /// Rooms only (AUTH-3).
+    var isAnonymous: Bool
+}
+
+/// The access tokens that are good, kept as digests.
+///
+/// Capacity: ``capacity`` tokens; past it nobody is logged in until some have expired. A token is remembered for
+/// ``afterlife`` after its end, so that its bearer hears `tokenExpired` rather than `tokenRejected`.
+struct TokenStore: Sendable {
+    static let capacity = 100_000
+    static let afterlife = Duration.seconds(600)
+
+    private struct Entry {
+        var grant: Grant
+        var expires: Instant
+    }
+
+    private var entries: [SecretDigest: Entry] = [:]
+
+    /// There is no room for another token.
+    var isFull: Bool { entries.count >= Self.capacity }
+
+    mutating func add(_ token: SecretDigest, _ grant: Grant, expires: Instant) {
+        entries[token] = Entry(grant: grant, expires: expires)
+    }
+
+    mutating func forget(_ token: SecretDigest) { entries[token] = nil }
+
+    /// What `token` is good for at `now`.
+    ///
+    /// - Throws: `tokenExpired` or `tokenRejected`.
+    func grant(for token: SecretDigest, at now: Instant) throws(RPCError) -> Grant {
+        guard let entry = entries[token] else {
+            throw RPCError(.tokenRejected, "The access token is not one of this exchange's; log in again.")
+        }
+        guard now < entry.expires else {
+            throw RPCError(.tokenExpired, "The access token has expired; log in again.")
+        }
+        return entry.grant
+    }
+}

@@ -1,0 +1,69 @@
+import SignalWire
+
+/// The result of a request.
+enum ClientResponse: Hashable, Sendable {
+    case session(SessionStart.Result)
+    case invite(InviteSend.Result)
+    case room(RoomJoin.Result)
+    case empty
+}
+
+/// Why the exchange closes a socket (RFC 6455 §7.4).
+enum CloseReason: Hashable, Sendable {
+    /// The exchange is going down; connect again a little later.
+    case goingDown
+    /// The client breaks a rule that `text` names.
+    case policy(String)
+    /// The client's frames are no WebSocket frames.
+    case protocolError
+    /// A message is longer than ``SignalLimits/messageBytes``.
+    case tooBig
+    /// The access token is not good, or no longer.
+    case tokenRejected
+
+    /// The close code on the wire.
+    var code: UInt16 {
+        switch self {
+        case .goingDown: 1001
+        case .protocolError: 1002
+        case .policy: 1008
+        case .tooBig: 1009
+        case .tokenRejected: 4001
+        }
+    }
+
+    /// The close reason on the wire; at most 123 bytes.
+    var text: String {
+        switch self {
+        case .goingDown: "the exchange is going down"
+        case .policy(let text): text
+        case .protocolError: "not a WebSocket frame"
+        case .tooBig: "messages have at most \(SignalLimits.messageBytes) bytes"
+        case .tokenRejected: "the access token is not good"
+        }
+    }
+}
+
+/// Something worth a line in the log.
+enum ExchangeNote: Hashable, Sendable {
+    case sessionStarted(Endpoint, ConnectionID, resumed: Bool)
+    case sessionEnded(Endpoint, ConnectionID)
+    case sessionLost(Endpoint, ConnectionID)
+    case inviteSent(InviteID, from: Endpoint, to: [UserID])
+    case inviteAnswered(InviteID, by: Endpoint, InviteHandled.Action)
+    case inviteCancelled(InviteID)
+    case inviteTimedOut(InviteID)
+    case callEnded(InviteID, reason: String, durationMilliseconds: Int64)
+    case connectionRefused(ConnectionID, reason: String)
+}
+
+/// What the core has counted since it began.
+struct CoreCounters: Hashable, Sendable {
+    var requests = 0
+    var refusals = 0
+    var malformed = 0
+    var events = 0
+    var sessions = 0
+    var invites = 0
+    var calls = 0
+}

@@ -1,0 +1,223 @@
+import JSON
+import SignalWire
+import Timekeeping
+
+/// The exchange as a value: who is logged in, which invites are open, which calls and rooms there are.
+///
+/// It owns every timer of an invite, so that one fires though its inviter is gone (INV-7). Sockets, clocks and
+/// randomness are with the driver, ``ExchangeHub``.
+struct ExchangeCore: ProtocolCore, Sendable {
+    /// What can happen.
+    enum Input: Sendable {
+        /// A login succeeded and was given `token`.
+        case tokenIssued(SecretDigest, Grant)
+        /// A WebSocket was opened.
+        case connected(ConnectionID)
+        /// A well-formed request came in.
+        case request(ConnectionID, RPCID, ClientRequest)
+        /// Something came in that is no request.
+        case malformed(ConnectionID, RPCMessage.Malformed)
+        /// The socket is gone, whatever the reason.
+        case disconnected(ConnectionID)
+        /// The operator has something to tell a user's devices (CONN-11).
+        case notify(UserID, JSONValue)
+        /// ``nextDeadline`` has come. Early calls are harmless.
+        case timer
+    }
+
+    /// What is to be done.
+    enum Output: Hashable, Sendable {
+        case respond(ConnectionID, RPCID, ClientResponse)
+        case refuse(ConnectionID, RPCID?, RPCError)
+        case event(ConnectionID, NumberedEvent)
+        case close(ConnectionID, CloseReason)
+        case note(ExchangeNote)
+    }
+
+    /// What the core will have to look at later.
+    enum Deadline: Hashable, Sendable {
+        case inviteTimesOut(InviteID)
+        case inviteIsForgotten(InviteID)
+        case sessionIsForgotten(SessionID)
+        case callMayBeOrphaned(InviteID)
+        case loginIsDue(ConnectionID)
+        case tokenIsForgotten(SecretDigest)
+    }
+
+    /// The settings that matter here.
+    struct Settings: Sendable {
+        var keepalive = Duration.seconds(25)
+        var resumeWindow = Duration.seconds(60)
+        var tokenLifetime = Duration.seconds(3_600)
+        /// How long an opened socket may stay without a session.
+        var loginWindow = Duration.seconds(10)
+        /// How long an ended invite is remembered, for errors that say how it ended and for idempotency keys.
+        var inviteMemory = Duration.seconds(300)
+        /// Malformed messages in a minute, past which a connection is closed.
+        var malformedPerMinute = 100
+        /// Invites that one user may have open at once; contract and memory both want a bound.
+        var openInvitesPerUser = 256
+        /// Sessions that one user may have at once.
+        var sessionsPerUser = 64
+    }
+
+    /// What the core knows of a socket, logged in or not.
+    struct Connection: Sendable {
+        var malformedCount = 0
+        var malformedSince = Instant.zero
+        /// When it is closed if it has no session.
+        var loginDue: Instant
+    }
+
+    let settings: Settings
+    let accounts: Accounts
+    var tokens = TokenStore()
+    var connections: [ConnectionID: Connection] = [:]
+    var sessions = Sessions()
+    var invites: [InviteID: InviteRecord] = [:]
+    /// Which invite a user's idempotency key stands for, and back.
+    var inviteByKey: [IdempotencyKey: InviteID] = [:]
+    var keyByInvite: [InviteID: IdempotencyKey] = [:]
+    var openInvites: [UserID: Int] = [:]
+    var calls = Calls()
+    var rooms = Rooms()
+    var logs: [UserID: EventLog] = [:]
+    var ids: IDSource
+    var deadlines = DeadlineQueue<Deadline>()
+    private(set) var counters = CoreCounters()
+
+    /// A key is one user's own.
+    struct IdempotencyKey: Hashable, Sendable {
+        var user: UserID
+        var key: String
+    }
+
+    /// - Parameter run: A random number, different for each run of the exchange.
+    init(accounts: [Account], settings: Settings = Settings(), run: UInt64) {
+        self.accounts = Accounts(accounts)
+        self.settings = settings
+        ids = IDSource(run: run)
+    }
+
+    var nextDeadline: Instant? { deadlines.earliest }
+
+    mutating func handle(_ input: Input, at now: Instant, into outbox: inout [Output]) {
+        switch input {
+        case .tokenIssued(let token, let grant):
+            let expires = now.advanced(by: settings.tokenLifetime)
+            tokens.add(token, grant, expires: expires)
+            deadlines.add(.tokenIsForgotten(token), due: expires.advanced(by: TokenStore.afterlife))
+        case .connected(let connection):
+            expectLogin(on: connection, at: now)
+        case .request(let connection, let id, let request):
+            answer(request, id: id, from: connection, at: now, into: &outbox)
+        case .malformed(let connection, let malformed):
+            refuse(malformed, from: connection, at: now, into: &outbox)
+        case .disconnected(let connection):
+            lose(connection, at: now, into: &outbox)
+        case .notify(let user, let payload):
+            for session in sessions.sessions(of: user) {
+                tell(session.endpoint, .notification(NotificationReceived(payload: payload)), at: now, into: &outbox)
+            }
+        case .timer:
+            while let deadline = deadlines.takeDue(at: now) { meet(deadline, at: now, into: &outbox) }
+        }
+    }
+
+    /// Answers one request. The response comes before every event that the request causes.
+    private mutating func answer(
+        _ request: ClientRequest, id: RPCID, from connection: ConnectionID, at now: Instant,
+        into outbox: inout [Output]
+    ) {
+        guard connections[connection] != nil else { return }
+        counters.requests += 1
+        let place = outbox.count
+        do {
+            let response = try perform(request, from: connection, at: now, into: &outbox)
+            outbox.insert(.respond(connection, id, response), at: place)
+        } catch {
+            counters.refusals += 1
+            outbox.insert(.refuse(connection, id, error), at: place)
+            if error.known == .tokenRejected || error.known == .tokenExpired {
+                outbox.append(.close(connection, .tokenRejected))
+            }
+        }
+    }
+
+    private mutating func perform(
+        _ request: ClientRequest, from connection: ConnectionID, at now: Instant, into outbox: inout [Output]
+    ) throws(RPCError) -> ClientResponse {
+        switch request {
+        case .ping: return .empty
+        case .sessionStart(let params):
+            return .session(try startSession(params, on: connection, at: now, into: &outbox))
+        case .sessionEnd:
+            try endSession(try session(on: connection), at: now, into: &outbox)
+        case .deviceRegister(let params):
+            try register(params.device, try member(on: connection))
+        case .deviceUnregister:
+            sessions.unregister(try member(on: connection).connection)
+        case .inviteSend(let params):
+            return .invite(try sendInvite(params, from: try member(on: connection), at: now, into: &outbox))
+        case .inviteAccept(let params):
+            let device = try member(on: connection)
+            try answerInvite(params.invite, .accepted, params.data, from: device, at: now, into: &outbox)
+        case .inviteReject(let params):
+            let device = try member(on: connection)
+            try answerInvite(params.invite, .rejected, params.data, from: device, at: now, into: &outbox)
+        case .inviteCancel(let params):
+            try cancelInvite(params, from: try member(on: connection), at: now, into: &outbox)
+        case .callSignal(let params):
+            try passSignal(params, from: try member(on: connection), at: now, into: &outbox)
+        case .callEnd(let params):
+            try endCall(params, from: try member(on: connection), at: now, into: &outbox)
+        case .roomJoin(let params):
+            return .room(try joinRoom(params.room, try session(on: connection), at: now, into: &outbox))
+        case .roomLeave(let params):
+            try leaveRoom(params.room, try session(on: connection), at: now, into: &outbox)
+        }
+        return .empty
+    }
+
+    /// The session on a connection; without one nothing works (AUTH-6).
+    private func session(on connection: ConnectionID) throws(RPCError) -> Session {
+        guard let session = sessions[connection] else {
+            throw RPCError(.notAuthenticated, "Log in with session.start first.")
+        }
+        return session
+    }
+
+    /// The session on a connection, if it may do more than join rooms (AUTH-3).
+    private func member(on connection: ConnectionID) throws(RPCError) -> Session {
+        let session = try session(on: connection)
+        guard !session.isAnonymous else {
+            throw RPCError(.notAllowed, "An anonymous login may join rooms by name, and nothing else.")
+        }
+        return session
+    }
+
+    // MARK: - Telling
+
+    /// Numbers an event in the stream of its user and sends it to those of the user's devices that it is for.
+    mutating func tell(
+        _ user: UserID, _ audience: Audience, _ event: ExchangeEvent, at now: Instant, into outbox: inout [Output]
+    ) {
+        let numbered = logs[user, default: EventLog()].append(
+            event, for: audience, at: now, window: settings.resumeWindow)
+        for session in sessions.sessions(of: user)
+        where audience.includes(session.endpoint.device, isRegistered: session.isRegistered) {
+            counters.events += 1
+            outbox.append(.event(session.connection, numbered))
+        }
+    }
+
+    /// Numbers an event and sends it to one device.
+    mutating func tell(
+        _ endpoint: Endpoint, _ event: ExchangeEvent, at now: Instant, into outbox: inout [Output]
+    ) {
+        tell(endpoint.user, .device(endpoint.device), event, at: now, into: &outbox)
+    }
+
+    /// Changes the counters; they are set from nowhere else.
+    mutating func count(_ counter: WritableKeyPath<CoreCounters, Int>) { counters[keyPath: counter] += 1 }
+}

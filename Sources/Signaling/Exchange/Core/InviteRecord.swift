@@ -1,0 +1,97 @@
+import JSON
+import SignalWire
+import Timekeeping
+
+/// One invite, from being sent until it is forgotten.
+struct InviteRecord: Sendable {
+    let id: InviteID
+    let inviter: Endpoint
+    /// Who is asked, in the order of asking.
+    let invitees: [UserID]
+    let data: JSONValue?
+    let payload: JSONValue?
+    let timeoutPayload: JSONValue?
+    /// When it times out; `nil` is never (INV-9).
+    let deadline: Instant?
+    private var states: [UserID: InviteeState]
+
+    init(
+        id: InviteID, inviter: Endpoint, invitees: [UserID], terms: InviteSend, now: Instant
+    ) {
+        self.id = id
+        self.inviter = inviter
+        self.invitees = invitees
+        data = terms.data
+        payload = terms.payload
+        timeoutPayload = terms.timeoutPayload
+        deadline = terms.ttl > 0 ? now.advanced(by: .seconds(terms.ttl)) : nil
+        states = Dictionary(invitees.map { ($0, .pending) }, uniquingKeysWith: { first, _ in first })
+    }
+
+    /// How far `invitee` has come; `nil` if it is not asked.
+    func state(of invitee: UserID) -> InviteeState? { states[invitee] }
+
+    /// Who has not answered, in the order of asking.
+    var pending: [UserID] { invitees.filter { states[$0] == .pending } }
+
+    /// Every invitee has accepted, rejected, timed out or been released (INV-3).
+    var isEnded: Bool { !states.values.contains(.pending) }
+
+    /// The devices of `invitee` that ring: all registered ones, but not the one that sent the invite.
+    func ringing(of invitee: UserID) -> Audience {
+        .registered(except: invitee == inviter.user ? inviter.device : nil)
+    }
+
+    /// Seconds that remain of the ttl at `now`; 0 is for ever, so that the last moments count as a millisecond.
+    func remainingSeconds(at now: Instant) -> Double {
+        deadline.map { max(0.001, now.duration(to: $0).seconds) } ?? 0
+    }
+
+    /// Gives one invitee an input.
+    ///
+    /// - Returns: Whether anything changed; a repeated answer changes nothing.
+    /// - Throws: `notYours` for somebody who is not asked; the reason why an answer comes too late.
+    mutating func take(_ input: InviteeState.Input, for invitee: UserID) throws(RPCError) -> Bool {
+        guard let state = states[invitee] else {
+            throw RPCError(.notYours, "The invite is not for this user.")
+        }
+        switch state.step(input) {
+        case .moves(let next):
+            states[invitee] = next
+            return true
+        case .repeats, .ignored:
+            return false
+        case .refused(let code):
+            throw RPCError(code, Self.sentence(for: code))
+        }
+    }
+
+    /// Takes the invite back from everybody who has not answered.
+    ///
+    /// - Returns: Those it was taken back from, in the order of asking; empty if the invite had ended before.
+    mutating func cancel() -> [UserID] { moveAll(.cancel) }
+
+    /// Ends the invite for everybody who has not answered in time.
+    ///
+    /// - Returns: Those, in the order of asking; empty if the invite had ended before.
+    mutating func timeOut() -> [UserID] { moveAll(.timeOut) }
+
+    private mutating func moveAll(_ input: InviteeState.Input) -> [UserID] {
+        var moved: [UserID] = []
+        for invitee in invitees {
+            guard case .moves(let next)? = states[invitee]?.step(input) else { continue }
+            states[invitee] = next
+            moved.append(invitee)
+        }
+        return moved
+    }
+
+    private static func sentence(for code: RPCErrorCode) -> String {
+        switch code {
+        case .alreadyHandled: "The invite has been answered already."
+        case .inviteTimedOut: "The invite has timed out."
+        case .inviteCancelled: "The inviter has cancelled the invite."
+        default: "The invite is over."
+        }
+    }
+}

@@ -1,0 +1,88 @@
+import SignalWire
+import Timekeeping
+
+/// One login on one connection.
+struct Session: Sendable {
+    let id: SessionID
+    let connection: ConnectionID
+    let endpoint: Endpoint
+    let isAnonymous: Bool
+    /// The device receives invites (DEV-1).
+    var isRegistered = false
+    /// What the device says of itself.
+    var device: DeviceDescription
+
+    var participant: RoomJoin.Participant { .init(connection: connection.name, user: endpoint.user) }
+}
+
+extension ConnectionID {
+    /// How the connection is called on the wire.
+    var name: String { "c\(number)" }
+}
+
+/// The sessions that have a connection, found by it or by their user, and those that lost it a short while ago.
+struct Sessions: Sendable {
+    /// A session without a connection.
+    struct Detached: Sendable {
+        var endpoint: Endpoint
+        var isRegistered: Bool
+        var until: Instant
+    }
+
+    private var byConnection: [ConnectionID: Session] = [:]
+    private var connectionsByUser: [UserID: [ConnectionID]] = [:]
+    private var detached: [SessionID: Detached] = [:]
+
+    /// How many sessions have a connection.
+    var count: Int { byConnection.count }
+
+    subscript(connection: ConnectionID) -> Session? { byConnection[connection] }
+
+    /// The user's sessions, oldest first.
+    func sessions(of user: UserID) -> [Session] {
+        (connectionsByUser[user] ?? []).compactMap { byConnection[$0] }
+    }
+
+    /// The session of one device, if it is connected.
+    func session(at endpoint: Endpoint) -> Session? {
+        sessions(of: endpoint.user).first { $0.endpoint == endpoint }
+    }
+
+    mutating func add(_ session: Session) {
+        byConnection[session.connection] = session
+        connectionsByUser[session.endpoint.user, default: []].append(session.connection)
+    }
+
+    mutating func remove(_ connection: ConnectionID) -> Session? {
+        guard let session = byConnection.removeValue(forKey: connection) else { return nil }
+        let user = session.endpoint.user
+        connectionsByUser[user]?.removeAll { $0 == connection }
+        if connectionsByUser[user]?.isEmpty == true { connectionsByUser[user] = nil }
+        return session
+    }
+
+    mutating func register(_ connection: ConnectionID, as device: DeviceDescription) {
+        byConnection[connection]?.isRegistered = true
+        byConnection[connection]?.device = device
+    }
+
+    mutating func unregister(_ connection: ConnectionID) { byConnection[connection]?.isRegistered = false }
+
+    /// Keeps what is needed to resume a session that lost its connection.
+    mutating func detach(_ session: Session, until: Instant) {
+        detached[session.id] = Detached(
+            endpoint: session.endpoint, isRegistered: session.isRegistered, until: until)
+    }
+
+    /// Takes out a session that `endpoint` may go on with at `now`.
+    mutating func reattach(_ id: SessionID, at endpoint: Endpoint, now: Instant) -> Detached? {
+        guard let found = detached[id], found.endpoint == endpoint, now < found.until else { return nil }
+        detached[id] = nil
+        return found
+    }
+
+    /// Forgets a session that nobody went on with, unless it was lost once more since.
+    mutating func forget(_ id: SessionID, at now: Instant) {
+        if let found = detached[id], found.until <= now { detached[id] = nil }
+    }
+}

@@ -1,0 +1,131 @@
+public import ConfigReader
+import SignalWire
+import Timekeeping
+
+/// Reading the section `exchange` of a configuration file.
+extension ExchangeConfiguration {
+    private static let keys =
+        [
+            "listen", "certificate", "plain_text", "websocket_url", "apps", "users", "anonymous", "ice_servers",
+            "keepalive_seconds", "resume_window_seconds", "token_lifetime_seconds",
+        ]
+
+    /// Reads the section, noting every problem rather than stopping at the first.
+    public init(_ section: ConfigSection, _ problems: inout [ConfigProblem]) {
+        self.init()
+        if let endpoint = section.endpoint("listen", &problems) {
+            host = endpoint.host
+            port = endpoint.port
+        }
+        certificate = section.section("certificate", &problems).flatMap { Certificate($0, &problems) }
+        plainText = section.enumeration("plain_text", of: PlainText.self, &problems) ?? plainText
+        webSocketURL = section.url("websocket_url", schemes: ["ws", "wss"], &problems)
+        allowsAnonymous = section.bool("anonymous", &problems) ?? allowsAnonymous
+        keepalive = section.seconds("keepalive_seconds", in: 1...300, &problems) ?? keepalive
+        resumeWindow = section.seconds("resume_window_seconds", in: 0...600, &problems) ?? resumeWindow
+        tokenLifetime = section.seconds("token_lifetime_seconds", in: 1...2_592_000, &problems) ?? tokenLifetime
+
+        section.require(["apps", "users"], &problems)
+        apps = (section.sections("apps", &problems) ?? []).compactMap { RegisteredApp($0, &problems) }
+        iceServers = (section.sections("ice_servers", &problems) ?? []).compactMap { ICEServer($0, &problems) }
+        var owners: [String: String] = [:]
+        users = (section.sections("users", &problems) ?? []).compactMap { user in
+            Account(user, &problems).map { account in
+                for id in Set([account.id] + account.publicIDs) {
+                    if let owner = owners[id] {
+                        problems.append(user.problem("id", "\"\(id)\" is the id of \(owner) already"))
+                    }
+                    owners[id] = account.id
+                }
+                return account
+            }
+        }
+        section.rejectUnknownKeys(known: Self.keys, &problems)
+    }
+}
+
+extension ExchangeConfiguration.Certificate {
+    fileprivate init?(_ section: ConfigSection, _ problems: inout [ConfigProblem]) {
+        section.require(["chain_file", "key_file"], &problems)
+        let chain = section.path("chain_file", readable: true, &problems)
+        let key = section.path("key_file", readable: true, &problems)
+        section.rejectUnknownKeys(known: ["chain_file", "key_file"], &problems)
+        guard let chain, let key else { return nil }
+        self.init(chainPath: chain, keyPath: key)
+    }
+}
+
+extension RegisteredApp {
+    fileprivate init?(_ section: ConfigSection, _ problems: inout [ConfigProblem]) {
+        section.require(["key"], &problems)
+        let key = section.string("key", &problems)
+        if let key, key.contains(":") { problems.append(section.problem("key", "must not contain a colon")) }
+        let digest = section.digest("secret_hash", &problems)
+        let secret = section.secret("secret", required: !section.has("secret_hash"), &problems)
+        section.rejectUnknownKeys(
+            known: ["key", "secret_hash"] + ConfigSection.secretKeys("secret") + ["secret"], &problems)
+        guard let key, let digest = digest ?? secret.map({ SecretDigest(of: $0.revealed) }) else { return nil }
+        self.init(key: key, secret: digest)
+    }
+}
+
+extension ICEServer {
+    fileprivate init?(_ section: ConfigSection, _ problems: inout [ConfigProblem]) {
+        section.require(["urls"], &problems)
+        let urls = section.list("urls", &problems)
+        let username = section.string("username", &problems)
+        let credential = section.secret("credential", &problems)
+        section.rejectUnknownKeys(
+            known: ["urls", "username"] + ConfigSection.secretKeys("credential") + ["credential"], &problems)
+        guard let urls else { return nil }
+        self.init(urls: urls, username: username, credential: credential.map { Redacted($0.revealed) })
+    }
+}
+
+extension Account {
+    fileprivate init?(_ section: ConfigSection, _ problems: inout [ConfigProblem]) {
+        section.require(["id"], &problems)
+        let id = section.string("id", &problems)
+        var password: Credential?
+        if let text = section.string("password_hash", &problems) {
+            password = PasswordHash(text).map(Credential.hash)
+            if password == nil {
+                problems.append(
+                    section.problem(
+                        "password_hash", "must be of the form $scrypt$ln=15,r=8,p=1$SALT$HASH, with at most 128 MiB"))
+            }
+        } else if let secret = section.secret("password", &problems) {
+            password = .digest(SecretDigest(of: secret.revealed))
+        }
+
+        var tokens = (section.list("media_token_hashes", &problems) ?? []).compactMap { text in
+            let digest = SecretDigest(hex: text)
+            if digest == nil { problems.append(section.problem("media_token_hashes", ConfigSection.digestForm)) }
+            return digest
+        }
+        if let token = section.secret("media_token", &problems) { tokens.append(SecretDigest(of: token.revealed)) }
+
+        let publicIDs = section.list("public_ids", &problems) ?? []
+        let routingID = section.string("routing_id", &problems)
+        let email = section.string("email", &problems)
+        section.rejectUnknownKeys(known: Self.keys, &problems)
+        guard let id else { return nil }
+        self.init(
+            id: id, publicIDs: publicIDs, routingID: routingID, password: password, mediaTokens: tokens, email: email)
+    }
+
+    private static let keys =
+        ["id", "public_ids", "routing_id", "email", "password_hash", "media_token_hashes", "password", "media_token"]
+        + ConfigSection.secretKeys("password") + ConfigSection.secretKeys("media_token")
+}
+
+extension ConfigSection {
+    fileprivate static let digestForm = "must be a SHA-256 digest: 64 hexadecimal digits"
+
+    fileprivate func digest(_ key: String, _ problems: inout [ConfigProblem]) -> SecretDigest? {
+        guard let text = string(key, &problems) else { return nil }
+        let digest = SecretDigest(hex: text)
+        if digest == nil { problems.append(problem(key, Self.digestForm)) }
+        return digest
+    }
+}

@@ -1,0 +1,54 @@
+public import SignalWire
+
+/// Everything that an exchange is told at start, as plain data.
+public struct ExchangeConfiguration: Sendable {
+    /// The files of a certificate, both in PEM form.
+    public struct Certificate: Hashable, Sendable {
+        /// The chain, the exchange's own certificate first.
+        public var chainPath: String
+        /// The private key.
+        public var keyPath: String
+
+        /// Names the files.
+        public init(chainPath: String, keyPath: String) {
+            self.chainPath = chainPath
+            self.keyPath = keyPath
+        }
+    }
+
+    /// Whether to listen without TLS.
+    public enum PlainText: String, CaseIterable, Sendable {
+        /// On loopback addresses only.
+        case loopback
+        /// On any address: whoever can see the network reads everything.
+        case allowed
+    }
+
+    /// The address to listen on: a name or an address, without brackets.
+    public var host = "127.0.0.1"
+    /// The port to listen on; 0 lets the system choose.
+    public var port = 8_080
+    /// The certificate; without one the exchange speaks plain text.
+    public var certificate: Certificate?
+    /// Where plain text is allowed, if there is no certificate.
+    public var plainText = PlainText.loopback
+    /// Where clients open the WebSocket, if it is not under the host that they asked for it: behind a proxy.
+    public var webSocketURL: String?
+    /// The applications that may log users in.
+    public var apps: [RegisteredApp] = []
+    /// The users.
+    public var users: [Account] = []
+    /// Whether anybody with an application's token may log in by a name alone (AUTH-3).
+    public var allowsAnonymous = true
+    /// The STUN and TURN servers that clients are told of.
+    public var iceServers: [ICEServer] = []
+    /// How often each connection is pinged; one that is silent for twice that long is dead.
+    public var keepalive = Duration.seconds(25)
+    /// How long a lost connection's session can be resumed.
+    public var resumeWindow = Duration.seconds(60)
+    /// How long an access token is good.
+    public var tokenLifetime = Duration.seconds(3_600)
+
+    /// Makes a configuration with defaults: loopback, port 8080, nobody registered.
+    public init() {}
+}

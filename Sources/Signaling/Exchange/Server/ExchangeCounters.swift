@@ -1,0 +1,35 @@
+/// What an exchange has counted since it started, but for the first three: those are as of now.
+public struct ExchangeCounters: Hashable, Sendable {
+    /// TCP connections, logged in or not.
+    public var openConnections = 0
+    /// Sessions with a connection.
+    public var openSessions = 0
+    /// Calls that nobody has hung up.
+    public var openCalls = 0
+    /// TCP connections that were accepted.
+    public var connections = 0
+    /// Logins that were given a token.
+    public var logins = 0
+    /// Logins and tokens that were refused.
+    public var refusedLogins = 0
+    /// Sessions that were started.
+    public var sessions = 0
+    /// Requests on WebSockets that could be read.
+    public var requests = 0
+    /// Of those, the ones that were answered with an error.
+    public var refusals = 0
+    /// Messages on WebSockets that were no request.
+    public var malformed = 0
+    /// WebSocket connections closed for frames that are too long or no frames.
+    public var badFrames = 0
+    /// Events that were sent.
+    public var events = 0
+    /// Invites that were sent.
+    public var invites = 0
+    /// Invites that were accepted.
+    public var calls = 0
+    /// Connections dropped since their client did not read what was sent to it.
+    public var slowClients = 0
+    /// Connections dropped since nothing was heard from the client.
+    public var deadLinks = 0
+}

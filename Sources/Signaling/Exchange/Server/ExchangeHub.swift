@@ -1,0 +1,214 @@
+internal import FoundationEssentials
+import JSON
+import Logging
+import NIOCore
+import SignalWire
+import Timekeeping
+
+/// Drives the core: gives it what sockets and clock bring, and does what it puts out.
+///
+/// Lives on one event loop, on which everything of one exchange runs; that makes it ordered without locks.
+final class ExchangeHub {
+    let loop: any EventLoop
+    private let logger: Logger
+    private var core: ExchangeCore
+    private var sockets: [ConnectionID: SocketHandler] = [:]
+    private var channels: [ObjectIdentifier: any Channel] = [:]
+    private var lastConnection: UInt64 = 0
+    private var counters = ExchangeCounters()
+    private var timer: (due: Instant, scheduled: Scheduled<Void>)?
+    /// Inputs that came in while outputs of an earlier one were being carried out, oldest first.
+    private var waiting: [ExchangeCore.Input] = []
+    private var isBusy = false
+    /// Set once by ``stop()``.
+    private(set) var isStopping = false
+
+    init(loop: any EventLoop, configuration: ExchangeConfiguration, logger: Logger) {
+        self.loop = loop
+        self.logger = logger
+        var settings = ExchangeCore.Settings()
+        settings.keepalive = configuration.keepalive
+        settings.resumeWindow = configuration.resumeWindow
+        settings.tokenLifetime = configuration.tokenLifetime
+        core = ExchangeCore(accounts: configuration.users, settings: settings, run: .random(in: 0...(.max)))
+    }
+
+    private var now: Instant { Instant(nanoseconds: Int64(clamping: NIODeadline.now().uptimeNanoseconds)) }
+
+    // MARK: - Inputs
+
+    /// Gives the core one input and carries out what comes of it, and of inputs that this causes in turn.
+    func handle(_ input: ExchangeCore.Input) {
+        waiting.append(input)
+        guard !isBusy else { return }
+        isBusy = true
+        var outbox: [ExchangeCore.Output] = []
+        var next = 0
+        while next < waiting.count {
+            core.handle(waiting[next], at: now, into: &outbox)
+            next += 1
+            for output in outbox { carryOut(output) }
+            outbox.removeAll(keepingCapacity: true)
+        }
+        waiting.removeAll(keepingCapacity: true)
+        isBusy = false
+        setTimer()
+    }
+
+    /// Knows a new socket from now on.
+    func add(_ socket: SocketHandler) -> ConnectionID {
+        lastConnection += 1
+        let connection = ConnectionID(number: lastConnection)
+        sockets[connection] = socket
+        handle(.connected(connection))
+        if isStopping { socket.close(.goingDown) }
+        return connection
+    }
+
+    /// Knows a socket no longer.
+    func remove(_ connection: ConnectionID) {
+        guard sockets.removeValue(forKey: connection) != nil else { return }
+        handle(.disconnected(connection))
+    }
+
+    /// Takes one text message from a socket.
+    func receive(_ bytes: [UInt8], from connection: ConnectionID) {
+        do throws(RPCMessage.Malformed) {
+            let message = try RPCMessage(decoding: bytes)
+            guard case .request(let id, let method) = message.kind else {
+                let error = RPCError(.invalidRequest, "The exchange takes requests only, and those have an id.")
+                throw RPCMessage.Malformed(id: nil, error: error)
+            }
+            do throws(RPCError) {
+                handle(.request(connection, id, try ClientRequest(method: method, in: message)))
+            } catch {
+                throw RPCMessage.Malformed(id: id, error: error)
+            }
+        } catch {
+            handle(.malformed(connection, error))
+        }
+    }
+
+    /// Makes an access token; `nil` if there is no room for another.
+    func issueToken(_ grant: Grant) -> Redacted<String>? {
+        guard !core.tokens.isFull else { return nil }
+        let token = Self.makeSecret()
+        handle(.tokenIssued(SecretDigest(of: token.secret), grant))
+        counters.logins += 1
+        return token
+    }
+
+    /// What a token is good for now.
+    func grant(for token: SecretDigest) throws(RPCError) -> Grant { try core.tokens.grant(for: token, at: now) }
+
+    /// 256 random bits from the system, in base64url.
+    static func makeSecret() -> Redacted<String> {
+        var generator = SystemRandomNumberGenerator()
+        let bytes = (0..<32).map { _ in UInt8.random(in: 0...255, using: &generator) }
+        let text = Data(bytes).base64EncodedString()
+        return Redacted(String(text.prefix { $0 != "=" }.map { $0 == "+" ? "-" : $0 == "/" ? "_" : $0 }))
+    }
+
+    /// Delivers a payload to every device of a user that is online (CONN-11).
+    func notify(user: UserID, payload: JSONValue) { handle(.notify(user, payload)) }
+
+    // MARK: - Outputs
+
+    private func carryOut(_ output: ExchangeCore.Output) {
+        switch output {
+        case .respond(let connection, let id, let response): send(response, id: id, to: connection)
+        case .refuse(let connection, let id, let error):
+            sockets[connection]?.send(SignalCoding.failure(id: id, error))
+        case .event(let connection, let event):
+            send(to: connection) { () throws(SignalCodingError) in try SignalCoding.event(event) }
+        case .close(let connection, let reason): sockets[connection]?.close(reason)
+        case .note(let note): log(note)
+        }
+    }
+
+    private func send(_ response: ClientResponse, id: RPCID, to connection: ConnectionID) {
+        send(to: connection) { () throws(SignalCodingError) in
+            switch response {
+            case .session(let result): try SignalCoding.response(id: id, result)
+            case .invite(let result): try SignalCoding.response(id: id, result)
+            case .room(let result): try SignalCoding.response(id: id, result)
+            case .empty: try SignalCoding.response(id: id, Empty())
+            }
+        }
+    }
+
+    private func send(to connection: ConnectionID, _ message: () throws(SignalCodingError) -> [UInt8]) {
+        do {
+            sockets[connection]?.send(try message())
+        } catch {
+            // Only numbers that JSON does not have cannot be written, and from JSON none came in.
+            logger.error("dropped a message that cannot be written", metadata: ["error": "\(error)"])
+        }
+    }
+
+    private func setTimer() {
+        let due = core.nextDeadline
+        guard due != timer?.due else { return }
+        timer?.scheduled.cancel()
+        timer = due.map { due in
+            let deadline = NIODeadline.uptimeNanoseconds(UInt64(clamping: due.nanoseconds))
+            let scheduled = loop.assumeIsolated().scheduleTask(deadline: deadline) { [weak self] in
+                guard let self else { return }
+                timer = nil
+                handle(.timer)
+            }
+            return (due, scheduled)
+        }
+    }
+
+    // MARK: - Channels and counters
+
+    /// Keeps a TCP connection in mind, so that ``stop()`` finds it.
+    func track(_ channel: any Channel) {
+        channels[ObjectIdentifier(channel)] = channel
+        counters.connections += 1
+        channel.closeFuture.assumeIsolated().whenComplete { [weak self] _ in
+            self?.channels[ObjectIdentifier(channel)] = nil
+        }
+    }
+
+    func countRefusedLogin() { counters.refusedLogins += 1 }
+    func countSlowClient() { counters.slowClients += 1 }
+    func countDeadLink() { counters.deadLinks += 1 }
+    func countBadFrame() { counters.badFrames += 1 }
+
+    /// The counters as they stand.
+    func snapshot() -> ExchangeCounters {
+        var snapshot = counters
+        snapshot.openConnections = channels.count
+        snapshot.openSessions = core.sessions.count
+        snapshot.openCalls = core.calls.count
+        snapshot.sessions = core.counters.sessions
+        snapshot.requests = core.counters.requests
+        snapshot.refusals = core.counters.refusals
+        snapshot.malformed = core.counters.malformed
+        snapshot.events = core.counters.events
+        snapshot.invites = core.counters.invites
+        snapshot.calls = core.counters.calls
+        return snapshot
+    }
+
+    /// How long clients have to close after the goodbye.
+    private static let farewell = TimeAmount.milliseconds(500)
+
+    /// Says goodbye to every client, and closes what is still open half a second later.
+    func stop() -> EventLoopFuture<Void> {
+        isStopping = true
+        timer?.scheduled.cancel()
+        for socket in sockets.values { socket.close(.goingDown) }
+        loop.assumeIsolated().scheduleTask(in: Self.farewell) { [weak self] in
+            for channel in self?.channels.values ?? [:].values { channel.close(promise: nil) }
+        }
+        return EventLoopFuture.andAllComplete(channels.values.map(\.closeFuture), on: loop)
+    }
+
+    private func log(_ note: ExchangeNote) {
+        guard logger.logLevel <= note.level else { return }
+        logger.log(level: note.level, note.message, metadata: note.metadata)
+    }
+}

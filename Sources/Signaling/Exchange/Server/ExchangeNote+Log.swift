@@ -1,0 +1,52 @@
+import Logging
+import SignalWire
+
+/// How notes stand in the log: calls and sessions at `info`, the rest at `debug`.
+extension ExchangeNote {
+    var level: Logger.Level {
+        switch self {
+        case .sessionStarted, .sessionEnded, .sessionLost, .callEnded: .info
+        case .inviteSent, .inviteAnswered, .inviteCancelled, .inviteTimedOut: .debug
+        case .connectionRefused: .notice
+        }
+    }
+
+    var message: Logger.Message {
+        switch self {
+        case .sessionStarted: "session started"
+        case .sessionEnded: "session ended"
+        case .sessionLost: "session lost its connection"
+        case .inviteSent: "invite sent"
+        case .inviteAnswered: "invite answered"
+        case .inviteCancelled: "invite cancelled"
+        case .inviteTimedOut: "invite timed out"
+        case .callEnded: "call ended"
+        case .connectionRefused: "connection refused"
+        }
+    }
+
+    var metadata: Logger.Metadata {
+        switch self {
+        case .sessionStarted(let endpoint, let connection, let resumed):
+            Self.metadata(endpoint, connection).merging(["resumed": "\(resumed)"]) { first, _ in first }
+        case .sessionEnded(let endpoint, let connection), .sessionLost(let endpoint, let connection):
+            Self.metadata(endpoint, connection)
+        case .inviteSent(let invite, let inviter, let invitees):
+            ["invite": "\(invite)", "inviter": "\(inviter.user)", "invitees": .array(invitees.map { "\($0)" })]
+        case .inviteAnswered(let invite, let endpoint, let action):
+            [
+                "invite": "\(invite)", "user": "\(endpoint.user)", "device": "\(endpoint.device)",
+                "action": "\(action.rawValue)",
+            ]
+        case .inviteCancelled(let invite), .inviteTimedOut(let invite): ["invite": "\(invite)"]
+        case .callEnded(let invite, let reason, let duration):
+            ["invite": "\(invite)", "reason": "\(reason)", "duration_ms": "\(duration)"]
+        case .connectionRefused(let connection, let reason):
+            ["connection": "\(connection.name)", "reason": "\(reason)"]
+        }
+    }
+
+    private static func metadata(_ endpoint: Endpoint, _ connection: ConnectionID) -> Logger.Metadata {
+        ["user": "\(endpoint.user)", "device": "\(endpoint.device)", "connection": "\(connection.name)"]
+    }
+}

@@ -1,0 +1,105 @@
+// Exchange: the embedded signaling service. Accounts decide who may log in, the core what happens, the server moves
+// bytes. One port carries REST and WebSocket; one event loop carries everything of one exchange.
+
+public import JSON
+public import Logging
+public import NIOCore
+import NIOPosix
+
+/// A running exchange.
+public final class ExchangeServer: Sendable {
+    /// The path at which the WebSocket opens.
+    static let webSocketPath = "/v1/rtc"
+
+    /// The port it listens on: the one that the system chose, if it was asked to.
+    public let port: Int
+    /// Where clients find it: `https://…` or `http://…`, with host and port.
+    public let url: String
+
+    private let channel: any Channel
+    private let hub: NIOLoopBound<ExchangeHub>
+    private let passwordThread: NIOThreadPool
+
+    private init(
+        channel: any Channel, hub: NIOLoopBound<ExchangeHub>, passwordThread: NIOThreadPool,
+        configuration: ExchangeConfiguration
+    ) {
+        self.channel = channel
+        self.hub = hub
+        self.passwordThread = passwordThread
+        port = channel.localAddress?.port ?? configuration.port
+        let scheme = configuration.certificate == nil ? "http" : "https"
+        let host = configuration.host.contains(":") ? "[\(configuration.host)]" : configuration.host
+        url = "\(scheme)://\(host):\(port)"
+    }
+
+    /// Starts an exchange; when this returns, it accepts connections.
+    ///
+    /// - Parameters:
+    ///   - group: One of its event loops will carry the exchange.
+    ///   - logger: Gets calls and sessions at `info`, invites at `debug`; never a secret.
+    /// - Throws: ``ExchangeError`` if it may not or cannot listen.
+    public static func start(
+        _ configuration: ExchangeConfiguration, on group: any EventLoopGroup, logger: Logger
+    ) async throws(ExchangeError) -> ExchangeServer {
+        let address = try ListenAddress.resolve(configuration)
+        let tls = try TLSContext.load(configuration.certificate)
+        let passwordThread = NIOThreadPool(numberOfThreads: 1)
+        passwordThread.start()
+        let loop = group.next()
+        do {
+            let hub = try await loop.submit {
+                NIOLoopBound(ExchangeHub(loop: loop, configuration: configuration, logger: logger), eventLoop: loop)
+            }.get()
+            let pipeline = try await loop.submit {
+                let service = RESTService(
+                    hub: hub.value, configuration: configuration, passwordThread: passwordThread, logger: logger)
+                let pipeline = ConnectionPipeline(
+                    hub: hub.value, service: service, tls: tls, keepalive: TimeAmount(configuration.keepalive))
+                return NIOLoopBound(pipeline, eventLoop: loop)
+            }.get()
+            let channel = try await bootstrap(on: loop, pipeline).bind(to: address).get()
+            let server = ExchangeServer(
+                channel: channel, hub: hub, passwordThread: passwordThread, configuration: configuration)
+            logger.info("the exchange listens", metadata: ["url": "\(server.url)"])
+            return server
+        } catch {
+            try? await passwordThread.shutdownGracefully()
+            throw ListenAddress.explain(error, configuration)
+        }
+    }
+
+    private static func bootstrap(
+        on loop: any EventLoop, _ pipeline: NIOLoopBound<ConnectionPipeline>
+    ) -> ServerBootstrap {
+        ServerBootstrap(group: loop)
+            .serverChannelOption(.backlog, value: 1_024)
+            .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+            .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
+            .childChannelOption(.writeBufferWaterMark, value: ConnectionPipeline.outboundLimit)
+            .childChannelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture { try pipeline.value.configure(channel) }
+            }
+    }
+
+    /// What it has counted so far.
+    public func counters() async -> ExchangeCounters {
+        let counters = channel.eventLoop.submit { [hub] in hub.value.snapshot() }
+        return (try? await counters.get()) ?? ExchangeCounters()
+    }
+
+    /// Tells every connected device of a user a payload, unchanged (CONN-11).
+    ///
+    /// - Parameter user: The user's own id.
+    public func notify(user: String, payload: JSONValue) {
+        channel.eventLoop.execute { [hub] in hub.value.notify(user: user, payload: payload) }
+    }
+
+    /// Takes no more connections, tells clients to go (close code 1001), and returns within a second.
+    public func stop() async {
+        try? await channel.close()
+        let stopped = channel.eventLoop.flatSubmit { [hub] in hub.value.stop() }
+        try? await stopped.get()
+        try? await passwordThread.shutdownGracefully()
+    }
+}

@@ -1,0 +1,60 @@
+import NIOHTTP1
+import SignalWire
+
+/// One HTTP request, complete.
+struct RESTRequest: Sendable {
+    var method: HTTPMethod
+    /// Without the query.
+    var path: String
+    var headers: HTTPHeaders
+    var body: [UInt8]
+    /// Stands in the response's `Trace-Id` and in the log.
+    var trace: TraceID
+}
+
+/// One HTTP response, but for the headers that every response has.
+struct RESTAnswer: Sendable {
+    var status: HTTPResponseStatus
+    var headers: HTTPHeaders = [:]
+    var body: [UInt8]
+
+    /// A success with a JSON body.
+    static func success(_ value: some Encodable, trace: TraceID) -> RESTAnswer {
+        do {
+            return RESTAnswer(status: .ok, body: try SignalCoding.encode(value))
+        } catch {
+            return failure(.internalError, "The answer cannot be written.", trace: trace)
+        }
+    }
+
+    /// An error with a JSON body that names the trace, so that it is found in a report of the client's, too.
+    static func failure(
+        _ code: RESTErrorCode, _ message: String, trace: TraceID, retryAfterSeconds: Int? = nil
+    ) -> RESTAnswer {
+        let failure = RESTFailure(code, "\(message) (Trace-Id \(trace))")
+        var answer = RESTAnswer(
+            status: HTTPResponseStatus(statusCode: code.status), body: (try? SignalCoding.encode(failure)) ?? [])
+        if let seconds = retryAfterSeconds { answer.headers.add(name: "Retry-After", value: "\(seconds)") }
+        switch code {
+        case .unknownAppKey, .wrongPassword, .wrongMediaToken:
+            answer.headers.add(name: "WWW-Authenticate", value: "Basic realm=\"handset\"")
+        case .tokenRejected, .tokenExpired:
+            answer.headers.add(name: "WWW-Authenticate", value: "Bearer realm=\"handset\"")
+        case .badRequest, .notAllowed, .notFound, .methodNotAllowed, .tooLarge, .tooManyRequests, .internalError,
+            .unavailable:
+            break
+        }
+        return answer
+    }
+}
+
+/// Names one HTTP exchange in the response, in the log and in error messages.
+struct TraceID: Hashable, Sendable, CustomStringConvertible {
+    let description: String
+
+    /// A fresh one, 16 hexadecimal digits.
+    init() {
+        let digits = String(UInt64.random(in: 0...(.max)), radix: 16)
+        description = String(repeating: "0", count: 16 - digits.count) + digits
+    }
+}

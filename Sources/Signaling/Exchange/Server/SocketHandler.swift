@@ -1,0 +1,163 @@
+import NIOCore
+import NIOWebSocket
+import SignalWire
+
+/// One WebSocket: frames to messages and back, pings, and the closing handshake.
+///
+/// All that a connection costs beside NIO's own is this object. It holds no outbound queue of its own: what NIO holds
+/// for it is bounded by the channel's high-water mark, past which the client is dropped as too slow.
+final class SocketHandler: ChannelInboundHandler, NIOScheduledCallbackHandler {
+    typealias InboundIn = WebSocketFrame
+    typealias OutboundOut = WebSocketFrame
+
+    private enum State {
+        case open
+        /// A close frame has been sent; the client has ``SocketHandler/closingTime`` to close.
+        case closing
+    }
+
+    /// How long a client may take to answer a close frame.
+    private static let closingTime = TimeAmount.seconds(1)
+
+    private let hub: ExchangeHub
+    private let keepalive: TimeAmount
+    private var context: ChannelHandlerContext?
+    private var connection: ConnectionID?
+    private var state = State.open
+    private var assembly = MessageAssembly()
+    private var callback: NIOScheduledCallback?
+    private var hasBeenHeard = true
+
+    init(hub: ExchangeHub, keepalive: TimeAmount) {
+        self.hub = hub
+        self.keepalive = keepalive
+    }
+
+    func handlerAdded(context: ChannelHandlerContext) {
+        self.context = context
+        schedule(in: keepalive)
+        connection = hub.add(self)
+    }
+
+    func handlerRemoved(context: ChannelHandlerContext) { forget() }
+
+    func channelInactive(context: ChannelHandlerContext) {
+        forget()
+        context.fireChannelInactive()
+    }
+
+    private func forget() {
+        callback?.cancel()
+        callback = nil
+        context = nil
+        if let connection { hub.remove(connection) }
+        connection = nil
+    }
+
+    // MARK: - In
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        hasBeenHeard = true
+        let frame = unwrapInboundIn(data)
+        switch frame.opcode {
+        case .connectionClose: answerClose(frame)
+        case _ where state == .closing: break  // Only the client's own close frame matters now.
+        case .ping: write(.pong, frame.unmaskedData)
+        case .pong: break
+        case .text, .binary, .continuation: take(frame)
+        default: fail(.protocolError)
+        }
+    }
+
+    private func take(_ frame: WebSocketFrame) {
+        switch assembly.take(frame) {
+        case .incomplete: break
+        case .text(let bytes):
+            if let connection { hub.receive(bytes, from: connection) }
+        case .binary: close(.policy("messages are text"))
+        case .violation: fail(.protocolError)
+        case .tooBig: fail(.tooBig)
+        }
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        switch error as? NIOWebSocketError {
+        case .invalidFrameLength?: fail(.tooBig)
+        case .some: fail(.protocolError)
+        case nil: context.close(promise: nil)  // TLS or the socket itself: there is nobody to tell.
+        }
+    }
+
+    private func fail(_ reason: CloseReason) {
+        guard state == .open else { return }
+        hub.countBadFrame()
+        close(reason)
+    }
+
+    // MARK: - Out
+
+    /// Sends one text message; a closing or closed connection drops it.
+    func send(_ message: [UInt8]) {
+        guard state == .open, let context else { return }
+        write(.text, context.channel.allocator.buffer(bytes: message))
+    }
+
+    /// Begins the closing handshake.
+    func close(_ reason: CloseReason) {
+        guard state == .open, let context else { return }
+        var payload = context.channel.allocator.buffer(capacity: 2 + reason.text.utf8.count)
+        payload.writeInteger(reason.code)
+        payload.writeString(reason.text)
+        write(.connectionClose, payload)
+        state = .closing
+        schedule(in: Self.closingTime)
+    }
+
+    private func answerClose(_ frame: WebSocketFrame) {
+        guard let context else { return }
+        if state == .open {
+            // The same code back, or none if there was none (RFC 6455 §5.5.1).
+            var payload = frame.unmaskedData
+            write(.connectionClose, payload.readSlice(length: min(2, payload.readableBytes)) ?? ByteBuffer())
+        }
+        state = .closing
+        context.close(promise: nil)
+    }
+
+    private func write(_ opcode: WebSocketOpcode, _ payload: ByteBuffer) {
+        guard let context else { return }
+        let frame = WebSocketFrame(fin: true, opcode: opcode, data: payload)
+        context.writeAndFlush(wrapOutboundOut(frame), promise: nil)
+    }
+
+    func channelWritabilityChanged(context: ChannelHandlerContext) {
+        if !context.channel.isWritable {
+            hub.countSlowClient()
+            context.close(promise: nil)
+        }
+        context.fireChannelWritabilityChanged()
+    }
+
+    // MARK: - Time
+
+    private func schedule(in delay: TimeAmount) {
+        callback?.cancel()
+        callback = context.flatMap { try? $0.eventLoop.assumeIsolated().scheduleCallback(in: delay, handler: self) }
+    }
+
+    /// A whole interval without an answer to the ping at its start, and the link is dead.
+    func handleScheduledCallback(eventLoop: some EventLoop) {
+        guard let context else { return }
+        switch state {
+        case .closing:
+            context.close(promise: nil)
+        case .open where !hasBeenHeard:
+            hub.countDeadLink()
+            context.close(promise: nil)
+        case .open:
+            hasBeenHeard = false
+            write(.ping, ByteBuffer())
+            schedule(in: keepalive)
+        }
+    }
+}

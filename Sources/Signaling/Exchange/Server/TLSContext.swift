@@ -1,0 +1,31 @@
+import NIOSSL
+
+/// TLS for connections that come in.
+enum TLSContext {
+    /// Reads certificate and key; without a certificate there is no TLS.
+    static func load(_ certificate: ExchangeConfiguration.Certificate?) throws(ExchangeError) -> NIOSSLContext? {
+        guard let certificate else { return nil }
+        do {
+            let chain = try NIOSSLCertificate.fromPEMFile(certificate.chainPath)
+            guard !chain.isEmpty else {
+                throw refusal(certificate.chainPath, "there is no certificate in it")
+            }
+            let key = try NIOSSLPrivateKey(file: certificate.keyPath, format: .pem)
+            var configuration = TLSConfiguration.makeServerConfiguration(
+                certificateChain: chain.map { .certificate($0) }, privateKey: .privateKey(key))
+            configuration.minimumTLSVersion = .tlsv12
+            configuration.applicationProtocols = ["http/1.1"]
+            return try NIOSSLContext(configuration: configuration)
+        } catch let error as ExchangeError {
+            throw error
+        } catch {
+            throw refusal("\(certificate.chainPath) with key \(certificate.keyPath)", "\(error)")
+        }
+    }
+
+    private static func refusal(_ what: String, _ why: String) -> ExchangeError {
+        ExchangeError(
+            .certificateNotUsable,
+            "cannot use the certificate \(what): \(why). Both files must be PEM, readable, and belong together.")
+    }
+}
