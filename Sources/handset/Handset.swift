@@ -11,7 +11,8 @@ struct Handset: AsyncParsableCommand {
         discussion: "Exit codes are listed in docs/exit-codes.md.",
         version: HandsetVersion.current,
         subcommands: [
-            ServeCommand.self, RunCommand.self, CallCommand.self, ReplayCommand.self, CheckCommand.self, UserCommand.self,
+            ServeCommand.self, RunCommand.self, CallCommand.self, ReplayCommand.self, CheckCommand.self,
+            UserCommand.self,
             VersionCommand.self,
         ])
 }
