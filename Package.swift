@@ -136,6 +136,12 @@ let package = Package(
             name: "TestSupport", dependencies: ["Timekeeping"], path: "Tests/Support", swiftSettings: relaxed),
         tests("AudioKitTests", ["AudioKit"], resources: [.copy("Resources/tone-500hz-stereo.opus")]),
         tests("ConfigReaderTests", ["ConfigReader"]),
+        tests(
+            "HandsetTests",
+            [
+                "ConfigReader", "Timekeeping", "handset", logging,
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ]),
         tests("TimekeepingTests", ["Timekeeping"]),
         tests("BytesTests", ["Bytes"]),
         tests("JSONTests", ["JSON"]),

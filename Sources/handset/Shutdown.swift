@@ -37,7 +37,8 @@ struct ShutdownPolicy: Equatable, Sendable {
 
 /// SIGINT and SIGTERM: the first asks the command to end, the second ends the process, and so does time.
 ///
-/// The signals are blocked in every thread and taken by one of our own, so that no code runs inside a signal handler.
+/// The signals are blocked in every thread and taken by the first one, which waits for nothing else; so no code runs
+/// inside a signal handler. (Were the first thread left to Dispatch, as an `async` main does, it would unblock them.)
 enum Shutdown {
     /// The time that a command has for its orderly end.
     static let graceSeconds = 2
@@ -45,23 +46,16 @@ enum Shutdown {
     /// What the running command does when it is asked to end.
     private static let ending = Mutex<(@Sendable () -> Void)?>(nil)
 
-    /// Blocks the signals and starts to wait for them. Must come before any other thread is started.
-    static func start() {
+    /// Blocks the signals. Must come before any other thread is started, which then inherits it.
+    static func blockSignals() {
         // Writing to a connection that is gone must be an error, not the end.
         _ = signal(SIGPIPE, SIG_IGN)
         var signals = Self.signals
         unsafe pthread_sigmask(SIG_BLOCK, &signals, nil)
-        do {
-            // Never joined: it waits as long as the process lives.
-            _ = try RealtimeThread(name: "signals", stackBytes: 128 * 1_024) { watch() }
-        } catch {
-            // Without a thread to take them, the signals had better do what they do by default.
-            unsafe pthread_sigmask(SIG_UNBLOCK, &signals, nil)
-        }
     }
 
-    /// Says what ends the command in order. `end` is called once, on a thread of its own kind, and must not block; the
-    /// process has ``graceSeconds`` from then on.
+    /// Says what ends the command in order. `end` is called once, on the first thread, and must not block; the process
+    /// has ``graceSeconds`` from then on.
     static func onFirstSignal(_ end: @escaping @Sendable () -> Void) {
         ending.withLock { $0 = end }
     }
@@ -74,7 +68,8 @@ enum Shutdown {
         return signals
     }
 
-    private static func watch() {
+    /// Waits for the signals as long as the process lives, and acts on them.
+    static func watchSignals() -> Never {
         var policy = ShutdownPolicy()
         var signals = Self.signals
         var deadline: Int64?
