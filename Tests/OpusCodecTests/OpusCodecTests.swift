@@ -23,7 +23,7 @@ import Testing
         "Every frame duration survives encode and decode, and the packet says how long it is",
         arguments: EncoderSettings.FrameDuration.allCases)
     func roundTrip(duration: EncoderSettings.FrameDuration) throws {
-        let pcm = Signals.voice(samples: 48_000)
+        let pcm = SyntheticVoice.samples(48_000)
         let packets = try Signals.packets(
             pcm,
             settings {
@@ -40,7 +40,7 @@ import Testing
 
     @Test("A mono decoder takes stereo packets")
     func stereoToMono() throws {
-        let mono = Signals.voice(samples: 48_000)
+        let mono = SyntheticVoice.samples(48_000)
         let packets = try Signals.packets(mono.flatMap { [$0, $0] }, settings { $0.channels = 2 })
         let back = try decode(packets)
         #expect(back.count == 48_000)
@@ -50,7 +50,7 @@ import Testing
     @Test("What was lost comes back nearer from FEC than from concealment")
     func fecBeatsConcealment() throws {
         let packets = try Signals.packets(
-            Signals.voice(samples: 144_000), settings { $0.expectedLossPercent = 20 })
+            SyntheticVoice.samples(144_000), settings { $0.expectedLossPercent = 20 })
         let clean = try decode(packets)
         var errors = (fec: 0.0, concealed: 0.0)
         for lost in stride(from: 20, to: packets.count - 2, by: 5) {
@@ -79,7 +79,7 @@ import Testing
 
     @Test("Packets made with FEC and expected loss carry it, those without do not", arguments: [1, 2], [20, 40, 60])
     func fecFlag(channels: Int, milliseconds: Int) throws {
-        let pcm = Signals.voice(samples: 96_000 * channels)
+        let pcm = SyntheticVoice.samples(96_000 * channels)
         let duration = try #require(EncoderSettings.FrameDuration(rawValue: milliseconds))
         func share(_ fec: Bool) throws -> Double {
             let made = settings {
@@ -98,7 +98,7 @@ import Testing
 
     @Test("With DTX, silence becomes packets too small to send, and speech does not")
     func discontinuousTransmission() throws {
-        let speechThenSilence = Signals.voice(samples: 48_000) + [Int16](repeating: 0, count: 96_000)
+        let speechThenSilence = SyntheticVoice.samples(48_000) + [Int16](repeating: 0, count: 96_000)
         let packets = try Signals.packets(speechThenSilence, settings { $0.dtx = true })
         #expect(packets[5..<50].allSatisfy { !OpusPacket.isDiscontinuous($0.span.bytes) })
         #expect(packets[80...].count { OpusPacket.isDiscontinuous($0.span.bytes) } > 40)
@@ -107,7 +107,7 @@ import Testing
     @Test("Bitrate, expected loss and complexity change while encoding")
     func runTimeChanges() throws {
         var encoder = try OpusEncoder(settings: EncoderSettings())
-        let pcm = Signals.voice(samples: 96_000)
+        let pcm = SyntheticVoice.samples(96_000)
         func bytes(_ frames: Range<Int>) -> Int {
             frames.reduce(0) { total, frame in
                 var packet = [UInt8](repeating: 0, count: 1_275)
@@ -141,7 +141,7 @@ import Testing
 
     @Test("After a restore the decoder gives the very samples it gave after the save")
     func saveAndRestore() throws {
-        let packets = try Signals.packets(Signals.voice(samples: 48_000), EncoderSettings())
+        let packets = try Signals.packets(SyntheticVoice.samples(48_000), EncoderSettings())
         var decoder = try OpusDecoder()
         var pcm = [Int16](repeating: 0, count: 960)
         func decode(_ index: Int) -> [Int16] {
@@ -165,7 +165,7 @@ import Testing
         var decoder = try OpusDecoder()
         var pcm = [Int16](repeating: 0, count: OpusPacket.maximumSamples)
         let real = try Signals.packets(
-            Signals.voice(samples: 9_600), settings { $0.expectedLossPercent = 20 })
+            SyntheticVoice.samples(9_600), settings { $0.expectedLossPercent = 20 })
         var hostile = real.flatMap { packet in packet.indices.map { Array(packet[..<$0]) } }
         hostile += (0..<4_000).map { _ in
             (0..<Int.random(in: 0...40, using: &random)).map { _ in UInt8.random(in: 0...255, using: &random) }

@@ -14,6 +14,8 @@ public struct NetworkProfile: Sendable {
         case lte(meanMilliseconds: Double)
     }
 
+    /// When, since the start, the delay stops varying.
+    public var jitterEndsAtMilliseconds = Double.infinity
     /// Which packets are lost.
     public enum Loss: Sendable {
         /// None.

@@ -40,7 +40,8 @@ public struct SimulatedNetwork: Sendable {
     public mutating func send(at now: Instant) -> Delivery {
         let milliseconds = Double(now.nanoseconds) / 1e6
         // Every packet takes the same random numbers, so that one impairment does not change another's pattern.
-        let jitter = jitterMilliseconds()
+        let drawn = jitterMilliseconds()
+        let jitter = milliseconds < profile.jitterEndsAtMilliseconds ? drawn : 0
         let isLost = decideLoss()
         let detour = Double.random(in: 0..<1, using: &random) < profile.reorderedShare
         let detourLength = Double.random(in: 0..<1, using: &random) * profile.reorderMilliseconds

@@ -21,9 +21,14 @@ struct ArrivalHistory {
     private var weights = InlineArray<512, Float>(repeating: 0)
     /// Packets that came out of order or can be restored: each missing one is a gap of its own.
     private var singleWeights = InlineArray<512, Float>(repeating: 0)
+    /// Of all bins above each: their weight in `weights`, and their cost at delay 0.
+    private var tailWeight = InlineArray<512, Float>(repeating: 0)
+    private var tailCost = InlineArray<512, Float>(repeating: 0)
     /// Delays recorded, weighted and added up, in bins.
     private var delaySum: Float = 0
     private var totalWeight: Float = 0
+    /// No bin above it holds anything worth counting.
+    private var highest = 0
     private var nextWeight: Float = 1
     private var minima = InlineArray<16, Int64>(repeating: .max)
     private var bucket = 0
@@ -40,19 +45,25 @@ struct ArrivalHistory {
     mutating func record(transit: Int64, at arrival: Int64, duration: Int64, isOvertaken: Bool) {
         updateBaseline(transit, arrival)
         let bin = Self.bin(transit &- baseline)
+        highest = max(highest, bin)
+        if count & 255 == 255 { forgetFaded() }
         if isOvertaken { singleWeights[bin] += nextWeight } else { weights[bin] += nextWeight }
         totalWeight += nextWeight
         delaySum += nextWeight * Float(bin)
         nextWeight *= 1 + Float(duration) / memoryNanoseconds
         if nextWeight > 1e6 { scaleWeights(by: 1e-6) }
         count &+= 1
+        sumTails()
     }
 
     /// Takes note that waiting `delay` above the baseline would have restored a lost packet, worth `share` of one.
     @_noAllocation @_noLocks
     mutating func recordRestorable(delay: Int64, share: Float) {
-        singleWeights[Self.bin(delay)] += nextWeight * share
+        let bin = Self.bin(delay)
+        highest = max(highest, bin)
+        singleWeights[bin] += nextWeight * share
         totalWeight += nextWeight * share
+        sumTails()
     }
 
     /// How much is missed by waiting only `delay` nanoseconds above the baseline: the share of packets that come
@@ -64,13 +75,11 @@ struct ArrivalHistory {
         guard totalWeight > 0 else { return 0 }
         guard delay >= 0 else { return 100 }
         let position = Float(delay) / Float(Self.binNanoseconds)
-        let bin = min(Int(position), Self.binCount &- 1)
-        let rest = 1 - min(position - Float(bin), 1)
-        var late = (weights[bin] + 2 * singleWeights[bin]) * rest
-        var above = bin &+ 1
-        while above < Self.binCount {
-            late += weights[above] * (1 + (Float(above) - position) / Self.gapBins) + 2 * singleWeights[above]
-            above &+= 1
+        let bin = Int(position)
+        var late: Float = 0
+        if bin <= highest {
+            let own = weights[bin] + 2 * singleWeights[bin]
+            late = own * (1 - position + Float(bin)) + tailCost[bin] - tailWeight[bin] * position / Self.gapBins
         }
         let priorWeight = Self.priorPackets * nextWeight
         let prior = priorWeight * Self.exponentialTail(position / max(delaySum / totalWeight, 0.1))
@@ -122,10 +131,39 @@ struct ArrivalHistory {
         }
     }
 
+    @_noAllocation @_noLocks
+    private mutating func sumTails() {
+        var weight: Float = 0
+        var cost: Float = 0
+        var bin = highest
+        while bin >= 0 {
+            tailWeight[bin] = weight
+            tailCost[bin] = cost
+            weight += weights[bin]
+            cost += weights[bin] * (1 + Float(bin) / Self.gapBins) + 2 * singleWeights[bin]
+            bin &-= 1
+        }
+    }
+
+    /// Lowers `highest` past bins whose weight has all but faded.
+    @_noAllocation @_noLocks
+    private mutating func forgetFaded() {
+        let faded = totalWeight * 1e-6
+        while highest > 0, weights[highest] + singleWeights[highest] < faded {
+            totalWeight -= weights[highest] + singleWeights[highest]
+            delaySum -= (weights[highest] + singleWeights[highest]) * Float(highest)
+            weights[highest] = 0
+            singleWeights[highest] = 0
+            highest &-= 1
+        }
+    }
+
     /// Moves everything learnt `bins` up.
     @_noAllocation @_noLocks
     private mutating func shift(by bins: Int) {
+        guard bins != 0 else { return }
         let last = Self.binCount &- 1
+        highest = min(max(highest &+ bins, 0), last)
         if bins > 0 {
             for index in stride(from: last, through: 0, by: -1) {
                 let target = min(index &+ bins, last)

@@ -15,6 +15,7 @@ extension PlayoutBuffer {
         let dropped = min(skippedSamples &+ overlapped, duration)
         skippedSamples &-= dropped &- min(overlapped, dropped)
         if dropped < duration {
+            statistics.playoutDelayNanoseconds = playoutTransit(now) &- history.baseline
             let due = now.nanoseconds &+ Self.nanoseconds(samples: Int64(samples.count))
             statistics.recordBufferDelay(nanoseconds: due &- entry.arrivalNanoseconds)
         } else {

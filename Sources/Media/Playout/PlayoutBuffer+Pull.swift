@@ -45,6 +45,7 @@ extension PlayoutBuffer {
             index &+= 1
         }
         samplesSinceStretch &+= wanted
+        samplesOffTarget &+= wanted
         statistics.samplesPlayed &+= output.count
         statistics.samplesConcealed &+= frame.concealedSamples
         statistics.samplesRecovered &+= frame.recoveredSamples
@@ -63,7 +64,7 @@ extension PlayoutBuffer {
 
     /// How long after its media time the next sample to be handed out is played.
     @_noAllocation @_noLocks
-    private func playoutTransit(_ now: Instant) -> Int64 {
+    func playoutTransit(_ now: Instant) -> Int64 {
         now.nanoseconds &- Self.nanoseconds(samples: nextTimestamp &+ Int64(skippedSamples &- samples.count))
     }
 
@@ -76,7 +77,6 @@ extension PlayoutBuffer {
             lead: Self.nanoseconds(samples: Int64(max(wanted &- packetSamples, 0))))
         target.update(history, grid, received: receivedNanoseconds)
         statistics.targetDelayNanoseconds = target.transit &- history.baseline
-        statistics.playoutDelayNanoseconds = playoutTransit(now) &- history.baseline
     }
 
     @_noAllocation @_noLocks
@@ -94,10 +94,12 @@ extension PlayoutBuffer {
         status.heldSamples = heldSamples
         status.isDiscontinuous = isDiscontinuous
         status.samplesSinceStretch = samplesSinceStretch
+        status.samplesOffTarget = samplesOffTarget
         status.hasStretched = hasStretched
         status.excessSamples = Self.samples(nanoseconds: playoutTransit(now) &- target.transit)
         let beyond = playoutTransit(now) &- history.baseline &- target.maximum
         status.overflowSamples = max(Self.samples(nanoseconds: beyond), 0)
+        if abs(status.excessSamples) < PlayoutPolicy.shortestStretch { samplesOffTarget = 0 }
         if let entry = store.first(from: nextSequence) {
             let gap = Int(entry.timestamp &- nextTimestamp)
             if gap <= 0 {
@@ -163,7 +165,6 @@ extension PlayoutBuffer {
 
     @_noAllocation @_noLocks
     private mutating func noteStretch(_ change: Int, _ frame: inout PulledFrame) {
-        guard change != 0 else { return }
         samplesSinceStretch = 0
         frame.stretchedSamples &+= change
     }

@@ -48,6 +48,7 @@ public struct PlayoutBuffer: ~Copyable {
     var canRestore = false
     var hasListened = false
     var samplesSinceStretch = 0
+    var samplesOffTarget = 0
     var hasStretched = false
     var loudness = LoudnessTracker()
 

@@ -31,6 +31,8 @@ public struct PlayoutStatus: Equatable, Sendable {
     public var isDiscontinuous = false
     /// What waits is so quiet that stretching it is not heard.
     public var isQuiet = false
+    /// Samples handed out since the delay was last on target.
+    public var samplesOffTarget = 0
     /// Samples handed out since the last stretch.
     public var samplesSinceStretch = 0
     /// Stretching has been tried in this pull.
@@ -77,6 +79,10 @@ public enum PlayoutPolicy {
     public static var shortestStretch: Int { @_noAllocation @_noLocks get { 120 } }
     /// The most that is passed over because it came late: 60 ms. Of a longer stall everything is played.
     public static var longestSkip: Int { @_noAllocation @_noLocks get { 2_880 } }
+    /// Excess that is worked off in speech too, at once: 100 ms.
+    public static var muchExcess: Int { @_noAllocation @_noLocks get { 4_800 } }
+    /// How long a smaller excess waits for a pause between words: 1.5 s.
+    public static var patience: Int { @_noAllocation @_noLocks get { 72_000 } }
     /// Samples a stretch cross-fades over.
     public static var overlap: Int { @_noAllocation @_noLocks get { 240 } }
 
@@ -124,22 +130,28 @@ public enum PlayoutPolicy {
         guard !status.hasStretched else { return .handOut }
         let excess = status.excessSamples
         if excess >= shortestStretch, status.samplesSinceStretch >= pause(status) {
+            // A good cut needs sound to choose from: decode ahead if there is more.
+            let ample = min(excess, longestStretch) &+ overlap
+            if status.waitingSamples < ample, status.readySamples > 0 { return .play }
             let spare = status.waitingSamples &+ status.readySamples &- status.frameSamples
             let most = min(min(excess, spare), min(status.waitingSamples &- overlap, longestStretch))
             if most >= shortestStretch { return .accelerate(atMost: most) }
         }
-        if excess < 0, status.isQuiet, status.waitingSamples >= overlap {
+        if excess < 0, status.waitingSamples >= overlap, status.samplesSinceStretch >= pause(status) {
             return .decelerate(atLeast: 0, about: min(-excess, longestStretch))
         }
         return .handOut
     }
 
-    /// Sound left alone between two stretches, so that speech is not hurried more than it must be.
+    /// Sound to be left alone after the last stretch. Pauses between words come often, and a stretch in one is not
+    /// heard; speech itself is touched when no pause has come, or when the delay is far too long.
     @_noAllocation @_noLocks
     private static func pause(_ status: PlayoutStatus) -> Int {
         if status.isQuiet { return 0 }
-        if status.excessSamples > 4_800 { return 960 }
-        return .max
+        if status.excessSamples > muchExcess { return 960 }
+        // Too little delay is more urgent than too much: the next packet may come too late.
+        if status.excessSamples < 0 { return status.samplesOffTarget > patience / 4 ? 4_800 : .max }
+        return status.samplesOffTarget > patience ? 9_600 : .max
     }
 
     /// What the frame still lacks.
