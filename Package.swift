@@ -168,6 +168,8 @@ let package = Package(
         tests(
             "SignalingClientTests",
             nio + ["CallControl", "JSON", "SignalWire", "SignalingClient", "Timekeeping", logging]),
+        tests("ExchangeTests", nio + ["ConfigReader", "Exchange", "JSON", "SignalWire", "Timekeeping", logging]),
+        tests("ExchangeIntegrationTests", nio + ["Exchange", "JSON", "SignalWire", logging]),
         tests("SignalWireTests", ["JSON", "SignalWire"]),
     ]
 )

@@ -41,14 +41,14 @@ public struct PasswordHash: Hashable, Sendable, CustomStringConvertible {
         var parameters: [Substring: Int] = [:]
         for parameter in parts[2].split(separator: ",") {
             let pair = parameter.split(separator: "=")
-            guard pair.count == 2, let value = Int(pair[1]) else { return nil }
+            guard pair.count == 2, let value = Int(pair[1]), parameters[pair[0]] == nil else { return nil }
             parameters[pair[0]] = value
         }
         guard parameters.count == 3, let exponent = parameters["ln"], let size = parameters["r"],
             let lanes = parameters["p"], (1...20).contains(exponent), (1...32).contains(size),
             (1...16).contains(lanes), 128 * size << exponent <= Self.maximumMemory - (1 << 20),
             let salt = Self.bytes(base64: parts[3]), let hash = Self.bytes(base64: parts[4]),
-            (8...64).contains(salt.count), (16...64).contains(hash.count)
+            (8...64).contains(salt.count), (Self.hashSize...64).contains(hash.count)
         else { return nil }
         self.init(costExponent: exponent, blockSize: size, parallelization: lanes, salt: salt, hash: hash)
     }

@@ -1,0 +1,121 @@
+import JSON
+import SignalWire
+import TestSupport
+import Timekeeping
+
+@testable import Exchange
+
+/// An exchange in virtual time, with devices that keep what they are sent.
+struct ExchangeScenario {
+    private(set) var timeline: Timeline<ExchangeCore>
+    /// What each connection received, in order.
+    private(set) var inboxes: [ConnectionID: [Received]] = [:]
+    private(set) var closed: [ConnectionID: CloseReason] = [:]
+    private(set) var notes: [ExchangeNote] = []
+    private var lastNumber: UInt64 = 0
+
+    enum Received: Equatable {
+        case response(RPCID, ClientResponse)
+        case refusal(RPCID?, RPCError)
+        case event(NumberedEvent)
+    }
+
+    static let users = [
+        Account(id: "alice", publicIDs: ["alice@localhost"]),
+        Account(id: "bob", publicIDs: ["bob@localhost", "+15550100"]),
+        Account(id: "carol"),
+    ]
+
+    init(settings: ExchangeCore.Settings = .init()) {
+        timeline = Timeline(ExchangeCore(accounts: Self.users, settings: settings, run: 1))
+        for user in ["alice", "bob", "carol"] {
+            feed(.tokenIssued(SecretDigest(of: "token of \(user)"), Grant(user: user, isAnonymous: false)))
+        }
+        feed(.tokenIssued(SecretDigest(of: "token of guest"), Grant(user: "guest", isAnonymous: true)))
+    }
+
+    var core: ExchangeCore { timeline.core }
+
+    mutating func feed(_ input: ExchangeCore.Input) { sort(timeline.feed(input)) }
+
+    mutating func advance(by duration: Duration) {
+        let before = timeline.log.count
+        timeline.advance(by: duration, firing: .timer)
+        sort(timeline.log[before...].map(\.output))
+    }
+
+    private mutating func sort(_ outputs: [ExchangeCore.Output]) {
+        for output in outputs {
+            switch output {
+            case .respond(let connection, let id, let response):
+                inboxes[connection, default: []].append(.response(id, response))
+            case .refuse(let connection, let id, let error):
+                inboxes[connection, default: []].append(.refusal(id, error))
+            case .event(let connection, let event): inboxes[connection, default: []].append(.event(event))
+            case .close(let connection, let reason): closed[connection] = reason
+            case .note(let note): notes.append(note)
+            }
+        }
+    }
+
+    // MARK: - Devices
+
+    /// Opens a socket.
+    mutating func connect() -> ConnectionID {
+        lastNumber += 1
+        let connection = ConnectionID(number: lastNumber)
+        feed(.connected(connection))
+        return connection
+    }
+
+    /// A device of `user` that is logged in and registered.
+    mutating func device(_ id: String, of user: String, registers: Bool = true) -> ConnectionID {
+        let connection = connect()
+        let device = DeviceDescription(id: id, name: id)
+        request(.sessionStart(SessionStart(token: Redacted("token of \(user)"), device: device)), from: connection)
+        if registers { request(.deviceRegister(DeviceRegister(device: device)), from: connection) }
+        inboxes[connection] = []
+        return connection
+    }
+
+    /// Sends a request; answers with what the exchange said to it.
+    @discardableResult
+    mutating func request(_ request: ClientRequest, from connection: ConnectionID) -> Result<ClientResponse, RPCError> {
+        let id = RPCID.number(Int64(timeline.log.count))
+        let before = inboxes[connection]?.count ?? 0
+        feed(.request(connection, id, request))
+        for received in inboxes[connection]?.dropFirst(before) ?? [] {
+            switch received {
+            case .response(id, let response): return .success(response)
+            case .refusal(id, let error): return .failure(error)
+            case .response, .refusal, .event: continue
+            }
+        }
+        return .failure(RPCError(.internalError, "no answer"))
+    }
+
+    /// The code with which the exchange refuses a request; `nil` if it does not.
+    mutating func refusal(of request: ClientRequest, from connection: ConnectionID) -> RPCErrorCode? {
+        guard case .failure(let error) = self.request(request, from: connection) else { return nil }
+        return error.known
+    }
+
+    /// Sends an invite; answers with its id.
+    mutating func invite(
+        _ to: String, from connection: ConnectionID, data: JSONValue? = nil, ttl: Double = 30,
+        timeoutPayload: JSONValue? = nil, key: String = "key"
+    ) -> String {
+        let params = InviteSend(
+            to: to, data: data, ttl: ttl, timeoutPayload: timeoutPayload, idempotencyKey: key)
+        guard case .success(.invite(let result)) = request(.inviteSend(params), from: connection) else { return "none" }
+        return result.invite
+    }
+
+    /// The events a connection received since last asked, in order.
+    mutating func events(of connection: ConnectionID) -> [ExchangeEvent] {
+        defer { inboxes[connection] = [] }
+        return (inboxes[connection] ?? []).compactMap {
+            if case .event(let numbered) = $0 { numbered.event } else { nil }
+        }
+    }
+}
