@@ -50,8 +50,10 @@ struct PeerPair: ~Copyable {
         return PeerPair.media(of: &right, payload, timestamp, now)
     }
 
-    static func media(of session: inout PeerSession, _ payload: [UInt8], _ timestamp: UInt32, _ now: Instant) -> [UInt8] {
-        var packet = Array(repeating: UInt8(0), count: PeerSession.mediaHeaderBytes) + payload + Array(repeating: 0, count: 40)
+    static func media(of session: inout PeerSession, _ payload: [UInt8], _ timestamp: UInt32, _ now: Instant) -> [UInt8]
+    {
+        var packet =
+            Array(repeating: UInt8(0), count: PeerSession.mediaHeaderBytes) + payload + Array(repeating: 0, count: 40)
         var elements = packet.mutableSpan
         var span = elements.mutableBytes
         let length = session.writeMedia(
@@ -65,7 +67,8 @@ struct PeerPair: ~Copyable {
         var packet = [UInt8](repeating: 0, count: 1_500)
         var elements = packet.mutableSpan
         var span = elements.mutableBytes
-        let length = session.writeControl(at: now, wallNanoseconds: 1_700_000_000_000_000_000 + now.nanoseconds, into: &span)
+        let length = session.writeControl(
+            at: now, wallNanoseconds: 1_700_000_000_000_000_000 + now.nanoseconds, into: &span)
         return length > 0 ? Array(packet[..<length]) : nil
     }
 
