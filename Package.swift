@@ -53,6 +53,8 @@ let package = Package(
         .library(name: "CallAgent", targets: ["CallAgent"]),
         // What the nested packages are made of.
         .library(name: "Datagrams", targets: ["Datagrams", "Realtime", "Timekeeping"]),
+        .library(name: "Playout", targets: ["Playout", "OpusCodec", "Timekeeping"]),
+        .library(name: "TestSupport", targets: ["TestSupport"]),
         .library(name: "SecureTransport", targets: ["SecureTransport"]),
         .library(name: "SignalingClient", targets: ["SignalingClient", "CallControl", "JSON"]),
     ],
@@ -150,6 +152,7 @@ let package = Package(
         tests("RTPTests", ["RTP", "Timekeeping"]),
         tests("SDPTests", ["SDP"]),
         tests("OpusCodecTests", ["OpusCodec"]),
+        tests("PlayoutTests", ["OpusCodec", "Playout", "Timekeeping"]),
         tests("SecureTransportTests", ["SecureTransport"]),
         tests("PeeringTests", ["Datagrams", "Peering", "RTP", "SecureTransport", "Timekeeping"]),
         tests(
