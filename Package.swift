@@ -51,6 +51,12 @@ let package = Package(
     products: [
         .executable(name: "handset", targets: ["handset"]),
         .library(name: "CallAgent", targets: ["CallAgent"]),
+        // What the nested packages are made of.
+        .library(name: "Datagrams", targets: ["Datagrams", "Realtime", "Timekeeping"]),
+        .library(name: "Playout", targets: ["Playout", "OpusCodec", "Timekeeping"]),
+        .library(name: "TestSupport", targets: ["TestSupport"]),
+        .library(name: "SecureTransport", targets: ["SecureTransport"]),
+        .library(name: "SignalingClient", targets: ["SignalingClient", "CallControl", "JSON"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
@@ -74,6 +80,7 @@ let package = Package(
         module("Base", "Bytes"),
         module("Base", "JSON"),
         module("Base", "Realtime", ["CRealtime", "Timekeeping"]),
+        module("Base", "Datagrams", ["CRealtime", "Realtime", "Timekeeping"]),
         module("Base", "ConfigReader", [.product(name: "Yams", package: "Yams")]),
 
         // Floor 2: protocols, pure.
@@ -87,11 +94,13 @@ let package = Package(
         module("Media", "OpusCodec", ["COpus"]),
         module("Media", "Playout", ["OpusCodec", "Timekeeping"]),
         module("Media", "SecureTransport", ["CSRTP"]),
-        module("Media", "Peering", ["Bytes", "RTP", "SDP", "SecureTransport", "Timekeeping"]),
+        module("Media", "Peering", ["Datagrams", "RTP", "SecureTransport", "Timekeeping"]),
         module(
             "Media", "MediaEngine",
-            ["AudioKit", "Bytes", "CRealtime", "OpusCodec", "Peering", "Playout", "RTP", "Realtime",
-                "SecureTransport", "Timekeeping"]),
+            [
+                "AudioKit", "Bytes", "Datagrams", "OpusCodec", "Peering", "Playout", "RTP", "Realtime",
+                "SecureTransport", "Timekeeping",
+            ]),
 
         // Floor 4: signaling.
         module(
@@ -100,20 +109,26 @@ let package = Package(
                 "CallControl", "JSON", "SignalWire", "Timekeeping", logging,
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
             ]),
-        module("Signaling", "Exchange", nio + ["COpenSSL", "ConfigReader", "JSON", "SignalWire", "Timekeeping", logging]),
+        module(
+            "Signaling", "Exchange", nio + ["COpenSSL", "ConfigReader", "JSON", "SignalWire", "Timekeeping", logging]),
 
         // Floor 5: agent.
         module(
             "Agent", "CallAgent",
-            ["AudioKit", "CallControl", "ConfigReader", "JSON", "MediaEngine", "OpusCodec", "Peering", "Playout", "RTP",
-                "Realtime", "SDP", "SecureTransport", "SignalingClient", "Timekeeping", logging]),
+            [
+                "AudioKit", "CallControl", "ConfigReader", "JSON", "MediaEngine", "Datagrams", "OpusCodec", "Peering",
+                "Playout", "Realtime", "SDP", "SecureTransport", "SignalingClient", "Timekeeping", logging,
+            ]),
 
         // Floor 6: the command line.
         .executableTarget(
             name: "handset",
             dependencies: [
-                "AudioKit", "CallAgent", "CallControl", "ConfigReader", "Exchange", "JSON", "OpusCodec", "Playout",
-                "RTP", "Realtime", "SignalingClient", "Timekeeping", logging,
+                "AudioKit", "CallAgent", "CallControl", "ConfigReader", "Datagrams", "Exchange", "MediaEngine",
+                "OpusCodec", "Peering", "Playout", "RTP", "Realtime", "SecureTransport", "SignalingClient",
+                "Timekeeping", logging,
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             path: "Sources/handset", swiftSettings: strict),
@@ -121,9 +136,41 @@ let package = Package(
         // Tests mirror the floors.
         .target(
             name: "TestSupport", dependencies: ["Timekeeping"], path: "Tests/Support", swiftSettings: relaxed),
+        tests("AudioKitTests", ["AudioKit"], resources: [.copy("Resources/tone-500hz-stereo.opus")]),
         tests("ConfigReaderTests", ["ConfigReader"]),
+        tests(
+            "HandsetTests",
+            [
+                "ConfigReader", "Timekeeping", "handset", logging,
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ]),
         tests("TimekeepingTests", ["Timekeeping"]),
+        tests("BytesTests", ["Bytes"]),
+        tests("JSONTests", ["JSON"]),
         tests("RealtimeTests", ["Realtime"]),
+        tests("DatagramsTests", ["Datagrams", "Realtime", "Timekeeping"]),
+        tests("RTPTests", ["RTP", "Timekeeping"]),
+        tests("SDPTests", ["SDP"]),
+        tests("OpusCodecTests", ["OpusCodec"]),
+        tests("PlayoutTests", ["OpusCodec", "Playout", "Timekeeping"]),
+        tests("SecureTransportTests", ["SecureTransport"]),
+        tests("PeeringTests", ["Datagrams", "Peering", "RTP", "SecureTransport", "Timekeeping"]),
+        tests(
+            "MediaEngineTests",
+            [
+                "AudioKit", "MediaEngine", "Datagrams", "OpusCodec", "Peering", "Playout", "SecureTransport",
+            ]),
+        .target(name: "CAllocationCounter", path: "Tests/CAllocationCounter"),
+        tests(
+            "AllocationTests",
+            [
+                "CAllocationCounter", "MediaEngine", "Datagrams", "OpusCodec", "Peering", "Playout", "RTP", "Realtime",
+                "SecureTransport", "Timekeeping",
+            ]),
+        tests("CallControlTests", ["CallControl", "JSON", "Timekeeping"]),
+        tests(
+            "SignalingClientTests",
+            nio + ["CallControl", "JSON", "SignalWire", "SignalingClient", "Timekeeping", logging]),
         tests(
             "ExchangeTests",
             nio + [

@@ -4,10 +4,14 @@ public import Timekeeping
 
 /// Runs a core on a timeline with no sleeping: jumps from deadline to deadline.
 public struct Timeline<Core: ProtocolCore> {
+    /// Virtual time, from zero.
     public private(set) var now = Instant.zero
+    /// Everything put out so far, with the time since the start.
     public private(set) var log: [(at: Duration, output: Core.Output)] = []
+    /// The core under test.
     public var core: Core
 
+    /// Starts at time zero.
     public init(_ core: Core) { self.core = core }
 
     /// Everything put out so far, without the times.

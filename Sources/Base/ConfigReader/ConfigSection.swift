@@ -1,4 +1,4 @@
-/// One mapping of a configuration: asked for its keys by type, it notes every problem rather than stopping at the first.
+/// One mapping of a configuration: asked for keys by type, it notes every problem rather than stopping at the first.
 ///
 /// An accessor answers `nil` both when the key is absent, which is no problem, and when its value is not allowed, which
 /// adds one; so `value = section.integer("port", in: 1...65_535, &problems) ?? value` keeps a default either way.

@@ -43,6 +43,10 @@ public struct AudioRing: ~Copyable {
             return count
         }
 
+        /// Says that nothing more will be written.
+        @_noAllocation @_noLocks
+        public mutating func close() { unsafe slots.indices.pointee.closed.store(true, ordering: .releasing) }
+
         /// Samples that `write` would take now.
         public var space: Int {
             @_noAllocation @_noLocks get {
@@ -75,6 +79,13 @@ public struct AudioRing: ~Copyable {
             for index in 0..<count { samples[index] = unsafe slots.base[(start &+ index) & slots.mask] }
             unsafe slots.indices.pointee.consumed.store(start &+ count, ordering: .releasing)
             return count
+        }
+
+        // Mutating, so that it can be asked of an optional consumer: Swift borrows no optional in place otherwise.
+        /// Whether the producer has closed the ring and everything written was read.
+        @_noAllocation @_noLocks
+        public mutating func hasEnded() -> Bool {
+            unsafe slots.indices.pointee.closed.load(ordering: .acquiring) && count == 0
         }
 
         /// Samples waiting: the delay this ring adds.

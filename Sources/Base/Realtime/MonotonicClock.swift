@@ -8,6 +8,11 @@ public enum MonotonicClock {
         @_noAllocation @_noLocks get { Instant(nanoseconds: monotonicNanoseconds()) }
     }
 
+    /// The time of day in nanoseconds since 1970-01-01 00:00 UTC, which may jump: for NTP timestamps and records.
+    public static var wallNanoseconds: Int64 {
+        @_noAllocation @_noLocks get { readWallClock() }
+    }
+
     /// CPU time this process has used, user and system together.
     public static var processCPUTime: Duration { .nanoseconds(handset_process_cpu_time()) }
 }
@@ -15,3 +20,7 @@ public enum MonotonicClock {
 // clock_gettime: no allocation, no lock.
 @_semantics("no_performance_analysis") @inline(__always)
 private func monotonicNanoseconds() -> Int64 { handset_monotonic_now() }
+
+// clock_gettime: no allocation, no lock.
+@_semantics("no_performance_analysis") @inline(__always)
+private func readWallClock() -> Int64 { handset_wall_now() }

@@ -21,7 +21,10 @@ public final class RealtimeThread: Sendable {
         var handle = pthread_t()
         let result = unsafe handset_thread_start(
             &handle, name, stackBytes,
-            { unsafe Unmanaged<Body>.fromOpaque($0!).takeRetainedValue().run() }, context.toOpaque())
+            { argument in
+                guard let argument = unsafe argument else { return }
+                unsafe Unmanaged<Body>.fromOpaque(argument).takeRetainedValue().run()
+            }, context.toOpaque())
         guard result == 0 else {
             unsafe context.release()
             throw RealtimeError(doing: "starting the thread \"\(name)\"", errno: -result)

@@ -78,6 +78,8 @@ struct RingIndices: ~Copyable {
     @usableFromInline let written = Atomic<Int>(0)
     @usableFromInline let padding = InlineArray<15, Int>(repeating: 0)
     @usableFromInline let consumed = Atomic<Int>(0)
+    /// Set once, by the producer: nothing more will be written.
+    @usableFromInline let closed = Atomic<Bool>(false)
 
     @usableFromInline
     init() {}

@@ -14,6 +14,30 @@ public struct Wakeup: ~Copyable, Sendable {
 
     deinit { close(descriptor) }
 
+    /// What other threads signal it with. Valid as long as the wake-up lives.
+    public var handle: WakeupHandle { WakeupHandle(descriptor: descriptor) }
+
+    /// Wakes the thread that waits. Signals that are not yet seen add up to one.
+    public func signal() { handle.signal() }
+
+    /// Takes back all signals seen so far.
+    public func clear() { handle.clear() }
+
+    /// Blocks until signalled, or until `timeoutMilliseconds` have passed; then clears.
+    public func wait(timeoutMilliseconds: Int32? = nil) {
+        unsafe withUnsafePointer(to: descriptor) { _ = unsafe handset_wait_readable($0, 1, timeoutMilliseconds ?? -1) }
+        clear()
+    }
+}
+
+/// A plain-value reference to a ``Wakeup`` that somebody else owns, for the media path.
+@frozen
+public struct WakeupHandle: BitwiseCopyable, Sendable {
+    /// The descriptor to poll; readable once signalled.
+    public let descriptor: Int32
+
+    init(descriptor: Int32) { self.descriptor = descriptor }
+
     /// Wakes the thread that waits. Signals that are not yet seen add up to one.
     @_noAllocation @_noLocks
     public func signal() { signalWakeup(descriptor) }
@@ -21,12 +45,6 @@ public struct Wakeup: ~Copyable, Sendable {
     /// Takes back all signals seen so far.
     @_noAllocation @_noLocks
     public func clear() { clearWakeup(descriptor) }
-
-    /// Blocks until signalled, then clears.
-    public func wait() {
-        unsafe withUnsafePointer(to: descriptor) { _ = unsafe handset_wait_readable($0, 1, -1) }
-        clear()
-    }
 }
 
 /// The system refused something a real-time thread needs.

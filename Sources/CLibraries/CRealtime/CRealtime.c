@@ -1,6 +1,9 @@
 #include "CRealtime.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <net/if.h>
+#include <netdb.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,14 +20,50 @@ static int64_t clock_ns(clockid_t clock) {
 }
 
 int64_t handset_monotonic_now(void) { return clock_ns(CLOCK_MONOTONIC); }
+int64_t handset_wall_now(void) { return clock_ns(CLOCK_REALTIME); }
 int64_t handset_thread_cpu_time(void) { return clock_ns(CLOCK_THREAD_CPUTIME_ID); }
 int64_t handset_process_cpu_time(void) { return clock_ns(CLOCK_PROCESS_CPUTIME_ID); }
 
-int handset_udp_open(const struct sockaddr *address, uint32_t address_length, int receive_buffer, int dscp) {
-    int fd = socket(address->sa_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+static socklen_t to_sockaddr(const struct handset_address *address, struct sockaddr_storage *storage) {
+    memset(storage, 0, sizeof(struct sockaddr_in6));
+    if (address->family == 6) {
+        struct sockaddr_in6 *six = (struct sockaddr_in6 *)storage;
+        six->sin6_family = AF_INET6;
+        six->sin6_port = htons(address->port);
+        six->sin6_scope_id = address->scope;
+        memcpy(&six->sin6_addr, address->bytes, 16);
+        return sizeof *six;
+    }
+    struct sockaddr_in *four = (struct sockaddr_in *)storage;
+    four->sin_family = AF_INET;
+    four->sin_port = htons(address->port);
+    memcpy(&four->sin_addr, address->bytes, 4);
+    return sizeof *four;
+}
+
+static void from_sockaddr(const struct sockaddr_storage *storage, struct handset_address *address) {
+    memset(address, 0, sizeof *address);
+    if (storage->ss_family == AF_INET6) {
+        const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)storage;
+        memcpy(address->bytes, &six->sin6_addr, 16);
+        address->port = ntohs(six->sin6_port);
+        address->scope = six->sin6_scope_id;
+        address->family = 6;
+    } else if (storage->ss_family == AF_INET) {
+        const struct sockaddr_in *four = (const struct sockaddr_in *)storage;
+        memcpy(address->bytes, &four->sin_addr, 4);
+        address->port = ntohs(four->sin_port);
+        address->family = 4;
+    }
+}
+
+int handset_udp_open(struct handset_address address, int receive_buffer, int dscp) {
+    struct sockaddr_storage storage;
+    socklen_t length = to_sockaddr(&address, &storage);
+    int fd = socket(storage.ss_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0) return -errno;
     int on = 1, tos = dscp << 2;
-    if (address->sa_family == AF_INET6) {
+    if (storage.ss_family == AF_INET6) {
         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
         setsockopt(fd, IPPROTO_IPV6, IPV6_TCLASS, &tos, sizeof tos);
     } else {
@@ -33,12 +72,67 @@ int handset_udp_open(const struct sockaddr *address, uint32_t address_length, in
     // Without timestamps the time of reading stands in, so a refusal is not an error; nor is a smaller buffer.
     setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof on);
     setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &receive_buffer, sizeof receive_buffer);
-    if (bind(fd, address, address_length) < 0) {
+    if (bind(fd, (struct sockaddr *)&storage, length) < 0) {
         int error = errno;
         close(fd);
         return -error;
     }
     return fd;
+}
+
+void handset_close(int descriptor) { close(descriptor); }
+
+int handset_local_address(int socket, struct handset_address *address) {
+    struct sockaddr_storage storage;
+    socklen_t length = sizeof storage;
+    if (getsockname(socket, (struct sockaddr *)&storage, &length) < 0) return -errno;
+    from_sockaddr(&storage, address);
+    return 0;
+}
+
+int handset_source_address(struct handset_address remote, struct handset_address *source) {
+    struct sockaddr_storage storage;
+    socklen_t length = to_sockaddr(&remote, &storage);
+    // Connecting a UDP socket sends nothing: it only makes the kernel choose a route.
+    int fd = socket(storage.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0) return -errno;
+    int result = connect(fd, (struct sockaddr *)&storage, length) < 0 ? -errno : handset_local_address(fd, source);
+    close(fd);
+    return result;
+}
+
+int handset_address_parse(const char *text, struct handset_address *address) {
+    memset(address, 0, sizeof *address);
+    if (inet_pton(AF_INET, text, address->bytes) == 1) {
+        address->family = 4;
+        return 0;
+    }
+    char host[64];
+    strncpy(host, text, sizeof host - 1);
+    host[sizeof host - 1] = 0;
+    char *percent = strchr(host, '%');
+    if (percent) {
+        *percent = 0;
+        address->scope = if_nametoindex(percent + 1);
+        if (address->scope == 0) return -EINVAL;
+    }
+    if (inet_pton(AF_INET6, host, address->bytes) != 1) return -EINVAL;
+    address->family = 6;
+    return 0;
+}
+
+int handset_address_look_up(const char *host, struct handset_address *address) {
+    struct addrinfo hints = {.ai_socktype = SOCK_DGRAM, .ai_flags = AI_ADDRCONFIG}, *found = NULL;
+    if (getaddrinfo(host, NULL, &hints, &found) != 0 || !found) return -ENOENT;
+    struct sockaddr_storage storage;
+    memcpy(&storage, found->ai_addr, found->ai_addrlen);
+    from_sockaddr(&storage, address);
+    freeaddrinfo(found);
+    return 0;
+}
+
+void handset_address_format(const struct handset_address *address, char *text) {
+    inet_ntop(address->family == 6 ? AF_INET6 : AF_INET, address->bytes, text, 64);
 }
 
 static int64_t kernel_arrival(struct msghdr *message, int64_t now_monotonic, int64_t now_realtime) {
@@ -56,12 +150,13 @@ static int64_t kernel_arrival(struct msghdr *message, int64_t now_monotonic, int
 int handset_receive(int socket, struct handset_datagram *datagrams, int count) {
     struct mmsghdr messages[HANDSET_BATCH_LIMIT];
     struct iovec parts[HANDSET_BATCH_LIMIT];
+    struct sockaddr_storage sources[HANDSET_BATCH_LIMIT];
     _Alignas(struct cmsghdr) char control[HANDSET_BATCH_LIMIT][CMSG_SPACE(sizeof(struct timespec))];
     if (count > HANDSET_BATCH_LIMIT) count = HANDSET_BATCH_LIMIT;
     for (int i = 0; i < count; i++) {
         parts[i] = (struct iovec){.iov_base = datagrams[i].bytes, .iov_len = datagrams[i].length};
         messages[i].msg_hdr = (struct msghdr){
-            .msg_name = &datagrams[i].address, .msg_namelen = sizeof datagrams[i].address,
+            .msg_name = &sources[i], .msg_namelen = sizeof sources[i],
             .msg_iov = &parts[i], .msg_iovlen = 1,
             .msg_control = control[i], .msg_controllen = sizeof control[i],
         };
@@ -73,7 +168,7 @@ int handset_receive(int socket, struct handset_datagram *datagrams, int count) {
     for (int i = 0; i < received; i++) {
         datagrams[i].length = messages[i].msg_len;
         datagrams[i].truncated = (messages[i].msg_hdr.msg_flags & MSG_TRUNC) != 0;
-        datagrams[i].address_length = messages[i].msg_hdr.msg_namelen;
+        from_sockaddr(&sources[i], &datagrams[i].address);
         datagrams[i].arrival_ns = kernel_arrival(&messages[i].msg_hdr, monotonic, realtime);
     }
     return received;
@@ -82,11 +177,12 @@ int handset_receive(int socket, struct handset_datagram *datagrams, int count) {
 int handset_send(int socket, const struct handset_datagram *datagrams, int count, int *failed) {
     struct mmsghdr messages[HANDSET_BATCH_LIMIT];
     struct iovec parts[HANDSET_BATCH_LIMIT];
+    struct sockaddr_storage targets[HANDSET_BATCH_LIMIT];
     if (count > HANDSET_BATCH_LIMIT) count = HANDSET_BATCH_LIMIT;
     for (int i = 0; i < count; i++) {
         parts[i] = (struct iovec){.iov_base = datagrams[i].bytes, .iov_len = datagrams[i].length};
         messages[i].msg_hdr = (struct msghdr){
-            .msg_name = (void *)&datagrams[i].address, .msg_namelen = datagrams[i].address_length,
+            .msg_name = &targets[i], .msg_namelen = to_sockaddr(&datagrams[i].address, &targets[i]),
             .msg_iov = &parts[i], .msg_iovlen = 1,
         };
     }
@@ -146,6 +242,14 @@ int handset_wait_readable(const int *descriptors, int count, int timeout_ms) {
     for (int i = 0; i < count; i++)
         if (polled[i].revents) mask |= 1 << i;
     return mask;
+}
+
+int handset_wait_until(int timer, int64_t deadline_ns, int wakeup, int socket) {
+    int result = handset_timer_arm(timer, deadline_ns);
+    if (result < 0) return result;
+    // poll(2) passes over negative descriptors.
+    const int descriptors[] = {timer, wakeup, socket};
+    return handset_wait_readable(descriptors, 3, -1);
 }
 
 struct thread_start {

@@ -9,6 +9,15 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
+/// An IPv4 or IPv6 address and port. `family` is 4 or 6, or 0 for none; IPv4 uses the first 4 bytes of `bytes`.
+struct handset_address {
+    uint8_t bytes[16];
+    uint32_t scope;
+    /// Host byte order.
+    uint16_t port;
+    uint8_t family;
+};
+
 /// One datagram: where its bytes are, who sent it or is to get it, and when the kernel took it in.
 struct handset_datagram {
     uint8_t *bytes;
@@ -18,13 +27,24 @@ struct handset_datagram {
     bool truncated;
     /// CLOCK_MONOTONIC nanoseconds at which the kernel received it.
     int64_t arrival_ns;
-    struct sockaddr_storage address;
-    uint32_t address_length;
+    struct handset_address address;
 };
 
 /// Opens a UDP socket bound to `address`, non-blocking, close-on-exec, with receive timestamps and DSCP `dscp`.
 /// Asks for `receive_buffer` bytes of kernel buffer; the kernel may grant less.
-int handset_udp_open(const struct sockaddr *address, uint32_t address_length, int receive_buffer, int dscp);
+int handset_udp_open(struct handset_address address, int receive_buffer, int dscp);
+/// Closes a descriptor that one of these functions opened.
+void handset_close(int descriptor);
+/// The address that a socket is bound to.
+int handset_local_address(int socket, struct handset_address *address);
+/// The address from which this machine would send to `remote`.
+int handset_source_address(struct handset_address remote, struct handset_address *source);
+/// Reads "192.0.2.1", "2001:db8::1" or "fe80::1%eth0". Host names are not looked up. 0, or -EINVAL.
+int handset_address_parse(const char *text, struct handset_address *address);
+/// The first address that a host name stands for; blocks. 0, or -ENOENT.
+int handset_address_look_up(const char *host, struct handset_address *address);
+/// Writes the address without its port; `text` holds at least 64 bytes.
+void handset_address_format(const struct handset_address *address, char *text);
 
 /// Receives at most `count` datagrams in one call, without waiting. Returns how many; 0 when there are none.
 int handset_receive(int socket, struct handset_datagram *datagrams, int count);
@@ -41,6 +61,9 @@ int handset_timer_open(void);
 /// Arms the timer for an absolute time; 0 disarms it. Clears an expiry that was not seen yet.
 int handset_timer_arm(int timer, int64_t deadline_ns);
 
+/// Arms `timer`, then waits until it expires or `wakeup` or `socket` (-1 for none) is readable.
+int handset_wait_until(int timer, int64_t deadline_ns, int wakeup, int socket);
+
 /// A wake-up as a file descriptor: any thread may signal it, one waits for it.
 int handset_wakeup_open(void);
 int handset_wakeup_signal(int wakeup);
@@ -52,6 +75,8 @@ int handset_wait_readable(const int *descriptors, int count, int timeout_ms);
 
 /// CLOCK_MONOTONIC now, in nanoseconds.
 int64_t handset_monotonic_now(void);
+/// CLOCK_REALTIME now, in nanoseconds since 1970.
+int64_t handset_wall_now(void);
 /// CPU time of the calling thread and of the whole process, in nanoseconds.
 int64_t handset_thread_cpu_time(void);
 int64_t handset_process_cpu_time(void);

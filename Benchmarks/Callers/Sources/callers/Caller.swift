@@ -1,0 +1,73 @@
+import CallControl
+import FoundationEssentials
+import JSON
+import SecureTransport
+import SignalingClient
+
+/// A call could not be placed.
+struct CallFailure: Error, CustomStringConvertible {
+    let description: String
+    init(_ description: String) { self.description = description }
+}
+
+/// A user who calls the device, one invite at a time.
+final class Caller {
+    private let service: HandsetService
+    private let callee: UserID
+    private var events: SignalingEvents.AsyncIterator
+
+    init(service: HandsetService, callee: UserID) {
+        self.service = service
+        self.callee = callee
+        events = service.events.makeAsyncIterator()
+    }
+
+    func connect() async throws { try await service.connect() }
+    func disconnect() async { await service.disconnect() }
+
+    /// Invites the device to talk to `end`.
+    ///
+    /// - Returns: The call's invite and the device's side, as soon as the answer is here.
+    func place(_ end: LocalEnd) async throws -> (InviteID, RemoteEnd) {
+        let invite = try await self.invite(offer: end.offer)
+        while let event = await events.next() {
+            switch event {
+            case .inviteAccepted(let answer) where answer.invite == invite:
+                guard let sdp = answer.data["answer"]?["sdp"]?.string else {
+                    throw CallFailure("the device accepted without an answer")
+                }
+                return (invite, try RemoteEnd(answer: sdp, suite: end.key.suite))
+            case .inviteRejected(let answer) where answer.invite == invite:
+                throw CallFailure("the device rejected the call: \(answer.data["reason"]?.string ?? "no reason given")")
+            case .inviteTimedOut(invite, _), .inviteEnded(invite):
+                throw CallFailure("the device did not answer")
+            case .error(let error):
+                throw error
+            default:
+                continue  // About other invites, or nothing that a caller waits for.
+            }
+        }
+        throw CallFailure("the service ended")
+    }
+
+    /// The device may still be starting: tries for 10 s to find it.
+    private func invite(offer: String) async throws -> InviteID {
+        let options = InviteOptions(
+            to: callee, data: ["offer": ["type": "offer", "sdp": .string(offer)]], timeToLive: .seconds(10),
+            isOnlineOnly: true, idempotencyKey: UUID().uuidString)
+        let patience = ContinuousClock.now.advanced(by: .seconds(10))
+        while true {
+            do {
+                return try await service.invite(options).id
+            } catch {
+                guard error.code == .noDeviceOnline, ContinuousClock.now < patience else { throw error }
+                try await Task.sleep(for: .milliseconds(100))
+            }
+        }
+    }
+
+    func hangUp(_ invite: InviteID, after duration: Duration) async throws {
+        try await service.hangUp(
+            CallHangUp(invite: invite, reason: CallEndReason.completed.rawValue, duration: duration))
+    }
+}

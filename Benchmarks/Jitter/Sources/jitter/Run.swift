@@ -1,0 +1,136 @@
+import OpusCodec
+import Playout
+import TestSupport
+import Timekeeping
+
+/// One profile played once: packets sent through a simulated path into a playout buffer.
+struct Run {
+    /// Figures over a stretch of the run.
+    struct Figures {
+        var bufferDelayMs = 0.0
+        var bufferDelayP95Ms = 0.0
+        /// Mean delay of the path above its fastest packet, over the whole run.
+        var pathJitterMs = 0.0
+        /// Mean playout delay above the fastest path, over all frames.
+        var playoutDelayMs = 0.0
+        var concealedShare = 0.0
+        var recoveredShare = 0.0
+        var stretchedShare = 0.0
+    }
+
+    var first8Seconds = Figures()
+    var whole = Figures()
+    var output: [Int16] = []
+    var unlimited: [Int16] = []
+
+    private struct Arrival {
+        var packet: Int
+        var at: Instant
+    }
+
+    init(
+        _ profile: Profile, _ packets: [[UInt8]], seed: UInt64, pullSamples: Int, configuration: PlayoutConfiguration
+    ) throws {
+        let (arrivals, phase) = Self.deliver(profile, packets.count, seed: seed, pullSamples: pullSamples)
+        unlimited = try Self.decodeUnlimited(packets, received: Set(arrivals.map(\.packet)))
+        var buffer = PlayoutBuffer(configuration: configuration, decoder: try OpusDecoder())
+
+        var next = 0
+        var lastF: PulledFrame? = nil
+        let trace = CommandLine.arguments.contains("--trace")
+        var pulls = 0
+        var playoutDelaySum = 0.0
+        let period = Int64(pullSamples) * 1_000_000 / 48
+        // A little longer than the speech, so that its end is played too.
+        let end = Int64(packets.count) * 20_000_000 + 1_000_000_000
+        var now = Int64(phase)
+        while now < end {
+            while next < arrivals.count, arrivals[next].at.nanoseconds <= now {
+                let arrival = arrivals[next]
+                let payload = packets[arrival.packet]
+                buffer.insert(
+                    payload: payload.span.bytes,
+                    sequenceNumber: UInt16(truncatingIfNeeded: arrival.packet + 65_000),
+                    timestamp: UInt32(truncatingIfNeeded: arrival.packet * 960 + 4_294_000_000), marker: false,
+                    ssrc: 1, arrival: arrival.at)
+                next += 1
+            }
+            var frame = [Int16](repeating: 0, count: pullSamples)
+            var span = frame.mutableSpan
+            let fr = buffer.pull(into: &span, at: Instant(nanoseconds: now))
+            if trace, fr != lastF {
+                print(
+                    now / 1_000_000, "conc", fr.concealedSamples, "fec", fr.recoveredSamples, "sil", fr.silentSamples,
+                    "str", fr.stretchedSamples, "target", buffer.statistics.targetDelayNanoseconds / 1_000_000, "delay",
+                    buffer.statistics.playoutDelayNanoseconds / 1_000_000)
+            }
+            lastF = fr
+            output += frame
+            if buffer.statistics.bufferDelayCount > 0 {
+                pulls += 1
+                playoutDelaySum += Double(buffer.statistics.playoutDelayNanoseconds) / 1e6
+            }
+            now += period
+            if next < arrivals.count {
+                whole = Self.figures(buffer.statistics, playoutDelaySum / Double(max(pulls, 1)))
+            }
+            if now / 1_000_000 >= 8_000, first8Seconds.playoutDelayMs == 0 {
+                first8Seconds = Self.figures(buffer.statistics, playoutDelaySum / Double(max(pulls, 1)))
+            }
+        }
+        let transits = arrivals.map { Double($0.at.nanoseconds) / 1e6 - Double($0.packet * 20) }
+        whole.pathJitterMs = transits.reduce(0, +) / Double(max(transits.count, 1)) - (transits.min() ?? 0)
+        first8Seconds.pathJitterMs = whole.pathJitterMs
+    }
+
+    private static func figures(_ statistics: PlayoutStatistics, _ playoutDelayMs: Double) -> Figures {
+        let played = Double(max(statistics.samplesPlayed, 1))
+        var figures = Figures()
+        figures.bufferDelayMs = Double(statistics.meanBufferDelayNanoseconds) / 1e6
+        figures.bufferDelayP95Ms = Double(statistics.bufferDelayNanoseconds(quantile: 0.95)) / 1e6
+        figures.playoutDelayMs = playoutDelayMs
+        figures.concealedShare = Double(statistics.samplesConcealed) / played
+        figures.recoveredShare = Double(statistics.samplesRecovered) / played
+        figures.stretchedShare = Double(statistics.samplesAccelerated + statistics.samplesDecelerated) / played
+        return figures
+    }
+
+    private static func deliver(
+        _ profile: Profile, _ count: Int, seed: UInt64, pullSamples: Int
+    ) -> ([Arrival], phase: Int64) {
+        var random = SeededGenerator(seed: seed &* 77 &+ 5)
+        let phase = Int64.random(in: 0..<(Int64(pullSamples) * 1_000_000 / 48), using: &random)
+        var network = SimulatedNetwork(profile.network, seed: seed)
+        var arrivals: [Arrival] = []
+        for packet in 0..<count {
+            let sent = network.sendTime(mediaTime: .milliseconds(packet * 20))
+            let delivery = network.send(at: sent)
+            for at in [delivery.arrival, delivery.duplicate] {
+                if let at { arrivals.append(Arrival(packet: packet, at: at)) }
+            }
+        }
+        arrivals.sort { ($0.at, $0.packet) < ($1.at, $1.packet) }
+        return (arrivals, phase)
+    }
+
+    /// What a decoder gives that waits for ever: every packet that ever arrives is used, and FEC for the rest.
+    static func decodeUnlimited(_ packets: [[UInt8]], received: Set<Int>) throws -> [Int16] {
+        var decoder = try OpusDecoder()
+        var output: [Int16] = []
+        for index in packets.indices {
+            var frame = [Int16](repeating: 0, count: 960)
+            var span = frame.mutableSpan
+            let packet = packets[index]
+            let following = received.contains(index + 1) ? packets[index + 1] : []
+            if received.contains(index) {
+                _ = decoder.decode(packet.span.bytes, into: &span)
+            } else if OpusPacket.hasFEC(following.span.bytes) {
+                _ = decoder.recoverFEC(fromNext: following.span.bytes, samples: 960, into: &span)
+            } else {
+                _ = decoder.conceal(samples: 960, into: &span)
+            }
+            output += frame
+        }
+        return output
+    }
+}

@@ -1,0 +1,155 @@
+#!/usr/bin/env python3
+"""Turns what scripts/bench measured into a table, or with --json into one object.
+
+usage: report.py [--json] DIRECTORY
+
+Exits with status 1 when the figures cannot be believed: a device that answers too little, or with too little, has
+not done the work that its cost is compared for.
+"""
+import json
+import pathlib
+import statistics
+import sys
+
+#: Share of the packets sent that must come back, authenticated.
+LEAST_ANSWERED = 0.98
+#: Bytes of Opus in an answer, relative to the floor's: comfort noise or silence would be far below.
+LEAST_PAYLOAD, MOST_PAYLOAD = 0.85, 1.3
+#: CPUs that something else may use during a measurement before the figures are called unquiet.
+UNQUIET_CPUS = 0.25
+
+
+def load(directory, section):
+    path = directory / f"{section}.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def load_object(directory, name):
+    path = directory / f"{name}.json"
+    return json.loads(path.read_text()) if path.exists() else {}
+
+
+def of_kind(notes, kind, calls):
+    return [note["of"] for note in notes if note["kind"] == kind and note["calls"] == calls]
+
+
+def median(measurements, key="cpu_us"):
+    return statistics.median(measurement[key] for measurement in measurements)
+
+
+def cost(notes, problems):
+    rows = []
+    for calls in dict.fromkeys(note["calls"] for note in notes):
+        tight, paced, call = (of_kind(notes, kind, calls) for kind in ("tight", "paced", "call"))
+        row = {"calls": calls, "tight_us": round(median(tight), 1), "paced_us": round(median(paced), 1)}
+        if call:
+            # Floor and device are compared within a round: what else the machine does changes from round to round.
+            ratios = [ours["cpu_us"] / floor["cpu_us"] for ours, floor in zip(call, paced)]
+            row["call_us"] = round(median(call), 1)
+            row["ratio_paced"] = round(statistics.median(ratios), 3)
+            row["ratio_paced_rounds"] = [round(ratio, 3) for ratio in ratios]
+            row["ratio_tight"] = round(median(call) / median(tight), 3)
+        row["suite"] = tight[0]["suite"]
+        row["others_cpu"] = round(max(measurement["others_cpu"] for measurement in paced + call), 2)
+        rows.append(row)
+        for measurement in paced:
+            check_answers(f"cost, {calls} calls, paced floor", measurement, None, problems)
+        for measurement in call:
+            check_answers(f"cost, {calls} calls, device", measurement, median(paced, "payload_bytes"), problems)
+    return rows
+
+
+def check_answers(what, measurement, payload, problems):
+    answered = measurement["received"] / max(measurement["sent"], 1)
+    if answered < LEAST_ANSWERED or measurement["rejected"] > 0:
+        problems.append(
+            f"{what}: {measurement['received']} of {measurement['sent']} packets came back, "
+            f"{measurement['rejected']} did not authenticate")
+    elif payload and not LEAST_PAYLOAD <= measurement["payload_bytes"] / payload <= MOST_PAYLOAD:
+        problems.append(
+            f"{what}: answers carry {measurement['payload_bytes']:.0f} bytes of Opus, the floor's {payload:.0f}: "
+            "not the same speech with the same settings")
+
+
+def memory(notes):
+    idle = [note["of"]["rss_kb"] for note in notes if note["kind"] == "idle"][0]
+    points = [{"calls": note["calls"], "rss_kb": note["of"]["rss_kb"]} for note in notes if note["kind"] == "call"]
+    result = {"idle_kb": idle, "points": points}
+    if points:
+        most = max(points, key=lambda point: point["calls"])
+        result["per_call_kb"] = round((most["rss_kb"] - idle) / most["calls"], 1)
+    return result
+
+
+def jitter(directory):
+    rows = load_object(directory, "jitter").get("jitter", [])
+    quality = load_object(directory, "quality").get("quality", {})
+    for row in rows:
+        row["quality"] = quality.get(row["profile"], {})
+    return rows
+
+
+def collect(directory):
+    result, problems = {}, []
+    notes = {section: load(directory, section) for section in ("cost", "memory", "setup")}
+    if notes["cost"]:
+        result["cost"] = cost(notes["cost"], problems)
+    if notes["memory"]:
+        result["memory"] = memory(notes["memory"])
+    if notes["setup"]:
+        result["setup"] = notes["setup"][0]["of"]
+    if rows := jitter(directory):
+        result["jitter"] = rows
+    result["problems"] = problems
+    return result
+
+
+def print_table(result):
+    if rows := result.get("cost"):
+        print(f"Cost of a call: CPU time for 20 ms, full duplex ({rows[0]['suite']})")
+        print("  calls  tight floor  paced floor  handset run  over paced  over tight")
+        for row in rows:
+            ours = f"{row['call_us']:8.1f} µs  {row['ratio_paced']:10.3f}  {row['ratio_tight']:10.3f}" \
+                if "call_us" in row else "           –"
+            print(f"  {row['calls']:5}  {row['tight_us']:8.1f} µs  {row['paced_us']:8.1f} µs  {ours}")
+            if row["others_cpu"] > UNQUIET_CPUS:
+                print(f"         (the machine was not quiet: others used up to {row['others_cpu']} CPUs)")
+    if memory_ := result.get("memory"):
+        print(f"Memory of handset run: {memory_['idle_kb'] / 1024:.1f} MB idle, "
+              f"{memory_.get('per_call_kb', float('nan')):.0f} kB a call")
+    if setup := result.get("setup"):
+        print(f"Set-up, invite to media both ways: p50 {setup['p50_ms']:.1f} ms, p99 {setup['p99_ms']:.1f} ms, "
+              f"{setup['calls']} calls")
+    if rows := result.get("jitter"):
+        print_jitter(rows)
+    for problem in result["problems"]:
+        print(f"NOT BELIEVABLE: {problem}")
+
+
+def print_jitter(rows):
+    print("Jitter buffer, whole call and (first 8 s)")
+    print("  profile       added ms      p95 ms  concealed %  stretched %  PESQ (first 8 s) of unlimited buffer's")
+    for row in rows:
+        whole, first, quality = row["whole"], row["first_8_s"], row["quality"]
+        pesq = (f"{quality['pesq']:.2f} ({quality.get('pesq_first_8_s', float('nan')):.2f}) of "
+                f"{quality['pesq_unlimited']:.2f}") if "pesq" in quality else "–"
+        print(f"  {row['profile']:12} {whole['added_ms']:5.1f} ({first['added_ms']:5.1f})  {whole['added_p95_ms']:6.0f}  "
+              f"{100 * whole['concealed_share']:11.2f}  {100 * whole['stretched_share']:11.2f}  {pesq}")
+
+
+def main():
+    arguments = sys.argv[1:]
+    as_json = "--json" in arguments
+    directories = [argument for argument in arguments if argument != "--json"]
+    if len(directories) != 1:
+        sys.exit(__doc__)
+    result = collect(pathlib.Path(directories[0]))
+    if as_json:
+        print(json.dumps(result, indent=1))
+    else:
+        print_table(result)
+    sys.exit(1 if result["problems"] else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,57 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+// Fuzz targets for everything that reads bytes from outside. `scripts/fuzz` builds and runs them.
+//
+// A package of its own, so that the main build stays small; `Modules` is a link to the main package's sources, so that
+// only the few modules under test are built, with the sanitizers, and none of the main package's dependencies.
+//
+// To add a target: a line in `targets`, a file in `Targets/NAME`, and a few good inputs in `Seeds/NAME`.
+
+let targets: [(name: String, modules: [Target.Dependency])] = [
+    ("jsonrpc", ["SignalWire"]),
+    ("recording", ["RTP"]),
+    ("rtcp", ["RTP", "Timekeeping"]),
+    ("rtp", ["RTP", "Timekeeping"]),
+    ("sdp", ["SDP"]),
+    ("wav", ["AudioKit"]),
+]
+
+let strict: [SwiftSetting] = [
+    .strictMemorySafety(),
+    .enableExperimentalFeature("Lifetimes"),
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+]
+
+func module(_ floor: String, _ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
+    .target(name: name, dependencies: dependencies, path: "Modules/\(floor)/\(name)", swiftSettings: strict)
+}
+
+func library(_ name: String, pkgConfig: String) -> Target {
+    .systemLibrary(name: name, path: "Modules/CLibraries/\(name)", pkgConfig: pkgConfig)
+}
+
+let package = Package(
+    name: "handset-fuzz",
+    targets: [
+        library("COpusFile", pkgConfig: "opusfile"),
+        library("CSpeexDSP", pkgConfig: "speexdsp"),
+        module("Base", "Timekeeping"),
+        module("Base", "Bytes"),
+        module("Base", "JSON"),
+        module("Protocols", "RTP", ["Bytes", "Timekeeping"]),
+        module("Protocols", "SDP"),
+        module("Protocols", "SignalWire", ["JSON"]),
+        module("Media", "AudioKit", ["Bytes", "COpusFile", "CSpeexDSP"]),
+        .target(name: "FuzzInput", swiftSettings: strict),
+    ]
+        + targets.map { target in
+            .executableTarget(
+                name: "fuzz-\(target.name)", dependencies: target.modules + ["FuzzInput"],
+                path: "Targets/\(target.name)",
+                // libFuzzer brings `main`; without this a lone file would be taken for a script with its own.
+                swiftSettings: [.unsafeFlags(["-parse-as-library"]), .enableExperimentalFeature("Lifetimes")])
+        }
+)

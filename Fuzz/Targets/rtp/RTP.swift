@@ -1,0 +1,35 @@
+import FuzzInput
+import RTP
+import Timekeeping
+
+/// Called by libFuzzer with each input.
+@_cdecl("LLVMFuzzerTestOneInput")
+public func fuzzRTP(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt { fuzz(start, count, read) }
+
+private func read(_ bytes: [UInt8]) {
+    let packet = bytes.span.bytes
+    _ = DatagramKind(of: packet)
+    guard let header = try? RTPHeader(parsing: packet) else { return }
+    require(header.payload.lowerBound >= RTPHeader.fixedSize, "the payload begins behind the header")
+    require(header.payload.upperBound <= bytes.count, "the payload ends inside of the packet")
+    if let headerExtension = header.headerExtension {
+        var cursor = HeaderExtension.Cursor(headerExtension)
+        while let element = cursor.next(in: packet) {
+            require(headerExtension.data.lowerBound < element.data.lowerBound, "an element begins inside")
+            require(element.data.upperBound <= headerExtension.data.upperBound, "an element ends inside")
+        }
+    }
+    var statistics = ReceptionStatistics()
+    _ = statistics.receive(header, at: Instant(nanoseconds: Int64(header.timestamp) << 24))
+    _ = statistics.makeReport(on: header.ssrc)
+
+    var written = [UInt8](repeating: 0, count: RTPHeader.fixedSize)
+    var span = written.mutableSpan
+    var raw = span.mutableBytes
+    require(header.write(into: &raw) == RTPHeader.fixedSize, "a header is written whole")
+    let again = try? RTPHeader(parsing: written.span.bytes)
+    require(
+        again?.ssrc == header.ssrc && again?.timestamp == header.timestamp && again?.marker == header.marker
+            && again?.sequenceNumber == header.sequenceNumber && again?.payloadType == header.payloadType,
+        "a header reads back as written")
+}

@@ -1,0 +1,27 @@
+internal import CallControl
+internal import MediaEngine
+
+/// What a device keeps of a call that has not ended.
+struct ActiveCall {
+    var machine: CallMachine
+    /// Where our side of offer and answer stands; nil before media is prepared.
+    var negotiation: MediaNegotiation?
+    /// Where the call's media is going to run.
+    var placement: MediaPlacement?
+    /// What the call plays and records.
+    var audio: AudioBehaviour
+    /// The media worker's name for it, once it runs.
+    var media: MediaCallID?
+    /// The invite, once there is one.
+    var invite: InviteID?
+    /// For a call we make: what its invite is known by until the service gives it an id.
+    var idempotencyKey: String?
+    /// Sleeps until the machine's next deadline.
+    var timer: Task<Void, Never>?
+    /// Sleeps until the policy answers.
+    var answerTimer: Task<Void, Never>?
+    /// The record, once the machine has ended; the call is told as ended when its media has ended too.
+    var record: CallRecord?
+    /// What its media saw, once that has ended.
+    var report: MediaReport?
+}

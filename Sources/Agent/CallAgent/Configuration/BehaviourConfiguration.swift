@@ -1,0 +1,48 @@
+internal import ConfigReader
+
+/// What an answered call does: one source of sound, and perhaps a recording.
+public struct BehaviourConfiguration: Sendable, Equatable {
+    /// Where the sound that the caller hears comes from.
+    public enum Source: Sendable, Equatable {
+        case silence
+        case echo
+        /// `levelDBFS` is the peak's.
+        case tone(frequencyHz: Double, levelDBFS: Double)
+        /// A WAV or Ogg Opus file.
+        case file(path: String, loops: Bool)
+    }
+
+    /// Where the sound that the caller hears comes from.
+    public var source = Source.echo
+    /// A folder in which each call's received audio is kept as a WAV named after its invite.
+    public var recordingFolder: String?
+
+    /// Makes an echo.
+    public init() {}
+
+    private enum Kind: String, CaseIterable {
+        case echo, play, tone, silence
+    }
+
+    init(_ section: ConfigSection, _ problems: inout [ConfigProblem]) {
+        let kind = section.enumeration("source", of: Kind.self, &problems) ?? .echo
+        let file = section.path("file", readable: true, &problems)
+        let loops = section.bool("loop", &problems) ?? false
+        let frequency = section.number("frequency_hz", in: 20...20_000, &problems) ?? 440
+        let level = section.number("level_dbfs", in: -96...0, &problems) ?? -12
+        recordingFolder = section.path("record_folder", readable: true, &problems)
+        switch kind {
+        case .echo: source = .echo
+        case .silence: source = .silence
+        case .tone: source = .tone(frequencyHz: frequency, levelDBFS: level)
+        case .play:
+            if let file {
+                source = .file(path: file, loops: loops)
+            } else if !section.has("file") {
+                problems.append(section.problem("file", "is required with source: play"))
+            }
+        }
+        section.rejectUnknownKeys(
+            known: ["source", "file", "loop", "frequency_hz", "level_dbfs", "record_folder"], &problems)
+    }
+}

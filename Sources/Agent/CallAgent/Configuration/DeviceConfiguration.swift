@@ -1,0 +1,96 @@
+// CallAgent: the device itself. Logs in, holds the connection, answers by policy, runs calls and keeps their records.
+
+public import CallControl
+public import ConfigReader
+
+/// All that a device is told by its configuration file.
+public struct DeviceConfiguration: Sendable {
+    /// Where and as whom to log in.
+    public var account: AccountConfiguration
+    /// What the device calls itself.
+    public var device = DeviceIdentity()
+    /// Which calls it answers, and how.
+    public var answer = AnswerPolicy(manner: .answer(after: .zero), callLimit: 64)
+    /// What an answered call does.
+    public var behaviour = BehaviourConfiguration()
+    /// Sockets, codec, playout.
+    public var media = MediaConfiguration()
+
+    /// Makes a configuration of defaults around an account.
+    public init(account: AccountConfiguration) { self.account = account }
+
+    /// Reads and checks a configuration file.
+    ///
+    /// - Throws: ``ConfigError`` with every problem that the file has.
+    public static func read(path: String) throws(ConfigError) -> DeviceConfiguration {
+        let root = try ConfigDocument.read(path: path)
+        var problems: [ConfigProblem] = []
+        let configuration = DeviceConfiguration(root, &problems)
+        guard problems.isEmpty else { throw ConfigError(problems) }
+        return configuration
+    }
+
+    /// Reads a whole file's tree, noting every problem.
+    init(_ root: ConfigSection, _ problems: inout [ConfigProblem]) {
+        account = AccountConfiguration(server: AccountConfiguration.defaultServer)
+        root.require(["account"], &problems)
+        if let section = root.section("account", &problems) { account = AccountConfiguration(section, &problems) }
+        if let section = root.section("device", &problems) { device = DeviceIdentity(section, &problems) }
+        if let section = root.section("answer", &problems) { answer = AnswerPolicy(section, &problems) }
+        if let section = root.section("behaviour", &problems) {
+            behaviour = BehaviourConfiguration(section, &problems)
+        }
+        if let section = root.section("media", &problems) { media = MediaConfiguration(section, &problems) }
+        root.rejectUnknownKeys(known: ["account", "device", "answer", "behaviour", "media"], &problems)
+    }
+}
+
+/// What a device calls itself.
+public struct DeviceIdentity: Sendable, Equatable {
+    /// Unlike that of any other device of the user; nil makes one up at each start.
+    public var id: String?
+    /// For people.
+    public var name = "Handset"
+
+    /// Makes an identity without a fixed id.
+    public init() {}
+
+    init(_ section: ConfigSection, _ problems: inout [ConfigProblem]) {
+        id = section.string("id", &problems)
+        name = section.string("name", &problems) ?? name
+        section.rejectUnknownKeys(known: ["id", "name"], &problems)
+    }
+}
+
+extension AnswerPolicy {
+    private enum Mode: String, CaseIterable {
+        case auto, ring, reject
+    }
+
+    init(_ section: ConfigSection, _ problems: inout [ConfigProblem]) {
+        let mode = section.enumeration("mode", of: Mode.self, &problems) ?? .auto
+        let delay = section.milliseconds("delay_ms", in: 0...60_000, &problems) ?? .zero
+        let limit = section.integer("max_calls", in: 1...10_000, &problems) ?? 64
+        let allowed = section.list("allow", &problems)
+        let denied = section.list("deny", &problems)
+        if allowed != nil, denied != nil {
+            problems.append(section.problem("deny", "is given together with allow; keep one of them"))
+        }
+        let manner: Manner =
+            switch mode {
+            case .auto: .answer(after: delay)
+            case .ring: .ring
+            case .reject: .reject
+            }
+        let callers: Callers =
+            if let allowed {
+                .only(Set(allowed.map(UserID.init(rawValue:))))
+            } else if let denied {
+                .everybodyBut(Set(denied.map(UserID.init(rawValue:))))
+            } else {
+                .everybody
+            }
+        self.init(manner: manner, callLimit: limit, callers: callers)
+        section.rejectUnknownKeys(known: ["mode", "delay_ms", "max_calls", "allow", "deny"], &problems)
+    }
+}

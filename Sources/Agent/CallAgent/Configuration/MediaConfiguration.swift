@@ -1,0 +1,95 @@
+internal import ConfigReader
+public import Datagrams
+public import OpusCodec
+public import Playout
+public import SecureTransport
+
+/// Sockets, codec and playout of a device.
+public struct MediaConfiguration: Sendable {
+    /// The address that media sockets are bound to and that offers and answers name; nil takes the address from which
+    /// this machine reaches the signaling server.
+    public var address: SocketAddress?
+    /// The first worker's port; 0 for any.
+    public var port: UInt16 = 0
+    /// Media threads.
+    public var workers = 1
+    /// SCHED_FIFO priority of the media threads; nil does not ask for it.
+    public var realtimePriority: Int32? = 20
+    /// How our audio is encoded.
+    public var encoder = EncoderSettings()
+    /// How the peer's audio is played out.
+    public var playout = PlayoutConfiguration()
+    /// Suites to offer, the preferred one first.
+    public var suites = SRTPSuite.allCases
+    /// Say yes to media that is not encrypted.
+    public var allowsPlainMedia = false
+
+    /// Makes the default configuration.
+    public init() { encoder.expectedLossPercent = 10 }
+
+    init(_ section: ConfigSection, _ problems: inout [ConfigProblem]) {
+        self.init()
+        if let host = section.string("address", &problems) {
+            address = SocketAddress(host: host, port: 0)
+            if address == nil {
+                problems.append(section.problem("address", "\"\(host)\" is no IPv4 or IPv6 address such as 192.0.2.1"))
+            }
+        }
+        port = UInt16(section.integer("port", in: 0...65_535, &problems) ?? 0)
+        workers = section.integer("workers", in: 1...64, &problems) ?? workers
+        let priority = section.integer("realtime_priority", in: 0...99, &problems) ?? 20
+        realtimePriority = priority == 0 ? nil : Int32(priority)
+        allowsPlainMedia = section.bool("allow_plain_rtp", &problems) ?? false
+        if let opus = section.section("opus", &problems) { encoder.read(opus, &problems) }
+        if let jitter = section.section("jitter", &problems) { playout.read(jitter, &problems) }
+        readSuites(section, &problems)
+        section.rejectUnknownKeys(
+            known: [
+                "address", "port", "workers", "realtime_priority", "allow_plain_rtp", "opus", "jitter", "srtp_suites",
+            ], &problems)
+    }
+
+    private mutating func readSuites(_ section: ConfigSection, _ problems: inout [ConfigProblem]) {
+        guard let names = section.list("srtp_suites", &problems) else { return }
+        let known = SRTPSuite.allCases.map(\.rawValue).joined(separator: ", ")
+        suites = names.compactMap { name in
+            if let suite = SRTPSuite(rawValue: name) { return suite }
+            problems.append(section.problem("srtp_suites", "\"\(name)\" is unknown; allowed: \(known)"))
+            return nil
+        }
+        if names.isEmpty { problems.append(section.problem("srtp_suites", "needs at least one of \(known)")) }
+    }
+}
+
+extension EncoderSettings {
+    mutating func read(_ section: ConfigSection, _ problems: inout [ConfigProblem]) {
+        bitrateBps = section.integer("bitrate_bps", in: 6_000...510_000, &problems) ?? bitrateBps
+        complexity = section.integer("complexity", in: 0...10, &problems) ?? complexity
+        fec = section.bool("fec", &problems) ?? fec
+        expectedLossPercent = section.integer("expected_loss_percent", in: 0...100, &problems) ?? expectedLossPercent
+        dtx = section.bool("dtx", &problems) ?? dtx
+        if let frame = section.integer("frame_ms", in: 10...60, &problems) {
+            if let duration = FrameDuration(rawValue: frame) {
+                frameDuration = duration
+            } else {
+                problems.append(section.problem("frame_ms", "must be 10, 20, 40 or 60, not \(frame)"))
+            }
+        }
+        section.rejectUnknownKeys(
+            known: ["bitrate_bps", "complexity", "fec", "expected_loss_percent", "dtx", "frame_ms"], &problems)
+    }
+}
+
+extension PlayoutConfiguration {
+    mutating func read(_ section: ConfigSection, _ problems: inout [ConfigProblem]) {
+        minimumDelayMilliseconds =
+            section.integer("min_delay_ms", in: 0...2_000, &problems) ?? minimumDelayMilliseconds
+        maximumDelayMilliseconds =
+            section.integer("max_delay_ms", in: 20...2_000, &problems) ?? maximumDelayMilliseconds
+        if maximumDelayMilliseconds < minimumDelayMilliseconds {
+            problems.append(
+                section.problem("max_delay_ms", "must not be below min_delay_ms (\(minimumDelayMilliseconds))"))
+        }
+        section.rejectUnknownKeys(known: ["min_delay_ms", "max_delay_ms"], &problems)
+    }
+}

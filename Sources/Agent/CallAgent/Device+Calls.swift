@@ -1,0 +1,131 @@
+internal import CallControl
+internal import JSON
+internal import Logging
+internal import MediaEngine
+internal import Realtime
+internal import SignalingClient
+internal import Timekeeping
+
+// Carries out what the calls' machines ask for.
+extension Device {
+    /// Gives a call's machine an input and does what it says.
+    func feed(_ input: CallMachine.Input, to id: CallID, at now: Instant = MonotonicClock.now) {
+        guard var call = calls[id] else { return }
+        var outbox: [CallMachine.Output] = []
+        call.machine.handle(input, at: now, into: &outbox)
+        calls[id] = call
+        for output in outbox { carryOut(output, of: id) }
+        arm(id)
+    }
+
+    private func carryOut(_ output: CallMachine.Output, of id: CallID) {
+        switch output {
+        case .prepareOffer: prepareOffer(for: id)
+        case .prepareAnswer(let offer): prepareAnswer(to: offer, for: id)
+        case .applyAnswer(let answer): applyAnswer(answer, for: id)
+        case .releaseMedia: releaseMedia(of: id)
+        case .sendInvite(let options): sendInvite(options, for: id)
+        case .sendCancel(let invite, let data):
+            request(for: id, .cancelConfirmed, orElse: { .cancelFailed($0) }) { [service] () throws(SignalingError) in
+                try await service.cancel(invite, data: data)
+            }
+        case .sendAccept(let invite, let data):
+            request(for: id, .answerConfirmed, orElse: { .answerFailed($0) }) { [service] () throws(SignalingError) in
+                try await service.accept(invite, data: data)
+            }
+        case .sendReject(let invite, let data):
+            request(for: id, .answerConfirmed, orElse: { .answerFailed($0) }) { [service] () throws(SignalingError) in
+                try await service.reject(invite, data: data)
+            }
+        case .sendHangUp(let news): sendHangUp(news)
+        case .ringing: ring(id)
+        case .answered: tell(.answered(id))
+        case .established(let setUpTime): tell(.established(id, setUpTime: setUpTime))
+        case .ended(let record):
+            calls[id]?.record = record
+            finishIfOver(id)
+        case .refused(let error):
+            logger.info("A wish came too late for its call", metadata: ["call": "\(id)", "error": "\(error)"])
+        }
+    }
+
+    /// Sleeps until the machine's next deadline, and then wakes it.
+    private func arm(_ id: CallID) {
+        calls[id]?.timer?.cancel()
+        guard let deadline = calls[id]?.machine.nextDeadline else {
+            calls[id]?.timer = nil
+            return
+        }
+        let delay = max(.zero, MonotonicClock.now.duration(to: deadline))
+        calls[id]?.timer = Task { [weak self] in
+            try? await Task.sleep(for: delay)
+            if !Task.isCancelled { await self?.feed(.timerFired, to: id) }
+        }
+    }
+
+    private func ring(_ id: CallID) {
+        guard let call = calls[id] else { return }
+        let status = AnswerPolicy.Status(
+            caller: call.machine.peer, activeCalls: calls.count - 1, isDraining: isDraining)
+        tell(.incoming(id, from: status.caller))
+        switch configuration.answer.decide(status) {
+        case .answer(let delay) where delay == .zero: feed(.user(.answer), to: id)
+        case .answer(let delay):
+            calls[id]?.answerTimer = Task { [weak self] in
+                try? await Task.sleep(for: delay)
+                if !Task.isCancelled { await self?.feed(.user(.answer), to: id) }
+            }
+        case .ring: break
+        case .reject(let reason): feed(.user(.reject(reason)), to: id)
+        }
+    }
+
+    private func sendInvite(_ options: InviteOptions, for id: CallID) {
+        Task { [service] in
+            do throws(SignalingError) {
+                // The id comes with the event `inviteSent`, ahead of everything else about the invite.
+                _ = try await service.invite(options)
+            } catch {
+                feed(.service(.inviteFailed(error)), to: id)
+            }
+        }
+    }
+
+    private func sendHangUp(_ news: CallHangUp) {
+        Task { [service, logger] in
+            do throws(SignalingError) {
+                try await service.hangUp(news)
+            } catch {
+                logger.warning("The peer may not have heard that we hung up", metadata: ["error": "\(error)"])
+            }
+        }
+    }
+
+    private func request(
+        for id: CallID, _ confirmation: CallMachine.ServiceWord,
+        orElse failure: @escaping @Sendable (SignalingError) -> CallMachine.ServiceWord,
+        _ ask: @escaping @Sendable () async throws(SignalingError) -> Void
+    ) {
+        Task {
+            do throws(SignalingError) {
+                try await ask()
+                feed(.service(confirmation), to: id)
+            } catch {
+                feed(.service(failure(error)), to: id)
+            }
+        }
+    }
+
+    /// Tells that a call is over once its machine and its media both are.
+    func finishIfOver(_ id: CallID) {
+        guard let call = calls[id], let record = call.record else { return }
+        if let media = call.media, call.report == nil {
+            engine.stop(media)
+            return
+        }
+        call.timer?.cancel()
+        call.answerTimer?.cancel()
+        calls[id] = nil
+        tell(.ended(id, record, call.report))
+    }
+}

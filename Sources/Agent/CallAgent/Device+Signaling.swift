@@ -1,0 +1,59 @@
+internal import CallControl
+internal import Logging
+internal import MediaEngine
+
+// What the service says, and which call it is about.
+extension Device {
+    func hear(_ event: SignalingEvent) {
+        switch event {
+        case .inviteReceived(let invite): receive(invite)
+        case .inviteSent(let invite, let key):
+            guard let id = calls.first(where: { $0.value.idempotencyKey == key })?.key else { return }
+            calls[id]?.invite = invite
+            feed(.service(.inviteSent(invite, invitees: [])), to: id)
+        case .inviteHandled(let handling): feed(.handledElsewhere(handling.action), about: handling.invite)
+        case .inviteCancelled(let invite, _): feed(.cancelled, about: invite)
+        case .inviteAccepted(let answer): feed(.accepted(answer), about: answer.invite)
+        case .inviteRejected(let answer): feed(.rejected(answer), about: answer.invite)
+        case .inviteEnded(let invite): feed(.inviteEnded, about: invite)
+        case .inviteTimedOut(let invite, let invitees): feed(.timedOut(invitees), about: invite)
+        case .callEnded(let news): feed(.hungUp(news), about: news.invite)
+        case .connected, .reconnecting, .reconnected, .disconnected, .error, .inviteMissed, .callSignal,
+            .connectionCreated, .connectionDestroyed, .notification, .unknown:
+            tell(.signaling(event))
+        }
+    }
+
+    private func receive(_ invite: ReceivedInvite) {
+        guard isNew(invite.id) else { return }
+        let audio = configuration.behaviour.audio(for: invite.id)
+        let id = newCall(ActiveCall(machine: CallMachine(receiving: invite), audio: audio, invite: invite.id))
+        feed(.begin, to: id)
+    }
+
+    private func feed(_ word: CallMachine.ServiceWord, about invite: InviteID) {
+        guard let id = calls.first(where: { $0.value.invite == invite })?.key else { return }
+        feed(.service(word), to: id)
+    }
+}
+
+extension BehaviourConfiguration {
+    /// What a call does that came with `invite`.
+    func audio(for invite: InviteID) -> AudioBehaviour {
+        let source: AudioBehaviour.Source =
+            switch self.source {
+            case .silence: .silence
+            case .echo: .echo
+            case .tone(let frequency, let level): .tone(frequencyHz: frequency, levelDBFS: level)
+            case .file(let path, let loops): .file(path: path, loops: loops)
+            }
+        return AudioBehaviour(source: source, recording: recordingFolder.map { "\($0)/\(invite.fileName).wav" })
+    }
+}
+
+extension InviteID {
+    /// The id as a file's name: whatever could lead out of a folder is replaced.
+    fileprivate var fileName: String {
+        String(rawValue.prefix(100).map { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "-") ? $0 : "_" })
+    }
+}

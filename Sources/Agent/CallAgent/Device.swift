@@ -1,0 +1,121 @@
+public import CallControl
+public import Logging
+public import MediaEngine
+public import SignalingClient
+internal import Datagrams
+public import Realtime
+internal import Timekeeping
+
+/// A logged-in device: hears invites, answers by policy, makes calls, and tells what happens.
+///
+/// It decides nothing about a call itself: each call's machine does, and the device carries out what it asks for.
+public actor Device {
+    /// What happens, in order. For one listener; up to 4,096 events wait for it.
+    public nonisolated let events: AsyncStream<DeviceEvent>
+
+    let configuration: DeviceConfiguration
+    let service: any SignalingService
+    let logger: Logger
+    let engine: MediaEngine
+    var calls: [CallID: ActiveCall] = [:]
+    var isDraining = false
+    private let continuation: AsyncStream<DeviceEvent>.Continuation
+    private let mediaEvents: AsyncStream<MediaEvent>
+    private var ledger = InviteLedger()
+    private var lastCall: UInt64 = 0
+    private var listeners: [Task<Void, Never>] = []
+    var generator = SystemRandomNumberGenerator()
+
+    /// Opens the media sockets of a device that is not logged in yet.
+    ///
+    /// - Parameter mediaAddress: Where media is received, with the first worker's port or 0.
+    public init(
+        _ configuration: DeviceConfiguration, service: any SignalingService, mediaAddress: MediaAddress,
+        logger: Logger
+    ) throws(RealtimeError) {
+        self.configuration = configuration
+        self.service = service
+        self.logger = logger
+        (events, continuation) = AsyncStream.makeStream(bufferingPolicy: .bufferingOldest(4_096))
+        // The media side tells a few events a call; this many wait if the device is busy.
+        let (stream, media) = AsyncStream.makeStream(of: MediaEvent.self, bufferingPolicy: .bufferingOldest(16_384))
+        mediaEvents = stream
+        engine = try MediaEngine(
+            MediaEngineConfiguration(
+                bindAddress: mediaAddress.address, workerCount: configuration.media.workers,
+                realtimePriority: configuration.media.realtimePriority)
+        ) { media.yield($0) }
+    }
+
+    /// Logs in and connects; returns when the device can be called.
+    public func connect() async throws(SignalingError) {
+        if listeners.isEmpty {
+            listeners = [
+                Task { [service] in for await event in service.events { self.hear(event) } },
+                Task { [mediaEvents] in for await event in mediaEvents { self.hear(event) } },
+            ]
+        }
+        try await service.connect()
+    }
+
+    /// Calls somebody.
+    ///
+    /// - Parameter audio: What the call plays and records.
+    public func call(_ user: UserID, audio: AudioBehaviour, timeToLive: Duration = .seconds(30)) -> CallID {
+        let key = String(generator.next(), radix: 36) + String(generator.next(), radix: 36)
+        let options = InviteOptions(to: user, timeToLive: timeToLive, idempotencyKey: key)
+        let id = newCall(ActiveCall(machine: CallMachine(dialling: options), audio: audio, idempotencyKey: key))
+        feed(.begin, to: id)
+        return id
+    }
+
+    /// Hangs up, cancels or declines, whichever fits.
+    public func hangUp(_ id: CallID) { feed(.user(.hangUp), to: id) }
+
+    /// Takes a call that rings.
+    public func answer(_ id: CallID) { feed(.user(.answer), to: id) }
+
+    /// What a call's media has seen so far; nil if it has none.
+    public func mediaReport(on id: CallID) async -> MediaReport? {
+        guard let media = calls[id]?.media else { return nil }
+        return await engine.report(on: media)
+    }
+
+    /// Hangs up all calls, says goodbye to the service and stops. Calls' last events come before `events` ends.
+    public func shutDown() async {
+        isDraining = true
+        for id in calls.keys { feed(.user(.hangUp), to: id) }
+        await allCallsEnded(within: .milliseconds(600))
+        for id in calls.keys { feed(.service(.disconnected), to: id) }
+        await service.disconnect()
+        await allCallsEnded(within: .milliseconds(200))
+        engine.shutdown()
+        for listener in listeners { listener.cancel() }
+        continuation.finish()
+    }
+
+    // MARK: What the parts of the device share
+
+    func tell(_ event: DeviceEvent) {
+        if case .dropped = continuation.yield(event) {
+            logger.warning("An event found nobody to take it and is lost")
+        }
+    }
+
+    func newCall(_ call: ActiveCall) -> CallID {
+        lastCall += 1
+        let id = CallID(number: lastCall)
+        calls[id] = call
+        return id
+    }
+
+    /// Notes an invite; false if it was heard before (contract INV-17).
+    func isNew(_ invite: InviteID) -> Bool { ledger.note(invite) }
+
+    private func allCallsEnded(within limit: Duration) async {
+        let deadline = MonotonicClock.now.advanced(by: limit)
+        while !calls.isEmpty, MonotonicClock.now < deadline {
+            try? await Task.sleep(for: .milliseconds(5))
+        }
+    }
+}

@@ -1,0 +1,32 @@
+public import AudioKit
+public import CallControl
+public import MediaEngine
+public import Realtime
+
+/// Names one call of a device; never used again for another.
+public struct CallID: Hashable, Sendable, CustomStringConvertible {
+    /// Counts from 1.
+    let number: UInt64
+    /// "call 7".
+    public var description: String { "call \(number)" }
+}
+
+/// What a device tells the program that runs it.
+public enum DeviceEvent: Sendable {
+    /// The connection to the service changed, or the service said something that is not about a call.
+    case signaling(SignalingEvent)
+    /// Somebody calls.
+    case incoming(CallID, from: UserID)
+    /// The invitee took our call, or we took theirs; media does not flow yet.
+    case answered(CallID)
+    /// Media flows both ways (contract CALL-2).
+    case established(CallID, setUpTime: Duration)
+    /// The file that the call plays is over.
+    case playbackEnded(CallID)
+    /// A file that the call plays or records has failed; the call goes on without it.
+    case fileFailed(CallID, AudioFileError)
+    /// The call is over, and so is its media, if there was any.
+    case ended(CallID, CallRecord, MediaReport?)
+    /// The media threads run without real-time priority.
+    case realtimePriorityRefused(RealtimeError)
+}

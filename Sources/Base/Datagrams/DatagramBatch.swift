@@ -1,0 +1,85 @@
+internal import CRealtime
+public import Timekeeping
+
+/// A fixed number of datagram slots: filled by one receive, or collected for one send.
+///
+/// All memory is taken at creation; slots that are never used stay untouched and cost no resident memory.
+@safe
+public struct DatagramBatch: ~Copyable {
+    /// Bytes a slot holds: an Ethernet frame's UDP payload and some slack to notice larger ones.
+    public static var slotBytes: Int {
+        @_noAllocation @_noLocks get { 1536 }
+    }
+    /// Slots in a batch.
+    public static var capacity: Int {
+        @_noAllocation @_noLocks get { 64 }
+    }
+
+    let datagrams: UnsafeMutablePointer<handset_datagram>
+    private let memory: UnsafeMutableRawPointer
+    /// Slots in use.
+    public internal(set) var count = 0
+
+    /// Makes an empty batch.
+    public init() {
+        unsafe memory = .allocate(byteCount: Self.capacity * Self.slotBytes, alignment: 64)
+        unsafe datagrams = .allocate(capacity: Self.capacity)
+        unsafe datagrams.initialize(repeating: handset_datagram(), count: Self.capacity)
+        for index in 0..<Self.capacity {
+            unsafe datagrams[index].bytes = (memory + index * Self.slotBytes).assumingMemoryBound(to: UInt8.self)
+        }
+    }
+
+    deinit {
+        unsafe datagrams.deallocate()
+        unsafe memory.deallocate()
+    }
+
+    /// Whether another datagram fits.
+    public var isFull: Bool {
+        @_noAllocation @_noLocks get { count == Self.capacity }
+    }
+
+    /// When the kernel took in datagram `index`.
+    @_noAllocation @_noLocks
+    public func arrival(_ index: Int) -> Instant { Instant(nanoseconds: unsafe datagrams[index].arrival_ns) }
+
+    /// Who sent datagram `index`, or is to get it.
+    @_noAllocation @_noLocks
+    public func address(_ index: Int) -> SocketAddress { SocketAddress(unsafe datagrams[index].address) }
+
+    /// Whether datagram `index` was longer than its slot, so that its end is missing.
+    @_noAllocation @_noLocks
+    public func isTruncated(_ index: Int) -> Bool { unsafe datagrams[index].truncated }
+
+    /// The bytes of datagram `index`.
+    @_noAllocation @_noLocks
+    @_lifetime(&self)
+    public mutating func bytes(_ index: Int) -> MutableRawSpan {
+        let span = unsafe MutableRawSpan(
+            _unsafeStart: datagrams[index].bytes, byteCount: Int(datagrams[index].length))
+        return unsafe _overrideLifetime(span, mutating: &self)
+    }
+
+    /// The next free slot, whole, to be written and then kept with ``commit(byteCount:to:)``.
+    ///
+    /// The caller has checked ``isFull``.
+    @_noAllocation @_noLocks
+    @_lifetime(&self)
+    public mutating func freeSlot() -> MutableRawSpan {
+        let span = unsafe MutableRawSpan(_unsafeStart: datagrams[count].bytes, byteCount: Self.slotBytes)
+        return unsafe _overrideLifetime(span, mutating: &self)
+    }
+
+    /// Keeps the slot that ``freeSlot()`` gave as a datagram of `byteCount` bytes to `address`.
+    @_noAllocation @_noLocks
+    public mutating func commit(byteCount: Int, to address: SocketAddress) {
+        unsafe datagrams[count].length = UInt32(truncatingIfNeeded: byteCount)
+        unsafe datagrams[count].address = address.raw
+        count += 1
+    }
+
+    /// Forgets all datagrams.
+    @_noAllocation @_noLocks
+    public mutating func clear() { count = 0 }
+}

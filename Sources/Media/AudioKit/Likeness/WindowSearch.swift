@@ -1,0 +1,101 @@
+/// Finds one window of what was sent in what was received.
+struct WindowSearch {
+    let sent: [Int16]
+    let received: [Int16]
+    private let sentLow: [Float]
+    private let receivedLow: [Float]
+    /// How far from the expected place to look, in samples at 8 kHz.
+    private let radius: Int
+    private let windowLow: Int
+    private let transform: FourierTransform
+
+    /// The best place at 8 kHz is off by no more than this many samples at 48 kHz.
+    private static let fineRadius = 8
+
+    struct Match: Equatable {
+        /// Normalised cross-correlation there, 0…1.
+        let likeness: Double
+        /// Where it is found, behind its place in what was sent, in samples at 48 kHz.
+        let delay: Int
+    }
+
+    init(sent: [Int16], received: [Int16], sentLow: [Float], receivedLow: [Float], radius: Int) {
+        self.sent = sent
+        self.received = received
+        self.sentLow = sentLow
+        self.receivedLow = receivedLow
+        self.radius = radius
+        windowLow = LikenessAnalysis.windowSamples / LikenessAnalysis.decimation
+        transform = FourierTransform(minimumCount: windowLow + windowLow + 2 * radius)
+    }
+
+    /// The best match of the window of `sent` at `start`, around `delay` or right at `hint` (samples at 48 kHz).
+    func bestMatch(windowAt start: Int, delay: Int, hint: Int) -> Match {
+        let coarse = coarsePlace(windowAt: start, delay: delay)
+        var best = Match(likeness: 0, delay: delay)
+        search(around: start + hint, windowAt: start, &best)
+        if abs(coarse - start - hint) > Self.fineRadius / 2 { search(around: coarse, windowAt: start, &best) }
+        return best
+    }
+
+    private func search(around place: Int, windowAt start: Int, _ best: inout Match) {
+        for place in place - Self.fineRadius...place + Self.fineRadius {
+            guard place >= 0, place + LikenessAnalysis.windowSamples <= received.count else { continue }
+            let likeness = likeness(windowAt: start, at: place)
+            if likeness > best.likeness { best = Match(likeness: likeness, delay: place - start) }
+        }
+    }
+
+    /// The best place at 8 kHz, as an index into `received`.
+    private func coarsePlace(windowAt start: Int, delay: Int) -> Int {
+        let startLow = start / LikenessAnalysis.decimation
+        let window = sentLow[startLow..<min(startLow + windowLow, sentLow.count)]
+        let expected = (start + delay) / LikenessAnalysis.decimation
+        let from = max(0, expected - radius)
+        let to = min(receivedLow.count, expected + radius + windowLow)
+        guard to - from >= window.count else { return start + delay }
+        let area = receivedLow[from..<to]
+        let correlation = transform.correlate(window, area)
+
+        // The energy of the part compared, moved along with it.
+        var energy = area.prefix(window.count).reduce(0.0) { $0 + Double($1 * $1) }
+        var best = (place: from, score: 0.0)
+        for offset in 0...(area.count - window.count) {
+            // A part with less energy than one step of 16 bits a sample is silence.
+            let score = Double(correlation[offset]) / max(energy, Double(window.count)).squareRoot()
+            if score > best.score { best = (from + offset, score) }
+            if offset + window.count < area.count {
+                let leaving = receivedLow[from + offset]
+                let entering = receivedLow[from + offset + window.count]
+                energy += Double(entering * entering) - Double(leaving * leaving)
+            }
+        }
+        return best.score > 0 ? best.place * LikenessAnalysis.decimation : start + delay
+    }
+
+    /// Normalised cross-correlation of one window with one place, offsets taken out; 0 if either is silent.
+    private func likeness(windowAt start: Int, at place: Int) -> Double {
+        var sumA = 0
+        var sumB = 0
+        var squaresA = 0
+        var squaresB = 0
+        var products = 0
+        for index in 0..<LikenessAnalysis.windowSamples {
+            let a = Int(sent[start + index])
+            let b = Int(received[place + index])
+            sumA &+= a
+            sumB &+= b
+            squaresA &+= a &* a
+            squaresB &+= b &* b
+            products &+= a &* b
+        }
+        let count = Double(LikenessAnalysis.windowSamples)
+        let meanA = Double(sumA) / count
+        let meanB = Double(sumB) / count
+        let varianceA = Double(squaresA) / count - meanA * meanA
+        let varianceB = Double(squaresB) / count - meanB * meanB
+        guard varianceA > 0, varianceB > 0 else { return 0 }
+        let covariance = Double(products) / count - meanA * meanB
+        return max(0, min(1, covariance / (varianceA * varianceB).squareRoot()))
+    }
+}

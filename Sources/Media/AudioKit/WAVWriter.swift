@@ -1,0 +1,147 @@
+/// Records 16-bit samples into a WAV file that is valid at every moment, though the process be killed.
+///
+/// Samples are gathered for a quarter of a second. Then they are written, and after them the head that counts them; so
+/// a head never claims what is not there. Blocks on the disk: for control and file threads.
+///
+/// The first failure is thrown, once. From then on nothing is written, and what was saved stays as it is.
+public struct WAVWriter: ~Copyable, Sendable {
+    private let path: String
+    private let file: PosixFile
+    private let channels: Int
+    private let sampleRate: Int
+    private var buffer: [UInt8] = []
+    private let flushBytes: Int
+    /// Bytes of samples that the file holds and its head counts.
+    private var savedBytes = 0
+    private var state: State = .recording
+
+    private enum State {
+        case recording, failed, finished
+    }
+
+    private static let headBytes = 44
+    /// What the 32-bit sizes of a WAV can express, in whole frames of any channel count.
+    private static let maximumDataBytes = Int(UInt32.max) - 64
+
+    /// Creates the file, or empties the one that is there.
+    ///
+    /// - Parameters:
+    ///   - channels: 1, or 2 for left and right.
+    ///   - sampleRate: Samples a second for each channel.
+    public init(path: String, channels: Int = 1, sampleRate: Int = AudioFormat.sampleRate) throws(AudioFileError) {
+        precondition((1...2).contains(channels), "a recording has one channel or two")
+        let file = try PosixFile.creating(path)
+        let head = Self.head(channels: channels, sampleRate: sampleRate, dataBytes: 0)
+        if let error = file.write(head, at: 0).error { throw Self.error(error, path) }
+        self.file = file
+        self.path = path
+        self.channels = channels
+        self.sampleRate = sampleRate
+        flushBytes = max(1, sampleRate / 4) * channels * 2
+        buffer.reserveCapacity(flushBytes)
+    }
+
+    deinit {
+        if state == .recording { _ = writeOut() }
+    }
+
+    /// How much the file holds.
+    public var savedMilliseconds: Double { Double(savedBytes / (2 * channels)) * 1_000 / Double(sampleRate) }
+
+    /// Appends samples; with two channels left and right in turn.
+    public mutating func append(_ samples: Span<Int16>) throws(AudioFileError) {
+        guard state == .recording else { return }
+        for index in samples.indices { put(samples[index]) }
+        try flushIfDue()
+    }
+
+    /// Appends to both channels of a recording with two; the shorter side is filled up with silence.
+    public mutating func append(left: Span<Int16>, right: Span<Int16>) throws(AudioFileError) {
+        precondition(channels == 2, "left and right need a recording with two channels")
+        guard state == .recording else { return }
+        for index in 0..<max(left.count, right.count) {
+            put(index < left.count ? left[index] : 0)
+            put(index < right.count ? right[index] : 0)
+        }
+        try flushIfDue()
+    }
+
+    /// Writes what has been gathered.
+    public mutating func flush() throws(AudioFileError) {
+        guard state == .recording else { return }
+        let result = writeOut()
+        savedBytes = result.savedBytes
+        buffer.removeAll(keepingCapacity: true)
+        if let error = result.error {
+            state = .failed
+            throw error
+        }
+    }
+
+    /// Writes what has been gathered and brings it to the disk. Later appends do nothing.
+    public mutating func finish() throws(AudioFileError) {
+        guard state == .recording else { return }
+        try flush()
+        state = .finished
+        if let error = file.synchronise() { throw Self.error(error, path) }
+    }
+
+    private mutating func put(_ sample: Int16) {
+        buffer.append(UInt8(truncatingIfNeeded: sample))
+        buffer.append(UInt8(truncatingIfNeeded: sample >> 8))
+    }
+
+    private mutating func flushIfDue() throws(AudioFileError) {
+        if buffer.count >= flushBytes { try flush() }
+    }
+
+    /// Puts the buffer behind what is saved, then a head that counts it. After a failure the whole frames that did get
+    /// through are counted, and the rest of them cut off.
+    private borrowing func writeOut() -> (savedBytes: Int, error: AudioFileError?) {
+        guard !buffer.isEmpty else { return (savedBytes, nil) }
+        guard savedBytes + buffer.count <= Self.maximumDataBytes else {
+            return (
+                savedBytes, AudioFileError(.full, .record, path: path, reason: "a WAV cannot be longer than 4 GiB")
+            )
+        }
+        let result = file.write(buffer, at: Self.headBytes + savedBytes)
+        let frameBytes = 2 * channels
+        let saved = savedBytes + result.written / frameBytes * frameBytes
+        if result.error != nil { file.truncate(to: Self.headBytes + saved) }
+        // The head's block exists already, so that this succeeds on a full disk, too.
+        let head = Self.head(channels: channels, sampleRate: sampleRate, dataBytes: saved)
+        let headError = file.write(head, at: 0).error
+        return (headError == nil ? saved : savedBytes, (result.error ?? headError).map { Self.error($0, path) })
+    }
+
+    private static func error(_ error: PosixFile.SystemError, _ path: String) -> AudioFileError {
+        AudioFileError(
+            PosixFile.recordingCode(error.code), .record, path: path, reason: error.message, errno: error.code)
+    }
+
+    /// The 44 bytes before the samples; written whole and in one call, so that no reader sees half of it.
+    private static func head(channels: Int, sampleRate: Int, dataBytes: Int) -> [UInt8] {
+        var head: [UInt8] = []
+        head.reserveCapacity(headBytes)
+        func put(_ text: String) { head.append(contentsOf: text.utf8) }
+        func put16(_ value: Int) {
+            for shift in [0, 8] { head.append(UInt8(truncatingIfNeeded: value >> shift)) }
+        }
+        func put32(_ value: Int) {
+            for shift in [0, 8, 16, 24] { head.append(UInt8(truncatingIfNeeded: value >> shift)) }
+        }
+        put("RIFF")
+        put32(headBytes - 8 + dataBytes)
+        put("WAVEfmt ")
+        put32(16)
+        put16(1)
+        put16(channels)
+        put32(sampleRate)
+        put32(sampleRate * channels * 2)
+        put16(channels * 2)
+        put16(16)
+        put("data")
+        put32(dataBytes)
+        return head
+    }
+}

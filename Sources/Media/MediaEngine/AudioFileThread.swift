@@ -1,0 +1,144 @@
+internal import AudioKit
+internal import Realtime
+internal import Synchronization
+
+/// The thread that moves audio between files and the rings of calls, so that no media thread ever waits for a disk.
+final class AudioFileThread: Sendable {
+    /// Names one file being played or recorded.
+    struct StreamID: Hashable, Sendable {
+        let rawValue: UInt64
+    }
+
+    /// Samples a player keeps ahead: a third of a second.
+    private static let playCapacity = 16_384
+    /// Samples a recording may wait for a slow disk: 1.4 s.
+    private static let recordCapacity = 65_536
+    /// How often files are moved, in milliseconds; several times within what the rings hold.
+    private static let intervalMilliseconds: Int32 = 40
+
+    private let state = Mutex(State())
+    private let wakeup: WakeupHolder
+    private let thread: Mutex<RealtimeThread?>
+
+    private final class WakeupHolder: Sendable {
+        let wakeup: Wakeup
+        init() throws(RealtimeError) { wakeup = try Wakeup() }
+    }
+
+    private struct State {
+        var lastID: UInt64 = 0
+        var streams: [StreamID: any AudioFileStream] = [:]
+        var endings: [Ending] = []
+        var isFinished = false
+    }
+
+    private struct Ending {
+        var streams: [StreamID]
+        var then: @Sendable () -> Void
+    }
+
+    /// Starts the thread; it sleeps until there is a file.
+    init() throws(RealtimeError) {
+        wakeup = try WakeupHolder()
+        thread = Mutex(nil)
+    }
+
+    /// Opens the files of a behaviour.
+    ///
+    /// - Parameter onFailure: Is told once of each file that fails later.
+    func open(
+        _ audio: AudioBehaviour, onFailure: @escaping @Sendable (AudioFileError) -> Void
+    ) throws(MediaStartError) -> CallFiles {
+        var files = CallFiles()
+        do throws(AudioFileError) {
+            if case .file(let path, let loops) = audio.source {
+                let reader = try AudioFileReader(path: path, loops: loops)
+                let ring = AudioRing(capacity: Self.playCapacity)
+                files.player = .some(ring.consumer)
+                files.ids.append(add(PlayerStream(reader, into: ring.producer, onFailure: onFailure)))
+            }
+            if let path = audio.recording {
+                let writer = try WAVWriter(path: path)
+                let ring = AudioRing(capacity: Self.recordCapacity)
+                files.recorder = .some(ring.producer)
+                files.ids.append(add(RecorderStream(writer, from: ring.consumer, onFailure: onFailure)))
+            }
+        } catch {
+            stop(files.ids) {}
+            throw MediaStartError("\(error)", file: error)
+        }
+        do throws(RealtimeError) {
+            try startIfNeeded()
+        } catch {
+            stop(files.ids) {}
+            throw MediaStartError("\(error)")
+        }
+        return files
+    }
+
+    /// Finishes files: what waits in their rings is written, and they are closed. `then` runs on the file thread.
+    func stop(_ ids: [StreamID], then: @escaping @Sendable () -> Void) {
+        guard !ids.isEmpty else { return then() }
+        state.withLock { $0.endings.append(Ending(streams: ids, then: then)) }
+        wakeup.wakeup.signal()
+    }
+
+    /// Finishes all files and ends the thread.
+    func finish() {
+        state.withLock { $0.isFinished = true }
+        wakeup.wakeup.signal()
+        thread.withLock { thread in
+            thread?.join()
+            thread = nil
+        }
+    }
+
+    private func add(_ stream: some AudioFileStream) -> StreamID {
+        // The first block is there before the call begins.
+        stream.move()
+        return state.withLock { state in
+            state.lastID += 1
+            let id = StreamID(rawValue: state.lastID)
+            state.streams[id] = stream
+            return id
+        }
+    }
+
+    private func startIfNeeded() throws(RealtimeError) {
+        guard thread.withLock({ $0 == nil }), !state.withLock({ $0.streams.isEmpty }) else { return }
+        let started = try RealtimeThread(name: "audio-files") { [self] in
+            while !turn() {}
+        }
+        thread.withLock { $0 = started }
+    }
+
+    /// Moves what there is to move.
+    ///
+    /// - Returns: Whether that was the last turn.
+    private func turn() -> Bool {
+        let isIdle = state.withLock { $0.streams.isEmpty }
+        wakeup.wakeup.wait(timeoutMilliseconds: isIdle ? nil : Self.intervalMilliseconds)
+        let (streams, endings, isLast) = state.withLock { state in
+            defer { state.endings = [] }
+            return (state.streams, state.endings, state.isFinished)
+        }
+        for stream in streams.values { stream.move() }
+        for ending in endings {
+            for id in ending.streams { streams[id]?.finish() }
+            state.withLock { state in ending.streams.forEach { state.streams[$0] = nil } }
+            ending.then()
+        }
+        if isLast {
+            for stream in streams.values { stream.finish() }
+            state.withLock { $0.streams = [:] }
+        }
+        return isLast
+    }
+}
+
+/// The halves of a call's audio rings, and the files behind them.
+struct CallFiles: ~Copyable {
+    var player: AudioRing.Consumer?
+    var recorder: AudioRing.Producer?
+    var ids: [AudioFileThread.StreamID] = []
+}

@@ -1,0 +1,76 @@
+internal import AudioKit
+internal import Realtime
+
+/// A behaviour's audio side on the media thread: takes each frame that was heard and gives the frame to be sent.
+struct AudioGraph: ~Copyable {
+    private enum Source: BitwiseCopyable {
+        case silence, echo, tone, file
+    }
+
+    private let source: Source
+    private var tone: ToneGenerator?
+    private var player: AudioRing.Consumer?
+    private var recorder: AudioRing.Producer?
+    private(set) var counters = Counters()
+    /// The file has been played to its end.
+    private var isOver = false
+    /// And that has been told.
+    private var reportedEnd = false
+
+    /// Samples that a ring could not give or take.
+    struct Counters: BitwiseCopyable {
+        /// Samples of silence sent because the player was late.
+        var playUnderrun = 0
+        /// Samples lost to the recording because the disk was slow.
+        var recordOverrun = 0
+    }
+
+    /// - Parameters:
+    ///   - player: The reading half of the ring that a file's player fills; only for a file source.
+    ///   - recorder: The writing half of the ring that a recording is taken from.
+    init(
+        _ behaviour: AudioBehaviour, player: consuming AudioRing.Consumer?, recorder: consuming AudioRing.Producer?
+    ) {
+        switch behaviour.source {
+        case .silence: source = .silence
+        case .echo: source = .echo
+        case .tone(let frequency, let level):
+            source = .tone
+            tone = ToneGenerator(frequencyHz: frequency, levelDBFS: level)
+        case .file: source = .file
+        }
+        self.player = player
+        self.recorder = recorder
+    }
+
+    /// Runs one frame. Both spans have the same length.
+    @_noAllocation @_noLocks
+    mutating func exchange(received: Span<Int16>, sending: inout MutableSpan<Int16>) {
+        if let taken = recorder?.write(received) { counters.recordOverrun += received.count - taken }
+        switch source {
+        case .silence: Silence.fill(&sending)
+        case .echo:
+            for index in 0..<sending.count { sending[index] = received[index] }
+        case .tone: tone?.fill(&sending)
+        case .file:
+            let read = player?.read(into: &sending) ?? 0
+            if read < sending.count {
+                for index in read..<sending.count { sending[index] = 0 }
+                isOver = player?.hasEnded() ?? true
+                if !isOver { counters.playUnderrun += sending.count - read }
+            }
+        }
+    }
+
+    /// Whether the file has just been played to its end: true once.
+    @_noAllocation @_noLocks
+    mutating func takeEnd() -> Bool {
+        guard isOver, !reportedEnd else { return false }
+        reportedEnd = true
+        return true
+    }
+
+    /// Lets the recording end with what was heard so far.
+    @_noAllocation @_noLocks
+    mutating func finish() { recorder?.close() }
+}

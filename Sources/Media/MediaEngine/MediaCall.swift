@@ -1,0 +1,267 @@
+internal import AudioKit
+internal import Bytes
+internal import Datagrams
+internal import OpusCodec
+internal import Peering
+internal import Playout
+internal import RTP
+internal import Realtime
+internal import Timekeeping
+
+/// One call on its worker: network half, playout, encoder, behaviour and pace. Made by the control side, run and kept
+/// in place by the worker alone, freed by the control side.
+struct MediaCall: ~Copyable {
+    let id: MediaCallID
+    var peer: PeerSession
+    private var playout: PlayoutBuffer
+    private var encoder: OpusEncoder
+    private var audio: AudioGraph
+    private let frameSamples: Int
+    private let periodNanoseconds: Int64
+    private var pace: Pace
+    /// Media time of the next frame, in samples at 48 kHz (RFC 7587 §4.1).
+    private var timestamp: UInt32
+    /// The next packet begins a talk spurt (RFC 3551 §4.1).
+    private var marker = true
+    private var counters = CallCounters()
+    /// The worker has been told to end the call, and waits for room to say that it has.
+    var isLeaving = false
+
+    private enum Pace {
+        /// Waits for the peer's first packet, or for this time.
+        case waiting(until: Instant)
+        case running(nextFrame: Instant)
+    }
+
+    init(
+        id: MediaCallID, peer: consuming PeerSession, playout: consuming PlayoutBuffer,
+        encoder: consuming OpusEncoder, audio: consuming AudioGraph, plan: MediaCallPlan, firstTimestamp: UInt32,
+        now: Instant
+    ) {
+        self.id = id
+        self.peer = peer
+        self.playout = playout
+        self.encoder = encoder
+        self.audio = audio
+        frameSamples = plan.encoder.frameDuration.samples
+        periodNanoseconds = Int64(frameSamples) * 1_000_000_000 / 48_000
+        timestamp = firstTimestamp
+        switch plan.start {
+        case .atOnce: pace = .running(nextFrame: now)
+        case .withFirstPacket(let limit): pace = .waiting(until: now.advanced(by: limit))
+        }
+    }
+
+    /// When the call must next be run.
+    var nextDeadline: Instant {
+        @_noAllocation @_noLocks get {
+            switch pace {
+            case .waiting(let limit): limit
+            case .running(let next): next
+            }
+        }
+    }
+
+    /// The grid that the call's frames are due on.
+    var grid: Pacer.Grid {
+        @_noAllocation @_noLocks get { Pacer.Grid(periodNanoseconds: periodNanoseconds) }
+    }
+
+    /// Whether datagrams should be handled as they come rather than with the next frame.
+    var isSettling: Bool {
+        @_noAllocation @_noLocks get { !peer.isEstablished }
+    }
+
+    /// Takes one datagram of the peer.
+    @_noAllocation @_noLocks
+    mutating func receive(_ datagram: inout MutableRawSpan, from source: SocketAddress, arrival: Instant) {
+        guard case .media(let header) = peer.receive(&datagram, from: source, at: arrival) else { return }
+        insert(datagram, header, into: &playout, arrival: arrival)
+        if case .waiting = pace { pace = .running(nextFrame: arrival) }
+    }
+
+    /// Makes the frames that are due at `now` runnable; a call that waited long enough for its peer starts.
+    @_noAllocation @_noLocks
+    mutating func prepareFrames(at now: Instant) {
+        switch pace {
+        case .waiting(let limit):
+            if limit.nanoseconds <= now.nanoseconds { pace = .running(nextFrame: now) }
+        case .running(let next):
+            let behind = next.nanoseconds(to: now) / periodNanoseconds
+            if behind > Pacer.catchUpFrames { skip(frames: behind, from: next) }
+        }
+    }
+
+    /// Runs one frame if one is due: what the peer sent is heard, and ours goes into the batch, which has room.
+    ///
+    /// - Returns: What the worker has to do next.
+    @_noAllocation @_noLocks
+    mutating func runFrame(at now: Instant, scratch: inout FrameScratch, batch: inout DatagramBatch) -> AfterFrame {
+        guard case .running(let next) = pace, next.nanoseconds <= now.nanoseconds else { return .nothing }
+        exchangeFrame(at: now, scratch: &scratch, batch: &batch)
+        counters.framesRun += 1
+        pace = .running(nextFrame: next.advanced(byNanoseconds: periodNanoseconds))
+        return counters.framesRun == 1 ? .chooseSlot : .runAgain
+    }
+
+    /// What follows a call's frame.
+    enum AfterFrame: BitwiseCopyable {
+        /// No frame is due.
+        case nothing
+        /// Another may be due already.
+        case runAgain
+        /// The call's first frame has been run: the worker puts the next on its grid.
+        case chooseSlot
+    }
+
+    /// Puts the second frame, and with it all later ones, where the worker has chosen.
+    @_noAllocation @_noLocks
+    mutating func place(nextFrame: Instant) { pace = .running(nextFrame: nextFrame) }
+
+    /// Appends an RTCP packet to the batch, which has room, if one is due.
+    @_noAllocation @_noLocks
+    mutating func sendControlIfDue(at now: Instant, into batch: inout DatagramBatch) {
+        guard peer.isControlDue(at: now) else { return }
+        var slot = batch.freeSlot()
+        let length = peer.writeControl(
+            at: now, wallNanoseconds: MonotonicClock.wallNanoseconds, into: &slot)
+        if length > 0 { batch.commit(byteCount: length, to: peer.controlAddress) }
+    }
+
+    /// Whether the behaviour's file has just been played to its end: true once.
+    @_noAllocation @_noLocks
+    mutating func takePlaybackEnd() -> Bool { audio.takeEnd() }
+
+    /// Says goodbye to the peer (RTCP BYE) and ends the recording. The batch has room.
+    @_noAllocation @_noLocks
+    mutating func leave(at now: Instant, batch: inout DatagramBatch) {
+        audio.finish()
+        var slot = batch.freeSlot()
+        let length = peer.writeGoodbye(
+            at: now, wallNanoseconds: MonotonicClock.wallNanoseconds, into: &slot)
+        if length > 0 { batch.commit(byteCount: length, to: peer.controlAddress) }
+    }
+
+    /// What the call has seen so far.
+    @_noAllocation @_noLocks
+    func report() -> MediaReport {
+        MediaReport(peer: peer.statistics, playout: playout.statistics, call: counters, audio: audio.counters)
+    }
+
+    /// The machine stood still, but the peer's clock went on: so must our media time.
+    @_noAllocation @_noLocks
+    private mutating func skip(frames: Int64, from next: Instant) {
+        pace = .running(nextFrame: next.advanced(byNanoseconds: frames * periodNanoseconds))
+        timestamp &+= UInt32(truncatingIfNeeded: frames * Int64(frameSamples))
+        counters.framesSkipped += Int(frames)
+        marker = true
+    }
+
+    @_noAllocation @_noLocks
+    private mutating func exchangeFrame(at now: Instant, scratch: inout FrameScratch, batch: inout DatagramBatch) {
+        hear(from: &playout, into: &scratch.heard, frameSamples, at: now)
+        if peer.isEstablished {
+            exchange(with: &audio, scratch.heard, &scratch.sending, frameSamples)
+        } else {
+            silence(&scratch.sending, frameSamples)
+        }
+        sendFrame(scratch.sending, at: now, batch: &batch)
+        timestamp &+= UInt32(truncatingIfNeeded: frameSamples)
+    }
+
+    @_noAllocation @_noLocks
+    private mutating func sendFrame(_ samples: borrowing SampleBuffer, at now: Instant, batch: inout DatagramBatch) {
+        var slot = batch.freeSlot()
+        let headerBytes = PeerSession.mediaHeaderBytes
+        let room = slot.byteCount - headerBytes - PeerSession.maximumProtectionBytes
+        let encoded = encode(
+            samples, frameSamples, with: &encoder, into: &slot, headerBytes..<(headerBytes + room))
+        guard encoded > 0 else {
+            counters.encodeErrors += 1
+            return
+        }
+        // One or two bytes: DTX, nothing worth sending (RFC 6716 §2.1.9). Media time goes on.
+        guard encoded > 2 else {
+            marker = true
+            counters.framesNotSent += 1
+            return
+        }
+        let length = peer.writeMedia(
+            payloadBytes: encoded, timestamp: timestamp, marker: marker, at: now, into: &slot)
+        guard length > 0 else { return }
+        marker = false
+        batch.commit(byteCount: length, to: peer.remoteAddress)
+    }
+}
+
+extension MediaCall {
+    /// Makes a call in memory of its own, with all that it will ever need.
+    static func make(
+        id: MediaCallID, plan: MediaCallPlan, files: consuming CallFiles, at now: Instant
+    ) throws(MediaStartError) -> UnsafeMutablePointer<MediaCall> {
+        do {
+            let call = MediaCall(
+                id: id, peer: try PeerSession(plan.peer, at: now),
+                playout: PlayoutBuffer(configuration: plan.playout, decoder: try OpusDecoder()),
+                encoder: try OpusEncoder(settings: plan.encoder),
+                audio: AudioGraph(plan.audio, player: files.player, recorder: files.recorder), plan: plan,
+                firstTimestamp: UInt32(truncatingIfNeeded: plan.peer.randomSeed >> 32), now: now)
+            let memory = UnsafeMutablePointer<MediaCall>.allocate(capacity: 1)
+            unsafe memory.initialize(to: call)
+            return unsafe memory
+        } catch {
+            throw MediaStartError("the call's media cannot be set up: \(error)")
+        }
+    }
+}
+
+/// Two frames' worth of working memory, one for all calls of a worker.
+struct FrameScratch: ~Copyable {
+    /// The longest frame: 60 ms at 48 kHz.
+    static var capacity: Int { 2_880 }
+
+    var heard = SampleBuffer(capacity: FrameScratch.capacity)
+    var sending = SampleBuffer(capacity: FrameScratch.capacity)
+}
+
+// What follows hands out views of datagrams and frames. Unoptimised code counts the end of such a view as a deallocation,
+// though there is nothing to free, so they are not analysed; what they call is.
+
+@_semantics("no_performance_analysis") @inline(__always)
+private func insert(
+    _ datagram: borrowing MutableRawSpan, _ header: RTPHeader, into playout: inout PlayoutBuffer, arrival: Instant
+) {
+    playout.insert(
+        payload: datagram.bytes.extracting(header.payload), sequenceNumber: header.sequenceNumber,
+        timestamp: header.timestamp, marker: header.marker, ssrc: header.ssrc, arrival: arrival)
+}
+
+@_semantics("no_performance_analysis") @inline(__always)
+private func encode(
+    _ samples: borrowing SampleBuffer, _ count: Int, with encoder: inout OpusEncoder, into slot: inout MutableRawSpan,
+    _ room: Range<Int>
+) -> Int {
+    var bytes = slot._mutatingExtracting(room)
+    var payload = unsafe bytes._unsafeMutableView(as: UInt8.self)
+    return encoder.encode(samples.samples(count), into: &payload)
+}
+
+@_semantics("no_performance_analysis") @inline(__always)
+private func hear(from playout: inout PlayoutBuffer, into frame: inout SampleBuffer, _ count: Int, at now: Instant) {
+    var samples = frame.mutableSamples(count)
+    _ = playout.pull(into: &samples, at: now)
+}
+
+@_semantics("no_performance_analysis") @inline(__always)
+private func exchange(
+    with audio: inout AudioGraph, _ heard: borrowing SampleBuffer, _ sending: inout SampleBuffer, _ count: Int
+) {
+    var samples = sending.mutableSamples(count)
+    audio.exchange(received: heard.samples(count), sending: &samples)
+}
+
+@_semantics("no_performance_analysis") @inline(__always)
+private func silence(_ frame: inout SampleBuffer, _ count: Int) {
+    var samples = frame.mutableSamples(count)
+    Silence.fill(&samples)
+}

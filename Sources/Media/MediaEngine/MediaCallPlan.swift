@@ -1,0 +1,74 @@
+// MediaEngine: media workers, which run calls from datagram to samples, and the files that calls play and record.
+
+public import OpusCodec
+public import Peering
+public import Playout
+
+/// All that a worker needs to know to run a call: fixed before the call starts, so that starting it allocates nothing
+/// on the worker.
+public struct MediaCallPlan: Sendable {
+    /// The network half: addresses, keys, payload types.
+    public var peer: PeerPlan
+    /// How our audio is encoded; its frame duration is also the call's tick.
+    public var encoder: EncoderSettings
+    /// How the peer's packets are played out.
+    public var playout: PlayoutConfiguration
+    /// What is sent, and what is kept of what is heard.
+    public var audio: AudioBehaviour
+    /// When our first packet goes out.
+    public var start: Start
+
+    /// When a call's first packet goes out.
+    public enum Start: Sendable, Equatable {
+        /// As soon as the worker has the call: for the side that knows that the peer is ready.
+        case atOnce
+        /// With the first authenticated packet of the peer, but no later than this: for the answering side, whose
+        /// peer may not have the answer, and with it our key, yet.
+        case withFirstPacket(noLaterThan: Duration)
+    }
+
+    /// Makes a plan.
+    public init(
+        peer: PeerPlan, encoder: EncoderSettings, playout: PlayoutConfiguration, audio: AudioBehaviour, start: Start
+    ) {
+        self.peer = peer
+        self.encoder = encoder
+        self.playout = playout
+        self.audio = audio
+        self.start = start
+    }
+}
+
+/// What a call sends and keeps: one source, and perhaps a recording. Both begin when media flows both ways.
+public struct AudioBehaviour: Sendable, Equatable {
+    /// Where the audio we send comes from.
+    public enum Source: Sendable, Equatable {
+        /// Nothing but silence.
+        case silence
+        /// What the peer sends.
+        case echo
+        /// A sine wave. `levelDBFS` is that of its peak, 0 being full scale.
+        case tone(frequencyHz: Double, levelDBFS: Double)
+        /// A WAV or Ogg Opus file; silence after its end unless it loops.
+        case file(path: String, loops: Bool)
+    }
+
+    /// Where the audio we send comes from.
+    public var source: Source
+    /// Path of a WAV file to keep what the peer sends in.
+    public var recording: String?
+
+    /// Makes a behaviour.
+    public init(source: Source, recording: String? = nil) {
+        self.source = source
+        self.recording = recording
+    }
+}
+
+/// Names one call of a media engine; never used again for another.
+public struct MediaCallID: Hashable, Sendable, BitwiseCopyable {
+    /// Counts from 1.
+    let rawValue: UInt64
+
+    init(rawValue: UInt64) { self.rawValue = rawValue }
+}

@@ -1,0 +1,182 @@
+internal import Glibc
+public import Realtime
+internal import Synchronization
+internal import Timekeeping
+
+/// Runs calls' media on worker threads, and tells what happens to them.
+///
+/// All methods may be called from any thread; none of them blocks on the network. Events are told one at a time, on a
+/// thread of the engine.
+public final class MediaEngine: Sendable {
+    private let workers: [MediaWorker]
+    private let files: AudioFileThread
+    private let eventThread: RealtimeThread
+    private let state = Mutex(State())
+    private let onEvent: @Sendable (MediaEvent) -> Void
+
+    private struct State {
+        var lastID: UInt64 = 0
+        /// What belongs to each call that has not ended.
+        var calls: [MediaCallID: Running] = [:]
+        /// Who waits for a report, by the address that the worker writes it to.
+        var reports: [UInt: CheckedContinuation<MediaReport?, Never>] = [:]
+        var isStopped = false
+    }
+
+    private struct Running {
+        var worker: Int
+        var files: [AudioFileThread.StreamID]
+    }
+
+    /// Opens the sockets and starts the threads.
+    ///
+    /// - Parameter onEvent: Is told what happens to calls.
+    public init(
+        _ configuration: MediaEngineConfiguration, onEvent: @escaping @Sendable (MediaEvent) -> Void
+    ) throws(RealtimeError) {
+        self.onEvent = onEvent
+        let signal = try SignalHolder()
+        var workers: [MediaWorker] = []
+        for number in 0..<configuration.workerCount {
+            let worker = try MediaWorker(
+                number: number, configuration, eventSignal: signal.wakeup.handle,
+                onPriorityRefused: { onEvent(.realtimePriorityRefused($0)) })
+            workers.append(worker)
+        }
+        self.workers = workers
+        files = try AudioFileThread()
+        let relay = EventRelay()
+        let started = workers
+        eventThread = try RealtimeThread(name: "media-events") {
+            var running = started
+            while !running.isEmpty {
+                signal.wakeup.wait()
+                running.removeAll { worker in !worker.drainEvents { relay.tell($0) } }
+            }
+        }
+        relay.engine = self
+    }
+
+    /// Keeps the wake-up open as long as a worker may signal it.
+    private final class SignalHolder: Sendable {
+        let wakeup: Wakeup
+        init() throws(RealtimeError) { wakeup = try Wakeup() }
+    }
+
+    /// Where a new call would run: the worker with the fewest calls.
+    ///
+    /// - Returns: The address at which that call receives media; its host may be the wildcard address.
+    public func place() -> MediaPlacement {
+        let load = state.withLock { state in
+            state.calls.values.reduce(into: [Int: Int]()) { $0[$1.worker, default: 0] += 1 }
+        }
+        let index = workers.indices.min { load[$0, default: 0] < load[$1, default: 0] } ?? 0
+        return MediaPlacement(worker: index, localAddress: workers[index].localAddress)
+    }
+
+    /// Starts a call: from when this returns, the peer's packets are taken.
+    ///
+    /// - Throws: ``MediaStartError`` when a file cannot be used, or a library refuses.
+    public func start(_ plan: MediaCallPlan, at placement: MediaPlacement) throws(MediaStartError) -> MediaCallID {
+        let id = state.withLock { state in
+            state.lastID += 1
+            return MediaCallID(rawValue: state.lastID)
+        }
+        let files = try files.open(plan.audio) { [onEvent] failure in onEvent(.fileFailed(id, failure)) }
+        let streams = files.ids
+        let call: UnsafeMutablePointer<MediaCall>
+        do throws(MediaStartError) {
+            unsafe call = try MediaCall.make(id: id, plan: plan, files: files, at: MonotonicClock.now)
+        } catch {
+            self.files.stop(streams) {}
+            throw error
+        }
+        state.withLock { state in
+            state.calls[id] = Running(worker: placement.worker, files: streams)
+        }
+        guard unsafe workers[placement.worker].send(.add(call)) else {
+            unsafe release(call) {}
+            throw MediaStartError("the media worker does not keep up with its commands. Is the machine overloaded?")
+        }
+        return id
+    }
+
+    /// Ends a call: says goodbye to the peer and finishes its files. ``MediaEvent/ended(_:_:)`` follows.
+    public func stop(_ id: MediaCallID) {
+        guard let worker = state.withLock({ $0.calls[id]?.worker }) else { return }
+        // A full command ring drains within a frame; this is no media thread, so it may try again.
+        while !workers[worker].send(.remove(id)) { usleep(1_000) }
+    }
+
+    /// What a call has seen so far; nil if it has ended.
+    public func report(on id: MediaCallID) async -> MediaReport? {
+        guard let worker = state.withLock({ $0.calls[id]?.worker }) else { return nil }
+        return await withCheckedContinuation { continuation in
+            let report = UnsafeMutablePointer<MediaReport>.allocate(capacity: 1)
+            unsafe report.initialize(to: .empty)
+            state.withLock { $0.reports[UInt(bitPattern: report)] = continuation }
+            if unsafe !workers[worker].send(.report(id, into: report)) { unsafe answer(report, found: false) }
+        }
+    }
+
+    /// Ends all calls and threads. No event follows its return; calls' last events come before.
+    ///
+    /// - Returns: Each worker's counters.
+    @discardableResult
+    public func shutdown() -> [WorkerCounters] {
+        let isFirst = state.withLock { state in
+            defer { state.isStopped = true }
+            return !state.isStopped
+        }
+        if isFirst {
+            for worker in workers { worker.stop() }
+            eventThread.join()
+            files.finish()
+        }
+        return workers.compactMap(\.finalCounters)
+    }
+}
+
+// MARK: Events
+
+extension MediaEngine {
+    /// Carries worker events to the engine without keeping it alive.
+    private final class EventRelay: @unchecked Sendable {
+        // Set once, before any call can exist and so before any event.
+        weak var engine: MediaEngine?
+
+        func tell(_ event: WorkerEvent) { engine?.take(event) }
+    }
+
+    private func take(_ event: WorkerEvent) {
+        switch event {
+        case .mediaReceived(let id, let time): onEvent(.mediaReceived(id, at: time))
+        case .established(let id, let time): onEvent(.established(id, at: time))
+        case .playbackEnded(let id): onEvent(.playbackEnded(id))
+        case .goodbyeReceived(let id): onEvent(.goodbyeReceived(id))
+        case .reported(let report, let found): unsafe answer(report, found: found)
+        case .removed(let call):
+            let (id, report) = unsafe (call.pointee.id, call.pointee.report())
+            unsafe release(call) { [onEvent] in onEvent(.ended(id, report)) }
+        case .refused(let call):
+            let id = unsafe call.pointee.id
+            unsafe release(call) { [onEvent] in onEvent(.refused(id)) }
+        case .stopped: break
+        }
+    }
+
+    private func answer(_ report: UnsafeMutablePointer<MediaReport>, found: Bool) {
+        let waiting = state.withLock { $0.reports.removeValue(forKey: UInt(bitPattern: report)) }
+        waiting?.resume(returning: found ? unsafe report.pointee : nil)
+        unsafe report.deallocate()
+    }
+
+    /// Frees a call that no worker has any more, and finishes its files.
+    private func release(_ call: UnsafeMutablePointer<MediaCall>, then: @escaping @Sendable () -> Void) {
+        let id = unsafe call.pointee.id
+        let running = state.withLock { $0.calls.removeValue(forKey: id) }
+        unsafe call.deinitialize(count: 1)
+        unsafe call.deallocate()
+        files.stop(running?.files ?? [], then: then)
+    }
+}

@@ -1,0 +1,67 @@
+public import AudioKit
+public import Datagrams
+public import Realtime
+public import Timekeeping
+
+/// What a media engine tells of its calls.
+public enum MediaEvent: Sendable {
+    /// The peer's first packet has come.
+    case mediaReceived(MediaCallID, at: Instant)
+    /// Media flows both ways; the behaviour begins.
+    case established(MediaCallID, at: Instant)
+    /// The file being played is over.
+    case playbackEnded(MediaCallID)
+    /// The peer's media has said goodbye (RTCP BYE).
+    case goodbyeReceived(MediaCallID)
+    /// A file being played or recorded has failed; the call goes on without it.
+    case fileFailed(MediaCallID, AudioFileError)
+    /// The worker has as many calls as it may have.
+    case refused(MediaCallID)
+    /// The call is over and its files are finished.
+    case ended(MediaCallID, MediaReport)
+    /// The media threads run without real-time priority; told once for each.
+    case realtimePriorityRefused(RealtimeError)
+}
+
+/// How a media engine is laid out.
+public struct MediaEngineConfiguration: Sendable {
+    /// Where media sockets are bound; with port 0 each worker gets a port of the system's choice, else worker `n`
+    /// (from zero) gets port + `n`.
+    public var bindAddress: SocketAddress
+    /// Media threads, each with a socket. One carries some 80 calls on a desktop core.
+    public var workerCount: Int
+    /// Calls that one worker may have.
+    public var callLimitPerWorker: Int
+    /// SCHED_FIFO priority of the media threads, 1…99; nil does not ask for it.
+    public var realtimePriority: Int32?
+
+    /// Makes a configuration.
+    public init(
+        bindAddress: SocketAddress, workerCount: Int = 1, callLimitPerWorker: Int = 256, realtimePriority: Int32? = 20
+    ) {
+        self.bindAddress = bindAddress
+        self.workerCount = max(1, workerCount)
+        self.callLimitPerWorker = max(1, callLimitPerWorker)
+        self.realtimePriority = realtimePriority
+    }
+}
+
+/// Where a new call is going to run.
+public struct MediaPlacement: Sendable {
+    let worker: Int
+    /// The address that the call receives media at; the host may be the wildcard address.
+    public let localAddress: SocketAddress
+}
+
+/// A call's media could not be started.
+public struct MediaStartError: Error, Sendable, CustomStringConvertible {
+    /// What went wrong, and what to try.
+    public let description: String
+    /// The file that cannot be used, if that was the reason.
+    public let file: AudioFileError?
+
+    init(_ description: String, file: AudioFileError? = nil) {
+        self.description = description
+        self.file = file
+    }
+}

@@ -1,0 +1,68 @@
+public import Peering
+public import Playout
+
+/// What a call's media has seen, from its start or until its end. A plain value, copied on the media thread.
+public struct MediaReport: BitwiseCopyable, Sendable {
+    /// Packets, loss, round trip: the network half.
+    public let peer: PeerStatistics
+    /// Delay, concealment, stretching: the playout half.
+    public let playout: PlayoutStatistics
+    /// Frames, and what became of them.
+    public let call: CallCounters
+    /// Samples that the file being played could not give in time.
+    public let playUnderrunSamples: Int
+    /// Samples that the recording could not take in time.
+    public let recordOverrunSamples: Int
+
+    /// A report of nothing, to be written over.
+    static var empty: MediaReport {
+        MediaReport(peer: .init(), playout: .init(), call: .init(), audio: .init())
+    }
+
+    @_noAllocation @_noLocks
+    init(
+        peer: PeerStatistics, playout: PlayoutStatistics, call: CallCounters, audio: AudioGraph.Counters
+    ) {
+        self.peer = peer
+        self.playout = playout
+        self.call = call
+        playUnderrunSamples = audio.playUnderrun
+        recordOverrunSamples = audio.recordOverrun
+    }
+}
+
+/// Frames of one call, and what became of them.
+public struct CallCounters: BitwiseCopyable, Sendable {
+    /// Frames run: heard, handled, encoded.
+    public internal(set) var framesRun = 0
+    /// Frames left out because the machine stood still for long.
+    public internal(set) var framesSkipped = 0
+    /// Frames not sent because nobody speaks (DTX).
+    public internal(set) var framesNotSent = 0
+    /// Frames that the encoder refused.
+    public internal(set) var encodeErrors = 0
+
+    init() {}
+}
+
+/// What became of a worker's datagrams before they reached a call, and of the worker's time.
+public struct WorkerCounters: BitwiseCopyable, Sendable {
+    /// Datagrams received.
+    public internal(set) var datagramsReceived = 0
+    /// Datagrams that are neither RTP nor RTCP (RFC 7983), or too short or too long to be.
+    public internal(set) var datagramsNotMedia = 0
+    /// Media packets that belong to no call.
+    public internal(set) var datagramsUnknown = 0
+    /// Datagrams that the kernel did not take for sending.
+    public internal(set) var datagramsNotSent = 0
+    /// Failed reads of the socket.
+    public internal(set) var receiveErrors = 0
+    /// Events that found the event ring full, and were lost.
+    public internal(set) var eventsLost = 0
+    /// Times the worker woke.
+    public internal(set) var wakeups = 0
+    /// The worst lateness of a frame, in nanoseconds.
+    public internal(set) var worstLatenessNanoseconds: Int64 = 0
+
+    init() {}
+}

@@ -1,0 +1,100 @@
+internal import OpusCodec
+public import Playout
+public import RTP
+internal import Realtime
+internal import Timekeeping
+
+/// Plays a recorded RTP stream through the jitter buffer and decoder in virtual time: what a device would have heard.
+public struct StreamReplay: Sendable {
+    /// Replay this SSRC; nil takes the one with the most packets.
+    public var ssrc: UInt32?
+    /// Replay this payload type only; nil takes the one that the stream has most of.
+    public var payloadType: UInt8?
+    /// How the stream is played out.
+    public var playout = PlayoutConfiguration()
+    /// Samples pulled at a time; 960 is a tick of 20 ms.
+    public var frameSamples = 960
+
+    /// Replays the busiest stream.
+    public init() {}
+
+    /// What came of a replay.
+    public struct Result: Sendable {
+        /// What a device would have played: mono, 48 kHz.
+        public var samples: [Int16] = []
+        /// What the jitter buffer did.
+        public var statistics = PlayoutStatistics()
+        /// The stream that was replayed.
+        public var ssrc: UInt32 = 0
+        /// Its payload type.
+        public var payloadType: UInt8 = 0
+        /// Packets of the recording that are not of this stream, or no RTP.
+        public var otherPackets = 0
+    }
+
+    /// Replays `recording`.
+    ///
+    /// - Returns: nil if it holds no RTP packet that fits.
+    public func run(_ recording: PacketRecording) throws -> Result? {
+        guard let stream = chooseStream(recording) else { return nil }
+        var buffer = PlayoutBuffer(configuration: playout, decoder: try OpusDecoder())
+        var result = Result(ssrc: stream.ssrc, payloadType: stream.payloadType)
+        var frame = SampleBuffer(capacity: frameSamples)
+        let period = Int64(frameSamples) * 1_000_000_000 / 48_000
+        var now = Instant(nanoseconds: recording.packets.first?.offsetNanoseconds ?? 0)
+        for packet in recording.packets {
+            guard let header = Self.header(of: packet), stream.matches(header) else {
+                result.otherPackets += 1
+                continue
+            }
+            let arrival = Instant(nanoseconds: packet.offsetNanoseconds)
+            while now < arrival {
+                Self.pull(&buffer, &frame, at: now, into: &result.samples)
+                now = now.advanced(byNanoseconds: period)
+            }
+            buffer.insert(
+                payload: unsafe packet.bytes.span.bytes.extracting(header.payload),
+                sequenceNumber: header.sequenceNumber,
+                timestamp: header.timestamp, marker: header.marker, ssrc: header.ssrc, arrival: arrival)
+        }
+        // What waits at the end is played out too: a second at the most.
+        for _ in 0..<(48_000 / frameSamples) {
+            Self.pull(&buffer, &frame, at: now, into: &result.samples)
+            now = now.advanced(byNanoseconds: period)
+        }
+        result.statistics = buffer.statistics
+        return result
+    }
+
+    private struct Stream: Hashable {
+        var ssrc: UInt32
+        var payloadType: UInt8
+
+        func matches(_ header: RTPHeader) -> Bool { header.ssrc == ssrc && header.payloadType == payloadType }
+    }
+
+    private func chooseStream(_ recording: PacketRecording) -> Stream? {
+        var counts: [Stream: Int] = [:]
+        for packet in recording.packets {
+            guard let header = Self.header(of: packet), ssrc == nil || header.ssrc == ssrc,
+                payloadType == nil || header.payloadType == payloadType
+            else { continue }
+            counts[Stream(ssrc: header.ssrc, payloadType: header.payloadType), default: 0] += 1
+        }
+        return counts.max { ($0.value, $1.key.ssrc) < ($1.value, $0.key.ssrc) }?.key
+    }
+
+    private static func header(of packet: PacketRecording.Packet) -> RTPHeader? {
+        let bytes = unsafe packet.bytes.span.bytes
+        guard DatagramKind(of: bytes) == .rtp else { return nil }
+        return try? RTPHeader(parsing: bytes)
+    }
+
+    private static func pull(
+        _ buffer: inout PlayoutBuffer, _ frame: inout SampleBuffer, at now: Instant, into samples: inout [Int16]
+    ) {
+        var room = frame.mutableSamples(frame.capacity)
+        _ = buffer.pull(into: &room, at: now)
+        for index in 0..<room.count { samples.append(room[index]) }
+    }
+}

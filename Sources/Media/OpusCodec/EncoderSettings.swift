@@ -1,0 +1,65 @@
+/// How an ``OpusEncoder`` encodes. Values outside the stated ranges are clamped into them.
+public struct EncoderSettings: Equatable, Sendable {
+    /// What libopus tunes itself for.
+    public enum Application: Sendable {
+        /// Speech, with a high-pass filter of its own that follows the pitch and shifts the phase of low tones.
+        case voip
+        /// Music and everything else: nearest to the input.
+        case audio
+    }
+
+    /// How much sound one packet carries.
+    public enum FrameDuration: Int, CaseIterable, Sendable {
+        /// 10 ms: least delay, most headers, and no in-band FEC worth its bits.
+        case tenMilliseconds = 10
+        /// 20 ms, what nearly every peer sends.
+        case twentyMilliseconds = 20
+        /// 40 ms.
+        case fortyMilliseconds = 40
+        /// 60 ms: fewest headers.
+        case sixtyMilliseconds = 60
+
+        /// Samples of each channel in one frame at 48 kHz.
+        public var samples: Int {
+            @_noAllocation @_noLocks get { rawValue &* 48 }
+        }
+    }
+
+    /// The widest audio band the encoder may choose.
+    public enum Bandwidth: Sendable {
+        /// 4 kHz of audio.
+        case narrowband
+        /// 6 kHz.
+        case mediumband
+        /// 8 kHz.
+        case wideband
+        /// 12 kHz.
+        case superwideband
+        /// 20 kHz.
+        case fullband
+    }
+
+    /// 1 or 2. Stereo input is interleaved.
+    public var channels = 1
+    /// Bits a second the encoder aims at (variable bit rate): 6 000 to 510 000.
+    public var bitrateBps = 32_000
+    /// 0 (cheapest) to 10 (best).
+    public var complexity = 5
+    /// In-band forward error correction: each packet may carry a coarse copy of the frame before it (RFC 6716 §2.1.7).
+    public var fec = true
+    /// Loss the encoder should expect, 0 to 100 percent. It decides how many bits go to FEC; at 0 none do.
+    public var expectedLossPercent = 0
+    /// Discontinuous transmission: silence encodes to packets of at most two bytes, which need not be sent.
+    public var dtx = false
+    /// What libopus tunes itself for. Default: nearest to the input, so that an echo is what was said.
+    public var application = Application.audio
+    /// Whether to take the signal for speech: keeps libopus in its speech modes, where in-band FEC works. Default: yes.
+    public var expectsSpeech = true
+    /// Sound in one packet.
+    public var frameDuration = FrameDuration.twentyMilliseconds
+    /// The widest band the encoder may choose.
+    public var maxBandwidth = Bandwidth.fullband
+
+    /// Settings for speech over a network: mono, 20 ms, 32 kb/s, FEC ready for when loss is reported.
+    public init() {}
+}

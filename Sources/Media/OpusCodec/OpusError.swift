@@ -1,0 +1,18 @@
+/// libopus refused to make an encoder or a decoder.
+public struct OpusError: Error, Equatable, Sendable, CustomStringConvertible {
+    /// What was being made: "encoder" or "decoder".
+    public let what: String
+    /// libopus's error number, always negative: −7 is out of memory, −1 a bad argument.
+    public let code: Int
+
+    /// One line for a person.
+    public var description: String {
+        let reason =
+            switch code {
+            case -1: "an argument is out of range (channels must be 1 or 2)"
+            case -7: "out of memory"
+            default: "libopus error \(code)"
+            }
+        return "cannot make an Opus \(what): \(reason)."
+    }
+}

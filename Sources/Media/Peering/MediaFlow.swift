@@ -1,0 +1,67 @@
+internal import Timekeeping
+
+/// Finds out when media flows both ways: the peer's packets reach us, and the peer says that ours reach it.
+///
+/// The peer says so with its first report (RTCP) about our stream, which a Handset sends at once (RFC 3550 §6.2 allows
+/// it in a unicast session). A peer that sends media but no report for three seconds is taken to have none to send.
+struct MediaFlow: BitwiseCopyable {
+    /// How long a report of the peer is waited for.
+    private static var patienceNanoseconds: Int64 {
+        @_noAllocation @_noLocks get { 3_000_000_000 }
+    }
+
+    private(set) var isEstablished = false
+    private var isConfirmed = false
+    private var hasSent = false
+    private(set) var hasReceived = false
+    private var firstReceived = Instant(nanoseconds: 0)
+
+    /// What an observation has changed.
+    enum Change: BitwiseCopyable {
+        case nothing
+        /// The first packet in this direction.
+        case begun
+        /// With this, media flows both ways.
+        case established
+    }
+
+    /// A media packet of ours has gone out.
+    @_noAllocation @_noLocks
+    mutating func sent(at now: Instant) -> Change {
+        let isFirst = !hasSent
+        hasSent = true
+        giveUpWaiting(at: now)
+        return change(isFirst)
+    }
+
+    /// An authenticated media packet of the peer has come in.
+    @_noAllocation @_noLocks
+    mutating func received(at now: Instant) -> Change {
+        let isFirst = !hasReceived
+        if isFirst { firstReceived = now }
+        hasReceived = true
+        return change(isFirst)
+    }
+
+    /// The peer has reported on our stream: it receives it.
+    @_noAllocation @_noLocks
+    mutating func confirmed() -> Change {
+        isConfirmed = true
+        return change(false)
+    }
+
+    @_noAllocation @_noLocks
+    private mutating func giveUpWaiting(at now: Instant) {
+        guard !isConfirmed, hasReceived else { return }
+        if firstReceived.nanoseconds(to: now) >= Self.patienceNanoseconds { isConfirmed = true }
+    }
+
+    @_noAllocation @_noLocks
+    private mutating func change(_ isFirst: Bool) -> Change {
+        if !isEstablished, isConfirmed, hasSent, hasReceived {
+            isEstablished = true
+            return .established
+        }
+        return isFirst ? .begun : .nothing
+    }
+}

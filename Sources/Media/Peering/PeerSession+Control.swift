@@ -1,0 +1,103 @@
+internal import RTP
+internal import SecureTransport
+public import Timekeeping
+
+// The session's RTCP: reports that come and go.
+extension PeerSession {
+    /// How long the first report waits for media of the peer to report on.
+    private static var firstReportPatienceNanoseconds: Int64 {
+        @_noAllocation @_noLocks get { 5_000_000_000 }
+    }
+
+    /// Whether ``writeControl(at:wallNanoseconds:into:)`` has something to send.
+    ///
+    /// The first report goes out at once when the peer's media has come, for it tells the peer that its media arrives
+    /// (RFC 3550 §6.2 lets a unicast session do so).
+    @_noAllocation @_noLocks
+    public func isControlDue(at now: Instant) -> Bool {
+        guard rtcp.nextDeadline.nanoseconds <= now.nanoseconds else { return false }
+        return hasReceivedMedia || startedAt.nanoseconds(to: now) >= Self.firstReportPatienceNanoseconds
+    }
+
+    /// Writes the report that is due, protected.
+    ///
+    /// - Parameter wallNanoseconds: Time of day at `now`, since 1970.
+    /// - Returns: The datagram's length; 0 if there is nothing to send.
+    @_noAllocation @_noLocks
+    public mutating func writeControl(
+        at now: Instant, wallNanoseconds: Int64, into packet: inout MutableRawSpan
+    ) -> Int {
+        let length = rtcp.writeReport(
+            at: now, ntp: NTPTimestamp(unixNanoseconds: wallNanoseconds), random: nextRandom(), into: &packet)
+        return protectControl(&packet, length)
+    }
+
+    /// Writes a last report with a goodbye (RFC 3550 §6.6), protected.
+    ///
+    /// - Returns: The datagram's length; 0 if there is nobody to say goodbye to.
+    @_noAllocation @_noLocks
+    public mutating func writeGoodbye(
+        at now: Instant, wallNanoseconds: Int64, into packet: inout MutableRawSpan
+    ) -> Int {
+        let length = rtcp.writeGoodbye(
+            reason: ShortText(), at: now, ntp: NTPTimestamp(unixNanoseconds: wallNanoseconds), into: &packet)
+        return protectControl(&packet, length)
+    }
+
+    @_noAllocation @_noLocks
+    mutating func receiveControl(_ datagram: inout MutableRawSpan, at arrival: Instant) -> Received {
+        do throws(SRTPContext.Failure) {
+            if let length = try inbound?.unprotectControl(&datagram) {
+                datagram = datagram._consumingExtracting(..<length)
+            }
+        } catch {
+            return drop(error)
+        }
+        do throws(RTCPParseError) {
+            let feedback = try readReports(datagram, &rtcp, at: arrival)
+            counters.controlPacketsReceived += 1
+            take(feedback)
+            return .control
+        } catch {
+            counters.dropped.malformed += 1
+            return .dropped
+        }
+    }
+
+    @_noAllocation @_noLocks
+    private mutating func take(_ feedback: RTCPSession.Feedback) {
+        if let report = feedback.reportOnUs {
+            counters.remotePacketsLost = Int(report.cumulativeLost)
+            counters.remoteFractionLost = Int(report.fractionLost)
+            noteConfirmation()
+        }
+        if let roundTrip = feedback.roundTripNanoseconds { counters.roundTripNanoseconds = roundTrip }
+        if feedback.saidGoodbye { noteGoodbye() }
+    }
+
+    @_noAllocation @_noLocks
+    private mutating func protectControl(_ packet: inout MutableRawSpan, _ length: Int) -> Int {
+        guard length > 0 else { return 0 }
+        let protected = outbound == nil ? length : outbound?.protectControl(&packet, length: length) ?? 0
+        if protected > 0 { counters.controlPacketsSent += 1 }
+        return protected
+    }
+
+    /// The next of the numbers that spread reports in time (SplitMix64 over the plan's seed).
+    @_noAllocation @_noLocks
+    private mutating func nextRandom() -> UInt64 {
+        random &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = random
+        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ (mixed >> 31)
+    }
+}
+
+// Looks at a datagram without changing it; see `classify` in PeerSession.swift.
+@_semantics("no_performance_analysis") @inline(__always)
+private func readReports(
+    _ datagram: borrowing MutableRawSpan, _ rtcp: inout RTCPSession, at arrival: Instant
+) throws(RTCPParseError) -> RTCPSession.Feedback {
+    try rtcp.received(datagram.bytes, at: arrival)
+}

@@ -1,0 +1,50 @@
+/// What one call's network half has seen. A plain value, copied on the media thread.
+public struct PeerStatistics: BitwiseCopyable, Sendable {
+    /// RTP packets sent.
+    public internal(set) var packetsSent = 0
+    /// Bytes of Opus sent, without headers and tags.
+    public internal(set) var payloadBytesSent = 0
+    /// RTP packets received and authenticated.
+    public internal(set) var packetsReceived = 0
+    /// Bytes of Opus received.
+    public internal(set) var payloadBytesReceived = 0
+    /// Packets of the peer that never came, by RFC 3550 A.3's count; below zero if there were duplicates.
+    public internal(set) var packetsLost = 0
+    /// Interarrival jitter (RFC 3550 §6.4.1), in nanoseconds.
+    public internal(set) var jitterNanoseconds: Int64 = 0
+    /// Round-trip time by the peer's latest report; zero if it has made none.
+    public internal(set) var roundTripNanoseconds: Int64 = 0
+    /// What the peer says it has lost of ours, in all; zero if it has made no report.
+    public internal(set) var remotePacketsLost = 0
+    /// The share of ours that the peer lost lately, in 256ths (RFC 3550 §6.4.1).
+    public internal(set) var remoteFractionLost = 0
+    /// RTCP packets sent.
+    public internal(set) var controlPacketsSent = 0
+    /// RTCP packets received and authenticated.
+    public internal(set) var controlPacketsReceived = 0
+    /// What was dropped, and why.
+    public internal(set) var dropped = DropCounters()
+
+    /// Nothing seen yet.
+    public init() {}
+}
+
+/// Packets that reached a call and were dropped, by reason.
+public struct DropCounters: BitwiseCopyable, Sendable {
+    /// Their authentication tag was wrong: another key, or changed on the way.
+    public internal(set) var unauthenticated = 0
+    /// They had been received before, or were too old to tell.
+    public internal(set) var replayed = 0
+    /// They were no RTP or RTCP, or cut short.
+    public internal(set) var malformed = 0
+    /// Their payload type was not negotiated.
+    public internal(set) var unknownPayloadType = 0
+    /// They carried our own SSRC (RFC 3550 §8.2).
+    public internal(set) var looped = 0
+
+    /// All of them.
+    public var total: Int { unauthenticated + replayed + malformed + unknownPayloadType + looped }
+
+    /// Nothing seen yet.
+    public init() {}
+}

@@ -1,0 +1,29 @@
+/// Knows how loud the talker is, and so what counts as a pause between words.
+struct LoudnessTracker {
+    /// Mean square of speech: rises within a syllable, falls over seconds.
+    private var speechPower: Float = 0
+    /// Mean square below which nothing is heard: −66 dBFS.
+    private static var silentPower: Float { @_noAllocation @_noLocks get { 270 } }
+    /// A pause is this much quieter than speech: 26 dB.
+    private static var pauseRatio: Float { @_noAllocation @_noLocks get { 0.0025 } }
+
+    /// Whether what was listened to last is a pause.
+    private(set) var isQuiet = true
+
+    /// Listens to what waits in `buffer`, about to be played.
+    @_noAllocation @_noLocks
+    mutating func listen(to buffer: borrowing SampleBuffer) {
+        guard buffer.count > 0 else { return }
+        // Every fourth sample tells enough.
+        var sum: Int64 = 0
+        var index = 0
+        while index < buffer.count {
+            let value = Int64(buffer[index])
+            sum &+= value &* value
+            index &+= 4
+        }
+        let power = 4 * Float(sum) / Float(index)
+        speechPower += (power - speechPower) * (power > speechPower ? 0.2 : 0.003)
+        isQuiet = power < max(Self.silentPower, speechPower * Self.pauseRatio)
+    }
+}

@@ -1,0 +1,124 @@
+internal import OpusCodec
+public import Timekeeping
+
+extension PlayoutBuffer {
+    /// A media time that is off by more than this belongs to another stream.
+    private static var timestampJumpNanoseconds: Int64 { @_noAllocation @_noLocks get { 3_000_000_000 } }
+    /// A sequence number that is off by more than this does too.
+    private static var sequenceJump: Int64 { @_noAllocation @_noLocks get { 1_500 } }
+
+    /// Takes one packet, copying its payload. Nothing a peer sends can trap.
+    ///
+    /// - Parameters:
+    ///   - payload: One Opus packet, without RTP header and padding.
+    ///   - sequenceNumber: From the RTP header.
+    ///   - timestamp: From the RTP header, at 48 kHz (RFC 7587 §4.1).
+    ///   - marker: From the RTP header; the first packet after silence has it set. Not relied upon.
+    ///   - ssrc: From the RTP header; another one starts the buffer afresh.
+    ///   - arrival: When the packet came, as exactly as is known: by the kernel's timestamp if there is one.
+    @_noAllocation @_noLocks
+    public mutating func insert(
+        payload: RawSpan, sequenceNumber: UInt16, timestamp: UInt32, marker: Bool, ssrc: UInt32, arrival: Instant
+    ) {
+        statistics.packetsReceived &+= 1
+        let duration = OpusPacket.samples(in: payload)
+        guard duration > 0, payload.byteCount <= PacketStore.blockSize else {
+            statistics.packetsDiscarded &+= 1
+            return
+        }
+        if hasStream, self.ssrc != ssrc { startAfresh() }
+        self.ssrc = ssrc
+        hasStream = true
+        var extended = clock.extend(sequence: sequenceNumber, timestamp: timestamp)
+        if isJump(extended, arrival) {
+            startAfresh()
+            extended = clock.extend(sequence: sequenceNumber, timestamp: timestamp)
+        }
+
+        var entry = PacketStore.Entry()
+        entry.sequence = extended.sequence
+        entry.timestamp = extended.timestamp
+        entry.arrivalNanoseconds = arrival.nanoseconds
+        entry.samples = Int32(truncatingIfNeeded: duration)
+        entry.isDiscontinuous = OpusPacket.isDiscontinuous(payload)
+        if OpusPacket.hasFEC(payload) {
+            entry.restorableSamples = Int32(truncatingIfNeeded: OpusPacket.samplesInFrame(of: payload))
+        }
+        take(entry, payload)
+    }
+
+    @_noAllocation @_noLocks
+    private mutating func take(_ entry: PacketStore.Entry, _ payload: RawSpan) {
+        guard store.entry(entry.sequence) == nil else {
+            statistics.packetsDuplicate &+= 1
+            return
+        }
+        learn(from: entry)
+        if entry.sequence < endSequence, receivedNanoseconds > 0 { statistics.packetsReordered &+= 1 }
+
+        if isPlaying, entry.sequence < nextSequence {
+            statistics.packetsLate &+= 1
+            statistics.packetsLost = max(statistics.packetsLost &- 1, 0)
+            return
+        }
+        if !isPlaying, store.count == 0 || entry.sequence < nextSequence {
+            nextSequence = entry.sequence
+            nextTimestamp = entry.timestamp
+        }
+        if store.insert(entry, payload: payload) { statistics.packetsDiscarded &+= 1 }
+        packetSamples = Int(entry.samples)
+        endSequence = max(endSequence, entry.sequence &+ 1)
+        endTimestamp = max(endTimestamp, entry.timestamp &+ Int64(entry.samples))
+        receivedNanoseconds &+= Self.nanoseconds(samples: Int64(entry.samples))
+    }
+
+    /// Notes when the packet came, and what waiting for it would be worth to a lost one before it.
+    @_noAllocation @_noLocks
+    private mutating func learn(from entry: PacketStore.Entry) {
+        let mediaTime = Self.nanoseconds(samples: entry.timestamp)
+        let transit = entry.arrivalNanoseconds &- mediaTime
+        let duration = Self.nanoseconds(samples: Int64(entry.samples))
+        let isOvertaken = receivedNanoseconds > 0 && entry.sequence < endSequence
+        history.record(
+            transit: transit, at: entry.arrivalNanoseconds, duration: duration, isOvertaken: isOvertaken)
+        let followsGap = receivedNanoseconds > 0 && entry.sequence > endSequence
+        if followsGap, entry.restorableSamples > 0 {
+            let wait = Self.nanoseconds(samples: Int64(entry.restorableSamples))
+            history.recordRestorable(delay: transit &- history.baseline &+ wait, share: Self.recoveryWorth)
+        }
+    }
+
+    /// Restored sound is worth this much of the packet itself.
+    private static var recoveryWorth: Float {
+        @_noAllocation @_noLocks get { 0.7 }
+    }
+
+    @_noAllocation @_noLocks
+    private func isJump(_ extended: (sequence: Int64, timestamp: Int64), _ arrival: Instant) -> Bool {
+        guard receivedNanoseconds > 0 else { return false }
+        let transit = arrival.nanoseconds &- Self.nanoseconds(samples: extended.timestamp)
+        let isFarInTime = abs(transit &- history.baseline) > Self.timestampJumpNanoseconds
+        return isFarInTime || abs(extended.sequence &- endSequence) > Self.sequenceJump
+    }
+
+    /// Begins with another stream: keeps what was learnt of the path's jitter, and what is decoded already.
+    @_noAllocation @_noLocks
+    private mutating func startAfresh() {
+        statistics.resets &+= 1
+        statistics.packetsDiscarded &+= store.count
+        store.removeAll()
+        decoder.reset()
+        clock = StreamClock()
+        history.forgetBaseline()
+        target.forgetChoice()
+        endSequence = 0
+        endTimestamp = 0
+        receivedNanoseconds = 0
+        isPlaying = false
+        isDiscontinuous = false
+        heldSamples = 0
+        skippedSamples = 0
+        canRestore = false
+        concealedRun = 0
+    }
+}

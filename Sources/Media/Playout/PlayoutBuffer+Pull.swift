@@ -1,0 +1,171 @@
+internal import OpusCodec
+public import Timekeeping
+
+extension PlayoutBuffer {
+    /// More steps than any frame can need: a bound against our own mistakes, after which the rest is silence.
+    private static var stepLimit: Int { @_noAllocation @_noLocks get { 64 } }
+
+    /// Fills `output` with the sound that is due at `now`: 10 to 60 ms, whatever the packets' own length.
+    ///
+    /// - Parameter now: When this frame begins to be played, on the clock of the packets' arrivals. It should advance
+    ///   by the frame's duration from pull to pull, as a timer's deadlines do, not by when the thread woke.
+    /// - Returns: What the frame is made of.
+    @_noAllocation @_noLocks
+    public mutating func pull(into output: inout MutableSpan<Int16>, at now: Instant) -> PulledFrame {
+        var frame = PulledFrame()
+        let wanted = min(output.count, 2_880)
+        hasStretched = false
+        hasListened = false
+        startIfDue(now, wanted)
+        if isPlaying {
+            updateTarget(now, wanted)
+            var steps = 0
+            while steps < Self.stepLimit {
+                let decision = PlayoutPolicy.decide(status(now, wanted))
+                if case .handOut = decision { break }
+                carryOut(decision, now, &frame)
+                steps &+= 1
+            }
+        }
+        if samples.count < wanted {
+            frame.silentSamples &+= wanted &- samples.count
+            samples.appendSilence(wanted &- samples.count)
+        }
+        handOut(&output, wanted, &frame)
+        return frame
+    }
+
+    @_noAllocation @_noLocks
+    private mutating func handOut(_ output: inout MutableSpan<Int16>, _ wanted: Int, _ frame: inout PulledFrame) {
+        var front = output._mutatingExtracting(first: wanted)
+        samples.take(into: &front)
+        var index = wanted
+        while index < output.count {
+            output[index] = 0
+            index &+= 1
+        }
+        samplesSinceStretch &+= wanted
+        samplesOffTarget &+= wanted
+        statistics.samplesPlayed &+= output.count
+        statistics.samplesConcealed &+= frame.concealedSamples
+        statistics.samplesRecovered &+= frame.recoveredSamples
+        statistics.samplesSilent &+= frame.silentSamples
+        if frame.stretchedSamples < 0 { statistics.samplesAccelerated &-= frame.stretchedSamples }
+        if frame.stretchedSamples > 0 { statistics.samplesDecelerated &+= frame.stretchedSamples }
+    }
+
+    /// Starts the stream when its first packet has waited as long as the target says.
+    @_noAllocation @_noLocks
+    private mutating func startIfDue(_ now: Instant, _ wanted: Int) {
+        guard !isPlaying, store.count > 0 else { return }
+        updateTarget(now, wanted)
+        if playoutTransit(now) >= target.transit &- Self.nanoseconds(samples: 120) { isPlaying = true }
+    }
+
+    /// How long after its media time the next sample to be handed out is played.
+    @_noAllocation @_noLocks
+    func playoutTransit(_ now: Instant) -> Int64 {
+        now.nanoseconds &- Self.nanoseconds(samples: nextTimestamp &+ Int64(skippedSamples &- samples.count))
+    }
+
+    @_noAllocation @_noLocks
+    private mutating func updateTarget(_ now: Instant, _ wanted: Int) {
+        let step = Self.commonDivisor(wanted, packetSamples)
+        let origin = playoutTransit(now) &- Self.nanoseconds(samples: Int64(samples.count % step))
+        let grid = TargetDelay.Grid(
+            origin: origin, step: Self.nanoseconds(samples: Int64(step)),
+            lead: Self.nanoseconds(samples: Int64(max(wanted &- packetSamples, 0))))
+        target.update(history, grid, received: receivedNanoseconds)
+        statistics.targetDelayNanoseconds = target.transit &- history.baseline
+    }
+
+    @_noAllocation @_noLocks
+    private static func commonDivisor(_ left: Int, _ right: Int) -> Int {
+        var (a, b) = (max(left, 1), max(right, 1))
+        while b != 0 { (a, b) = (b, a % b) }
+        return a
+    }
+
+    @_noAllocation @_noLocks
+    private mutating func status(_ now: Instant, _ wanted: Int) -> PlayoutStatus {
+        var status = PlayoutStatus()
+        status.frameSamples = wanted
+        status.waitingSamples = samples.count
+        status.heldSamples = heldSamples
+        status.isDiscontinuous = isDiscontinuous
+        status.samplesSinceStretch = samplesSinceStretch
+        status.samplesOffTarget = samplesOffTarget
+        status.hasStretched = hasStretched
+        status.excessSamples = Self.samples(nanoseconds: playoutTransit(now) &- target.transit)
+        let beyond = playoutTransit(now) &- history.baseline &- target.maximum
+        status.overflowSamples = max(Self.samples(nanoseconds: beyond), 0)
+        if abs(status.excessSamples) < PlayoutPolicy.shortestStretch { samplesOffTarget = 0 }
+        if let entry = store.first(from: nextSequence) {
+            let gap = Int(entry.timestamp &- nextTimestamp)
+            if gap <= 0 {
+                status.next = .ready
+                status.readySamples = readySamples(from: entry.sequence)
+            } else if entry.sequence == nextSequence || isDiscontinuous {
+                status.next = .afterSilence(samples: gap)
+                status.excessSamples &-= gap
+            } else {
+                status.next = .afterLoss(samples: gap, restorable: Int(entry.restorableSamples))
+            }
+        }
+        if samples.count >= wanted, !hasListened {
+            hasListened = true
+            loudness.listen(to: samples)
+        }
+        status.isQuiet = loudness.isQuiet
+        return status
+    }
+
+    @_noAllocation @_noLocks
+    private func readySamples(from sequence: Int64) -> Int {
+        var total = 0
+        var next = sequence
+        while let entry = store.entry(next), total < OpusPacket.maximumSamples {
+            total &+= Int(entry.samples)
+            next &+= 1
+        }
+        return total
+    }
+
+    @_noAllocation @_noLocks
+    private mutating func carryOut(_ decision: PlayoutDecision, _ now: Instant, _ frame: inout PulledFrame) {
+        switch decision {
+        case .play: play(now)
+        case .conceal(let count): hold(count, &frame)
+        case .coverLoss(let count): coverLoss(count, &frame)
+        case .recoverWithFEC(let count): recover(count, &frame)
+        case .discard: discardNext()
+        case .skip(let count):
+            skippedSamples &+= count
+            heldSamples = max(heldSamples &- count, 0)
+        case .jump(let count):
+            nextTimestamp &+= Int64(count)
+            heldSamples = max(heldSamples &- count, 0)
+            canRestore = false
+        case .comfortNoise(let count):
+            makeUp(count)
+            frame.silentSamples &+= count
+        case .accelerate(let most):
+            hasStretched = true
+            let threshold: Float = loudness.isQuiet ? -1 : 0.6
+            let removed = TimeStretch.accelerate(&samples, atMost: most, threshold: threshold)
+            noteStretch(-removed, &frame)
+        case .decelerate(let shortest, _):
+            hasStretched = true
+            let threshold: Float = shortest > 0 || loudness.isQuiet ? -1 : 0.6
+            let added = TimeStretch.decelerate(&samples, atLeast: shortest, threshold: threshold)
+            noteStretch(added, &frame)
+        case .handOut: break
+        }
+    }
+
+    @_noAllocation @_noLocks
+    private mutating func noteStretch(_ change: Int, _ frame: inout PulledFrame) {
+        samplesSinceStretch = 0
+        frame.stretchedSamples &+= change
+    }
+}

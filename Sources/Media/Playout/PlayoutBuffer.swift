@@ -1,0 +1,71 @@
+// Playout: from packets that come when they like to sound that flows. Jitter buffer, concealment, time-stretching.
+
+public import OpusCodec
+internal import Timekeeping
+
+/// Plays one stream of Opus packets: waits as little as the path allows, and fills in what does not come.
+///
+/// `insert` packets as they arrive and `pull` a frame whenever sound is due; both take bounded time, allocate nothing
+/// and never fail. One thread at a time. All memory is taken by `init`: about 230 kB, of which only the pages that
+/// packets were ever stored in become resident.
+public struct PlayoutBuffer: ~Copyable {
+    /// Counters and delays since the buffer was made.
+    public internal(set) var statistics = PlayoutStatistics()
+
+    var decoder: OpusDecoder
+    var store = PacketStore()
+    var samples = SampleBuffer()
+    var clock = StreamClock()
+    var history: ArrivalHistory
+    var target: TargetDelay
+    let configuration: PlayoutConfiguration
+
+    /// SSRC of the stream being played; means nothing before the first packet.
+    var ssrc: UInt32 = 0
+    var hasStream = false
+    /// The packet to decode next: the one with this number, or the first after it.
+    var nextSequence: Int64 = 0
+    /// Media time, in samples, of the first sample not yet decoded.
+    var nextTimestamp: Int64 = 0
+    /// One past the newest packet received, as number and as media time.
+    var endSequence: Int64 = 0
+    var endTimestamp: Int64 = 0
+    /// Sound in one packet, as of the last one.
+    var packetSamples = 960
+    /// Sound received since the stream began.
+    var receivedNanoseconds: Int64 = 0
+    /// Whether the first packet has been played.
+    var isPlaying = false
+    /// The newest packet decoded said that the sender is silent.
+    var isDiscontinuous = false
+    /// Concealment played in place of packets that may still come.
+    var heldSamples = 0
+    /// Concealment since the last packet played.
+    var concealedRun = 0
+    /// Samples of the stream still to be passed over unheard: what was made up in their place stands for them.
+    var skippedSamples = 0
+    /// The decoder's state from before the concealment that is held has been saved.
+    var canRestore = false
+    var hasListened = false
+    var samplesSinceStretch = 0
+    var samplesOffTarget = 0
+    var hasStretched = false
+    var loudness = LoudnessTracker()
+
+    /// A buffer that plays what `decoder` decodes; it must be a mono decoder.
+    public init(configuration: PlayoutConfiguration, decoder: consuming OpusDecoder) {
+        precondition(decoder.channels == 1, "playout is mono: give it a decoder with one channel")
+        self.configuration = configuration
+        self.decoder = decoder
+        history = ArrivalHistory(memoryMilliseconds: configuration.memoryMilliseconds)
+        target = TargetDelay(configuration)
+    }
+
+    /// Media time in nanoseconds of `timestamp`, in samples at 48 kHz.
+    @_noAllocation @_noLocks
+    static func nanoseconds(samples: Int64) -> Int64 { samples &* 62_500 / 3 }
+
+    /// Samples at 48 kHz in `nanoseconds`, rounded towards zero.
+    @_noAllocation @_noLocks
+    static func samples(nanoseconds: Int64) -> Int { Int(nanoseconds &* 3 / 62_500) }
+}

@@ -1,0 +1,18 @@
+/// How a ``PlayoutBuffer`` trades delay against sound that comes too late. All times in milliseconds.
+public struct PlayoutConfiguration: Equatable, Sendable {
+    /// Floor for the delay above the fastest path, 0 to 1 000. Default 0: on a clean path a packet is played at the
+    /// first pull after it came.
+    public var minimumDelayMilliseconds = 0
+    /// Ceiling for the delay above the fastest path, 20 to 1 000. What waits longer is skipped. Default 500.
+    public var maximumDelayMilliseconds = 500
+    /// Delay to start with while the path is not known; it fades out over the first second. Default 40.
+    public var initialDelayMilliseconds = 40
+    /// What one percent of packets coming too late is worth, in milliseconds of delay. More makes a smoother call
+    /// with more delay. Default 14.
+    public var millisecondsPerLatePercent = 14
+    /// How long a delay is remembered, 1 000 to 60 000: the time after which it counts 1/e. Default 15 000.
+    public var memoryMilliseconds = 15_000
+
+    /// The defaults, which suit a conversation.
+    public init() {}
+}

@@ -1,0 +1,29 @@
+/// Extends the 16-bit sequence numbers and 32-bit timestamps of one RTP stream to 64 bits (RFC 3550 §A.1).
+struct StreamClock {
+    private var lastSequence: Int64 = 0
+    private var lastTimestamp: Int64 = 0
+    private var hasStarted = false
+
+    @_noAllocation @_noLocks
+    init() {}
+
+    /// Numbers nearest to those seen before. The first packet gets sequence 0 and timestamp 0.
+    @_noAllocation @_noLocks
+    mutating func extend(sequence: UInt16, timestamp: UInt32) -> (sequence: Int64, timestamp: Int64) {
+        if !hasStarted {
+            hasStarted = true
+            sequenceOrigin = sequence
+            timestampOrigin = timestamp
+        }
+        let relativeSequence = sequence &- sequenceOrigin
+        let relativeTimestamp = timestamp &- timestampOrigin
+        let sequenceStep = Int16(truncatingIfNeeded: Int64(relativeSequence) &- lastSequence)
+        let timestampStep = Int32(truncatingIfNeeded: Int64(relativeTimestamp) &- lastTimestamp)
+        lastSequence &+= Int64(sequenceStep)
+        lastTimestamp &+= Int64(timestampStep)
+        return (lastSequence, lastTimestamp)
+    }
+
+    private var sequenceOrigin: UInt16 = 0
+    private var timestampOrigin: UInt32 = 0
+}

@@ -1,0 +1,102 @@
+/// Chooses how long after the fastest path to play: the delay whose cost, in delay and in late packets, is least.
+///
+/// A pull takes place on a grid, so only certain delays make sense: those at which a packet begins just where a pull
+/// begins. Anything between two of them costs delay and gives a late packet no more time.
+struct TargetDelay {
+    /// Delays that let a packet begin where a pull begins, one every `step`, as transits in nanoseconds.
+    struct Grid {
+        /// One of them; the others lie whole steps away.
+        var origin: Int64
+        var step: Int64
+        /// A packet needed in the middle of a pull must be there this long before its first sample is played.
+        var lead: Int64
+
+        @_noAllocation @_noLocks
+        init(origin: Int64, step: Int64, lead: Int64) {
+            self.origin = origin
+            self.step = step
+            self.lead = lead
+        }
+    }
+
+    /// The chosen playout transit in nanoseconds: play a sample this long after its media time.
+    private(set) var transit: Int64 = 0
+    private var hasChosen = false
+
+    private let minimum: Int64
+    /// The most delay above the baseline, in nanoseconds.
+    let maximum: Int64
+    private let initial: Int64
+    private let costPerLatePercent: Float
+
+    /// A packet must come this much before the pull that needs it: the pull's clock and the arrival clock jitter.
+    private static var safety: Int64 { @_noAllocation @_noLocks get { 1_000_000 } }
+    /// What a smaller or a larger delay must save, in milliseconds, before it is worth the stretching.
+    private static var worthLowering: Float { @_noAllocation @_noLocks get { 8 } }
+    private static var worthRaising: Float { @_noAllocation @_noLocks get { 2 } }
+    /// For how much received sound the initial delay fades out.
+    private static var start: Int64 { @_noAllocation @_noLocks get { 1_000_000_000 } }
+
+    init(_ configuration: PlayoutConfiguration) {
+        minimum = Int64(max(configuration.minimumDelayMilliseconds, 0)) * 1_000_000
+        maximum = max(Int64(configuration.maximumDelayMilliseconds) * 1_000_000, minimum + 20_000_000)
+        initial = Int64(max(configuration.initialDelayMilliseconds, 0)) * 1_000_000
+        costPerLatePercent = Float(configuration.millisecondsPerLatePercent)
+    }
+
+    /// Chooses again from what `history` knows.
+    ///
+    /// - Parameter received: Nanoseconds of sound received since the stream began: little means that little is known.
+    @_noAllocation @_noLocks
+    mutating func update(_ history: borrowing ArrivalHistory, _ grid: Grid, received: Int64) {
+        let known = min(received, Self.start)
+        let startFloor = initial &* (Self.start &- known) / Self.start
+        let floor = min(max(minimum, startFloor), maximum)
+        let baseline = history.baseline
+        // The first level of the grid at or above the floor.
+        let offset = (baseline &+ floor &- grid.origin) % grid.step
+        let lowest = baseline &+ floor &- offset &+ (offset > 0 ? grid.step : 0)
+
+        var best = lowest
+        var bestCost = Float.infinity
+        var level = lowest
+        while level &- baseline <= maximum {
+            if Float(level &- baseline) / 1e6 >= bestCost { break }
+            let cost = cost(of: level, history, grid)
+            if cost < bestCost {
+                bestCost = cost
+                best = level
+            }
+            level &+= grid.step
+        }
+
+        if hasChosen {
+            let current = nearestLevel(to: transit, grid)
+            let isAllowed = current >= lowest && current &- baseline <= maximum
+            transit = current
+            let worth = best < current ? Self.worthLowering : Self.worthRaising
+            if isAllowed, bestCost + worth >= cost(of: current, history, grid) { return }
+        }
+        transit = best
+        hasChosen = true
+    }
+
+    /// The next choice is made without regard to the last.
+    @_noAllocation @_noLocks
+    mutating func forgetChoice() { hasChosen = false }
+
+    /// Milliseconds of delay that `level` costs, late packets converted to delay.
+    @_noAllocation @_noLocks
+    private func cost(of level: Int64, _ history: borrowing ArrivalHistory, _ grid: Grid) -> Float {
+        let delay = level &- history.baseline
+        let late = history.lateness(delay: delay &- grid.lead &- Self.safety)
+        return Float(delay) / 1e6 + costPerLatePercent * 100 * late
+    }
+
+    @_noAllocation @_noLocks
+    private func nearestLevel(to transit: Int64, _ grid: Grid) -> Int64 {
+        let offset = (transit &- grid.origin) % grid.step
+        let below = transit &- offset &- (offset < 0 ? grid.step : 0)
+        return transit &- below > grid.step / 2 ? below &+ grid.step : below
+    }
+}

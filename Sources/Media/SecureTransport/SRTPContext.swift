@@ -1,0 +1,156 @@
+internal import CSRTP
+
+/// One direction of a call's protected media: either all packets sent with one key, or all received.
+///
+/// The only face of libsrtp2 in this project, small so that another library could stand behind it. Debian builds
+/// libsrtp2 on NSS, which calls `malloc` a fixed number of times for each packet; nothing else here allocates.
+@safe
+public struct SRTPContext: ~Copyable {
+    private let session: srtp_t
+
+    /// Which packets a context is for.
+    public enum Direction: Sendable {
+        /// Packets of ours, of any SSRC.
+        case outbound
+        /// Packets of the peer, of any SSRC; a replayed one is refused (RFC 3711 §3.3.2).
+        case inbound
+    }
+
+    /// Why a packet was refused.
+    public enum Failure: Error, Sendable {
+        /// Its authentication tag is wrong: another key, or bytes changed on the way.
+        case authentication
+        /// It was received before, or is older than the replay window of 1,024 packets.
+        case replay
+        /// It is too short or malformed, or the library refused it for another reason.
+        case malformed
+    }
+
+    /// Makes a context for `key`.
+    public init(_ key: SRTPKey, _ direction: Direction) throws(SRTPError) {
+        guard Library.isReady else { throw SRTPError(doing: "starting libsrtp2", status: srtp_err_status_init_fail) }
+        var keyAndSalt = key.keyAndSalt
+        var handle: srtp_t?
+        let status = unsafe keyAndSalt.withUnsafeMutableBufferPointer { material in
+            var policy = unsafe srtp_policy_t()
+            unsafe srtp_crypto_policy_set_from_profile_for_rtp(&policy.rtp, key.suite.profile)
+            unsafe srtp_crypto_policy_set_from_profile_for_rtcp(&policy.rtcp, key.suite.profile)
+            unsafe policy.ssrc.type = direction == .inbound ? ssrc_any_inbound : ssrc_any_outbound
+            unsafe policy.key = material.baseAddress
+            unsafe policy.window_size = 1024
+            return unsafe srtp_create(&handle, &policy)
+        }
+        guard status == srtp_err_status_ok, let handle = unsafe handle else {
+            throw SRTPError(doing: "making an SRTP context for \(key.suite.rawValue)", status: status)
+        }
+        unsafe session = handle
+    }
+
+    deinit { _ = unsafe srtp_dealloc(session) }
+
+    /// Encrypts the RTP packet in the first `length` bytes of `packet`, in place.
+    ///
+    /// - Parameter packet: Has at least ``SRTPSuite/maximumOverheadBytes`` of room behind the packet.
+    /// - Returns: The protected length, or nil if the library refused (its key is used up, RFC 3711 §9.2).
+    @_noAllocation @_noLocks
+    public mutating func protect(_ packet: inout MutableRawSpan, length: Int) -> Int? {
+        guard packet.byteCount >= length + SRTPSuite.maximumOverheadBytes else { return nil }
+        let protected = unsafe srtpProtect(session, start(of: &packet), length)
+        return protected >= 0 ? protected : nil
+    }
+
+    /// As ``protect(_:length:)``, for RTCP.
+    @_noAllocation @_noLocks
+    public mutating func protectControl(_ packet: inout MutableRawSpan, length: Int) -> Int? {
+        guard packet.byteCount >= length + SRTPSuite.maximumOverheadBytes else { return nil }
+        let protected = unsafe srtpProtectRTCP(session, start(of: &packet), length)
+        return protected >= 0 ? protected : nil
+    }
+
+    /// Checks and decrypts an RTP packet in place.
+    ///
+    /// - Returns: The length of the plain packet.
+    @_noAllocation @_noLocks
+    public mutating func unprotect(_ packet: inout MutableRawSpan) throws(Failure) -> Int {
+        let length = packet.byteCount
+        let plain = unsafe srtpUnprotect(session, start(of: &packet), length)
+        return try Self.check(plain)
+    }
+
+    /// As ``unprotect(_:)``, for RTCP.
+    @_noAllocation @_noLocks
+    public mutating func unprotectControl(_ packet: inout MutableRawSpan) throws(Failure) -> Int {
+        let length = packet.byteCount
+        let plain = unsafe srtpUnprotectRTCP(session, start(of: &packet), length)
+        return try Self.check(plain)
+    }
+
+    @_noAllocation @_noLocks
+    private static func check(_ result: Int) throws(Failure) -> Int {
+        if result >= 0 { return result }
+        switch UInt32(truncatingIfNeeded: -result) {
+        case srtp_err_status_auth_fail.rawValue, srtp_err_status_cipher_fail.rawValue: throw .authentication
+        case srtp_err_status_replay_fail.rawValue, srtp_err_status_replay_old.rawValue: throw .replay
+        default: throw .malformed
+        }
+    }
+}
+
+/// libsrtp2 could not be used.
+public struct SRTPError: Error, Sendable, CustomStringConvertible {
+    private let action: String
+    private let status: srtp_err_status_t
+
+    init(doing action: String, status: srtp_err_status_t) {
+        self.action = action
+        self.status = status
+    }
+
+    /// What was being done and what the library said.
+    public var description: String {
+        "\(action) failed: libsrtp2 says error \(status.rawValue). Was it built with AES-GCM (NSS or OpenSSL)?"
+    }
+}
+
+private enum Library {
+    /// Initialises the library at first use, once for the process.
+    static let isReady = srtp_init() == srtp_err_status_ok
+}
+
+// Reads a pointer out of the span, for C to use within the same call.
+@_semantics("no_performance_analysis") @inline(__always)
+private func start(of packet: inout MutableRawSpan) -> UnsafeMutableRawPointer? {
+    unsafe packet.withUnsafeMutableBytes { $0.baseAddress }
+}
+
+// libsrtp2 works in place. Built on NSS it allocates and frees within the call; it takes no lock of ours.
+@_semantics("no_performance_analysis") @inline(__always)
+private func srtpProtect(_ session: srtp_t, _ bytes: UnsafeMutableRawPointer?, _ length: Int) -> Int {
+    var count = Int32(truncatingIfNeeded: length)
+    let status = unsafe srtp_protect(session, bytes, &count)
+    return status == srtp_err_status_ok ? Int(count) : -Int(status.rawValue)
+}
+
+// See srtpProtect.
+@_semantics("no_performance_analysis") @inline(__always)
+private func srtpProtectRTCP(_ session: srtp_t, _ bytes: UnsafeMutableRawPointer?, _ length: Int) -> Int {
+    var count = Int32(truncatingIfNeeded: length)
+    let status = unsafe srtp_protect_rtcp(session, bytes, &count)
+    return status == srtp_err_status_ok ? Int(count) : -Int(status.rawValue)
+}
+
+// See srtpProtect.
+@_semantics("no_performance_analysis") @inline(__always)
+private func srtpUnprotect(_ session: srtp_t, _ bytes: UnsafeMutableRawPointer?, _ length: Int) -> Int {
+    var count = Int32(truncatingIfNeeded: length)
+    let status = unsafe srtp_unprotect(session, bytes, &count)
+    return status == srtp_err_status_ok ? Int(count) : -Int(status.rawValue)
+}
+
+// See srtpProtect.
+@_semantics("no_performance_analysis") @inline(__always)
+private func srtpUnprotectRTCP(_ session: srtp_t, _ bytes: UnsafeMutableRawPointer?, _ length: Int) -> Int {
+    var count = Int32(truncatingIfNeeded: length)
+    let status = unsafe srtp_unprotect_rtcp(session, bytes, &count)
+    return status == srtp_err_status_ok ? Int(count) : -Int(status.rawValue)
+}

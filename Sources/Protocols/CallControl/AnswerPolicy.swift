@@ -1,0 +1,80 @@
+/// Decides what happens to an invite to a call; a pure function of a status.
+public struct AnswerPolicy: Hashable, Sendable {
+    /// What to do with callers that may get through.
+    public enum Manner: Hashable, Sendable {
+        /// Answer by itself after ringing for `delay`.
+        case answer(after: Duration)
+        /// Ring until somebody decides.
+        case ring
+        /// Reject everybody.
+        case reject
+    }
+
+    /// Who may get through.
+    public enum Callers: Hashable, Sendable {
+        case everybody
+        /// These and nobody else.
+        case only(Set<UserID>)
+        /// Everybody but these.
+        case everybodyBut(Set<UserID>)
+    }
+
+    /// What the decision depends on.
+    public struct Status: Hashable, Sendable {
+        /// Who calls.
+        public var caller: UserID
+        /// Calls of this device that have not ended, without this one.
+        public var activeCalls: Int
+        /// Whether the device takes no new calls because it is going down.
+        public var isDraining: Bool
+
+        /// Makes a status.
+        public init(caller: UserID, activeCalls: Int, isDraining: Bool = false) {
+            self.caller = caller
+            self.activeCalls = activeCalls
+            self.isDraining = isDraining
+        }
+    }
+
+    /// What is to be done.
+    public enum Decision: Hashable, Sendable {
+        case answer(after: Duration)
+        case ring
+        case reject(RejectReason)
+    }
+
+    /// What to do with callers that may get through.
+    public var manner: Manner
+    /// Calls at once; one more is told that we are busy (contract INV-11).
+    public var callLimit: Int
+    /// Who may get through.
+    public var callers: Callers
+
+    /// Makes a policy.
+    public init(manner: Manner = .ring, callLimit: Int = 1, callers: Callers = .everybody) {
+        self.manner = manner
+        self.callLimit = callLimit
+        self.callers = callers
+    }
+
+    /// Decides. Who may not get through is declined even when we are busy, so as to learn nothing.
+    public func decide(_ status: Status) -> Decision {
+        guard callers.admits(status.caller) else { return .reject(.declined) }
+        guard status.activeCalls < callLimit, !status.isDraining else { return .reject(.busy) }
+        return switch manner {
+        case .answer(let delay): .answer(after: max(.zero, delay))
+        case .ring: .ring
+        case .reject: .reject(.declined)
+        }
+    }
+}
+
+extension AnswerPolicy.Callers {
+    func admits(_ caller: UserID) -> Bool {
+        switch self {
+        case .everybody: true
+        case .only(let allowed): allowed.contains(caller)
+        case .everybodyBut(let denied): !denied.contains(caller)
+        }
+    }
+}

@@ -1,0 +1,197 @@
+import JSON
+import Timekeeping
+
+// From the invite's arrival to our answer.
+extension CallMachine {
+    mutating func whileRinging(
+        _ input: Input, _ invite: IncomingInviteMachine, at now: Instant, into outbox: inout [Output]
+    ) {
+        switch input {
+        case .user(.answer):
+            guard case .received(let received) = origin else { return }
+            current = .preparingAnswer(invite, deadline: now.advanced(by: timings.prepareTimeout))
+            outbox.append(.prepareAnswer(offer: received.data["offer"] ?? .null))
+        case .user(.reject(let reason)):
+            reject(invite, reason, at: now, into: &outbox)
+        case .user(.hangUp):
+            reject(invite, .declined, at: now, into: &outbox)
+        case .service(let word):
+            guard let told = IncomingInviteMachine.Input(word) else { return }
+            var invite = invite
+            let steps = invite.steps(told, at: now)
+            current = .ringing(invite)
+            finish(steps, at: now, into: &outbox)
+        case .timerFired:
+            var invite = invite
+            let steps = invite.steps(.timerFired, at: now)
+            current = .ringing(invite)
+            finish(steps, at: now, into: &outbox)
+        case .begin, .media:
+            break  // There is no media yet.
+        }
+    }
+
+    mutating func whilePreparingAnswer(
+        _ input: Input, _ invite: IncomingInviteMachine, _ deadline: Instant, at now: Instant,
+        into outbox: inout [Output]
+    ) {
+        var invite = invite
+        switch input {
+        case .media(.ready(let answer)):
+            let steps = invite.steps(.accept(data: ["answer": answer]), at: now)
+            current = .accepting(invite, isFlowing: false)
+            finish(steps, at: now, into: &outbox)
+        case .media(.failed(let cause)):
+            draft.error = Self.mediaError(cause)
+            reject(invite, .failed, at: now, into: &outbox)
+        case .user(.reject(let reason)):
+            reject(invite, reason, at: now, into: &outbox)
+        case .user(.hangUp):
+            reject(invite, .declined, at: now, into: &outbox)
+        case .service(let word):
+            guard let told = IncomingInviteMachine.Input(word) else { return }
+            finish(invite.steps(told, at: now), at: now, into: &outbox)
+        case .timerFired:
+            let steps = invite.steps(.timerFired, at: now)
+            if steps.isEmpty, now >= deadline {
+                draft.error = Self.mediaError("it was not ready within \(timings.prepareTimeout)")
+                reject(invite, .failed, at: now, into: &outbox)
+            } else {
+                finish(steps, at: now, into: &outbox)
+            }
+        case .begin, .user(.answer), .media(.flowing), .media(.lost):
+            break  // Answering already.
+        }
+    }
+
+    mutating func whileAccepting(
+        _ input: Input, _ invite: IncomingInviteMachine, _ isFlowing: Bool, at now: Instant,
+        into outbox: inout [Output]
+    ) {
+        switch input {
+        case .media(.flowing):
+            current = .accepting(invite, isFlowing: true)  // The peer was quicker than the service's word to us.
+        case .media(.failed(let cause)):
+            let error = Self.mediaError(cause)
+            hangUp(invite.invite, .acceptFailed, by: .neither, error: error, at: now, into: &outbox)
+        case .media(.lost):
+            hangUp(invite.invite, .acceptFailed, by: .neither, at: now, into: &outbox)
+        case .user(.hangUp), .user(.reject):
+            hangUp(invite.invite, .cancelled, by: .local, at: now, into: &outbox)
+        case .service(.hungUp(let news)):
+            end(CallEndReason(toldByPeer: news.reason), by: .remote, at: now, into: &outbox)
+        case .service(let word):
+            guard let told = IncomingInviteMachine.Input(word) else { return }
+            follow(told, invite, isFlowing, at: now, into: &outbox)
+        case .timerFired:
+            follow(.timerFired, invite, isFlowing, at: now, into: &outbox)
+        case .begin, .user(.answer), .media(.ready):
+            break  // Answered already.
+        }
+    }
+
+    private mutating func follow(
+        _ word: IncomingInviteMachine.Input, _ invite: IncomingInviteMachine, _ isFlowing: Bool, at now: Instant,
+        into outbox: inout [Output]
+    ) {
+        var invite = invite
+        let steps = invite.steps(word, at: now)
+        guard steps.contains(.accepted) else {
+            current = .accepting(invite, isFlowing: isFlowing)
+            return finish(steps, at: now, into: &outbox)
+        }
+        draft.answeredAfter = invitedAt.duration(to: now)
+        outbox.append(.answered)
+        if isFlowing {
+            establish(invite.invite, answeredAt: now, at: now, into: &outbox)
+        } else {
+            current = .settingUp(
+                invite.invite, answeredAt: now, deadline: now.advanced(by: timings.setUpTimeout))
+        }
+    }
+
+    mutating func whileRejecting(
+        _ input: Input, _ invite: IncomingInviteMachine, at now: Instant, into outbox: inout [Output]
+    ) {
+        var invite = invite
+        switch input {
+        case .service(let word):
+            guard let told = IncomingInviteMachine.Input(word) else { return }
+            let steps = invite.steps(told, at: now)
+            current = .rejecting(invite)
+            finish(steps, at: now, into: &outbox)
+        case .timerFired:
+            let steps = invite.steps(.timerFired, at: now)
+            current = .rejecting(invite)
+            finish(steps, at: now, into: &outbox)
+        case .user(.answer):
+            finish(invite.steps(.accept(data: .null), at: now), at: now, into: &outbox)  // Refused: too late.
+        case .begin, .user(.reject), .user(.hangUp), .media:
+            break  // Rejected already.
+        }
+    }
+
+    private mutating func reject(
+        _ invite: IncomingInviteMachine, _ reason: RejectReason, at now: Instant, into outbox: inout [Output]
+    ) {
+        var invite = invite
+        let steps = invite.steps(.reject(reason), at: now)
+        if current.holdsMedia { outbox.append(.releaseMedia) }
+        current = .rejecting(invite)
+        finish(steps, at: now, into: &outbox)
+    }
+
+    /// Does what the invite's machine asks for, short of taking the call.
+    private mutating func finish(
+        _ steps: [IncomingInviteMachine.Output], at now: Instant, into outbox: inout [Output]
+    ) {
+        for step in steps {
+            switch step {
+            case .sendAccept(let id, let data): outbox.append(.sendAccept(id, data: data))
+            case .sendReject(let id, let data): outbox.append(.sendReject(id, data: data))
+            case .accepted: break
+            case .refused(let error): outbox.append(.refused(error))
+            case .ended(let end): finish(end, at: now, into: &outbox)
+            }
+        }
+    }
+
+    private mutating func finish(
+        _ inviteEnd: IncomingInviteMachine.End, at now: Instant, into outbox: inout [Output]
+    ) {
+        switch inviteEnd {
+        case .rejected(let reason):
+            let ender: CallRecord.Ender = reason == .failed ? .neither : .local
+            end(reason.endOfIncomingCall, by: ender, error: draft.error, at: now, into: &outbox)
+        case .handledElsewhere(.accepted): end(.acceptedElsewhere, by: .local, at: now, into: &outbox)
+        case .handledElsewhere(.rejected): end(.declinedElsewhere, by: .local, at: now, into: &outbox)
+        case .cancelled: end(.cancelled, by: .remote, at: now, into: &outbox)
+        case .timedOut: end(.noAnswer, by: .neither, at: now, into: &outbox)
+        case .failed(let error): end(.acceptFailed, by: .neither, error: error, at: now, into: &outbox)
+        }
+    }
+}
+
+extension IncomingInviteMachine {
+    fileprivate mutating func steps(_ input: Input, at now: Instant) -> [Output] {
+        var outbox: [Output] = []
+        handle(input, at: now, into: &outbox)
+        return outbox
+    }
+}
+
+extension IncomingInviteMachine.Input {
+    /// The part of the service's words that concerns an invite we received.
+    init?(_ word: CallMachine.ServiceWord) {
+        switch word {
+        case .answerConfirmed: self = .answerConfirmed
+        case .answerFailed(let error): self = .answerFailed(error)
+        case .handledElsewhere(let action): self = .handledElsewhere(action)
+        case .cancelled: self = .cancelled
+        case .timedOut: self = .timedOut
+        case .inviteSent, .inviteFailed, .accepted, .rejected, .cancelConfirmed, .cancelFailed, .inviteEnded, .hungUp,
+            .disconnected:
+            return nil
+        }
+    }
+}

@@ -1,0 +1,149 @@
+import JSON
+import Timekeeping
+
+// From dialling to the invitee's answer.
+extension CallMachine {
+    mutating func whilePreparingOffer(
+        _ input: Input, _ deadline: Instant, at now: Instant, into outbox: inout [Output]
+    ) {
+        switch input {
+        case .media(.ready(let offer)):
+            guard case .dialled(var options) = origin else { return }
+            options.data = options.data.setting("offer", to: offer)
+            invitedAt = now
+            let invite = OutgoingInviteMachine(options, timings: timings.invite)
+            tell(.send, to: invite, nil, at: now, into: &outbox)
+        case .media(.failed(let cause)):
+            end(.dialFailed, by: .neither, error: Self.mediaError(cause), at: now, into: &outbox)
+        case .timerFired where now >= deadline:
+            let error = Self.mediaError("it was not ready within \(timings.prepareTimeout)")
+            end(.dialFailed, by: .neither, error: error, at: now, into: &outbox)
+        case .user(.hangUp):
+            end(.cancelled, by: .local, at: now, into: &outbox)
+        case .begin, .user(.answer), .user(.reject), .media(.flowing), .media(.lost), .service, .timerFired:
+            break  // Out of turn, or woken early.
+        }
+    }
+
+    mutating func whileInviting(
+        _ input: Input, _ invite: OutgoingInviteMachine, _ rejection: RejectReason?, at now: Instant,
+        into outbox: inout [Output]
+    ) {
+        switch input {
+        case .user(.hangUp):
+            withdraw(invite, reason: .cancelled, at: now, into: &outbox)
+        case .media(.failed(let cause)):
+            draft.error = Self.mediaError(cause)
+            withdraw(invite, reason: .dialFailed, at: now, into: &outbox)
+        case .service(let word):
+            if case .inviteSent(let id, _) = word { draft.invite = id }
+            guard let told = OutgoingInviteMachine.Input(word) else { return }
+            tell(told, to: invite, rejection, at: now, into: &outbox)
+        case .timerFired:
+            tell(.timerFired, to: invite, rejection, at: now, into: &outbox)
+        case .begin, .user(.answer), .user(.reject), .media(.ready), .media(.flowing), .media(.lost):
+            break  // Out of turn.
+        }
+    }
+
+    /// Feeds the invite's machine and follows what it says, until it hands over to the next state of the call.
+    private mutating func tell(
+        _ word: OutgoingInviteMachine.Input, to invite: OutgoingInviteMachine, _ rejection: RejectReason?,
+        at now: Instant, into outbox: inout [Output]
+    ) {
+        var invite = invite
+        var rejection = rejection
+        var steps: [OutgoingInviteMachine.Output] = []
+        invite.handle(word, at: now, into: &steps)
+        for step in steps {
+            switch step {
+            case .sendInvite(let options): outbox.append(.sendInvite(options))
+            case .sendCancel(let id, let data): outbox.append(.sendCancel(id, data: data))
+            case .accepted(let answer): return take(answer, at: now, into: &outbox)
+            case .rejected(let answer): rejection = RejectReason(data: answer.data)
+            case .timedOut, .refused: break
+            case .ended(.done):
+                let ender: CallRecord.Ender = rejection == nil ? .neither : .remote
+                return end(rejection?.endOfOutgoingCall ?? .noAnswer, by: ender, at: now, into: &outbox)
+            case .ended(.cancelled): return end(.cancelled, by: .local, at: now, into: &outbox)
+            case .ended(.failed(let error)):
+                return end(.dialFailed, by: .neither, error: error, at: now, into: &outbox)
+            }
+        }
+        current = .inviting(invite, rejection: rejection)
+    }
+
+    /// The invitee accepted: its answer goes to the media side.
+    private mutating func take(_ accepted: InviteAnswer, at now: Instant, into outbox: inout [Output]) {
+        draft.answeredAfter = invitedAt.duration(to: now)
+        guard let answer = accepted.data["answer"] else {
+            let error = Self.mediaError("the accept carries no answer")
+            hangUp(accepted.invite, .dialFailed, by: .neither, error: error, at: now, into: &outbox)
+            return
+        }
+        current = .settingUp(
+            accepted.invite, answeredAt: now, deadline: now.advanced(by: timings.setUpTimeout))
+        outbox.append(.applyAnswer(answer))
+        outbox.append(.answered)
+    }
+
+    private mutating func withdraw(
+        _ invite: OutgoingInviteMachine, reason: CallEndReason, at now: Instant, into outbox: inout [Output]
+    ) {
+        draft.reason = reason
+        follow(.cancel(data: ["reason": .string(reason.rawValue)]), invite, at: now, into: &outbox)
+    }
+
+    mutating func whileWithdrawing(
+        _ input: Input, _ invite: OutgoingInviteMachine, at now: Instant, into outbox: inout [Output]
+    ) {
+        switch input {
+        case .service(let word):
+            if case .inviteSent(let id, _) = word { draft.invite = id }
+            guard let told = OutgoingInviteMachine.Input(word) else { return }
+            follow(told, invite, at: now, into: &outbox)
+        case .timerFired:
+            follow(.timerFired, invite, at: now, into: &outbox)
+        case .begin, .user, .media:
+            break  // Being hung up already.
+        }
+    }
+
+    /// Feeds the machine of an invite that is being taken back; `draft.reason` says why it is.
+    private mutating func follow(
+        _ word: OutgoingInviteMachine.Input, _ invite: OutgoingInviteMachine, at now: Instant,
+        into outbox: inout [Output]
+    ) {
+        var invite = invite
+        var steps: [OutgoingInviteMachine.Output] = []
+        invite.handle(word, at: now, into: &steps)
+        let ender: CallRecord.Ender = draft.error == nil ? .local : .neither
+        for step in steps {
+            switch step {
+            case .sendCancel(let id, let data): outbox.append(.sendCancel(id, data: data))
+            case .accepted(let answer):  // It crossed our cancel, and the exchange saw it first.
+                return hangUp(answer.invite, draft.reason, by: ender, error: draft.error, at: now, into: &outbox)
+            case .ended: return end(draft.reason, by: ender, error: draft.error, at: now, into: &outbox)
+            case .sendInvite, .rejected, .timedOut, .refused: break
+            }
+        }
+        current = .withdrawing(invite)
+    }
+}
+
+extension OutgoingInviteMachine.Input {
+    /// The part of the service's words that concerns an invite we sent.
+    init?(_ word: CallMachine.ServiceWord) {
+        switch word {
+        case .inviteSent(let id, let invitees): self = .sent(id, invitees: invitees)
+        case .inviteFailed(let error): self = .sendFailed(error)
+        case .accepted(let answer): self = .accepted(answer)
+        case .rejected(let answer): self = .rejected(answer)
+        case .timedOut(let invitees): self = .timedOut(invitees)
+        case .cancelConfirmed: self = .cancelConfirmed
+        case .cancelFailed(let error): self = .cancelFailed(error)
+        case .inviteEnded: self = .endedByService
+        case .answerConfirmed, .answerFailed, .handledElsewhere, .cancelled, .hungUp, .disconnected: return nil
+        }
+    }
+}

@@ -1,0 +1,121 @@
+import JSON
+import Timekeeping
+
+// From the answer to the end.
+extension CallMachine {
+    mutating func whileSettingUp(
+        _ input: Input, _ invite: InviteID, _ answeredAt: Instant, _ deadline: Instant, at now: Instant,
+        into outbox: inout [Output]
+    ) {
+        switch input {
+        case .media(.flowing):
+            establish(invite, answeredAt: answeredAt, at: now, into: &outbox)
+        case .media(.failed(let cause)):
+            hangUp(invite, setUpFailure, by: .neither, error: Self.mediaError(cause), at: now, into: &outbox)
+        case .media(.lost):
+            hangUp(invite, setUpFailure, by: .neither, at: now, into: &outbox)
+        case .timerFired where now >= deadline:
+            let error = Self.mediaError("none flowed both ways within \(timings.setUpTimeout) of the answer")
+            hangUp(invite, setUpFailure, by: .neither, error: error, at: now, into: &outbox)
+        case .user(.hangUp):
+            hangUp(invite, .cancelled, by: .local, at: now, into: &outbox)
+        case .service(.hungUp(let news)):
+            finish(news, answeredAt, at: now, into: &outbox)
+        case .begin, .user(.answer), .user(.reject), .media(.ready), .service, .timerFired:
+            break  // The invite is settled: the service may still speak of it.
+        }
+    }
+
+    mutating func whileEstablished(
+        _ input: Input, _ invite: InviteID, _ answeredAt: Instant, _ since: Instant, at now: Instant,
+        into outbox: inout [Output]
+    ) {
+        let duration = since.duration(to: now)
+        switch input {
+        case .user(.hangUp):
+            hangUp(invite, .completed, by: .local, duration: duration, at: now, into: &outbox)
+        case .media(.lost):
+            hangUp(invite, .connectionLost, by: .neither, duration: duration, at: now, into: &outbox)
+        case .media(.failed(let cause)):
+            let error = Self.mediaError(cause)
+            hangUp(invite, .internalError, by: .neither, error: error, duration: duration, at: now, into: &outbox)
+        case .service(.hungUp(let news)):
+            finish(news, answeredAt, at: now, into: &outbox)
+        case .begin, .user(.answer), .user(.reject), .media(.ready), .media(.flowing), .service, .timerFired:
+            break  // The invite is settled: the service may still speak of it.
+        }
+    }
+
+    /// The peer hung up. Its measure of the duration is taken, as far as it can be true, so that both record the same.
+    private mutating func finish(
+        _ news: CallHangUp, _ answeredAt: Instant, at now: Instant, into outbox: inout [Output]
+    ) {
+        let longest = answeredAt.duration(to: now) + .seconds(1)
+        let duration = min(max(news.duration, .zero), longest)
+        end(CallEndReason(toldByPeer: news.reason), by: .remote, duration: duration, at: now, into: &outbox)
+    }
+
+    mutating func establish(
+        _ invite: InviteID, answeredAt: Instant, at now: Instant, into outbox: inout [Output]
+    ) {
+        let setUpTime = invitedAt.duration(to: now)
+        draft.setUpTime = setUpTime
+        current = .established(invite, answeredAt: answeredAt, since: now)
+        outbox.append(.established(setUpTime: setUpTime))
+    }
+
+    /// Tells the peer, then ends.
+    mutating func hangUp(
+        _ invite: InviteID, _ reason: CallEndReason, by ender: CallRecord.Ender, error: SignalingError? = nil,
+        duration: Duration = .zero, at now: Instant, into outbox: inout [Output]
+    ) {
+        outbox.append(.sendHangUp(CallHangUp(invite: invite, reason: reason.rawValue, duration: duration)))
+        end(reason, by: ender, error: error, duration: duration, at: now, into: &outbox)
+    }
+
+    /// The one way to the end.
+    mutating func end(
+        _ reason: CallEndReason, by ender: CallRecord.Ender, error: SignalingError? = nil,
+        duration told: Duration? = nil, at now: Instant, into outbox: inout [Output]
+    ) {
+        if current.holdsMedia { outbox.append(.releaseMedia) }
+        var record = draft
+        record.reason = reason
+        record.endedBy = ender
+        record.error = error
+        record.duration = told ?? current.timeEstablished(until: now)
+        current = .ended(record)
+        outbox.append(.ended(record))
+    }
+
+    /// What a set-up that came to nothing is called on this side.
+    private var setUpFailure: CallEndReason {
+        switch draft.direction {
+        case .outgoing: .dialFailed
+        case .incoming: .acceptFailed
+        }
+    }
+
+    static func mediaError(_ cause: String) -> SignalingError {
+        SignalingError(.mediaFailed, activity: "set up media for the call", cause: cause)
+    }
+}
+
+extension CallMachine.State {
+    /// Whether the media side was asked to prepare and has not been told to let go.
+    var holdsMedia: Bool {
+        switch self {
+        case .new, .ringing, .rejecting, .ended: false
+        case .preparingOffer, .inviting, .withdrawing, .preparingAnswer, .accepting, .settingUp, .established: true
+        }
+    }
+
+    fileprivate func timeEstablished(until now: Instant) -> Duration {
+        switch self {
+        case .established(_, _, let since): since.duration(to: now)
+        case .new, .preparingOffer, .inviting, .withdrawing, .ringing, .preparingAnswer, .accepting, .rejecting,
+            .settingUp, .ended:
+            .zero
+        }
+    }
+}

@@ -1,0 +1,224 @@
+public import JSON
+public import Timekeeping
+
+/// One call from invite to end, whoever began it (contract CALL-1 to 3, 5).
+///
+/// It contains the invite's machine while there is an invite to settle. Whatever happens it ends exactly once, with one
+/// reason and one record.
+public struct CallMachine: ProtocolCore, Sendable {
+    /// What can happen.
+    public enum Input: Hashable, Sendable {
+        /// The call begins: it was dialled, or its invite arrived.
+        case begin
+        case user(UserWish)
+        case media(MediaReport)
+        case service(ServiceWord)
+        /// `nextDeadline` has come. Early calls are harmless.
+        case timerFired
+    }
+
+    /// What the user, or a policy on his behalf, wants.
+    public enum UserWish: Hashable, Sendable {
+        case answer
+        case reject(RejectReason)
+        case hangUp
+    }
+
+    /// What the media side says.
+    public enum MediaReport: Hashable, Sendable {
+        /// Media can be received from now on; `description` is the offer or answer for the peer.
+        case ready(description: JSONValue)
+        /// Media flows both ways.
+        case flowing
+        /// Media could not be set up, or broke; the cause in words.
+        case failed(String)
+        /// The peer's media is gone and will not come back.
+        case lost
+    }
+
+    /// What the service says about the call's invite, or the peer about the call.
+    public enum ServiceWord: Hashable, Sendable {
+        // To the caller.
+        case inviteSent(InviteID, invitees: [UserID])
+        case inviteFailed(SignalingError)
+        case accepted(InviteAnswer)
+        case rejected(InviteAnswer)
+        case cancelConfirmed
+        case cancelFailed(SignalingError)
+        case inviteEnded
+
+        // To the one who is called.
+        case answerConfirmed
+        case answerFailed(SignalingError)
+        case handledElsewhere(InviteHandling.Action)
+        case cancelled
+
+        // To both.
+        case timedOut([UserID])
+        case hungUp(CallHangUp)
+        /// This device disconnects from the service on purpose (CONN-9).
+        case disconnected
+    }
+
+    /// What is to be done.
+    public enum Output: Hashable, Sendable {
+        /// Get ready to receive media and describe it.
+        case prepareOffer
+        /// Get ready to receive media that suits the offer, and describe it.
+        case prepareAnswer(offer: JSONValue)
+        /// The peer's description has come.
+        case applyAnswer(JSONValue)
+        case releaseMedia
+
+        case sendInvite(InviteOptions)
+        case sendCancel(InviteID, data: JSONValue)
+        case sendAccept(InviteID, data: JSONValue)
+        case sendReject(InviteID, data: JSONValue)
+        case sendHangUp(CallHangUp)
+
+        /// An invite waits for an answer.
+        case ringing
+        /// The invitee took the call; media does not flow yet.
+        case answered
+        case established(setUpTime: Duration)
+        case ended(CallRecord)
+        /// What was asked for came too late (INV-10).
+        case refused(SignalingError)
+    }
+
+    enum State: Hashable, Sendable {
+        case new
+        case preparingOffer(deadline: Instant)
+        case inviting(OutgoingInviteMachine, rejection: RejectReason?)
+        /// Hung up before anybody answered; the service has yet to hear or confirm it.
+        case withdrawing(OutgoingInviteMachine)
+
+        case ringing(IncomingInviteMachine)
+        case preparingAnswer(IncomingInviteMachine, deadline: Instant)
+        case accepting(IncomingInviteMachine, isFlowing: Bool)
+        case rejecting(IncomingInviteMachine)
+
+        case settingUp(InviteID, answeredAt: Instant, deadline: Instant)
+        case established(InviteID, answeredAt: Instant, since: Instant)
+        case ended(CallRecord)
+    }
+
+    enum Origin: Hashable, Sendable {
+        case dialled(InviteOptions)
+        case received(ReceivedInvite)
+    }
+
+    var current = State.new
+    let origin: Origin
+    let timings: CallTimings
+    /// The record as far as it is known.
+    var draft: CallRecord
+    /// When the invite was sent or received: set-up is measured from here.
+    var invitedAt = Instant.zero
+
+    /// Makes a call to somebody. The options' data is the application's own; the offer is added to it.
+    public init(dialling options: InviteOptions, timings: CallTimings = CallTimings()) {
+        self.init(.dialled(options), .outgoing, invite: nil, peer: options.to, timings)
+    }
+
+    /// Makes a call from somebody.
+    public init(receiving invite: ReceivedInvite, timings: CallTimings = CallTimings()) {
+        self.init(.received(invite), .incoming, invite: invite.id, peer: invite.inviter, timings)
+    }
+
+    private init(
+        _ origin: Origin, _ direction: CallRecord.Direction, invite: InviteID?, peer: UserID, _ timings: CallTimings
+    ) {
+        self.origin = origin
+        self.timings = timings
+        draft = CallRecord(
+            invite: invite, direction: direction, peer: peer, began: .zero, duration: .zero, reason: .internalError,
+            endedBy: .neither)
+    }
+
+    /// The other side.
+    public var peer: UserID { draft.peer }
+
+    /// The record, once the call has ended.
+    public var record: CallRecord? {
+        guard case .ended(let record) = current else { return nil }
+        return record
+    }
+
+    /// Whether media has flowed both ways and the call goes on.
+    public var isEstablished: Bool {
+        guard case .established = current else { return false }
+        return true
+    }
+
+    /// When `handle` must next be called even if nothing happens.
+    public var nextDeadline: Instant? {
+        switch current {
+        case .new, .established, .ended: nil
+        case .preparingOffer(let deadline), .settingUp(_, _, let deadline): deadline
+        case .inviting(let invite, _), .withdrawing(let invite): invite.nextDeadline
+        case .ringing(let invite), .accepting(let invite, _), .rejecting(let invite): invite.nextDeadline
+        case .preparingAnswer(let invite, let deadline): invite.nextDeadline.map { min($0, deadline) } ?? deadline
+        }
+    }
+
+    /// Takes one input.
+    public mutating func handle(_ input: Input, at now: Instant, into outbox: inout [Output]) {
+        switch (current, input) {
+        case (.new, .begin):
+            begin(at: now, into: &outbox)
+        case (.ended(let record), .user(.answer)), (.ended(let record), .user(.reject)):
+            outbox.append(.refused(Self.over(record.reason)))
+        case (.new, _), (.ended, _), (_, .begin):
+            break  // Not yet, no more, or begun already.
+        case (_, .service(.disconnected)):
+            end(.disconnected, by: .local, at: now, into: &outbox)
+
+        case (.preparingOffer(let deadline), _):
+            whilePreparingOffer(input, deadline, at: now, into: &outbox)
+        case (.inviting(let invite, let rejection), _):
+            whileInviting(input, invite, rejection, at: now, into: &outbox)
+        case (.withdrawing(let invite), _):
+            whileWithdrawing(input, invite, at: now, into: &outbox)
+        case (.ringing(let invite), _):
+            whileRinging(input, invite, at: now, into: &outbox)
+        case (.preparingAnswer(let invite, let deadline), _):
+            whilePreparingAnswer(input, invite, deadline, at: now, into: &outbox)
+        case (.accepting(let invite, let isFlowing), _):
+            whileAccepting(input, invite, isFlowing, at: now, into: &outbox)
+        case (.rejecting(let invite), _):
+            whileRejecting(input, invite, at: now, into: &outbox)
+        case (.settingUp(let invite, let answeredAt, let deadline), _):
+            whileSettingUp(input, invite, answeredAt, deadline, at: now, into: &outbox)
+        case (.established(let invite, let answeredAt, let since), _):
+            whileEstablished(input, invite, answeredAt, since, at: now, into: &outbox)
+        }
+    }
+
+    private mutating func begin(at now: Instant, into outbox: inout [Output]) {
+        draft.began = now
+        invitedAt = now
+        switch origin {
+        case .dialled:
+            current = .preparingOffer(deadline: now.advanced(by: timings.prepareTimeout))
+            outbox.append(.prepareOffer)
+        case .received(let invite):
+            current = .ringing(
+                IncomingInviteMachine(invite.id, remaining: invite.remaining, timings: timings.invite, at: now))
+            outbox.append(.ringing)
+        }
+    }
+
+    private static func over(_ reason: CallEndReason) -> SignalingError {
+        let code: SignalingError.Code =
+            switch reason {
+            case .acceptedElsewhere, .declinedElsewhere: .alreadyHandled
+            case .noAnswer: .inviteTimedOut
+            case .cancelled: .inviteCancelled
+            case .completed, .declined, .busy, .dialFailed, .acceptFailed, .connectionLost, .disconnected,
+                .internalError:
+                .inviteEnded
+            }
+        return SignalingError(code, activity: "answer the call", cause: "it has ended (\(reason.rawValue))")
+    }
+}

@@ -1,0 +1,41 @@
+public import Timekeeping
+
+/// What is kept of a call, answered or missed; one for each.
+public struct CallRecord: Hashable, Sendable {
+    /// Who called whom.
+    public enum Direction: String, Hashable, Sendable {
+        case incoming
+        case outgoing
+    }
+
+    /// Who brought about the end.
+    public enum Ender: String, Hashable, Sendable {
+        /// This device, its user or its policy.
+        case local
+        /// The other side.
+        case remote
+        /// Neither: a timer, a failure, or the service.
+        case neither
+    }
+
+    /// The invite; `nil` if the service never gave it an id.
+    public var invite: InviteID?
+    /// Who called whom.
+    public var direction: Direction
+    /// The other side.
+    public var peer: UserID
+    /// When the call began here, on the machine's clock: dialled or received.
+    public var began: Instant
+    /// From invite to accept; `nil` if it was never accepted.
+    public var answeredAfter: Duration?
+    /// From invite to media flowing both ways; `nil` if it never did (contract CALL-2).
+    public var setUpTime: Duration?
+    /// How long media flowed both ways; zero if it never did (CALL-3).
+    public var duration: Duration
+    /// Why it ended (CALL-5).
+    public var reason: CallEndReason
+    /// Who brought about the end.
+    public var endedBy: Ender
+    /// What went wrong, if something did.
+    public var error: SignalingError?
+}

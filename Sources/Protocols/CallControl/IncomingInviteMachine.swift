@@ -1,0 +1,170 @@
+public import JSON
+public import Timekeeping
+
+/// One invite as one device of the invitee lives it, from ringing to its one end (contract INV-2 to 11).
+public struct IncomingInviteMachine: ProtocolCore, Hashable, Sendable {
+    /// What can happen.
+    public enum Input: Hashable, Sendable {
+        /// The user or the policy says yes.
+        case accept(data: JSONValue)
+        /// The user or the policy says no.
+        case reject(RejectReason)
+        /// The service took our answer.
+        case answerConfirmed
+        /// The service did not take our answer.
+        case answerFailed(SignalingError)
+        case handledElsewhere(InviteHandling.Action)
+        case cancelled
+        case timedOut
+        /// `nextDeadline` has come. Early calls are harmless.
+        case timerFired
+    }
+
+    /// What is to be done.
+    public enum Output: Hashable, Sendable {
+        case sendAccept(InviteID, data: JSONValue)
+        case sendReject(InviteID, data: JSONValue)
+        /// The service took our accept: there is a call.
+        case accepted
+        /// It ended without a call; told once.
+        case ended(End)
+        /// What was asked for came too late (INV-10).
+        case refused(SignalingError)
+    }
+
+    /// How an invite ends for a device that does not get the call.
+    public enum End: Hashable, Sendable {
+        case rejected(RejectReason)
+        case handledElsewhere(InviteHandling.Action)
+        case cancelled
+        case timedOut
+        /// Our answer could not be given.
+        case failed(SignalingError)
+    }
+
+    enum State: Hashable, Sendable {
+        case ringing(deadline: Instant?)
+        case accepting(deadline: Instant)
+        case rejecting(RejectReason, deadline: Instant)
+        case accepted
+        case ended(End)
+    }
+
+    /// The invite.
+    public let invite: InviteID
+    var current: State
+    private let timings: InviteTimings
+
+    /// Makes a ringing invite.
+    ///
+    /// - Parameters:
+    ///   - remaining: How long the invite still stands; `nil` for ever (INV-9).
+    ///   - now: When it arrived.
+    public init(
+        _ invite: InviteID, remaining: Duration?, timings: InviteTimings = InviteTimings(), at now: Instant
+    ) {
+        self.invite = invite
+        self.timings = timings
+        current = .ringing(deadline: remaining.map { now.advanced(by: $0).advanced(by: timings.grace) })
+    }
+
+    /// When `handle` must next be called even if nothing happens.
+    public var nextDeadline: Instant? {
+        switch current {
+        case .ringing(let deadline): deadline
+        case .accepting(let deadline), .rejecting(_, let deadline): deadline
+        case .accepted, .ended: nil
+        }
+    }
+
+    /// Takes one input.
+    public mutating func handle(_ input: Input, at now: Instant, into outbox: inout [Output]) {
+        switch (current, input) {
+        case (.ringing, .accept(let data)):
+            current = .accepting(deadline: now.advanced(by: timings.requestTimeout))
+            outbox.append(.sendAccept(invite, data: data))
+        case (.ringing, .reject(let reason)):
+            current = .rejecting(reason, deadline: now.advanced(by: timings.requestTimeout))
+            outbox.append(.sendReject(invite, data: reason.data))
+
+        case (.accepting, .answerConfirmed):
+            current = .accepted
+            outbox.append(.accepted)
+        case (.rejecting(let reason, _), .answerConfirmed):
+            end(.rejected(reason), into: &outbox)
+        case (.accepting, .answerFailed(let error)):
+            end(End(error), into: &outbox)
+        case (.rejecting(let reason, _), .answerFailed(let error)):
+            let told = End(error)
+            // It rang no longer and nobody else took it, so our no stands even if the service did not hear it.
+            if case .failed = told { end(.rejected(reason), into: &outbox) } else { end(told, into: &outbox) }
+
+        case (.ringing, .handledElsewhere(let action)), (.accepting, .handledElsewhere(let action)),
+            (.rejecting, .handledElsewhere(let action)):
+            end(.handledElsewhere(action), into: &outbox)
+        case (.ringing, .cancelled), (.accepting, .cancelled), (.rejecting, .cancelled):
+            end(.cancelled, into: &outbox)
+        case (.ringing, .timedOut), (.accepting, .timedOut), (.rejecting, .timedOut):
+            end(.timedOut, into: &outbox)
+
+        case (.ringing(let deadline?), .timerFired) where now >= deadline:
+            end(.timedOut, into: &outbox)
+        case (.accepting(let deadline), .timerFired) where now >= deadline:
+            end(.failed(Self.unanswered(timings.requestTimeout)), into: &outbox)
+        case (.rejecting(let reason, let deadline), .timerFired) where now >= deadline:
+            end(.rejected(reason), into: &outbox)
+
+        case (.accepting, .accept), (.accepting, .reject), (.rejecting, .accept), (.rejecting, .reject),
+            (.accepted, .accept), (.accepted, .reject):
+            outbox.append(.refused(Self.answeredAlready))
+        case (.ended(let end), .accept), (.ended(let end), .reject):
+            outbox.append(.refused(end.lateAnswer))
+
+        case (.ringing, .answerConfirmed), (.ringing, .answerFailed), (_, .timerFired):
+            break  // Not asked for, or woken early.
+        case (.accepted, _), (.ended, _):
+            break  // Late words, such as the `handled` that our own answer caused (INV-17).
+        }
+    }
+
+    private mutating func end(_ end: End, into outbox: inout [Output]) {
+        current = .ended(end)
+        outbox.append(.ended(end))
+    }
+}
+
+extension IncomingInviteMachine {
+    private static var activity: String { "answer the invite" }
+
+    private static var answeredAlready: SignalingError {
+        SignalingError(.alreadyHandled, activity: activity, cause: "this device has answered it already")
+    }
+
+    private static func unanswered(_ timeout: Duration) -> SignalingError {
+        SignalingError(.timedOut, activity: activity, cause: "the service did not confirm it within \(timeout)")
+    }
+}
+
+extension IncomingInviteMachine.End {
+    /// What an error of the service says about the invite.
+    init(_ error: SignalingError) {
+        switch error.code {
+        case .alreadyHandled: self = .handledElsewhere(.accepted)
+        case .inviteCancelled, .inviteEnded: self = .cancelled
+        case .inviteTimedOut: self = .timedOut
+        default: self = .failed(error)  // `Code` is open: services may have codes of their own.
+        }
+    }
+
+    /// What an answer gets that comes after this end.
+    var lateAnswer: SignalingError {
+        let activity = "answer the invite"
+        return switch self {
+        case .rejected: SignalingError(.alreadyHandled, activity: activity, cause: "this device rejected it")
+        case .handledElsewhere: SignalingError(.alreadyHandled, activity: activity, cause: "another device was first")
+        case .cancelled: SignalingError(.inviteCancelled, activity: activity, cause: "the inviter took it back")
+        case .timedOut: SignalingError(.inviteTimedOut, activity: activity, cause: "its time was up")
+        case .failed(let error): error
+        }
+    }
+}

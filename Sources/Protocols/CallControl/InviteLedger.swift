@@ -1,0 +1,38 @@
+/// Remembers which invites were seen, so that each is told once (contract INV-17).
+///
+/// Holds the newest `capacity` invites; when one more comes the oldest is forgotten.
+public struct InviteLedger: Sendable {
+    /// Invites remembered at most.
+    public let capacity: Int
+    private var known: Set<InviteID> = []
+    private var answered: Set<InviteID> = []
+    /// A ring in order of arrival; `oldest` is the next to be forgotten.
+    private var order: [InviteID] = []
+    private var oldest = 0
+
+    /// Makes an empty ledger that remembers up to `capacity` invites, at least one.
+    public init(capacity: Int = 1_024) { self.capacity = max(1, capacity) }
+
+    /// Notes an invite; false if it is known already and so must not be told again.
+    public mutating func note(_ invite: InviteID) -> Bool {
+        guard known.insert(invite).inserted else { return false }
+        if order.count < capacity {
+            order.append(invite)
+        } else {
+            known.remove(order[oldest])
+            answered.remove(order[oldest])
+            order[oldest] = invite
+            oldest = (oldest + 1) % capacity
+        }
+        return true
+    }
+
+    /// Notes that this device answers an invite, so that the `handled` this causes is not taken for another's.
+    public mutating func noteAnswer(to invite: InviteID) {
+        _ = note(invite)
+        answered.insert(invite)
+    }
+
+    /// Whether this device answered the invite.
+    public func hasAnswered(_ invite: InviteID) -> Bool { answered.contains(invite) }
+}

@@ -1,0 +1,179 @@
+public import JSON
+public import Timekeeping
+
+/// One invite as its inviter lives it, until every invitee is done (contract INV-1, 3, 6 to 9).
+public struct OutgoingInviteMachine: ProtocolCore, Hashable, Sendable {
+    /// What can happen.
+    public enum Input: Hashable, Sendable {
+        /// Send it.
+        case send
+        /// The service took it.
+        case sent(InviteID, invitees: [UserID])
+        /// The service did not take it.
+        case sendFailed(SignalingError)
+        case accepted(InviteAnswer)
+        case rejected(InviteAnswer)
+        /// The exchange's timer fired for these.
+        case timedOut([UserID])
+        /// Take it back.
+        case cancel(data: JSONValue)
+        case cancelConfirmed
+        case cancelFailed(SignalingError)
+        /// The exchange says that every invitee is done.
+        case endedByService
+        /// `nextDeadline` has come. Early calls are harmless.
+        case timerFired
+    }
+
+    /// What is to be done.
+    public enum Output: Hashable, Sendable {
+        case sendInvite(InviteOptions)
+        case sendCancel(InviteID, data: JSONValue)
+        case accepted(InviteAnswer)
+        case rejected(InviteAnswer)
+        /// Nobody among these answered in time.
+        case timedOut([UserID])
+        /// Every invitee is done, or none can be any more; told once.
+        case ended(End)
+        /// What was asked for came too late (INV-6).
+        case refused(SignalingError)
+    }
+
+    /// How an invite ends for its inviter.
+    public enum End: Hashable, Sendable {
+        /// Every invitee accepted, rejected or timed out.
+        case done
+        case cancelled
+        case failed(SignalingError)
+    }
+
+    enum State: Hashable, Sendable {
+        case unsent
+        case sending(deadline: Instant)
+        /// Cancelled before the service had given it an id.
+        case sendingToCancel(data: JSONValue, deadline: Instant)
+        case pending(InviteID, waitingFor: [UserID], deadline: Instant?)
+        case cancelling(InviteID, deadline: Instant)
+        case ended(End)
+    }
+
+    var current = State.unsent
+    private let options: InviteOptions
+    private let timings: InviteTimings
+
+    /// Makes an invite that has not been sent.
+    public init(_ options: InviteOptions, timings: InviteTimings = InviteTimings()) {
+        self.options = options
+        self.timings = timings
+    }
+
+    /// When `handle` must next be called even if nothing happens.
+    public var nextDeadline: Instant? {
+        switch current {
+        case .unsent, .ended: nil
+        case .sending(let deadline), .sendingToCancel(_, let deadline), .cancelling(_, let deadline): deadline
+        case .pending(_, _, let deadline): deadline
+        }
+    }
+
+    /// Takes one input.
+    public mutating func handle(_ input: Input, at now: Instant, into outbox: inout [Output]) {
+        switch (current, input) {
+        case (.unsent, .send):
+            current = .sending(deadline: now.advanced(by: timings.requestTimeout))
+            outbox.append(.sendInvite(options))
+        case (.unsent, .cancel):
+            end(.cancelled, into: &outbox)
+
+        case (.sending, .sent(let invite, let invitees)):
+            let deadline = options.timeToLive.map { now.advanced(by: $0).advanced(by: timings.grace) }
+            current = .pending(invite, waitingFor: invitees, deadline: deadline)
+        case (.sendingToCancel(let data, _), .sent(let invite, _)):
+            cancel(invite, data: data, at: now, into: &outbox)
+        case (.sending, .sendFailed(let error)):
+            end(.failed(error), into: &outbox)
+        case (.sending(let deadline), .timerFired) where now >= deadline:
+            end(.failed(Self.unsent(timings.requestTimeout)), into: &outbox)
+        case (.sending(let deadline), .cancel(let data)):
+            current = .sendingToCancel(data: data, deadline: deadline)
+        case (.sendingToCancel, .sendFailed), (.cancelling, .cancelConfirmed), (.cancelling, .endedByService):
+            end(.cancelled, into: &outbox)
+        case (.sendingToCancel(_, let deadline), .timerFired) where now >= deadline,
+            (.cancelling(_, let deadline), .timerFired) where now >= deadline:
+            end(.cancelled, into: &outbox)
+
+        case (.pending(let invite, let waiting, let deadline), _):
+            whilePending(input, invite, waiting, deadline, at: now, into: &outbox)
+
+        // Cancel and an answer crossed on the way; what the exchange saw first counts.
+        case (.cancelling, .accepted(let answer)):
+            outbox.append(.accepted(answer))
+        case (.cancelling, .rejected(let answer)):
+            outbox.append(.rejected(answer))
+        case (.cancelling, .timedOut(let invitees)):
+            outbox.append(.timedOut(invitees))
+        case (.cancelling, .cancelFailed(let error)):
+            outbox.append(.refused(error))
+            end(.done, into: &outbox)
+
+        case (.ended, .cancel), (.cancelling, .cancel), (.sendingToCancel, .cancel):
+            outbox.append(.refused(Self.endedAlready))
+        case (.unsent, _), (.sending, _), (.sendingToCancel, _), (.cancelling, _), (.ended, _):
+            break  // Out of turn, said twice, or woken early.
+        }
+    }
+
+    private mutating func whilePending(
+        _ input: Input, _ invite: InviteID, _ waiting: [UserID], _ deadline: Instant?, at now: Instant,
+        into outbox: inout [Output]
+    ) {
+        switch input {
+        case .accepted(let answer):
+            outbox.append(.accepted(answer))
+            settle([answer.invitee], invite, waiting, deadline, into: &outbox)
+        case .rejected(let answer):
+            outbox.append(.rejected(answer))
+            settle([answer.invitee], invite, waiting, deadline, into: &outbox)
+        case .timedOut(let invitees):
+            outbox.append(.timedOut(invitees))
+            settle(invitees, invite, waiting, deadline, into: &outbox)
+        case .timerFired:
+            guard let deadline, now >= deadline else { return }
+            outbox.append(.timedOut(waiting))
+            end(.done, into: &outbox)
+        case .endedByService:
+            end(.done, into: &outbox)
+        case .cancel(let data):
+            cancel(invite, data: data, at: now, into: &outbox)
+        case .send, .sent, .sendFailed, .cancelConfirmed, .cancelFailed:
+            break  // Out of turn, or said twice.
+        }
+    }
+
+    private mutating func cancel(_ invite: InviteID, data: JSONValue, at now: Instant, into outbox: inout [Output]) {
+        current = .cancelling(invite, deadline: now.advanced(by: timings.requestTimeout))
+        outbox.append(.sendCancel(invite, data: data))
+    }
+
+    private mutating func settle(
+        _ done: [UserID], _ invite: InviteID, _ waiting: [UserID], _ deadline: Instant?, into outbox: inout [Output]
+    ) {
+        // A lone invitee may answer under another of its names, so its answer settles the invite whatever it is called.
+        let remaining = waiting.count == 1 && !done.isEmpty ? [] : waiting.filter { !done.contains($0) }
+        current = .pending(invite, waitingFor: remaining, deadline: deadline)
+        if remaining.isEmpty { end(.done, into: &outbox) }
+    }
+
+    private mutating func end(_ end: End, into outbox: inout [Output]) {
+        current = .ended(end)
+        outbox.append(.ended(end))
+    }
+
+    private static func unsent(_ timeout: Duration) -> SignalingError {
+        SignalingError(.timedOut, activity: "send the invite", cause: "the service did not take it within \(timeout)")
+    }
+
+    private static var endedAlready: SignalingError {
+        SignalingError(.inviteEnded, activity: "cancel the invite", cause: "it has ended, or is being cancelled")
+    }
+}

@@ -1,0 +1,37 @@
+public import JSON
+
+/// Why an invite is rejected, as the inviter is told.
+public enum RejectReason: String, CaseIterable, Hashable, Sendable {
+    /// The user or the policy said no.
+    case declined
+    /// The device is at its call limit (contract INV-11).
+    case busy
+    /// The device could not answer: no common codec, no free port and the like.
+    case failed
+}
+
+extension RejectReason {
+    /// The data of a reject that says this: an object with key `reason`.
+    public var data: JSONValue { ["reason": .string(rawValue)] }
+
+    /// Reads the data of a reject; without a reason that we know it was declined.
+    public init(data: JSONValue) { self = data["reason"]?.string.flatMap(RejectReason.init(rawValue:)) ?? .declined }
+
+    /// How the inviter's call ends on hearing this.
+    public var endOfOutgoingCall: CallEndReason {
+        switch self {
+        case .declined: .declined
+        case .busy: .busy
+        case .failed: .dialFailed
+        }
+    }
+
+    /// How the invitee's own call ends on saying this.
+    public var endOfIncomingCall: CallEndReason {
+        switch self {
+        case .declined: .declined
+        case .busy: .busy
+        case .failed: .acceptFailed
+        }
+    }
+}

@@ -1,0 +1,173 @@
+public import JSON
+
+/// What a signaling service tells the device, in order.
+public enum SignalingEvent: Hashable, Sendable {
+    // The connection (contract CONN-3); never two of a kind in a row.
+
+    /// The first connection since `connect` stands.
+    case connected
+    /// The connection dropped and is being made anew.
+    case reconnecting
+    /// The connection that dropped stands again.
+    case reconnected
+    /// The connection is down and nothing is being done about it.
+    case disconnected
+    /// Why the connection cannot go on; `disconnected` follows.
+    case error(SignalingError)
+
+    // Invites, as the invitee hears of them.
+
+    /// Somebody invites this user.
+    case inviteReceived(ReceivedInvite)
+    /// Another device of this user answered.
+    case inviteHandled(InviteHandling)
+    /// The inviter took it back.
+    case inviteCancelled(InviteID, data: JSONValue)
+    /// The payload for those who let an invite pass.
+    case inviteMissed(InviteID, payload: JSONValue)
+
+    // Invites, as the inviter hears of them.
+
+    /// The service took an invite of ours; told ahead of everything else about it.
+    case inviteSent(InviteID, idempotencyKey: String)
+    /// An invitee accepted.
+    case inviteAccepted(InviteAnswer)
+    /// An invitee rejected.
+    case inviteRejected(InviteAnswer)
+    /// Every invitee is done.
+    case inviteEnded(InviteID)
+
+    /// The invite's time is up; both sides hear it.
+    case inviteTimedOut(InviteID, invitees: [UserID])
+
+    // Calls and rooms.
+
+    /// A message from the peer of a call.
+    case callSignal(CallSignal)
+    /// The peer hung up.
+    case callEnded(CallHangUp)
+    /// Somebody is in a room that this device is in.
+    case connectionCreated(room: String, connection: String, user: UserID)
+    /// Somebody left a room that this device is in.
+    case connectionDestroyed(room: String, connection: String, reason: String)
+
+    /// An application's own message, unchanged (CONN-11).
+    case notification(JSONValue)
+    /// Something a newer service says.
+    case unknown(type: String, data: JSONValue)
+}
+
+/// An invite as it reaches an invitee (contract INV-2).
+public struct ReceivedInvite: Hashable, Sendable {
+    /// The invite.
+    public var id: InviteID
+    /// Who invites.
+    public var inviter: UserID
+    /// The group it was sent in, if any.
+    public var group: String?
+    /// Everybody who is invited.
+    public var invitees: [UserID]
+    /// What the inviter says; for a call an object with key `offer`.
+    public var data: JSONValue
+    /// How long it still stands; `nil` for ever.
+    public var remaining: Duration?
+    /// The push payload.
+    public var payload: JSONValue?
+
+    /// Makes a received invite.
+    public init(
+        id: InviteID, inviter: UserID, group: String? = nil, invitees: [UserID], data: JSONValue,
+        remaining: Duration?, payload: JSONValue? = nil
+    ) {
+        self.id = id
+        self.inviter = inviter
+        self.group = group
+        self.invitees = invitees
+        self.data = data
+        self.remaining = remaining
+        self.payload = payload
+    }
+}
+
+/// An invitee's answer as it reaches the inviter (contract INV-3).
+public struct InviteAnswer: Hashable, Sendable {
+    /// The invite.
+    public var invite: InviteID
+    /// Who answers.
+    public var invitee: UserID
+    /// The device that answers.
+    public var device: DeviceID
+    /// What it says; for a call an object with key `answer`, or `reason` when it rejects.
+    public var data: JSONValue
+
+    /// Makes an answer.
+    public init(invite: InviteID, invitee: UserID, device: DeviceID, data: JSONValue) {
+        self.invite = invite
+        self.invitee = invitee
+        self.device = device
+        self.data = data
+    }
+}
+
+/// Tells an invitee's other devices that one of them answered (contract INV-4).
+public struct InviteHandling: Hashable, Sendable {
+    /// How it answered.
+    public enum Action: String, CaseIterable, Hashable, Sendable {
+        case accepted
+        case rejected
+    }
+
+    /// The invite.
+    public var invite: InviteID
+    /// The device that answered.
+    public var device: DeviceID
+    /// How it answered.
+    public var action: Action
+
+    /// Makes the notice.
+    public init(invite: InviteID, device: DeviceID, action: Action) {
+        self.invite = invite
+        self.device = device
+        self.action = action
+    }
+}
+
+/// A message between the two ends of a call: candidates, renegotiation.
+public struct CallSignal: Hashable, Sendable {
+    /// The call's invite.
+    public var invite: InviteID
+    /// Up to 128 bytes.
+    public var type: String
+    /// Up to 8 KiB as JSON text.
+    public var data: JSONValue
+    /// Who sent it; empty on the way out.
+    public var from: UserID
+
+    /// Makes a signal.
+    public init(invite: InviteID, type: String, data: JSONValue, from: UserID = "") {
+        self.invite = invite
+        self.type = type
+        self.data = data
+        self.from = from
+    }
+}
+
+/// The news that the peer hung up (contract CALL-3).
+public struct CallHangUp: Hashable, Sendable {
+    /// The call's invite.
+    public var invite: InviteID
+    /// Why, in the peer's words.
+    public var reason: String
+    /// How long the call had lasted, by the peer's clock.
+    public var duration: Duration
+    /// Who hung up; empty on the way out.
+    public var from: UserID
+
+    /// Makes the news.
+    public init(invite: InviteID, reason: String, duration: Duration, from: UserID = "") {
+        self.invite = invite
+        self.reason = reason
+        self.duration = duration
+        self.from = from
+    }
+}

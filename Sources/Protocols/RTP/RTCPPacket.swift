@@ -1,0 +1,80 @@
+import Bytes
+
+/// One packet out of a compound RTCP datagram; longer parts stay in the datagram and are read from there.
+public enum RTCPPacket: Equatable, Sendable {
+    /// What a sender tells of its stream and of those it receives (RFC 3550 §6.4.1).
+    case senderReport(ssrc: UInt32, SenderInfo, ReportBlocks)
+    /// What one that sends nothing tells of the streams it receives (RFC 3550 §6.4.2).
+    case receiverReport(ssrc: UInt32, ReportBlocks)
+    /// Who the sources are (RFC 3550 §6.5).
+    case sourceDescription(SourceDescriptions)
+    /// Sources that leave (RFC 3550 §6.6).
+    case goodbye(Goodbye)
+    /// Feedback, extended reports and whatever else comes; `body` follows the four bytes of the common header.
+    case other(type: UInt8, body: Range<Int>)
+}
+
+/// The chunks of one SDES packet, left where they are (RFC 3550 §6.5).
+public struct SourceDescriptions: Equatable, Sendable {
+    /// Chunks announced, 0…31.
+    public let count: Int
+    private let body: Range<Int>
+
+    @_noAllocation @_noLocks
+    init(count: Int, body: Range<Int>) {
+        self.count = count
+        self.body = body
+    }
+
+    /// Byte range of the canonical name of `ssrc` in the packet, without terminator; `nil` if it is not there.
+    ///
+    /// - Parameter packet: The same bytes that the descriptions were read from.
+    @_noAllocation @_noLocks
+    public func canonicalName(of ssrc: UInt32, in packet: RawSpan) -> Range<Int>? {
+        var offset = body.lowerBound
+        var chunk = 0
+        while chunk < count, let source = packet.uint32(at: offset), offset + 4 <= body.upperBound {
+            offset += 4
+            while let type = packet.uint8(at: offset), offset < body.upperBound, type != 0 {
+                guard let length = packet.uint8(at: offset + 1) else { return nil }
+                let end = offset + 2 + Int(length)
+                guard end <= body.upperBound else { return nil }
+                if type == 1, source == ssrc { return (offset + 2)..<end }
+                offset = end
+            }
+            // The list ends with one to four zero bytes, up to the next 32-bit boundary.
+            offset = body.lowerBound + ((offset - body.lowerBound) / 4 + 1) * 4
+            chunk += 1
+        }
+        return nil
+    }
+}
+
+/// One BYE packet, left where it is (RFC 3550 §6.6).
+public struct Goodbye: Equatable, Sendable {
+    /// Sources that leave, 0…31.
+    public let count: Int
+    /// Byte range of the reason's text in the packet, if one is given.
+    public let reason: Range<Int>?
+    private let offset: Int
+
+    @_noAllocation @_noLocks
+    init(count: Int, at offset: Int, reason: Range<Int>?) {
+        self.count = count
+        self.offset = offset
+        self.reason = reason
+    }
+
+    /// Whether `ssrc` is among those that leave.
+    ///
+    /// - Parameter packet: The same bytes that the goodbye was read from.
+    @_noAllocation @_noLocks
+    public func names(_ ssrc: UInt32, in packet: RawSpan) -> Bool {
+        var index = 0
+        while index < count {
+            if packet.uint32(at: offset + index * 4) == ssrc { return true }
+            index += 1
+        }
+        return false
+    }
+}

@@ -1,0 +1,104 @@
+import Bytes
+
+/// Steps through the packets of one compound RTCP datagram without copying.
+///
+/// All lengths are checked before the first packet is handed out, so that nothing of a broken datagram takes effect.
+/// The reader holds no bytes: give ``next(in:)`` the datagram that was validated.
+public struct RTCPReader: Sendable {
+    private var offset = 0
+
+    /// Checks the datagram as RFC 3550 A.2 asks, but takes one that does not begin with a report, as RFC 5506 allows.
+    ///
+    /// - Parameter datagram: One UDP payload, already authenticated and decrypted. Any length, any bytes.
+    /// - Throws: ``RTCPParseError``. Nothing a peer sends can trap.
+    @_noAllocation @_noLocks
+    public init(validating datagram: borrowing RawSpan) throws(RTCPParseError) {
+        guard datagram.byteCount >= 4 else { throw RTCPParseError(.tooShort, at: datagram.byteCount) }
+        var offset = 0
+        while offset < datagram.byteCount {
+            let end = try Self.packetEnd(in: datagram, at: offset)
+            guard case .some = Self.packet(in: datagram, from: offset, to: end) else {
+                throw RTCPParseError(.truncatedBody, at: offset)
+            }
+            offset = end
+        }
+    }
+
+    /// The next packet, or `nil` after the last.
+    @_noAllocation @_noLocks
+    public mutating func next(in datagram: RawSpan) -> RTCPPacket? {
+        guard let words = datagram.uint16(at: offset + 2) else { return nil }
+        let end = offset + 4 + Int(words) * 4
+        guard end <= datagram.byteCount else { return nil }
+        let packet = Self.packet(in: datagram, from: offset, to: end)
+        offset = end
+        return packet
+    }
+
+    @_noAllocation @_noLocks
+    private static func packetEnd(in datagram: RawSpan, at offset: Int) throws(RTCPParseError) -> Int {
+        guard let first = datagram.uint8(at: offset), let type = datagram.uint8(at: offset + 1),
+            let words = datagram.uint16(at: offset + 2)
+        else { throw RTCPParseError(.wrongLength, at: offset) }
+        guard first >> 6 == 2 else { throw RTCPParseError(.wrongVersion, at: offset) }
+        guard type >= 192, type <= 223 else { throw RTCPParseError(.wrongType, at: offset + 1) }
+        let end = offset + 4 + Int(words) * 4
+        guard end <= datagram.byteCount else { throw RTCPParseError(.wrongLength, at: offset + 2) }
+        if first & 0x20 != 0 {
+            guard end == datagram.byteCount, let padding = datagram.uint8(at: end - 1), padding > 0,
+                padding % 4 == 0, Int(padding) <= end - offset - 4
+            else { throw RTCPParseError(.badPadding, at: offset) }
+        }
+        return end
+    }
+
+    /// The packet between two offsets, or `nil` if it is shorter than its header announces.
+    @_noAllocation @_noLocks
+    private static func packet(in datagram: RawSpan, from offset: Int, to end: Int) -> RTCPPacket? {
+        guard let first = datagram.uint8(at: offset), let type = datagram.uint8(at: offset + 1) else {
+            return nil
+        }
+        let count = Int(first & 0x1F)
+        let start = offset + 4
+        var bodyEnd = end
+        if first & 0x20 != 0, let padding = datagram.uint8(at: end - 1) {
+            bodyEnd = max(start, end - Int(padding))
+        }
+
+        switch type {
+        case 200:
+            guard start + 24 + count * ReportBlock.size <= bodyEnd, let ssrc = datagram.uint32(at: start),
+                let info = SenderInfo(in: datagram, at: start + 4)
+            else { return nil }
+            return .senderReport(ssrc: ssrc, info, ReportBlocks(count: count, at: start + 24))
+        case 201:
+            guard start + 4 + count * ReportBlock.size <= bodyEnd, let ssrc = datagram.uint32(at: start)
+            else {
+                return nil
+            }
+            return .receiverReport(ssrc: ssrc, ReportBlocks(count: count, at: start + 4))
+        case 202:
+            guard start + count * 4 <= bodyEnd else { return nil }
+            return .sourceDescription(
+                SourceDescriptions(count: count, body: start..<bodyEnd))
+        case 203:
+            return goodbye(in: datagram, count: count, from: start, to: bodyEnd)
+        default:
+            return .other(type: type, body: start..<bodyEnd)
+        }
+    }
+
+    @_noAllocation @_noLocks
+    private static func goodbye(in datagram: RawSpan, count: Int, from start: Int, to end: Int)
+        -> RTCPPacket?
+    {
+        let sourcesEnd = start + count * 4
+        guard sourcesEnd <= end else { return nil }
+        var reason: Range<Int>?
+        if sourcesEnd < end, let length = datagram.uint8(at: sourcesEnd) {
+            guard sourcesEnd + 1 + Int(length) <= end else { return nil }
+            reason = (sourcesEnd + 1)..<(sourcesEnd + 1 + Int(length))
+        }
+        return .goodbye(Goodbye(count: count, at: start, reason: reason))
+    }
+}

@@ -1,0 +1,257 @@
+import Bytes
+public import Timekeeping
+
+/// One side's RTCP in a call between two: counts what is sent and received, and writes and reads the reports.
+///
+/// A core: it is told of packets and times, and its caller puts the bytes on the wire. All of it may run on a media
+/// thread.
+public struct RTCPSession: Sendable {
+    /// Who we are and how often we report.
+    public struct Configuration: Sendable {
+        /// Our stream.
+        public var ssrc: UInt32
+        /// Our canonical name; the same for all streams of one endpoint and unlike any other's (RFC 7022).
+        public var canonicalName: ShortText
+        /// Ticks of the RTP timestamp per second, in both directions.
+        public var clockRate: Int
+        /// How often reports go out.
+        public var timing: RTCPScheduler.Configuration
+
+        /// Makes a configuration.
+        public init(
+            ssrc: UInt32, canonicalName: String, clockRate: Int = 48_000,
+            timing: RTCPScheduler.Configuration = .init()
+        ) {
+            self.ssrc = ssrc
+            self.canonicalName = ShortText(canonicalName)
+            self.clockRate = clockRate
+            self.timing = timing
+        }
+    }
+
+    /// What an incoming RTP packet meant.
+    public enum Reception: Equatable, Sendable {
+        /// Of the stream we follow.
+        case known(ReceptionStatistics.Outcome)
+        /// The first of a stream that now takes the place of the one before; its count starts anew.
+        case newSource
+        /// It carries our own SSRC: a loop, or a collision to be settled by taking another (RFC 3550 §8.2).
+        case ownSource
+    }
+
+    /// What an incoming compound packet told.
+    public struct Feedback: Equatable, Sendable {
+        /// The stream we receive has said goodbye.
+        public var saidGoodbye = false
+        /// What the peer tells of our stream.
+        public var reportOnUs: ReportBlock?
+        /// Time from us to the peer and back, measured by this packet.
+        public var roundTripNanoseconds: Int64?
+
+        @_noAllocation @_noLocks
+        init() {}
+    }
+
+    /// Counts of the stream received; `nil` before its first packet.
+    public private(set) var reception: ReceptionStatistics?
+    /// The stream received; `nil` before its first packet.
+    public private(set) var remoteSSRC: UInt32?
+    /// Streams that took another's place.
+    public private(set) var sourceChanges: Int64 = 0
+    /// The newest that the peer told of our stream.
+    public private(set) var reportOnUs: ReportBlock?
+    /// The newest round trip, from the peer's report on us.
+    public private(set) var roundTripNanoseconds: Int64?
+    /// RTP packets sent.
+    public private(set) var packetsSent: Int64 = 0
+    /// Bytes of RTP payload sent.
+    public private(set) var octetsSent: Int64 = 0
+    /// The peer's canonical name; empty before it was told.
+    public private(set) var remoteCanonicalName = ShortText()
+
+    private let configuration: Configuration
+    private var scheduler: RTCPScheduler
+    private var lastSent: (timestamp: UInt32, at: Instant)?
+    private var packetsSentAtReport: (last: Int64, beforeLast: Int64) = (0, 0)
+    private var peerReport: PeerReport?
+    private var sentReports = SentReports()
+
+    private struct PeerReport {
+        var ssrc: UInt32
+        var middle: UInt32
+        var arrival: Instant
+    }
+
+    /// Joins the session at `now`.
+    public init(configuration: Configuration, at now: Instant) {
+        self.configuration = configuration
+        scheduler = RTCPScheduler(configuration: configuration.timing, at: now)
+    }
+
+    /// When ``writeReport(at:ntp:random:into:)`` is next to be called.
+    public var nextDeadline: Instant {
+        @_noAllocation @_noLocks get { scheduler.nextDeadline }
+    }
+
+    /// An RTP packet of ours has been sent.
+    @_noAllocation @_noLocks
+    public mutating func sentMedia(payloadOctets: Int, timestamp: UInt32, at now: Instant) {
+        packetsSent += 1
+        octetsSent += Int64(payloadOctets)
+        lastSent = (timestamp, now)
+    }
+
+    /// An authentic RTP packet came in.
+    @_noAllocation @_noLocks
+    public mutating func receivedMedia(_ header: RTPHeader, at arrival: Instant) -> Reception {
+        guard header.ssrc != configuration.ssrc else { return .ownSource }
+        scheduler.heardMedia(at: arrival)
+        if header.ssrc == remoteSSRC, var statistics = reception {
+            let outcome = statistics.receive(header, at: arrival)
+            reception = statistics
+            return .known(outcome)
+        }
+        if case .some = remoteSSRC { sourceChanges += 1 }
+        remoteSSRC = header.ssrc
+        var statistics = ReceptionStatistics(clockRate: configuration.clockRate)
+        _ = statistics.receive(header, at: arrival)
+        reception = statistics
+        return .newSource
+    }
+}
+
+extension RTCPSession {
+    /// An authentic compound packet came in.
+    ///
+    /// - Throws: ``RTCPParseError`` if it is none; then nothing of it has taken effect.
+    @_noAllocation @_noLocks
+    public mutating func received(_ datagram: RawSpan, at arrival: Instant) throws(RTCPParseError)
+        -> Feedback
+    {
+        var reader = try RTCPReader(validating: datagram)
+        var feedback = Feedback()
+        while let packet = reader.next(in: datagram) {
+            switch packet {
+            case .senderReport(let ssrc, let info, let blocks):
+                guard ssrc != configuration.ssrc else { break }
+                peerReport = PeerReport(ssrc: ssrc, middle: info.ntp.middle, arrival: arrival)
+                take(blocks, in: datagram, at: arrival, into: &feedback)
+            case .receiverReport(let ssrc, let blocks):
+                guard ssrc != configuration.ssrc else { break }
+                take(blocks, in: datagram, at: arrival, into: &feedback)
+            case .sourceDescription(let descriptions):
+                if let ssrc = remoteSSRC ?? peerReport?.ssrc,
+                    let range = descriptions.canonicalName(of: ssrc, in: datagram)
+                {
+                    remoteCanonicalName = ShortText(copying: range, of: datagram)
+                }
+            case .goodbye(let goodbye):
+                if let ssrc = remoteSSRC ?? peerReport?.ssrc, goodbye.names(ssrc, in: datagram) {
+                    feedback.saidGoodbye = true
+                }
+            case .other:
+                break
+            }
+        }
+        if feedback.saidGoodbye {
+            scheduler.heardGoodbye(octets: datagram.byteCount, at: arrival)
+        } else {
+            scheduler.heardReport(octets: datagram.byteCount, at: arrival)
+        }
+        return feedback
+    }
+
+    @_noAllocation @_noLocks
+    private mutating func take(
+        _ blocks: ReportBlocks, in datagram: RawSpan, at arrival: Instant, into feedback: inout Feedback
+    ) {
+        guard let block = blocks.block(on: configuration.ssrc, in: datagram) else { return }
+        reportOnUs = block
+        feedback.reportOnUs = block
+        // Measured from our own monotonic time of sending, so a stepped wall clock does not show.
+        guard block.lastSenderReport != 0, let sentAt = sentReports.time(of: block.lastSenderReport)
+        else { return }
+        let held = Int64(block.delaySinceLastSenderReport) * 1_000_000_000 >> 16
+        let roundTrip = sentAt.nanoseconds(to: arrival) - held
+        // DLSR counts in 15 µs steps, so a very short trip may come out just below zero.
+        guard roundTrip > -1_000_000 else { return }
+        roundTripNanoseconds = max(0, roundTrip)
+        feedback.roundTripNanoseconds = roundTripNanoseconds
+    }
+
+    /// Writes the report that is due, if one is.
+    ///
+    /// - Parameters:
+    ///   - ntp: Time of day at `now`.
+    ///   - random: 64 random bits.
+    ///   - datagram: At least ``CompoundReport/maximumSize`` bytes.
+    /// - Returns: Bytes to send, or zero if the report is not due yet; ``nextDeadline`` has moved on.
+    @_noAllocation @_noLocks
+    public mutating func writeReport(
+        at now: Instant, ntp: NTPTimestamp, random: UInt64, into datagram: inout MutableRawSpan
+    ) -> Int {
+        let weSent = packetsSent > packetsSentAtReport.beforeLast
+        guard scheduler.timerFired(at: now, weSent: weSent, random: random) else { return 0 }
+        let size = write(goodbye: nil, weSent: weSent, at: now, ntp: ntp, into: &datagram)
+        packetsSentAtReport = (packetsSent, packetsSentAtReport.last)
+        // A second draw from the same bits, spread by an odd multiplier.
+        let redrawn = random &* 0xD134_2543_DE82_EF95 &+ 0x9E37_79B9_7F4A_7C15
+        scheduler.sent(octets: size, at: now, weSent: weSent, random: redrawn)
+        return size
+    }
+
+    /// Writes a last report with a goodbye. In a session of fewer than 50 it may go at once (RFC 3550 §6.3.7).
+    ///
+    /// - Parameter reason: Told to the peer; may be empty.
+    /// - Returns: Bytes to send; zero if `datagram` is too short, or nothing was ever sent (then §6.3.7 forbids it).
+    @_noAllocation @_noLocks
+    public mutating func writeGoodbye(
+        reason: ShortText, at now: Instant, ntp: NTPTimestamp, into datagram: inout MutableRawSpan
+    ) -> Int {
+        guard packetsSent > 0 || sentReports.hasAny else { return 0 }
+        return write(
+            goodbye: reason, weSent: packetsSent > packetsSentAtReport.beforeLast, at: now, ntp: ntp,
+            into: &datagram)
+    }
+
+    @_noAllocation @_noLocks
+    private mutating func write(
+        goodbye: ShortText?, weSent: Bool, at now: Instant, ntp: NTPTimestamp,
+        into datagram: inout MutableRawSpan
+    ) -> Int {
+        var sender: SenderInfo?
+        if weSent, let last = lastSent {
+            let ahead = MediaClock.ticks(
+                fromNanoseconds: last.at.nanoseconds(to: now), clockRate: configuration.clockRate)
+            sender = SenderInfo(
+                ntp: ntp, rtpTimestamp: last.timestamp &+ UInt32(truncatingIfNeeded: ahead),
+                packetCount: UInt32(truncatingIfNeeded: packetsSent),
+                octetCount: UInt32(truncatingIfNeeded: octetsSent))
+        }
+        let report = CompoundReport(
+            ssrc: configuration.ssrc, sender: sender, block: makeBlock(at: now),
+            canonicalName: configuration.canonicalName, goodbye: goodbye)
+        let size = report.write(into: &datagram)
+        var hasSender = false
+        if case .some = sender { hasSender = true }
+        if size > 0 { sentReports.note(ntp.middle, isSenderReport: hasSender, at: now) }
+        return size
+    }
+
+    @_noAllocation @_noLocks
+    private mutating func makeBlock(at now: Instant) -> ReportBlock? {
+        guard let ssrc = remoteSSRC, var statistics = reception, statistics.isStarted else {
+            return nil
+        }
+        var block = statistics.makeReport(on: ssrc)
+        reception = statistics
+        if let report = peerReport, report.ssrc == ssrc {
+            block.lastSenderReport = report.middle
+            let held = max(0, report.arrival.nanoseconds(to: now))
+            let (seconds, rest) = held.quotientAndRemainder(dividingBy: 1_000_000_000)
+            block.delaySinceLastSenderReport = UInt32(
+                truncatingIfNeeded: min(seconds << 16 + rest << 16 / 1_000_000_000, Int64(UInt32.max)))
+        }
+        return block
+    }
+}

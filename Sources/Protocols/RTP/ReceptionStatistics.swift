@@ -1,0 +1,184 @@
+public import Timekeeping
+
+/// What is counted about one incoming stream: order, loss and jitter (RFC 3550 §6.4.1, appendices A.1, A.3, A.8).
+public struct ReceptionStatistics: Equatable, Sendable {
+    /// What one packet meant for the count.
+    public enum Outcome: Equatable, Sendable {
+        /// Counted.
+        case counted
+        /// Not counted: the stream must first show packets in sequence.
+        case onProbation
+        /// Not counted: it is far from where the stream was. The next one in sequence starts the stream anew.
+        case outOfPlace
+        /// The stream was started anew with this packet; what was counted before is forgotten.
+        case restarted
+    }
+
+    /// Ticks of the RTP timestamp per second.
+    public let clockRate: Int
+    /// Packets of this stream, repeated ones included.
+    public private(set) var packetsReceived: Int64 = 0
+    /// Times the stream was started anew after a jump.
+    public private(set) var restarts: Int64 = 0
+
+    private let packetsOnProbation: Int
+    private var probation: Int
+    private var hasStarted = false
+    private var base: Int64 = 0
+    private var highest: Int64 = 0
+    private var suspect: UInt16?
+    private var expectedAtReport: Int64 = 0
+    private var receivedAtReport: Int64 = 0
+    private var lastTransit: Int32?
+    /// Jitter in ticks times 16, so that rounding does not hold it back (A.8).
+    private var scaledJitter: Int64 = 0
+
+    /// The largest gap that is still loss (RFC 3550 A.1, MAX_DROPOUT).
+    private static var maxDropout: Int { @_noAllocation @_noLocks get { 3000 } }
+    /// How far behind a packet may be and still be a late one (RFC 3550 A.1, MAX_MISORDER).
+    private static var maxMisorder: Int { @_noAllocation @_noLocks get { 100 } }
+
+    /// Makes an empty count.
+    ///
+    /// - Parameters:
+    ///   - clockRate: Ticks of the RTP timestamp per second, above zero.
+    ///   - packetsOnProbation: Packets in sequence that a new stream must show before it counts. Zero suits
+    ///     authenticated media, where a stray packet cannot pose as a stream; RFC 3550 A.1 takes 2 elsewhere.
+    @_noAllocation @_noLocks
+    public init(clockRate: Int = 48_000, packetsOnProbation: Int = 0) {
+        precondition(clockRate > 0, "a clock that stands still measures nothing")
+        self.clockRate = clockRate
+        self.packetsOnProbation = packetsOnProbation
+        probation = packetsOnProbation
+    }
+
+    /// Counts one packet.
+    ///
+    /// - Parameter arrival: When it came in; the kernel's receive time if there is one.
+    @_noAllocation @_noLocks
+    public mutating func receive(_ header: RTPHeader, at arrival: Instant) -> Outcome {
+        let outcome = place(header.sequenceNumber)
+        switch outcome {
+        case .counted, .restarted:
+            packetsReceived += 1
+            measureJitter(timestamp: header.timestamp, at: arrival, anew: outcome == .restarted)
+        case .onProbation, .outOfPlace:
+            break
+        }
+        return outcome
+    }
+
+    @_noAllocation @_noLocks
+    private mutating func place(_ sequenceNumber: UInt16) -> Outcome {
+        guard hasStarted else {
+            start(at: sequenceNumber)
+            return probation > 0 ? .onProbation : .counted
+        }
+        let step = Int(sequenceNumber &- UInt16(truncatingIfNeeded: highest))
+        if probation > 0 {
+            guard step == 1 else {
+                start(at: sequenceNumber)
+                return .onProbation
+            }
+            probation -= 1
+            highest += 1
+            guard probation == 0 else { return .onProbation }
+            base = highest
+            return .counted
+        }
+        if step < Self.maxDropout {
+            highest += Int64(step)
+            suspect = nil
+        } else if step <= 65_536 - Self.maxMisorder {
+            guard sequenceNumber == suspect else {
+                suspect = sequenceNumber &+ 1
+                return .outOfPlace
+            }
+            restart(at: sequenceNumber)
+            return .restarted
+        }
+        return .counted
+    }
+
+    @_noAllocation @_noLocks
+    private mutating func start(at sequenceNumber: UInt16) {
+        hasStarted = true
+        probation = max(0, packetsOnProbation - 1)
+        base = Int64(sequenceNumber)
+        highest = base
+        suspect = nil
+    }
+
+    @_noAllocation @_noLocks
+    private mutating func restart(at sequenceNumber: UInt16) {
+        base = Int64(sequenceNumber)
+        highest = base
+        suspect = nil
+        packetsReceived = 0
+        expectedAtReport = 0
+        receivedAtReport = 0
+        restarts += 1
+    }
+
+    @_noAllocation @_noLocks
+    private mutating func measureJitter(timestamp: UInt32, at arrival: Instant, anew: Bool) {
+        let ticks = MediaClock.ticks(fromNanoseconds: arrival.nanoseconds, clockRate: clockRate)
+        let transit = Int32(truncatingIfNeeded: ticks &- Int64(timestamp))
+        if let last = lastTransit, !anew {
+            let change = Int64(transit &- last).magnitude
+            scaledJitter += Int64(change) - ((scaledJitter + 8) >> 4)
+        }
+        lastTransit = transit
+    }
+}
+
+extension ReceptionStatistics {
+    /// A packet of this stream has been counted.
+    public var isStarted: Bool {
+        @_noAllocation @_noLocks get { hasStarted && probation == 0 }
+    }
+
+    /// The highest sequence number, with the count of wraps in the upper 16 bits (RFC 3550 §6.4.1).
+    public var extendedHighestSequence: UInt32 {
+        @_noAllocation @_noLocks get { UInt32(truncatingIfNeeded: highest) }
+    }
+
+    /// Packets that should have come so far.
+    public var packetsExpected: Int64 {
+        @_noAllocation @_noLocks get { isStarted ? highest - base + 1 : 0 }
+    }
+
+    /// Packets that did not come; below zero if more were repeated than lost (RFC 3550 A.3).
+    public var cumulativeLost: Int64 {
+        @_noAllocation @_noLocks get { packetsExpected - packetsReceived }
+    }
+
+    /// Mean deviation of the spacing of arrivals from that of sending, in ticks of the clock (RFC 3550 §6.4.1).
+    public var jitterTicks: UInt32 {
+        @_noAllocation @_noLocks get {
+            UInt32(truncatingIfNeeded: min(scaledJitter >> 4, Int64(UInt32.max)))
+        }
+    }
+
+    /// ``jitterTicks`` as a time.
+    public var jitterNanoseconds: Int64 {
+        @_noAllocation @_noLocks get { Int64(jitterTicks) * 1_000_000_000 / Int64(clockRate) }
+    }
+
+    /// The report on this stream, and the start of a new interval for its fraction of loss.
+    ///
+    /// ``ReportBlock/lastSenderReport`` and ``ReportBlock/delaySinceLastSenderReport`` are left zero.
+    @_noAllocation @_noLocks
+    public mutating func makeReport(on ssrc: UInt32) -> ReportBlock {
+        let expected = packetsExpected
+        let expectedNow = expected - expectedAtReport
+        let lostNow = expectedNow - (packetsReceived - receivedAtReport)
+        expectedAtReport = expected
+        receivedAtReport = packetsReceived
+        let fraction = expectedNow <= 0 || lostNow <= 0 ? 0 : min(255, (lostNow << 8) / expectedNow)
+        return ReportBlock(
+            ssrc: ssrc, fractionLost: UInt8(truncatingIfNeeded: fraction),
+            cumulativeLost: Int32(truncatingIfNeeded: max(-0x80_0000, min(0x7F_FFFF, cumulativeLost))),
+            extendedHighestSequence: extendedHighestSequence, jitterTicks: jitterTicks)
+    }
+}

@@ -1,0 +1,34 @@
+import Timekeeping
+
+/// The last four sender reports of ours, so that a peer's report on us is matched to the moment ours left.
+struct SentReports: Sendable {
+    private var middles = InlineArray<4, UInt32>(repeating: 0)
+    private var times = InlineArray<4, Int64>(repeating: 0)
+    private var next = 0
+    /// Any report of ours has gone out.
+    private(set) var hasAny = false
+
+    @_noAllocation @_noLocks
+    init() {}
+
+    /// - Parameter middle: ``NTPTimestamp/middle`` of the moment of sending.
+    @_noAllocation @_noLocks
+    mutating func note(_ middle: UInt32, isSenderReport: Bool, at now: Instant) {
+        hasAny = true
+        guard isSenderReport else { return }
+        middles[next] = middle
+        times[next] = now.nanoseconds
+        next = (next + 1) & 3
+    }
+
+    /// When the report with this nonzero `middle` left; `nil` if it is none of ours, or too old.
+    @_noAllocation @_noLocks
+    func time(of middle: UInt32) -> Instant? {
+        var index = 0
+        while index < 4 {
+            if middles[index] == middle { return Instant(nanoseconds: times[index]) }
+            index += 1
+        }
+        return nil
+    }
+}

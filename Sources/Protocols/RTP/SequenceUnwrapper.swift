@@ -1,0 +1,26 @@
+/// Turns 16-bit sequence numbers into ones that never wrap.
+///
+/// A number is taken to lie within 2¹⁵ of the one before it, ahead or behind; the first one is kept as it is.
+public struct SequenceUnwrapper: Equatable, Sendable {
+    private var last: Int64?
+
+    /// Makes an unwrapper that has seen nothing.
+    @_noAllocation @_noLocks
+    public init() { last = nil }
+
+    /// The extended number. Below zero for a packet that was sent before the first one seen and across a wrap.
+    @_noAllocation @_noLocks
+    public mutating func unwrap(_ sequenceNumber: UInt16) -> Int64 {
+        let value = peek(sequenceNumber)
+        last = value
+        return value
+    }
+
+    /// What ``unwrap(_:)`` would give, remembering nothing.
+    @_noAllocation @_noLocks
+    public func peek(_ sequenceNumber: UInt16) -> Int64 {
+        guard let last else { return Int64(sequenceNumber) }
+        let step = Int16(bitPattern: sequenceNumber &- UInt16(truncatingIfNeeded: last))
+        return last &+ Int64(step)
+    }
+}

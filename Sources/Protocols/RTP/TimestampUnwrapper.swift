@@ -1,0 +1,26 @@
+/// Turns 32-bit RTP timestamps into ones that never wrap.
+///
+/// A timestamp is taken to lie within 2³¹ ticks of the one before it (12 hours at 48 kHz), ahead or behind.
+public struct TimestampUnwrapper: Equatable, Sendable {
+    private var last: Int64?
+
+    /// Makes an unwrapper that has seen nothing.
+    @_noAllocation @_noLocks
+    public init() { last = nil }
+
+    /// The extended timestamp, in ticks. Below zero for one from before the first and across a wrap.
+    @_noAllocation @_noLocks
+    public mutating func unwrap(_ timestamp: UInt32) -> Int64 {
+        let value = peek(timestamp)
+        last = value
+        return value
+    }
+
+    /// What ``unwrap(_:)`` would give, remembering nothing.
+    @_noAllocation @_noLocks
+    public func peek(_ timestamp: UInt32) -> Int64 {
+        guard let last else { return Int64(timestamp) }
+        let step = Int32(bitPattern: timestamp &- UInt32(truncatingIfNeeded: last))
+        return last &+ Int64(step)
+    }
+}

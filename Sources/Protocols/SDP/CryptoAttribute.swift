@@ -1,0 +1,82 @@
+/// The value of a `crypto` attribute: `tag suite inline:key…` (RFC 4568 §4, §9.1).
+public struct CryptoAttribute: Equatable, Sendable {
+    /// Tells the lines of one section apart; the answer repeats that of the line it takes.
+    public var tag: Int
+    /// The suite and its key.
+    public var key: SDESKey
+    /// Packets after which the key must be changed, if said.
+    public var lifetimePackets: UInt64?
+
+    /// Makes a line.
+    public init(tag: Int, key: SDESKey) {
+        self.tag = tag
+        self.key = key
+        lifetimePackets = nil
+    }
+
+    /// Why a line cannot be used; another line of the section may.
+    public struct ParseError: Error, Equatable, Sendable {
+        /// As a clause that follows "the peer's line".
+        public let reason: String
+    }
+
+    /// Reads the value, and refuses what we could not honour: other suites, keys of a wrong length, several keys,
+    /// key identifiers (MKI), and session parameters that change how packets are processed.
+    public init(parsing value: String) throws(ParseError) {
+        let fields = value.split(separator: " ", omittingEmptySubsequences: true)
+        guard fields.count >= 3 else { throw ParseError(reason: "is not a tag, a suite and a key") }
+        guard fields[0].utf8.count <= 9, let tag = Decimal.integer(fields[0], upTo: 999_999_999) else {
+            throw ParseError(reason: "has a tag that is no number of up to nine digits")
+        }
+        guard let suite = SDESSuite(rawValue: String(fields[1])) else {
+            throw ParseError(reason: "names a suite that we do not have")
+        }
+        guard !fields[2].contains(";") else { throw ParseError(reason: "has several keys") }
+        self.tag = tag
+        (key, lifetimePackets) = try Self.key(fields[2], suite)
+        for parameter in fields.dropFirst(3) where !Self.canIgnore(parameter) {
+            throw ParseError(reason: "asks for a session parameter that we do not have")
+        }
+    }
+
+    /// Reads `inline:base64[|lifetime][|MKI:length]`.
+    private static func key(
+        _ text: Substring, _ suite: SDESSuite
+    ) throws(ParseError) -> (SDESKey, lifetimePackets: UInt64?) {
+        guard text.lowercased().hasPrefix("inline:") else { throw ParseError(reason: "has no inline key") }
+        let fields = text.dropFirst("inline:".count).split(separator: "|", omittingEmptySubsequences: false)
+        guard let first = fields.first, let material = Base64.decode(first),
+            let key = SDESKey(suite: suite, material: material)
+        else { throw ParseError(reason: "has a key that is not \(suite.keyMaterialSize) bytes in Base64") }
+
+        var lifetime: UInt64?
+        for field in fields.dropFirst() {
+            guard !field.contains(":") else { throw ParseError(reason: "asks for a key identifier (MKI)") }
+            guard lifetime == nil, let packets = packets(field) else {
+                throw ParseError(reason: "has a key lifetime that is none")
+            }
+            lifetime = packets
+        }
+        return (key, lifetime)
+    }
+
+    /// A lifetime is a count or a power of two, up to 2⁴⁸ (RFC 3711 §9.2).
+    private static func packets(_ text: Substring) -> UInt64? {
+        let packets: UInt64?
+        if text.hasPrefix("2^") {
+            packets = Decimal.parse(text.dropFirst(2), upTo: 48).map { 1 << $0 }
+        } else {
+            packets = Decimal.parse(text, upTo: 1 << 48)
+        }
+        return packets.flatMap { $0 > 0 ? $0 : nil }
+    }
+
+    /// A leading dash lets the receiver ignore a parameter, a window size hint binds no one, and a key derivation
+    /// rate of zero is what we do anyway (RFC 4568 §6.3).
+    private static func canIgnore(_ parameter: Substring) -> Bool {
+        parameter.hasPrefix("-") || parameter.hasPrefix("WSH=") || parameter == "KDR=0"
+    }
+
+    /// The value to send, with the key.
+    var text: String { "\(tag) \(key.suite.rawValue) inline:\(Base64.encode(key.material))" }
+}

@@ -1,0 +1,38 @@
+/// Two descriptions do not come together.
+public struct NegotiationError: Error, Equatable, Sendable, CustomStringConvertible {
+    /// Why there is no call.
+    public struct Code: Equatable, Sendable {
+        private let number: UInt8
+        /// The peer's description has no audio.
+        public static let noAudio = Code(number: 0)
+        /// The peer has no Opus.
+        public static let noCommonCodec = Code(number: 1)
+        /// None of the peer's keys can be used, or there is none.
+        public static let noAcceptableCrypto = Code(number: 2)
+        /// The peer would have media unprotected, which we were not told to allow.
+        public static let plainMediaRefused = Code(number: 3)
+        /// The peer's transport is one that we do not have.
+        public static let unsupportedProfile = Code(number: 4)
+        /// The peer's address is no address that packets can be sent to.
+        public static let unusableAddress = Code(number: 5)
+        /// The peer's answer refuses the audio that we offered.
+        public static let refused = Code(number: 6)
+        /// The peer's answer does not fit our offer.
+        public static let answerDoesNotFit = Code(number: 7)
+        /// An answer came and nothing was offered.
+        public static let nothingOffered = Code(number: 8)
+    }
+
+    /// Why.
+    public let code: Code
+    /// What was found, and what would help, as whole sentences.
+    public let message: String
+
+    /// ``message``, introduced.
+    public var description: String { "cannot agree on media: \(message)" }
+
+    init(_ code: Code, _ message: String) {
+        self.code = code
+        self.message = message
+    }
+}

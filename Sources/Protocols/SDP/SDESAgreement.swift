@@ -1,0 +1,58 @@
+/// Settling keys that stand in the descriptions (RFC 4568 §5.1).
+enum SDESAgreement {
+    /// For our answer: the first of our suites that the offer has, and the line that takes it.
+    ///
+    /// Our order rules, for our first suite is the cheaper one; whoever offers a line must be ready for its choice.
+    static func choose(
+        _ section: MediaSection, ours: [SDESKey]
+    ) throws(NegotiationError) -> (NegotiatedKeying, line: SDPAttribute) {
+        let offered = section.cryptoAttributes
+        for key in ours {
+            guard let theirs = offered.first(where: { $0.key.suite == key.suite }) else { continue }
+            try requireDistinct(key, theirs.key)
+            let line = CryptoAttribute(tag: theirs.tag, key: key)
+            return (.sdes(send: key, receive: theirs.key), SDPAttribute("crypto", line.text))
+        }
+        throw failure(section, ours)
+    }
+
+    /// For the peer's answer to our offer, whose lines had the tags 1, 2, 3… in the order of our keys.
+    static func accept(_ section: MediaSection, ours: [SDESKey]) throws(NegotiationError) -> NegotiatedKeying {
+        for theirs in section.cryptoAttributes {
+            guard theirs.tag >= 1, theirs.tag <= ours.count, ours[theirs.tag - 1].suite == theirs.key.suite else {
+                continue
+            }
+            let key = ours[theirs.tag - 1]
+            try requireDistinct(key, theirs.key)
+            return .sdes(send: key, receive: theirs.key)
+        }
+        throw failure(section, ours)
+    }
+
+    /// A key that protects both directions gives away the sum of what both say (RFC 3711 §9.1).
+    private static func requireDistinct(_ ours: SDESKey, _ theirs: SDESKey) throws(NegotiationError) {
+        guard ours.material != theirs.material else {
+            throw NegotiationError(
+                .noAcceptableCrypto, "The peer has sent our own key back; it must choose one of its own.")
+        }
+    }
+
+    private static func failure(_ section: MediaSection, _ ours: [SDESKey]) -> NegotiationError {
+        let suites = ours.map(\.suite.rawValue).joined(separator: " or ")
+        let lines = section.attributes.values("crypto")
+        guard let first = lines.first else {
+            return NegotiationError(
+                .noAcceptableCrypto, "The peer's description has no \"crypto\" line; we have \(suites).")
+        }
+        let reason: String
+        do throws(CryptoAttribute.ParseError) {
+            _ = try CryptoAttribute(parsing: first)
+            reason = "does not fit ours by tag and suite"
+        } catch {
+            reason = error.reason
+        }
+        return NegotiationError(
+            .noAcceptableCrypto,
+            "None of the peer's \(lines.count) keys can be used: its first line \(reason); we have \(suites).")
+    }
+}

@@ -1,0 +1,148 @@
+public import CallControl
+public import JSON
+public import Logging
+public import NIOCore
+internal import SignalWire
+
+/// Handset's own exchange, as a signaling service: REST login, then JSON-RPC over one WebSocket.
+///
+/// Everything it does happens on one event loop of the caller's. Disconnect before letting go of it: until then it keeps
+/// the connection up.
+public final class HandsetService: SignalingService {
+    /// What the exchange says, in order.
+    public let events: SignalingEvents
+
+    private let loop: any EventLoop
+    private let driver: NIOLoopBoundBox<ServiceDriver>
+
+    /// Makes a service that is not connected.
+    ///
+    /// - Throws: ``SignalingError`` if an address or the trust root file cannot be used.
+    public init(
+        _ configuration: HandsetServiceConfiguration, group: any EventLoopGroup, logger: Logger
+    ) throws(SignalingError) {
+        let addresses = configuration.addresses
+        for address in [addresses.authentication, addresses.identity, addresses.events] {
+            try Endpoint(address).check(configuration.plainText, for: "use \(address)")
+        }
+        let trust = try TLSTrust(trustRootFile: configuration.trustRootFile)
+        let hub = EventHub()
+        let loop = group.next()
+        events = SignalingEvents(hub: hub)
+        self.loop = loop
+        driver = NIOLoopBoundBox.makeBoxSendingValue(
+            ServiceDriver(configuration, trust: trust, hub: hub, loop: loop, logger: logger), eventLoop: loop)
+    }
+
+    deinit { events.hub.finish() }
+
+    /// Where the connection stands.
+    public var connectionState: ConnectionState {
+        get async { await look(orElse: .notConnected) { $0.connection.state } }
+    }
+
+    /// Who this device is to the exchange; `nil` until it has connected.
+    public var session: SessionGrant? { get async { await look(orElse: nil) { $0.session } } }
+
+    /// Servers that help media through firewalls.
+    public var iceServers: [CallControl.ICEServer] { get async { await look(orElse: []) { $0.iceServers } } }
+
+    /// Logs in, connects, registers the device, and returns when the connection stands.
+    public func connect() async throws(SignalingError) {
+        try await ask { driver, promise in driver.connect(promise) }
+    }
+
+    /// Says goodbye, closes, and returns when it is closed; within a second even if the exchange is silent.
+    public func disconnect() async {
+        try? await ask { driver, promise in driver.disconnect(promise) }
+    }
+
+    /// Sends an invite.
+    public func invite(_ options: InviteOptions) async throws(SignalingError) -> SentInvite {
+        let sent = try await ask { (driver, promise: EventLoopPromise<InviteSend.Result>) in
+            driver.request(InviteSend(options), doing: "invite \(options.to)", promise) { [hub = driver.hub] sent in
+                hub.publish(.inviteSent(InviteID(sent.invite), idempotencyKey: options.idempotencyKey))
+            }
+        }
+        return SentInvite(id: InviteID(sent.invite), invitees: sent.invitees.map { UserID($0) })
+    }
+
+    /// Accepts an invite.
+    public func accept(_ invite: InviteID, data: JSONValue) async throws(SignalingError) {
+        try await tell(
+            InviteAccept(invite: invite.rawValue, data: data), waitsForLogin: true, doing: "accept the invite")
+    }
+
+    /// Rejects an invite.
+    public func reject(_ invite: InviteID, data: JSONValue) async throws(SignalingError) {
+        try await tell(
+            InviteReject(invite: invite.rawValue, data: data), waitsForLogin: true, doing: "reject the invite")
+    }
+
+    /// Takes an invite back.
+    public func cancel(_ invite: InviteID, data: JSONValue) async throws(SignalingError) {
+        try await tell(InviteCancel(invite: invite.rawValue, data: data), doing: "cancel the invite")
+    }
+
+    /// Sends a message to the peer of a call.
+    public func send(_ signal: CallControl.CallSignal) async throws(SignalingError) {
+        let message = SignalWire.CallSignal(invite: signal.invite.rawValue, type: signal.type, data: signal.data)
+        try await tell(message, doing: "send a signal to the peer")
+    }
+
+    /// Tells the peer of a call that it is over.
+    public func hangUp(_ news: CallHangUp) async throws(SignalingError) {
+        let milliseconds =
+            news.duration.components.seconds * 1_000 + news.duration.components.attoseconds / 1_000_000_000_000_000
+        let message = CallEnd(
+            invite: news.invite.rawValue, reason: news.reason, durationMilliseconds: milliseconds)
+        try await tell(message, doing: "hang up")
+    }
+
+    /// Joins a room.
+    public func join(room: String) async throws(SignalingError) -> [RoomParticipant] {
+        let joined = try await ask { (driver, promise: EventLoopPromise<RoomJoin.Result>) in
+            driver.request(RoomJoin(room: room), doing: "join the room \(room)", promise)
+        }
+        return joined.participants.map { RoomParticipant(connection: $0.connection, user: UserID($0.user)) }
+    }
+
+    /// Leaves a room.
+    public func leave(room: String) async throws(SignalingError) {
+        try await tell(RoomLeave(room: room), doing: "leave the room \(room)")
+    }
+}
+
+// MARK: To the loop and back
+
+extension HandsetService {
+    private func tell<Method: RPCMethod>(
+        _ message: Method, waitsForLogin: Bool = false, doing activity: String
+    ) async throws(SignalingError) where Method.Result == Empty {
+        _ = try await ask { (driver, promise: EventLoopPromise<Empty>) in
+            driver.request(message, waitsForLogin: waitsForLogin, doing: activity, promise)
+        }
+    }
+
+    private func ask<Answer: Sendable>(
+        _ question: @escaping @Sendable (ServiceDriver, EventLoopPromise<Answer>) -> Void
+    ) async throws(SignalingError) -> Answer {
+        let promise = loop.makePromise(of: Answer.self)
+        let driver = driver
+        loop.execute { question(driver.value, promise) }
+        do {
+            return try await promise.futureResult.get()
+        } catch let error as SignalingError {
+            throw error
+        } catch {
+            throw SignalingError(.internalError, activity: "ask the exchange", cause: "\(error)")
+        }
+    }
+
+    private func look<Answer: Sendable>(
+        orElse fallback: Answer, _ glance: @escaping @Sendable (ServiceDriver) -> Answer
+    ) async -> Answer {
+        let driver = driver
+        return (try? await loop.submit { glance(driver.value) }.get()) ?? fallback
+    }
+}

@@ -1,0 +1,177 @@
+internal import AsyncHTTPClient
+internal import CallControl
+internal import FoundationEssentials
+internal import NIOCore
+internal import NIOHTTP1
+internal import SignalWire
+internal import Timekeeping
+
+/// The calls made before there is a WebSocket: login, identities, resources (contract AUTH-1 to 3, CONN-1).
+///
+/// A client lives as long as a few calls belong together and is then shut down: between logins nothing is kept.
+struct RESTClient: Sendable {
+    /// What a login gives.
+    struct Login: Sendable {
+        let token: Redacted<String>
+        let publicIDs: [String]
+    }
+
+    let configuration: HandsetServiceConfiguration
+    let trust: TLSTrust
+    let loop: any EventLoop
+    /// For one call, connecting included.
+    var timeout: TimeAmount = .seconds(10)
+
+    /// Logs in with whatever credentials there are, and asks who the user is.
+    func login() async throws(ServiceFailure) -> Login {
+        try await withClient { client async throws(ServiceFailure) in
+            let addresses = configuration.addresses
+            let activity = "log in at \(addresses.authentication)"
+            let path: String
+            let body: [UInt8]
+            do throws(SignalCodingError) {
+                switch configuration.credentials {
+                case .mediaToken(let token):
+                    path = "/v1.1/login"
+                    body = try SignalCoding.encode(LoginRequest(mediaToken: Redacted(token)))
+                case .password(let user, let password):
+                    path = "/v1.1/login"
+                    body = try SignalCoding.encode(LoginRequest(userID: user, password: Redacted(password)))
+                case .anonymous(let name):
+                    path = "/v1.1/login/anonymous"
+                    body = try SignalCoding.encode(AnonymousLoginRequest(userID: name))
+                }
+            } catch {
+                throw ServiceFailure(
+                    SignalingError(.internalError, activity: activity, cause: "\(error)"), remedy: .none)
+            }
+            let question = Question(
+                method: .POST, base: addresses.authentication, path: path, authorization: "Basic \(appToken)",
+                body: body, activity: activity)
+            if case .anonymous = configuration.credentials {
+                let answer = try await ask(question, of: client, for: AnonymousLoginResponse.self)
+                return Login(token: answer.token, publicIDs: [])
+            }
+            let answer = try await ask(question, of: client, for: LoginResponse.self)
+            let identities = try await ask(
+                Question(
+                    method: .GET, base: addresses.identity, path: "/v1/allidentities",
+                    authorization: "Bearer \(answer.token.secret)",
+                    activity: "ask \(addresses.identity) who this user is"),
+                of: client, for: Identities.self)
+            return Login(token: answer.token, publicIDs: identities.publicIDs)
+        }
+    }
+
+    /// Asks the event manager for the connection's resources.
+    func resources(token: Redacted<String>) async throws(ServiceFailure) -> SignalWire.ConnectionResources {
+        try await withClient { client async throws(ServiceFailure) in
+            let base = configuration.addresses.events
+            let question = Question(
+                method: .GET, base: base, path: "/v1/connection", authorization: "Bearer \(token.secret)",
+                activity: "ask \(base) for the connection's resources")
+            return try await ask(question, of: client, for: SignalWire.ConnectionResources.self)
+        }
+    }
+
+    /// Base64 of `key:secret` (AUTH-1).
+    private var appToken: String {
+        Data("\(configuration.application.key):\(configuration.application.secret)".utf8).base64EncodedString()
+    }
+
+    private func withClient<Result: Sendable>(
+        _ body: (HTTPClient) async throws(ServiceFailure) -> Result
+    ) async throws(ServiceFailure) -> Result {
+        var settings = HTTPClient.Configuration(
+            tlsConfiguration: trust.configuration, redirectConfiguration: .disallow,
+            timeout: .init(connect: .seconds(5), read: timeout))
+        settings.httpVersion = .http1Only
+        settings.connectionPool.retryConnectionEstablishment = false  // The machines retry, with their own waits.
+        let client = HTTPClient(eventLoopGroup: loop, configuration: settings)
+        let result: Swift.Result<Result, ServiceFailure>
+        do throws(ServiceFailure) {
+            result = .success(try await body(client))
+        } catch {
+            result = .failure(error)
+        }
+        try? await client.shutdown()
+        return try result.get()
+    }
+}
+
+// MARK: One question and its answer
+
+extension RESTClient {
+    private struct Question {
+        let method: HTTPMethod
+        let base: String
+        let path: String
+        let authorization: String
+        var body: [UInt8]?
+        /// To be read after "cannot".
+        let activity: String
+    }
+
+    private func ask<Answer: Decodable>(
+        _ question: Question, of client: HTTPClient, for type: Answer.Type
+    ) async throws(ServiceFailure) -> Answer {
+        let endpoint = try checked(question)
+        let base = question.base.hasSuffix("/") ? String(question.base.dropLast()) : question.base
+        var request = HTTPClientRequest(url: base + question.path)
+        request.method = question.method
+        request.headers.add(name: "User-Agent", value: configuration.application.userAgent)
+        request.headers.add(name: "Authorization", value: question.authorization)
+        request.headers.add(name: "Accept", value: "application/json")
+        if let body = question.body {
+            request.headers.add(name: "Content-Type", value: "application/json; charset=utf-8")
+            request.body = .bytes(body)
+        }
+        let response: HTTPClientResponse
+        let bytes: [UInt8]
+        do {
+            response = try await client.execute(request, timeout: timeout)
+            bytes = Array(buffer: try await response.body.collect(upTo: SignalLimits.messageBytes))
+        } catch let error as NIOTooManyBytesError {
+            throw notAnExchange(question, "its answer is longer than \(error.maxBytes ?? 0) bytes", nil)
+        } catch {
+            throw .transport(error, to: endpoint, doing: question.activity)
+        }
+        let traceID = response.headers.first(name: "Trace-Id")
+        guard (200..<300).contains(Int(response.status.code)) else {
+            let wait = response.headers.first(name: "Retry-After").flatMap { RetryAfter.parse($0, now: .now) }
+            throw .rest(
+                status: Int(response.status.code), body: try? SignalCoding.decode(RESTFailure.self, from: bytes),
+                retryAfter: wait, traceID: traceID, doing: question.activity)
+        }
+        do throws(SignalCodingError) {
+            return try SignalCoding.decode(type, from: bytes)
+        } catch {
+            throw notAnExchange(question, "its answer is not what an exchange says: \(error)", traceID)
+        }
+    }
+
+    private func checked(_ question: Question) throws(ServiceFailure) -> Endpoint {
+        do throws(SignalingError) {
+            let endpoint = try Endpoint(question.base)
+            try endpoint.check(configuration.plainText, for: question.activity)
+            return endpoint
+        } catch {
+            throw ServiceFailure(error, remedy: .none)
+        }
+    }
+
+    private func notAnExchange(_ question: Question, _ cause: String, _ traceID: String?) -> ServiceFailure {
+        ServiceFailure(
+            SignalingError(
+                .notAnExchange, activity: question.activity, cause: cause,
+                advice: "Check the address: it should be that of an exchange.", traceID: traceID),
+            remedy: .none)
+    }
+}
+
+extension WallClock {
+    /// The machine's time of day.
+    static var now: WallClock {
+        WallClock(unixMilliseconds: Int64((Date().timeIntervalSince1970 * 1_000).rounded()))
+    }
+}

@@ -1,0 +1,83 @@
+internal import CallControl
+internal import SignalWire
+internal import Timekeeping
+
+/// Requests that wait for their answers, each with the time at which it no longer does.
+///
+/// Every request waits equally long, so that deadlines come in the order of the requests. Bounded by `capacity`.
+struct RequestTable {
+    /// What becomes of a request; called exactly once.
+    typealias Completion = (Result<RPCMessage, SignalingError>) -> Void
+
+    private struct Pending {
+        let activity: String
+        let complete: Completion
+    }
+
+    private var pending: [Int64: Pending] = [:]
+    private var deadlines: [(id: Int64, at: Instant)] = []
+    private var lastID: Int64 = 0
+    private let timeout: Duration
+    private let capacity: Int
+
+    init(timeout: Duration, capacity: Int = 1_024) {
+        self.timeout = timeout
+        self.capacity = capacity
+    }
+
+    /// When `expire` must next be called.
+    var nextDeadline: Instant? { deadlines.first?.at }
+
+    /// Whether one more request fits.
+    var hasRoom: Bool { pending.count < capacity }
+
+    /// Notes a request about to be sent and gives it its number.
+    mutating func add(doing activity: String, at now: Instant, _ complete: @escaping Completion) -> Int64 {
+        lastID += 1
+        pending[lastID] = Pending(activity: activity, complete: complete)
+        deadlines.append((lastID, now.advanced(by: timeout)))
+        return lastID
+    }
+
+    /// Takes the request that an answer is for; `nil` if nobody waits for it.
+    mutating func take(_ id: RPCID?) -> (activity: String, complete: Completion)? {
+        guard case .number(let number)? = id, let entry = pending.removeValue(forKey: number) else { return nil }
+        if pending.isEmpty {
+            deadlines.removeAll(keepingCapacity: true)
+        } else if deadlines.first?.id == number {
+            let answered = deadlines.prefix { pending[$0.id] == nil }.count
+            deadlines.removeFirst(answered)
+        }
+        return (entry.activity, entry.complete)
+    }
+
+    /// Takes those whose time is up.
+    mutating func takeExpired(at now: Instant) -> [() -> Void] {
+        let late = deadlines.prefix { $0.at <= now }
+        deadlines.removeFirst(late.count)
+        return late.compactMap { pending.removeValue(forKey: $0.id) }.map { entry in
+            let cause = "the exchange did not answer within \(timeout)"
+            return { entry.complete(.failure(SignalingError(.timedOut, activity: entry.activity, cause: cause))) }
+        }
+    }
+
+    /// Takes all of them: the connection they were sent on is gone.
+    mutating func takeAll() -> [() -> Void] {
+        defer {
+            pending = [:]
+            deadlines = []
+        }
+        return pending.values.map { entry in
+            { entry.complete(.failure(.connectionGone(entry.activity))) }
+        }
+    }
+}
+
+extension SignalingError {
+    /// There is no connection to send on, or it went away before the answer came.
+    static func connectionGone(_ activity: String) -> SignalingError {
+        SignalingError(
+            .disconnected, activity: activity, cause: "there is no connection to the exchange",
+            advice: "Try again once it is back.")
+    }
+}

@@ -1,0 +1,36 @@
+internal import Timekeeping
+
+/// The `Retry-After` header: seconds, or a date (RFC 9110 §10.2.3).
+enum RetryAfter {
+    /// Longer waits than this are not believed.
+    static let longest: Duration = .seconds(3_600)
+
+    /// How long to wait, no less than nothing and no more than ``longest``; `nil` if the text is neither.
+    static func parse(_ text: String, now: WallClock) -> Duration? {
+        if let seconds = Int64(text), seconds >= 0 { return .seconds(min(seconds, 3_600)) }
+        guard let date = date(text) else { return nil }
+        return min(max(.milliseconds(date.unixMilliseconds - now.unixMilliseconds), .zero), longest)
+    }
+
+    /// Reads the preferred form, `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110 §5.6.7).
+    static func date(_ text: String) -> WallClock? {
+        let parts = text.split(separator: " ")
+        let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+        guard parts.count == 6, parts[5] == "GMT", let day = Int64(parts[1]), (1...31).contains(day),
+            let month = months.firstIndex(of: String(parts[2])), let year = Int64(parts[3]),
+            (1970...9999).contains(year)
+        else { return nil }
+        let clock = parts[4].split(separator: ":").compactMap { Int64($0) }
+        guard clock.count == 3, (0...23).contains(clock[0]), (0...59).contains(clock[1]), (0...60).contains(clock[2])
+        else { return nil }
+        let seconds = days(year: year, month: Int64(month) + 1, day: day) * 86_400
+        return WallClock(unixMilliseconds: (seconds + clock[0] * 3_600 + clock[1] * 60 + clock[2]) * 1_000)
+    }
+
+    /// Days from 1970-01-01 in the Gregorian calendar, counting years from March so that leap days come last.
+    private static func days(year: Int64, month: Int64, day: Int64) -> Int64 {
+        let year = month <= 2 ? year - 1 : year
+        let dayOfYear = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1
+        return 365 * year + year / 4 - year / 100 + year / 400 + dayOfYear - 719_468
+    }
+}

@@ -1,0 +1,199 @@
+internal import CallControl
+internal import Logging
+internal import NIOCore
+internal import SignalWire
+internal import Timekeeping
+
+/// Does what the machines ask for: owns the socket, the clock and the waiting callers, and holds no protocol itself.
+///
+/// Everything happens on one event loop.
+final class ServiceDriver {
+    let loop: any EventLoop
+    let configuration: HandsetServiceConfiguration
+    let hub: EventHub
+    let logger: Logger
+    let trust: TLSTrust
+    let rest: RESTClient
+
+    var login: LoginMachine
+    var connection: ConnectionMachine
+    var gate = AuthenticationGate<Int>()
+    var requests: RequestTable
+    /// Requests at the gate, by ticket.
+    var atGate: [Int: AtGate] = [:]
+    var lastTicket = 0
+
+    var link: WebSocketLink?
+    var token: Redacted<String>?
+    var session: SessionGrant?
+    var iceServers: [CallControl.ICEServer] = []
+    /// Counts logins: the outcome of one that was given up is ignored.
+    var loginNumber = 0
+    /// Why the connection last failed for good.
+    var lastError: SignalingError?
+
+    var connectWaiters: [EventLoopPromise<Void>] = []
+    var disconnectWaiters: [EventLoopPromise<Void>] = []
+
+    private var wakeUp: Scheduled<Void>?
+    private var wakeUpAt: Instant?
+
+    /// A request that has yet to be let through.
+    struct AtGate {
+        let proceed: () -> Void
+        let fail: (SignalingError) -> Void
+    }
+
+    init(
+        _ configuration: HandsetServiceConfiguration, trust: TLSTrust, hub: EventHub, loop: any EventLoop,
+        logger: Logger
+    ) {
+        self.configuration = configuration
+        self.trust = trust
+        self.hub = hub
+        self.loop = loop
+        self.logger = logger
+        rest = RESTClient(configuration: configuration, trust: trust, loop: loop)
+        login = LoginMachine(patience: configuration.loginPatience, seed: .random(in: .min ... .max))
+        connection = ConnectionMachine(timings: configuration.connection, seed: .random(in: .min ... .max))
+        requests = RequestTable(timeout: configuration.requestTimeout)
+    }
+
+    var now: Instant { Instant(nanoseconds: Int64(clamping: NIODeadline.now().uptimeNanoseconds)) }
+
+    /// A way for other threads and later times to come back to this driver, on its loop.
+    func later(_ work: @escaping @Sendable (ServiceDriver) -> Void) -> @Sendable () -> Void {
+        let driver = NIOLoopBound(self, eventLoop: loop)
+        return { work(driver.value) }
+    }
+
+    // MARK: What callers want
+
+    func connect(_ promise: EventLoopPromise<Void>) {
+        if connection.state == .connected { return promise.succeed() }
+        connectWaiters.append(promise)
+        if !gate.isOpen { feed(gate: .loginStarted) }
+        if login.isLoggedIn { feed(connection: .connect) } else { feed(login: .login) }
+    }
+
+    func disconnect(_ promise: EventLoopPromise<Void>) {
+        disconnectWaiters.append(promise)
+        if !login.isLoggedIn { feed(login: .logout) }
+        feed(gate: .loggedOut)
+        let error = SignalingError(.disconnected, activity: "connect", cause: "it was asked to disconnect")
+        settle(&connectWaiters, .failure(error))
+        feed(connection: .disconnect)
+        if connection.state != .disconnecting { settle(&disconnectWaiters, .success(())) }
+    }
+
+    private func settle(_ waiters: inout [EventLoopPromise<Void>], _ result: Result<Void, any Error>) {
+        let settled = waiters
+        waiters = []
+        for waiter in settled { waiter.completeWith(result) }
+    }
+
+    // MARK: Machines in, effects out
+
+    func feed(login input: LoginMachine.Input) {
+        var outbox: [LoginMachine.Output] = []
+        login.handle(input, at: now, into: &outbox)
+        for output in outbox { perform(output) }
+        scheduleWakeUp()
+    }
+
+    func feed(connection input: ConnectionMachine.Input) {
+        var outbox: [ConnectionMachine.Output] = []
+        connection.handle(input, at: now, into: &outbox)
+        for output in outbox { perform(output) }
+        scheduleWakeUp()
+    }
+
+    func feed(gate input: AuthenticationGate<Int>.Input) {
+        var outbox: [AuthenticationGate<Int>.Output] = []
+        gate.handle(input, at: now, into: &outbox)
+        for output in outbox {
+            switch output {
+            case .proceed(let ticket): atGate.removeValue(forKey: ticket)?.proceed()
+            case .fail(let ticket, let error): atGate.removeValue(forKey: ticket)?.fail(error)
+            }
+        }
+        scheduleWakeUp()
+    }
+
+    private func perform(_ output: LoginMachine.Output) {
+        switch output {
+        case .sendLogin:
+            loginNumber += 1
+            sendLogin(loginNumber)
+        case .retrying(let delay, let error):
+            logger.warning("login failed, trying again", metadata: ["in": "\(delay)", "because": "\(error)"])
+        case .loggedIn:
+            feed(connection: .connect)
+        case .loginFailed(let error):
+            feed(gate: .loginFailed(error))
+            settle(&connectWaiters, .failure(error))
+        case .loggedOut:
+            loginNumber += 1
+        }
+    }
+
+    private func perform(_ output: ConnectionMachine.Output) {
+        switch output {
+        case .fetchResources(let attempt): fetchResources(attempt)
+        case .openSocket(let resources, let attempt): openSocket(resources, attempt)
+        case .startSession(let resume, let attempt): startSession(resume, attempt)
+        case .sendPing: link?.ping()
+        case .endSession: send(SessionEnd(), doing: "end the session") { _ in }
+        case .closeSocket(let code): link?.close(code: code)
+        case .abandon: dropLink()
+        case .stateChanged(let state): stateChanged(to: state)
+        case .retrying(let delay, let error):
+            logger.warning("no connection, trying again", metadata: ["in": "\(delay)", "because": "\(error)"])
+        case .event(let event):
+            if case .error(let error) = event { lastError = error }
+            hub.publish(event)
+        }
+    }
+
+    private func stateChanged(to state: ConnectionState) {
+        logger.debug("connection state changed", metadata: ["state": "\(state.rawValue)"])
+        switch state {
+        case .connected:
+            feed(gate: .loginSucceeded)
+            settle(&connectWaiters, .success(()))
+        case .failed:
+            let error = lastError ?? .connectionGone("connect")
+            feed(gate: .loginFailed(error))
+            settle(&connectWaiters, .failure(error))
+            settle(&disconnectWaiters, .success(()))
+        case .notConnected:
+            settle(&disconnectWaiters, .success(()))
+        case .connecting, .reconnecting, .disconnecting:
+            break
+        }
+    }
+
+    // MARK: The clock
+
+    private func scheduleWakeUp() {
+        let deadlines = [
+            login.nextDeadline, connection.nextDeadline, gate.nextDeadline, requests.nextDeadline,
+        ]
+        guard let next = deadlines.compactMap({ $0 }).min() else { return }
+        // A wake-up that comes too early does no harm, so one that is set is left alone unless it is too late.
+        if let wakeUpAt, wakeUpAt <= next { return }
+        wakeUp?.cancel()
+        wakeUpAt = next
+        let time = NIODeadline.uptimeNanoseconds(UInt64(clamping: next.nanoseconds))
+        wakeUp = loop.scheduleTask(deadline: time, later { $0.wake() })
+    }
+
+    private func wake() {
+        wakeUp = nil
+        wakeUpAt = nil
+        for fail in requests.takeExpired(at: now) { fail() }
+        feed(login: .timerFired)
+        feed(connection: .timerFired)
+        feed(gate: .timerFired)
+    }
+}

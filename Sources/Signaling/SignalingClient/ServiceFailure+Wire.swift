@@ -1,0 +1,70 @@
+internal import CallControl
+internal import SignalWire
+
+extension SignalingError {
+    /// What an error answer to a request means.
+    init(_ error: RPCError, doing activity: String) {
+        let code: Code =
+            switch error.known {
+            case .notAuthenticated: .notAuthenticated
+            case .tokenExpired: .tokenExpired
+            case .tokenRejected: .tokenRejected
+            case .notAllowed: .notAllowed
+            case .notRegistered: .notRegistered
+            case .unknownUser: .unknownUser
+            case .unknownInvite: .unknownInvite
+            case .unknownRoom: .unknownRoom
+            case .unknownCall: .unknownCall
+            case .alreadyHandled: .alreadyHandled
+            case .inviteEnded: .inviteEnded
+            case .inviteTimedOut: .inviteTimedOut
+            case .inviteCancelled: .inviteCancelled
+            case .notYours: .notYours
+            case .tooLarge: .tooLarge
+            case .tooManyRequests: .tooManyRequests
+            case .noDeviceOnline: .noDeviceOnline
+            case .parseError, .invalidRequest, .unknownMethod, .invalidParams: .invalidRequest
+            case .internalError: .serverError
+            case nil: Code(rawValue: error.data?.name ?? "error\(error.code)")
+            }
+        self.init(code, activity: activity, cause: Self.asClause(error.message))
+    }
+
+    /// A sentence of the service as a clause of ours.
+    static func asClause(_ message: String) -> String {
+        let clause = message.hasSuffix(".") ? String(message.dropLast()) : message
+        return clause.isEmpty ? "the service gave no reason" : "the service says: \(clause)"
+    }
+}
+
+extension ServiceFailure {
+    /// A session that was refused: the token is no good, or the exchange is unwell.
+    static func session(_ error: SignalingError) -> ServiceFailure {
+        let isWorthRetrying: Set<SignalingError.Code> = [.serverError, .tooManyRequests, .timedOut, .disconnected]
+        return ServiceFailure(error, remedy: isWorthRetrying.contains(error.code) ? .retry(after: nil) : .none)
+    }
+
+    /// An HTTP answer that is not a success (contract AUTH-11).
+    static func rest(
+        status: Int, body: RESTFailure?, retryAfter: Duration?, traceID: String?, doing activity: String
+    ) -> ServiceFailure {
+        let said = body.map { SignalingError.asClause($0.error.message) } ?? "the answer is HTTP status \(status)"
+        func failure(_ code: SignalingError.Code, _ advice: String, _ remedy: Remedy) -> ServiceFailure {
+            ServiceFailure(
+                SignalingError(code, activity: activity, cause: said, advice: advice, traceID: traceID),
+                remedy: remedy)
+        }
+        switch (status, body.flatMap { RESTErrorCode(rawValue: $0.error.code) }) {
+        case (_, .tokenExpired?): return failure(.tokenExpired, "Log in again.", .none)
+        case (_, .tokenRejected?): return failure(.tokenRejected, "Log in again.", .none)
+        case (_, .unknownAppKey?):
+            return failure(.loginRefused, "Check the application's key and secret.", .none)
+        case (401, _): return failure(.loginRefused, "Check the user name and the password or media token.", .none)
+        case (403, _): return failure(.notAllowed, "Another account may be needed.", .none)
+        case (429, _): return failure(.tooManyRequests, "", .retry(after: retryAfter))
+        case (500..., _): return failure(.serverError, "", .retry(after: retryAfter))
+        case (400, _?), (413, _?): return failure(.invalidRequest, "", .none)
+        default: return failure(.notAnExchange, "Check the address: it should be that of an exchange.", .none)
+        }
+    }
+}

@@ -1,0 +1,75 @@
+public import CallControl
+internal import Synchronization
+
+/// What a service says, as a sequence that any number of tasks may listen to.
+///
+/// Everything waits for the first listener, bounded; later ones hear what comes from then on. A listener that falls
+/// more than the buffer behind loses the newest events, which are counted.
+public struct SignalingEvents: AsyncSequence, Sendable {
+    /// What comes.
+    public typealias Element = SignalingEvent
+    /// It ends only with the service.
+    public typealias Failure = Never
+
+    let hub: EventHub
+
+    /// Starts listening.
+    public func makeAsyncIterator() -> AsyncStream<SignalingEvent>.Iterator { hub.listen().makeAsyncIterator() }
+}
+
+/// Hands events to every listener; keeps them until there is one (contract CONN-10).
+final class EventHub: Sendable {
+    private struct State {
+        var backlog: EventBacklog<SignalingEvent>
+        var listeners: [Int: AsyncStream<SignalingEvent>.Continuation] = [:]
+        var nextListener = 0
+        var overflowCount = 0
+        var isFinished = false
+    }
+
+    private let state: Mutex<State>
+    private let capacity: Int
+
+    /// Holds `capacity` events for the first listener, and as many again for each that has fallen behind.
+    init(capacity: Int = 1_024) {
+        self.capacity = capacity
+        state = Mutex(State(backlog: EventBacklog(capacity: capacity)))
+    }
+
+    /// Events that were lost because nobody took them in time.
+    var lostCount: Int { state.withLock { $0.backlog.droppedCount + $0.overflowCount } }
+
+    func publish(_ event: SignalingEvent) {
+        state.withLock { state in
+            guard let event = state.backlog.offer(event) else { return }
+            for listener in state.listeners.values {
+                if case .dropped = listener.yield(event) { state.overflowCount += 1 }
+            }
+        }
+    }
+
+    func listen() -> AsyncStream<SignalingEvent> {
+        let (stream, continuation) = AsyncStream.makeStream(
+            of: SignalingEvent.self, bufferingPolicy: .bufferingOldest(capacity))
+        let number = state.withLock { state in
+            let number = state.nextListener
+            state.nextListener += 1
+            for event in state.backlog.attach() { continuation.yield(event) }
+            if state.isFinished { continuation.finish() } else { state.listeners[number] = continuation }
+            return number
+        }
+        continuation.onTermination = { [weak self] _ in self?.forget(number) }
+        return stream
+    }
+
+    func finish() {
+        let listeners = state.withLock { state in
+            state.isFinished = true
+            defer { state.listeners = [:] }
+            return state.listeners.values.map { $0 }
+        }
+        for listener in listeners { listener.finish() }  // Outside the lock: it calls `forget`.
+    }
+
+    private func forget(_ number: Int) { state.withLock { _ = $0.listeners.removeValue(forKey: number) } }
+}

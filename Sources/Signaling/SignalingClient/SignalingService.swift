@@ -1,0 +1,80 @@
+// SignalingClient: the one face that every signaling service has, and the adapter for Handset's own exchange.
+
+public import CallControl
+public import JSON
+
+/// A signaling service that a device is logged in to; every service's adapter meets it.
+///
+/// Every function may be called from any task. Requests made before `connect` has been called fail at once with
+/// `notAuthenticated`; an answer to an invite asked for while it is under way waits for it (contract AUTH-6, AUTH-7).
+public protocol SignalingService: Sendable {
+    /// What the service says, in order. The first to listen hears everything from the beginning (CONN-10).
+    var events: SignalingEvents { get }
+
+    /// Where the connection stands (CONN-2).
+    var connectionState: ConnectionState { get async }
+
+    /// Who this device is to the service; `nil` until it has connected.
+    var session: SessionGrant? { get async }
+
+    /// Servers that help media through firewalls; empty until the service has been asked.
+    var iceServers: [ICEServer] { get async }
+
+    /// Logs in, connects, and returns when the connection stands. It is then kept up until `disconnect`.
+    func connect() async throws(SignalingError)
+
+    /// Says goodbye, closes, and returns when it is closed (CONN-9).
+    func disconnect() async
+
+    /// Sends an invite. The event `inviteSent` comes before every other about it.
+    func invite(_ options: InviteOptions) async throws(SignalingError) -> SentInvite
+
+    /// Accepts an invite.
+    func accept(_ invite: InviteID, data: JSONValue) async throws(SignalingError)
+
+    /// Rejects an invite.
+    func reject(_ invite: InviteID, data: JSONValue) async throws(SignalingError)
+
+    /// Takes an invite back.
+    func cancel(_ invite: InviteID, data: JSONValue) async throws(SignalingError)
+
+    /// Sends a message to the peer of a call.
+    func send(_ signal: CallSignal) async throws(SignalingError)
+
+    /// Tells the peer of a call that it is over.
+    func hangUp(_ news: CallHangUp) async throws(SignalingError)
+
+    /// Joins a room; gives the connections that are there already.
+    func join(room: String) async throws(SignalingError) -> [RoomParticipant]
+
+    /// Leaves a room.
+    func leave(room: String) async throws(SignalingError)
+}
+
+/// An invite that the service has taken.
+public struct SentInvite: Hashable, Sendable {
+    /// Its id.
+    public var id: InviteID
+    /// Who is invited by it.
+    public var invitees: [UserID]
+
+    /// Makes the receipt.
+    public init(id: InviteID, invitees: [UserID]) {
+        self.id = id
+        self.invitees = invitees
+    }
+}
+
+/// Somebody in a room.
+public struct RoomParticipant: Hashable, Sendable {
+    /// The connection's name.
+    public var connection: String
+    /// Whose it is.
+    public var user: UserID
+
+    /// Makes a participant.
+    public init(connection: String, user: UserID) {
+        self.connection = connection
+        self.user = user
+    }
+}

@@ -1,0 +1,124 @@
+internal import CallControl
+internal import JSON
+internal import SignalWire
+
+extension SignalingEvent {
+    /// What an event on the wire means.
+    init(_ event: ExchangeEvent) {
+        switch event {
+        case .inviteReceived(let data): self = .inviteReceived(ReceivedInvite(data))
+        case .inviteAccepted(let data): self = .inviteAccepted(InviteAnswer(data))
+        case .inviteRejected(let data): self = .inviteRejected(InviteAnswer(data))
+        case .inviteHandled(let data): self = .inviteHandled(InviteHandling(data))
+        case .inviteCancelled(let data): self = .inviteCancelled(InviteID(data.invite), data: data.data ?? .null)
+        case .inviteTimedOut(let data):
+            self = .inviteTimedOut(InviteID(data.invite), invitees: data.invitees.map { UserID($0) })
+        case .inviteMissed(let data): self = .inviteMissed(InviteID(data.invite), payload: data.payload ?? .null)
+        case .inviteEnded(let data): self = .inviteEnded(InviteID(data.invite))
+        case .callSignal(let data):
+            self = .callSignal(
+                CallControl.CallSignal(
+                    invite: InviteID(data.invite), type: data.type, data: data.data ?? .null, from: UserID(data.from)))
+        case .callEnded(let data):
+            self = .callEnded(
+                CallHangUp(
+                    invite: InviteID(data.invite), reason: data.reason,
+                    duration: .milliseconds(min(max(data.durationMilliseconds, 0), 1_000_000_000_000)),
+                    from: UserID(data.from)))
+        case .connectionCreated(let data):
+            self = .connectionCreated(room: data.room, connection: data.connection, user: UserID(data.user))
+        case .connectionDestroyed(let data):
+            self = .connectionDestroyed(room: data.room, connection: data.connection, reason: data.reason)
+        case .notification(let data): self = .notification(data.payload ?? .null)
+        case .unknown(let type, let data): self = .unknown(type: type, data: data ?? .null)
+        }
+    }
+}
+
+extension ReceivedInvite {
+    fileprivate init(_ data: InviteReceived) {
+        // 0 is never (INV-9); and nobody waits longer than the wire allows, whatever the number says.
+        let seconds = min(data.ttlRemaining, SignalLimits.ttlSeconds)
+        self.init(
+            id: InviteID(data.invite), inviter: UserID(data.inviter), group: data.group,
+            invitees: data.invitees.map { UserID($0) }, data: data.data ?? .null,
+            remaining: seconds > 0 ? .seconds(seconds) : nil, payload: data.payload)
+    }
+}
+
+extension InviteAnswer {
+    fileprivate init(_ data: InviteAnswered) {
+        self.init(
+            invite: InviteID(data.invite), invitee: UserID(data.invitee), device: DeviceID(data.device),
+            data: data.data ?? .null)
+    }
+}
+
+extension InviteHandling {
+    fileprivate init(_ data: InviteHandled) {
+        let action: Action =
+            switch data.action {
+            case .accepted: .accepted
+            case .rejected: .rejected
+            }
+        self.init(invite: InviteID(data.invite), device: DeviceID(data.device), action: action)
+    }
+}
+
+extension SessionGrant {
+    /// What the exchange made of a session's start.
+    init(_ result: SessionStart.Result) {
+        self.init(
+            session: result.session, connection: result.connection, user: UserID(result.user),
+            publicIDs: result.publicIDs.map { UserID($0) }, isResumed: result.resumed,
+            sequence: Int64(clamping: result.sequence), keepalive: .clampedSeconds(result.keepaliveSeconds),
+            isAnonymous: result.isAnonymous)
+    }
+}
+
+extension CallControl.ConnectionResources {
+    /// What the event manager gave.
+    init(_ resources: SignalWire.ConnectionResources) {
+        self.init(
+            webSocketURL: resources.webSocketURL,
+            iceServers: resources.iceServers.map {
+                CallControl.ICEServer(urls: $0.urls, username: $0.username, credential: $0.credential?.secret)
+            },
+            keepalive: .clampedSeconds(resources.keepaliveSeconds),
+            resumeWindow: .clampedSeconds(resources.resumeWindowSeconds))
+    }
+}
+
+extension DeviceDescription {
+    /// This device, as it registers itself.
+    init(_ device: HandsetServiceConfiguration.Device) {
+        self.init(
+            id: device.id.rawValue, name: device.name, capabilities: device.capabilities,
+            pushToken: device.pushToken.map { Redacted($0) })
+    }
+}
+
+extension InviteSend {
+    /// An invite on the wire, where 0 stands for no time limit.
+    init(_ options: InviteOptions) {
+        self.init(
+            to: options.to.rawValue, data: options.data, ttl: options.timeToLive?.wireSeconds ?? 0,
+            payload: options.payload, timeoutPayload: options.timeoutPayload,
+            onlineOnly: options.isOnlineOnly ? true : nil, idempotencyKey: options.idempotencyKey)
+    }
+}
+
+extension SessionStart.Resume {
+    /// From where to go on.
+    init(_ point: ResumePoint) { self.init(session: point.session, after: UInt64(clamping: point.after)) }
+}
+
+extension Duration {
+    /// A number of seconds from the wire, between one second and a day.
+    fileprivate static func clampedSeconds(_ seconds: Int) -> Duration { .seconds(min(max(seconds, 1), 86_400)) }
+
+    /// Seconds for the wire; a limit that has run out already stays one.
+    fileprivate var wireSeconds: Double {
+        max(0.001, Double(components.seconds) + Double(components.attoseconds) / 1e18)
+    }
+}

@@ -1,0 +1,152 @@
+internal import ArgumentParser
+internal import CallAgent
+internal import CallControl
+internal import Logging
+internal import MediaEngine
+internal import NIOCore
+internal import NIOPosix
+internal import Peering
+internal import Realtime
+internal import Timekeeping
+
+/// `handset call`: places one call, and reports on it.
+struct CallCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "call", abstract: "Place a call, play and record, and report how it was.",
+        discussion: """
+            Without --config the call goes to the server in the callee's address, on this machine as the demo's
+            account "caller", which `handset serve` has unless it is configured otherwise.
+            """)
+
+    @Argument(help: "Whom to call: user@host, user@host:port, or a user of the configured server.")
+    var callee: String
+
+    @Option(help: "A WAV or Ogg Opus file to play.")
+    var play: String?
+
+    @Option(help: "A WAV file to record in what comes back.")
+    var record: String?
+
+    @Option(help: "The account's configuration file.")
+    var config: String?
+
+    @Option(help: "Base URL of the signaling server, instead of the one that follows from callee or configuration.")
+    var server: String?
+
+    @Option(help: "Hang up after this many seconds; without it, a second after the file is over.")
+    var duration: Double?
+
+    @Option(help: "How long to let it ring, in seconds.")
+    var ttl: Int = 30
+
+    @Option(
+        name: .customLong("minimum-likeness"),
+        help: "Fail if what comes back is less like what was sent than this, 0 to 1. Needs --play.")
+    var minimumLikeness: Double?
+
+    @Flag(help: "Print the report as one JSON object.")
+    var json = false
+
+    @Option(help: "Include the CPU time and memory of another process in the report, as NAME=PID. May be repeated.")
+    var watch: [String] = []
+
+    @OptionGroup var logs: LogOptions
+
+    func validate() throws {
+        guard !callee.isEmpty, !callee.hasPrefix("@") else {
+            throw ValidationError("\"\(callee)\" names nobody to call. Give user@host, such as echo@localhost.")
+        }
+        for watched in watch where WatchedProcess(watched) == nil {
+            throw ValidationError("--watch \(watched) is not NAME=PID with the id of a running process.")
+        }
+    }
+
+    func run() async throws {
+        logs.bootstrap()
+        let logger = Logger(label: "handset")
+        let configuration = try deviceConfiguration()
+        let progress = ProgressLines()
+        let ending = EndRequest()
+        let (device, group) = try DeviceFactory(configuration: configuration, failsFast: true, logger: logger).make()
+        var run = CallRun(callee: callee, play: play, record: record, watched: watch.compactMap(WatchedProcess.init))
+
+        progress.say("Logging in at \(configuration.account.eventsURL)")
+        let started = MonotonicClock.now
+        do throws(SignalingError) {
+            try await device.connect()
+        } catch {
+            await device.shutDown()
+            throw error
+        }
+        run.connectTime = started.duration(to: MonotonicClock.now)
+        await follow(device, &run, progress, ending)
+        await device.shutDown()
+        try? await group.shutdownGracefully()
+
+        progress.say("Comparing what was sent with what came back")
+        let report = run.report()
+        Terminal.print(json ? report.json : report.text)
+        if ending.isMade { throw ExitCode(ExitStatus.interrupted.rawValue) }
+        if let failure = report.failure { throw ExitCode(failure.rawValue) }
+        if let minimumLikeness, (report.likeness ?? 0) < minimumLikeness {
+            throw CommandFailure(
+                .failed, "what came back is less like what was sent than the \(minimumLikeness) asked for")
+        }
+    }
+
+    /// Places the call and follows it to its end.
+    private func follow(_ device: Device, _ run: inout CallRun, _ progress: ProgressLines, _ ending: EndRequest) async {
+        let audio = AudioBehaviour(
+            source: play.map { .file(path: $0, loops: false) } ?? .silence, recording: run.recordingPath)
+        progress.say("Calling \(callee)")
+        let call = await device.call(UserID(callee), audio: audio, timeToLive: .seconds(ttl))
+        // Waits as long as the process lives; to hang up a call that is over does nothing.
+        Task {
+            await ending.wait()
+            await device.hangUp(call)
+        }
+        var hangUp: Task<Void, Never>?
+        defer { hangUp?.cancel() }
+        func hangUpLater(_ delay: Duration) {
+            hangUp?.cancel()
+            hangUp = Task {
+                try? await Task.sleep(for: delay)
+                if !Task.isCancelled { await device.hangUp(call) }
+            }
+        }
+        for await event in device.events {
+            switch event {
+            case .answered: progress.say("Answered")
+            case .established(_, let setUpTime):
+                run.setUpTime = setUpTime
+                progress.say("Media flows both ways after \(setUpTime.milliseconds.rounded(toPlaces: 1)) ms")
+                if let duration { hangUpLater(.seconds(duration)) }
+            case .playbackEnded:
+                progress.say("The file is over")
+                // What is still on its way is to be heard: a second, and the jitter buffers at both ends.
+                if duration == nil { hangUpLater(.milliseconds(1_200)) }
+            case .fileFailed(_, let error):
+                progress.warn("\(error)")
+                run.fileError = error
+            case .realtimePriorityRefused(let error): progress.say("Media runs without real-time priority: \(error)")
+            case .signaling(.reconnecting): progress.warn("The connection is lost; connecting anew")
+            case .ended(_, let record, let report):
+                run.ended(record, report)
+                return
+            case .signaling, .incoming: break
+            }
+        }
+    }
+
+    private func deviceConfiguration() throws -> DeviceConfiguration {
+        var configuration: DeviceConfiguration
+        if let config {
+            configuration = try DeviceConfiguration.read(path: config)
+        } else {
+            configuration = DeviceConfiguration(account: .demoCaller)
+            if let server = CalleeAddress(callee).server { configuration.account.use(server: server) }
+        }
+        if let server { configuration.account.use(server: server) }
+        return configuration
+    }
+}

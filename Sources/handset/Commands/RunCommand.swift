@@ -1,0 +1,111 @@
+internal import ArgumentParser
+internal import CallAgent
+internal import CallControl
+internal import Logging
+internal import MediaEngine
+internal import NIOCore
+internal import Peering
+internal import Playout
+internal import Timekeeping
+
+/// `handset run`: the daemon.
+struct RunCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "run", abstract: "Log in, hold the connection and answer calls by policy.")
+
+    @Option(help: "The device's configuration file.")
+    var config: String
+
+    @Option(help: "Base URL of the signaling server, instead of the configuration's.")
+    var server: String?
+
+    @OptionGroup var logs: LogOptions
+
+    func run() async throws {
+        logs.bootstrap()
+        let logger = Logger(label: "handset")
+        var configuration = try DeviceConfiguration.read(path: config)
+        if let server { configuration.account.use(server: server) }
+        let (device, group) = try DeviceFactory(configuration: configuration, logger: logger).make()
+        let listener = Task { for await event in device.events { Self.log(event, logger) } }
+        let ending = EndRequest()
+        do throws(SignalingError) {
+            try await connect(device, unless: ending)
+        } catch {
+            await device.shutDown()
+            if ending.isMade { return }
+            throw error
+        }
+        logger.info(
+            "Ready",
+            metadata: ["server": "\(configuration.account.eventsURL)", "device": "\(configuration.device.name)"])
+        await ending.wait()
+        logger.info("Saying goodbye")
+        await device.shutDown()
+        _ = await listener.value
+        try? await group.shutdownGracefully()
+    }
+
+    /// Connects, but lets go when the process is told to end first.
+    private func connect(_ device: Device, unless ending: EndRequest) async throws(SignalingError) {
+        let connecting = Task { () -> SignalingError? in
+            do throws(SignalingError) {
+                try await device.connect()
+                return nil
+            } catch {
+                return error
+            }
+        }
+        let watching = Task {
+            await ending.wait()
+            if !Task.isCancelled { await device.shutDown() }
+        }
+        let error = await connecting.value
+        watching.cancel()
+        if let error { throw error }
+    }
+
+    private static func log(_ event: DeviceEvent, _ logger: Logger) {
+        switch event {
+        case .signaling(let event): log(event, logger)
+        case .incoming(let call, let caller):
+            logger.info("A call comes in", metadata: ["call": "\(call)", "from": "\(caller)"])
+        case .answered(let call): logger.debug("Answered", metadata: ["call": "\(call)"])
+        case .established(let call, let time):
+            logger.info(
+                "Media flows both ways",
+                metadata: ["call": "\(call)", "setup_ms": "\(time.milliseconds.rounded(toPlaces: 1))"])
+        case .playbackEnded(let call): logger.debug("The file is over", metadata: ["call": "\(call)"])
+        case .fileFailed: break  // Logged where it happened.
+        case .ended(let call, let record, let report):
+            var metadata: Logger.Metadata = [
+                "call": "\(call)", "peer": "\(record.peer)", "reason": "\(record.reason.rawValue)",
+                "duration_ms": "\(record.duration.milliseconds.rounded(toPlaces: 0))",
+            ]
+            if let error = record.error { metadata["error"] = "\(error)" }
+            if let report {
+                metadata["received"] = "\(report.peer.packetsReceived)"
+                metadata["lost"] = "\(report.playout.packetsLost)"
+                metadata["dropped"] = "\(report.peer.dropped.total)"
+            }
+            logger.info("A call is over", metadata: metadata)
+        case .realtimePriorityRefused(let error):
+            logger.warning("Media runs without real-time priority", metadata: ["error": "\(error)"])
+        }
+    }
+
+    private static func log(_ event: SignalingEvent, _ logger: Logger) {
+        switch event {
+        case .connected: logger.info("Connected")
+        case .reconnecting: logger.warning("The connection is lost; connecting anew")
+        case .reconnected: logger.info("Connected again")
+        case .disconnected: logger.info("Disconnected")
+        case .error(let error): logger.error("\(error)")
+        case .notification: logger.info("A notification came")
+        case .inviteReceived, .inviteHandled, .inviteCancelled, .inviteMissed, .inviteSent, .inviteAccepted,
+            .inviteRejected, .inviteEnded, .inviteTimedOut, .callSignal, .callEnded, .connectionCreated,
+            .connectionDestroyed, .unknown:
+            logger.debug("The service says something that is not about a call of ours")
+        }
+    }
+}

@@ -1,0 +1,81 @@
+internal import ArgumentParser
+internal import ConfigReader
+internal import Exchange
+internal import Logging
+internal import NIOCore
+internal import NIOPosix
+
+/// `handset serve`: the embedded exchange.
+struct ServeCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "serve", abstract: "Run the embedded signaling exchange.",
+        discussion: """
+            Without --config it listens on 127.0.0.1:8555 for the accounts of the demonstration, "echo" and "caller",
+            whose media tokens are no secrets: good for trying things out on one machine, and refused elsewhere.
+            """)
+
+    @Option(help: "The exchange's configuration file.")
+    var config: String?
+
+    @Option(help: "HOST:PORT to listen on, instead of the configuration's; port 0 takes any.")
+    var listen: String?
+
+    @OptionGroup var logs: LogOptions
+
+    func validate() throws {
+        if let listen, ConfigEndpoint(listen) == nil {
+            throw ValidationError("--listen \(listen) is not HOST:PORT, such as 127.0.0.1:8555 or [::1]:0.")
+        }
+    }
+
+    func run() async throws {
+        logs.bootstrap()
+        let logger = Logger(label: "handset.exchange")
+        var configuration = try config.map(ExchangeConfiguration.read(path:)) ?? .demonstration
+        if let listen, let endpoint = ConfigEndpoint(listen) {
+            (configuration.host, configuration.port) = (endpoint.host, endpoint.port)
+        }
+        if config == nil { try Self.refuseStrangers(configuration) }
+        let ending = EndRequest()
+        let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+        let server = try await ExchangeServer.start(configuration, on: group, logger: logger)
+        logger.info("Listening", metadata: ["url": "\(server.url)"])
+        await ending.wait()
+        logger.info("Telling clients to go")
+        await server.stop()
+        try? await group.shutdownGracefully()
+    }
+
+    /// The demonstration's tokens stand in this program for everybody to read: they must not open a door to others.
+    private static func refuseStrangers(_ configuration: ExchangeConfiguration) throws {
+        guard ["127.0.0.1", "::1", "localhost"].contains(configuration.host) else {
+            throw CommandFailure(
+                .configuration,
+                "without --config the accounts are the demonstration's, known to all; so it listens on this machine "
+                    + "only, not on \(configuration.host). Give --config with accounts of your own.")
+        }
+    }
+}
+
+extension ExchangeConfiguration {
+    /// Reads and checks a configuration file.
+    static func read(path: String) throws(ConfigError) -> ExchangeConfiguration {
+        let root = try ConfigDocument.read(path: path)
+        var problems: [ConfigProblem] = []
+        let configuration = ExchangeConfiguration(root, &problems)
+        guard problems.isEmpty else { throw ConfigError(problems) }
+        return configuration
+    }
+
+    /// What `handset serve` is without a configuration.
+    static var demonstration: ExchangeConfiguration {
+        var configuration = ExchangeConfiguration()
+        (configuration.host, configuration.port) = ("127.0.0.1", 8_555)
+        configuration.apps = [RegisteredApp(key: "demo", secret: SecretDigest(of: "demo"))]
+        configuration.users = ["echo", "caller"].map { name in
+            Account(
+                id: name, publicIDs: ["\(name)@localhost"], mediaTokens: [SecretDigest(of: "\(name)-demo-token")])
+        }
+        return configuration
+    }
+}

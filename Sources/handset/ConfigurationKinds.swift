@@ -1,0 +1,15 @@
+internal import CallAgent
+internal import ConfigReader
+internal import Exchange
+
+extension ConfigurationKind {
+    /// The kinds that `handset check` knows, one for each command that reads a configuration.
+    static let all: [ConfigurationKind] = [
+        ConfigurationKind(
+            command: "run", signature: ["account"],
+            validate: { path throws(ConfigError) in _ = try DeviceConfiguration.read(path: path) }),
+        ConfigurationKind(
+            command: "serve", signature: ["users", "apps"],
+            validate: { path throws(ConfigError) in _ = try ExchangeConfiguration.read(path: path) }),
+    ]
+}

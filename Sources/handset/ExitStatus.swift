@@ -1,0 +1,109 @@
+internal import ArgumentParser
+internal import AudioKit
+internal import CallControl
+internal import ConfigReader
+internal import Exchange
+internal import Glibc
+internal import MediaEngine
+internal import RTP
+internal import Realtime
+
+/// How the process ended, for scripts. docs/exit-codes.md says the same; a test compares both.
+///
+/// Numbers are never given a new meaning.
+enum ExitStatus: Int32, CaseIterable, Sendable {
+    case ok = 0
+    /// A failure that none of the others names; a call that began and did not end as it should.
+    case failed = 1
+    case usage = 2
+    case configuration = 3
+    case loginRefused = 4
+    case serverUnreachable = 5
+    case certificateNotTrusted = 6
+    case portInUse = 7
+    case audioFileUnusable = 8
+    case recordingFailed = 9
+    case callNotAnswered = 10
+    case interrupted = 130
+
+    /// What the number stands for, in a few words.
+    var meaning: String {
+        switch self {
+        case .ok: "done"
+        case .failed: "the call or the command was not completed, for a reason that the message gives"
+        case .usage: "the command line is wrong"
+        case .configuration: "the configuration is wrong or cannot be read"
+        case .loginRefused: "the login was refused"
+        case .serverUnreachable: "the server cannot be reached"
+        case .certificateNotTrusted: "the server's certificate is not trusted"
+        case .portInUse: "a port to listen on is in use"
+        case .audioFileUnusable: "an audio file to play cannot be used"
+        case .recordingFailed: "a recording could not be written"
+        case .callNotAnswered: "the call was declined, the other side busy, or there was no answer"
+        case .interrupted: "interrupted"
+        }
+    }
+}
+
+/// A command's failure: what to say, and with which status to end.
+struct CommandFailure: Error, CustomStringConvertible {
+    let status: ExitStatus
+    let description: String
+
+    /// - Parameter message: One sentence or more, with what to try; without the program's name.
+    init(_ status: ExitStatus, _ message: String) {
+        self.status = status
+        description = message
+    }
+}
+
+extension ExitStatus {
+    /// The status that stands for `error`.
+    init(_ error: any Error) {
+        switch error {
+        case let failure as CommandFailure: self = failure.status
+        case is ConfigError: self = .configuration
+        case let error as AudioFileError: self = error.purpose == .record ? .recordingFailed : .audioFileUnusable
+        case let error as SignalingError: self.init(error)
+        case let error as RealtimeError: self = error.errno == EADDRINUSE ? .portInUse : .failed
+        case is PacketRecordingError: self = .audioFileUnusable
+        case let error as MediaStartError: self = error.file.map { ExitStatus($0) } ?? .failed
+        case let error as ExchangeError: self.init(error)
+        default: self = .failed
+        }
+    }
+
+    private init(_ error: ExchangeError) {
+        switch error.code {
+        case .portInUse: self = .portInUse
+        case .plainTextRefused, .addressNotUsable, .certificateNotUsable: self = .configuration
+        default: self = .failed
+        }
+    }
+
+    private init(_ error: SignalingError) {
+        switch error.code {
+        case .serverUnreachable, .notAnExchange, .timedOut, .serverError, .disconnected: self = .serverUnreachable
+        case .certificateNotTrusted: self = .certificateNotTrusted
+        case .loginRefused, .tokenExpired, .tokenRejected, .notAllowed, .notAuthenticated: self = .loginRefused
+        case .plainTextRefused, .badConfiguration: self = .configuration
+        default: self = .failed
+        }
+    }
+
+    /// Says what went wrong and ends the process. Asked for help or the version, says that and ends it well.
+    static func end(with error: any Error) -> Never {
+        switch Handset.exitCode(for: error) {
+        case .success:
+            Handset.exit(withError: error)
+        case .validationFailure:
+            Terminal.printError(Handset.fullMessage(for: error))
+            exit(ExitStatus.usage.rawValue)
+        default:
+            if let code = error as? ExitCode { exit(code.rawValue) }
+            let style = TerminalStyle.standardError
+            Terminal.printError("\(style.bold("handset:")) \(style.red("error:")) \(String(describing: error))")
+            exit(ExitStatus(error).rawValue)
+        }
+    }
+}

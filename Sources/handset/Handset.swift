@@ -1,0 +1,44 @@
+// handset: the command line. Parsing and printing only; what is done is done by the modules below.
+
+internal import ArgumentParser
+internal import Glibc
+
+/// The command `handset`, of which all others are parts.
+struct Handset: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "handset",
+        abstract: "A call device without a screen: logs in, answers calls, places them, and serves them.",
+        discussion: "Exit codes are listed in docs/exit-codes.md.",
+        version: HandsetVersion.current,
+        subcommands: [
+            ServeCommand.self, RunCommand.self, CallCommand.self, ReplayCommand.self, CheckCommand.self,
+            UserCommand.self,
+            VersionCommand.self,
+        ])
+}
+
+/// Where the process begins.
+@main
+enum Main {
+    /// The first thread takes the signals and does nothing else; the command runs on Swift's own threads. So nothing
+    /// here may need the main actor.
+    static func main() {
+        Shutdown.blockSignals()
+        Task.detached { await run() }
+        Shutdown.watchSignals()
+    }
+
+    private static func run() async {
+        do {
+            var command = try Handset.parseAsRoot()
+            if var command = command as? any AsyncParsableCommand {
+                try await command.run()
+            } else {
+                try command.run()
+            }
+            exit(ExitStatus.ok.rawValue)
+        } catch {
+            ExitStatus.end(with: error)
+        }
+    }
+}

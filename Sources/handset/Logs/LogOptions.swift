@@ -1,0 +1,30 @@
+internal import ArgumentParser
+internal import Logging
+
+/// The options of every command that logs.
+struct LogOptions: ParsableArguments {
+    @Option(help: "How the log is written: human or json.")
+    var logFormat: LogFormat = .human
+
+    @Option(help: "The least of what is logged: \(levelNames).", transform: Self.level)
+    var logLevel: Logger.Level = .info
+
+    /// Sends all logging of this process to standard error. Called once, before the first logger is made.
+    func bootstrap() {
+        let format = logFormat
+        let level = logLevel
+        let style = TerminalStyle.standardError
+        LoggingSystem.bootstrap { label in
+            LineLogHandler(label: label, level: level, format: format, style: style) { Terminal.printError($0) }
+        }
+    }
+
+    private static let levelNames = Logger.Level.allCases.map(\.rawValue).joined(separator: ", ")
+
+    private static func level(_ name: String) throws -> Logger.Level {
+        guard let level = Logger.Level(rawValue: name) else {
+            throw ValidationError("'\(name)' is no level; one of \(levelNames)")
+        }
+        return level
+    }
+}

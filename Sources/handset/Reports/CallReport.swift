@@ -1,0 +1,131 @@
+internal import AudioKit
+internal import CallControl
+internal import MediaEngine
+internal import Peering
+internal import Playout
+internal import Realtime
+
+/// How a call was: for a person to read in ten seconds, or for a program to parse.
+struct CallReport {
+    let callee: String
+    /// Why the call ended, in the contract's words; "completed" is success.
+    let outcome: String
+    /// Login and connection together.
+    let connectMilliseconds: Double
+    var setUpMilliseconds: Double?
+    var durationMilliseconds = 0.0
+    /// From a sample's sending to its return, both as files.
+    var roundTripMilliseconds: Double?
+    /// Median over windows of 200 ms that hold speech of the best normalised cross-correlation.
+    var likeness: Double?
+    var error: String?
+    var fileError: AudioFileError?
+    var media: MediaReport?
+    var processes: [(name: String, usage: ProcessUsage)] = []
+
+    init(callee: String, outcome: String, connectMilliseconds: Double) {
+        self.callee = callee
+        self.outcome = outcome
+        self.connectMilliseconds = connectMilliseconds
+    }
+
+    mutating func take(_ media: MediaReport) { self.media = media }
+
+    /// Why the process must not end as a success; nil if all went well.
+    var failure: ExitStatus? {
+        if let fileError { return ExitStatus(fileError) }
+        switch CallEndReason(rawValue: outcome) {
+        case .completed: return nil
+        case .declined, .busy, .noAnswer: return .callNotAnswered
+        case .cancelled, .acceptedElsewhere, .declinedElsewhere, .dialFailed, .acceptFailed, .connectionLost,
+            .disconnected, .internalError, nil:
+            return .failed
+        }
+    }
+
+    private var payloadBitrate: Double? {
+        guard let media, durationMilliseconds > 0 else { return nil }
+        return Double(media.peer.payloadBytesReceived) * 8_000 / durationMilliseconds
+    }
+
+    /// The report for a person.
+    var text: String {
+        var lines = ["Call to \(callee): \(outcome)" + (error.map { " (\($0))" } ?? "")]
+        func add(_ label: String, _ value: String?) {
+            if let value { lines.append("  " + label.padded(to: 22) + value) }
+        }
+        add("login and connect", "\(connectMilliseconds.rounded(toPlaces: 1)) ms")
+        add("set-up", setUpMilliseconds.map { "\($0.rounded(toPlaces: 1)) ms, invite to media both ways" })
+        add("duration", "\((durationMilliseconds / 1_000).rounded(toPlaces: 1)) s")
+        add("round-trip audio", roundTripMilliseconds.map { "\($0.rounded(toPlaces: 1)) ms" })
+        add("likeness", likeness.map { "\($0.rounded(toPlaces: 3)) of 1" })
+        if let media {
+            let playout = media.playout
+            add(
+                "packets",
+                "\(media.peer.packetsSent) sent, \(media.peer.packetsReceived) received, "
+                    + "\(playout.packetsLost) lost, \(playout.packetsLate) late")
+            add(
+                "concealed",
+                "\(Self.milliseconds(playout.samplesConcealed)) ms, "
+                    + "\(Self.milliseconds(playout.samplesRecovered)) ms recovered")
+            add("jitter buffer", "mean \(Self.mean(playout)) ms, p95 \(Self.p95(playout)) ms")
+        }
+        add("bitrate", payloadBitrate.map { "\(($0 / 1_000).rounded(toPlaces: 1)) kb/s of Opus received" })
+        add(
+            "CPU time",
+            processes.map { "\($0.name) \(($0.usage.cpuSeconds * 1_000).rounded(toPlaces: 0)) ms" }
+                .joined(separator: ", "))
+        add(
+            "memory",
+            processes.map { "\($0.name) \(($0.usage.residentBytes / 1_048_576).rounded(toPlaces: 1)) MB" }
+                .joined(separator: ", "))
+        return lines.joined(separator: "\n")
+    }
+
+    /// The report for a program: one JSON object on one line.
+    var json: String {
+        var object = JSONObjectText()
+        object.add("outcome", outcome)
+        object.add("callee", callee)
+        object.add("error", error)
+        object.add("login_connect_ms", connectMilliseconds)
+        object.add("setup_ms", setUpMilliseconds)
+        object.add("duration_ms", durationMilliseconds)
+        object.add("round_trip_ms", roundTripMilliseconds)
+        object.add("likeness", likeness)
+        if let media {
+            let playout = media.playout
+            object.add("packets_sent", Double(media.peer.packetsSent))
+            object.add("packets_received", Double(media.peer.packetsReceived))
+            object.add("packets_lost", Double(playout.packetsLost))
+            object.add("packets_late", Double(playout.packetsLate))
+            object.add("packets_dropped", Double(media.peer.dropped.total))
+            object.add("concealed_ms", Self.milliseconds(playout.samplesConcealed))
+            object.add("recovered_ms", Self.milliseconds(playout.samplesRecovered))
+            object.add("jitter_buffer_mean_ms", Self.mean(playout))
+            object.add("jitter_buffer_p95_ms", Self.p95(playout))
+            object.add("network_round_trip_ms", Double(media.peer.roundTripNanoseconds) / 1e6)
+        }
+        object.add("bitrate_bps", payloadBitrate)
+        var processObject = JSONObjectText()
+        for (name, usage) in processes {
+            var one = JSONObjectText()
+            one.add("cpu_s", usage.cpuSeconds)
+            one.add("resident_mb", (usage.residentBytes / 1_048_576).rounded(toPlaces: 2))
+            processObject.add(name, object: one)
+        }
+        object.add("processes", object: processObject)
+        return object.text
+    }
+
+    private static func milliseconds(_ samples: Int) -> Double { (Double(samples) / 48).rounded(toPlaces: 1) }
+
+    private static func mean(_ playout: PlayoutStatistics) -> Double {
+        (Double(playout.meanBufferDelayNanoseconds) / 1e6).rounded(toPlaces: 1)
+    }
+
+    private static func p95(_ playout: PlayoutStatistics) -> Double {
+        (Double(playout.bufferDelayNanoseconds(quantile: 0.95)) / 1e6).rounded(toPlaces: 1)
+    }
+}

@@ -1,0 +1,67 @@
+internal import AudioKit
+internal import CallControl
+internal import Glibc
+internal import MediaEngine
+internal import Realtime
+internal import Timekeeping
+
+/// What one `handset call` has seen, and the report that follows from it.
+struct CallRun {
+    let callee: String
+    let play: String?
+    /// Where what comes back is recorded; a temporary file if the user did not ask for it but it is to be compared.
+    let recordingPath: String?
+    private let keepsRecording: Bool
+    private let watched: [WatchedProcess]
+    var connectTime = Duration.zero
+    var setUpTime: Duration?
+    var fileError: AudioFileError?
+    private(set) var record: CallRecord?
+    private(set) var media: MediaReport?
+
+    init(callee: String, play: String?, record: String?, watched: [WatchedProcess]) {
+        self.callee = callee
+        self.play = play
+        self.watched = watched
+        keepsRecording = record != nil
+        recordingPath = record ?? (play == nil ? nil : "/tmp/handset-call-\(getpid()).wav")
+    }
+
+    mutating func ended(_ record: CallRecord, _ media: MediaReport?) {
+        self.record = record
+        self.media = media
+    }
+
+    /// The report; compares the two recordings, which takes a moment.
+    func report() -> CallReport {
+        var report = CallReport(
+            callee: callee, outcome: record?.reason.rawValue ?? CallEndReason.internalError.rawValue,
+            connectMilliseconds: connectTime.milliseconds)
+        report.setUpMilliseconds = setUpTime?.milliseconds
+        report.durationMilliseconds = record?.duration.milliseconds ?? 0
+        report.error = record?.error.map { "\($0)" }
+        report.fileError = fileError
+        if let media { report.take(media) }
+        compare(&report)
+        report.processes =
+            [("call", ProcessUsage.ofThisProcess)]
+            + watched.compactMap { process in
+                process.usage.map { (process.name, $0) }
+            }
+        if !keepsRecording, let recordingPath { unsafe unlink(recordingPath) }
+        return report
+    }
+
+    private func compare(_ report: inout CallReport) {
+        guard let play, let recordingPath, setUpTime != nil else { return }
+        do {
+            let sent = try AudioFileReader.samples(ofFile: play)
+            let received = try AudioFileReader.samples(ofFile: recordingPath)
+            guard let likeness = LikenessAnalysis().compare(sent: sent, received: received) else { return }
+            report.likeness = likeness.likeness
+            report.roundTripMilliseconds = likeness.delayMilliseconds
+        } catch {
+            report.error = report.error ?? "\(error)"
+        }
+    }
+}

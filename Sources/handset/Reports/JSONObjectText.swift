@@ -1,0 +1,39 @@
+/// Builds one JSON object, its members in the order in which they are added.
+struct JSONObjectText {
+    private var members: [String] = []
+
+    /// The object as text, on one line.
+    var text: String { "{" + members.joined(separator: ", ") + "}" }
+
+    /// Adds a number; nil, and what JSON has no number for, is null.
+    mutating func add(_ key: String, _ value: Double?) {
+        let text = value.flatMap {
+            $0.isFinite ? ($0 == $0.rounded() && abs($0) < 1e15 ? "\(Int64($0))" : "\($0)") : nil
+        }
+        members.append("\(JSONText.quoted(key)): \(text ?? "null")")
+    }
+
+    /// Adds a text; nil is null.
+    mutating func add(_ key: String, _ value: String?) {
+        members.append("\(JSONText.quoted(key)): \(value.map(JSONText.quoted) ?? "null")")
+    }
+
+    /// Adds an object.
+    mutating func add(_ key: String, object: JSONObjectText) {
+        members.append("\(JSONText.quoted(key)): \(object.text)")
+    }
+}
+
+extension Double {
+    /// This number to so many decimal places.
+    func rounded(toPlaces places: Int) -> Double {
+        var factor = 1.0
+        for _ in 0..<places { factor *= 10 }
+        return (self * factor).rounded() / factor
+    }
+}
+
+extension String {
+    /// This text with spaces behind it up to `width`.
+    func padded(to width: Int) -> String { self + String(repeating: " ", count: max(0, width - count)) }
+}

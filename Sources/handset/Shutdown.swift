@@ -1,0 +1,101 @@
+internal import Glibc
+internal import Realtime
+internal import Synchronization
+internal import Timekeeping
+
+/// What to do about a signal, apart from doing it.
+struct ShutdownPolicy: Equatable, Sendable {
+    enum Input: Equatable, Sendable {
+        /// SIGINT or SIGTERM came.
+        case signal
+        /// The time for an orderly end is over.
+        case timeout
+    }
+
+    enum Action: Equatable, Sendable {
+        /// Ask the command to end, and give it ``Shutdown/graceSeconds``.
+        case askToEnd
+        /// End the process at once.
+        case exitNow
+        case none
+    }
+
+    private var isEnding = false
+
+    /// - Parameter canEnd: Whether the command knows how to end in order.
+    mutating func handle(_ input: Input, canEnd: Bool) -> Action {
+        switch (input, isEnding) {
+        case (.signal, false):
+            guard canEnd else { return .exitNow }
+            isEnding = true
+            return .askToEnd
+        case (.signal, true), (.timeout, true): return .exitNow
+        case (.timeout, false): return .none
+        }
+    }
+}
+
+/// SIGINT and SIGTERM: the first asks the command to end, the second ends the process, and so does time.
+///
+/// The signals are blocked in every thread and taken by the first one, which waits for nothing else; so no code runs
+/// inside a signal handler. (Were the first thread left to Dispatch, as an `async` main does, it would unblock them.)
+enum Shutdown {
+    /// The time that a command has for its orderly end.
+    static let graceSeconds = 2
+
+    /// What the running command does when it is asked to end.
+    private static let ending = Mutex<(@Sendable () -> Void)?>(nil)
+
+    /// Blocks the signals. Must come before any other thread is started, which then inherits it.
+    static func blockSignals() {
+        // Writing to a connection that is gone must be an error, not the end.
+        _ = signal(SIGPIPE, SIG_IGN)
+        var signals = Self.signals
+        unsafe pthread_sigmask(SIG_BLOCK, &signals, nil)
+    }
+
+    /// Says what ends the command in order. `end` is called once, on the first thread, and must not block; the process
+    /// has ``graceSeconds`` from then on.
+    static func onFirstSignal(_ end: @escaping @Sendable () -> Void) {
+        ending.withLock { $0 = end }
+    }
+
+    private static var signals: sigset_t {
+        var signals = sigset_t()
+        unsafe sigemptyset(&signals)
+        unsafe sigaddset(&signals, SIGINT)
+        unsafe sigaddset(&signals, SIGTERM)
+        return signals
+    }
+
+    /// Waits for the signals as long as the process lives, and acts on them.
+    static func watchSignals() -> Never {
+        var policy = ShutdownPolicy()
+        var signals = Self.signals
+        var deadline: Int64?
+        while true {
+            let input = wait(for: &signals, until: deadline)
+            guard let input else { continue }
+            let end = ending.withLock { $0 }
+            switch policy.handle(input, canEnd: end != nil) {
+            case .askToEnd:
+                deadline = MonotonicClock.now.nanoseconds + Int64(graceSeconds) * 1_000_000_000
+                end?()
+            case .exitNow: _exit(ExitStatus.interrupted.rawValue)
+            case .none: break
+            }
+        }
+    }
+
+    /// - Parameter deadline: On the monotonic clock; `nil` waits for ever.
+    private static func wait(for signals: inout sigset_t, until deadline: Int64?) -> ShutdownPolicy.Input? {
+        guard let deadline else {
+            var number: Int32 = 0
+            return unsafe sigwait(&signals, &number) == 0 ? .signal : nil
+        }
+        let left = max(0, deadline - MonotonicClock.now.nanoseconds)
+        var time = timespec(tv_sec: Int(left / 1_000_000_000), tv_nsec: Int(left % 1_000_000_000))
+        if unsafe sigtimedwait(&signals, nil, &time) > 0 { return .signal }
+        return errno == EAGAIN ? .timeout : nil
+    }
+}

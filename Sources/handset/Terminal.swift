@@ -1,0 +1,51 @@
+internal import Glibc
+
+/// Lines to the person at the terminal. A line goes out in one call, so that threads do not mix theirs.
+enum Terminal {
+    /// Prints a line of the command's result.
+    static func print(_ line: String) { write(line + "\n", to: STDOUT_FILENO) }
+
+    /// Prints a line of progress, warning or error.
+    static func printError(_ line: String) { write(line + "\n", to: STDERR_FILENO) }
+
+    /// Writes all of `text`; gives up quietly if nobody can read it any more.
+    static func write(_ text: String, to descriptor: Int32) {
+        var bytes = Array(text.utf8)[...]
+        while !bytes.isEmpty {
+            let count = unsafe bytes.withUnsafeBytes { unsafe Glibc.write(descriptor, $0.baseAddress, $0.count) }
+            if count < 0 && errno == EINTR { continue }
+            guard count > 0 else { return }
+            bytes = bytes.dropFirst(count)
+        }
+    }
+}
+
+/// Colours and weights, where the reader is a terminal that knows them.
+///
+/// `NO_COLOR` in the environment, or a `TERM` of `dumb`, turns them off (no-color.org).
+struct TerminalStyle: Sendable {
+    let isEnabled: Bool
+
+    /// The style of standard output.
+    static var standardOutput: TerminalStyle { detect(STDOUT_FILENO) }
+    /// The style of standard error.
+    static var standardError: TerminalStyle { detect(STDERR_FILENO) }
+
+    func bold(_ text: String) -> String { wrap(text, "1") }
+    func dim(_ text: String) -> String { wrap(text, "2") }
+    func red(_ text: String) -> String { wrap(text, "31") }
+    func green(_ text: String) -> String { wrap(text, "32") }
+    func yellow(_ text: String) -> String { wrap(text, "33") }
+    func blue(_ text: String) -> String { wrap(text, "34") }
+
+    private func wrap(_ text: String, _ code: String) -> String {
+        isEnabled ? "\u{1B}[\(code)m\(text)\u{1B}[0m" : text
+    }
+
+    private static func detect(_ descriptor: Int32) -> TerminalStyle {
+        func variable(_ name: String) -> String? { unsafe getenv(name).map { unsafe String(cString: $0) } }
+        let hasColour = variable("NO_COLOR").map(\.isEmpty) ?? true
+        let term = variable("TERM") ?? "dumb"
+        return TerminalStyle(isEnabled: isatty(descriptor) == 1 && hasColour && term != "dumb")
+    }
+}

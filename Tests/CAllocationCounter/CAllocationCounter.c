@@ -1,0 +1,50 @@
+#include "CAllocationCounter.h"
+
+#include <errno.h>
+#include <stddef.h>
+
+extern void *__libc_malloc(size_t size);
+extern void *__libc_calloc(size_t count, size_t size);
+extern void *__libc_realloc(void *memory, size_t size);
+extern void *__libc_memalign(size_t alignment, size_t size);
+extern void __libc_free(void *memory);
+
+static __thread int64_t allocations __attribute__((tls_model("initial-exec")));
+static __thread int64_t frees __attribute__((tls_model("initial-exec")));
+
+int64_t handset_test_allocations(void) { return allocations; }
+int64_t handset_test_frees(void) { return frees; }
+
+void *malloc(size_t size) {
+    allocations++;
+    return __libc_malloc(size);
+}
+
+void *calloc(size_t count, size_t size) {
+    allocations++;
+    return __libc_calloc(count, size);
+}
+
+void *realloc(void *memory, size_t size) {
+    allocations++;
+    return __libc_realloc(memory, size);
+}
+
+void *memalign(size_t alignment, size_t size) {
+    allocations++;
+    return __libc_memalign(alignment, size);
+}
+
+void *aligned_alloc(size_t alignment, size_t size) { return memalign(alignment, size); }
+
+int posix_memalign(void **memory, size_t alignment, size_t size) {
+    void *block = memalign(alignment, size);
+    if (!block) return ENOMEM;
+    *memory = block;
+    return 0;
+}
+
+void free(void *memory) {
+    if (memory) frees++;
+    __libc_free(memory);
+}

@@ -1,0 +1,39 @@
+@testable import CallControl
+import JSON
+import Timekeeping
+
+enum CallFixtures {
+    static let options = InviteOptions(to: "bob", data: ["subject": "lunch"], idempotencyKey: "k1")
+    static let invite = ReceivedInvite(
+        id: "i1", inviter: "alice", invitees: ["bob"], data: ["offer": "their offer"], remaining: .seconds(30))
+    static let accepted = InviteAnswer(invite: "i1", invitee: "bob", device: "d2", data: ["answer": "their answer"])
+    static let broken = SignalingError(.serverError, activity: "send the invite", cause: "it broke")
+    static let lost = SignalingError(.alreadyHandled, activity: "answer", cause: "another device was first")
+
+    static func rejected(_ reason: RejectReason) -> InviteAnswer {
+        InviteAnswer(invite: "i1", invitee: "bob", device: "d2", data: reason.data)
+    }
+
+    static func hungUp(_ reason: CallEndReason = .completed, after duration: Duration = .zero) -> CallHangUp {
+        CallHangUp(invite: "i1", reason: reason.rawValue, duration: duration, from: "bob")
+    }
+
+    // A call in each of its states, all reached at the time's origin.
+    static let dialled = CallMachine(dialling: options)
+    static let preparingOffer = dialled.after(.begin)
+    static let sending = preparingOffer.after(.media(.ready(description: "our offer")))
+    static let inviting = sending.after(.service(.inviteSent("i1", invitees: ["bob"])))
+    static let withdrawing = inviting.after(.user(.hangUp))
+    static let settingUpOutgoing = inviting.after(.service(.accepted(accepted)))
+    static let establishedOutgoing = settingUpOutgoing.after(.media(.flowing))
+
+    static let received = CallMachine(receiving: invite)
+    static let ringing = received.after(.begin)
+    static let preparingAnswer = ringing.after(.user(.answer))
+    static let accepting = preparingAnswer.after(.media(.ready(description: "our answer")))
+    static let rejecting = ringing.after(.user(.reject(.declined)))
+    static let settingUpIncoming = accepting.after(.service(.answerConfirmed))
+    static let establishedIncoming = settingUpIncoming.after(.media(.flowing))
+
+    static let ended = establishedIncoming.after(.user(.hangUp))
+}

@@ -1,0 +1,195 @@
+@testable import CallControl
+import JSON
+import Testing
+import TestSupport
+import Timekeeping
+
+@Suite("CallMachine")
+struct CallMachineTests {
+    private typealias Fixtures = CallFixtures
+
+    private func record(_ timeline: Timeline<CallMachine>) throws -> CallRecord {
+        let records = timeline.outputs.compactMap { if case .ended(let record) = $0 { record } else { nil } }
+        #expect(records.count == 1)
+        return try #require(records.first)
+    }
+
+    @Test("CALL-1: The invite carries the offer beside the application's data, and the accept's answer is applied")
+    func outgoing() {
+        var timeline = Timeline(Fixtures.dialled)
+        timeline.feed(.begin)
+        timeline.feed(.media(.ready(description: "our offer")))
+        timeline.feed(.service(.inviteSent("i1", invitees: ["bob"])))
+        timeline.feed(.service(.accepted(Fixtures.accepted)))
+        var sent = Fixtures.options
+        sent.data = ["subject": "lunch", "offer": "our offer"]
+        #expect(timeline.outputs == [.prepareOffer, .sendInvite(sent), .applyAnswer("their answer"), .answered])
+    }
+
+    @Test("CALL-1: The accept is sent when media can be received, and not before")
+    func incoming() {
+        var timeline = Timeline(Fixtures.received)
+        timeline.feed(.begin)
+        timeline.feed(.user(.answer))
+        #expect(timeline.outputs == [.ringing, .prepareAnswer(offer: "their offer")])
+        timeline.advance(by: .seconds(2), firing: .timerFired)
+        timeline.feed(.media(.ready(description: "our answer")))
+        #expect(timeline.outputs.last == .sendAccept("i1", data: ["answer": "our answer"]))
+    }
+
+    @Test("CALL-2: Established is told when media flows both ways, with the time since the invite was sent")
+    func setUpTimeOutgoing() {
+        var timeline = Timeline(Fixtures.dialled)
+        timeline.feed(.begin)
+        timeline.advance(by: .milliseconds(40), firing: .timerFired)
+        timeline.feed(.media(.ready(description: "our offer")))
+        timeline.feed(.service(.inviteSent("i1", invitees: ["bob"])))
+        timeline.advance(by: .milliseconds(300), firing: .timerFired)
+        timeline.feed(.service(.accepted(Fixtures.accepted)))
+        timeline.advance(by: .milliseconds(25), firing: .timerFired)
+        #expect(!timeline.core.isEstablished)
+        #expect(timeline.feed(.media(.flowing)) == [.established(setUpTime: .milliseconds(325))])
+        #expect(timeline.core.isEstablished)
+    }
+
+    @Test("CALL-2: Media that flows before the service confirms the accept makes the call established on its word")
+    func mediaOvertakesSignaling() {
+        var timeline = Timeline(Fixtures.accepting)
+        timeline.advance(by: .milliseconds(3), firing: .timerFired)
+        #expect(timeline.feed(.media(.flowing)).isEmpty)
+        timeline.advance(by: .milliseconds(2), firing: .timerFired)
+        #expect(
+            timeline.feed(.service(.answerConfirmed)) == [.answered, .established(setUpTime: .milliseconds(5))])
+    }
+
+    @Test("CALL-3: Hanging up tells the peer the duration, and both sides record the same")
+    func hangUp() throws {
+        var ours = Timeline(Fixtures.establishedOutgoing)
+        ours.advance(by: .milliseconds(61_234), firing: .timerFired)
+        let sent = ours.feed(.user(.hangUp))
+        guard case .sendHangUp(let news)? = sent.first else {
+            Issue.record("the peer is not told")
+            return
+        }
+        #expect(news == CallHangUp(invite: "i1", reason: "completed", duration: .milliseconds(61_234)))
+
+        var theirs = Timeline(Fixtures.establishedIncoming)
+        theirs.advance(by: .milliseconds(61_500), firing: .timerFired)
+        theirs.feed(.service(.hungUp(news)))
+        let (here, there) = (try record(ours), try record(theirs))
+        #expect(here.duration == there.duration && here.duration == .milliseconds(61_234))
+        #expect(here.reason == .completed && there.reason == .completed)
+        #expect(here.endedBy == .local && there.endedBy == .remote)
+    }
+
+    @Test("CALL-3: A duration that cannot be true is cut to what can")
+    func boastfulPeer() throws {
+        var timeline = Timeline(Fixtures.establishedIncoming)
+        timeline.advance(by: .seconds(5), firing: .timerFired)
+        timeline.feed(.service(.hungUp(Fixtures.hungUp(after: .seconds(9_999)))))
+        #expect(try record(timeline).duration == .seconds(6))
+    }
+
+    @Test("CALL-5: Each way to end has its one reason")
+    func reasons() throws {
+        func reason(_ call: CallMachine, _ input: CallMachine.Input) throws -> CallEndReason {
+            var timeline = Timeline(call)
+            timeline.feed(input)
+            return try record(timeline).reason
+        }
+        #expect(try reason(Fixtures.inviting, .service(.rejected(Fixtures.rejected(.declined)))) == .declined)
+        #expect(try reason(Fixtures.inviting, .service(.rejected(Fixtures.rejected(.busy)))) == .busy)
+        #expect(try reason(Fixtures.inviting, .service(.rejected(Fixtures.rejected(.failed)))) == .dialFailed)
+        #expect(try reason(Fixtures.inviting, .service(.timedOut(["bob"]))) == .noAnswer)
+        #expect(try reason(Fixtures.ringing, .service(.cancelled)) == .cancelled)
+        #expect(try reason(Fixtures.ringing, .service(.handledElsewhere(.accepted))) == .acceptedElsewhere)
+        #expect(try reason(Fixtures.ringing, .service(.handledElsewhere(.rejected))) == .declinedElsewhere)
+        #expect(try reason(Fixtures.sending, .service(.inviteFailed(Fixtures.broken))) == .dialFailed)
+        #expect(try reason(Fixtures.accepting, .service(.answerFailed(Fixtures.broken))) == .acceptFailed)
+        #expect(try reason(Fixtures.establishedIncoming, .media(.lost)) == .connectionLost)
+        #expect(try reason(Fixtures.establishedIncoming, .service(.disconnected)) == .disconnected)
+        #expect(try reason(Fixtures.establishedIncoming, .media(.failed("codec"))) == .internalError)
+        #expect(try reason(Fixtures.establishedOutgoing, .service(.hungUp(Fixtures.hungUp()))) == .completed)
+        let names = CallEndReason.allCases.map(\.rawValue)
+        let contract =
+            "completed declined busy noAnswer cancelled acceptedElsewhere declinedElsewhere dialFailed acceptFailed "
+            + "connectionLost disconnected internalError"
+        #expect(names == contract.split(separator: " ").map(String.init))
+    }
+
+    @Test("CALL-5: An answered call without media fails after its time, on each side under its own name")
+    func noMedia() throws {
+        var outgoing = Timeline(Fixtures.settingUpOutgoing)
+        outgoing.runToQuiescence(firing: .timerFired)
+        var incoming = Timeline(Fixtures.settingUpIncoming)
+        incoming.runToQuiescence(firing: .timerFired)
+        #expect(try record(outgoing).reason == .dialFailed)
+        #expect(try record(incoming).reason == .acceptFailed)
+        #expect(try record(incoming).error?.code == .mediaFailed)
+        #expect(incoming.now == Instant.zero.advanced(by: .seconds(10)))
+    }
+
+    @Test("CALL-5: Media that is never ready rejects the invite rather than hang")
+    func hangingMedia() throws {
+        var timeline = Timeline(Fixtures.preparingAnswer)
+        timeline.advance(by: .seconds(6), firing: .timerFired)
+        #expect(timeline.outputs == [.releaseMedia, .sendReject("i1", data: ["reason": "failed"])])
+        timeline.feed(.service(.answerConfirmed))
+        #expect(try record(timeline).reason == .acceptFailed)
+    }
+
+    @Test(
+        "CALL-5: Whatever happens in whatever order, a call ends once, releases its media, and never hangs",
+        arguments: 0..<300)
+    func exactlyOneEnd(seed: UInt64) {
+        var generator = SeededGenerator(seed: seed)
+        let inputs: [CallMachine.Input] = [
+            .user(.answer), .user(.reject(.declined)), .media(.ready(description: "ours")), .media(.flowing),
+            .media(.failed("x")), .service(.inviteSent("i1", invitees: ["bob"])),
+            .service(.accepted(Fixtures.accepted)), .service(.rejected(Fixtures.rejected(.busy))),
+            .service(.answerConfirmed), .service(.cancelConfirmed), .service(.handledElsewhere(.accepted)),
+            .service(.timedOut(["bob"])), .timerFired,
+        ]
+        var timeline = Timeline(seed.isMultiple(of: 2) ? Fixtures.dialled : Fixtures.received)
+        timeline.feed(.begin)
+        for _ in 0..<12 {
+            timeline.feed(inputs.randomElement(using: &generator) ?? .timerFired)
+            timeline.advance(by: .milliseconds(Int.random(in: 0...900, using: &generator)), firing: .timerFired)
+        }
+        timeline.feed(.user(.hangUp))
+        timeline.runToQuiescence(firing: .timerFired)
+        let names = timeline.outputs.map(caseName)
+        #expect(names.count { $0 == "ended" } == 1)
+        #expect(timeline.core.record != nil)
+        let held = names.count { $0 == "prepareOffer" || $0 == "prepareAnswer" }
+        #expect(names.count { $0 == "releaseMedia" } == held)
+    }
+
+    @Test("INV-10: Answering a call that has ended is refused with what became of it")
+    func answerAfterEnd() {
+        var timeline = Timeline(Fixtures.ringing)
+        timeline.feed(.service(.cancelled))
+        guard case .refused(let error)? = timeline.feed(.user(.answer)).last else {
+            Issue.record("the late answer was not refused")
+            return
+        }
+        #expect(error.code == .inviteCancelled)
+    }
+
+    @Test("INV-6: A cancel that crosses the accept still ends the call, and the peer is told")
+    func crossing() throws {
+        var timeline = Timeline(Fixtures.withdrawing)
+        timeline.feed(.service(.accepted(Fixtures.accepted)))
+        #expect(caseName(timeline.outputs[0]) == "sendHangUp")
+        #expect(try record(timeline).reason == .cancelled)
+    }
+
+    @Test("CALL-1: An accept without an answer in it is hung up, not waited for")
+    func emptyAnswer() throws {
+        var timeline = Timeline(Fixtures.inviting)
+        var empty = Fixtures.accepted
+        empty.data = [:]
+        timeline.feed(.service(.accepted(empty)))
+        #expect(try record(timeline).reason == .dialFailed)
+    }
+}

@@ -1,0 +1,156 @@
+@testable import CallControl
+import Testing
+import Timekeeping
+
+@Suite("ConnectionMachine, every state and input")
+struct ConnectionTableTests {
+    private static let fetching = ConnectionMachine(seed: 1).after(.connect)
+    private static let opening = fetching.after(.link(.resourcesFetched(someResources), attempt: 1))
+    private static let starting = opening.after(.link(.socketOpened, attempt: 1))
+    private static let waiting = fetching.after(.link(.resourcesFailed(passingFailure), attempt: 1))
+    private static let connected = ConnectionMachine.standing()
+    private static let pinged = connected.after(.timerFired, at: Instant.zero.advanced(by: .seconds(25)))
+    private static let dropped = connected.after(.link(.socketClosed(code: nil), attempt: 1))
+
+    private static let states: [NamedState<ConnectionMachine>] = [
+        NamedState("notConnected", ConnectionMachine(seed: 1)),
+        NamedState("connecting.fetching", fetching),
+        NamedState("connecting.opening", opening),
+        NamedState("connecting.starting", starting),
+        NamedState("connecting.waiting", waiting),
+        NamedState("connected", connected),
+        NamedState("connected.pinged", pinged),
+        NamedState("reconnecting.waiting", dropped),
+        NamedState("disconnecting", connected.after(.disconnect)),
+        NamedState("disconnecting.thenConnects", connected.after(.disconnect, .connect)),
+        NamedState("failed", fetching.after(.link(.resourcesFailed(fatalFailure), attempt: 1))),
+    ]
+
+    /// Everything that can be said about attempt 1, about an attempt given up, and by the application.
+    private static let inputs: [(name: String, input: ConnectionMachine.Input)] = [
+        ("connect", .connect),
+        ("disconnect", .disconnect),
+        ("resourcesFetched", .link(.resourcesFetched(someResources), attempt: 1)),
+        ("resourcesFailed", .link(.resourcesFailed(passingFailure), attempt: 1)),
+        ("resourcesFailed for good", .link(.resourcesFailed(fatalFailure), attempt: 1)),
+        ("socketOpened", .link(.socketOpened, attempt: 1)),
+        ("socketFailed", .link(.socketFailed(passingFailure), attempt: 1)),
+        ("socketFailed for good", .link(.socketFailed(fatalFailure), attempt: 1)),
+        ("socketClosed", .link(.socketClosed(code: 1001), attempt: 1)),
+        ("socketClosed 4001", .link(.socketClosed(code: 4001), attempt: 1)),
+        ("sessionStarted", .link(.sessionStarted(someGrant), attempt: 1)),
+        ("sessionRefused", .link(.sessionRefused(passingFailure), attempt: 1)),
+        ("sessionRefused for good", .link(.sessionRefused(fatalFailure), attempt: 1)),
+        ("received", .link(.received(sequence: 8), attempt: 1)),
+        ("pong", .link(.pong, attempt: 1)),
+        ("timer", .timerFired),
+        ("stale socketClosed", .link(.socketClosed(code: nil), attempt: 0)),
+        ("stale sessionStarted", .link(.sessionStarted(someGrant), attempt: 0)),
+    ]
+
+    private static func name(_ machine: ConnectionMachine) -> String {
+        switch machine.current {
+        case .notConnected, .failed: machine.state.rawValue
+        case .attempting(let attempt): "\(machine.state.rawValue).\(caseName(attempt.step))"
+        case .connected(let link): link.pingSentAt == nil ? "connected" : "connected.pinged"
+        case .disconnecting(_, _, let thenConnects): thenConnects ? "disconnecting.thenConnects" : "disconnecting"
+        }
+    }
+
+    private static func name(_ output: ConnectionMachine.Output) -> String {
+        switch output {
+        case .stateChanged(let state): "→\(state.rawValue)"
+        case .event(let event): "!\(caseName(event))"
+        case .fetchResources, .openSocket, .startSession, .sendPing, .endSession, .closeSocket, .abandon, .retrying:
+            caseName(output)
+        }
+    }
+
+    private static let connectedRow = [
+        "disconnect": "disconnecting: endSession closeSocket →disconnecting",
+        "socketFailed": "reconnecting.waiting: →reconnecting !reconnecting retrying",
+        "socketFailed for good": "failed: !error →failed !disconnected",
+        "socketClosed": "reconnecting.waiting: →reconnecting !reconnecting retrying",
+        "socketClosed 4001": "failed: !error →failed !disconnected",
+    ]
+
+    private static let expected: [String: [String: String]] = [
+        "notConnected": ["connect": "connecting.fetching: fetchResources →connecting"],
+        "connecting.fetching": [
+            "disconnect": "notConnected: abandon →notConnected",
+            "resourcesFetched": "connecting.opening: openSocket",
+            "resourcesFailed": "connecting.waiting: retrying",
+            "resourcesFailed for good": "failed: !error →failed !disconnected",
+            "timer": "connecting.waiting: abandon retrying",
+        ],
+        "connecting.opening": [
+            "disconnect": "notConnected: abandon →notConnected",
+            "socketOpened": "connecting.starting: startSession",
+            "socketFailed": "connecting.waiting: retrying",
+            "socketFailed for good": "failed: !error →failed !disconnected",
+            "socketClosed": "connecting.waiting: retrying",
+            "socketClosed 4001": "failed: !error →failed !disconnected",
+            "timer": "connecting.waiting: abandon retrying",
+        ],
+        "connecting.starting": [
+            "disconnect": "disconnecting: closeSocket →disconnecting",
+            "socketFailed": "connecting.waiting: retrying",
+            "socketFailed for good": "failed: !error →failed !disconnected",
+            "socketClosed": "connecting.waiting: retrying",
+            "socketClosed 4001": "failed: !error →failed !disconnected",
+            "sessionStarted": "connected: →connected !connected",
+            "sessionRefused": "connecting.waiting: abandon retrying",
+            "sessionRefused for good": "failed: abandon !error →failed !disconnected",
+            "timer": "connecting.waiting: abandon retrying",
+        ],
+        "connecting.waiting": [
+            "disconnect": "notConnected: →notConnected",
+            "timer": "connecting.fetching: fetchResources",
+        ],
+        "connected": connectedRow.merging(["timer": "connected.pinged: sendPing"]) { $1 },
+        "connected.pinged": connectedRow.merging([
+            "received": "connected", "pong": "connected",
+            "timer": "reconnecting.waiting: abandon →reconnecting !reconnecting retrying",
+        ]) { $1 },
+        "reconnecting.waiting": [
+            "disconnect": "notConnected: →notConnected !disconnected",
+            "timer": "reconnecting.fetching: fetchResources",
+        ],
+        "disconnecting": [
+            "connect": "disconnecting.thenConnects",
+            "socketFailed": "notConnected: →notConnected !disconnected",
+            "socketFailed for good": "notConnected: →notConnected !disconnected",
+            "socketClosed": "notConnected: →notConnected !disconnected",
+            "socketClosed 4001": "notConnected: →notConnected !disconnected",
+            "timer": "notConnected: abandon →notConnected !disconnected",
+        ],
+        "disconnecting.thenConnects": [
+            "disconnect": "disconnecting",
+            "socketFailed": "connecting.fetching: →notConnected !disconnected fetchResources →connecting",
+            "socketFailed for good": "connecting.fetching: →notConnected !disconnected fetchResources →connecting",
+            "socketClosed": "connecting.fetching: →notConnected !disconnected fetchResources →connecting",
+            "socketClosed 4001": "connecting.fetching: →notConnected !disconnected fetchResources →connecting",
+            "timer": "connecting.fetching: abandon →notConnected !disconnected fetchResources →connecting",
+        ],
+        "failed": ["connect": "connecting.fetching: fetchResources →connecting"],
+    ]
+
+    @Test("CONN-2: Every input in every state of the connection has exactly the outcome of the table")
+    func everyPair() {
+        let table = TransitionTable(
+            states: Self.states, inputs: Self.inputs, stateName: Self.name, outputName: Self.name,
+            expected: Self.expected)
+        table.check(at: Instant.zero.advanced(by: .seconds(60)))
+    }
+
+    @Test("CONN-4: A timer that fires before its deadline changes nothing, whatever the state")
+    func earlyTimer() {
+        for state in Self.states {
+            var core = state.core
+            var outbox: [ConnectionMachine.Output] = []
+            guard core.nextDeadline != .zero else { continue }
+            core.handle(.timerFired, at: .zero, into: &outbox)
+            #expect(outbox.isEmpty && core.current == state.core.current, "\(state.name)")
+        }
+    }
+}

@@ -1,0 +1,38 @@
+import Foundation
+import JSON
+import Testing
+
+@Suite("JSON values")
+struct JSONValueTests {
+    @Test(
+        "CONN-11: Any value leaves as it came",
+        arguments: [
+            #"{"a":[1,2.5,-3,true,false,null,"x\u00e9\u2028\"\\"],"b":{"c":{}},"d":[]}"#,
+            "[9223372036854775807,-9223372036854775808,18446744073709551615]",
+            "[0,1,-1,0.1,1e300]", #""just text""#, "null", "true",
+        ])
+    func roundTrip(text: String) throws {
+        let value = try JSONDecoder().decode(JSONValue.self, from: Data(text.utf8))
+        let again = try JSONDecoder().decode(JSONValue.self, from: JSONEncoder().encode(value))
+        #expect(value == again)
+        let left = try JSONSerialization.jsonObject(with: Data(text.utf8), options: .fragmentsAllowed) as? NSObject
+        let right = try JSONSerialization.jsonObject(with: JSONEncoder().encode(value), options: .fragmentsAllowed)
+        #expect(left == right as? NSObject)
+    }
+
+    @Test("Booleans and numbers are not taken for each other")
+    func kinds() throws {
+        let value = try JSONDecoder().decode(JSONValue.self, from: Data("[1,true,0,false,1.0]".utf8))
+        #expect(value == [1, true, 0, false, 1] || value == [1, true, 0, false, 1.0])
+        #expect(value != [true, true, false, false, true])
+    }
+
+    @Test("Members are found by name, and only in objects")
+    func members() {
+        let value: JSONValue = ["name": "bob", "age": 7]
+        #expect(value["name"]?.string == "bob")
+        #expect(value["age"]?.integer == 7)
+        #expect(value["none"] == nil)
+        #expect(JSONValue.string("x")["name"] == nil)
+    }
+}

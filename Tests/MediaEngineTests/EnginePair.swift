@@ -1,0 +1,111 @@
+import MediaEngine
+import Datagrams
+import OpusCodec
+import Peering
+import Playout
+import SecureTransport
+import Synchronization
+import TestSupport
+import Testing
+
+/// Two engines on the loopback, and the plans of calls between them.
+final class EnginePair: Sendable {
+    let caller: MediaEngine
+    let device: MediaEngine
+    let callerEvents = EventLog()
+    let deviceEvents = EventLog()
+
+    init() throws {
+        let loopback = try #require(SocketAddress(host: "127.0.0.1", port: 0))
+        let configuration = MediaEngineConfiguration(bindAddress: loopback, realtimePriority: nil)
+        caller = try MediaEngine(configuration) { [callerEvents] in callerEvents.note($0) }
+        device = try MediaEngine(configuration) { [deviceEvents] in deviceEvents.note($0) }
+    }
+
+    /// Starts one call; both halves' ids.
+    func call(
+        number: UInt32 = 1, suite: SRTPSuite = .aeadAES128GCM, callerAudio: AudioBehaviour, deviceAudio: AudioBehaviour,
+        deviceReceiveKeySeed: UInt64? = nil
+    ) throws -> (caller: MediaCallID, device: MediaCallID) {
+        var generator = SeededGenerator(seed: UInt64(number))
+        let toDevice = SRTPKey.random(suite, using: &generator)
+        let toCaller = SRTPKey.random(suite, using: &generator)
+        var wrong = SeededGenerator(seed: deviceReceiveKeySeed ?? 0)
+        let heard = deviceReceiveKeySeed == nil ? toDevice : SRTPKey.random(suite, using: &wrong)
+        let (atCaller, atDevice) = (caller.place(), device.place())
+        let deviceID = try device.start(
+            plan(
+                to: atCaller.localAddress, remoteSSRC: number * 2, localSSRC: number * 2 + 1, send: toCaller,
+                receive: heard, audio: deviceAudio, start: .withFirstPacket(noLaterThan: .milliseconds(200))),
+            at: atDevice)
+        let callerID = try caller.start(
+            plan(
+                to: atDevice.localAddress, remoteSSRC: number * 2 + 1, localSSRC: number * 2, send: toDevice,
+                receive: toCaller, audio: callerAudio, start: .atOnce),
+            at: atCaller)
+        return (callerID, deviceID)
+    }
+
+    private func plan(
+        to remote: SocketAddress, remoteSSRC: UInt32, localSSRC: UInt32, send: SRTPKey, receive: SRTPKey,
+        audio: AudioBehaviour, start: MediaCallPlan.Start
+    ) -> MediaCallPlan {
+        MediaCallPlan(
+            peer: PeerPlan(
+                remoteAddress: remote, remoteSSRC: remoteSSRC, localSSRC: localSSRC, canonicalName: "test@handset",
+                sendPayloadType: 111, receivePayloadType: 111, sendKey: send, receiveKey: receive,
+                randomSeed: UInt64(localSSRC)),
+            encoder: EncoderSettings(), playout: PlayoutConfiguration(), audio: audio, start: start)
+    }
+
+    func shutdown() {
+        caller.shutdown()
+        device.shutdown()
+    }
+}
+
+/// What an engine has told, in order, for tests that wait for it.
+final class EventLog: Sendable {
+    private struct State {
+        var events: [MediaEvent] = []
+        var waiters: [(@Sendable (MediaEvent) -> Bool, CheckedContinuation<MediaEvent, Never>)] = []
+    }
+
+    private let state = Mutex(State())
+
+    func note(_ event: MediaEvent) {
+        let ready = state.withLock { state in
+            state.events.append(event)
+            let split = state.waiters.partition { $0.0(event) }
+            defer { state.waiters.removeSubrange(split...) }
+            return state.waiters[split...].map(\.1)
+        }
+        ready.forEach { $0.resume(returning: event) }
+    }
+
+    /// The first event, told already or still to come, that `matches`.
+    func first(_ matches: @escaping @Sendable (MediaEvent) -> Bool) async -> MediaEvent {
+        await withCheckedContinuation { continuation in
+            let known = state.withLock { state -> MediaEvent? in
+                if let event = state.events.first(where: matches) { return event }
+                state.waiters.append((matches, continuation))
+                return nil
+            }
+            if let known { continuation.resume(returning: known) }
+        }
+    }
+
+    var all: [MediaEvent] { state.withLock { $0.events } }
+
+    func established(_ id: MediaCallID) async {
+        _ = await first { if case .established(id, _) = $0 { true } else { false } }
+    }
+
+    func ended(_ id: MediaCallID) async throws -> MediaReport {
+        let event = await first { if case .ended(id, _) = $0 { true } else { false } }
+        guard case .ended(_, let report) = event else { throw EventMismatch() }
+        return report
+    }
+}
+
+struct EventMismatch: Error {}

@@ -1,0 +1,144 @@
+import AudioKit
+import Foundation
+import MediaEngine
+import Datagrams
+import Peering
+import SecureTransport
+import Testing
+
+@Suite("Media engine on the loopback", .timeLimit(.minutes(1)))
+struct MediaEngineTests {
+    private func temporaryPath(_ name: String) -> String {
+        FileManager.default.temporaryDirectory.appending(path: "handset-\(UUID().uuidString)-\(name)").path()
+    }
+
+    private func writeWAV(_ samples: [Int16], _ path: String) throws {
+        var writer = try WAVWriter(path: path)
+        try writer.append(samples.span)
+        try writer.finish()
+    }
+
+    @Test("CALL-2: A played file comes back from an echo and is recorded, and both sides count what they did")
+    func echo() async throws {
+        let pair = try EnginePair()
+        let (spoken, kept) = (temporaryPath("spoken.wav"), temporaryPath("kept.wav"))
+        defer { [spoken, kept].forEach { try? FileManager.default.removeItem(atPath: $0) } }
+        var tone = ToneGenerator(frequencyHz: 440, levelDBFS: -12)
+        var samples = [Int16](repeating: 0, count: 48_000)
+        var span = samples.mutableSpan
+        tone.fill(&span)
+        try writeWAV(samples, spoken)
+
+        let call = try pair.call(
+            callerAudio: AudioBehaviour(source: .file(path: spoken, loops: false), recording: kept),
+            deviceAudio: AudioBehaviour(source: .echo))
+        await pair.callerEvents.established(call.caller)
+        await pair.deviceEvents.established(call.device)
+        _ = await pair.callerEvents.first {
+            if case .playbackEnded(call.caller) = $0 { true } else { false }
+        }
+        let live = try #require(await pair.caller.report(on: call.caller))
+        #expect(live.peer.packetsSent >= 50)
+        pair.caller.stop(call.caller)
+        let report = try await pair.callerEvents.ended(call.caller)
+        _ = await pair.deviceEvents.first {
+            if case .goodbyeReceived(call.device) = $0 { true } else { false }
+        }
+        pair.device.stop(call.device)
+        let deviceReport = try await pair.deviceEvents.ended(call.device)
+        pair.shutdown()
+
+        #expect(report.peer.dropped.total == 0 && deviceReport.peer.dropped.total == 0)
+        #expect(deviceReport.peer.packetsReceived >= 50)
+        #expect(report.peer.packetsReceived >= 45)
+        let heard = try AudioFileReader.samples(ofFile: kept)
+        var meter = LevelMeter()
+        meter.add(heard.span)
+        #expect(heard.count >= 45_000)
+        #expect(meter.peakDBFS > -16, "the tone at -12 dBFS came back")
+        #expect(await pair.caller.report(on: call.caller) == nil, "a call that has ended has no report")
+    }
+
+    @Test("Packets under another key are counted and dropped, and never make a call")
+    func wrongKey() async throws {
+        let pair = try EnginePair()
+        let call = try pair.call(
+            callerAudio: AudioBehaviour(source: .silence), deviceAudio: AudioBehaviour(source: .echo),
+            deviceReceiveKeySeed: 99)
+        // The device starts by itself after its patience, so the caller hears it although it is not heard.
+        _ = await pair.callerEvents.first { if case .mediaReceived(call.caller, _) = $0 { true } else { false } }
+        pair.device.stop(call.device)
+        let report = try await pair.deviceEvents.ended(call.device)
+        pair.shutdown()
+        #expect(report.peer.dropped.unauthenticated > 0)
+        #expect(report.peer.packetsReceived == 0)
+        #expect(!pair.deviceEvents.all.contains { if case .established = $0 { true } else { false } })
+        #expect(!pair.callerEvents.all.contains { if case .established = $0 { true } else { false } })
+    }
+
+    @Test("Twenty calls between two sockets find each other by SSRC, and end one by one", arguments: SRTPSuite.allCases)
+    func manyCalls(suite: SRTPSuite) async throws {
+        let pair = try EnginePair()
+        let calls = try (1...20).map { number in
+            try pair.call(
+                number: UInt32(number), suite: suite,
+                callerAudio: AudioBehaviour(source: .tone(frequencyHz: 300 + 20 * Double(number), levelDBFS: -10)),
+                deviceAudio: AudioBehaviour(source: .echo))
+        }
+        for call in calls {
+            await pair.callerEvents.established(call.caller)
+            await pair.deviceEvents.established(call.device)
+        }
+        for call in calls {
+            pair.device.stop(call.device)
+            pair.caller.stop(call.caller)
+            let report = try await pair.callerEvents.ended(call.caller)
+            #expect(report.peer.packetsReceived > 0)
+            // The last packets of calls that ended before may be tried on a call that is left, and fail there.
+            #expect(report.peer.dropped.total == report.peer.dropped.unauthenticated)
+            _ = try await pair.deviceEvents.ended(call.device)
+        }
+        pair.shutdown()
+    }
+
+    @Test("A file that cannot be played is an error before the call starts, with its path")
+    func missingFile() throws {
+        let pair = try EnginePair()
+        let error = #expect(throws: MediaStartError.self) {
+            _ = try pair.call(
+                callerAudio: AudioBehaviour(source: .file(path: "/nowhere/speech.wav", loops: false)),
+                deviceAudio: AudioBehaviour(source: .echo))
+        }
+        pair.shutdown()
+        #expect(error?.file?.code == .notFound)
+        #expect(error?.description.contains("/nowhere/speech.wav") == true)
+    }
+
+    @Test("Garbage, truncated and oversized datagrams do not disturb a call")
+    func garbage() async throws {
+        let pair = try EnginePair()
+        let call = try pair.call(
+            callerAudio: AudioBehaviour(source: .tone(frequencyHz: 440, levelDBFS: -12)),
+            deviceAudio: AudioBehaviour(source: .echo))
+        await pair.deviceEvents.established(call.device)
+        let loopback = try #require(SocketAddress(host: "127.0.0.1", port: 0))
+        let attacker = try UDPSocket(boundTo: loopback)
+        var batch = DatagramBatch()
+        for length in 0..<60 {
+            var slot = batch.freeSlot()
+            for index in 0..<length {
+                slot.storeBytes(of: UInt8(truncatingIfNeeded: index &* 37 &+ 128), toByteOffset: index, as: UInt8.self)
+            }
+            // A length as if it were the call's own SSRC in an RTP packet, and cut anywhere.
+            if length >= 12 { slot.storeBytes(of: UInt32(2).bigEndian, toByteOffset: 8, as: UInt32.self) }
+            batch.commit(byteCount: length, to: pair.device.place().localAddress)
+        }
+        _ = attacker.send(&batch)
+        _ = try #require(await pair.device.report(on: call.device))
+        pair.device.stop(call.device)
+        let report = try await pair.deviceEvents.ended(call.device)
+        pair.shutdown()
+        #expect(report.peer.dropped.total > 0)
+        #expect(report.peer.packetsReceived > 0)
+    }
+}

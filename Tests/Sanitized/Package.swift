@@ -1,0 +1,28 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+// The rings and threads alone, so that the thread sanitizer, which multiplies the time of a build, builds only them.
+// Its reports on `Synchronization.Mutex` are false, so code that rests on a Mutex is not among them.
+
+let settings: [SwiftSetting] = [
+    .enableExperimentalFeature("Lifetimes"),
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+]
+let strict = settings + [.strictMemorySafety(), .enableUpcomingFeature("InternalImportsByDefault")]
+
+let package = Package(
+    name: "sanitized",
+    targets: [
+        .target(name: "CRealtime", path: "Sources/CLibraries/CRealtime", cSettings: [.define("_GNU_SOURCE")]),
+        .target(name: "Timekeeping", path: "Sources/Base/Timekeeping", swiftSettings: strict),
+        .target(
+            name: "Realtime", dependencies: ["CRealtime", "Timekeeping"], path: "Sources/Base/Realtime",
+            swiftSettings: strict),
+        .target(
+            name: "TestSupport", dependencies: ["Timekeeping"], path: "Tests/Support", swiftSettings: settings),
+        .testTarget(
+            name: "RealtimeTests", dependencies: ["Realtime", "TestSupport"], path: "Tests/RealtimeTests",
+            swiftSettings: settings),
+    ]
+)

@@ -1,0 +1,60 @@
+# shellcheck shell=bash
+# What the scripts share. Sourced, not run; expects `set -euo pipefail`. Sets: root.
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+
+# After a crash Swift's backtracer can hang, and hold the output pipe open for ever.
+export SWIFT_BACKTRACE=enable=no
+
+# Debian packages that building and testing need.
+build_packages=(pkg-config libopus-dev libopusfile-dev libspeexdsp-dev libsrtp2-dev libssl-dev)
+
+# Says what is being done, on standard error, so that results on standard output stay clean.
+say() { printf '%s: %s\n' "$(basename "$0")" "$*" >&2; }
+
+# Says what is wrong and ends.
+die() {
+    say "$*"
+    exit 1
+}
+
+as_root() {
+    if [[ $(id -u) -eq 0 ]]; then
+        "$@"
+    elif command -v sudo >/dev/null; then
+        sudo "$@"
+    else
+        die "this needs root, and there is no sudo here: $*"
+    fi
+}
+
+is_installed() { [[ $(dpkg-query -W -f '${Status}' "$1" 2>/dev/null) == "install ok installed" ]]; }
+
+# Installs those of the named Debian packages that are missing.
+ensure_packages() {
+    local package missing=()
+    command -v dpkg-query >/dev/null || { say "no dpkg here; expecting to find installed: $*" && return; }
+    for package in "$@"; do
+        is_installed "$package" || missing+=("$package")
+    done
+    ((${#missing[@]} > 0)) || return 0
+    say "installing ${missing[*]}"
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get update -qq >&2
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends "${missing[@]}" >&2
+}
+
+# Ends with what to do unless a Swift is there that can build the package.
+ensure_swift() {
+    command -v swift >/dev/null || die "there is no swift here; install Swift 6.3 from https://www.swift.org/install"
+    local version
+    version=$(swift --version 2>/dev/null | sed -n 's/.*Swift version \([0-9]*\.[0-9]*\).*/\1/p' | head -n 1)
+    [[ $(printf '%s\n' 6.3 "$version" | sort -V | head -n 1) == 6.3 ]] ||
+        die "Swift 6.3 or later is needed, and this is ${version:-of an unknown version}"
+}
+
+# Builds the release if anything changed since it was built, and prints the path of the command.
+build_release() {
+    say "building the release (a first build takes some minutes)"
+    swift build -c release --package-path "$root" --product handset >&2
+    printf '%s/handset\n' "$(swift build -c release --package-path "$root" --show-bin-path)"
+}
