@@ -1,3 +1,4 @@
+import Foundation
 import SignalWire
 import TestSupport
 import Testing
@@ -87,6 +88,19 @@ import Timekeeping
         #expect(configuration.users[0].mediaTokens == [SecretDigest(of: "echo token")])
         #expect(configuration.users[1].password?.matches(Redacted("pw")) == true)
         #expect(configuration.users[1].routingID == "route-1")
+    }
+
+    @Test("The example configuration has no problems, and its secrets are what its comment says")
+    func example() throws {
+        let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent()
+        let section = try ConfigDocument.read(path: root.appendingPathComponent("config/exchange.yaml").path)
+        var problems: [ConfigProblem] = []
+        let configuration = ExchangeConfiguration(section, &problems)
+        #expect(problems == [])
+        #expect(configuration.apps.map(\.secret) == [SecretDigest(of: "change me")])
+        #expect(configuration.users.first?.password?.matches(Redacted("change me")) == true)
+        #expect(configuration.users.last?.mediaTokens == [SecretDigest(of: "change me")])
     }
 
     @Test("Every problem of a configuration is noted at once, and none of them shows a secret")
