@@ -1,5 +1,6 @@
 internal import Glibc
 public import Realtime
+internal import SecureTransport
 internal import Synchronization
 internal import Timekeeping
 
@@ -35,6 +36,8 @@ public final class MediaEngine: Sendable {
         _ configuration: MediaEngineConfiguration, onEvent: @escaping @Sendable (MediaEvent) -> Void
     ) throws(RealtimeError) {
         self.onEvent = onEvent
+        // What cannot be set up now will be told by the first call that needs it.
+        try? SRTPLibrary.prepare()
         let signal = try SignalHolder()
         var workers: [MediaWorker] = []
         for number in 0..<configuration.workerCount {
