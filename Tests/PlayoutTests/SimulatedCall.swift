@@ -35,7 +35,8 @@ struct SimulatedCall {
         settings.complexity = 0
         var encoder = try OpusEncoder(settings: settings)
         let pcm = SyntheticVoice.samples(480_000)
-        return stride(from: 0, to: pcm.count - encoder.frameSampleCount + 1, by: encoder.frameSampleCount).map { start in
+        return stride(from: 0, to: pcm.count - encoder.frameSampleCount + 1, by: encoder.frameSampleCount).map {
+            start in
             var packet = [UInt8](repeating: 0, count: 1_275)
             var room = packet.mutableSpan
             let length = encoder.encode(pcm.span.extracting(start..<(start + encoder.frameSampleCount)), into: &room)
