@@ -51,6 +51,9 @@ let package = Package(
     products: [
         .executable(name: "handset", targets: ["handset"]),
         .library(name: "CallAgent", targets: ["CallAgent"]),
+        .library(name: "Playout", targets: ["OpusCodec", "Playout"]),
+        // For the benchmarks, which are packages of their own.
+        .library(name: "TestSupport", targets: ["TestSupport"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
@@ -121,6 +124,8 @@ let package = Package(
         // Tests mirror the floors.
         .target(
             name: "TestSupport", dependencies: ["Timekeeping"], path: "Tests/Support", swiftSettings: relaxed),
+        tests("OpusCodecTests", ["OpusCodec"]),
+        tests("PlayoutTests", ["OpusCodec", "Playout", "Timekeeping"]),
         tests("TimekeepingTests", ["Timekeeping"]),
         tests("RealtimeTests", ["Realtime"]),
     ]
