@@ -53,10 +53,10 @@ let package = Package(
         .library(name: "CallAgent", targets: ["CallAgent"]),
         // What the nested packages are made of.
         .library(name: "Datagrams", targets: ["Datagrams", "Realtime", "Timekeeping"]),
-        .library(name: "Playout", targets: ["Playout", "OpusCodec", "Timekeeping"]),
-        .library(name: "TestSupport", targets: ["TestSupport"]),
         .library(name: "SecureTransport", targets: ["SecureTransport"]),
         .library(name: "SignalingClient", targets: ["SignalingClient", "CallControl", "JSON"]),
+        .library(name: "Playout", targets: ["OpusCodec", "Playout", "Timekeeping"]),
+        .library(name: "TestSupport", targets: ["TestSupport"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
@@ -178,6 +178,14 @@ let package = Package(
                 .product(name: "NIOEmbedded", package: "swift-nio"),
             ]),
         tests("ExchangeIntegrationTests", nio + ["Exchange", "JSON", "SignalWire", logging]),
+        tests(
+            "CallAgentTests",
+            [
+                "AudioKit", "CallAgent", "CallControl", "Datagrams", "Exchange", "MediaEngine", "Peering",
+                "SignalingClient", "Timekeeping", logging,
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+            ]),
         tests("SignalWireTests", ["JSON", "SignalWire"]),
     ]
 )

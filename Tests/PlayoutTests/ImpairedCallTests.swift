@@ -93,7 +93,8 @@ import Testing
         }.run(seconds: 10)
         #expect(doubled.duplicated > 50)
         #expect(abs(doubled.statistics.packetsDuplicate - doubled.duplicated) <= 1)
-        #expect(doubled.output == plain.output)
+        let isSame = doubled.output == plain.output
+        #expect(isSame)
     }
 
     @Test("After stalls the burst is played, not dropped, and the delay stays below the stall's length")
@@ -125,7 +126,8 @@ import Testing
             $0.firstSequence = .max - 300
             $0.firstTimestamp = .max - 300_000
         }.run(seconds: 20)
-        #expect(wrapping.output == plain.output)
+        let isSame = wrapping.output == plain.output
+        #expect(isSame)
         #expect(wrapping.statistics.resets == 0)
     }
 

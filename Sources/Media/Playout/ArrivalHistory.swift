@@ -89,7 +89,7 @@ struct ArrivalHistory {
     /// A gap this many bins longer is twice as bad for each packet in it.
     private static var gapBins: Float { @_noAllocation @_noLocks get { 20 } }
     /// What is assumed before anything is known weighs as much as so many packets.
-    private static var priorPackets: Float { @_noAllocation @_noLocks get { 10 } }
+    private static var priorPackets: Float { @_noAllocation @_noLocks get { 20 } }
 
     /// e to the power of −`x`, within 2 % of 1, for `x` from 0 on.
     @_noAllocation @_noLocks

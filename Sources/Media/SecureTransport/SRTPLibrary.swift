@@ -11,7 +11,7 @@ public enum SRTPLibrary {
             var context = try SRTPContext(key, .outbound)
             var packet: [UInt8] = [0x80] + Array(repeating: 0, count: 63)
             var elements = packet.mutableSpan
-            var bytes = elements.mutableBytes
+            var bytes = unsafe elements.mutableBytes
             _ = context.protect(&bytes, length: 32)
         }
     }

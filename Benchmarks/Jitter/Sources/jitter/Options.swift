@@ -14,7 +14,8 @@ struct Options {
 
     static let usage = """
         jitter [--json] [--wavs DIRECTORY] [--speech DIRECTORY] [--seconds N] [--seeds FIRST-LAST]
-               [--profiles NAME,NAME…] [--pull-ms 10|20|40|60] [--late-cost MS] [--memory MS]
+               [--profiles NAME,NAME…] [--pull-ms 10|20|40|60]
+               [--late-cost MS] [--memory MS] [--initial MS]
         """
 
     init(_ arguments: some Sequence<String>) {
@@ -34,7 +35,6 @@ struct Options {
             case "--late-cost": configuration.millisecondsPerLatePercent = Self.number(rest.popFirst())
             case "--initial": configuration.initialDelayMilliseconds = Self.number(rest.popFirst())
             case "--memory": configuration.memoryMilliseconds = Self.number(rest.popFirst())
-            case "--trace": break
             default: Self.fail()
             }
         }

@@ -25,7 +25,7 @@ struct Profile {
         Profile(name: "reorder", network: .with { $0.reorderedShare = 0.05 }),
         Profile(name: "drift+", network: .with { $0.clockDriftPPM = 300 }),
         Profile(name: "drift-", network: .with { $0.clockDriftPPM = -300 }),
-        Profile(name: "loss1", network: .with { $0.loss = .independent(share: 0.014) }),
+        Profile(name: "loss1.4", network: .with { $0.loss = .independent(share: 0.014) }),
         Profile(name: "drift-1500", network: .with { $0.clockDriftPPM = -1500 }),
         Profile(name: "exp17", network: .with { $0.jitter = .exponential(meanMilliseconds: 17) }),
         Profile(

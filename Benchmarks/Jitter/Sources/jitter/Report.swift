@@ -24,9 +24,9 @@ struct Report {
 
     var table: String {
         var lines = [
-            "                     whole call                                    first 8 s",
-            "profile      jitter  added  p95  playout concealed fec    stretched    added p95  playout concealed stretched",
-            "             ms      ms     ms   ms      %         %      %            ms    ms   ms      %         %",
+            "                            whole call                                    first 8 s",
+            "profile      jitter  NetEQ  added  p95  playout concealed fec    stretched    added p95  playout concealed stretched",
+            "             ms      ms     ms     ms   ms      %         %      %            ms    ms   ms      %         %",
         ]
         for row in rows {
             let whole = row.whole
@@ -35,7 +35,8 @@ struct Report {
             lines.append(
                 name
                     + String(
-                        format: "%6.1f %6.1f %5.0f %7.1f %8.2f %6.2f %8.2f", whole.pathJitterMs, whole.bufferDelayMs,
+                        format: "%6.1f %6.1f %6.1f %5.0f %7.1f %8.2f %6.2f %8.2f", whole.pathJitterMs,
+                        whole.referenceDelayMs, whole.bufferDelayMs,
                         whole.bufferDelayP95Ms,
                         whole.playoutDelayMs, whole.concealedShare * 100, whole.recoveredShare * 100,
                         whole.stretchedShare * 100)
@@ -55,7 +56,8 @@ struct Report {
 
     private static func json(_ figures: Run.Figures) -> String {
         let names = [
-            "path_jitter_ms", "added_ms", "added_p95_ms", "playout_ms", "concealed_share", "recovered_share",
+            "path_jitter_ms", "neteq_rule_ms", "added_ms", "added_p95_ms", "playout_ms", "concealed_share",
+            "recovered_share",
             "stretched_share",
         ]
         let members = zip(names, Run.Figures.fields).map { name, path in
@@ -69,7 +71,8 @@ extension Run.Figures {
     /// All figures, in the order of the JSON object.
     static var fields: [WritableKeyPath<Run.Figures, Double>] {
         [
-            \.pathJitterMs, \.bufferDelayMs, \.bufferDelayP95Ms, \.playoutDelayMs, \.concealedShare, \.recoveredShare,
+            \.pathJitterMs, \.referenceDelayMs, \.bufferDelayMs, \.bufferDelayP95Ms, \.playoutDelayMs, \.concealedShare,
+            \.recoveredShare,
             \.stretchedShare,
         ]
     }

@@ -7,8 +7,12 @@ import Timekeeping
 struct Run {
     /// Figures over a stretch of the run.
     struct Figures {
+        /// Mean time from a packet's arrival to its first sample played.
         var bufferDelayMs = 0.0
+        /// The 95th percentile of the same.
         var bufferDelayP95Ms = 0.0
+        /// What NetEQ's rule would aim at; see ``ReferenceDelay``.
+        var referenceDelayMs = 0.0
         /// Mean delay of the path above its fastest packet, over the whole run.
         var pathJitterMs = 0.0
         /// Mean playout delay above the fastest path, over all frames.
@@ -34,53 +38,48 @@ struct Run {
         let (arrivals, phase) = Self.deliver(profile, packets.count, seed: seed, pullSamples: pullSamples)
         unlimited = try Self.decodeUnlimited(packets, received: Set(arrivals.map(\.packet)))
         var buffer = PlayoutBuffer(configuration: configuration, decoder: try OpusDecoder())
-
+        var playoutDelays = RunningMean()
         var next = 0
-        var lastF: PulledFrame? = nil
-        let trace = CommandLine.arguments.contains("--trace")
-        var pulls = 0
-        var playoutDelaySum = 0.0
-        let period = Int64(pullSamples) * 1_000_000 / 48
+        var now = phase
         // A little longer than the speech, so that its end is played too.
         let end = Int64(packets.count) * 20_000_000 + 1_000_000_000
-        var now = Int64(phase)
         while now < end {
             while next < arrivals.count, arrivals[next].at.nanoseconds <= now {
-                let arrival = arrivals[next]
-                let payload = packets[arrival.packet]
-                buffer.insert(
-                    payload: payload.span.bytes,
-                    sequenceNumber: UInt16(truncatingIfNeeded: arrival.packet + 65_000),
-                    timestamp: UInt32(truncatingIfNeeded: arrival.packet * 960 + 4_294_000_000), marker: false,
-                    ssrc: 1, arrival: arrival.at)
+                Self.insert(arrivals[next], packets, into: &buffer)
                 next += 1
             }
             var frame = [Int16](repeating: 0, count: pullSamples)
             var span = frame.mutableSpan
-            let fr = buffer.pull(into: &span, at: Instant(nanoseconds: now))
-            if trace, fr != lastF {
-                print(
-                    now / 1_000_000, "conc", fr.concealedSamples, "fec", fr.recoveredSamples, "sil", fr.silentSamples,
-                    "str", fr.stretchedSamples, "target", buffer.statistics.targetDelayNanoseconds / 1_000_000, "delay",
-                    buffer.statistics.playoutDelayNanoseconds / 1_000_000)
-            }
-            lastF = fr
+            _ = buffer.pull(into: &span, at: Instant(nanoseconds: now))
             output += frame
             if buffer.statistics.bufferDelayCount > 0 {
-                pulls += 1
-                playoutDelaySum += Double(buffer.statistics.playoutDelayNanoseconds) / 1e6
+                playoutDelays.add(Double(buffer.statistics.playoutDelayNanoseconds) / 1e6)
             }
-            now += period
-            if next < arrivals.count {
-                whole = Self.figures(buffer.statistics, playoutDelaySum / Double(max(pulls, 1)))
-            }
-            if now / 1_000_000 >= 8_000, first8Seconds.playoutDelayMs == 0 {
-                first8Seconds = Self.figures(buffer.statistics, playoutDelaySum / Double(max(pulls, 1)))
-            }
+            now += Int64(pullSamples) * 1_000_000 / 48
+            guard next < arrivals.count else { continue }
+            whole = Self.figures(buffer.statistics, playoutDelays.mean)
+            if now < 8_000_000_000 { first8Seconds = whole }
         }
-        let transits = arrivals.map { Double($0.at.nanoseconds) / 1e6 - Double($0.packet * 20) }
+        addPath(arrivals)
+    }
+
+    private static func insert(_ arrival: Arrival, _ packets: [[UInt8]], into buffer: inout PlayoutBuffer) {
+        let payload = packets[arrival.packet]
+        // The numbers wrap around early in the run.
+        buffer.insert(
+            payload: payload.span.bytes, sequenceNumber: UInt16(truncatingIfNeeded: arrival.packet + 65_000),
+            timestamp: UInt32(truncatingIfNeeded: arrival.packet * 960 + 4_294_000_000), marker: false, ssrc: 1,
+            arrival: arrival.at)
+    }
+
+    /// Adds what the path did, whoever plays it.
+    private mutating func addPath(_ arrivals: [Arrival]) {
+        let sent = arrivals.sorted { $0.packet < $1.packet }
+        let transits = sent.map { Double($0.at.nanoseconds) / 1e6 - Double($0.packet * 20) }
         whole.pathJitterMs = transits.reduce(0, +) / Double(max(transits.count, 1)) - (transits.min() ?? 0)
+        whole.referenceDelayMs = ReferenceDelay.mean(transits)
         first8Seconds.pathJitterMs = whole.pathJitterMs
+        first8Seconds.referenceDelayMs = ReferenceDelay.mean(Array(transits.prefix(400)))
     }
 
     private static func figures(_ statistics: PlayoutStatistics, _ playoutDelayMs: Double) -> Figures {
@@ -133,4 +132,17 @@ struct Run {
         }
         return output
     }
+}
+
+/// The mean of values as they come.
+private struct RunningMean {
+    private var sum = 0.0
+    private var count = 0.0
+
+    mutating func add(_ value: Double) {
+        sum += value
+        count += 1
+    }
+
+    var mean: Double { count == 0 ? 0 : sum / count }
 }

@@ -1,0 +1,95 @@
+import AudioKit
+import CallAgent
+import CallControl
+import Exchange
+import Logging
+import MediaEngine
+import NIOCore
+import NIOPosix
+import SignalingClient
+
+/// An exchange on the loopback and devices that log in to it, all in this process, on real sockets.
+final class Site: Sendable {
+    let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+    let exchange: ExchangeServer
+    private let logger: Logger
+
+    init() async throws {
+        var logger = Logger(label: "test")
+        logger.logLevel = .critical
+        self.logger = logger
+        var configuration = ExchangeConfiguration()
+        configuration.port = 0
+        configuration.apps = [RegisteredApp(key: "demo", secret: SecretDigest(of: "demo"))]
+        configuration.users = ["echo", "caller"].map { name in
+            Account(id: name, publicIDs: ["\(name)@localhost"], mediaTokens: [SecretDigest(of: "token of \(name)")])
+        }
+        exchange = try await ExchangeServer.start(configuration, on: group, logger: logger)
+    }
+
+    /// A connected device of `user`.
+    func device(_ user: String, named name: String, answer: AnswerPolicy = AnswerPolicy(manner: .ring)) async throws
+        -> Handheld
+    {
+        var configuration = DeviceConfiguration(account: AccountConfiguration(server: exchange.url))
+        configuration.answer = answer
+        configuration.media.realtimePriority = nil
+        let service = try HandsetService(
+            HandsetServiceConfiguration(
+                addresses: .init(exchange.url),
+                application: .init(name: "Test", version: "1", system: "Linux", key: "demo", secret: "demo"),
+                credentials: .mediaToken("token of \(user)"), device: .init(id: DeviceID(name), name: name)),
+            group: group, logger: logger)
+        let device = try Device(
+            configuration, service: service, mediaAddress: try MediaAddress(for: configuration), logger: logger)
+        try await device.connect()
+        return Handheld(device)
+    }
+
+    func close(_ devices: Handheld...) async throws {
+        for handheld in devices { await handheld.device.shutDown() }
+        await exchange.stop()
+        try await group.shutdownGracefully()
+    }
+}
+
+/// A device with its events taken one after the other.
+final class Handheld {
+    let device: Device
+    private var iterator: AsyncStream<DeviceEvent>.Iterator
+
+    init(_ device: Device) {
+        self.device = device
+        iterator = device.events.makeAsyncIterator()
+    }
+
+    /// The next call that comes in.
+    func incoming() async throws -> CallID {
+        while let event = await iterator.next() {
+            if case .incoming(let call, _) = event { return call }
+        }
+        throw StreamEnded()
+    }
+
+    /// Waits until media flows both ways.
+    func established() async throws -> Duration {
+        while let event = await iterator.next() {
+            if case .established(_, let setUpTime) = event { return setUpTime }
+            if case .ended(_, let record, _) = event { throw EndedEarly(record: record) }
+        }
+        throw StreamEnded()
+    }
+
+    /// Waits until the call is over.
+    func ended() async throws -> (record: CallRecord, report: MediaReport?) {
+        while let event = await iterator.next() {
+            if case .ended(_, let record, let report) = event { return (record, report) }
+        }
+        throw StreamEnded()
+    }
+}
+
+struct StreamEnded: Error {}
+struct EndedEarly: Error {
+    let record: CallRecord
+}

@@ -1,0 +1,88 @@
+import TestSupport
+import Testing
+
+@testable import Playout
+
+@Suite struct TargetDelayTests {
+    private static let millisecond: Int64 = 1_000_000
+
+    /// The delay chosen, in milliseconds, after 20 ms packets with these delays.
+    private func target(
+        after delays: [Double], phase: Int64 = 0, _ change: (inout PlayoutConfiguration) -> Void = { _ in }
+    ) -> Double {
+        var configuration = PlayoutConfiguration()
+        change(&configuration)
+        var history = ArrivalHistory(memoryMilliseconds: configuration.memoryMilliseconds)
+        var target = TargetDelay(configuration)
+        var received: Int64 = 0
+        for (index, delay) in delays.enumerated() {
+            let transit = Int64(delay * 1e6)
+            history.record(
+                transit: transit, at: Int64(index) * 20 * Self.millisecond + transit, duration: 20 * Self.millisecond,
+                isOvertaken: false)
+            received += 20 * Self.millisecond
+            let grid = TargetDelay.Grid(
+                origin: phase * Self.millisecond, step: 20 * Self.millisecond, lead: 0)
+            target.update(history, grid, received: received)
+        }
+        return Double(target.transit - history.baseline) / 1e6
+    }
+
+    @Test("On a clean path the target is the first pull after the packet", arguments: [2, 7, 13, 19])
+    func clean(phase: Int64) {
+        #expect(target(after: Array(repeating: 50, count: 200), phase: 50 + phase) == Double(phase))
+    }
+
+    @Test("The target begins at the initial delay, and is free of it after a second")
+    func initial() {
+        let few = target(after: [50, 50], phase: 50) { $0.initialDelayMilliseconds = 60 }
+        #expect((50...80).contains(few))
+        #expect(target(after: Array(repeating: 50, count: 60), phase: 55) { $0.initialDelayMilliseconds = 60 } == 5)
+    }
+
+    @Test("The target stays between its minimum and its maximum")
+    func bounds() {
+        let calm = Array(repeating: 50.0, count: 200)
+        #expect(target(after: calm, phase: 50) { $0.minimumDelayMilliseconds = 100 } == 100)
+        let wild = (0..<400).map { 50 + Double($0 * 37 % 400) }
+        #expect(target(after: wild, phase: 50) { $0.maximumDelayMilliseconds = 120 } <= 120)
+    }
+
+    @Test("A higher price on late packets never lowers the target")
+    func price() {
+        var random = SeededGenerator(seed: 3)
+        let delays = (0..<1_000).map { _ in 50 + Double.random(in: 0...1, using: &random) * 90 }
+        let targets = [2, 5, 10, 20, 50].map { price in
+            target(after: delays, phase: 50) { $0.millisecondsPerLatePercent = price }
+        }
+        #expect(targets == targets.sorted())
+        #expect(targets.last ?? 0 >= 80)
+    }
+
+    @Test("The target adapts both ways")
+    func adapts() {
+        let bad = (0..<500).map { 50 + Double($0 * 7 % 100) }
+        let high = target(after: bad, phase: 50)
+        let low = target(after: bad + Array(repeating: 50, count: 5_000), phase: 57)
+        #expect(high >= 80)
+        #expect(low == 7)
+    }
+
+    @Test("A path that becomes slower for good is a new baseline, not jitter")
+    func newPath() {
+        #expect(target(after: Array(repeating: 50, count: 300) + Array(repeating: 150, count: 1_500), phase: 55) <= 25)
+    }
+
+    @Test("A histogram shares out exactly what was put in")
+    func lateness() {
+        var history = ArrivalHistory(memoryMilliseconds: 60_000)
+        for index in 0..<2_000 {
+            let delay: Int64 = index % 100 == 50 ? 40 : 0
+            history.record(
+                transit: delay * Self.millisecond, at: Int64(index) * 20 * Self.millisecond,
+                duration: 20 * Self.millisecond, isOvertaken: true)
+        }
+        #expect(abs(history.lateness(delay: 20 * Self.millisecond) - 0.02) < 0.002)
+        #expect(history.lateness(delay: 45 * Self.millisecond) < 0.001)
+    }
+}
