@@ -41,6 +41,7 @@ struct DeviceTests {
         let incoming = try await echo.incoming()
         await echo.device.answer(incoming)
         _ = try await caller.established()
+        _ = try await echo.established()
         await echo.device.hangUp(incoming)
         let (mine, theirs) = (try await caller.ended(), try await echo.ended())
         #expect(mine.record.reason == .completed && mine.record.endedBy == .remote)
@@ -89,6 +90,7 @@ struct DeviceTests {
         await desk.device.answer(atDesk)
         #expect(try await kitchen.ended().record.reason == .acceptedElsewhere)
         _ = try await caller.established()
+        _ = try await desk.established()
         await caller.device.hangUp(call)
         #expect(try await desk.ended().record.reason == .completed)
         try await site.close(caller, desk, kitchen)
@@ -125,6 +127,7 @@ struct DeviceTests {
         let caller = try await site.device("caller", named: "mobile")
         _ = await caller.device.call("echo", audio: tone)
         _ = try await caller.established()
+        _ = try await echo.established()
         await echo.device.shutDown()
         let reason = try await caller.ended().record.reason
         #expect(reason == .completed || reason == .disconnected)
