@@ -73,16 +73,17 @@ import Testing
         #expect(target(after: Array(repeating: 50, count: 300) + Array(repeating: 150, count: 1_500), phase: 55) <= 25)
     }
 
-    @Test("A histogram shares out exactly what was put in")
-    func lateness() {
+    @Test("Late packets weigh by their share, and more in a long gap than one by one", arguments: [true, false])
+    func lateness(isOvertaken: Bool) {
         var history = ArrivalHistory(memoryMilliseconds: 60_000)
         for index in 0..<2_000 {
             let delay: Int64 = index % 100 == 50 ? 40 : 0
             history.record(
                 transit: delay * Self.millisecond, at: Int64(index) * 20 * Self.millisecond,
-                duration: 20 * Self.millisecond, isOvertaken: true)
+                duration: 20 * Self.millisecond, isOvertaken: isOvertaken)
         }
-        #expect(abs(history.lateness(delay: 20 * Self.millisecond) - 0.02) < 0.002)
+        let expected: Float = isOvertaken ? 0.028 : 0.01 * (1 + 20.0 / 14)
+        #expect(abs(history.lateness(delay: 20 * Self.millisecond) - expected) < 0.002)
         #expect(history.lateness(delay: 45 * Self.millisecond) < 0.001)
     }
 }

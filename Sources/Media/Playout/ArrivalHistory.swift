@@ -78,7 +78,7 @@ struct ArrivalHistory {
         let bin = Int(position)
         var late: Float = 0
         if bin <= highest {
-            let own = weights[bin] + 2 * singleWeights[bin]
+            let own = weights[bin] + Self.singleCost * singleWeights[bin]
             late = own * (1 - position + Float(bin)) + tailCost[bin] - tailWeight[bin] * position / Self.gapBins
         }
         let priorWeight = Self.priorPackets * nextWeight
@@ -86,8 +86,11 @@ struct ArrivalHistory {
         return (late + prior) / (totalWeight + priorWeight)
     }
 
+    /// What a packet missing by itself costs, as a multiple of the first packet of a long gap: one cannot be played
+    /// late without shifting all that follows, as those after a stall are.
+    private static var singleCost: Float { @_noAllocation @_noLocks get { 2.8 } }
     /// A gap this many bins longer is twice as bad for each packet in it.
-    private static var gapBins: Float { @_noAllocation @_noLocks get { 20 } }
+    private static var gapBins: Float { @_noAllocation @_noLocks get { 14 } }
     /// What is assumed before anything is known weighs as much as so many packets.
     private static var priorPackets: Float { @_noAllocation @_noLocks get { 20 } }
 
@@ -140,7 +143,7 @@ struct ArrivalHistory {
             tailWeight[bin] = weight
             tailCost[bin] = cost
             weight += weights[bin]
-            cost += weights[bin] * (1 + Float(bin) / Self.gapBins) + 2 * singleWeights[bin]
+            cost += weights[bin] * (1 + Float(bin) / Self.gapBins) + Self.singleCost * singleWeights[bin]
             bin &-= 1
         }
     }

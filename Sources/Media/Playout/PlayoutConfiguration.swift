@@ -8,8 +8,8 @@ public struct PlayoutConfiguration: Equatable, Sendable {
     /// Delay to start with while the path is not known; it fades out over the first second. Default 20.
     public var initialDelayMilliseconds = 20
     /// What one percent of packets coming too late is worth, in milliseconds of delay. More makes a smoother call
-    /// with more delay. Default 14.
-    public var millisecondsPerLatePercent = 14
+    /// with more delay. Default 10.
+    public var millisecondsPerLatePercent = 10
     /// How long a delay is remembered, 1 000 to 60 000: the time after which it counts 1/e. Default 15 000.
     public var memoryMilliseconds = 15_000
 
