@@ -29,7 +29,8 @@ public struct SignalingError: Error, Hashable, Sendable {
 extension SignalingError: CustomStringConvertible {
     /// The whole story in one line.
     public var description: String {
-        let trace = traceID.map { " (Trace-Id \($0))" } ?? ""
+        // The service may have named it in its own words.
+        let trace = traceID.map { cause.contains($0) ? "" : " (Trace-Id \($0))" } ?? ""
         return "cannot \(activity): \(cause)\(trace)." + (advice.isEmpty ? "" : " \(advice)")
     }
 }

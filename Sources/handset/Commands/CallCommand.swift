@@ -1,4 +1,5 @@
 internal import ArgumentParser
+internal import AudioKit
 internal import CallAgent
 internal import CallControl
 internal import Logging
@@ -65,6 +66,7 @@ struct CallCommand: AsyncParsableCommand {
         logs.bootstrap()
         let logger = Logger(label: "handset")
         let configuration = try deviceConfiguration()
+        try checkFiles()
         let progress = ProgressLines()
         let ending = EndRequest()
         let (device, group) = try DeviceFactory(configuration: configuration, failsFast: true, logger: logger).make()
@@ -91,6 +93,15 @@ struct CallCommand: AsyncParsableCommand {
         if let minimumLikeness, (report.likeness ?? 0) < minimumLikeness {
             throw CommandFailure(
                 .failed, "what came back is less like what was sent than the \(minimumLikeness) asked for")
+        }
+    }
+
+    /// A file that cannot be used is told of before anybody is called.
+    private func checkFiles() throws(AudioFileError) {
+        if let play { _ = try AudioFileReader(path: play) }
+        if let record {
+            var writer = try WAVWriter(path: record)
+            try writer.finish()
         }
     }
 
