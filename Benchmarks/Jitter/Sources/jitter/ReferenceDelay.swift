@@ -1,5 +1,6 @@
 /// What the rule of WebRTC's NetEQ, as published, would aim at on the same arrivals: for comparison, and to see that
-/// the profiles are of the kind it was measured on. An approximation: neither its stretching nor its peak detector.
+/// the profiles are of the kind it was measured on. An approximation of its underrun rule alone: it lacks the optimizer
+/// for reordered packets, the buffer's own control and the stretching, and says nothing about quality.
 enum ReferenceDelay {
     private static let bucketMs = 20.0
     private static let forgetFactor = 0.983
