@@ -98,7 +98,7 @@ struct MediaCall: ~Copyable {
     @_noAllocation @_noLocks
     mutating func runFrame(at now: Instant, scratch: inout FrameScratch, batch: inout DatagramBatch) -> AfterFrame {
         guard case .running(let next) = pace, next.nanoseconds <= now.nanoseconds else { return .nothing }
-        exchangeFrame(at: now, scratch: &scratch, batch: &batch)
+        exchangeFrame(due: next, at: now, scratch: &scratch, batch: &batch)
         counters.framesRun += 1
         pace = .running(nextFrame: next.advanced(byNanoseconds: periodNanoseconds))
         return counters.framesRun == 1 ? .chooseSlot : .runAgain
@@ -158,8 +158,11 @@ struct MediaCall: ~Copyable {
     }
 
     @_noAllocation @_noLocks
-    private mutating func exchangeFrame(at now: Instant, scratch: inout FrameScratch, batch: inout DatagramBatch) {
-        hear(from: &playout, into: &scratch.heard, frameSamples, at: now)
+    private mutating func exchangeFrame(
+        due: Instant, at now: Instant, scratch: inout FrameScratch, batch: inout DatagramBatch
+    ) {
+        // The playout's clock is the grid of the frames, not the moments at which a busy machine gets to them.
+        hear(from: &playout, into: &scratch.heard, frameSamples, at: due)
         if peer.isEstablished {
             exchange(with: &audio, scratch.heard, &scratch.sending, frameSamples)
         } else {
