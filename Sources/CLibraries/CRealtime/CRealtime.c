@@ -21,7 +21,6 @@ static int64_t clock_ns(clockid_t clock) {
 
 int64_t handset_monotonic_now(void) { return clock_ns(CLOCK_MONOTONIC); }
 int64_t handset_wall_now(void) { return clock_ns(CLOCK_REALTIME); }
-int64_t handset_thread_cpu_time(void) { return clock_ns(CLOCK_THREAD_CPUTIME_ID); }
 int64_t handset_process_cpu_time(void) { return clock_ns(CLOCK_PROCESS_CPUTIME_ID); }
 
 static socklen_t to_sockaddr(const struct handset_address *address, struct sockaddr_storage *storage) {

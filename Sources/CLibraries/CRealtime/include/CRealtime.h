@@ -77,8 +77,7 @@ int handset_wait_readable(const int *descriptors, int count, int timeout_ms);
 int64_t handset_monotonic_now(void);
 /// CLOCK_REALTIME now, in nanoseconds since 1970.
 int64_t handset_wall_now(void);
-/// CPU time of the calling thread and of the whole process, in nanoseconds.
-int64_t handset_thread_cpu_time(void);
+/// CPU time of the whole process, user and system, in nanoseconds.
 int64_t handset_process_cpu_time(void);
 
 typedef void (*handset_thread_main)(void *context);
