@@ -63,7 +63,6 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
         .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
-        .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
         .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
     ],
     targets: [
@@ -73,6 +72,7 @@ let package = Package(
         library("COpusFile", pkgConfig: "opusfile", apt: "libopusfile-dev"),
         library("CSRTP", pkgConfig: "libsrtp2", apt: "libsrtp2-dev"),
         library("CSpeexDSP", pkgConfig: "speexdsp", apt: "libspeexdsp-dev"),
+        library("CYAML", pkgConfig: "yaml-0.1", apt: "libyaml-dev"),
         .target(name: "CRealtime", path: "Sources/CLibraries/CRealtime", cSettings: [.define("_GNU_SOURCE")]),
 
         // Floor 1: base.
@@ -81,7 +81,7 @@ let package = Package(
         module("Base", "JSON"),
         module("Base", "Realtime", ["CRealtime", "Timekeeping"]),
         module("Base", "Datagrams", ["CRealtime", "Realtime", "Timekeeping"]),
-        module("Base", "ConfigReader", [.product(name: "Yams", package: "Yams")]),
+        module("Base", "ConfigReader", ["CYAML"]),
 
         // Floor 2: protocols, pure.
         module("Protocols", "RTP", ["Bytes", "Timekeeping"]),
@@ -144,6 +144,7 @@ let package = Package(
                 "ConfigReader", "Timekeeping", "handset", logging,
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ]),
+        tests("CommandTests", ["handset"]),
         tests("TimekeepingTests", ["Timekeeping"]),
         tests("BytesTests", ["Bytes"]),
         tests("JSONTests", ["JSON"]),

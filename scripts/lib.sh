@@ -7,7 +7,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 export SWIFT_BACKTRACE=enable=no
 
 # Debian packages that building and testing need.
-build_packages=(pkg-config libopus-dev libopusfile-dev libspeexdsp-dev libsrtp2-dev libssl-dev)
+build_packages=(pkg-config libopus-dev libopusfile-dev libspeexdsp-dev libsrtp2-dev libssl-dev libyaml-dev)
 
 # Says what is being done, on standard error, so that results on standard output stay clean.
 say() { printf '%s: %s\n' "$(basename "$0")" "$*" >&2; }
@@ -55,6 +55,6 @@ ensure_swift() {
 # Builds the release if anything changed since it was built, and prints the path of the command.
 build_release() {
     say "building the release (a first build takes some minutes)"
-    swift build -c release --package-path "$root" --product handset >&2
+    swift build -c release --package-path "$root" --product handset --static-swift-stdlib >&2
     printf '%s/handset\n' "$(swift build -c release --package-path "$root" --show-bin-path)"
 }

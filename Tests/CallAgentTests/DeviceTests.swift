@@ -5,7 +5,7 @@ import Peering
 import Testing
 import Timekeeping
 
-@Suite("Devices on an exchange, with real sockets", .timeLimit(.minutes(1)))
+@Suite("Devices on an exchange, with real sockets", .timeLimit(.minutes(5)))
 struct DeviceTests {
     private let tone = AudioBehaviour(source: .tone(frequencyHz: 440, levelDBFS: -12))
     private let answering = AnswerPolicy(manner: .answer(after: .zero), callLimit: 1)

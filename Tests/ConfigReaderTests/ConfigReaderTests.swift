@@ -143,7 +143,7 @@ private func failure(_ text: String) -> String {
         let text = "name: a\nmedia:\n  codec: opus\n  echo: true\n  codec: pcmu\n"
         #expect(
             failure(text)
-                == "handset.yaml:5: codec: is given twice in this section, first on line 3; keep one of them")
+                == "handset.yaml:5: media.codec: is given twice in this section, first on line 3; keep one of them")
         #expect(failure("{a: 1, a: 2}").hasPrefix("handset.yaml:1: a: is given twice"))
     }
 
@@ -151,6 +151,16 @@ private func failure(_ text: String) -> String {
     func syntaxErrors(text: String) {
         let message = failure(text)
         #expect(message.hasPrefix("handset.yaml:2: is not valid YAML") || message.hasPrefix("handset.yaml:3: "))
+    }
+
+    @Test("Aliases that make a short text endless, or nearly so, are refused")
+    func aliasesAreBounded() {
+        #expect(failure("a: &a [*a]\n").contains("levels deep"))
+        var bomb = "l0: &l0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n"
+        for level in 1..<9 {
+            bomb += "l\(level): &l\(level) [\(Array(repeating: "*l\(level - 1)", count: 10).joined(separator: ", "))]\n"
+        }
+        #expect(failure(bomb).contains("counting aliases"))
     }
 
     @Test("A document that is not a mapping, holds two documents or nests too deep is refused")

@@ -5,7 +5,7 @@ import NIOSSL
 import SignalWire
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct ListenTests {
+@Suite(.timeLimit(.minutes(5))) struct ListenTests {
     private func start(_ configuration: ExchangeConfiguration) async throws -> ExchangeServer {
         try await ExchangeServer.start(
             configuration, on: MultiThreadedEventLoopGroup.singleton, logger: LogCapture().makeLogger())

@@ -3,7 +3,7 @@ import NIOPosix
 import SignalWire
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct LoginTests {
+@Suite(.timeLimit(.minutes(5))) struct LoginTests {
     private let json = ["Authorization": ServerFixture.basic, "Content-Type": "application/json; charset=utf-8"]
 
     private func failure(_ response: RawClient.Response) throws -> String {

@@ -5,7 +5,7 @@ import NIOPosix
 import SignalWire
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct SocketTests {
+@Suite(.timeLimit(.minutes(5))) struct SocketTests {
     @Test("Two devices meet over real sockets: invite, accept, signal, hang-up, goodbye")
     func call() async throws {
         try await ServerFixture.withServer { server in

@@ -6,7 +6,7 @@ import Peering
 import SecureTransport
 import Testing
 
-@Suite("Media engine on the loopback", .timeLimit(.minutes(1)))
+@Suite("Media engine on the loopback", .timeLimit(.minutes(5)))
 struct MediaEngineTests {
     private func temporaryPath(_ name: String) -> String {
         FileManager.default.temporaryDirectory.appending(path: "handset-\(UUID().uuidString)-\(name)").path()

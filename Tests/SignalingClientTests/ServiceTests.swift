@@ -7,7 +7,7 @@ import Testing
 
 @testable import SignalingClient
 
-@Suite("HandsetService, against a scripted exchange over real sockets", .timeLimit(.minutes(1)))
+@Suite("HandsetService, against a scripted exchange over real sockets", .timeLimit(.minutes(5)))
 struct ServiceTests {
     /// A service connected to a scripted exchange; both are gone afterwards.
     private func withService(

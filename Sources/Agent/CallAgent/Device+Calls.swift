@@ -125,7 +125,7 @@ extension Device {
         }
         call.timer?.cancel()
         call.answerTimer?.cancel()
-        calls[id] = nil
         tell(.ended(id, record, call.report))
+        forget(id)
     }
 }

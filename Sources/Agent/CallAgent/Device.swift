@@ -4,7 +4,6 @@ public import MediaEngine
 public import SignalingClient
 internal import Datagrams
 public import Realtime
-internal import Timekeeping
 
 /// A logged-in device: hears invites, answers by policy, makes calls, and tells what happens.
 ///
@@ -24,6 +23,8 @@ public actor Device {
     private var ledger = InviteLedger()
     private var lastCall: UInt64 = 0
     private var listeners: [Task<Void, Never>] = []
+    /// Who waits in ``shutDown()`` until no call is left.
+    private var allEnded: CheckedContinuation<Void, Never>?
     var generator = SystemRandomNumberGenerator()
 
     /// Opens the media sockets of a device that is not logged in yet.
@@ -112,10 +113,24 @@ public actor Device {
     /// Notes an invite; false if it was heard before (contract INV-17).
     func isNew(_ invite: InviteID) -> Bool { ledger.note(invite) }
 
+    /// Forgets a call that is over.
+    func forget(_ id: CallID) {
+        calls[id] = nil
+        if calls.isEmpty { stopWaitingForCalls() }
+    }
+
     private func allCallsEnded(within limit: Duration) async {
-        let deadline = MonotonicClock.now.advanced(by: limit)
-        while !calls.isEmpty, MonotonicClock.now < deadline {
-            try? await Task.sleep(for: .milliseconds(5))
+        guard !calls.isEmpty else { return }
+        let patience = Task {
+            try? await Task.sleep(for: limit)
+            if !Task.isCancelled { stopWaitingForCalls() }
         }
+        await withCheckedContinuation { allEnded = $0 }
+        patience.cancel()
+    }
+
+    private func stopWaitingForCalls() {
+        allEnded?.resume()
+        allEnded = nil
     }
 }

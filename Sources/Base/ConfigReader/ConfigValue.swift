@@ -1,6 +1,4 @@
-internal import Yams
-
-/// One value of a document, with the line it begins on. Our own tree, so that Yams stays inside this module.
+/// One value of a document, with the line it begins on. The configuration's own tree, with paths and problems.
 indirect enum ConfigValue: Sendable {
     /// Nothing was given (`key:` or `key: ~`).
     case empty
@@ -19,59 +17,46 @@ indirect enum ConfigValue: Sendable {
         let value: ConfigValue
     }
 
-    /// Deeper nesting is refused: no section of ours needs it, and aliases could make it endless.
-    static let maximumDepth = 16
-
-    init(
-        _ node: Node, path: String, fallbackLine: Int, depth: Int, _ origin: ConfigOrigin,
-        _ problems: inout [ConfigProblem]
-    ) {
-        let line = node.mark?.line ?? fallbackLine
-        guard depth < Self.maximumDepth else {
-            problems.append(
-                ConfigProblem(
-                    file: origin.file, line: line, key: path,
-                    message: "is nested more than \(Self.maximumDepth) levels deep"))
-            self = .empty
-            return
-        }
+    init(_ node: YAMLNode, path: String, _ origin: ConfigOrigin, _ problems: inout [ConfigProblem]) {
         switch node {
-        case .scalar(let scalar):
-            let isPlain = scalar.style == .plain || scalar.style == .any
-            let isNull = isPlain && ["", "~", "null", "Null", "NULL"].contains(scalar.string)
-            self = isNull ? .empty : .scalar(scalar.string)
-        case .sequence(let sequence):
-            var items: [Item] = []
-            for (index, element) in sequence.enumerated() {
-                let elementLine = element.mark?.line ?? line
-                items.append(
+        case .scalar(let text, let isPlain, _):
+            let isNull = isPlain && ["", "~", "null", "Null", "NULL"].contains(text)
+            self = isNull ? .empty : .scalar(text)
+        case .sequence(let elements, _):
+            self = .list(
+                elements.enumerated().map { index, element in
                     Item(
-                        line: elementLine,
-                        value: ConfigValue(
-                            element, path: "\(path)[\(index + 1)]", fallbackLine: elementLine, depth: depth + 1,
-                            origin, &problems)))
-            }
-            self = .list(items)
-        case .mapping(let mapping):
-            var entries: [Entry] = []
-            for (key, value) in mapping {
-                let keyLine = key.mark?.line ?? line
-                guard let name = key.scalar?.string else {
-                    problems.append(
-                        ConfigProblem(
-                            file: origin.file, line: keyLine, key: path, message: "has a key that is not plain text"))
-                    continue
-                }
-                let keyPath = path.isEmpty ? name : "\(path).\(name)"
-                entries.append(
-                    Entry(
-                        key: name, line: keyLine,
-                        value: ConfigValue(
-                            value, path: keyPath, fallbackLine: keyLine, depth: depth + 1, origin, &problems)))
-            }
+                        line: element.line,
+                        value: ConfigValue(element, path: "\(path)[\(index + 1)]", origin, &problems))
+                })
+        case .mapping(let pairs, let line):
+            let entries = Self.entries(pairs, path: path, origin, &problems)
             self = .section(ConfigSection(origin: origin, path: path, line: line, entries: entries))
-        case .alias:
-            self = .empty
         }
+    }
+
+    private static func entries(
+        _ pairs: [(key: YAMLNode, value: YAMLNode)], path: String, _ origin: ConfigOrigin,
+        _ problems: inout [ConfigProblem]
+    ) -> [Entry] {
+        var entries: [Entry] = []
+        for (key, value) in pairs {
+            guard case .scalar(let name, _, let line) = key else {
+                problems.append(
+                    ConfigProblem(
+                        file: origin.file, line: key.line, key: path, message: "has a key that is not plain text"))
+                continue
+            }
+            let keyPath = path.isEmpty ? name : "\(path).\(name)"
+            if let first = entries.first(where: { $0.key == name }) {
+                problems.append(
+                    ConfigProblem(
+                        file: origin.file, line: line, key: keyPath,
+                        message: "is given twice in this section, first on line \(first.line); keep one of them"))
+                continue
+            }
+            entries.append(Entry(key: name, line: line, value: ConfigValue(value, path: keyPath, origin, &problems)))
+        }
+        return entries
     }
 }

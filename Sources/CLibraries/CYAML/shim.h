@@ -1,0 +1,3 @@
+// libyaml, as the distribution ships it.
+#pragma once
+#include <yaml.h>

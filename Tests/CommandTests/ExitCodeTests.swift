@@ -1,0 +1,99 @@
+import Foundation
+import Testing
+
+/// The exit codes of docs/exit-codes.md, from the real command.
+@Suite("handset's exit codes", .serialized)
+struct ExitCodeTests {
+    @Test("Over TLS a call is completed by who trusts the certificate, and refused with 6 by who does not")
+    func certificate() async throws {
+        let running = try await RunningSite(Site(isEncrypted: true))
+        defer { running.site.remove() }
+        let trusting = try running.call(["--play", Site.speech, "--minimum-likeness", "0.8"])
+        #expect(await trusting.ending() == 0, "\(trusting.errorText)")
+
+        let text = try String(contentsOfFile: running.site.callerConfiguration, encoding: .utf8)
+        try text.replacing("trust_roots: certificate.pem", with: "")
+            .write(toFile: running.site.callerConfiguration, atomically: true, encoding: .utf8)
+        let distrusting = try running.call([])
+        #expect(await distrusting.ending() == 6)
+        #expect(distrusting.errorText.contains("ertificate"))
+    }
+
+    @Test("A wrong token ends with 4, and the token is in no message")
+    func wrongToken() async throws {
+        let running = try await RunningSite(Site())
+        defer { running.site.remove() }
+        try Data("wrong-token-42".utf8).write(to: running.site.folder.appendingPathComponent("caller.secret"))
+        let call = try running.call(["--log-level", "trace"])
+        #expect(await call.ending() == 4)
+        #expect(!(call.errorText + running.exchange.errorText).contains("wrong-token-42"))
+    }
+
+    @Test("A server that is not there ends a call with 5")
+    func unreachable() async throws {
+        let call = try HandsetProcess(["call", "echo@localhost:\(try freePort())"])
+        #expect(await call.ending() == 5)
+    }
+
+    @Test("A port in use ends serve with 7")
+    func portInUse() async throws {
+        let running = try await RunningSite(Site())
+        defer { running.site.remove() }
+        let port = try #require(URL(string: running.server)?.port)
+        let second = try HandsetProcess(["serve", "--listen", "127.0.0.1:\(port)"])
+        #expect(await second.ending() == 7)
+        #expect(second.errorText.contains("\(port)"))
+    }
+
+    @Test("A file to play that is none ends with 8 before anybody is called, and a full disk with 9")
+    func files() async throws {
+        let running = try await RunningSite(Site())
+        defer { running.site.remove() }
+        let noAudio = try running.call(["--play", running.site.deviceConfiguration])
+        #expect(await noAudio.ending() == 8)
+        let full = try running.call(["--record", "/dev/full"])
+        #expect(await full.ending() == 9)
+    }
+
+    @Test("INV-11, CALL-5: A device that rejects ends the call with 10, and the report says declined")
+    func declined() async throws {
+        let running = try await RunningSite(Site(answer: "reject"))
+        defer { running.site.remove() }
+        let call = try running.call(["--json"])
+        #expect(await call.ending() == 10)
+        #expect(call.outputText.contains(#""outcome":"declined""#))
+    }
+
+    @Test("INV-7, CALL-5: A device that only rings ends the call with 10 at its ttl, and the report says noAnswer")
+    func noAnswer() async throws {
+        let running = try await RunningSite(Site(answer: "ring"))
+        defer { running.site.remove() }
+        let call = try running.call(["--json", "--ttl", "1"])
+        #expect(await call.ending() == 10)
+        #expect(call.outputText.contains(#""outcome":"noAnswer""#))
+    }
+
+    @Test("A configuration with several faults ends with 3, and names each with its line")
+    func brokenConfiguration() async throws {
+        let site = try Site()
+        defer { site.remove() }
+        try "account:\n  server: nonsense\n  colour: blue\nbehaviour:\n  source: trumpet\n"
+            .write(toFile: site.deviceConfiguration, atomically: true, encoding: .utf8)
+        for command in [["check", site.deviceConfiguration], ["run", "--config", site.deviceConfiguration]] {
+            let process = try HandsetProcess(command)
+            #expect(await process.ending() == 3)
+            let text = process.errorText + process.outputText
+            for place in [
+                "device.yaml:2: account.server", "device.yaml:3: account.colour", "device.yaml:5: behaviour.source",
+            ] {
+                #expect(text.contains(place), "\(command[0]) names \(place)")
+            }
+        }
+    }
+
+    @Test("A command line that makes no sense ends with 2")
+    func usage() async throws {
+        let process = try HandsetProcess(["call", "--no-such-option"])
+        #expect(await process.ending() == 2)
+    }
+}

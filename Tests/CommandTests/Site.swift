@@ -1,0 +1,133 @@
+import Foundation
+import Testing
+
+/// A folder with the configurations of an exchange, a device that echoes, and a caller.
+struct Site {
+    let folder: URL
+    let exchangeConfiguration: String
+    let deviceConfiguration: String
+    let callerConfiguration: String
+    /// A recorded human voice, 1.4 s long.
+    static let speech = "/usr/share/sounds/alsa/Front_Center.wav"
+
+    /// Writes the configurations.
+    ///
+    /// - Parameters:
+    ///   - port: What the exchange listens on; with 0 the devices must be told with `--server`.
+    ///   - isEncrypted: Whether the exchange has a certificate, which the device trusts.
+    ///   - answer: What the device does with a call.
+    init(port: Int = 0, isEncrypted: Bool = false, answer: String = "auto") throws {
+        folder = FileManager.default.temporaryDirectory.appendingPathComponent("handset-\(UUID())")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        func path(_ name: String) -> String { [folder.path, name].joined(separator: "/") }
+        exchangeConfiguration = path("exchange.yaml")
+        deviceConfiguration = path("device.yaml")
+        callerConfiguration = path("caller.yaml")
+        for (name, secret) in [
+            ("app", "app-secret"), ("echo", "echo-token-0123456789"), ("caller", "caller-token-0123"),
+        ] {
+            let created = FileManager.default.createFile(
+                atPath: path(name + ".secret"), contents: Data(secret.utf8), attributes: [.posixPermissions: 0o600])
+            try #require(created)
+        }
+        if isEncrypted { try Self.makeCertificate(in: folder) }
+        let certificate = "certificate:\n  chain_file: certificate.pem\n  key_file: key.pem\n"
+        try """
+        listen: 127.0.0.1:\(port)
+        \(isEncrypted ? certificate : "")
+        apps:
+          - key: tests
+            secret_file: app.secret
+        users:
+          - id: echo
+            public_ids: [echo@localhost]
+            media_token_hashes: [\(try Self.hash(of: path("echo.secret")))]
+          - id: caller
+            public_ids: [caller@localhost]
+            media_token_hashes: [\(try Self.hash(of: path("caller.secret")))]
+        """.write(toFile: exchangeConfiguration, atomically: true, encoding: .utf8)
+        let server = "\(isEncrypted ? "https" : "http")://localhost:\(port)"
+        try Self.device("echo", server: server, trusts: isEncrypted, answer: answer)
+            .write(toFile: deviceConfiguration, atomically: true, encoding: .utf8)
+        try Self.device("caller", server: server, trusts: isEncrypted, answer: "reject")
+            .write(toFile: callerConfiguration, atomically: true, encoding: .utf8)
+    }
+
+    /// Where a file of this name is, or would be.
+    func path(_ name: String) -> String { folder.appendingPathComponent(name).path }
+
+    /// Removes all that was written.
+    func remove() { try? FileManager.default.removeItem(at: folder) }
+
+    private static func device(_ user: String, server: String, trusts: Bool, answer: String) -> String {
+        """
+        account:
+          server: \(server)
+          app_key: tests
+          app_secret_file: app.secret
+          media_token_file: \(user).secret
+          \(trusts ? "trust_roots: certificate.pem" : "")
+        answer:
+          mode: \(answer)
+        behaviour:
+          source: echo
+        media:
+          address: 127.0.0.1
+        """
+    }
+
+    private static func hash(of path: String) throws -> String {
+        try run(["sha256sum", path]).split(separator: " ").first.map(String.init) ?? ""
+    }
+
+    private static func makeCertificate(in folder: URL) throws {
+        _ = try run([
+            "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
+            "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout",
+            folder.appendingPathComponent("key.pem").path, "-out",
+            folder.appendingPathComponent("certificate.pem").path,
+        ])
+    }
+
+    /// Runs a tool to its end, and returns what it printed.
+    private static func run(_ command: [String]) throws -> String {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        process.arguments = command
+        let output = Pipe()
+        process.standardOutput = output
+        process.standardError = FileHandle.nullDevice
+        try process.run()
+        let data = output.fileHandleForReading.readDataToEndOfFile()
+        process.waitUntilExit()
+        try #require(process.terminationStatus == 0, "\(command.joined(separator: " "))")
+        return String(decoding: data, as: UTF8.self)
+    }
+}
+
+/// An exchange and a device of a site, both up.
+struct RunningSite {
+    let site: Site
+    let exchange: HandsetProcess
+    let device: HandsetProcess
+    /// The exchange's base URL.
+    let server: String
+
+    init(_ site: Site) async throws {
+        self.site = site
+        exchange = try HandsetProcess(["serve", "--config", site.exchangeConfiguration, "--log-format", "json"])
+        let line = try await exchange.line(containing: #""Listening""#)
+        let url = try #require(line.firstMatch(of: #/"url":"([^"]+)"/#))
+        server = url.1.replacingOccurrences(of: "127.0.0.1", with: "localhost")
+        device = try HandsetProcess([
+            "run", "--config", site.deviceConfiguration, "--server", server, "--log-format", "json",
+        ])
+        try await device.line(containing: #""Ready""#)
+    }
+
+    /// Starts `handset call` to the device.
+    func call(_ arguments: [String], to callee: String = "echo@localhost") throws -> HandsetProcess {
+        try HandsetProcess(
+            ["call", callee, "--config", site.callerConfiguration, "--server", server] + arguments)
+    }
+}
