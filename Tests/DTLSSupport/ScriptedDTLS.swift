@@ -39,7 +39,9 @@ public struct ScriptedDTLS: DTLSHandshake, ~Copyable {
         var generator = SeededGenerator(seed: seed)
         random = generator.next()
         let bytes = (0..<32).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
-        guard let fingerprint = DTLSFingerprint(.sha256, bytes: bytes) else { preconditionFailure("32 bytes are right") }
+        guard let fingerprint = DTLSFingerprint(.sha256, bytes: bytes) else {
+            preconditionFailure("32 bytes are right")
+        }
         self.fingerprint = fingerprint
     }
 

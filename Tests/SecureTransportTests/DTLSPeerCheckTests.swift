@@ -29,7 +29,8 @@ struct DTLSPeerCheckTests {
         #expect(failure(deceived == .active ? pair.activeSaid : pair.passiveSaid) == .fingerprintMismatch)
     }
 
-    @Test("Until the description comes no keys are given out; with the right one they are", arguments: DTLSRole.allCases)
+    @Test(
+        "Until the description comes no keys are given out; with the right one they are", arguments: DTLSRole.allCases)
     func lateDescription(waiting: DTLSRole) throws {
         let identities = (try #require(Identities.first), try #require(Identities.second))
         let (own, peer) = waiting == .active ? identities : (identities.1, identities.0)

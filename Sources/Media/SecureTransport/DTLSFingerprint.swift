@@ -117,7 +117,8 @@ extension [DTLSFingerprint] {
     /// Of several hash functions only the strongest counts, so that a weaker one added on the way opens nothing
     /// (RFC 8122 §5); of several hashes by that function any will do.
     func accept(_ certificate: (DTLSFingerprint.HashFunction) -> DTLSFingerprint?) -> Bool {
-        guard let strongest = DTLSFingerprint.HashFunction.allCases.last(where: { hash in contains { $0.hash == hash } }),
+        guard
+            let strongest = DTLSFingerprint.HashFunction.allCases.last(where: { hash in contains { $0.hash == hash } }),
             let actual = certificate(strongest)
         else { return false }
         return contains(actual)
