@@ -63,10 +63,11 @@ final class OpenSSLProcess {
     /// Has it say goodbye and end.
     func quit() { try? input.fileHandleForWriting.write(contentsOf: Data("Q\n".utf8)) }
 
-    /// Waits for its end; returns all that it printed.
-    func finish() -> String {
+    /// Waits for its end, which must not be by force; returns all that it printed.
+    func finish() throws -> String {
         let printed = output.fileHandleForReading.readDataToEndOfFile()
         process.waitUntilExit()
+        try #require(process.terminationStatus == 0)
         return String(decoding: printed, as: UTF8.self)
     }
 }

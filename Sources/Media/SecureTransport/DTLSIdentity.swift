@@ -17,7 +17,7 @@ public final class DTLSIdentity: @unchecked Sendable {
     public let expires: WallClock
     private let fingerprints: [DTLSFingerprint]
 
-    /// Makes a key on P-256 and a certificate with a random name, signed by itself. Takes about 0.1 ms.
+    /// Makes a key on P-256 and a certificate with a random name, signed by itself. Takes about half a millisecond.
     ///
     /// - Parameters:
     ///   - now: Time of day.
