@@ -87,6 +87,26 @@ struct DTLSHandshakeTests {
         #expect(all[0].send != last.send)
     }
 
+    @Test("Identities may be used by several threads at once")
+    func threads() async throws {
+        let agreed = try await withThrowingTaskGroup(of: Int.self) { group in
+            for _ in 0..<4 {
+                group.addTask {
+                    var agreed = 0
+                    for _ in 0..<10 {
+                        var pair = try makePair()
+                        pair.feedBoth(.start)
+                        pair.deliverAll()
+                        if let key = keys(pair.activeSaid)?.send, key == keys(pair.passiveSaid)?.receive { agreed += 1 }
+                    }
+                    return agreed
+                }
+            }
+            return try await group.reduce(0, +)
+        }
+        #expect(agreed == 40)
+    }
+
     @Test("An endpoint keeps its identity alive")
     func identityLifetime() throws {
         func endpoint() throws -> (DTLSEndpointBox, DTLSFingerprint) {

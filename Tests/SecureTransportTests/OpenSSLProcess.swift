@@ -45,23 +45,39 @@ final class OpenSSLProcess {
     private let input = Pipe()
     private let output = Pipe()
 
-    init(_ arguments: [String], _ certificate: Certificate, _ suite: SRTPSuite) throws {
-        let profile = suite == .aeadAES128GCM ? "SRTP_AEAD_AES_128_GCM" : "SRTP_AES128_CM_SHA1_80"
-        let size = 2 * (suite.keyBytes + suite.saltBytes)
+    init(_ arguments: [String]) throws {
         process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        process.arguments =
-            ["timeout", "20", "openssl"] + arguments
-            + ["-dtls1_2", "-use_srtp", profile, "-keymatexport", "EXTRACTOR-dtls_srtp", "-keymatexportlen", "\(size)"]
-            + ["-cert", certificate.folder.appendingPathComponent("c").path]
-            + ["-key", certificate.folder.appendingPathComponent("k").path]
+        process.arguments = ["timeout", "20", "openssl"] + arguments
         process.standardInput = input
         process.standardOutput = output
         process.standardError = FileHandle.nullDevice
         try process.run()
     }
 
+    /// The arguments that have it use `certificate`.
+    static func using(_ certificate: Certificate) -> [String] {
+        let (chain, key) = (
+            certificate.folder.appendingPathComponent("c"), certificate.folder.appendingPathComponent("k")
+        )
+        return ["-cert", chain.path, "-key", key.path]
+    }
+
+    /// The arguments that have it offer `suite` and print the keys.
+    static func offering(_ suite: SRTPSuite) -> [String] {
+        let profile = suite == .aeadAES128GCM ? "SRTP_AEAD_AES_128_GCM" : "SRTP_AES128_CM_SHA1_80"
+        let size = 2 * (suite.keyBytes + suite.saltBytes)
+        return ["-use_srtp", profile, "-keymatexport", "EXTRACTOR-dtls_srtp", "-keymatexportlen", "\(size)"]
+    }
+
     /// Has it say goodbye and end.
     func quit() { try? input.fileHandleForWriting.write(contentsOf: Data("Q\n".utf8)) }
+
+    /// Waits for its end, whatever it thinks of it.
+    func abandon() {
+        quit()
+        _ = output.fileHandleForReading.readDataToEndOfFile()
+        process.waitUntilExit()
+    }
 
     /// Waits for its end, which must not be by force; returns all that it printed.
     func finish() throws -> String {

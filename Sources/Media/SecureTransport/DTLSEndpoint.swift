@@ -6,10 +6,13 @@ public import Timekeeping
 /// keys. There is no resumption, no renegotiation and no compression. Keep it until the call ends: it sends its last
 /// flight again when that was lost, and hears the peer's goodbye.
 ///
+/// DTLS 1.2 takes a plain record for the peer's if its numbers fit, so whoever can send from the peer's address can end
+/// a handshake that is going on; once it is over, only the peer can end the association.
+///
 /// For an ordinary thread; it allocates. OpenSSL's retransmission timer reads the machine's time of day, so a handshake
 /// cannot run on virtual time, and when the machine's clock is set back during one, lost flights are sent again by the
 /// peer alone.
-public struct DTLSEndpoint: DTLSHandshake, ~Copyable {
+public struct DTLSEndpoint: DTLSHandshake, ~Copyable, Sendable {
     private enum State {
         case idle
         case handshaking(givingUpAt: Instant)
@@ -46,7 +49,7 @@ public struct DTLSEndpoint: DTLSHandshake, ~Copyable {
         session = try DTLSSession(role, identity, configuration)
     }
 
-    /// Takes one input. What the peer sends never traps; what is not DTLS, or not for this handshake, changes nothing.
+    /// Takes one input. Nothing that arrives can trap; what is not a record of this association changes nothing.
     public mutating func handle(_ input: DTLSInput, at now: Instant, into outbox: inout [DTLSOutput]) {
         switch (state, input) {
         case (.idle, .start):

@@ -2,8 +2,10 @@ internal import COpenSSL
 internal import Timekeeping
 
 /// OpenSSL's half of one association: everything that touches its `SSL`.
+///
+/// May move to another thread as a whole: nothing else refers to `ssl` or `pipe`, and OpenSSL ties an `SSL` to no thread.
 @safe
-struct DTLSSession: ~Copyable {
+struct DTLSSession: ~Copyable, @unchecked Sendable {
     /// How the association stands after a step.
     enum Progress {
         /// The handshake goes on.
