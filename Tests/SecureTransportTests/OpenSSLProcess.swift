@@ -72,13 +72,6 @@ final class OpenSSLProcess {
     /// Has it say goodbye and end.
     func quit() { try? input.fileHandleForWriting.write(contentsOf: Data("Q\n".utf8)) }
 
-    /// Ends it; by itself it would wait half a second for the peer.
-    func abandon() {
-        process.terminate()
-        _ = output.fileHandleForReading.readDataToEndOfFile()
-        process.waitUntilExit()
-    }
-
     /// Waits for its end, which must not be by force; returns all that it printed.
     func finish() throws -> String {
         let printed = output.fileHandleForReading.readDataToEndOfFile()
