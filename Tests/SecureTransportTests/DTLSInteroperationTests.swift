@@ -38,6 +38,22 @@ extension DTLSRealTimeTests {
         #expect(!output.contains("TLS session ticket"))
     }
 
+    @Test("A client's greeting that is too long for one datagram is understood")
+    func longGreeting() throws {
+        let peer = try OpenSSLProcess.Certificate(key: Self.ecdsa)
+        defer { peer.remove() }
+        let socket = try LoopbackSocket()
+        let protocols = (0..<60).map { "a-protocol-of-number-\($0)" }.joined(separator: ",")
+        let tool = try OpenSSLProcess(
+            ["s_client", "-dtls1_2", "-connect", "127.0.0.1:\(socket.port)", "-mtu", "500", "-alpn", protocols]
+                + OpenSSLProcess.using(peer) + OpenSSLProcess.offering(.aeadAES128GCM))
+        try expectSameKeys(.passive, socket, tool, peer, .aeadAES128GCM)
+        // Behind the record's 13 bytes: type 1, three bytes of length, two of number, three of the fragment's offset.
+        let greetings = socket.received.filter { $0.count > 22 && $0[0] == 22 && $0[13] == 1 }
+        #expect(greetings.count >= 3)
+        #expect(greetings.contains { $0[19..<22] != [0, 0, 0] })
+    }
+
     @Test("A client that has only old things, no certificate, another one than promised, or no SRTP is refused")
     func unfitClients() throws {
         let promised = try OpenSSLProcess.Certificate(key: Self.ecdsa)

@@ -85,6 +85,8 @@ final class OpenSSLProcess {
 final class LoopbackSocket {
     let port: UInt16
     var peer: UInt16?
+    /// All that came, in order.
+    private(set) var received: [[UInt8]] = []
     private let descriptor: Int32
 
     init() throws {
@@ -137,6 +139,7 @@ final class LoopbackSocket {
         }
         guard count > 0 else { return nil }
         if peer == nil { peer = UInt16(bigEndian: address.sin_port) }
-        return Array(buffer.prefix(count))
+        received.append(Array(buffer.prefix(count)))
+        return received.last
     }
 }
