@@ -93,7 +93,7 @@ let package = Package(
         module("Media", "AudioKit", ["Bytes", "COpusFile", "CSpeexDSP"]),
         module("Media", "OpusCodec", ["COpus"]),
         module("Media", "Playout", ["OpusCodec", "Timekeeping"]),
-        module("Media", "SecureTransport", ["CSRTP"]),
+        module("Media", "SecureTransport", ["COpenSSL", "CSRTP", "Timekeeping"]),
         module("Media", "Peering", ["Datagrams", "RTP", "SecureTransport", "Timekeeping"]),
         module(
             "Media", "MediaEngine",
@@ -154,7 +154,10 @@ let package = Package(
         tests("SDPTests", ["SDP"]),
         tests("OpusCodecTests", ["OpusCodec"]),
         tests("PlayoutTests", ["OpusCodec", "Playout", "Timekeeping"]),
-        tests("SecureTransportTests", ["SecureTransport"]),
+        .target(
+            name: "DTLSSupport", dependencies: ["SecureTransport", "TestSupport", "Timekeeping"],
+            path: "Tests/DTLSSupport", swiftSettings: relaxed),
+        tests("SecureTransportTests", ["DTLSSupport", "SecureTransport", "Timekeeping"]),
         tests("PeeringTests", ["Datagrams", "Peering", "RTP", "SecureTransport", "Timekeeping"]),
         tests(
             "MediaEngineTests",

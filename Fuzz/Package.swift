@@ -9,6 +9,7 @@ import PackageDescription
 // To add a target: a line in `targets`, a file in `Targets/NAME`, and a few good inputs in `Seeds/NAME`.
 
 let targets: [(name: String, modules: [Target.Dependency])] = [
+    ("dtls", ["SecureTransport", "Timekeeping"]),
     ("jsonrpc", ["SignalWire"]),
     ("recording", ["RTP"]),
     ("rtcp", ["RTP", "Timekeeping"]),
@@ -36,7 +37,9 @@ func library(_ name: String, pkgConfig: String) -> Target {
 let package = Package(
     name: "handset-fuzz",
     targets: [
+        library("COpenSSL", pkgConfig: "openssl"),
         library("COpusFile", pkgConfig: "opusfile"),
+        library("CSRTP", pkgConfig: "libsrtp2"),
         library("CSpeexDSP", pkgConfig: "speexdsp"),
         module("Base", "Timekeeping"),
         module("Base", "Bytes"),
@@ -45,6 +48,7 @@ let package = Package(
         module("Protocols", "SDP"),
         module("Protocols", "SignalWire", ["JSON"]),
         module("Media", "AudioKit", ["Bytes", "COpusFile", "CSpeexDSP"]),
+        module("Media", "SecureTransport", ["COpenSSL", "CSRTP", "Timekeeping"]),
         .target(name: "FuzzInput", swiftSettings: strict),
     ]
         + targets.map { target in

@@ -1,0 +1,63 @@
+internal import COpenSSL
+
+/// A certificate, a fingerprint or a handshake cannot be used.
+///
+/// Match on `code`; print the error itself.
+public struct DTLSError: Error, Equatable, Sendable, CustomStringConvertible {
+    /// What is wrong.
+    public struct Code: Equatable, Sendable {
+        private let number: UInt8
+        /// A fingerprint's hash function is one that we do not trust or do not know.
+        public static let unsupportedHash = Code(number: 0)
+        /// A fingerprint is not written as RFC 8122 says.
+        public static let malformedFingerprint = Code(number: 1)
+        /// The peer's certificate is not the one that its description promised.
+        public static let fingerprintMismatch = Code(number: 2)
+        /// The peer offers no SRTP profile that we have.
+        public static let noCommonProfile = Code(number: 3)
+        /// The peer did not answer in time, or its description did not come.
+        public static let timedOut = Code(number: 4)
+        /// The peer sent an alert.
+        public static let refusedByPeer = Code(number: 5)
+        /// The two sides have nothing in common, or the peer breaks the protocol.
+        public static let handshakeFailed = Code(number: 6)
+        /// OpenSSL cannot do what it was asked to.
+        public static let library = Code(number: 7)
+    }
+
+    /// What is wrong.
+    public let code: Code
+    /// What was being done, what came of it and what to try.
+    public let description: String
+
+    /// Makes an error that prints as `description`.
+    public init(_ code: Code, _ description: String) {
+        self.code = code
+        self.description = description
+    }
+}
+
+extension DTLSError {
+    /// OpenSSL refused to do `action`; takes its reasons from the thread's error queue.
+    static func library(_ action: String) -> DTLSError {
+        DTLSError(.library, "\(action) failed: OpenSSL says \(LibraryFailure.takeFirst().message).")
+    }
+}
+
+/// What OpenSSL has noted about a failed call.
+struct LibraryFailure {
+    let reason: Int32
+    let message: String
+
+    /// Takes the first entry of the thread's error queue, which is the cause, and forgets the others.
+    static func takeFirst() -> LibraryFailure {
+        let code = ERR_get_error()
+        ERR_clear_error()
+        guard code != 0 else { return LibraryFailure(reason: 0, message: "nothing") }
+        let text = unsafe ERR_reason_error_string(code).map { unsafe String(cString: $0) }
+        return LibraryFailure(reason: ERR_GET_REASON(code), message: text ?? "error \(code)")
+    }
+
+    /// An alert of the peer's, which OpenSSL counts from 1000.
+    var isAlertOfPeer: Bool { (SSL_AD_REASON_OFFSET..<SSL_AD_REASON_OFFSET + 256).contains(reason) }
+}
