@@ -8,8 +8,8 @@ device_pid="" exchange_pid="" exchange_url="" callers=() handset=""
 device_build() {
     # One build makes both: handset is a product of the package that the callers depend on.
     local package=$benchmarks/Callers binaries
-    swift build -c release --package-path "$package" --product callers >&2
-    swift build -c release --package-path "$package" --product handset >&2
+    swift build -c release --package-path "$package" --product callers --static-swift-stdlib >&2
+    swift build -c release --package-path "$package" --product handset --static-swift-stdlib >&2
     binaries=$(swift build -c release --package-path "$package" --show-bin-path)
     handset=$binaries/handset
     callers=("$binaries/callers")

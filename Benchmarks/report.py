@@ -76,8 +76,11 @@ def memory(notes):
     points = [{"calls": note["calls"], "rss_kb": note["of"]["rss_kb"]} for note in notes if note["kind"] == "call"]
     result = {"idle_kb": idle, "points": points}
     if points:
-        most = max(points, key=lambda point: point["calls"])
-        result["per_call_kb"] = round((most["rss_kb"] - idle) / most["calls"], 1)
+        # Idle, `handset run` has given back the code that calls need; so an added call is counted from the first on.
+        least, most = (choose(points, key=lambda point: point["calls"]) for choose in (min, max))
+        if least is most:
+            least = {"calls": 0, "rss_kb": idle}
+        result["per_call_kb"] = round((most["rss_kb"] - least["rss_kb"]) / (most["calls"] - least["calls"]), 1)
     return result
 
 
@@ -115,8 +118,9 @@ def print_table(result):
             if row["others_cpu"] > UNQUIET_CPUS:
                 print(f"         (the machine was not quiet: others used up to {row['others_cpu']} CPUs)")
     if memory_ := result.get("memory"):
-        print(f"Memory of handset run: {memory_['idle_kb'] / 1024:.1f} MB idle, "
-              f"{memory_.get('per_call_kb', float('nan')):.0f} kB a call")
+        points = "".join(f"{point['rss_kb'] / 1024:.1f} MB with {point['calls']}, " for point in memory_["points"])
+        print(f"Memory of handset run: {memory_['idle_kb'] / 1024:.1f} MB idle, {points}"
+              f"{memory_.get('per_call_kb', float('nan')):.0f} kB for each added call")
     if setup := result.get("setup"):
         print(f"Set-up, invite to media both ways: p50 {setup['p50_ms']:.1f} ms, p99 {setup['p99_ms']:.1f} ms, "
               f"{setup['calls']} calls")

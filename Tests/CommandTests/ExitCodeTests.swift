@@ -61,7 +61,7 @@ struct ExitCodeTests {
         defer { running.site.remove() }
         let call = try running.call(["--json"])
         #expect(await call.ending() == 10)
-        #expect(call.outputText.contains(#""outcome":"declined""#))
+        #expect(call.outputText.contains(#""outcome": "declined""#))
     }
 
     @Test("INV-7, CALL-5: A device that only rings ends the call with 10 at its ttl, and the report says noAnswer")
@@ -70,7 +70,7 @@ struct ExitCodeTests {
         defer { running.site.remove() }
         let call = try running.call(["--json", "--ttl", "1"])
         #expect(await call.ending() == 10)
-        #expect(call.outputText.contains(#""outcome":"noAnswer""#))
+        #expect(call.outputText.contains(#""outcome": "noAnswer""#))
     }
 
     @Test("A configuration with several faults ends with 3, and names each with its line")

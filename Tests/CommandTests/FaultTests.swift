@@ -33,13 +33,13 @@ struct FaultTests {
         defer { running.site.remove() }
         running.exchange.send(SIGKILL)
         #expect(await running.exchange.ending() == -SIGKILL)
-        try await running.device.line(containing: "econnecting")
+        try await running.device.line(containing: "The connection is lost")
 
         let exchange = try HandsetProcess([
             "serve", "--config", running.site.exchangeConfiguration, "--log-format", "json",
         ])
         try await exchange.line(containing: #""Listening""#)
-        try await running.device.line(containing: "onnected")
+        try await running.device.line(containing: "Connected")
         let call = try running.call(["--play", Site.speech, "--minimum-likeness", "0.8"])
         #expect(await call.ending() == 0, "\(call.errorText)")
     }
@@ -50,10 +50,11 @@ struct FaultTests {
         defer { running.site.remove() }
         let call = try running.call(["--duration", "60", "--json"])
         try await call.line(containing: "Media flows both ways")
+        try await running.device.line(containing: "Media flows both ways")
         running.device.send(SIGTERM)
         #expect(await running.device.ending() == 0, "\(running.device.errorText)")
         #expect(await call.ending() == 0, "\(call.errorText)")
-        #expect(call.outputText.contains(#""outcome":"completed""#))
+        #expect(call.outputText.contains(#""outcome": "completed""#))
     }
 
     @Test("A call that is interrupted is hung up, and ends with 130")

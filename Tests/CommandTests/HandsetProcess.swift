@@ -96,9 +96,15 @@ final class LineLog: Sendable {
 
     var text: String { state.withLock { $0.lines.joined(separator: "\n") } }
 
-    /// The next line that holds `text`; nil if the pipe ends without one.
+    /// The next line that holds `text`; nil if the pipe ends without one, or none comes within a minute.
     func line(containing text: String) async -> String? {
-        while true {
+        let deadline = ContinuousClock.now + .seconds(60)
+        let alarm = Task {
+            try? await Task.sleep(until: deadline)
+            if !Task.isCancelled { change { _ in } }
+        }
+        defer { alarm.cancel() }
+        while ContinuousClock.now < deadline {
             let (found, isOver) = state.withLock { state -> (String?, Bool) in
                 guard let index = state.lines[state.next...].firstIndex(where: { $0.contains(text) }) else {
                     return (nil, state.isOver)
@@ -109,6 +115,7 @@ final class LineLog: Sendable {
             if found != nil || isOver { return found }
             await news(after: { state in state.lines[state.next...].contains { $0.contains(text) } })
         }
+        return nil
     }
 
     /// Waits until the pipe is closed.

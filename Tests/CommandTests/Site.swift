@@ -17,9 +17,10 @@ struct Site {
     ///   - isEncrypted: Whether the exchange has a certificate, which the device trusts.
     ///   - answer: What the device does with a call.
     init(port: Int = 0, isEncrypted: Bool = false, answer: String = "auto") throws {
-        folder = FileManager.default.temporaryDirectory.appendingPathComponent("handset-\(UUID())")
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("handset-\(UUID())")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         func path(_ name: String) -> String { [folder.path, name].joined(separator: "/") }
+        self.folder = folder
         exchangeConfiguration = path("exchange.yaml")
         deviceConfiguration = path("device.yaml")
         callerConfiguration = path("caller.yaml")

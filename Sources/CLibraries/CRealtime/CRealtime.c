@@ -2,12 +2,14 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <link.h>
 #include <net/if.h>
 #include <netdb.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/timerfd.h>
 #include <time.h>
@@ -289,3 +291,19 @@ int handset_thread_make_realtime(int priority) {
     prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
     return -pthread_setschedparam(pthread_self(), SCHED_FIFO, &parameter);
 }
+
+static int release_object(struct dl_phdr_info *object, size_t size, void *context) {
+    (void)size, (void)context;
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    for (int i = 0; i < object->dlpi_phnum; i++) {
+        const ElfW(Phdr) *segment = &object->dlpi_phdr[i];
+        // What could have been written to would be lost; and only whole pages belong to one segment alone.
+        if (segment->p_type != PT_LOAD || (segment->p_flags & PF_W)) continue;
+        uintptr_t start = object->dlpi_addr + segment->p_vaddr;
+        uintptr_t first = (start + page - 1) & ~(page - 1), end = (start + segment->p_filesz) & ~(page - 1);
+        if (end > first) madvise((void *)first, end - first, MADV_DONTNEED);
+    }
+    return 0;
+}
+
+void handset_release_code_pages(void) { dl_iterate_phdr(release_object, NULL); }

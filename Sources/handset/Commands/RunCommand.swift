@@ -6,6 +6,7 @@ internal import MediaEngine
 internal import NIOCore
 internal import Peering
 internal import Playout
+internal import Realtime
 internal import Timekeeping
 
 /// `handset run`: the daemon.
@@ -39,6 +40,7 @@ struct RunCommand: AsyncParsableCommand {
         logger.info(
             "Ready",
             metadata: ["server": "\(configuration.account.eventsURL)", "device": "\(configuration.device.name)"])
+        ProcessMemory.releaseStartUpCode()
         await ending.wait()
         logger.info("Saying goodbye")
         await device.shutDown()
