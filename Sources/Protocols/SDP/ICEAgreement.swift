@@ -10,7 +10,9 @@ enum ICEAgreement {
                 .malformedICE,
                 "The peer's ICE needs both \"ice-ufrag\" of 4 to 256 characters and \"ice-pwd\" of 22 to 256.")
         }
-        let options = view.transportValues("ice-options").flatMap { $0.split { $0 == " " || $0 == "," }.map(String.init) }
+        let options = view.transportValues("ice-options").flatMap {
+            $0.split { $0 == " " || $0 == "," }.map(String.init)
+        }
         let ended = view.transportHas("end-of-candidates")
         return RemoteICE(
             usernameFragment: fragment, password: password,

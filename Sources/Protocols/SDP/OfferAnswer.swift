@@ -115,7 +115,8 @@ public struct OfferAnswer: Sendable {
         }
         if accepted.audio.mixesHeaderExtensionForms { description.attributes.append(.init("extmap-allow-mixed")) }
         settle(
-            accepted.audio, with: offer.origin, accepted.numbering, index: accepted.index, carrier: carrier, sections: description.media)
+            accepted.audio, with: offer.origin, accepted.numbering, index: accepted.index, carrier: carrier,
+            sections: description.media)
         return (description, accepted.audio)
     }
 
@@ -192,7 +193,8 @@ extension OfferAnswer {
     }
 
     private mutating func settle(
-        _ audio: NegotiatedAudio, with peer: SessionDescription.Origin, _ numbering: PayloadNumbering, index: Int, carrier: Carrier?,
+        _ audio: NegotiatedAudio, with peer: SessionDescription.Origin, _ numbering: PayloadNumbering, index: Int,
+        carrier: Carrier?,
         sections: [MediaSection]
     ) {
         var extensions = settled?.extensions ?? [:]
