@@ -1,5 +1,5 @@
 /// What a payload of comfort noise says of the noise (RFC 3389 §3): how loud it is, and its colour.
-public struct ComfortNoise: Equatable, Sendable {
+public struct ComfortNoise: Sendable {
     /// Decibels below overload: 0…127.
     public var attenuation: UInt8
     /// Coefficients of reflection, as many as the payload has, up to 12.
@@ -15,7 +15,7 @@ public struct ComfortNoise: Equatable, Sendable {
 
     /// Reads a payload; `nil` if it is empty. Coefficients beyond the twelfth change little and are left out.
     @_noAllocation @_noLocks
-    public init?(_ payload: Span<UInt8>) {
+    public init?(_ payload: borrowing Span<UInt8>) {
         guard payload.count > 0 else { return nil }
         attenuation = payload[0] & 0x7F
         while order < Self.maximumOrder, order + 1 < payload.count {
@@ -32,7 +32,7 @@ public struct ComfortNoise: Equatable, Sendable {
     ///   - samples: At least one sample; 80 to 240 make sense.
     ///   - order: 0…12.
     @_noAllocation @_noLocks
-    public init(measuring samples: Span<Int16>, order: Int) {
+    public init(measuring samples: borrowing Span<Int16>, order: Int) {
         self.init(attenuation: 127)
         guard samples.count > 0 else { return }
         var correlation = InlineArray<13, Double>(repeating: 0)
@@ -82,8 +82,9 @@ public struct ComfortNoise: Equatable, Sendable {
         payload[0] = attenuation & 0x7F
         let count = min(order, payload.count - 1)
         for index in 0..<count {
-            let steps = (coefficients[index] * 32_768 / 258).rounded(.toNearestOrAwayFromZero)
-            payload[index + 1] = UInt8(truncatingIfNeeded: Int(max(-127, min(127, steps))) + 127)
+            // Moved above zero, so that adding a half and cutting rounds to the nearest.
+            let steps = max(0, min(254, coefficients[index] * 32_768 / 258 + 127))
+            payload[index + 1] = UInt8(truncatingIfNeeded: Int(steps + 0.5))
         }
         return count + 1
     }
@@ -133,7 +134,7 @@ public struct ComfortNoiseGenerator: Sendable {
     public mutating func set(_ noise: ComfortNoise) {
         self.noise = noise
         // Even chances between -a and a have a third of a² as their power.
-        amplitude = (noise.excitation * 3).squareRoot()
+        amplitude = squareRoot(noise.excitation * 3)
     }
 
     /// Fills `samples` with the next noise. Real-time safe.
@@ -155,3 +156,7 @@ public struct ComfortNoiseGenerator: Sendable {
         }
     }
 }
+
+/// One instruction, which the compiler sees through in optimised builds only.
+@_semantics("no_performance_analysis") @inline(__always)
+private func squareRoot(_ value: Float) -> Float { value.squareRoot() }

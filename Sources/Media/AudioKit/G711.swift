@@ -42,8 +42,9 @@ public enum G711: Equatable, Hashable, Sendable {
     /// The byte of one sample of 16 bits, of which µ-law has use for the upper 14.
     @_noAllocation @_noLocks
     public static func muLawByte(_ sample: Int16) -> UInt8 {
-        // The steps are those of a magnitude to which 33 of 14 bits is added, up to 8 159.
-        let magnitude = min(Int(sample.magnitude) >> 2, 8_158) + 33
+        // The steps are those of a magnitude of 14 bits to which 33 is added. As in ITU-T G.191, what is below zero is
+        // turned about bit by bit, so that there are as many values below as above.
+        let magnitude = min(Int(sample < 0 ? ~sample : sample) >> 2, 8_158) + 33
         let segment = magnitude.bitWidth - magnitude.leadingZeroBitCount - 6
         let step = magnitude >> (segment + 1) & 0x0F
         let code = UInt8(truncatingIfNeeded: segment << 4 | step)

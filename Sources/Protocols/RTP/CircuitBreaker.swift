@@ -42,20 +42,16 @@ public struct CircuitBreaker: Equatable, Sendable {
         public var roundTripNanoseconds: Int64?
         /// Packets sent since the report before.
         public var packetsSent: Int64
-        /// Bytes sent in them, headers of IP and UDP included.
-        public var octetsSent: Int64
 
         /// Makes an interval.
         @_noAllocation @_noLocks
         public init(
-            highestSequence: UInt32, fractionLost: UInt8, roundTripNanoseconds: Int64?, packetsSent: Int64,
-            octetsSent: Int64
+            highestSequence: UInt32, fractionLost: UInt8, roundTripNanoseconds: Int64?, packetsSent: Int64
         ) {
             self.highestSequence = highestSequence
             self.fractionLost = fractionLost
             self.roundTripNanoseconds = roundTripNanoseconds
             self.packetsSent = packetsSent
-            self.octetsSent = octetsSent
         }
     }
 
@@ -124,9 +120,9 @@ public struct CircuitBreaker: Equatable, Sendable {
             interval.packetsSent > 0
         else { return false }
         let loss = Double(interval.fractionLost) / 256
-        let packetSize = Double(interval.octetsSent) / Double(interval.packetsSent)
-        let fair = packetSize / (Double(roundTrip) / 1e9 * (2 * loss / 3).squareRoot())
-        return Double(interval.octetsSent) / (Double(elapsed) / 1e9) > 10 * fair
+        // X = s / (R × √(2p / 3)) in bytes a second; both sides squared, and the packet's size divided out of them.
+        let packetsInRoundTrip = Double(interval.packetsSent) * Double(roundTrip) / Double(elapsed)
+        return packetsInRoundTrip * packetsInRoundTrip * 2 * loss / 3 > 100
     }
 
     /// How many reports in a row must tell the same: CB_INTERVAL of §4.
