@@ -150,7 +150,7 @@ let package = Package(
         tests("JSONTests", ["JSON"]),
         tests("RealtimeTests", ["Realtime"]),
         tests("DatagramsTests", ["Datagrams", "Realtime", "Timekeeping"]),
-        tests("RTPTests", ["RTP", "Timekeeping"]),
+        tests("RTPTests", ["Bytes", "RTP", "Timekeeping"]),
         tests("SDPTests", ["SDP"]),
         tests("OpusCodecTests", ["OpusCodec"]),
         tests("PlayoutTests", ["OpusCodec", "Playout", "Timekeeping"]),

@@ -1,3 +1,4 @@
+import Bytes
 import RTP
 import Timekeeping
 
@@ -46,4 +47,55 @@ extension RTCPSession {
 
 extension CompoundReport {
     func write(into bytes: inout [UInt8]) -> Int { bytes.withMutableRawSpan { write(into: &$0) } }
+}
+
+extension [UInt8] {
+    /// Bytes that `body` wrote at the front, as a writer counts them; zero if they did not fit.
+    mutating func write(_ body: (inout ByteWriter) -> Void) -> Int {
+        var span = mutableSpan
+        var writer = ByteWriter(span.mutableBytes)
+        body(&writer)
+        return writer.overflowed ? 0 : writer.count
+    }
+}
+
+extension RedundantPayload {
+    init?(_ payload: Range<Int>, of bytes: [UInt8]) { self.init(payload, of: bytes.span.bytes) }
+    func block(at index: Int, in bytes: [UInt8]) -> Block? { block(at: index, in: bytes.span.bytes) }
+}
+
+extension TelephoneEventPayload {
+    init?(_ payload: Range<Int>, of bytes: [UInt8]) { self.init(payload, of: bytes.span.bytes) }
+}
+
+extension RTCPFeedback {
+    init?(type: UInt8, body: Range<Int>, in bytes: [UInt8]) {
+        self.init(type: type, body: body, in: bytes.span.bytes)
+    }
+}
+
+extension MissingPackets {
+    mutating func next(in bytes: [UInt8]) -> UInt16? { next(in: bytes.span.bytes) }
+}
+
+extension TransportFeedback.Cursor {
+    mutating func next(in bytes: [UInt8]) -> TransportFeedback.Status? { next(in: bytes.span.bytes) }
+}
+
+extension ExtendedReport {
+    init?(type: UInt8, body: Range<Int>, answering ssrc: UInt32, in bytes: [UInt8]) {
+        self.init(type: type, body: body, answering: ssrc, in: bytes.span.bytes)
+    }
+}
+
+extension AudioLevel {
+    init?(_ identifier: UInt8, of header: RTPHeader, in bytes: [UInt8]) {
+        self.init(identifier, of: header, in: bytes.span.bytes)
+    }
+}
+
+extension RTPHeader {
+    func transportSequenceNumber(_ identifier: UInt8, in bytes: [UInt8]) -> UInt16? {
+        transportSequenceNumber(identifier, in: bytes.span.bytes)
+    }
 }

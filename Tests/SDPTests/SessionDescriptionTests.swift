@@ -90,8 +90,8 @@ struct SessionDescriptionTests {
         #expect(audio.candidates.count == 1)
         #expect(audio.fingerprints.first?.hasPrefix("sha-256 6B") == true)
         #expect(audio.offersRTCPMux)
-        #expect(audio.source?.ssrc == 1_399_488_325)
-        #expect(audio.source?.canonicalName == "ix4nqy4rFMrCvZbN")
+        #expect(audio.sources.ssrcs == [1_399_488_325])
+        #expect(audio.sources.canonicalName == "ix4nqy4rFMrCvZbN")
         #expect(audio.rtcpEndpoint?.port == 9)
         #expect(audio.rtcpEndpoint?.address?.address == "0.0.0.0")
         #expect(audio.formatParameters(111) == "minptime=10;useinbandfec=1")
@@ -157,7 +157,7 @@ struct SessionDescriptionTests {
             read += 1
             #expect((try? SessionDescription(parsing: description.serialized())) != nil)
             _ = description.media.map { section in
-                (section.cryptoAttributes, section.source?.ssrc, section.rtcpEndpoint?.port, section.direction)
+                (section.cryptoAttributes, section.sources.ssrcs.first, section.rtcpEndpoint?.port, section.direction)
             }
         }
         #expect(read > 500)

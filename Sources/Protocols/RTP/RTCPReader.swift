@@ -45,8 +45,9 @@ public struct RTCPReader: Sendable {
         let end = offset + 4 + Int(words) * 4
         guard end <= datagram.byteCount else { throw RTCPParseError(.wrongLength, at: offset + 2) }
         if first & 0x20 != 0 {
+            // RFC 3550 §6.4.1 has it in whole words; feedback of whole transports does not, and browsers send that.
             guard end == datagram.byteCount, let padding = datagram.uint8(at: end - 1), padding > 0,
-                padding % 4 == 0, Int(padding) <= end - offset - 4
+                Int(padding) <= end - offset - 4
             else { throw RTCPParseError(.badPadding, at: offset) }
         }
         return end

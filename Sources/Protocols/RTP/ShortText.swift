@@ -37,6 +37,11 @@ public struct ShortText: Sendable {
         return String(decoding: copy, as: UTF8.self)
     }
 
+    /// The byte at `index`, which is below ``count``.
+    subscript(index: Int) -> UInt8 {
+        @_noAllocation @_noLocks get { bytes[index] }
+    }
+
     @_noAllocation @_noLocks
     func write(into writer: inout ByteWriter) {
         writer.write(UInt8(truncatingIfNeeded: count))

@@ -1,5 +1,8 @@
 /// Transport and profile of a section, as far as they make a difference.
 enum MediaProfile: Equatable {
+    /// SRTP keyed by DTLS (RFC 5764), over UDP or, if ICE finds no other way, TCP.
+    case dtls
+    /// SRTP; keyed by the description, or by DTLS where a fingerprint says so, as the first browsers wrote it.
     case secure
     case plain
     case unsupported
@@ -7,55 +10,76 @@ enum MediaProfile: Equatable {
     init(_ text: String) {
         self =
             switch text.uppercased() {
+            case "UDP/TLS/RTP/SAVPF", "UDP/TLS/RTP/SAVP", "TCP/DTLS/RTP/SAVPF", "TCP/DTLS/RTP/SAVP": .dtls
             case "RTP/SAVP", "RTP/SAVPF": .secure
             case "RTP/AVP", "RTP/AVPF": .plain
             default: .unsupported
             }
     }
+
+    /// Feedback may be sent at once (RFC 4585 §3).
+    static func hasFeedback(_ text: String) -> Bool { text.uppercased().hasSuffix("AVPF") }
 }
 
 /// The parts of an agreement that offer and answer are read for alike.
-enum Agreement {
-    /// Opus as a section has it.
-    struct Opus {
-        var payloadType: UInt8
-        var parameters: OpusParameters
-    }
+struct Agreement {
+    let view: SectionView
+    let local: LocalMedia
+    var formats: FormatAgreement
+    /// Numbers that our offer gave to header extensions; `nil` when we answer.
+    var offeredExtensions: [RTPHeaderExtensionKind: UInt8]?
+    var keying: NegotiatedKeying
+    /// Whether we nominate, if ICE is used.
+    var isControlling: Bool
 
-    /// The first Opus of the section.
-    ///
-    /// - Parameter offeredPayloadType: In an answer, the number we offered: its map may be left out.
-    static func opus(in section: MediaSection, offeredPayloadType: Int?) throws(NegotiationError) -> Opus {
-        for format in section.formats {
-            guard let number = Decimal.integer(format, upTo: 127) else { continue }
-            let isOpus = section.rtpMap(number)?.isOpus ?? (number == offeredPayloadType)
-            guard isOpus else { continue }
-            return Opus(
-                payloadType: UInt8(truncatingIfNeeded: number),
-                parameters: OpusParameters(parsing: section.formatParameters(number) ?? ""))
-        }
-        let names = section.formats.compactMap { Decimal.integer($0, upTo: 127).flatMap(section.rtpMap)?.encoding }
-        let listed = names.isEmpty ? "" : " It has \(names.prefix(8).joined(separator: ", ").prefix(120))."
-        throw NegotiationError(.noCommonCodec, "The peer has no Opus (opus/48000/2).\(listed)")
-    }
+    private var section: MediaSection { view.section }
 
-    /// Everything but the keys.
-    static func audio(
-        _ section: MediaSection, _ description: SessionDescription, _ opus: Opus, _ local: LocalMedia
-    ) throws(NegotiationError) -> NegotiatedAudio {
-        guard let connection = section.connection ?? description.connection else {
-            throw NegotiationError(.unusableAddress, "The peer's description has no address (no \"c=\" line).")
+    func audio() throws(NegotiationError) -> NegotiatedAudio {
+        let ice = try ice()
+        let connection = section.connection ?? view.description.connection
+        var route: (remote: MediaEndpoint, control: ControlRoute) = (.unknown, .muxed)
+        if ice == nil {
+            guard let connection else {
+                throw NegotiationError(
+                    .unusableAddress, "The peer's description has no address (no \"c=\" line).")
+            }
+            let remote = try Self.endpoint(connection, section.port)
+            route = (remote, try control(connection))
+        } else if let connection, IPLiteral(connection.address) != nil, let port = UInt16(exactly: section.port),
+            port > 0
+        {
+            route.remote = MediaEndpoint(address: connection.address, port: port)
         }
-        let remote = try endpoint(connection, section.port)
-        let peerDirection = section.direction ?? description.direction
+        let peerDirection = section.direction ?? view.description.direction
         var direction = peerDirection.reversed.intersection(local.direction)
-        if connection.isUnspecified { direction = direction.intersection(.recvonly) }
-        let source = section.source
+        if ice == nil, connection?.isUnspecified == true { direction = direction.intersection(.recvonly) }
+        let sources = section.sources
+        let profileHasFeedback = MediaProfile.hasFeedback(section.profile)
         return NegotiatedAudio(
-            remote: remote, control: try control(section, connection), sendPayloadType: opus.payloadType,
-            receivePayloadType: opus.payloadType, remoteOpus: opus.parameters,
-            packetTimeMilliseconds: packetTime(section, opus.parameters, local), direction: direction,
-            remoteSSRC: source?.ssrc, remoteCanonicalName: source?.canonicalName, keying: .plain)
+            remote: route.remote, control: route.control, codecs: formats.codecs, remoteOpus: formats.remoteOpus,
+            redundancy: formats.redundancy, comfortNoise: formats.comfortNoise,
+            telephoneEvents: formats.telephoneEvents, packetTimeMilliseconds: packetTime(),
+            remoteMaximumPacketTimeMilliseconds: maximumPacketTime, direction: direction,
+            remoteDirection: peerDirection, remoteSources: sources.ssrcs,
+            remoteCanonicalName: sources.canonicalName,
+            remoteStreams: section.attributes.values("msid").prefix(16).compactMap(MediaStreamName.init(parsing:)),
+            mid: section.mid,
+            headerExtensions: ExtensionAgreement.common(
+                view, ours: local.headerExtensions, offered: offeredExtensions),
+            mixesHeaderExtensionForms: !local.headerExtensions.isEmpty && !view.values("extmap-allow-mixed").isEmpty,
+            usesReducedSizeRTCP: profileHasFeedback && section.attributes.has("rtcp-rsize"),
+            feedback: profileHasFeedback ? feedback() : [], keying: keying, ice: ice)
+    }
+
+    private func ice() throws(NegotiationError) -> NegotiatedICE? {
+        guard local.ice != nil, let remote = try ICEAgreement.remote(view) else { return nil }
+        guard view.offersRTCPMux else {
+            throw NegotiationError(
+                .multiplexingNeeded,
+                "The peer wants RTCP on a port of its own, and with ICE there is one for both here. Let the peer "
+                    + "offer \"rtcp-mux\".")
+        }
+        return NegotiatedICE(remote: remote, isControlling: isControlling || remote.isLite)
     }
 
     private static func endpoint(
@@ -73,20 +97,36 @@ enum Agreement {
     }
 
     /// RTCP goes with RTP if both multiplex, else where `rtcp` says, else to the next port (RFC 3605 §2.1).
-    private static func control(
-        _ section: MediaSection, _ connection: ConnectionAddress
-    ) throws(NegotiationError) -> ControlRoute {
-        guard !section.offersRTCPMux else { return .muxed }
+    private func control(_ connection: ConnectionAddress) throws(NegotiationError) -> ControlRoute {
+        guard !view.offersRTCPMux else { return .muxed }
         if let said = section.rtcpEndpoint {
-            return .separate(try endpoint(said.address ?? connection, said.port))
+            return .separate(try Self.endpoint(said.address ?? connection, said.port))
         }
-        return .separate(try endpoint(connection, min(section.port + 1, 65_535)))
+        return .separate(try Self.endpoint(connection, min(section.port + 1, 65_535)))
+    }
+
+    /// Kinds that the peer names for the codec that we send with, or for all.
+    private func feedback() -> [RTCPFeedbackKind] {
+        guard let number = formats.codecs.first?.payloadTypes.send else { return [] }
+        var kinds: Set<String> = []
+        for value in section.attributes.values("rtcp-fb").prefix(256) {
+            let fields = value.split(separator: " ", omittingEmptySubsequences: true)
+            guard fields.count == 2, fields[0] == "*" || fields[0] == "\(number)" else { continue }
+            kinds.insert(fields[1].lowercased())
+        }
+        return local.feedback.filter { kinds.contains($0.rawValue) }
+    }
+
+    private var maximumPacketTime: Int? {
+        section.maximumPacketTimeMilliseconds ?? formats.remoteOpus.maximumPacketTimeMilliseconds
     }
 
     /// The longest of our packets that is not longer than the peer wishes and not shorter than it takes.
-    private static func packetTime(_ section: MediaSection, _ opus: OpusParameters, _ local: LocalMedia) -> Int {
-        let limit = section.maximumPacketTimeMilliseconds ?? 120
-        let wish = min(section.packetTimeMilliseconds ?? local.packetTimeMilliseconds, limit)
+    private func packetTime() -> Int {
+        let opus = formats.remoteOpus
+        let limit = maximumPacketTime ?? 120
+        let said = section.packetTimeMilliseconds ?? opus.packetTimeMilliseconds
+        let wish = min(said ?? local.packetTimeMilliseconds, limit)
         let floor = min(opus.minimumPacketTimeMilliseconds, limit)
         let ours = [10, 20, 40, 60]
         let chosen = ours.last { $0 <= wish } ?? 10

@@ -1,6 +1,7 @@
 /// What we bring to a call's offer or answer.
 public struct LocalMedia: Sendable {
-    /// Address that the peer is to send to: IPv4 or IPv6, in text.
+    /// Address that the peer is to send to: IPv4 or IPv6, in text. With ICE it is for peers that have none; all zeros
+    /// then means the default among the candidates.
     public var address: String
     /// Port for RTP and RTCP both.
     public var port: UInt16
@@ -10,18 +11,38 @@ public struct LocalMedia: Sendable {
     public var canonicalName: String
     /// Number that identifies the session in the `o=` line.
     public var sessionID: UInt64
-    /// What we wish to receive.
+    /// Codecs that we allow, the preferred one first.
+    public var codecs: [AudioCodec]
+    /// What we wish to receive of Opus.
     public var opus: OpusParameters
     /// Payload type to offer for Opus: 96…127.
     public var payloadType: Int
     /// Length of packets that we wish to receive, and send unless the peer wishes otherwise: 10, 20, 40 or 60 ms.
     public var packetTimeMilliseconds: Int
+    /// Longest packet that we take, in milliseconds; `nil` says nothing of it.
+    public var maximumPacketTimeMilliseconds: Int?
     /// What we allow.
     public var direction: MediaDirection
     /// Ways of protecting media that we allow, the preferred one first. An offer is made with the first.
     public var keying: [LocalKeying]
+    /// What we bring to ICE; without it the peer sends to ``address``.
+    public var ice: LocalICE?
+    /// Name to give our section in an offer of ours: letters and digits, at most 16. It is needed for bundling.
+    public var mid: String?
+    /// The stream that our sound belongs to (RFC 8830).
+    public var stream: MediaStreamName?
+    /// Redundant Opus is read and written (RFC 2198).
+    public var usesRedundancy: Bool
+    /// Comfort noise of G.711 is read and written (RFC 3389).
+    public var usesComfortNoise: Bool
+    /// Telephone events that we take, such as `0-16`; `nil` if we take none (RFC 4733 §2.4.1).
+    public var telephoneEvents: String?
+    /// Header extensions that are read and written.
+    public var headerExtensions: [RTPHeaderExtensionKind]
+    /// Kinds of feedback that we send and make use of (RFC 4585); they need a profile with feedback.
+    public var feedback: [RTCPFeedbackKind]
 
-    /// Brings audio both ways, in packets of 20 ms.
+    /// Brings Opus both ways, in packets of 20 ms, to an address that the peer can reach.
     public init(
         address: String, port: UInt16, ssrc: UInt32, canonicalName: String, sessionID: UInt64, keying: [LocalKeying]
     ) {
@@ -31,20 +52,74 @@ public struct LocalMedia: Sendable {
         self.canonicalName = canonicalName
         self.sessionID = sessionID
         self.keying = keying
+        codecs = [.opus]
         opus = OpusParameters()
         opus.usesInbandFEC = true
         opus.minimumPacketTimeMilliseconds = 10
         payloadType = 111
         packetTimeMilliseconds = 20
         direction = .sendrecv
+        usesRedundancy = false
+        usesComfortNoise = false
+        headerExtensions = []
+        feedback = []
+    }
+
+    /// Brings Opus both ways over ICE, with telephone events and the header extensions and feedback of browsers.
+    public init(
+        ice: LocalICE, ssrc: UInt32, canonicalName: String, sessionID: UInt64, keying: [LocalKeying]
+    ) {
+        self.init(
+            address: "0.0.0.0", port: 9, ssrc: ssrc, canonicalName: canonicalName, sessionID: sessionID,
+            keying: keying)
+        self.ice = ice
+        mid = "0"
+        stream = MediaStreamName(stream: nil, track: nil)
+        usesRedundancy = true
+        telephoneEvents = "0-16"
+        headerExtensions = RTPHeaderExtensionKind.allCases
+        feedback = [.transportWide]
     }
 }
 
 /// A way of protecting media, with what we bring to it.
 public enum LocalKeying: Equatable, Sendable {
+    /// Keys from a DTLS handshake on the media path (RFC 5764), whose ends know each other by these fingerprints of our
+    /// certificate. `answeringAs` is our part where an offer leaves it to us; active saves a round trip.
+    case dtls(fingerprints: [Fingerprint], answeringAs: DTLSRole = .active)
     /// Keys written in the descriptions (RFC 4568), so only where signaling is itself protected. One fresh key for each
     /// suite, the preferred suite first; never a key that another call has.
     case sdes([SDESKey])
     /// None. Anyone on the way can listen.
     case plain
+}
+
+/// The value of an `msid` attribute (RFC 8830): which stream a section's sound belongs to.
+public struct MediaStreamName: Equatable, Hashable, Sendable {
+    /// `nil` if it belongs to none, which is written as a dash.
+    public var stream: String?
+    /// Name of the track, which most have given up.
+    public var track: String?
+
+    /// Makes a name; both parts are letters, digits and the marks of a token, at most 64.
+    public init(stream: String?, track: String?) {
+        self.stream = stream
+        self.track = track
+    }
+
+    init?(parsing value: String) {
+        let fields = value.split(separator: " ", omittingEmptySubsequences: true)
+        guard let first = fields.first, fields.count <= 2 else { return nil }
+        self.init(stream: first == "-" ? nil : String(first), track: fields.count > 1 ? String(fields[1]) : nil)
+    }
+
+    var text: String { (stream ?? "-") + (track.map { " \($0)" } ?? "") }
+}
+
+/// A kind of feedback in RTCP (RFC 4585 §4.2), as `rtcp-fb` lines write it.
+public enum RTCPFeedbackKind: String, Equatable, Hashable, Sendable, CaseIterable {
+    /// Arrival times of all packets of the transport, for estimating bandwidth.
+    case transportWide = "transport-cc"
+    /// Packets that are missing (RFC 4585 §6.2.1).
+    case nack = "nack"
 }

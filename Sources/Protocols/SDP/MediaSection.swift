@@ -93,20 +93,23 @@ extension MediaSection {
         return (port, fields.count > 1 ? ConnectionAddress(parsing: fields[1]) : nil)
     }
 
-    /// The first source that is announced, and its canonical name (RFC 5576).
-    public var source: (ssrc: UInt32, canonicalName: String?)? {
-        var found: UInt32?
-        for value in attributes.values("ssrc") {
+    /// The sources that are announced, in their order, and the canonical name of the first (RFC 5576).
+    public var sources: (ssrcs: [UInt32], canonicalName: String?) {
+        var ssrcs: [UInt32] = []
+        var name: String?
+        for value in attributes.values("ssrc").prefix(64) {
             let fields = value.split(separator: " ", maxSplits: 1)
             guard let first = fields.first, let number = Decimal.parse(first, upTo: UInt64(UInt32.max)) else {
                 continue
             }
-            let ssrc = UInt32(number)
-            guard found == nil || found == ssrc else { continue }
-            found = ssrc
-            if fields.count > 1, fields[1].hasPrefix("cname:") { return (ssrc, String(fields[1].dropFirst(6))) }
+            let ssrc = UInt32(truncatingIfNeeded: number)
+            if !ssrcs.contains(ssrc) { ssrcs.append(ssrc) }
+            let isFirst = ssrc == ssrcs.first
+            if isFirst, name == nil, fields.count > 1, fields[1].hasPrefix("cname:") {
+                name = String(fields[1].dropFirst(6))
+            }
         }
-        return found.map { ($0, nil) }
+        return (ssrcs, name)
     }
 
     /// The usable among the `crypto` lines, in their order (RFC 4568).

@@ -1,25 +1,72 @@
 /// What offer and answer have agreed on.
 public struct NegotiatedAudio: Equatable, Sendable {
-    /// Where our packets go.
+    /// Where our packets go. With ICE it is the peer's default candidate and may be all zeros: ICE finds the way.
     public var remote: MediaEndpoint
     /// Where our RTCP goes.
     public var control: ControlRoute
-    /// Payload type of Opus in packets that we send.
-    public var sendPayloadType: UInt8
-    /// Payload type of Opus in packets that we receive.
-    public var receivePayloadType: UInt8
-    /// What the peer wishes to receive: it binds our encoder.
+    /// The codecs; we send with the first, and the peer may send with any (RFC 3264 §7).
+    public var codecs: [NegotiatedCodec]
+    /// What the peer wishes to receive of Opus: it binds our encoder.
     public var remoteOpus: OpusParameters
+    /// Redundancy around Opus (RFC 2198), if both have it.
+    public var redundancy: PayloadTypes?
+    /// Comfort noise at 8 000 ticks (RFC 3389), if both have it.
+    public var comfortNoise: PayloadTypes?
+    /// Telephone events, once for each clock rate that both have.
+    public var telephoneEvents: [NegotiatedTelephoneEvents]
     /// Length of packets that we send: 10, 20, 40 or 60 ms.
     public var packetTimeMilliseconds: Int
+    /// Longest packet that the peer takes, in milliseconds, if it says so.
+    public var remoteMaximumPacketTimeMilliseconds: Int?
     /// Which way media flows, seen from here.
     public var direction: MediaDirection
-    /// The peer's stream, if it was announced.
-    public var remoteSSRC: UInt32?
+    /// What the peer allows, seen from there: where it does not receive, it has put us on hold.
+    public var remoteDirection: MediaDirection
+    /// The peer's streams that were announced, in their order.
+    public var remoteSources: [UInt32]
     /// The peer's canonical name, if it was announced.
     public var remoteCanonicalName: String?
+    /// Streams that the peer's sound belongs to.
+    public var remoteStreams: [MediaStreamName]
+    /// Name of the section, which the `mid` header extension carries.
+    public var mid: String?
+    /// Header extensions that may be sent or received.
+    public var headerExtensions: [NegotiatedHeaderExtension]
+    /// One and two bytes of header extensions may be mixed (RFC 8285 §4.1.2).
+    public var mixesHeaderExtensionForms: Bool
+    /// RTCP packets need not begin with a report (RFC 5506).
+    public var usesReducedSizeRTCP: Bool
+    /// Feedback that both have.
+    public var feedback: [RTCPFeedbackKind]
     /// How media is protected.
     public var keying: NegotiatedKeying
+    /// What ICE goes by; `nil` if the peer has no ICE, or we bring none.
+    public var ice: NegotiatedICE?
+
+    /// The peer's stream, if it was announced.
+    public var remoteSSRC: UInt32? { remoteSources.first }
+
+    /// What we send with.
+    public var codec: AudioCodec { codecs.first?.codec ?? .opus }
+
+    /// Payload type of ``codec`` in packets that we send.
+    public var sendPayloadType: UInt8 { codecs.first?.payloadTypes.send ?? 0 }
+
+    /// Payload type of ``codec`` in packets that we receive.
+    public var receivePayloadType: UInt8 { codecs.first?.payloadTypes.receive ?? 0 }
+
+    /// The peer does not listen.
+    public var isHeldByPeer: Bool { !remoteDirection.receives }
+
+    /// Number of a header extension in packets that we send; `nil` if it may not be sent.
+    public func sendIdentifier(_ kind: RTPHeaderExtensionKind) -> UInt8? {
+        headerExtensions.first { $0.kind == kind && $0.direction.sends }?.identifier
+    }
+
+    /// Number of a header extension in packets that we receive; `nil` if it is not to be expected.
+    public func receiveIdentifier(_ kind: RTPHeaderExtensionKind) -> UInt8? {
+        headerExtensions.first { $0.kind == kind && $0.direction.receives }?.identifier
+    }
 }
 
 /// An address and a port, as a description names them.
@@ -37,6 +84,9 @@ public struct MediaEndpoint: Equatable, Hashable, Sendable, CustomStringConverti
 
     /// Address and port, as in a URL.
     public var description: String { address.contains(":") ? "[\(address)]:\(port)" : "\(address):\(port)" }
+
+    /// What stands in the lines while no address is known (RFC 8840 §4.1.1).
+    static let unknown = MediaEndpoint(address: "0.0.0.0", port: 9)
 }
 
 /// Where RTCP goes.
@@ -49,8 +99,68 @@ public enum ControlRoute: Equatable, Sendable {
 
 /// How media is protected.
 public enum NegotiatedKeying: Equatable, Sendable {
+    /// By keys from DTLS, with our part in it. The peer's certificate must have one of the fingerprints (RFC 8122 §5).
+    case dtls(remote: [Fingerprint], role: DTLSRole)
     /// By keys from the descriptions. Each side protects what it sends with the key that it wrote (RFC 4568 §5.1).
     case sdes(send: SDESKey, receive: SDESKey)
     /// Not at all.
     case plain
+}
+
+/// In what an agreement differs from the one before it.
+public struct NegotiationChanges: OptionSet, Equatable, Hashable, Sendable {
+    /// One bit for each.
+    public let rawValue: UInt8
+
+    /// Makes a set of bits.
+    public init(rawValue: UInt8) { self.rawValue = rawValue }
+
+    /// Nothing was agreed before.
+    public static let first = NegotiationChanges(rawValue: 1)
+    /// The peer's ICE credentials are new (RFC 8839 §4.4.1.1.1), or ICE has come or gone.
+    public static let ice = NegotiationChanges(rawValue: 2)
+    /// Keys are new: a new DTLS association (RFC 8842 §5.1), or new keys of SDES.
+    public static let keys = NegotiationChanges(rawValue: 4)
+    /// Media flows another way: hold, or resume.
+    public static let direction = NegotiationChanges(rawValue: 8)
+    /// Codecs, payload types, header extensions, feedback, or lengths of packets.
+    public static let formats = NegotiationChanges(rawValue: 16)
+    /// Addresses; with ICE they do not count.
+    public static let address = NegotiationChanges(rawValue: 32)
+
+    /// Compares two agreements; new candidates are no change.
+    public init(from old: NegotiatedAudio?, to new: NegotiatedAudio) {
+        guard let old else {
+            self = .first
+            return
+        }
+        var changes: NegotiationChanges = []
+        if old.ice?.remote.usernameFragment != new.ice?.remote.usernameFragment
+            || old.ice?.remote.password != new.ice?.remote.password
+        {
+            changes.insert(.ice)
+        }
+        if old.keying != new.keying { changes.insert(.keys) }
+        if old.direction != new.direction || old.remoteDirection != new.remoteDirection {
+            changes.insert(.direction)
+        }
+        if new.ice == nil, old.remote != new.remote || old.control != new.control { changes.insert(.address) }
+        if Self.formats(of: old) != Self.formats(of: new) { changes.insert(.formats) }
+        self = changes
+    }
+
+    /// The agreement with all else taken out.
+    private static func formats(of audio: NegotiatedAudio) -> NegotiatedAudio {
+        var audio = audio
+        audio.remote = .unknown
+        audio.control = .muxed
+        audio.direction = .inactive
+        audio.remoteDirection = .inactive
+        audio.remoteSources = []
+        audio.remoteCanonicalName = nil
+        audio.remoteStreams = []
+        audio.keying = .plain
+        audio.ice = nil
+        return audio
+    }
 }

@@ -5,7 +5,7 @@ public struct NegotiationError: Error, Equatable, Sendable, CustomStringConverti
         private let number: UInt8
         /// The peer's description has no audio.
         public static let noAudio = Code(number: 0)
-        /// The peer has no Opus.
+        /// The peer has none of our codecs.
         public static let noCommonCodec = Code(number: 1)
         /// None of the peer's keys can be used, or there is none.
         public static let noAcceptableCrypto = Code(number: 2)
@@ -21,6 +21,16 @@ public struct NegotiationError: Error, Equatable, Sendable, CustomStringConverti
         public static let answerDoesNotFit = Code(number: 7)
         /// An answer came and nothing was offered.
         public static let nothingOffered = Code(number: 8)
+        /// The peer asks for DTLS without a fingerprint that could be checked.
+        public static let noFingerprint = Code(number: 9)
+        /// The peer's ICE attributes are incomplete.
+        public static let malformedICE = Code(number: 10)
+        /// The peer needs a second port for RTCP, which we do not have with ICE.
+        public static let multiplexingNeeded = Code(number: 11)
+        /// The peer restarts ICE, and the answer would repeat our old credentials.
+        public static let staleICECredentials = Code(number: 12)
+        /// Offers have crossed, or a call comes in the wrong order: roll back first, or answer.
+        public static let wrongState = Code(number: 13)
     }
 
     /// Why.

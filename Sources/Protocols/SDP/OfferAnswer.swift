@@ -1,185 +1,242 @@
-/// One side of an offer and an answer about a call's audio (RFC 3264).
+/// One side of the offers and answers about a call's audio (RFC 3264), written as browsers do it (RFC 9429).
 ///
-/// Make an offer and accept its answer, or make an answer to the peer's offer. Randomness, that is keys, SSRC and
-/// session id, comes with ``LocalMedia``.
+/// Make an offer and accept its answer, or make an answer to the peer's offer, again and again while the call lasts.
+/// Whatever is random, that is keys, credentials, SSRC and session id, comes with ``local``. A call of the wrong order
+/// throws and changes nothing. Who yields where offers cross is decided outside: the one that does calls
+/// ``rollback()``.
 public struct OfferAnswer: Sendable {
-    private enum State: Sendable {
-        case idle
-        /// An offer is out.
-        case offered(profile: MediaProfile, keying: LocalKeying)
+    /// Where the exchange stands (RFC 9429 §3.2).
+    public enum State: Equatable, Sendable {
+        /// Nothing is open.
+        case stable
+        /// Our offer is out.
+        case haveLocalOffer
+        /// The peer's offer waits for our answer.
+        case haveRemoteOffer
     }
 
-    private let local: LocalMedia
-    private var state: State = .idle
+    enum Stage: Sendable {
+        case stable
+        case offered(PendingOffer)
+        case received(SessionDescription)
+    }
+
+    /// What the next offer or answer brings. Between two of them it may change: direction for hold and resume, new
+    /// ICE credentials to restart ICE, new candidates as they are found. SSRC and session id stay.
+    public var local: LocalMedia
+    var stage: Stage = .stable
+    /// What the last offer and answer have settled.
+    var settled: Settlement?
     private var version: UInt64 = 0
 
     /// Starts with what we bring.
     public init(_ local: LocalMedia) { self.local = local }
 
-    /// Our offer: one audio section with Opus.
+    /// Where the exchange stands.
+    public var state: State {
+        switch stage {
+        case .stable: .stable
+        case .offered: .haveLocalOffer
+        case .received: .haveRemoteOffer
+        }
+    }
+
+    /// What is agreed on now; `nil` before the first answer.
+    public var agreed: NegotiatedAudio? { settled?.audio }
+
+    /// Our offer: one audio section, and in their places those that an earlier exchange has refused.
     ///
-    /// - Throws: ``NegotiationError`` `noAcceptableCrypto` if ``LocalMedia/keying`` allows nothing.
+    /// An offer that is still out is replaced.
+    /// - Throws: ``NegotiationError`` `noAcceptableCrypto` if ``LocalMedia/keying`` allows nothing, `unusableAddress`
+    ///   without an address of ours, `wrongState` if the peer's offer waits for an answer.
     public mutating func makeOffer() throws(NegotiationError) -> SessionDescription {
-        guard let keying = local.keying.first else {
-            throw NegotiationError(.noAcceptableCrypto, "No way of protecting media is allowed, and plain RTP neither.")
+        if case .received = stage {
+            throw NegotiationError(.wrongState, "The peer's offer waits for an answer; no other can be made before.")
         }
-        var lines: [SDPAttribute] = []
-        let profile: MediaProfile
-        switch keying {
-        case .sdes(let keys):
-            guard !keys.isEmpty else {
-                throw NegotiationError(.noAcceptableCrypto, "There is no key to offer.")
-            }
-            profile = .secure
-            lines = zip(1..., keys).map { SDPAttribute("crypto", CryptoAttribute(tag: $0, key: $1).text) }
-        case .plain:
-            profile = .plain
-        }
-        state = .offered(profile: profile, keying: keying)
-        var description = makeDescription()
-        description.media = [
-            makeSection(
-                profile: profile == .secure ? "RTP/SAVP" : "RTP/AVP", payloadType: local.payloadType,
-                direction: local.direction, muxes: true, keyLines: lines)
-        ]
+        let keying = try offeredKeying()
+        var plan = SectionPlan(local: local, ice: local.ice, keying: keying)
+        plan.number(after: settled)
+        let section = try plan.offer(mid: settled.map(\.mid) ?? local.mid)
+        var description = makeDescription(ice: local.ice != nil)
+        let index = settled?.index ?? 0
+        description.media = settled?.refusals.map { plan.refusal($0, like: section) } ?? [section]
+        description.media[index] = section
+        let carrier = settled?.carrier
+        if let carrier { description.media[carrier.index] = plan.carrier(carrier.template, like: section) }
+        if local.ice != nil { bundle([carrier?.template.mid, section.mid], in: &description) }
+        if !local.headerExtensions.isEmpty { description.attributes.append(.init("extmap-allow-mixed")) }
+        stage = .offered(
+            PendingOffer(
+                keying: keying, ice: local.ice, numbering: plan.numbering, extensions: plan.extensions,
+                index: index, carrier: settled?.carrier, sections: description.media))
         return description
     }
 
-    /// Our answer to the peer's offer: the first audio section that we can take, all else refused in its place.
+    /// Takes the peer's offer, to be answered later; it is read in full, so that what is wrong shows at once.
     ///
-    /// - Throws: ``NegotiationError`` if there is no such section; it is about the first audio section, then.
-    public mutating func makeAnswer(
-        to offer: SessionDescription
-    ) throws(NegotiationError) -> (description: SessionDescription, audio: NegotiatedAudio) {
-        let (index, accepted) = try firstAcceptable(in: offer)
-        let section = offer.media[index]
-        var description = makeDescription()
-        description.media = offer.media.map(Self.refusal)
-        description.media[index] = makeSection(
-            profile: section.profile, payloadType: Int(accepted.audio.receivePayloadType),
-            direction: accepted.audio.direction, muxes: accepted.audio.control == .muxed,
-            keyLines: accepted.keyLine.map { [$0] } ?? [])
-        if let mid = section.mid { description.media[index].attributes.insert(.init("mid", mid), at: 0) }
-        state = .idle
+    /// - Returns: In what it differs from what is agreed. With ``NegotiationChanges/ice`` the peer restarts ICE, and
+    ///   ``local`` needs new credentials before ``makeAnswer()``.
+    /// - Throws: ``NegotiationError`` if no section can be taken, `wrongState` if our own offer is out.
+    @discardableResult
+    public mutating func receive(offer: SessionDescription) throws(NegotiationError) -> NegotiationChanges {
+        if case .offered = stage {
+            throw NegotiationError(.wrongState, "The offers have crossed; one side must take its own back.")
+        }
+        let accepted = try firstAcceptable(in: offer)
+        stage = .received(offer)
+        return NegotiationChanges(from: settled?.audio, to: accepted.audio)
+    }
+
+    /// Our answer to the offer that was received: the first audio section that we can take, all else refused in its
+    /// place.
+    ///
+    /// - Throws: ``NegotiationError`` `nothingOffered` without an offer, `staleICECredentials` if the peer has restarted
+    ///   ICE and our credentials are those of before. The offer goes on waiting.
+    public mutating func makeAnswer() throws(NegotiationError) -> (
+        description: SessionDescription, audio: NegotiatedAudio
+    ) {
+        guard case .received(let offer) = stage else {
+            throw NegotiationError(.nothingOffered, "There is no offer to answer.")
+        }
+        let accepted = try firstAcceptable(in: offer)
+        try requireFreshCredentials(accepted.audio)
+        let view = SectionView(offer.media[accepted.index], of: offer)
+        var plan = SectionPlan(
+            local: local, ice: accepted.audio.ice == nil ? nil : local.ice, keying: accepted.localKeying)
+        plan.numbering = accepted.numbering
+        let section = try plan.answer(to: view, accepted.audio)
+        var description = makeDescription(ice: plan.ice != nil)
+        description.media = offer.media.map { plan.refusal(Self.refusal(of: $0), like: section) }
+        description.media[accepted.index] = section
+        let carrier = Carrier(for: view, in: offer)
+        if let carrier { description.media[carrier.index] = plan.carrier(carrier.template, like: section) }
+        if let mid = section.mid, offer.bundle(with: mid) != nil {
+            bundle([carrier?.template.mid, mid], in: &description)
+        }
+        if accepted.audio.mixesHeaderExtensionForms { description.attributes.append(.init("extmap-allow-mixed")) }
+        settle(
+            accepted.audio, with: offer.origin, accepted.numbering, index: accepted.index, carrier: carrier,
+            sections: description.media)
         return (description, accepted.audio)
     }
 
-    /// What the peer's answer to our last offer has settled.
+    /// ``receive(offer:)`` and ``makeAnswer()`` in one. If either throws, nothing has changed.
+    public mutating func makeAnswer(
+        to offer: SessionDescription
+    ) throws(NegotiationError) -> (description: SessionDescription, audio: NegotiatedAudio) {
+        let before = stage
+        try receive(offer: offer)
+        do throws(NegotiationError) { return try makeAnswer() } catch {
+            stage = before
+            throw error
+        }
+    }
+
+    /// What the peer's answer to our offer has settled.
     ///
     /// - Throws: ``NegotiationError`` if it refuses or does not fit. The offer stays out, for a peer may correct itself.
     public mutating func accept(answer: SessionDescription) throws(NegotiationError) -> NegotiatedAudio {
-        guard case .offered(let profile, let keying) = state else {
+        guard case .offered(let offer) = stage else {
             throw NegotiationError(.nothingOffered, "The peer has answered and nothing was offered.")
         }
-        guard answer.media.count == 1, let section = answer.media.first, section.kind == "audio" else {
-            throw NegotiationError(
-                .answerDoesNotFit, "The peer's answer has not the one audio section that was offered.")
-        }
-        guard section.port != 0 else { throw NegotiationError(.refused, "The peer has refused the audio.") }
-        let answered = MediaProfile(section.profile)
-        guard answered == profile else {
-            throw NegotiationError(
-                .answerDoesNotFit, "The peer has answered with the transport \(quoted(section.profile)), not ours.")
-        }
-        let opus = try Agreement.opus(in: section, offeredPayloadType: local.payloadType)
-        var audio = try Agreement.audio(section, answer, opus, local)
-        audio.receivePayloadType = UInt8(truncatingIfNeeded: local.payloadType)
-        if case .sdes(let keys) = keying { audio.keying = try SDESAgreement.accept(section, ours: keys) }
-        state = .idle
+        let (audio, numbering) = try audio(of: answer, to: offer)
+        settle(
+            audio, with: answer.origin, numbering, index: offer.index, carrier: offer.carrier, sections: offer.sections)
         return audio
+    }
+
+    /// Takes back the offer that is open, ours or the peer's: what was agreed before goes on (RFC 9429 §4.1.10.2).
+    ///
+    /// Credentials of ICE that were new with it give way to those of before; restart again when all is settled.
+    public mutating func rollback() {
+        if let before = settled?.ice, before.usernameFragment != local.ice?.usernameFragment { local.ice = before }
+        stage = .stable
     }
 }
 
 extension OfferAnswer {
-    private struct Accepted {
-        var audio: NegotiatedAudio
-        var keyLine: SDPAttribute?
-    }
-
-    private func firstAcceptable(in offer: SessionDescription) throws(NegotiationError) -> (Int, Accepted) {
-        var firstError: NegotiationError?
-        for (index, section) in offer.media.enumerated() where section.kind == "audio" && section.port != 0 {
-            do throws(NegotiationError) { return (index, try take(section, of: offer)) } catch {
-                firstError = firstError ?? error
-            }
-        }
-        throw firstError ?? NegotiationError(.noAudio, "The peer's offer has no audio section.")
-    }
-
-    private func take(_ section: MediaSection, of offer: SessionDescription) throws(NegotiationError) -> Accepted {
-        let profile = MediaProfile(section.profile)
-        if profile == .unsupported {
-            throw NegotiationError(
-                .unsupportedProfile,
-                "The peer offers the transport \(quoted(section.profile)); we have RTP/SAVP with keys in the "
-                    + "description.")
-        }
-        let opus = try Agreement.opus(in: section, offeredPayloadType: nil)
-        var audio = try Agreement.audio(section, offer, opus, local)
-        // Keys on a plain profile are an offer to protect if we can (RFC 8643).
-        let offersKeys = section.attributes.has("crypto")
-        var failure: NegotiationError?
-        for keying in local.keying {
-            switch keying {
-            case .sdes(let keys) where profile == .secure || offersKeys:
-                do throws(NegotiationError) {
-                    let (keying, line) = try SDESAgreement.choose(section, ours: keys)
-                    audio.keying = keying
-                    return Accepted(audio: audio, keyLine: line)
-                } catch {
-                    failure = failure ?? error
-                }
-            case .plain where profile == .plain:
-                return Accepted(audio: audio, keyLine: nil)
-            case .sdes, .plain:
-                continue
-            }
-        }
-        if let failure { throw failure }
-        if profile == .plain {
-            throw NegotiationError(
-                .plainMediaRefused,
-                "The peer offers unprotected media, and plain RTP is not allowed here. Let the peer offer RTP/SAVP.")
-        }
-        throw NegotiationError(
-            .noAcceptableCrypto, "The peer offers protected media with keys in the description, which is not allowed.")
-    }
-
-    private mutating func makeDescription() -> SessionDescription {
+    mutating func makeDescription(ice: Bool) -> SessionDescription {
         version += 1
-        let address = ConnectionAddress(address: local.address)
+        // Behind ICE the address says nothing, and so it gives nothing away (RFC 9429 §5.2.1).
+        let address = ConnectionAddress(address: ice ? MediaEndpoint.unknown.address : local.address)
         // Session id and version stay within 63 bits, which is what some peers read (RFC 9429 §5.2.1).
         return SessionDescription(
             origin: .init(sessionID: "\(local.sessionID >> 1)", version: "\(version)", address: address),
-            connection: address)
+            connection: ice ? nil : address)
     }
 
-    private func makeSection(
-        profile: String, payloadType: Int, direction: MediaDirection, muxes: Bool, keyLines: [SDPAttribute]
-    ) -> MediaSection {
-        var section = MediaSection(
-            kind: "audio", port: Int(local.port), profile: profile, formats: ["\(payloadType)"])
-        let map = RTPMap(payloadType: payloadType, encoding: "opus", clockRate: 48_000, channels: 2)
-        section.attributes.append(.init("rtpmap", map.text))
-        let parameters = local.opus.text
-        if !parameters.isEmpty { section.attributes.append(.init("fmtp", "\(payloadType) \(parameters)")) }
-        section.attributes.append(.init("ptime", "\(local.packetTimeMilliseconds)"))
-        section.attributes.append(.init(direction.rawValue))
-        if muxes { section.attributes.append(.init("rtcp-mux")) }
-        // There is one socket: RTCP comes to it even from a peer that does not multiplex (RFC 3605, RFC 8035).
-        section.attributes.append(.init("rtcp", "\(local.port)"))
-        section.attributes += keyLines
-        section.attributes.append(.init("ssrc", "\(local.ssrc) cname:\(local.canonicalName)"))
-        return section
+    /// What has been settled, and what of it the next exchange goes by.
+    struct Settlement: Sendable {
+        var audio: NegotiatedAudio
+        /// The peer's session.
+        var peer: SessionDescription.Origin
+        var numbering: PayloadNumbering
+        var extensions: [RTPHeaderExtensionKind: UInt8]
+        /// Our ICE at that time.
+        var ice: LocalICE?
+        var index: Int
+        var carrier: Carrier?
+        var mid: String?
+        /// All sections refused, ours too; it is put in its place.
+        var refusals: [MediaSection]
+    }
+
+    /// An offer that is out.
+    struct PendingOffer: Sendable {
+        var keying: LocalKeying
+        var ice: LocalICE?
+        var numbering: PayloadNumbering
+        var extensions: [RTPHeaderExtensionKind: UInt8]
+        var index: Int
+        var carrier: Carrier?
+        var sections: [MediaSection]
+    }
+
+    private mutating func settle(
+        _ audio: NegotiatedAudio, with peer: SessionDescription.Origin, _ numbering: PayloadNumbering, index: Int,
+        carrier: Carrier?,
+        sections: [MediaSection]
+    ) {
+        var extensions = settled?.extensions ?? [:]
+        for use in audio.headerExtensions { extensions[use.kind] = use.identifier }
+        settled = Settlement(
+            audio: audio, peer: peer, numbering: numbering, extensions: extensions, ice: local.ice, index: index,
+            carrier: carrier, mid: sections[index].mid, refusals: sections.map(Self.refusal))
+        stage = .stable
     }
 
     /// The section with port 0, which refuses it; its formats are repeated for there must be one (RFC 3264 §6).
-    private static func refusal(of section: MediaSection) -> MediaSection {
+    static func refusal(of section: MediaSection) -> MediaSection {
         var refusal = MediaSection(kind: section.kind, port: 0, profile: section.profile, formats: section.formats)
+        if refusal.formats.isEmpty { refusal.formats = ["0"] }
         if let mid = section.mid { refusal.attributes.append(.init("mid", mid)) }
         return refusal
     }
+
+    /// Sections that share one transport, the one that it belongs to first (RFC 9143 §7.2).
+    private func bundle(_ mids: [String?], in description: inout SessionDescription) {
+        let mids = mids.compactMap(\.self)
+        guard !mids.isEmpty else { return }
+        description.attributes.append(.init("group", "BUNDLE \(mids.joined(separator: " "))"))
+    }
 }
 
-/// A peer's word in a sentence: cut short, for it goes into logs.
-private func quoted(_ text: String) -> String { "\"\(text.prefix(40))\"" }
+/// Another section whose transport ours must use: ours was offered without one (`bundle-only`, RFC 9143 §6), or with
+/// the same. It cannot be refused without taking the transport away, so it is answered as inactive.
+struct Carrier: Sendable {
+    var index: Int
+    /// The section with its formats and their attributes, and no more.
+    var template: MediaSection
+
+    init?(for view: SectionView, in offer: SessionDescription) {
+        guard let transport = view.transport, transport.port != 0,
+            view.section.port == 0 || view.section.iceUsernameFragment == transport.iceUsernameFragment,
+            transport.kind == "audio" || transport.kind == "video",
+            let index = offer.media.firstIndex(where: { $0.mid == transport.mid })
+        else { return nil }
+        self.index = index
+        template = MediaSection(
+            kind: transport.kind, port: 9, profile: transport.profile, formats: transport.formats)
+        template.attributes = transport.attributes.filter { ["mid", "rtpmap", "fmtp"].contains($0.name) }
+    }
+}

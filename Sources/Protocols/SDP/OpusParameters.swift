@@ -19,6 +19,10 @@ public struct OpusParameters: Equatable, Sendable {
     public var wantsDTX: Bool
     /// Shortest packet that it wants, in milliseconds.
     public var minimumPacketTimeMilliseconds: Int
+    /// Length of packets that it wants, in milliseconds, where it says so here instead of in a `ptime` line.
+    public var packetTimeMilliseconds: Int?
+    /// Longest packet that it takes, in milliseconds, where it says so here instead of in a `maxptime` line.
+    public var maximumPacketTimeMilliseconds: Int?
 
     /// RFC 7587's defaults: what a line says that says nothing.
     public init() {
@@ -55,6 +59,8 @@ public struct OpusParameters: Equatable, Sendable {
         case "cbr": wantsConstantBitrate = value == 1
         case "useinbandfec": usesInbandFEC = value == 1
         case "usedtx": wantsDTX = value == 1
+        case "ptime" where (3...120).contains(value): packetTimeMilliseconds = value
+        case "maxptime" where (3...120).contains(value): maximumPacketTimeMilliseconds = value
         case "minptime" where (3...120).contains(value): minimumPacketTimeMilliseconds = value
         default: break
         }
@@ -74,6 +80,8 @@ public struct OpusParameters: Equatable, Sendable {
         if minimumPacketTimeMilliseconds != defaults.minimumPacketTimeMilliseconds {
             fields.append("minptime=\(minimumPacketTimeMilliseconds)")
         }
+        if let packetTimeMilliseconds { fields.append("ptime=\(packetTimeMilliseconds)") }
+        if let maximumPacketTimeMilliseconds { fields.append("maxptime=\(maximumPacketTimeMilliseconds)") }
         if maximumPlaybackRate != defaults.maximumPlaybackRate {
             fields.append("maxplaybackrate=\(maximumPlaybackRate)")
         }

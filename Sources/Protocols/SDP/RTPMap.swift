@@ -31,7 +31,4 @@ public struct RTPMap: Equatable, Sendable {
     }
 
     var text: String { "\(payloadType) \(encoding)/\(clockRate)" + (channels.map { "/\($0)" } ?? "") }
-
-    /// Opus is always announced with 48 000 ticks and two channels (RFC 7587 §7); a missing count is let pass.
-    var isOpus: Bool { encoding.lowercased() == "opus" && clockRate == 48_000 && (channels ?? 2) == 2 }
 }

@@ -1,19 +1,25 @@
 /// Settling keys that stand in the descriptions (RFC 4568 §5.1).
 enum SDESAgreement {
-    /// For our answer: the first of our suites that the offer has, and the line that takes it.
+    /// For our answer: the first of our suites that the offer has, and our key that takes it.
     ///
     /// Our order rules, for our first suite is the cheaper one; whoever offers a line must be ready for its choice.
     static func choose(
         _ section: MediaSection, ours: [SDESKey]
-    ) throws(NegotiationError) -> (NegotiatedKeying, line: SDPAttribute) {
+    ) throws(NegotiationError) -> (NegotiatedKeying, taken: SDESKey) {
         let offered = section.cryptoAttributes
         for key in ours {
             guard let theirs = offered.first(where: { $0.key.suite == key.suite }) else { continue }
             try requireDistinct(key, theirs.key)
-            let line = CryptoAttribute(tag: theirs.tag, key: key)
-            return (.sdes(send: key, receive: theirs.key), SDPAttribute("crypto", line.text))
+            return (.sdes(send: key, receive: theirs.key), key)
         }
         throw failure(section, ours)
+    }
+
+    /// The line of our answer that takes one of the offer's, by its tag.
+    static func line(taking key: SDESKey, of section: MediaSection) -> SDPAttribute? {
+        section.cryptoAttributes.first { $0.key.suite == key.suite }.map {
+            SDPAttribute("crypto", CryptoAttribute(tag: $0.tag, key: key).text)
+        }
     }
 
     /// For the peer's answer to our offer, whose lines had the tags 1, 2, 3… in the order of our keys.

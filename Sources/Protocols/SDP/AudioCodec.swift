@@ -1,0 +1,156 @@
+/// A codec that can carry a call's sound.
+public enum AudioCodec: Equatable, Hashable, Sendable, CaseIterable {
+    /// Opus, always announced with 48 000 ticks and two channels (RFC 7587 §7).
+    case opus
+    /// G.711 in µ-law, 8 000 samples a second (RFC 3551 §4.5.14).
+    case pcmu
+    /// G.711 in A-law, 8 000 samples a second (RFC 3551 §4.5.14).
+    case pcma
+
+    /// Ticks of the RTP timestamp per second.
+    public var clockRate: Int { self == .opus ? 48_000 : 8_000 }
+
+    /// The name in `rtpmap` lines.
+    var encoding: String {
+        switch self {
+        case .opus: "opus"
+        case .pcmu: "PCMU"
+        case .pcma: "PCMA"
+        }
+    }
+
+    var channels: Int? { self == .opus ? 2 : nil }
+
+    /// As it is said in sentences.
+    var label: String { "\(encoding)/\(clockRate)" + (channels.map { "/\($0)" } ?? "") }
+
+    init?(_ map: RTPMap) {
+        for codec in Self.allCases where codec.encoding.lowercased() == map.encoding.lowercased() {
+            // A missing count of channels is let pass, for some leave it out even of Opus.
+            guard map.clockRate == codec.clockRate, (map.channels ?? codec.channels ?? 1) == codec.channels ?? 1 else {
+                return nil
+            }
+            self = codec
+            return
+        }
+        return nil
+    }
+}
+
+/// The payload type of one format in both directions; they differ where an answer chose its own (RFC 3264 §6.1).
+public struct PayloadTypes: Equatable, Hashable, Sendable {
+    /// In packets that we send: 0…127.
+    public var send: UInt8
+    /// In packets that we receive: 0…127.
+    public var receive: UInt8
+
+    /// Makes a pair.
+    public init(send: UInt8, receive: UInt8) {
+        self.send = send
+        self.receive = receive
+    }
+}
+
+/// A codec that both sides have.
+public struct NegotiatedCodec: Equatable, Sendable {
+    /// Which.
+    public var codec: AudioCodec
+    /// Its numbers.
+    public var payloadTypes: PayloadTypes
+
+    /// Makes one.
+    public init(codec: AudioCodec, payloadTypes: PayloadTypes) {
+        self.codec = codec
+        self.payloadTypes = payloadTypes
+    }
+}
+
+/// Telephone events at one clock rate (RFC 4733 §2.4.1, RFC 7874 §3).
+public struct NegotiatedTelephoneEvents: Equatable, Sendable {
+    /// Ticks per second of their timestamps and durations: 8 000 or 48 000.
+    public var clockRate: Int
+    /// Their numbers.
+    public var payloadTypes: PayloadTypes
+    /// Events that the peer takes, as its `fmtp` line says it: `0-15` if it says nothing.
+    public var remoteEvents: String
+
+    /// Makes one.
+    public init(clockRate: Int, payloadTypes: PayloadTypes, remoteEvents: String) {
+        self.clockRate = clockRate
+        self.payloadTypes = payloadTypes
+        self.remoteEvents = remoteEvents
+    }
+}
+
+/// What a payload type stands for, among all that we know.
+enum AudioFormat: Hashable, Sendable {
+    case codec(AudioCodec)
+    /// Redundant Opus (RFC 2198).
+    case redundancy
+    /// Comfort noise at 8 000 ticks, for G.711 (RFC 3389).
+    case comfortNoise
+    /// At a clock rate.
+    case telephoneEvents(Int)
+
+    init?(_ map: RTPMap) {
+        if let codec = AudioCodec(map) {
+            self = .codec(codec)
+            return
+        }
+        switch (map.encoding.lowercased(), map.clockRate) {
+        case ("red", 48_000) where (map.channels ?? 2) == 2: self = .redundancy
+        case ("cn", 8_000): self = .comfortNoise
+        case ("telephone-event", 8_000), ("telephone-event", 48_000): self = .telephoneEvents(map.clockRate)
+        default: return nil
+        }
+    }
+
+    /// The `rtpmap` of the format under a number.
+    func map(_ payloadType: Int) -> RTPMap {
+        switch self {
+        case .codec(let codec):
+            RTPMap(
+                payloadType: payloadType, encoding: codec.encoding, clockRate: codec.clockRate,
+                channels: codec.channels)
+        case .redundancy: RTPMap(payloadType: payloadType, encoding: "red", clockRate: 48_000, channels: 2)
+        case .comfortNoise: RTPMap(payloadType: payloadType, encoding: "CN", clockRate: 8_000)
+        case .telephoneEvents(let rate):
+            RTPMap(payloadType: payloadType, encoding: "telephone-event", clockRate: rate)
+        }
+    }
+
+    /// The number that we offer if it is free: those that are assigned (RFC 3551 §6), and those that browsers use.
+    var usualPayloadType: Int {
+        switch self {
+        case .codec(.opus): 111
+        case .codec(.pcmu): 0
+        case .codec(.pcma): 8
+        case .redundancy: 63
+        case .comfortNoise: 13
+        case .telephoneEvents(let rate): rate == 48_000 ? 110 : 126
+        }
+    }
+}
+
+/// Which payload type stands for what in packets that we receive. A number once given keeps its meaning for the whole
+/// session (RFC 3264 §8.3.2).
+struct PayloadNumbering: Equatable, Sendable {
+    private var numbers: [AudioFormat: Int] = [:]
+
+    subscript(format: AudioFormat) -> Int? { numbers[format] }
+
+    /// The format's number; a new one is `wish` if that is free, and else the next that is.
+    mutating func number(for format: AudioFormat, wish: Int) -> Int {
+        if let number = numbers[format] { return number }
+        let taken = Set(numbers.values)
+        let candidates = [wish] + Array(96...127) + Array(35...63)
+        let number = candidates.first { !taken.contains($0) } ?? wish
+        numbers[format] = number
+        return number
+    }
+
+    /// Takes over the number that the peer's offer gave.
+    mutating func set(_ number: Int, for format: AudioFormat) { numbers[format] = number }
+
+    func format(_ number: Int) -> AudioFormat? { numbers.first { $0.value == number }?.key }
+}

@@ -1,0 +1,62 @@
+/// Settling who opens the DTLS association, and by which fingerprints the ends know each other (RFC 8842 §5).
+enum DTLSAgreement {
+    /// An association that is there already.
+    struct Association {
+        var remote: [Fingerprint]
+        var role: DTLSRole
+    }
+
+    /// For our answer: active unless the offerer wants to be that.
+    ///
+    /// An association goes on while the peer's session and certificate are the same (RFC 8842 §5.5), and so do its
+    /// roles, even where peers write others after a restart of ICE.
+    static func choose(
+        _ view: SectionView, preferring preference: DTLSRole, current: Association?
+    ) throws(NegotiationError) -> (remote: [Fingerprint], role: DTLSRole) {
+        let fingerprints = try fingerprints(view)
+        if let current, current.remote == fingerprints { return (fingerprints, current.role) }
+        // An offerer that says nothing wants to be active (RFC 4145 §4.1).
+        switch view.transportValue("setup")?.lowercased() ?? "active" {
+        case "actpass": return (fingerprints, preference)
+        case "active": return (fingerprints, .passive)
+        case "passive": return (fingerprints, .active)
+        case let other:
+            throw NegotiationError(.noAcceptableCrypto, "The peer offers DTLS with the setup \(quoted(other)).")
+        }
+    }
+
+    /// For the peer's answer to our offer, which said `actpass`.
+    static func accept(
+        _ view: SectionView, current: Association?
+    ) throws(NegotiationError) -> (remote: [Fingerprint], role: DTLSRole) {
+        let fingerprints = try fingerprints(view)
+        if let current, current.remote == fingerprints { return (fingerprints, current.role) }
+        switch view.transportValue("setup")?.lowercased() ?? "active" {
+        case "active": return (fingerprints, .passive)
+        case "passive": return (fingerprints, .active)
+        case let other:
+            throw NegotiationError(
+                .answerDoesNotFit, "The peer's answer must have the setup active or passive, not \(quoted(other)).")
+        }
+    }
+
+    /// The lines of our section.
+    static func lines(_ fingerprints: [Fingerprint], setup: String) -> [SDPAttribute] {
+        fingerprints.map { SDPAttribute("fingerprint", $0.description) } + [SDPAttribute("setup", setup)]
+    }
+
+    private static func fingerprints(_ view: SectionView) throws(NegotiationError) -> [Fingerprint] {
+        let lines = view.transportValues("fingerprint")
+        guard let first = lines.first else {
+            throw NegotiationError(
+                .noFingerprint, "The peer asks for DTLS and gives no fingerprint of its certificate.")
+        }
+        let fingerprints = lines.prefix(8).compactMap(Fingerprint.init(parsing:))
+        guard !fingerprints.isEmpty else {
+            throw NegotiationError(
+                .noFingerprint,
+                "The peer's fingerprint \(quoted(first)) cannot be used; it takes a whole sha-256 or stronger.")
+        }
+        return fingerprints
+    }
+}

@@ -1,0 +1,61 @@
+/// A certificate's fingerprint, by which the two ends of a DTLS association know each other (RFC 8122 §5).
+public struct Fingerprint: Equatable, Hashable, Sendable, CustomStringConvertible {
+    /// The hash function's name in lower case, such as `sha-256`.
+    public var algorithm: String
+    /// The digest.
+    public var bytes: [UInt8]
+
+    /// Makes a fingerprint.
+    public init(algorithm: String, bytes: [UInt8]) {
+        self.algorithm = algorithm.lowercased()
+        self.bytes = bytes
+    }
+
+    /// Bytes of a digest, for each function that is safe to trust. MD5 and SHA-1 are none (RFC 8122 §5).
+    private static let sizes = ["sha-224": 28, "sha-256": 32, "sha-384": 48, "sha-512": 64]
+
+    /// Reads `sha-256 AB:CD:…`; `nil` for other functions, and where the digest has not the function's size.
+    init?(parsing value: String) {
+        let fields = value.split(separator: " ", omittingEmptySubsequences: true)
+        guard fields.count == 2, let size = Self.sizes[fields[0].lowercased()] else { return nil }
+        let pairs = fields[1].split(separator: ":", omittingEmptySubsequences: false)
+        guard pairs.count == size else { return nil }
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(size)
+        for pair in pairs {
+            guard pair.utf8.count == 2, pair.utf8.allSatisfy(Self.isHexadecimal), let byte = UInt8(pair, radix: 16)
+            else { return nil }
+            bytes.append(byte)
+        }
+        self.init(algorithm: fields[0].lowercased(), bytes: bytes)
+    }
+
+    private static func isHexadecimal(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "f"),
+            UInt8(ascii: "A")...UInt8(ascii: "F"):
+            true
+        default: false
+        }
+    }
+
+    /// The attribute's value.
+    public var description: String {
+        let digits = bytes.map { byte in
+            let text = String(byte, radix: 16, uppercase: true)
+            return byte < 16 ? "0\(text)" : text
+        }
+        return "\(algorithm) \(digits.joined(separator: ":"))"
+    }
+}
+
+/// Who opens the DTLS association (RFC 4145 §4, RFC 8842 §5).
+public enum DTLSRole: String, Equatable, Hashable, Sendable {
+    /// We send the first handshake message: we are the client.
+    case active
+    /// We wait for it: we are the server.
+    case passive
+
+    /// The other side's part.
+    public var opposite: DTLSRole { self == .active ? .passive : .active }
+}

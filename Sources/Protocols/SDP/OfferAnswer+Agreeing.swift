@@ -1,0 +1,182 @@
+/// Reading the peer's offers and answers.
+extension OfferAnswer {
+    struct Accepted {
+        var index: Int
+        var audio: NegotiatedAudio
+        var numbering: PayloadNumbering
+        /// What of ours the section is protected with.
+        var localKeying: LocalKeying
+    }
+
+    func firstAcceptable(in offer: SessionDescription) throws(NegotiationError) -> Accepted {
+        var firstError: NegotiationError?
+        // The section that carries the call goes on doing so, wherever else there is audio.
+        var order = Array(offer.media.indices.prefix(Self.maximumSections))
+        if let current = settled?.index, order.contains(current) {
+            order.removeAll { $0 == current }
+            order.insert(current, at: 0)
+        }
+        for index in order where offer.media[index].kind == "audio" {
+            let view = SectionView(offer.media[index], of: offer)
+            guard view.isOffered else { continue }
+            do throws(NegotiationError) { return try take(view, index) } catch {
+                firstError = firstError ?? error
+            }
+        }
+        throw firstError ?? NegotiationError(.noAudio, "The peer's offer has no audio section.")
+    }
+
+    /// Sections that are looked at; all are answered.
+    private static var maximumSections: Int { 64 }
+
+    private func take(_ view: SectionView, _ index: Int) throws(NegotiationError) -> Accepted {
+        let section = view.section
+        if MediaProfile(section.profile) == .unsupported {
+            throw NegotiationError(
+                .unsupportedProfile, "The peer offers the transport \(quoted(section.profile)), which we do not have.")
+        }
+        let formats = try FormatAgreement.choose(
+            view, local: local, numbering: settled?.numbering ?? PayloadNumbering())
+        let (keying, localKeying) = try chooseKeying(view)
+        let agreement = Agreement(
+            view: view, local: local, formats: formats, keying: keying,
+            isControlling: settled?.audio.ice?.isControlling ?? false)
+        return Accepted(
+            index: index, audio: try agreement.audio(), numbering: formats.numbering, localKeying: localKeying)
+    }
+
+    /// The first of our ways of protecting that the section has too, and the lines that take it.
+    private func chooseKeying(
+        _ view: SectionView
+    ) throws(NegotiationError) -> (keying: NegotiatedKeying, local: LocalKeying) {
+        let profile = MediaProfile(view.section.profile)
+        let offersDTLS = profile == .dtls || view.transportHas("fingerprint")
+        // Keys on a plain profile are an offer to protect if we can (RFC 8643).
+        let offersKeys = profile == .secure && !offersDTLS || view.section.attributes.has("crypto")
+        var failure: NegotiationError?
+        for ours in local.keying {
+            do throws(NegotiationError) {
+                switch ours {
+                case .dtls(_, let role) where offersDTLS:
+                    let chosen = try DTLSAgreement.choose(
+                        view, preferring: role, current: association(with: view.description))
+                    return (.dtls(remote: chosen.remote, role: chosen.role), ours)
+                case .sdes(let keys) where offersKeys && profile != .dtls:
+                    let (keying, taken) = try SDESAgreement.choose(view.section, ours: keys)
+                    return (keying, .sdes([taken]))
+                case .plain where profile == .plain:
+                    return (.plain, ours)
+                case .dtls, .sdes, .plain:
+                    continue
+                }
+            } catch {
+                failure = failure ?? error
+            }
+        }
+        throw failure ?? Self.refusedProtection(profile, view.section.profile)
+    }
+
+    /// The DTLS association that we have with the maker of a description.
+    private func association(with description: SessionDescription) -> DTLSAgreement.Association? {
+        guard let settled, case .dtls(let remote, let role) = settled.audio.keying,
+            settled.peer.sessionID == description.origin.sessionID,
+            settled.peer.username == description.origin.username
+        else { return nil }
+        return .init(remote: remote, role: role)
+    }
+
+    private static func refusedProtection(_ profile: MediaProfile, _ text: String) -> NegotiationError {
+        switch profile {
+        case .plain:
+            NegotiationError(
+                .plainMediaRefused,
+                "The peer offers unprotected media, and plain RTP is not allowed here. Let the peer offer RTP/SAVP.")
+        case .dtls:
+            NegotiationError(
+                .unsupportedProfile, "The peer offers the transport \(quoted(text)), and DTLS is not allowed here.")
+        case .secure, .unsupported:
+            NegotiationError(
+                .noAcceptableCrypto,
+                "The peer offers protected media with keys in the description, which is not allowed.")
+        }
+    }
+
+    func requireFreshCredentials(_ audio: NegotiatedAudio) throws(NegotiationError) {
+        guard let before = settled, let old = before.audio.ice?.remote, let new = audio.ice?.remote,
+            old.usernameFragment != new.usernameFragment || old.password != new.password
+        else { return }
+        guard before.ice?.usernameFragment != local.ice?.usernameFragment else {
+            throw NegotiationError(
+                .staleICECredentials, "The peer restarts ICE, and the answer needs new credentials of ours.")
+        }
+    }
+
+    /// What an answer to our offer settles.
+    func audio(
+        of answer: SessionDescription, to offer: PendingOffer
+    ) throws(NegotiationError) -> (NegotiatedAudio, PayloadNumbering) {
+        guard answer.media.count == offer.sections.count, answer.media[offer.index].kind == "audio" else {
+            throw NegotiationError(
+                .answerDoesNotFit, "The peer's answer has not the sections that were offered, one audio among them.")
+        }
+        let view = SectionView(answer.media[offer.index], of: answer)
+        guard view.section.port != 0 else { throw NegotiationError(.refused, "The peer has refused the audio.") }
+        let keying = try acceptKeying(view, offer)
+        var local = local
+        local.ice = offer.ice
+        let formats = try FormatAgreement.accept(view, local: local, numbering: offer.numbering)
+        let agreement = Agreement(
+            view: view, local: local, formats: formats, offeredExtensions: offer.extensions, keying: keying,
+            isControlling: settled?.audio.ice?.isControlling ?? true)
+        var audio = try agreement.audio()
+        // An answer may leave the name out, which means nothing but that it does not bundle.
+        audio.mid = offer.sections[offer.index].mid
+        return (audio, formats.numbering)
+    }
+
+    private func acceptKeying(
+        _ view: SectionView, _ offer: PendingOffer
+    ) throws(NegotiationError) -> NegotiatedKeying {
+        let answered = MediaProfile(view.section.profile)
+        let fits: Bool
+        switch offer.keying {
+        // Older servers answer with the older name of the same.
+        case .dtls: fits = answered == .dtls || answered == .secure
+        case .sdes: fits = answered == .secure
+        case .plain: fits = answered == .plain
+        }
+        guard fits else {
+            throw NegotiationError(
+                .answerDoesNotFit,
+                "The peer has answered with the transport \(quoted(view.section.profile)), not ours.")
+        }
+        switch offer.keying {
+        case .dtls:
+            let chosen = try DTLSAgreement.accept(view, current: association(with: view.description))
+            return .dtls(remote: chosen.remote, role: chosen.role)
+        case .sdes(let keys): return try SDESAgreement.accept(view.section, ours: keys)
+        case .plain: return .plain
+        }
+    }
+
+    /// The first way of protecting that is allowed; what was agreed once is kept.
+    func offeredKeying() throws(NegotiationError) -> LocalKeying {
+        let kept = local.keying.first { ours in
+            switch (ours, settled?.audio.keying) {
+            case (.dtls, .dtls?), (.sdes, .sdes?), (.plain, .plain?): true
+            default: false
+            }
+        }
+        guard let keying = kept ?? local.keying.first else {
+            throw NegotiationError(
+                .noAcceptableCrypto, "No way of protecting media is allowed, and plain RTP neither.")
+        }
+        switch keying {
+        case .sdes(let keys) where keys.isEmpty:
+            throw NegotiationError(.noAcceptableCrypto, "There is no key to offer.")
+        case .dtls(let fingerprints, _) where fingerprints.isEmpty:
+            throw NegotiationError(.noAcceptableCrypto, "There is no fingerprint of a certificate to offer.")
+        case .dtls, .sdes, .plain: return keying
+        }
+    }
+}

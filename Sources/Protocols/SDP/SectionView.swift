@@ -1,0 +1,54 @@
+/// One section of a description as it counts: what the section does not say itself is said by the session, or by the
+/// section whose transport it shares (RFC 9143 §7, RFC 8859).
+struct SectionView {
+    let section: MediaSection
+    let description: SessionDescription
+    /// The first section of the bundle, whose transport all of the bundle use; `nil` if that is this one.
+    let transport: MediaSection?
+
+    init(_ section: MediaSection, of description: SessionDescription) {
+        self.section = section
+        self.description = description
+        let group = section.mid.flatMap { description.bundle(with: $0) }
+        let tagged = group?.first.flatMap { first in description.media.first { $0.mid == first } }
+        transport = tagged?.mid == section.mid ? nil : tagged
+    }
+
+    /// The section is offered, its port being zero only for it goes by another's (RFC 9143 §6).
+    var isOffered: Bool {
+        section.port != 0
+            || (section.attributes.has("bundle-only") && section.mid.flatMap { description.bundle(with: $0) } != nil)
+    }
+
+    /// What the section says of itself, or else the session.
+    func values(_ name: String) -> [String] {
+        let own = section.attributes.values(name)
+        return own.isEmpty ? description.attributes.values(name) : own
+    }
+
+    /// The same for what belongs to the transport, which the first of a bundle says for all.
+    func transportValues(_ name: String) -> [String] {
+        let own = values(name)
+        return own.isEmpty ? transport?.attributes.values(name) ?? [] : own
+    }
+
+    func transportValue(_ name: String) -> String? { transportValues(name).first }
+
+    func transportHas(_ name: String) -> Bool { !transportValues(name).isEmpty }
+
+    var offersRTCPMux: Bool { transportHas("rtcp-mux") || transportHas("rtcp-mux-only") }
+}
+
+extension SessionDescription {
+    /// The names of the bundle that the named section is in (RFC 9143 §5), in their order.
+    func bundle(with mid: String) -> [String]? {
+        for value in attributes.values("group") {
+            let fields = value.split(separator: " ", omittingEmptySubsequences: true).map(String.init)
+            if fields.first == "BUNDLE", fields.dropFirst().contains(mid) { return Array(fields.dropFirst()) }
+        }
+        return nil
+    }
+}
+
+/// A peer's word in a sentence: cut short, for it goes into logs.
+func quoted(_ text: some StringProtocol) -> String { "\"\(text.prefix(40))\"" }
