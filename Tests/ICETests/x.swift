@@ -1,1 +1,1 @@
-enum X {}
+import ICE
