@@ -130,9 +130,9 @@ struct CandidatePair: Sendable {
     /// Takes the answer to `probe`, which came at `now`.
     mutating func succeed(_ probe: Probe, at now: Instant) {
         state = .succeeded(lastAnswer: now)
-        // What was sent later may still be answered; what was sent before does not matter any more.
+        // What is still on its way may be answered, but need not be: only what is sent from now on tells of silence.
         probes.removeAll { $0.sentAt <= probe.sentAt }
-        unansweredSince = probes.first?.sentAt
+        unansweredSince = nil
         if steadySince == nil { steadySince = now }
         let measured = probe.sentAt.duration(to: now)
         roundTrip = measured

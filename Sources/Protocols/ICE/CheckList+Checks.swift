@@ -53,7 +53,8 @@ extension CheckList {
     mutating func sendCheck(_ index: Int, _ commons: inout AgentCommons, at now: Instant) {
         guard let remote else { return }
         let pair = pairs[index]
-        let nominates = commons.isControlling && nominating == pair.key
+        // Repeated for as long as it holds, so that a peer that has settled on another pair comes to know.
+        let nominates = commons.isControlling && (nominating ?? nominated) == pair.key
         let probe = CandidatePair.Probe(
             id: commons.transactionID(), sentAt: now, nominates: nominates, isControlling: commons.isControlling)
         var builder = STUNBuilder(.request, .binding, probe.id)
@@ -75,7 +76,9 @@ extension CheckList {
         switch pairs[index].state {
         case .inProgress(let interval, let end):
             pairs[index].nextSend = now.advanced(by: interval)
-            pairs[index].state = .inProgress(interval: min(interval * 2, settings.maximumRetransmission), end: end)
+            // Never quicker than the first interval, which may be long when there are many pairs.
+            let longer = min(interval * 2, max(interval, settings.maximumRetransmission))
+            pairs[index].state = .inProgress(interval: longer, end: end)
         case .succeeded:
             let roundTrip = pairs[index].smoothedRoundTrip ?? .zero
             let quick = max(roundTrip * 2, nominating == pairs[index].key ? .milliseconds(50) : .milliseconds(200))
@@ -91,7 +94,10 @@ extension CheckList {
     mutating func planLiveness(_ index: Int, _ commons: inout AgentCommons, at now: Instant) {
         let settings = commons.configuration
         let key = pairs[index].key
-        if key == selected {
+        if key == nominating {
+            // That was an answer to an earlier check; the one that nominates is repeated until it is answered, too.
+            pairs[index].nextSend = pairs[index].nextSend ?? now
+        } else if key == selected {
             let hasBackup = pairs.contains { $0.isValid && $0.key != key && $0.unansweredSince == nil }
             let interval = hasBackup ? settings.livenessInterval : settings.consentInterval
             pairs[index].nextSend = now.advanced(by: commons.varied(interval))

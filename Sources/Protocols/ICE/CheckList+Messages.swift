@@ -92,7 +92,7 @@ extension CheckList {
             nominated = pairs[index].key
             return
         }
-        let isForgotten = present.peerNominatedAt.map { $0.duration(to: now) > .seconds(4) } ?? true
+        let isForgotten = present.peerNominatedAt.map { $0.duration(to: now) > .milliseconds(2_500) } ?? true
         if isForgotten || present.silence(at: now) > .milliseconds(400) { nominated = pairs[index].key }
     }
 

@@ -53,7 +53,7 @@ public struct ICEConfiguration: Sendable {
     /// The time after which an unanswered check is repeated; it doubles up to ``maximumRetransmission``.
     public var retransmission = Duration.milliseconds(100)
     /// The most time between two tries.
-    public var maximumRetransmission = Duration.milliseconds(1_600)
+    public var maximumRetransmission = Duration.milliseconds(500)
     /// How long a pair is tried.
     public var checkTimeout = Duration.seconds(10)
     /// How long gathering may take.

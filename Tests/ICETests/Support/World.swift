@@ -71,8 +71,7 @@ final class World {
             turns += 1
             guard turns < 200_000 else { fatalError("The world does not come to rest at \(now.nanoseconds) ns") }
             let deadlines = peers.map(\.agent.nextDeadline)
-            let next = (deadlines + [events.last?.at]).compactMap(\.self).min() ?? end
-            guard next <= end else {
+            guard let next = (deadlines + [events.last?.at]).compactMap(\.self).min(), next <= end else {
                 now = end
                 return isDone()
             }
