@@ -59,7 +59,7 @@ extension ICEAgent {
         }
         let current = key.map(path(of:))
         guard current != path else { return }
-        if let path, let current, path.remote != current.remote || path.isRelayed != current.isRelayed {
+        if let path, let current, !path.isSameWay(as: current) {
             commons.statistics.pathChanges += 1
         }
         path = current

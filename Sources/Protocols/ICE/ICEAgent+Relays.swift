@@ -50,10 +50,6 @@ extension ICEAgent {
             outbox.append(.received(data, source: peer, server: server))
             return
         }
-        guard message.fingerprint != .invalid else {
-            commons.statistics.malformed += 1
-            return
-        }
         take(message, CandidatePair.Key(base: .relay(server), remote: peer), at: now)
     }
 

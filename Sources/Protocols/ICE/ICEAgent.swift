@@ -167,9 +167,7 @@ public struct ICEAgent: ProtocolCore, Sendable {
             commons.statistics.unexpected += 1
             return
         }
-        guard let message = try? STUNMessage(parsing: bytes), message.method == .binding,
-            message.fingerprint != .invalid
-        else {
+        guard let message = try? STUNMessage(parsing: bytes), message.method == .binding else {
             commons.statistics.malformed += 1
             return
         }
@@ -189,6 +187,11 @@ public struct ICEAgent: ProtocolCore, Sendable {
 
     /// Takes a STUN message of the peer's, direct or relayed.
     mutating func take(_ message: STUNMessage, _ key: CandidatePair.Key, at now: Instant) {
+        // Every check and answer has one (RFC 8445 §7.1).
+        guard message.fingerprint == .valid else {
+            commons.statistics.malformed += 1
+            return
+        }
         switch message.messageClass {
         case .request: take(request: message, key, at: now)
         case .success, .failure:

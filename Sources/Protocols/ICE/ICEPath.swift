@@ -18,6 +18,18 @@ public struct ICEPath: Hashable, Sendable {
     /// Both sides have settled on it. Before that it works, and may be used, but another may take its place.
     public var isNominated: Bool
 
+    /// Whether packets leave from the same place for the same place, whatever the channel is.
+    func isSameWay(as other: ICEPath) -> Bool {
+        let isSameOrigin =
+            switch (route, other.route) {
+            case (.direct(let local), .direct(let otherLocal)): local == otherLocal
+            case (.relayed(let server, let relay, _), .relayed(let otherServer, let otherRelay, _)):
+                server == otherServer && relay == otherRelay
+            case (.direct, .relayed), (.relayed, .direct): false
+            }
+        return isSameOrigin && remote == other.remote
+    }
+
     /// Whether a TURN server of ours is on the way.
     public var isRelayed: Bool {
         switch route {
