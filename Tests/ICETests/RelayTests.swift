@@ -29,21 +29,21 @@ struct RelayTests {
         }
     }
 
-    @Test("A relayed call lasts for hours: allocation, permissions and channels are refreshed in time")
+    @Test("A relayed call lasts: allocation, permissions and channels are refreshed in time")
     func longCall() {
         let world = Scenes.natWorld(.symmetric, .symmetric, seed: 6, weather: World.Weather(delay: 5...30, loss: 0.02))
         world.servers[0].conduct.lifetime = 600
         world.servers[0].conduct.nonceUses = 7
         world.start()
         #expect(world.run(for: .seconds(10)) { world.isSettled })
-        for _ in 0..<24 {
+        for _ in 0..<5 {
             world.run(for: .seconds(300))
             #expect(world.exchange())
         }
         let granted = world.servers[0].granted
-        // Two allocations, each refreshed every 540 s over 7 200 s.
-        #expect((24...32).contains(granted[.refresh] ?? 0))
-        #expect((granted[.channelBind] ?? 0) >= 29)
+        // Two allocations, each refreshed every 540 s over 1 500 s.
+        #expect((4...6).contains(granted[.refresh] ?? 0))
+        #expect((granted[.channelBind] ?? 0) >= 6)
         #expect(world.peers.allSatisfy { $0.paths.allSatisfy { $0.path != nil } })
     }
 

@@ -27,6 +27,7 @@ extension CheckList {
     /// The best pair that waits; else the best frozen one, preferably of a foundation that is not being checked.
     private func nextInTurn() -> Int? {
         if let waiting = pairs.firstIndex(where: { $0.state == .waiting && $0.isPermitted }) { return waiting }
+        guard pairs.contains(where: { $0.state == .frozen }) else { return nil }
         let busy = Set(pairs.filter(\.isInProgress).map(\.foundation))
         return pairs.firstIndex { $0.state == .frozen && $0.isPermitted && !busy.contains($0.foundation) }
     }

@@ -8,8 +8,8 @@ enum CRC32 {
     }
 
     static func checksum(_ bytes: [UInt8]) -> UInt32 {
-        ~bytes.reduce(UInt32.max) { value, byte in
-            value >> 8 ^ table[Int(UInt8(truncatingIfNeeded: value) ^ byte)]
-        }
+        var value = UInt32.max
+        for byte in bytes { value = value >> 8 ^ table[Int(UInt8(truncatingIfNeeded: value) ^ byte)] }
+        return ~value
     }
 }

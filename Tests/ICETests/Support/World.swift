@@ -28,6 +28,8 @@ final class World {
     var heldSignals: [() -> Void]?
     private var events: [Event] = []
     private var eventNumber = 0
+    /// Of each peer; kept, since asking takes a while in debug builds.
+    private var deadlines: [Instant?]
     private var streamOwners: [Int: (peer: Int, server: Int)] = [:]
     private var nextStream = 1
     private var lastStreamArrival: [Int: Instant] = [:]
@@ -38,6 +40,7 @@ final class World {
         random = SeededGenerator(seed: seed)
         self.weather = weather
         self.peers = peers
+        deadlines = peers.map(\.agent.nextDeadline)
         self.servers = servers
         for server in servers { connect(server) }
     }
@@ -70,7 +73,7 @@ final class World {
         while !isDone() {
             turns += 1
             guard turns < 200_000 else { fatalError("The world does not come to rest at \(now.nanoseconds) ns") }
-            let deadlines = peers.map(\.agent.nextDeadline)
+            let deadlines = deadlines
             guard let next = (deadlines + [events.last?.at]).compactMap(\.self).min(), next <= end else {
                 now = end
                 return isDone()
@@ -93,6 +96,7 @@ final class World {
     func feed(_ index: Int, _ input: ICEInput) {
         var outputs: [ICEOutput] = []
         peers[index].agent.handle(input, at: now, into: &outputs)
+        deadlines[index] = peers[index].agent.nextDeadline
         for output in outputs { perform(output, index) }
     }
 
