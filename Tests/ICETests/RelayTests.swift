@@ -193,4 +193,33 @@ struct RelayTests {
         }
         #expect(ChannelData.numbers.contains(channel))
     }
+
+    @Test(
+        "Anything that a server may send is taken without harm, over datagrams and streams", arguments: [false, true])
+    func damage(isStream: Bool) {
+        var generator = SeededGenerator(seed: 2)
+        var client = TURNClient(username: "user", password: "secret", isStream: isStream, generator: generator)
+        var outputs: [TURNOutput] = []
+        client.handle(.opened, at: .zero, into: &outputs)
+        for round in 0..<5_000 {
+            var bytes = Vector.allocateError
+            for _ in 0..<3 { bytes[.random(in: 0..<bytes.count, using: &generator)] ^= UInt8(1) << UInt8(round % 8) }
+            bytes = Array(bytes.prefix(.random(in: 0...bytes.count, using: &generator)))
+            client.handle(.bytes(bytes), at: .zero, into: &outputs)
+        }
+        #expect(client.relay == nil)
+        #expect(isStream || client.dropped > 1_000)
+        // Streams that are not TURN are given up, and that is told once.
+        #expect(outputs.count == (isStream ? 2 : 1))
+    }
+
+    private enum Vector {
+        static let allocateError: [UInt8] = {
+            var builder = STUNBuilder(.failure, .allocate, TransactionID(high: 1, low: 2))
+            builder.append(.errorCode, [0, 0, 4, 1] + Array("Unauthenticated".utf8))
+            builder.append(.realm, "example.org")
+            builder.append(.nonce, "abc")
+            return builder.finish()
+        }()
+    }
 }

@@ -35,7 +35,7 @@ extension CheckList {
     private mutating func begin(_ index: Int, _ commons: inout AgentCommons, at now: Instant) {
         let settings = commons.configuration
         // With many pairs at once the repeats, too, must not come faster than the pace (RFC 8445 §14.3).
-        let busy = pairs.count { $0.isInProgress } + 1
+        let busy = pairs.count { $0.isOpen }
         let interval = max(settings.retransmission, settings.pacing * busy)
         pairs[index].state = .inProgress(interval: interval, end: now.advanced(by: settings.checkTimeout))
         sendCheck(index, &commons, at: now)

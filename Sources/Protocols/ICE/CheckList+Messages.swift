@@ -70,7 +70,7 @@ extension CheckList {
             trigger(key)
         case .inProgress:
             // The way may have opened only now. If our check is still on its way, its answer will be here first.
-            let soon = (pairs[index].probes.last?.sentAt ?? now).advanced(by: commons.configuration.pacing)
+            let soon = (pairs[index].probes.last?.sentAt ?? now).advanced(by: .milliseconds(20))
             pairs[index].nextSend = min(pairs[index].nextSend ?? soon, max(now, soon))
         case .succeeded:
             if nominates, !commons.isControlling { peerNominated(index, at: now) }

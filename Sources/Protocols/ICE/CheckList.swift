@@ -17,6 +17,8 @@ struct CheckList: Sendable {
     let local: ICECredentials
     var remote: ICECredentials?
     var remoteCandidates: [Candidate] = []
+    /// Names that were told of upward.
+    private var names = 0
     var remoteHasEnded = false
     var gatheringHasEnded = false
     /// The best first.
@@ -100,6 +102,20 @@ struct CheckList: Sendable {
         }
         remoteCandidates.append(candidate)
         for local in locals { addPair(local, candidate, &commons) }
+    }
+
+    /// Whether a candidate that has only a name is worth looking up. A flood of names stops at the limit, too.
+    mutating func takesName(of candidate: Candidate, _ commons: inout AgentCommons) -> Bool {
+        guard candidate.component == 1, candidate.transport == "udp", !remoteHasEnded else {
+            commons.statistics.candidatesIgnored += 1
+            return false
+        }
+        guard names < ICEConfiguration.maximumRemoteCandidates else {
+            commons.statistics.candidatesOverLimit += 1
+            return false
+        }
+        names += 1
+        return true
     }
 
     mutating func add(local: LocalCandidate, _ commons: inout AgentCommons) {

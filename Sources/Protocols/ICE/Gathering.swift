@@ -34,7 +34,7 @@ struct Gathering: Sendable {
     ) {
         let query = Query(
             id: commons.transactionID(), local: local, server: server, serverAddress: serverAddress,
-            interval: Self.firstInterval, nextSend: now)
+            interval: Self.firstInterval, nextSend: now.advanced(by: commons.configuration.pacing * queries.count))
         queries.append(query)
     }
 

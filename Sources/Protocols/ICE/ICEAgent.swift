@@ -108,8 +108,11 @@ public struct ICEAgent: ProtocolCore, Sendable {
         case .start(let addresses): start(addresses, at: now, into: &outbox)
         case .localAddresses(let addresses): update(addresses, at: now, into: &outbox)
         case .remoteCredentials(let credentials, let isLite):
-            // A lite peer never controls (RFC 8445 §6.1.1).
-            if isLite { commons.isControlling = true }
+            if isLite, !commons.isControlling {
+                // A lite peer never controls (RFC 8445 §6.1.1).
+                commons.isControlling = true
+                list.sortPairs(true)
+            }
             list.setRemote(credentials, locals, &commons, at: now)
         case .remoteCandidate(let candidate): add(candidate, into: &outbox)
         case .remoteEndOfCandidates: list.remoteHasEnded = true
@@ -130,16 +133,11 @@ public struct ICEAgent: ProtocolCore, Sendable {
     }
 
     private mutating func add(_ candidate: Candidate, into outbox: inout [ICEOutput]) {
-        if candidate.address == nil {
-            let isUsable = candidate.component == 1 && candidate.transport == "udp"
-            guard isUsable, commons.statistics.candidatesIgnored < ICEConfiguration.maximumRemoteCandidates else {
-                commons.statistics.candidatesIgnored += 1
-                return
-            }
-            outbox.append(.unresolvedName(candidate))
+        guard candidate.address == nil else {
+            list.add(remote: candidate, locals, &commons)
             return
         }
-        list.add(remote: candidate, locals, &commons)
+        if list.takesName(of: candidate, &commons) { outbox.append(.unresolvedName(candidate)) }
     }
 
     private mutating func probeSelected(at now: Instant) {
@@ -216,8 +214,9 @@ public struct ICEAgent: ProtocolCore, Sendable {
             request.integrity(STUNKey(shortTerm: local.password)) == .valid
         else {
             commons.statistics.requestsUnauthenticated += 1
-            let isMalformed = request.integrity(STUNKey(shortTerm: "")) == .absent || names.isEmpty
-            refuse(request, isMalformed ? .badRequest : .unauthenticated, key: nil, to: key, at: now)
+            let isProtected = request.contains(.messageIntegrity) || request.contains(.messageIntegritySHA256)
+            let code: STUNErrorCode = isProtected && names.count == 2 ? .unauthenticated : .badRequest
+            refuse(request, code, key: nil, to: key, at: now)
             return
         }
         guard request.unknownRequiredAttributes.isEmpty else {

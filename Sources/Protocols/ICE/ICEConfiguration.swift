@@ -48,8 +48,9 @@ public struct ICEConfiguration: Sendable {
     public var servers: [ICEServer] = []
     /// We are an offering side, and so control; changed if the peer turns out to control too (RFC 8445 §6.1.1).
     public var isControlling: Bool
-    /// Ta: the time between first checks of pairs (RFC 8445 §14.2). At least 5 ms.
-    public var pacing = Duration.milliseconds(20)
+    /// Ta: the time between first checks of pairs, at least 5 ms (RFC 8445 §14.2). That shortest, for a call should not
+    /// wait for the pairs that are tried before the one that works.
+    public var pacing = Duration.milliseconds(5)
     /// The time after which an unanswered check is repeated; it doubles up to ``maximumRetransmission``.
     public var retransmission = Duration.milliseconds(100)
     /// The most time between two tries.
