@@ -86,6 +86,8 @@ let package = Package(
         // Floor 2: protocols, pure.
         module("Protocols", "RTP", ["Bytes", "Timekeeping"]),
         module("Protocols", "SDP"),
+        module("Protocols", "STUN", ["Bytes", "COpenSSL", "Datagrams"]),
+        module("Protocols", "ICE", ["Datagrams", "STUN", "Timekeeping"]),
         module("Protocols", "SignalWire", ["JSON"]),
         module("Protocols", "CallControl", ["JSON", "Timekeeping"]),
 
@@ -152,6 +154,8 @@ let package = Package(
         tests("DatagramsTests", ["Datagrams", "Realtime", "Timekeeping"]),
         tests("RTPTests", ["Bytes", "RTP", "Timekeeping"]),
         tests("SDPTests", ["SDP"]),
+        tests("STUNTests", ["Datagrams", "STUN"]),
+        tests("ICETests", ["Datagrams", "ICE", "STUN", "Timekeeping"]),
         tests("OpusCodecTests", ["OpusCodec"]),
         tests("PlayoutTests", ["OpusCodec", "Playout", "Timekeeping"]),
         .target(

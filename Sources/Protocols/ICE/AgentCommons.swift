@@ -1,0 +1,79 @@
+internal import Datagrams
+internal import STUN
+internal import Timekeeping
+
+/// Where a check leaves from: what RFC 8445 calls the base.
+enum Base: Hashable, Sendable {
+    /// A socket of ours, by the address that it is bound to.
+    case socket(SocketAddress)
+    /// A relayed address, by the number of its server.
+    case relay(Int)
+}
+
+/// A candidate of ours, and what is sent from for it.
+struct LocalCandidate: Equatable, Sendable {
+    var candidate: Candidate
+    var base: Base
+
+    /// Whether pairs are made with it. Reflexive candidates are replaced by their base, and are double then (RFC 8445
+    /// §6.1.2.4).
+    var isPaired: Bool { candidate.type == .host || candidate.type == .relayed }
+}
+
+/// A datagram that a check list wants sent.
+struct Sending: Sendable {
+    var bytes: [UInt8]
+    var base: Base
+    var remote: SocketAddress
+}
+
+/// What all generations of an agent have in common.
+struct AgentCommons: Sendable {
+    let configuration: ICEConfiguration
+    var generator: any RandomNumberGenerator & Sendable
+    var isControlling: Bool
+    let tieBreaker: UInt64
+    var statistics = ICEStatistics()
+    /// Sent at the end of the present input.
+    var sendings: [Sending] = []
+
+    init(_ configuration: ICEConfiguration, generator: some RandomNumberGenerator & Sendable) {
+        self.configuration = configuration
+        self.generator = generator
+        isControlling = configuration.isControlling
+        tieBreaker = self.generator.next()
+    }
+
+    mutating func transactionID() -> TransactionID { TransactionID(using: &generator) }
+
+    /// A generator for a part that keeps its own.
+    ///
+    /// A copy of a seeded generator would repeat the numbers of the first; one that is the system's has no state.
+    mutating func splitGenerator() -> any RandomNumberGenerator & Sendable {
+        generator is SystemRandomNumberGenerator ? generator : SplitGenerator(seed: generator.next())
+    }
+
+    /// `duration`, made up to a fifth longer or shorter (RFC 7675 §5.1).
+    mutating func varied(_ duration: Duration) -> Duration {
+        .nanoseconds(Int64(Double(duration.nanoseconds) * Double.random(in: 0.8...1.2, using: &generator)))
+    }
+
+    mutating func send(_ bytes: [UInt8], from base: Base, to remote: SocketAddress) {
+        sendings.append(Sending(bytes: bytes, base: base, remote: remote))
+    }
+}
+
+/// SplitMix64, for generators that are split off one that is seeded, as tests have it.
+private struct SplitGenerator: RandomNumberGenerator, Sendable {
+    private var state: UInt64
+
+    init(seed: UInt64) { state = seed }
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ (mixed >> 31)
+    }
+}

@@ -1,0 +1,141 @@
+internal import Datagrams
+internal import STUN
+internal import Timekeeping
+
+/// A base of ours, an address of the peer's, and what checks between them have shown (RFC 8445 §6.1.2).
+struct CandidatePair: Sendable {
+    /// What tells pairs apart.
+    struct Key: Hashable, Sendable {
+        var base: Base
+        var remote: SocketAddress
+    }
+
+    enum State: Equatable, Sendable {
+        /// Waits for another pair of the same foundation.
+        case frozen
+        /// Next, when its turn comes.
+        case waiting
+        /// Being checked; given up at `end`.
+        case inProgress(interval: Duration, end: Instant)
+        /// It works: answers came, the last at `lastAnswer`.
+        case succeeded(lastAnswer: Instant)
+        case failed
+    }
+
+    /// One check that was sent. Each try is a transaction of its own, so that its round trip is known for certain.
+    struct Probe: Sendable {
+        let id: TransactionID
+        let sentAt: Instant
+        let nominates: Bool
+        let isControlling: Bool
+    }
+
+    /// Answers to checks before the last so many are not recognised.
+    static let maximumProbes = 12
+
+    let key: Key
+    let localType: CandidateType
+    let localPriority: UInt32
+    var remoteType: CandidateType
+    var remotePriority: UInt32
+    let foundation: String
+    var priority: UInt64 = 0
+    var state = State.waiting
+    var probes: [Probe] = []
+    /// When the next check is due, unless the pair waits for its turn.
+    var nextSend: Instant?
+    /// When the first of the checks was sent that have followed the last answer.
+    var unansweredSince: Instant?
+    /// Since when every check was answered soon enough.
+    var steadySince: Instant?
+    /// It has been silent before.
+    var hasFaltered = false
+    var roundTrip: Duration?
+    var smoothedRoundTrip: Duration?
+    /// When the peer last asked for this pair to be used.
+    var peerNominatedAt: Instant?
+    /// For relays: the server lets the peer through.
+    var isPermitted: Bool
+
+    init(key: Key, local: Candidate, remote: Candidate) {
+        self.key = key
+        localType = local.type
+        localPriority = local.priority
+        remoteType = remote.type
+        remotePriority = remote.priority
+        foundation = "\(local.foundation):\(remote.foundation)"
+        isPermitted = local.type != .relayed
+    }
+
+    /// RFC 8445 §6.1.2.3.
+    mutating func computePriority(isControlling: Bool) {
+        let controlling = UInt64(isControlling ? localPriority : remotePriority)
+        let controlled = UInt64(isControlling ? remotePriority : localPriority)
+        priority =
+            min(controlling, controlled) << 32 &+ 2 &* max(controlling, controlled)
+            &+ (controlling > controlled ? 1 : 0)
+    }
+
+    var isValid: Bool {
+        switch state {
+        case .succeeded: true
+        case .frozen, .waiting, .inProgress, .failed: false
+        }
+    }
+
+    var isInProgress: Bool {
+        switch state {
+        case .inProgress: true
+        case .frozen, .waiting, .succeeded, .failed: false
+        }
+    }
+
+    /// Not yet known to work or not.
+    var isOpen: Bool {
+        switch state {
+        case .frozen, .waiting, .inProgress: true
+        case .succeeded, .failed: false
+        }
+    }
+
+    var isRelayed: Bool { localType == .relayed || remoteType == .relayed }
+
+    var lastAnswer: Instant? {
+        switch state {
+        case .succeeded(let lastAnswer): lastAnswer
+        case .frozen, .waiting, .inProgress, .failed: nil
+        }
+    }
+
+    /// How long the pair has been silent, beyond what a round trip takes.
+    func silence(at now: Instant) -> Duration {
+        guard let unansweredSince else { return .zero }
+        return unansweredSince.duration(to: now)
+    }
+
+    mutating func fail() {
+        state = .failed
+        nextSend = nil
+        probes = []
+        unansweredSince = nil
+        steadySince = nil
+    }
+
+    mutating func note(_ probe: Probe) {
+        if probes.count >= Self.maximumProbes { probes.removeFirst() }
+        probes.append(probe)
+        if unansweredSince == nil { unansweredSince = probe.sentAt }
+    }
+
+    /// Takes the answer to `probe`, which came at `now`.
+    mutating func succeed(_ probe: Probe, at now: Instant) {
+        state = .succeeded(lastAnswer: now)
+        // What is still on its way may be answered, but need not be: only what is sent from now on tells of silence.
+        probes.removeAll { $0.sentAt <= probe.sentAt }
+        unansweredSince = nil
+        if steadySince == nil { steadySince = now }
+        let measured = probe.sentAt.duration(to: now)
+        roundTrip = measured
+        smoothedRoundTrip = smoothedRoundTrip.map { ($0 * 7 + measured) / 8 } ?? measured
+    }
+}

@@ -1,0 +1,26 @@
+/// How an address came to be a candidate (RFC 8445 §4). In the order of preference, best first.
+public enum CandidateType: String, Sendable {
+    /// An address of the machine itself.
+    case host
+    /// An address that a peer saw a check come from, or that a check of ours was answered to.
+    case peerReflexive = "prflx"
+    /// An address that a STUN or TURN server saw.
+    case serverReflexive = "srflx"
+    /// An address of a TURN server.
+    case relayed = "relay"
+
+    /// The type's share of a priority (RFC 8445 §5.1.2.2).
+    var preference: UInt32 {
+        switch self {
+        case .host: 126
+        case .peerReflexive: 110
+        case .serverReflexive: 100
+        case .relayed: 0
+        }
+    }
+
+    /// A candidate's priority (RFC 8445 §5.1.2.1), for the one component that there is.
+    func priority(localPreference: UInt16) -> UInt32 {
+        preference << 24 | UInt32(localPreference) << 8 | 255
+    }
+}

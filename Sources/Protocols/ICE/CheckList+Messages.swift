@@ -1,0 +1,165 @@
+internal import Datagrams
+internal import STUN
+internal import Timekeeping
+
+/// Checks of the peer's, and answers to ours.
+extension CheckList {
+    // MARK: Requests (RFC 8445 §7.3)
+
+    /// Takes a request that is known to be protected with our password, and answers it.
+    mutating func handle(
+        request: STUNMessage, _ key: CandidatePair.Key, peerFragment: String, _ locals: [LocalCandidate],
+        _ commons: inout AgentCommons, at now: Instant
+    ) {
+        let secret = STUNKey(shortTerm: local.password)
+        guard resolveRoles(request, &commons) else {
+            let refusal = STUNBuilder(refusing: request, .roleConflict)
+            commons.send(refusal.finish(key: secret, fingerprint: true), from: key.base, to: key.remote)
+            return
+        }
+        var answer = STUNBuilder(.success, answering: request)
+        answer.append(.xorMappedAddress, key.remote)
+        commons.send(answer.finish(key: secret, fingerprint: true), from: key.base, to: key.remote)
+        commons.statistics.requestsGranted += 1
+
+        let priority = request.uint32(.priority) ?? 0
+        let nominates = request.contains(.useCandidate)
+        if let remote {
+            guard remote.usernameFragment == peerFragment else { return }
+            peerChecked(key, priority, nominates: nominates, locals, &commons, at: now)
+        } else if earlyChecks.count < Self.maximumEarlyChecks {
+            earlyChecks.append(
+                EarlyCheck(key: key, priority: priority, nominates: nominates, peerFragment: peerFragment))
+        }
+    }
+
+    /// Finds out whether both sides have the same role, and which is to change its own (RFC 8445 §7.3.1.1).
+    ///
+    /// - Returns: false if it is the peer that must change.
+    private mutating func resolveRoles(_ request: STUNMessage, _ commons: inout AgentCommons) -> Bool {
+        let rival = request.uint64(commons.isControlling ? .iceControlling : .iceControlled)
+        guard let rival else { return true }
+        // The greater number controls.
+        let weShouldControl = commons.tieBreaker >= rival
+        guard weShouldControl != commons.isControlling else { return false }
+        commons.isControlling = weShouldControl
+        roleChanged(&commons)
+        return true
+    }
+
+    /// The peer has checked this pair, so we do, too (RFC 8445 §7.3.1.3, §7.3.1.4).
+    mutating func peerChecked(
+        _ key: CandidatePair.Key, _ priority: UInt32, nominates: Bool, _ locals: [LocalCandidate],
+        _ commons: inout AgentCommons, at now: Instant
+    ) {
+        if index(of: key) == nil {
+            if !remoteCandidates.contains(where: { $0.address == key.remote }) {
+                let candidate = Candidate(
+                    foundation: "prflx\(remoteCandidates.count)", priority: priority, address: key.remote,
+                    type: .peerReflexive)
+                add(remote: candidate, locals.filter { $0.base == key.base }, &commons)
+            }
+        }
+        guard let index = index(of: key) else { return }
+        if nominates, !commons.isControlling { pairs[index].peerNominatedAt = now }
+        // What has come through the relay has been let through.
+        pairs[index].isPermitted = true
+        switch pairs[index].state {
+        case .frozen, .waiting, .failed:
+            pairs[index].state = .waiting
+            trigger(key)
+        case .inProgress:
+            // The way may have opened only now. If our check is still on its way, its answer will be here first.
+            let soon = (pairs[index].probes.last?.sentAt ?? now).advanced(by: .milliseconds(20))
+            pairs[index].nextSend = min(pairs[index].nextSend ?? soon, max(now, soon))
+        case .succeeded:
+            if nominates, !commons.isControlling { peerNominated(index, at: now) }
+        }
+    }
+
+    private mutating func trigger(_ key: CandidatePair.Key) {
+        if !triggered.contains(key) { triggered.append(key) }
+    }
+
+    /// The peer asks for a pair that works (RFC 8445 §7.3.1.5).
+    ///
+    /// A peer of RFC 5245 may ask for every pair; then the best one counts. One that has changed its mind asks for
+    /// another when the first has gone silent, or has not been asked for in a while.
+    mutating func peerNominated(_ index: Int, at now: Instant) {
+        guard let present = pair(nominated), present.isValid, present.key != pairs[index].key,
+            present.priority > pairs[index].priority
+        else {
+            nominated = pairs[index].key
+            return
+        }
+        let isForgotten = present.peerNominatedAt.map { $0.duration(to: now) > .milliseconds(2_500) } ?? true
+        if isForgotten || present.silence(at: now) > .milliseconds(400) { nominated = pairs[index].key }
+    }
+
+    // MARK: Responses (RFC 8445 §7.2.5)
+
+    func isAwaiting(_ id: TransactionID) -> Bool {
+        pairs.contains { $0.probes.contains { $0.id == id } }
+    }
+
+    /// Takes the answer to a check, if it is one.
+    mutating func handle(
+        response: STUNMessage, _ key: CandidatePair.Key, _ commons: inout AgentCommons, at now: Instant
+    ) {
+        guard let remote,
+            let index = pairs.firstIndex(where: { $0.probes.contains { $0.id == response.transactionID } }),
+            let probe = pairs[index].probes.first(where: { $0.id == response.transactionID })
+        else { return }
+        // A forged refusal must not end a check any more than a forged answer.
+        guard response.integrity(STUNKey(shortTerm: remote.password)) == .valid, response.fingerprint != .invalid else {
+            commons.statistics.responsesUnauthenticated += 1
+            return
+        }
+        commons.statistics.checksAnswered += 1
+        if response.messageClass == .failure {
+            refused(index, probe, response.failure?.code, &commons, at: now)
+            return
+        }
+        guard pairs[index].key == key, response.address(.xorMappedAddress) != nil else {
+            // Answered by another address, or without what must be there: no way for data (RFC 8445 §7.2.5.2.1).
+            if !pairs[index].isValid { pairs[index].fail() }
+            return
+        }
+        pairs[index].succeed(probe, at: now)
+        if firstValidAt == nil { firstValidAt = now }
+        if probe.nominates, commons.isControlling, probe.isControlling, nominating == key {
+            nominated = key
+            nominating = nil
+        }
+        if !commons.isControlling, pairs[index].peerNominatedAt != nil, nominated != key {
+            peerNominated(index, at: now)
+        }
+        planLiveness(index, &commons, at: now)
+        let foundation = pairs[index].foundation
+        for other in pairs.indices where pairs[other].state == .frozen && pairs[other].foundation == foundation {
+            pairs[other].state = .waiting
+        }
+    }
+
+    private mutating func refused(
+        _ index: Int, _ probe: CandidatePair.Probe, _ code: STUNErrorCode?, _ commons: inout AgentCommons,
+        at now: Instant
+    ) {
+        pairs[index].probes.removeAll { $0.id == probe.id }
+        switch code {
+        case .roleConflict:
+            if commons.isControlling == probe.isControlling {
+                commons.isControlling.toggle()
+                roleChanged(&commons)
+            }
+            let key = pairs[index].key
+            guard let current = self.index(of: key), !pairs[current].isValid else { return }
+            pairs[current].state = .waiting
+            pairs[current].nextSend = nil
+            trigger(key)
+        default:
+            // A valid pair is left to its consent.
+            if !pairs[index].isValid { pairs[index].fail() }
+        }
+    }
+}

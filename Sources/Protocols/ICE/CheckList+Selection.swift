@@ -1,0 +1,143 @@
+internal import Datagrams
+internal import Timekeeping
+
+/// Which pair data is sent on, and when it is settled (RFC 8445 §8).
+extension CheckList {
+    /// A pair that is silent for longer is looked at closely: the others are checked, too.
+    private static let closeLook = Duration.milliseconds(400)
+    /// A pair that was silent once must have answered for so long before it is preferred again.
+    private static let probation = Duration.seconds(5)
+    /// With nothing else that works, silence for this long makes failed pairs be tried again.
+    private static let revivalDelay = Duration.seconds(2)
+
+    /// Decides on the pair in use. Called after every input, so that what has become due is noticed.
+    mutating func settle(_ commons: inout AgentCommons, at now: Instant) {
+        decidedAt = now
+        guard remote != nil else { return }
+        if pair(nominated)?.isValid != true { nominated = nil }
+        if pair(nominating)?.isValid != true { nominating = nil }
+        noteSilence(commons.configuration, at: now)
+        let before = selected
+        selected = choice(commons.configuration, at: now)
+        if selected != before, let index = index(of: selected), pairs[index].unansweredSince == nil {
+            planLiveness(index, &commons, at: now)
+        }
+        if commons.isControlling { nominate(&commons, at: now) }
+        reviveIfNothingWorks(commons.configuration, at: now)
+    }
+
+    private func answers(_ pair: CandidatePair, _ settings: ICEConfiguration, at now: Instant) -> Bool {
+        pair.isValid && pair.silence(at: now) < max(settings.switchDelay, (pair.smoothedRoundTrip ?? .zero) * 3)
+    }
+
+    /// The best pair that answers, leaving out those that have only just come back.
+    private func best(_ settings: ICEConfiguration, at now: Instant) -> CandidatePair? {
+        let answering = pairs.filter { answers($0, settings, at: now) }
+        let steady = answering.first { pair in
+            !pair.hasFaltered || (pair.steadySince.map { $0.duration(to: now) >= Self.probation } ?? false)
+        }
+        return steady ?? answering.first
+    }
+
+    private func choice(_ settings: ICEConfiguration, at now: Instant) -> CandidatePair.Key? {
+        let best = best(settings, at: now)
+        if let present = pair(nominated) {
+            if answers(present, settings, at: now) { return present.key }
+            // Silent for too long. Change only to what has answered since.
+            let silentSince = present.unansweredSince ?? now
+            let fresh = pairs.first { other in
+                answers(other, settings, at: now) && (other.lastAnswer.map { $0 > silentSince } ?? false)
+            }
+            return fresh?.key ?? pair(selected).flatMap { $0.isValid ? $0.key : nil } ?? present.key
+        }
+        if let best { return best.key }
+        // Nothing answers any more: hold on to what we have until its consent runs out.
+        if let present = pair(selected), present.isValid { return present.key }
+        return pairs.first { $0.isValid }?.key
+    }
+
+    private mutating func noteSilence(_ settings: ICEConfiguration, at now: Instant) {
+        for index in pairs.indices
+        where pairs[index].isValid && !answers(pairs[index], settings, at: now) && pairs[index].steadySince != nil {
+            pairs[index].steadySince = nil
+            pairs[index].hasFaltered = true
+        }
+        guard let present = pair(selected), present.isValid, present.silence(at: now) >= Self.closeLook,
+            let silentSince = present.unansweredSince
+        else { return }
+        for index in pairs.indices where pairs[index].isValid && pairs[index].unansweredSince == nil {
+            // Once for each silence.
+            if let answer = pairs[index].lastAnswer, answer <= silentSince.advanced(by: Self.closeLook) {
+                pairs[index].nextSend = now
+            }
+        }
+    }
+
+    /// Asks the peer to settle on the best pair, when it is time to (RFC 8445 §8.1.1).
+    private mutating func nominate(_ commons: inout AgentCommons, at now: Instant) {
+        let settings = commons.configuration
+        guard let selected, let best = pair(nominated) == nil ? pair(selected) : best(settings, at: now) else { return }
+        if let present = pair(nominated) {
+            // Settled; changed only for one that is better, or for any that works when it does not.
+            let isBetter = best.priority > present.priority
+            guard best.key != present.key, isBetter || selected != present.key else {
+                nominating = nil
+                return
+            }
+        } else if !isTime(toNominate: best, settings, at: now) {
+            return
+        }
+        guard nominating != best.key, let index = index(of: best.key), best.isValid else { return }
+        nominating = best.key
+        sendCheck(index, &commons, at: now)
+    }
+
+    private func isTime(toNominate pair: CandidatePair, _ settings: ICEConfiguration, at now: Instant) -> Bool {
+        guard let graceEnd = graceEnd(pair, settings) else { return false }
+        if now >= graceEnd { return true }
+        let mayImprove = pairs.contains { $0.priority > pair.priority && $0.isOpen }
+        if mayImprove { return false }
+        return pair.localType == .host && pair.remoteType == .host || (remoteHasEnded && gatheringHasEnded)
+    }
+
+    private func graceEnd(_ pair: CandidatePair, _ settings: ICEConfiguration) -> Instant? {
+        firstValidAt?.advanced(by: pair.isRelayed ? settings.relayedGrace : settings.directGrace)
+    }
+
+    private mutating func reviveIfNothingWorks(_ settings: ICEConfiguration, at now: Instant) {
+        let isSilent = pair(selected).map { $0.silence(at: now) >= Self.revivalDelay } ?? true
+        guard isSilent, !pairs.contains(where: { $0.isOpen }), !hasExpired(settings, at: now) else { return }
+        if let lastRevival, lastRevival.duration(to: now) < Self.revivalDelay { return }
+        revive(at: now)
+    }
+
+    /// Patience has run out and nothing works or is being tried (RFC 8863).
+    func hasFailed(_ settings: ICEConfiguration, at now: Instant) -> Bool {
+        selected == nil && hasExpired(settings, at: now) && !pairs.contains { $0.isOpen }
+    }
+
+    private func hasExpired(_ settings: ICEConfiguration, at now: Instant) -> Bool {
+        guard let startedAt else { return false }
+        // Once something has worked, what counts is consent.
+        return pair(selected) == nil && (firstValidAt != nil || now >= startedAt.advanced(by: settings.patience))
+    }
+
+    /// When a decision may fall that no packet brings about.
+    func nextDecision(_ settings: ICEConfiguration) -> Instant? {
+        var times: [Instant] = []
+        if let startedAt, firstValidAt == nil { times.append(startedAt.advanced(by: settings.patience)) }
+        if nominated == nil, let best = pair(selected), let end = graceEnd(best, settings) { times.append(end) }
+        for pair in pairs where pair.isValid {
+            if let since = pair.unansweredSince {
+                times.append(since.advanced(by: max(settings.switchDelay, (pair.smoothedRoundTrip ?? .zero) * 3)))
+                guard pair.key == selected else { continue }
+                times.append(since.advanced(by: Self.closeLook))
+                times.append(since.advanced(by: Self.revivalDelay))
+            } else if pair.hasFaltered, let since = pair.steadySince {
+                times.append(since.advanced(by: Self.probation))
+            }
+        }
+        if let lastRevival { times.append(lastRevival.advanced(by: Self.revivalDelay)) }
+        return times.filter { $0 > decidedAt }.min()
+    }
+}

@@ -1,0 +1,84 @@
+internal import Datagrams
+internal import STUN
+internal import Timekeeping
+
+/// Asking STUN servers for our address from each socket (RFC 8445 §5.1.1.2).
+struct Gathering: Sendable {
+    struct Query: Sendable {
+        let id: TransactionID
+        let local: SocketAddress
+        let server: Int
+        let serverAddress: SocketAddress
+        var interval: Duration
+        var nextSend: Instant
+    }
+
+    /// An address behind a NAT that is kept open until checks do so.
+    struct Binding: Sendable {
+        let local: SocketAddress
+        let serverAddress: SocketAddress
+        var nextKeepAlive: Instant
+    }
+
+    private static let firstInterval = Duration.milliseconds(250)
+    private static let keepAliveInterval = Duration.seconds(15)
+
+    var queries: [Query] = []
+    var bindings: [Binding] = []
+    /// When whatever has not answered is given up; `nil` when gathering is over.
+    var end: Instant?
+
+    mutating func ask(
+        _ server: Int, at serverAddress: SocketAddress, from local: SocketAddress, _ commons: inout AgentCommons,
+        at now: Instant
+    ) {
+        let query = Query(
+            id: commons.transactionID(), local: local, server: server, serverAddress: serverAddress,
+            interval: Self.firstInterval, nextSend: now.advanced(by: commons.configuration.pacing * queries.count))
+        queries.append(query)
+    }
+
+    mutating func send(_ commons: inout AgentCommons, at now: Instant) {
+        for index in queries.indices where queries[index].nextSend <= now {
+            let query = queries[index]
+            commons.send(
+                STUNBuilder(.request, .binding, query.id).finish(fingerprint: true), from: .socket(query.local),
+                to: query.serverAddress)
+            queries[index].nextSend = now.advanced(by: query.interval)
+            queries[index].interval = min(query.interval * 2, .seconds(2))
+        }
+        for index in bindings.indices where bindings[index].nextKeepAlive <= now {
+            let binding = bindings[index]
+            bindings[index].nextKeepAlive = now.advanced(by: Self.keepAliveInterval)
+            commons.send(
+                STUNBuilder(.indication, .binding, commons.transactionID()).finish(fingerprint: true),
+                from: .socket(binding.local), to: binding.serverAddress)
+        }
+    }
+
+    /// Takes the answer to a query, if `response` is one, and if it comes from where the query went.
+    mutating func take(
+        _ response: STUNMessage, local: SocketAddress, source: SocketAddress, at now: Instant
+    ) -> Query? {
+        let found = queries.firstIndex {
+            $0.id == response.transactionID && $0.local == local && $0.serverAddress == source
+        }
+        guard let found else { return nil }
+        let query = queries.remove(at: found)
+        if response.messageClass == .success {
+            bindings.append(
+                Binding(
+                    local: local, serverAddress: source, nextKeepAlive: now.advanced(by: Self.keepAliveInterval)))
+        }
+        return query
+    }
+
+    mutating func remove(local: SocketAddress) {
+        queries.removeAll { $0.local == local }
+        bindings.removeAll { $0.local == local }
+    }
+
+    var nextDeadline: Instant? {
+        ([end].compactMap(\.self) + queries.map(\.nextSend) + bindings.map(\.nextKeepAlive)).min()
+    }
+}

@@ -1,0 +1,62 @@
+public import Datagrams
+
+/// What can happen to an agent.
+public enum ICEInput: Sendable {
+    /// Begin: gather from these sockets, each given by the address that it is bound to.
+    case start(localAddresses: [SocketAddress])
+    /// The machine's addresses have changed; those that are missing can no longer be sent from.
+    case localAddresses([SocketAddress])
+    /// The peer's name and secret are known; checks may begin.
+    case remoteCredentials(ICECredentials, isLite: Bool)
+    /// The peer told a candidate. A name that was told of with ``ICEOutput/unresolvedName(_:)`` comes back this way.
+    case remoteCandidate(Candidate)
+    /// The peer has no more candidates (RFC 8838 §8.2).
+    case remoteEndOfCandidates
+    /// A datagram arrived at the socket bound to `local`.
+    case datagram([UInt8], local: SocketAddress, source: SocketAddress)
+    /// A connection that was asked for is there: for UDP, a socket is bound.
+    case serverOpened(Int)
+    /// A connection is gone, or could not be made.
+    case serverClosed(Int)
+    /// Bytes from a TURN server: one datagram, or any piece of a stream.
+    case serverBytes([UInt8], server: Int)
+    /// Send this, which is no STUN, to the peer over the present path, for example DTLS.
+    case send([UInt8])
+    /// The media thread has heard nothing on the path for longer than it should; check it now.
+    case pathIsQuiet
+    /// Begin anew with other credentials; the present path stays in use until there is a new one (RFC 8445 §9).
+    case restart(ICECredentials)
+    /// End; allocations are given up.
+    case end
+    /// ``ICEAgent/nextDeadline`` has come. Early calls are harmless.
+    case timerFired
+}
+
+/// What an agent asks for or tells.
+public enum ICEOutput: Equatable, Sendable {
+    /// Send a datagram from the socket bound to `local`.
+    case transmit([UInt8], local: SocketAddress, to: SocketAddress)
+    /// Open a connection, or for UDP bind a socket of its own, to TURN server number `server` at `address`; the number
+    /// counts the configuration's servers from zero.
+    case openServer(Int, ICEServer.Transport, address: SocketAddress)
+    /// Send bytes to a TURN server: for UDP one datagram, else a piece of the stream.
+    case sendToServer([UInt8], server: Int)
+    /// A TURN server is of no use, for this reason; its connection is to be closed, which comes next.
+    case serverFailed(Int, TURNFailure)
+    /// Close the connection once everything has been sent.
+    case closeServer(Int)
+    /// Tell the peer this candidate.
+    case localCandidate(Candidate)
+    /// Tell the peer that there are no more.
+    case gatheringComplete
+    /// The peer's candidate has only a name; look it up, if names are to be looked up, and bring it back.
+    case unresolvedName(Candidate)
+    /// How far the agent has come.
+    case stateChanged(ICEState)
+    /// Send by this path from now on.
+    case pathSelected(ICEPath)
+    /// Stop sending at once: there is no path, or the peer's consent has run out.
+    case pathLost
+    /// What a peer sent through the relay of TURN server number `server`, and is no STUN.
+    case received([UInt8], source: SocketAddress, server: Int)
+}

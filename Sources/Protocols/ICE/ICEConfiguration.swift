@@ -1,0 +1,88 @@
+public import Datagrams
+
+/// A server that helps to find a path. Host names are looked up before.
+public struct ICEServer: Hashable, Sendable {
+    /// How a TURN server is reached.
+    public enum Transport: Hashable, Sendable {
+        /// Datagrams.
+        case udp
+        /// A TCP connection.
+        case tcp
+        /// TLS over TCP.
+        case tls
+    }
+
+    /// What the server is for.
+    public enum Kind: Hashable, Sendable {
+        /// Tells our address; asked over UDP from each local address.
+        case stun
+        /// Relays. Name and password may be long-lived, or handed out for a time by some service.
+        case turn(Transport, username: String, password: String)
+    }
+
+    /// What for.
+    public var kind: Kind
+    /// Where it is.
+    public var address: SocketAddress
+
+    /// Makes a server's description.
+    public init(_ kind: Kind, at address: SocketAddress) {
+        self.kind = kind
+        self.address = address
+    }
+}
+
+/// How an agent goes about its work.
+public struct ICEConfiguration: Sendable {
+    /// Which addresses may be used.
+    public enum Policy: Sendable {
+        /// All.
+        case all
+        /// Only relayed ones, so that the peer learns no address of ours.
+        case relayOnly
+    }
+
+    /// Which addresses may be used.
+    public var policy = Policy.all
+    /// STUN and TURN servers; those beyond ``maximumServers`` are left out.
+    public var servers: [ICEServer] = []
+    /// We are an offering side, and so control; changed if the peer turns out to control too (RFC 8445 §6.1.1).
+    public var isControlling: Bool
+    /// Ta: the time between first checks of pairs, at least 5 ms (RFC 8445 §14.2). That shortest, for a call should not
+    /// wait for the pairs that are tried before the one that works.
+    public var pacing = Duration.milliseconds(5)
+    /// The time after which an unanswered check is repeated; it doubles up to ``maximumRetransmission``.
+    public var retransmission = Duration.milliseconds(100)
+    /// The most time between two tries.
+    public var maximumRetransmission = Duration.milliseconds(500)
+    /// How long a pair is tried.
+    public var checkTimeout = Duration.seconds(10)
+    /// How long gathering may take.
+    public var gatheringTimeout = Duration.seconds(8)
+    /// How long, from the start of checks, nothing is called failed (RFC 8863).
+    public var patience = Duration.milliseconds(39_500)
+    /// How long a working direct pair waits for a better one before it is nominated.
+    public var directGrace = Duration.milliseconds(50)
+    /// How long a working relayed pair waits for a better one before it is nominated.
+    public var relayedGrace = Duration.milliseconds(500)
+    /// The time between consent checks, before it is varied by a fifth (RFC 7675 §5.1).
+    public var consentInterval = Duration.seconds(5)
+    /// How long the peer may go without answering a consent check before sending must stop (RFC 7675 §5.1).
+    public var consentTimeout = Duration.seconds(30)
+    /// The time between checks of the selected pair while there is another to change to.
+    public var livenessInterval = Duration.seconds(1)
+    /// How long the selected pair may stay silent, once a check is overdue, before another that works takes over.
+    public var switchDelay = Duration.milliseconds(1_000)
+
+    /// Addresses of ours beyond this many are left out.
+    public static let maximumLocalAddresses = 16
+    /// Servers beyond this many are left out.
+    public static let maximumServers = 8
+    /// Candidates of the peer beyond this many are dropped and counted.
+    public static let maximumRemoteCandidates = 64
+    /// Of more pairs than this, those of the lowest priority are dropped and counted (RFC 8445 §6.1.2.5).
+    public static let maximumPairs = 100
+
+    /// The usual, for an offering or an answering side.
+    public init(isControlling: Bool) { self.isControlling = isControlling }
+}

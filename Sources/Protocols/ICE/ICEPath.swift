@@ -1,0 +1,58 @@
+public import Datagrams
+
+/// Where datagrams for the peer leave, and where they go.
+public struct ICEPath: Hashable, Sendable {
+    /// Where they leave.
+    public enum Route: Hashable, Sendable {
+        /// From a socket of ours.
+        case direct(local: SocketAddress)
+        /// Through a TURN server, in channel data of that number. Until there is a number (`nil`), only the agent can
+        /// send: see ``ICEInput/send(_:)``.
+        case relayed(server: Int, relay: SocketAddress, channel: UInt16?)
+    }
+
+    /// Where they leave.
+    public var route: Route
+    /// Where they go, in the end.
+    public var remote: SocketAddress
+    /// Both sides have settled on it. Before that it works, and may be used, but another may take its place.
+    public var isNominated: Bool
+
+    /// Whether packets leave from the same place for the same place, whatever the channel is.
+    func isSameWay(as other: ICEPath) -> Bool {
+        let isSameOrigin =
+            switch (route, other.route) {
+            case (.direct(let local), .direct(let otherLocal)): local == otherLocal
+            case (.relayed(let server, let relay, _), .relayed(let otherServer, let otherRelay, _)):
+                server == otherServer && relay == otherRelay
+            case (.direct, .relayed), (.relayed, .direct): false
+            }
+        return isSameOrigin && remote == other.remote
+    }
+
+    /// Whether a TURN server of ours is on the way.
+    public var isRelayed: Bool {
+        switch route {
+        case .direct: false
+        case .relayed: true
+        }
+    }
+}
+
+/// How far an agent has come.
+public enum ICEState: Sendable {
+    /// No checks yet.
+    case new
+    /// Checking, nothing works yet.
+    case checking
+    /// A path works, and more are being looked for.
+    case connected
+    /// A path is nominated, and there is nothing left to check.
+    case completed
+    /// The path has stopped answering, and nothing else works. May come back by itself.
+    case disconnected
+    /// Nothing works, or the peer's consent has run out. Only a restart helps.
+    case failed
+    /// Ended by us.
+    case closed
+}

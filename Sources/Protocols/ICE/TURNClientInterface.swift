@@ -1,0 +1,88 @@
+public import Datagrams
+
+/// What can happen to a TURN client.
+public enum TURNInput: Sendable {
+    /// The connection to the server is there; ask for a relayed address.
+    case opened
+    /// Bytes came from the server: one datagram, or any piece of the stream.
+    case bytes([UInt8])
+    /// Let packets from this peer's address through, whatever their port.
+    case permit(SocketAddress)
+    /// Get a channel for this peer, which takes 4 bytes off every packet instead of 36 or more.
+    case bindChannel(SocketAddress)
+    /// Send to a peer.
+    case send([UInt8], to: SocketAddress)
+    /// Give the relayed address back.
+    case end
+    /// ``TURNClient/nextDeadline`` has come. Early calls are harmless.
+    case timerFired
+}
+
+/// What a TURN client asks for or tells.
+public enum TURNOutput: Equatable, Sendable {
+    /// Send to the server: one datagram, or a piece of the stream.
+    case transmit([UInt8])
+    /// The relayed address is there.
+    case allocated(relay: SocketAddress)
+    /// Another server is to be asked instead (RFC 8489 §10).
+    case redirected(SocketAddress)
+    /// The server lets this peer's address through; the port means nothing.
+    case permitted(SocketAddress)
+    /// The server does not let this peer's address through; the port means nothing.
+    case refused(SocketAddress)
+    /// The peer has a channel.
+    case channelBound(SocketAddress, channel: UInt16)
+    /// A peer sent this.
+    case received([UInt8], from: SocketAddress)
+    /// There is no relayed address, or no longer.
+    case failed(TURNFailure)
+    /// The address is given back, or that was tried for long enough: the connection may be closed.
+    case ended
+}
+
+/// Why there is no relayed address.
+public struct TURNFailure: Equatable, Sendable, CustomStringConvertible {
+    /// The reasons.
+    public enum Reason: Sendable {
+        /// No answer in time.
+        case timeout
+        /// Name or password are not accepted, or their time is over.
+        case unauthorized
+        /// The connection has an allocation already (437): another local port helps.
+        case connectionInUse
+        /// The allocation was there and is gone.
+        case allocationLost
+        /// Refused with another error.
+        case refused
+        /// The answers are not TURN.
+        case notTURN
+    }
+
+    /// Why.
+    public let reason: Reason
+    /// The server's error code, if it gave one.
+    public let code: Int?
+    /// The server's words, if it gave any; at most 256 bytes.
+    public let serverText: String
+
+    init(_ reason: Reason, code: Int? = nil, serverText: String = "") {
+        self.reason = reason
+        self.code = code
+        self.serverText = serverText
+    }
+
+    /// What was wrong, what the server said, and what to try.
+    public var description: String {
+        let said = code.map { " The server said \($0) \(serverText.debugDescription)." } ?? ""
+        let (problem, advice): (String, String) =
+            switch reason {
+            case .timeout: ("the TURN server does not answer", "Check its address and transport, and the firewall.")
+            case .unauthorized: ("the TURN server does not accept the credentials", "Check user name and password.")
+            case .connectionInUse: ("the TURN server takes the connection for another's", "Use another local port.")
+            case .allocationLost: ("the TURN server has dropped the relayed address", "Restart ICE.")
+            case .refused: ("the TURN server refused", "Check its quotas, and which transports it offers.")
+            case .notTURN: ("the server does not speak TURN", "Check its address and transport.")
+            }
+        return "no relayed address: \(problem).\(said) \(advice)"
+    }
+}

@@ -1,0 +1,40 @@
+/// Data between a TURN client and its server under a channel's number (RFC 8656 §12.4).
+public struct ChannelData: Equatable, Sendable {
+    /// The numbers that channels can have (RFC 8656 §12).
+    public static let numbers: ClosedRange<UInt16> = 0x4000...0x4FFF
+
+    /// 0x4000…0x4FFF.
+    public var channel: UInt16
+    /// What the peer sent or is to get.
+    public var data: [UInt8]
+
+    /// Makes a message.
+    public init(channel: UInt16, data: [UInt8]) {
+        self.channel = channel
+        self.data = data
+    }
+
+    /// Parses one datagram, or one frame of a stream; padding after the data is taken off.
+    ///
+    /// - Returns: nil if it is no channel data or is cut short.
+    public init?(parsing bytes: [UInt8]) {
+        guard let channel = bytes.uint16(at: 0), Self.numbers.contains(channel), let length = bytes.uint16(at: 2),
+            Int(length) + 4 <= bytes.count
+        else { return nil }
+        self.init(channel: channel, data: Array(bytes[4..<(4 + Int(length))]))
+    }
+
+    /// The message's bytes.
+    ///
+    /// - Parameter padded: On a stream each message is padded to a multiple of four (RFC 8656 §12.5).
+    public func encoded(padded: Bool) -> [UInt8] {
+        let length = UInt16(clamping: data.count)
+        var bytes: [UInt8] = [
+            UInt8(truncatingIfNeeded: channel >> 8), UInt8(truncatingIfNeeded: channel),
+            UInt8(truncatingIfNeeded: length >> 8), UInt8(truncatingIfNeeded: length),
+        ]
+        bytes.append(contentsOf: data.prefix(Int(length)))
+        while padded, bytes.count % 4 != 0 { bytes.append(0) }
+        return bytes
+    }
+}

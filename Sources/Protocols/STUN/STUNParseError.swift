@@ -1,0 +1,29 @@
+/// Bytes that are no STUN message.
+public struct STUNParseError: Error, Equatable, Sendable, CustomStringConvertible {
+    /// What is wrong.
+    public enum Code: Sendable {
+        /// Shorter than the header's 20 bytes.
+        case tooShort
+        /// The first two bits are not zero, or the magic cookie is another.
+        case notSTUN
+        /// The length said is not that of the datagram, or no multiple of four.
+        case wrongLength
+        /// An attribute reaches past the end.
+        case truncatedAttribute
+        /// More attributes than any message of ours or a peer's needs.
+        case tooManyAttributes
+    }
+
+    /// What is wrong.
+    public let code: Code
+    /// Where, in bytes from the front.
+    public let offset: Int
+
+    init(_ code: Code, at offset: Int) {
+        self.code = code
+        self.offset = offset
+    }
+
+    /// The problem and the place.
+    public var description: String { "no STUN message: \(code) at byte \(offset)" }
+}

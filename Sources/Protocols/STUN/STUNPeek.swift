@@ -1,0 +1,49 @@
+internal import Bytes
+
+/// A glance at a datagram, for the thread that tells protocols apart. Allocates nothing and checks no integrity.
+public enum STUNPeek {
+    /// Whether the datagram has the shape of a STUN message: leading zero bits, cookie and length (RFC 7983 §7).
+    @_noAllocation @_noLocks
+    public static func looksLikeSTUN(_ datagram: borrowing RawSpan) -> Bool {
+        guard let type = datagram.uint16(at: 0), type & 0xC000 == 0,
+            let length = datagram.uint16(at: 2), Int(length) + 20 == datagram.byteCount, length & 3 == 0,
+            datagram.uint32(at: 4) == 0x2112_A442
+        else { return false }
+        return true
+    }
+
+    /// Where, in a binding request, the receiver's user name fragment lies: USERNAME up to its colon (RFC 8445 §7.2.2).
+    ///
+    /// - Returns: nil if the datagram is something else or has no such name.
+    @_noAllocation @_noLocks
+    public static func receiverFragment(_ datagram: borrowing RawSpan) -> Range<Int>? {
+        guard looksLikeSTUN(datagram), datagram.uint16(at: 0) == 1 else { return nil }
+        var offset = 20
+        // As many attributes as a message may have (`STUNMessage.maximumAttributes`).
+        for _ in 0..<64 {
+            guard let type = datagram.uint16(at: offset), let length = datagram.uint16(at: offset + 2) else {
+                return nil
+            }
+            let start = offset + 4
+            let end = start + Int(length)
+            guard end <= datagram.byteCount else { return nil }
+            if type == 6 {
+                var colon = start
+                while colon < end {
+                    if datagram.uint8(at: colon) == 0x3A { return start..<colon }
+                    colon += 1
+                }
+                return nil
+            }
+            offset = end + (0 &- Int(length)) & 3
+        }
+        return nil
+    }
+
+    /// The transaction ID of a datagram that looks like STUN, by which an answer finds who asked.
+    @_noAllocation @_noLocks
+    public static func transactionID(_ datagram: borrowing RawSpan) -> TransactionID? {
+        guard let high = datagram.uint64(at: 8), let low = datagram.uint32(at: 16) else { return nil }
+        return TransactionID(high: high, low: low)
+    }
+}
