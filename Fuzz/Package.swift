@@ -9,11 +9,14 @@ import PackageDescription
 // To add a target: a line in `targets`, a file in `Targets/NAME`, and a few good inputs in `Seeds/NAME`.
 
 let targets: [(name: String, modules: [Target.Dependency])] = [
+    ("candidate", ["ICE"]),
     ("jsonrpc", ["SignalWire"]),
     ("recording", ["RTP"]),
     ("rtcp", ["RTP", "Timekeeping"]),
     ("rtp", ["RTP", "Timekeeping"]),
     ("sdp", ["SDP"]),
+    ("stun", ["Datagrams", "STUN"]),
+    ("turn", ["Datagrams", "ICE", "Timekeeping"]),
     ("wav", ["AudioKit"]),
 ]
 
@@ -36,13 +39,19 @@ func library(_ name: String, pkgConfig: String) -> Target {
 let package = Package(
     name: "handset-fuzz",
     targets: [
+        library("COpenSSL", pkgConfig: "openssl"),
         library("COpusFile", pkgConfig: "opusfile"),
         library("CSpeexDSP", pkgConfig: "speexdsp"),
+        .target(name: "CRealtime", path: "Modules/CLibraries/CRealtime", cSettings: [.define("_GNU_SOURCE")]),
         module("Base", "Timekeeping"),
         module("Base", "Bytes"),
         module("Base", "JSON"),
+        module("Base", "Realtime", ["CRealtime", "Timekeeping"]),
+        module("Base", "Datagrams", ["CRealtime", "Realtime", "Timekeeping"]),
         module("Protocols", "RTP", ["Bytes", "Timekeeping"]),
         module("Protocols", "SDP"),
+        module("Protocols", "STUN", ["Bytes", "COpenSSL", "Datagrams"]),
+        module("Protocols", "ICE", ["Datagrams", "STUN", "Timekeeping"]),
         module("Protocols", "SignalWire", ["JSON"]),
         module("Media", "AudioKit", ["Bytes", "COpusFile", "CSpeexDSP"]),
         .target(name: "FuzzInput", swiftSettings: strict),
