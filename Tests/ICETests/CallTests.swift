@@ -210,6 +210,20 @@ struct CallTests {
         }
     }
 
+    @Test("With its only address gone an agent hopes for another for 30 s, and only then calls it failed")
+    func addressGone() {
+        let world = Scenes.plainWorld(seed: 2)
+        world.start()
+        world.run(for: .seconds(10))
+        world.feed(0, .localAddresses([]))
+        #expect(world.peers[0].agent.path == nil)
+        #expect(world.peers[0].agent.state == .disconnected)
+        world.run(for: .seconds(23))
+        #expect(world.peers[0].agent.state == .disconnected)
+        world.run(for: .seconds(10))
+        #expect(world.peers[0].agent.state == .failed)
+    }
+
     @Test("After the end nothing is sent, and allocations are given back")
     func end() {
         let world = Scenes.natWorld(.symmetric, .symmetric, seed: 1)
