@@ -153,6 +153,8 @@ struct CallTests {
             #expect(world.run(for: .seconds(8)) { world.isSettled })
             world.run(for: .seconds(8))
             #expect(world.peers.allSatisfy { $0.agent.path?.isRelayed == false })
+            #expect(world.peers.allSatisfy { $0.agent.validPaths.first == $0.agent.path })
+            #expect(world.peers.allSatisfy { $0.agent.validPaths.contains(where: \.isRelayed) })
             let server = Scenes.server.withPort(0)
             world.filter = { source, destination, _ in
                 source.withPort(0) == server || destination.withPort(0) == server
