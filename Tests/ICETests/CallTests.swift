@@ -183,6 +183,27 @@ struct CallTests {
         }
     }
 
+    @Test("A direct path that was gone for minutes is found again when it is back")
+    func longOutage() {
+        for seed: UInt64 in 0..<10 {
+            let world = Scenes.natWorld(.endpointIndependent, .endpointIndependent, seed: seed)
+            world.start()
+            world.run(for: .seconds(8))
+            let server = Scenes.server.withPort(0)
+            world.filter = { source, destination, _ in
+                source.withPort(0) == server || destination.withPort(0) == server
+            }
+            world.run(for: .seconds(150))
+            #expect(world.exchange())
+            world.filter = { _, _, _ in true }
+            world.run(for: .seconds(60))
+            for peer in world.peers {
+                #expect(peer.agent.path?.isRelayed == false && peer.agent.path?.remote.withPort(0) != server)
+            }
+            #expect(world.peers.allSatisfy { $0.paths.allSatisfy { $0.path != nil } })
+        }
+    }
+
     @Test("A NAT that forgets its mappings costs a few seconds, not the call")
     func natReboot() {
         for seed: UInt64 in 0..<20 {

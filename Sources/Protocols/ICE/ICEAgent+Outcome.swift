@@ -90,6 +90,8 @@ extension ICEAgent {
         let next = presentState(at: now)
         guard next != state else { return }
         state = next
+        // The checks keep the way through NATs open by now (RFC 8445 §5.1.1.4).
+        if next == .completed { gathering.bindings = [] }
         outbox.append(.stateChanged(next))
     }
 
