@@ -9,12 +9,15 @@ import PackageDescription
 // To add a target: a line in `targets`, a file in `Targets/NAME`, and a few good inputs in `Seeds/NAME`.
 
 let targets: [(name: String, modules: [Target.Dependency])] = [
+    ("candidate", ["ICE"]),
     ("dtls", ["SecureTransport", "Timekeeping"]),
     ("jsonrpc", ["SignalWire"]),
     ("recording", ["RTP"]),
     ("rtcp", ["RTP", "Timekeeping"]),
     ("rtp", ["RTP", "Timekeeping"]),
     ("sdp", ["SDP"]),
+    ("stun", ["Datagrams", "STUN"]),
+    ("turn", ["Datagrams", "ICE", "Timekeeping"]),
     ("wav", ["AudioKit"]),
 ]
 
@@ -41,11 +44,16 @@ let package = Package(
         library("COpusFile", pkgConfig: "opusfile"),
         library("CSRTP", pkgConfig: "libsrtp2"),
         library("CSpeexDSP", pkgConfig: "speexdsp"),
+        .target(name: "CRealtime", path: "Modules/CLibraries/CRealtime", cSettings: [.define("_GNU_SOURCE")]),
         module("Base", "Timekeeping"),
         module("Base", "Bytes"),
         module("Base", "JSON"),
+        module("Base", "Realtime", ["CRealtime", "Timekeeping"]),
+        module("Base", "Datagrams", ["CRealtime", "Realtime", "Timekeeping"]),
         module("Protocols", "RTP", ["Bytes", "Timekeeping"]),
         module("Protocols", "SDP"),
+        module("Protocols", "STUN", ["Bytes", "COpenSSL", "Datagrams"]),
+        module("Protocols", "ICE", ["Datagrams", "STUN", "Timekeeping"]),
         module("Protocols", "SignalWire", ["JSON"]),
         module("Media", "AudioKit", ["Bytes", "COpusFile", "CSpeexDSP"]),
         module("Media", "SecureTransport", ["COpenSSL", "CSRTP", "Timekeeping"]),

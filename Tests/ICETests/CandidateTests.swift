@@ -42,6 +42,7 @@ struct CandidateTests {
             "1 1 udp 4294967296 192.0.2.1 1 typ host", "1 1 udp -1 192.0.2.1 1 typ host",
             "1 1 udp 1 192.0.2.1 65536 typ host", "1 1 udp 1 192.0.2 1 typ host", "1 1 udp 1 a/b.local 1 typ host",
             "1_ 1 udp 1 192.0.2.1 1 typ host", "1 1 udp 1 localhost 1 typ host", "1 1 udp 1 :: x typ host",
+            "2 1 \u{FFFD}dp 1 192.0.2.1 1 typ host",
             "123456789012345678901234567890123 1 udp 1 192.0.2.1 1 typ host",
         ])
     func refused(text: String) {

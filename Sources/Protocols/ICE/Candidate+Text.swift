@@ -17,6 +17,7 @@ extension Candidate {
             break
         }
         guard fields.count >= 8, fields[6] == "typ", Self.isToken(fields[0], upTo: 32),
+            Self.isToken(fields[2].filter { $0 != "-" }, upTo: 32),
             let component = Self.number(fields[1], upTo: 256), component > 0,
             let priority = Self.number(fields[3], upTo: UInt64(UInt32.max)),
             let port = Self.number(fields[5], upTo: 65_535), let type = CandidateType(rawValue: fields[7].lowercased()),

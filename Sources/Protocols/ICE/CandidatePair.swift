@@ -44,6 +44,8 @@ struct CandidatePair: Sendable {
     var probes: [Probe] = []
     /// When the next check is due, unless the pair waits for its turn.
     var nextSend: Instant?
+    /// For a failed pair that has worked before: when it is tried again.
+    var retryAt: Instant?
     /// When the first of the checks was sent that have followed the last answer.
     var unansweredSince: Instant?
     /// Since when every check was answered soon enough.

@@ -4,6 +4,8 @@ internal import Timekeeping
 
 /// Sending checks (RFC 8445 §6.1.4, §7.2.2).
 extension CheckList {
+    private static let retryInterval = Duration.seconds(30)
+
     /// Sends what is due: repeats first, then triggered checks, then those whose turn it is.
     mutating func sendDueChecks(_ commons: inout AgentCommons, at now: Instant) {
         guard remote != nil else { return }
@@ -41,13 +43,21 @@ extension CheckList {
         sendCheck(index, &commons, at: now)
     }
 
+    /// Gives up what has gone without an answer for too long, and comes back in a while to what has worked before.
     private mutating func expire(_ index: Int, _ settings: ICEConfiguration, at now: Instant) {
         switch pairs[index].state {
         case .inProgress(_, let end) where now >= end: pairs[index].fail()
         case .succeeded(let lastAnswer) where now >= lastAnswer.advanced(by: settings.consentTimeout):
             pairs[index].fail()
-        case .frozen, .waiting, .failed, .inProgress, .succeeded: break
+        case .failed:
+            guard let retryAt = pairs[index].retryAt, now >= retryAt else { return }
+            pairs[index].retryAt = nil
+            pairs[index].state = .waiting
+            return
+        case .frozen, .waiting, .inProgress, .succeeded: return
         }
+        let hasWorked = pairs[index].smoothedRoundTrip != nil
+        pairs[index].retryAt = hasWorked ? now.advanced(by: Self.retryInterval) : nil
     }
 
     /// Sends one check on a pair and plans the next.
@@ -126,7 +136,9 @@ extension CheckList {
             switch pair.state {
             case .inProgress(_, let end): consider(end)
             case .succeeded(let lastAnswer): consider(lastAnswer.advanced(by: settings.consentTimeout))
-            case .frozen, .waiting, .failed: break
+            case .failed:
+                if let retryAt = pair.retryAt { consider(retryAt) }
+            case .frozen, .waiting: break
             }
         }
         if !triggered.isEmpty { consider(triggeredPace.nextAt) }

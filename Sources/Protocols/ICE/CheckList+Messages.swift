@@ -126,6 +126,7 @@ extension CheckList {
             return
         }
         pairs[index].succeed(probe, at: now)
+        lastAnswerAt = now
         if firstValidAt == nil { firstValidAt = now }
         if probe.nominates, commons.isControlling, probe.isControlling, nominating == key {
             nominated = key

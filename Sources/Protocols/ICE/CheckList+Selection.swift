@@ -111,21 +111,26 @@ extension CheckList {
         revive(at: now)
     }
 
-    /// Patience has run out and nothing works or is being tried (RFC 8863).
+    /// Nothing works or is being tried, and it is time to say so.
     func hasFailed(_ settings: ICEConfiguration, at now: Instant) -> Bool {
         selected == nil && hasExpired(settings, at: now) && !pairs.contains { $0.isOpen }
     }
 
     private func hasExpired(_ settings: ICEConfiguration, at now: Instant) -> Bool {
-        guard let startedAt else { return false }
-        // Once something has worked, what counts is consent.
-        return pair(selected) == nil && (firstValidAt != nil || now >= startedAt.advanced(by: settings.patience))
+        guard pair(selected) == nil, let end = expiry(settings) else { return false }
+        return now >= end
+    }
+
+    /// Until when there is hope: for as long as patience lasts (RFC 8863), and once something has worked, for as long
+    /// as the peer's consent does.
+    private func expiry(_ settings: ICEConfiguration) -> Instant? {
+        lastAnswerAt?.advanced(by: settings.consentTimeout) ?? startedAt?.advanced(by: settings.patience)
     }
 
     /// When a decision may fall that no packet brings about.
     func nextDecision(_ settings: ICEConfiguration) -> Instant? {
         var times: [Instant] = []
-        if let startedAt, firstValidAt == nil { times.append(startedAt.advanced(by: settings.patience)) }
+        if let end = expiry(settings) { times.append(end) }
         if nominated == nil, let best = pair(selected), let end = graceEnd(best, settings) { times.append(end) }
         for pair in pairs where pair.isValid {
             if let since = pair.unansweredSince {

@@ -33,6 +33,7 @@ struct CheckList: Sendable {
     var nominating: CandidatePair.Key?
     var startedAt: Instant?
     var firstValidAt: Instant?
+    var lastAnswerAt: Instant?
     var lastRevival: Instant?
     var ordinaryPace: TokenBucket
     var triggeredPace: TokenBucket

@@ -52,6 +52,13 @@ extension ICEAgent {
         return list.selected
     }
 
+    /// All paths that work, the best first: from any of them the peer's media may come, for it need not yet have changed
+    /// to the one that we use.
+    public var validPaths: [ICEPath] {
+        let pairs = list.pairs.filter(\.isValid) + (previous?.pairs.filter(\.isValid) ?? [])
+        return pairs.map { path(of: $0.key) }
+    }
+
     private mutating func updatePath(at now: Instant, into outbox: inout [ICEOutput]) {
         let key = pathKey
         if let current = previous, previousEnd == nil, list.nominated != nil || current.selected == nil {
@@ -83,6 +90,8 @@ extension ICEAgent {
         let next = presentState(at: now)
         guard next != state else { return }
         state = next
+        // The checks keep the way through NATs open by now (RFC 8445 §5.1.1.4).
+        if next == .completed { gathering.bindings = [] }
         outbox.append(.stateChanged(next))
     }
 

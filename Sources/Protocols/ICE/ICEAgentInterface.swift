@@ -6,7 +6,8 @@ public enum ICEInput: Sendable {
     case start(localAddresses: [SocketAddress])
     /// The machine's addresses have changed; those that are missing can no longer be sent from.
     case localAddresses([SocketAddress])
-    /// The peer's name and secret are known; checks may begin.
+    /// The peer's name and secret are known; checks may begin. Only the first of a generation count: other ones mean
+    /// that the peer has restarted, which ``restart(_:)`` answers first.
     case remoteCredentials(ICECredentials, isLite: Bool)
     /// The peer told a candidate. A name that was told of with ``ICEOutput/unresolvedName(_:)`` comes back this way.
     case remoteCandidate(Candidate)

@@ -51,7 +51,7 @@ public enum ICEState: Sendable {
     case completed
     /// The path has stopped answering, and nothing else works. May come back by itself.
     case disconnected
-    /// Nothing works, or the peer's consent has run out. Only a restart helps.
+    /// Nothing works, or the peer's consent has run out. A restart may help.
     case failed
     /// Ended by us.
     case closed

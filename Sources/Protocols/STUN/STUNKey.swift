@@ -25,4 +25,10 @@ public struct STUNKey: Hashable, Sendable {
             case .sha256: Digests.sha256(joined)
             }
     }
+
+    /// Makes the crypto library ready. Its first digest takes about a millisecond, which is better spent at start-up
+    /// than on the first check of a call.
+    public static func prepareLibrary() {
+        _ = Digests.hmacSHA1([0], [0])
+    }
 }

@@ -5,10 +5,11 @@ import Timekeeping
 
 /// Worlds that many tests begin with.
 enum Scenes {
-    static let server = SocketAddress(host: "203.0.113.5", port: 3_478)!
+    static let server = address("203.0.113.5", 3_478)
 
     static func address(_ host: String, _ port: UInt16 = 5_000) -> SocketAddress {
-        SocketAddress(host: host, port: port)!
+        guard let address = SocketAddress(host: host, port: port) else { preconditionFailure("\(host) is no address") }
+        return address
     }
 
     static func peer(

@@ -41,7 +41,7 @@ final class SimulatedNAT {
                 Mapping(inside: inside, destination: bound, port: UInt16(40_000 + 7 * mappings.count % 20_000)))
         }
         mappings[index].contacted.insert(destination)
-        return SocketAddress(host: host, port: mappings[index].port)!
+        return Scenes.address(host, mappings[index].port)
     }
 
     /// A packet comes to one of our ports: where inside it goes; `nil` if it is kept out.
