@@ -9,7 +9,9 @@ import PackageDescription
 // To add a target: a line in `targets`, a file in `Targets/NAME`, and a few good inputs in `Seeds/NAME`.
 
 let targets: [(name: String, modules: [Target.Dependency])] = [
+    ("feedback", ["RTP", "Timekeeping"]),
     ("jsonrpc", ["SignalWire"]),
+    ("noise", ["AudioKit"]),
     ("recording", ["RTP"]),
     ("rtcp", ["RTP", "Timekeeping"]),
     ("rtp", ["RTP", "Timekeeping"]),
