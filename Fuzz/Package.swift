@@ -11,7 +11,9 @@ import PackageDescription
 let targets: [(name: String, modules: [Target.Dependency])] = [
     ("candidate", ["ICE"]),
     ("dtls", ["SecureTransport", "Timekeeping"]),
+    ("feedback", ["RTP", "Timekeeping"]),
     ("jsonrpc", ["SignalWire"]),
+    ("noise", ["AudioKit"]),
     ("recording", ["RTP"]),
     ("rtcp", ["RTP", "Timekeeping"]),
     ("rtp", ["RTP", "Timekeeping"]),

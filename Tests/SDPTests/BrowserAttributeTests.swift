@@ -26,6 +26,50 @@ struct BrowserAttributeTests {
         }
     }
 
+    private static let expectedOffer = Examples.lines(
+        """
+        v=0
+        o=- 38 1 IN IP4 0.0.0.0
+        s=-
+        t=0 0
+        a=group:BUNDLE 0
+        a=extmap-allow-mixed
+        m=audio 6000 UDP/TLS/RTP/SAVPF 111 63 0 13 110 126
+        c=IN IP4 198.51.100.7
+        a=mid:0
+        a=candidate:1 1 udp 2130706431 192.0.2.1 5000 typ host
+        a=candidate:2 1 udp 1694498815 198.51.100.7 6000 typ srflx raddr 192.0.2.1 rport 5000
+        a=end-of-candidates
+        a=ice-ufrag:usFrag
+        a=ice-pwd:us0123456789012345678901
+        a=ice-options:trickle ice2
+        a=extmap:1 urn:ietf:params:rtp-hdrext:ssrc-audio-level
+        a=extmap:2 http://www.webrtc.org/experiments/rtp-hdrext/abs-send-time
+        a=extmap:3 http://www.ietf.org/id/draft-holmer-rmcat-transport-wide-cc-extensions-01
+        a=extmap:4 urn:ietf:params:rtp-hdrext:sdes:mid
+        a=rtpmap:111 opus/48000/2
+        a=fmtp:111 minptime=10;useinbandfec=1
+        a=rtcp-fb:111 transport-cc
+        a=rtpmap:63 red/48000/2
+        a=fmtp:63 111/111
+        a=rtpmap:0 PCMU/8000
+        a=rtcp-fb:0 transport-cc
+        a=rtpmap:13 CN/8000
+        a=rtpmap:110 telephone-event/48000
+        a=fmtp:110 0-16
+        a=rtpmap:126 telephone-event/8000
+        a=fmtp:126 0-16
+        a=ptime:20
+        a=sendrecv
+        a=rtcp-mux
+        a=rtcp-rsize
+        a=rtcp:6000
+        a=fingerprint:\(Sides.ourFingerprint)
+        a=setup:actpass
+        a=msid:-
+        a=ssrc:77 cname:us
+        """)
+
     @Test("Our offer is written in full as RFC 9429 has it")
     func offerText() throws {
         var side = OfferAnswer(
@@ -38,52 +82,8 @@ struct BrowserAttributeTests {
                 ]
                 $0.ice?.hasEnded = true
             })
-        let fingerprint = Sides.ourFingerprint.description
-        let expected = Examples.lines(
-            """
-            v=0
-            o=- 38 1 IN IP4 0.0.0.0
-            s=-
-            t=0 0
-            a=group:BUNDLE 0
-            a=extmap-allow-mixed
-            m=audio 6000 UDP/TLS/RTP/SAVPF 111 63 0 13 110 126
-            c=IN IP4 198.51.100.7
-            a=mid:0
-            a=candidate:1 1 udp 2130706431 192.0.2.1 5000 typ host
-            a=candidate:2 1 udp 1694498815 198.51.100.7 6000 typ srflx raddr 192.0.2.1 rport 5000
-            a=end-of-candidates
-            a=ice-ufrag:usFrag
-            a=ice-pwd:us0123456789012345678901
-            a=ice-options:trickle ice2
-            a=extmap:1 urn:ietf:params:rtp-hdrext:ssrc-audio-level
-            a=extmap:2 http://www.webrtc.org/experiments/rtp-hdrext/abs-send-time
-            a=extmap:3 http://www.ietf.org/id/draft-holmer-rmcat-transport-wide-cc-extensions-01
-            a=extmap:4 urn:ietf:params:rtp-hdrext:sdes:mid
-            a=rtpmap:111 opus/48000/2
-            a=fmtp:111 minptime=10;useinbandfec=1
-            a=rtcp-fb:111 transport-cc
-            a=rtpmap:63 red/48000/2
-            a=fmtp:63 111/111
-            a=rtpmap:0 PCMU/8000
-            a=rtcp-fb:0 transport-cc
-            a=rtpmap:13 CN/8000
-            a=rtpmap:110 telephone-event/48000
-            a=fmtp:110 0-16
-            a=rtpmap:126 telephone-event/8000
-            a=fmtp:126 0-16
-            a=ptime:20
-            a=sendrecv
-            a=rtcp-mux
-            a=rtcp-rsize
-            a=rtcp:6000
-            a=fingerprint:\(fingerprint)
-            a=setup:actpass
-            a=msid:-
-            a=ssrc:77 cname:us
-            """)
         let text = try side.makeOffer().serialized()
-        #expect(text == expected)
+        #expect(text == Self.expectedOffer)
     }
 
     @Test(

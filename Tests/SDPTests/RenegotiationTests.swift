@@ -161,6 +161,28 @@ struct RenegotiationTests {
         #expect(offer.attributes.contains(SDPAttribute("group", "BUNDLE 0")))
     }
 
+    @Test("Numbers that the peer gives a new meaning are never offered with the old one beside it")
+    func stolenNumbers() throws {
+        var (us, them) = try call()
+        var offer = try Sides.sent(them.makeOffer())
+        for (index, attribute) in offer.media[0].attributes.enumerated() {
+            let value = attribute.value?
+                .replacing("110 telephone-event/48000", with: "63 telephone-event/48000")
+                .replacing("63 red/48000/2", with: "110 red/48000/2")
+                .replacing("1 urn:ietf:params:rtp-hdrext:ssrc", with: "4 urn:ietf:params:rtp-hdrext:ssrc")
+                .replacing("4 urn:ietf:params:rtp-hdrext:sdes", with: "9 urn:unknown")
+            offer.media[0].attributes[index].value = value
+        }
+        _ = try us.makeAnswer(to: offer)
+        let ours = try us.makeOffer().media[0]
+        #expect(ours.rtpMap(63)?.encoding == "telephone-event" && ours.rtpMap(96)?.encoding == "red")
+        #expect(Set(ours.formats).count == ours.formats.count)
+        let numbers = ours.attributes.filter { $0.name == "extmap" }.compactMap {
+            $0.value?.split(separator: " ").first
+        }
+        #expect(numbers.count == 4 && Set(numbers).count == 4)
+    }
+
     @Test("Audio that moves to another section is taken there; the section of before is refused")
     func moved() throws {
         var (us, them) = try call()

@@ -29,9 +29,28 @@ private func readPackets(_ bytes: [UInt8]) {
         case .goodbye(let goodbye):
             _ = goodbye.names(1, in: datagram)
             require((goodbye.reason?.upperBound ?? 0) <= bytes.count, "a reason ends inside of the datagram")
-        case .other(_, let body):
+        case .other(let type, let body):
             require(body.upperBound <= bytes.count, "a body ends inside of the datagram")
+            readFeedback(type, body, datagram)
         }
+    }
+}
+
+private func readFeedback(_ type: UInt8, _ body: Range<Int>, _ datagram: RawSpan) {
+    if let report = ExtendedReport(type: type, body: body, answering: 1, in: datagram) {
+        _ = report.roundTripNanoseconds(arrival: NTPTimestamp(rawValue: 0))
+    }
+    switch RTCPFeedback(type: type, body: body, in: datagram) {
+    case .nack(_, var missing):
+        var count = 0
+        while missing.next(in: datagram) != nil { count += 1 }
+        require(count <= body.count / 4 * 17, "a group has seventeen numbers at most")
+    case .transportWide(let feedback):
+        var cursor = TransportFeedback.Cursor(feedback)
+        var count = 0
+        while cursor.next(in: datagram) != nil { count += 1 }
+        require(count == feedback.count, "as many packets are told of as announced")
+    case .pictureRequest, .maximumBitrate, .other, nil: break
     }
 }
 

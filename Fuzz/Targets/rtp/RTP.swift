@@ -19,6 +19,7 @@ private func read(_ bytes: [UInt8]) {
             require(element.data.upperBound <= headerExtension.data.upperBound, "an element ends inside")
         }
     }
+    readPayload(header, packet)
     var statistics = ReceptionStatistics()
     _ = statistics.receive(header, at: Instant(nanoseconds: Int64(header.timestamp) << 24))
     _ = statistics.makeReport(on: header.ssrc)
@@ -32,4 +33,25 @@ private func read(_ bytes: [UInt8]) {
         again?.ssrc == header.ssrc && again?.timestamp == header.timestamp && again?.marker == header.marker
             && again?.sequenceNumber == header.sequenceNumber && again?.payloadType == header.payloadType,
         "a header reads back as written")
+}
+
+/// The payload as each of the formats that it may be of.
+private func readPayload(_ header: RTPHeader, _ packet: RawSpan) {
+    _ = AudioLevel(1, of: header, in: packet)
+    _ = header.transportSequenceNumber(3, in: packet)
+    if let payload = RedundantPayload(header.payload, of: packet) {
+        var end: Int?
+        for index in 0..<payload.count {
+            guard let block = payload.block(at: index, in: packet) else { broken("announced frames are there") }
+            require(end == nil || block.data.lowerBound == end, "frames lie one behind the other")
+            end = block.data.upperBound
+        }
+        require(end == header.payload.upperBound, "the primary ends with the payload")
+    }
+    if let event = TelephoneEventPayload(header.payload, of: packet) {
+        var receiver = TelephoneEventReceiver()
+        let outcome = receiver.receive(event, timestamp: header.timestamp, at: .zero)
+        require(outcome.began == event.event, "the first packet begins a key")
+        require((receiver.nextDeadline == nil) == event.isEnd, "a key is over with its end")
+    }
 }

@@ -149,8 +149,11 @@ struct PayloadNumbering: Equatable, Sendable {
         return number
     }
 
-    /// Takes over the number that the peer's offer gave.
-    mutating func set(_ number: Int, for format: AudioFormat) { numbers[format] = number }
+    /// Takes over the number that the peer's offer gave; a peer that gives one away anew has taken it from another.
+    mutating func set(_ number: Int, for format: AudioFormat) {
+        for (other, taken) in numbers where taken == number && other != format { numbers[other] = nil }
+        numbers[format] = number
+    }
 
     func format(_ number: Int) -> AudioFormat? { numbers.first { $0.value == number }?.key }
 }

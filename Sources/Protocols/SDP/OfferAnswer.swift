@@ -198,7 +198,10 @@ extension OfferAnswer {
         sections: [MediaSection]
     ) {
         var extensions = settled?.extensions ?? [:]
-        for use in audio.headerExtensions { extensions[use.kind] = use.identifier }
+        for use in audio.headerExtensions {
+            for (other, taken) in extensions where taken == use.identifier { extensions[other] = nil }
+            extensions[use.kind] = use.identifier
+        }
         settled = Settlement(
             audio: audio, peer: peer, numbering: numbering, extensions: extensions, ice: local.ice, index: index,
             carrier: carrier, mid: sections[index].mid, refusals: sections.map(Self.refusal))
