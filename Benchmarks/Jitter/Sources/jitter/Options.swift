@@ -13,12 +13,15 @@ struct Options {
     var startsWithPeer = false
     var seeds: [UInt64] = [1, 2, 3, 4]
     var profiles: [String] = []
+    /// What the constant delay adds, in milliseconds; nil for what the buffer added.
+    var constantMilliseconds: Int?
     var pullSamples = 960
     var configuration = PlayoutConfiguration()
 
     static let usage = """
         jitter [--json] [--wavs DIRECTORY] [--speech DIRECTORY] [--seconds N] [--seeds FIRST-LAST]
                [--profiles NAME,NAME…] [--pull-ms 10|20|40|60] [--pause-ms N] [--starts-with-peer]
+               [--constant MS]
                [--late-cost MS] [--memory MS] [--initial MS]
         """
 
@@ -38,6 +41,7 @@ struct Options {
                 seeds = Array(first...last)
             case "--profiles": profiles = (rest.popFirst() ?? "").split(separator: ",").map(String.init)
             case "--pull-ms": pullSamples = Self.number(rest.popFirst()) * 48
+            case "--constant": constantMilliseconds = Self.number(rest.popFirst())
             case "--late-cost": configuration.millisecondsPerLatePercent = Self.number(rest.popFirst())
             case "--initial": configuration.initialDelayMilliseconds = Self.number(rest.popFirst())
             case "--memory": configuration.memoryMilliseconds = Self.number(rest.popFirst())

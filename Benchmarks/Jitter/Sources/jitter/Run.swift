@@ -20,8 +20,8 @@ struct Run {
         var concealedShare = 0.0
         var recoveredShare = 0.0
         var stretchedShare = 0.0
-        /// What ``ConstantDelay`` misses when it adds the same delay on the mean; 0 for the first seconds, which have
-        /// no figure of their own.
+        /// What ``ConstantDelay`` misses when it adds the same delay on the mean, or what was asked for; 0 for the first
+        /// seconds, which have no figure of their own.
         var constantMissedShare = 0.0
     }
 
@@ -64,7 +64,7 @@ struct Run {
             if now < 8_000_000_000 { first8Seconds = whole }
         }
         addPath(arrivals)
-        try addConstant(packets, arrivals)
+        try addConstant(packets, arrivals, added: options.constantMilliseconds.map(Double.init))
     }
 
     private static func insert(_ arrival: Arrival, _ packets: [[UInt8]], into buffer: inout PlayoutBuffer) {
@@ -87,11 +87,11 @@ struct Run {
     }
 
     /// Adds what a constant delay of the same mean would do.
-    private mutating func addConstant(_ packets: [[UInt8]], _ arrivals: [Arrival]) throws {
+    private mutating func addConstant(_ packets: [[UInt8]], _ arrivals: [Arrival], added: Double?) throws {
         let transits = Dictionary(
             arrivals.map { ($0.packet, Double($0.at.nanoseconds) / 1e6 - Double($0.packet * 20)) },
             uniquingKeysWith: min)
-        let player = try ConstantDelay(packets, transits: transits, added: whole.bufferDelayMs)
+        let player = try ConstantDelay(packets, transits: transits, added: added ?? whole.bufferDelayMs)
         constant = player.output
         whole.constantMissedShare = player.missedShare
     }
