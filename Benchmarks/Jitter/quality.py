@@ -2,8 +2,8 @@
 """Wideband PESQ (ITU-T P.862.2) of what `jitter --wavs DIRECTORY` wrote, against the clean decode.
 
 usage: quality.py DIRECTORY [SECONDS]      needs numpy, and pesq from PyPI
-Prints one JSON object: for each profile the mean over seeds for the jitter buffer and for a decoder with unlimited
-buffer and FEC, over the whole call and over its first SECONDS (8).
+Prints one JSON object: for each profile the mean over seeds for the jitter buffer, for a decoder with unlimited buffer
+and FEC, and for a constant delay of the buffer's mean, over the whole call and over its first SECONDS (8).
 """
 import concurrent.futures
 import json
@@ -53,7 +53,7 @@ def main():
     first = int(sys.argv[2]) if len(sys.argv) > 2 else 8
     jobs, keys = [], []
     for path in sorted(directory.glob("*-*.*.wav")):
-        match = re.fullmatch(r"(.+)-(\d+)\.(out|unlimited)-(\d+)\.wav", path.name)
+        match = re.fullmatch(r"(.+)-(\d+)\.(out|unlimited|constant)-(\d+)\.wav", path.name)
         if match:
             keys.append((match[1], match[3]))
             jobs.append((directory / f"clean-{match[4]}.wav", path, first))
@@ -62,9 +62,9 @@ def main():
     table = {}
     for (profile, kind), (whole, beginning) in zip(keys, results):
         entry = table.setdefault(profile, {})
-        entry.setdefault("pesq" if kind == "out" else "pesq_unlimited", []).append(whole)
-        entry.setdefault(f"pesq_first_{first}_s" if kind == "out" else f"pesq_unlimited_first_{first}_s", []).append(
-            beginning)
+        name = "pesq" if kind == "out" else f"pesq_{kind}"
+        entry.setdefault(name, []).append(whole)
+        entry.setdefault(f"{name}_first_{first}_s", []).append(beginning)
     means = {profile: {key: round(sum(v) / len(v), 3) for key, v in entry.items()} for profile, entry in table.items()}
     print(json.dumps({"quality": means}, indent=1))
 

@@ -84,6 +84,18 @@ import Testing
         #expect(result.statistics.packetsLost < result.statistics.packetsReceived / 50)
     }
 
+    @Test(
+        "Overtaken packets are in time from the first second on, before anything is known of the path", arguments: 1...8
+    )
+    func reorderingAtOnce(seed: UInt64) throws {
+        let result = try call {
+            $0.network.reorderedShare = 0.1
+            $0.seed = seed
+        }.run(seconds: 2)
+        #expect(result.statistics.packetsReordered > 0)
+        #expect(result.statistics.samplesConcealed == 0)
+    }
+
     @Test("Duplicates are counted and change nothing that is heard")
     func duplicates() throws {
         let plain = try call { $0.keepsOutput = true }.run(seconds: 10)

@@ -79,11 +79,25 @@ import Testing
 
     static let stretching = [
         Case("a full frame on target: hand it out", .handOut) { $0.waitingSamples = 960 },
-        Case("too much delay in a pause: take out all that one cut can", .accelerate(atMost: 720)) {
+        Case("too much delay in silence: take out all that one cut can", .accelerate(atMost: 720)) {
+            $0.waitingSamples = 960
+            $0.readySamples = 960
+            $0.excessSamples = 960
+            $0.isSilent = true
+        },
+        Case("too much delay in a closure: wait for silence", .handOut) {
             $0.waitingSamples = 960
             $0.readySamples = 960
             $0.excessSamples = 960
             $0.isQuiet = true
+            $0.samplesOffTarget = 48_000
+        },
+        Case("no silence for long: take it out of a closure", .accelerate(atMost: 720)) {
+            $0.waitingSamples = 960
+            $0.readySamples = 960
+            $0.excessSamples = 960
+            $0.isQuiet = true
+            $0.samplesOffTarget = 48_960
         },
         Case("too much delay in speech: wait for a pause", .handOut) {
             $0.waitingSamples = 960
@@ -108,21 +122,24 @@ import Testing
             $0.waitingSamples = 960
             $0.readySamples = 960
             $0.excessSamples = 200
-            $0.isQuiet = true
+            $0.isSilent = true
         },
         Case("too little to choose a cut from, and more is there: decode ahead", .play) {
             $0.frameSamples = 480
             $0.waitingSamples = 480
             $0.readySamples = 480
             $0.excessSamples = 960
-            $0.isQuiet = true
+            $0.isSilent = true
         },
         Case("nothing behind the frame: leave it whole", .handOut) {
             $0.waitingSamples = 960
             $0.excessSamples = 960
-            $0.isQuiet = true
+            $0.isSilent = true
         },
-        Case("too little delay in a pause: put in what is missing", .decelerate(atLeast: 0, about: 480)) {
+        Case(
+            "too little delay in a closure: put in what is missing, which is urgent",
+            .decelerate(atLeast: 0, about: 480)
+        ) {
             $0.waitingSamples = 960
             $0.excessSamples = -480
             $0.isQuiet = true
@@ -136,7 +153,7 @@ import Testing
         Case("one stretch a pull is enough", .handOut) {
             $0.waitingSamples = 960
             $0.excessSamples = -960
-            $0.isQuiet = true
+            $0.isSilent = true
             $0.hasStretched = true
         },
     ]

@@ -33,11 +33,17 @@ import Testing
         #expect(target(after: Array(repeating: 50, count: 200), phase: 50 + phase) == Double(phase))
     }
 
-    @Test("The target begins at the initial delay, and is free of it after a second")
-    func initial() {
-        let few = target(after: [50, 50], phase: 50) { $0.initialDelayMilliseconds = 60 }
-        #expect((50...80).contains(few))
-        #expect(target(after: Array(repeating: 50, count: 60), phase: 55) { $0.initialDelayMilliseconds = 60 } == 5)
+    @Test(
+        "The target stays at the initial delay for two seconds, and then is free of it at once",
+        arguments: [0, 60, 200])
+    func initial(delay: Int) {
+        func target(after packets: Int) -> Double {
+            self.target(after: Array(repeating: 50, count: packets), phase: 55) { $0.initialDelayMilliseconds = delay }
+        }
+        let first = Double((delay + 14) / 20 * 20 + 5)
+        #expect(target(after: 2) == first)
+        #expect(target(after: 99) == first)
+        #expect(target(after: 101) == 5)
     }
 
     @Test("The target stays between its minimum and its maximum")

@@ -2,13 +2,19 @@
 struct LoudnessTracker {
     /// Mean square of speech: rises within a syllable, falls over seconds.
     private var speechPower: Float = 0
-    /// Mean square below which nothing is heard: −66 dBFS.
-    private static var silentPower: Float { @_noAllocation @_noLocks get { 270 } }
-    /// A pause is this much quieter than speech: 26 dB.
-    private static var pauseRatio: Float { @_noAllocation @_noLocks get { 0.0025 } }
+    /// Mean square below which hardly anything is heard: −66 dBFS.
+    private static var quietPower: Float { @_noAllocation @_noLocks get { 270 } }
+    /// Quiet is this much below speech: 26 dB.
+    private static var quietRatio: Float { @_noAllocation @_noLocks get { 0.0025 } }
+    /// Mean square below which nothing is heard: −75 dBFS.
+    private static var silentPower: Float { @_noAllocation @_noLocks get { 30 } }
+    /// Silence is this much below speech: 45 dB.
+    private static var silentRatio: Float { @_noAllocation @_noLocks get { 0.00003 } }
 
-    /// Whether what was listened to last is a pause.
+    /// Whether what was listened to last is so much below speech that it is a pause, or a closure within a word.
     private(set) var isQuiet = true
+    /// Whether it is a pause without anything in it.
+    private(set) var isSilent = true
 
     /// Listens to what waits in `buffer`, about to be played.
     @_noAllocation @_noLocks
@@ -24,6 +30,7 @@ struct LoudnessTracker {
         }
         let power = 4 * Float(sum) / Float(index)
         speechPower += (power - speechPower) * (power > speechPower ? 0.2 : 0.003)
-        isQuiet = power < max(Self.silentPower, speechPower * Self.pauseRatio)
+        isQuiet = power < max(Self.quietPower, speechPower * Self.quietRatio)
+        isSilent = power < max(Self.silentPower, speechPower * Self.silentRatio)
     }
 }

@@ -117,6 +117,7 @@ extension PlayoutBuffer {
             loudness.listen(to: samples)
         }
         status.isQuiet = loudness.isQuiet
+        status.isSilent = loudness.isSilent
         return status
     }
 

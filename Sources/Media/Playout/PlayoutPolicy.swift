@@ -29,8 +29,10 @@ public struct PlayoutStatus: Equatable, Sendable {
     public var heldSamples = 0
     /// The sender stopped sending because it is silent (DTX).
     public var isDiscontinuous = false
-    /// What waits is so quiet that stretching it is not heard.
+    /// What waits is so quiet that stretching it is hardly heard: a pause, or the closure of a consonant.
     public var isQuiet = false
+    /// What waits is silence, without even the faint ending of a word: stretching it is not heard.
+    public var isSilent = false
     /// Samples handed out since the delay was last on target.
     public var samplesOffTarget = 0
     /// Samples handed out since the last stretch.
@@ -81,7 +83,10 @@ public enum PlayoutPolicy {
     public static var longestSkip: Int { @_noAllocation @_noLocks get { 2_880 } }
     /// Excess that is worked off in speech too, at once: 100 ms.
     public static var muchExcess: Int { @_noAllocation @_noLocks get { 4_800 } }
-    /// How long a smaller excess waits for a pause between words: 1.5 s.
+    /// How long a smaller excess waits for silence before it is worked off in a quiet moment, such as the closure of
+    /// a consonant, where a cut can still be heard: 1 s.
+    public static var quietPatience: Int { @_noAllocation @_noLocks get { 48_000 } }
+    /// How long it waits before it is worked off in speech: 1.5 s.
     public static var patience: Int { @_noAllocation @_noLocks get { 72_000 } }
     /// Samples a stretch cross-fades over.
     public static var overlap: Int { @_noAllocation @_noLocks get { 240 } }
@@ -143,13 +148,15 @@ public enum PlayoutPolicy {
         return .handOut
     }
 
-    /// Sound to be left alone after the last stretch. Pauses between words come often, and a stretch in one is not
-    /// heard; speech itself is touched when no pause has come, or when the delay is far too long.
+    /// Sound to be left alone after the last stretch. Silence comes often, and a stretch in it is not heard. Moments
+    /// that are merely quiet come next, and speech itself is touched when neither has come, or when the delay is far
+    /// too long.
     @_noAllocation @_noLocks
     private static func pause(_ status: PlayoutStatus) -> Int {
-        if status.isQuiet { return 0 }
-        if status.excessSamples > muchExcess { return 960 }
+        if status.isSilent { return 0 }
         // Too little delay is more urgent than too much: the next packet may come too late.
+        if status.isQuiet, status.excessSamples < 0 || status.samplesOffTarget > quietPatience { return 0 }
+        if status.excessSamples > muchExcess { return 960 }
         if status.excessSamples < 0 { return status.samplesOffTarget > patience / 4 ? 4_800 : .max }
         return status.samplesOffTarget > patience ? 9_600 : .max
     }

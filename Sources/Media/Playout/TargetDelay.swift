@@ -32,10 +32,11 @@ struct TargetDelay {
     /// A packet must come this much before the pull that needs it: the pull's clock and the arrival clock jitter.
     private static var safety: Int64 { @_noAllocation @_noLocks get { 1_000_000 } }
     /// What a smaller or a larger delay must save, in milliseconds, before it is worth the stretching.
-    private static var worthLowering: Float { @_noAllocation @_noLocks get { 8 } }
+    private static var worthLowering: Float { @_noAllocation @_noLocks get { 12 } }
     private static var worthRaising: Float { @_noAllocation @_noLocks get { 2 } }
-    /// For how much received sound the initial delay fades out.
-    private static var start: Int64 { @_noAllocation @_noLocks get { 1_000_000_000 } }
+    /// Until so much sound was received, the initial delay is the least: going down bit by bit as one learns costs more
+    /// stretches than going down once.
+    private static var start: Int64 { @_noAllocation @_noLocks get { 2_000_000_000 } }
 
     init(_ configuration: PlayoutConfiguration) {
         minimum = Int64(max(configuration.minimumDelayMilliseconds, 0)) * 1_000_000
@@ -49,9 +50,7 @@ struct TargetDelay {
     /// - Parameter received: Nanoseconds of sound received since the stream began: little means that little is known.
     @_noAllocation @_noLocks
     mutating func update(_ history: borrowing ArrivalHistory, _ grid: Grid, received: Int64) {
-        let known = min(received, Self.start)
-        let startFloor = initial &* (Self.start &- known) / Self.start
-        let floor = min(max(minimum, startFloor), maximum)
+        let floor = min(received < Self.start ? max(minimum, initial) : minimum, maximum)
         let baseline = history.baseline
         // The first level of the grid at or above the floor.
         let offset = (baseline &+ floor &- grid.origin) % grid.step

@@ -24,9 +24,9 @@ struct Report {
 
     var table: String {
         var lines = [
-            "                            whole call                                    first 8 s",
-            "profile      jitter  NetEQ  added  p95  playout concealed fec    stretched    added p95  playout concealed stretched",
-            "             ms      ms     ms     ms   ms      %         %      %            ms    ms   ms      %         %",
+            "                            whole call                                             first 8 s",
+            "profile      jitter  NetEQ  added  p95  playout concealed fec    stretched constant    added p95  playout concealed stretched",
+            "             ms      ms     ms     ms   ms      %         %      %         %           ms    ms   ms      %         %",
         ]
         for row in rows {
             let whole = row.whole
@@ -35,11 +35,11 @@ struct Report {
             lines.append(
                 name
                     + String(
-                        format: "%6.1f %6.1f %6.1f %5.0f %7.1f %8.2f %6.2f %8.2f", whole.pathJitterMs,
+                        format: "%6.1f %6.1f %6.1f %5.0f %7.1f %8.2f %6.2f %8.2f %8.2f", whole.pathJitterMs,
                         whole.referenceDelayMs, whole.bufferDelayMs,
                         whole.bufferDelayP95Ms,
                         whole.playoutDelayMs, whole.concealedShare * 100, whole.recoveredShare * 100,
-                        whole.stretchedShare * 100)
+                        whole.stretchedShare * 100, whole.constantMissedShare * 100)
                     + String(
                         format: "      %6.1f %5.0f %7.1f %8.2f %8.2f", first.bufferDelayMs, first.bufferDelayP95Ms,
                         first.playoutDelayMs, first.concealedShare * 100, first.stretchedShare * 100))
@@ -58,7 +58,7 @@ struct Report {
         let names = [
             "path_jitter_ms", "neteq_rule_ms", "added_ms", "added_p95_ms", "playout_ms", "concealed_share",
             "recovered_share",
-            "stretched_share",
+            "stretched_share", "constant_missed_share",
         ]
         let members = zip(names, Run.Figures.fields).map { name, path in
             #""\#(name)":\#(String(format: "%.4f", figures[keyPath: path]))"#
@@ -73,7 +73,7 @@ extension Run.Figures {
         [
             \.pathJitterMs, \.referenceDelayMs, \.bufferDelayMs, \.bufferDelayP95Ms, \.playoutDelayMs, \.concealedShare,
             \.recoveredShare,
-            \.stretchedShare,
+            \.stretchedShare, \.constantMissedShare,
         ]
     }
 }

@@ -20,24 +20,27 @@ struct Run {
         var concealedShare = 0.0
         var recoveredShare = 0.0
         var stretchedShare = 0.0
+        /// What ``ConstantDelay`` misses when it adds the same delay on the mean, or what was asked for; 0 for the first
+        /// seconds, which have no figure of their own.
+        var constantMissedShare = 0.0
     }
 
     var first8Seconds = Figures()
     var whole = Figures()
     var output: [Int16] = []
     var unlimited: [Int16] = []
+    var constant: [Int16] = []
 
     private struct Arrival {
         var packet: Int
         var at: Instant
     }
 
-    init(
-        _ profile: Profile, _ packets: [[UInt8]], seed: UInt64, pullSamples: Int, configuration: PlayoutConfiguration
-    ) throws {
-        let (arrivals, phase) = Self.deliver(profile, packets.count, seed: seed, pullSamples: pullSamples)
+    init(_ profile: Profile, _ packets: [[UInt8]], seed: UInt64, options: Options) throws {
+        let pullSamples = options.pullSamples
+        let (arrivals, phase) = Self.deliver(profile, packets.count, seed: seed, options)
         unlimited = try Self.decodeUnlimited(packets, received: Set(arrivals.map(\.packet)))
-        var buffer = PlayoutBuffer(configuration: configuration, decoder: try OpusDecoder())
+        var buffer = PlayoutBuffer(configuration: options.configuration, decoder: try OpusDecoder())
         var playoutDelays = RunningMean()
         var next = 0
         var now = phase
@@ -61,6 +64,7 @@ struct Run {
             if now < 8_000_000_000 { first8Seconds = whole }
         }
         addPath(arrivals)
+        try addConstant(packets, arrivals, added: options.constantMilliseconds.map(Double.init))
     }
 
     private static func insert(_ arrival: Arrival, _ packets: [[UInt8]], into buffer: inout PlayoutBuffer) {
@@ -82,6 +86,16 @@ struct Run {
         first8Seconds.referenceDelayMs = ReferenceDelay.mean(Array(transits.prefix(400)))
     }
 
+    /// Adds what a constant delay of the same mean would do.
+    private mutating func addConstant(_ packets: [[UInt8]], _ arrivals: [Arrival], added: Double?) throws {
+        let transits = Dictionary(
+            arrivals.map { ($0.packet, Double($0.at.nanoseconds) / 1e6 - Double($0.packet * 20)) },
+            uniquingKeysWith: min)
+        let player = try ConstantDelay(packets, transits: transits, added: added ?? whole.bufferDelayMs)
+        constant = player.output
+        whole.constantMissedShare = player.missedShare
+    }
+
     private static func figures(_ statistics: PlayoutStatistics, _ playoutDelayMs: Double) -> Figures {
         let played = Double(max(statistics.samplesPlayed, 1))
         var figures = Figures()
@@ -95,10 +109,11 @@ struct Run {
     }
 
     private static func deliver(
-        _ profile: Profile, _ count: Int, seed: UInt64, pullSamples: Int
+        _ profile: Profile, _ count: Int, seed: UInt64, _ options: Options
     ) -> ([Arrival], phase: Int64) {
         var random = SeededGenerator(seed: seed &* 77 &+ 5)
-        let phase = Int64.random(in: 0..<(Int64(pullSamples) * 1_000_000 / 48), using: &random)
+        let period = Int64(options.pullSamples) * 1_000_000 / 48
+        let anyPhase = Int64.random(in: 0..<period, using: &random)
         var network = SimulatedNetwork(profile.network, seed: seed)
         var arrivals: [Arrival] = []
         for packet in 0..<count {
@@ -109,7 +124,9 @@ struct Run {
             }
         }
         arrivals.sort { ($0.at, $0.packet) < ($1.at, $1.packet) }
-        return (arrivals, phase)
+        guard options.startsWithPeer, let first = arrivals.first else { return (arrivals, anyPhase) }
+        // A worker runs a call's frames from 1 ms to 6 ms after when packets came that took as long as the first.
+        return (arrivals, (first.at.nanoseconds + 1_000_000 + anyPhase * 5_000_000 / period) % period)
     }
 
     /// What a decoder gives that waits for ever: every packet that ever arrives is used, and FEC for the rest.

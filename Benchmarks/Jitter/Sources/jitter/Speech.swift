@@ -8,16 +8,18 @@ struct Speech {
     /// 48 kHz, one channel; a whole number of frames.
     var samples: [Int16]
 
-    /// The WAV files (48 kHz, 16 bit, one channel) of `directory`, in order of name, again and again.
-    init(directory: String, seconds: Int) throws {
+    /// The WAV files (48 kHz, 16 bit, one channel) of a directory, in order of name, again and again.
+    init(_ options: Options) throws {
+        let directory = options.speech
         let names = try FileManager.default.contentsOfDirectory(atPath: directory).sorted()
         var once: [Int16] = []
         for name in names where name.hasSuffix(".wav") && name != "Noise.wav" {
             let bytes = [UInt8](try Data(contentsOf: URL(fileURLWithPath: directory + "/" + name)))
             once += Self.samples(inWAV: bytes)
+            once += [Int16](repeating: 0, count: options.pauseMilliseconds * 48)
         }
         guard !once.isEmpty else { throw SpeechError(description: "\(directory) holds no speech (*.wav)") }
-        let wanted = seconds * 48_000 / Self.frameSamples * Self.frameSamples
+        let wanted = options.seconds * 48_000 / Self.frameSamples * Self.frameSamples
         samples = (0..<wanted).map { once[$0 % once.count] }
     }
 

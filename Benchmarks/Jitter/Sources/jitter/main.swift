@@ -4,7 +4,7 @@ import Foundation
 import Playout
 
 var options = Options(CommandLine.arguments.dropFirst())
-let speech = try Speech(directory: options.speech, seconds: options.seconds)
+let speech = try Speech(options)
 var encoded: [Int: [[UInt8]]] = [:]
 for profile in Profile.all where encoded[profile.expectedLossPercent] == nil {
     encoded[profile.expectedLossPercent] = try speech.packets(expectedLossPercent: profile.expectedLossPercent)
@@ -22,12 +22,12 @@ for profile in Profile.all where options.profiles.isEmpty || options.profiles.co
     var runs: [Run] = []
     for seed in options.seeds {
         let run = try Run(
-            profile, encoded[profile.expectedLossPercent] ?? [], seed: seed, pullSamples: options.pullSamples,
-            configuration: options.configuration)
+            profile, encoded[profile.expectedLossPercent] ?? [], seed: seed, options: options)
         if let directory = options.wavs {
-            let stem = "\(directory)/\(profile.name)-\(seed)"
-            try WideBand.write(run.output, to: "\(stem).out-\(profile.expectedLossPercent).wav")
-            try WideBand.write(run.unlimited, to: "\(stem).unlimited-\(profile.expectedLossPercent).wav")
+            for (kind, samples) in [("out", run.output), ("unlimited", run.unlimited), ("constant", run.constant)] {
+                let name = "\(profile.name)-\(seed).\(kind)-\(profile.expectedLossPercent).wav"
+                try WideBand.write(samples, to: directory + "/" + name)
+            }
         }
         runs.append(run)
     }
