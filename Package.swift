@@ -96,12 +96,12 @@ let package = Package(
         module("Media", "OpusCodec", ["COpus"]),
         module("Media", "Playout", ["OpusCodec", "Timekeeping"]),
         module("Media", "SecureTransport", ["COpenSSL", "CSRTP", "Timekeeping"]),
-        module("Media", "Peering", ["Datagrams", "RTP", "SecureTransport", "Timekeeping"]),
+        module("Media", "Peering", ["Datagrams", "ICE", "RTP", "SecureTransport", "Timekeeping"]),
         module(
             "Media", "MediaEngine",
             [
-                "AudioKit", "Bytes", "Datagrams", "OpusCodec", "Peering", "Playout", "RTP", "Realtime",
-                "SecureTransport", "Timekeeping",
+                "AudioKit", "Bytes", "Datagrams", "ICE", "OpusCodec", "Peering", "Playout", "RTP",
+                "Realtime", "STUN", "SecureTransport", "Timekeeping",
             ]),
 
         // Floor 4: signaling.
@@ -118,8 +118,8 @@ let package = Package(
         module(
             "Agent", "CallAgent",
             [
-                "AudioKit", "CallControl", "ConfigReader", "JSON", "MediaEngine", "Datagrams", "OpusCodec", "Peering",
-                "Playout", "Realtime", "SDP", "SecureTransport", "SignalingClient", "Timekeeping", logging,
+                "AudioKit", "CallControl", "ConfigReader", "Datagrams", "ICE", "JSON", "MediaEngine", "OpusCodec",
+                "Peering", "Playout", "Realtime", "SDP", "SecureTransport", "SignalingClient", "Timekeeping", logging,
             ]),
 
         // Floor 6: the command line.
@@ -167,6 +167,7 @@ let package = Package(
             "MediaEngineTests",
             [
                 "AudioKit", "MediaEngine", "Datagrams", "OpusCodec", "Peering", "Playout", "SecureTransport",
+                "ICE", "Realtime", "Timekeeping",
             ]),
         .target(name: "CAllocationCounter", path: "Tests/CAllocationCounter"),
         tests(

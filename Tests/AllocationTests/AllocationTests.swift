@@ -128,8 +128,10 @@ struct HandDrivenWorker: ~Copyable {
     private var loop: WorkerLoop
     private var commands: SPSCRing<WorkerCommand>.Producer
     private var events: SPSCRing<WorkerEvent>.Consumer
+    private var forwarded: SPSCRing<ForwardedDatagram>.Consumer
     private let wakeup: Wakeup
     private let signal: Wakeup
+    private let socket: UnsafeMutablePointer<UDPSocket>
     private let calls: UnsafeMutablePointer<UnsafeMutablePointer<MediaCall>>
     private var count = 0
 
@@ -141,16 +143,24 @@ struct HandDrivenWorker: ~Copyable {
 
     init() throws {
         let loopback = try #require(SocketAddress(host: "127.0.0.1", port: 0))
-        let socket = try UDPSocket(boundTo: loopback)
+        var sockets = try SocketSet()
+        let socket = UnsafeMutablePointer<UDPSocket>.allocate(capacity: 1)
+        socket.initialize(to: try UDPSocket(boundTo: loopback))
+        sockets.insert(socket, at: SocketSet.mainSlot(isIPv6: false))
         let timer = try DeadlineTimer()
         let wakeup = try Wakeup()
         let signal = try Wakeup()
         let commandRing = SPSCRing<WorkerCommand>(capacity: 256)
         let eventRing = SPSCRing<WorkerEvent>(capacity: 1_024)
-        address = socket.localAddress
-        loop = WorkerLoop(
-            socket: socket, timer: timer, wakeup: wakeup.handle, eventSignal: signal.handle,
-            commands: commandRing.consumer, events: eventRing.producer, callLimit: 256)
+        let forwardedRing = SPSCRing<ForwardedDatagram>(capacity: 16)
+        address = socket.pointee.localAddress
+        self.socket = socket
+        let ends = WorkerLoop.Ends(
+            sockets: sockets, timer: timer, wakeup: wakeup.handle, eventSignal: signal.handle,
+            connectionSignal: signal.handle, forwarded: forwardedRing.producer, commands: commandRing.consumer,
+            events: eventRing.producer)
+        loop = WorkerLoop(ends, callLimit: 256)
+        forwarded = forwardedRing.consumer
         self.wakeup = wakeup
         self.signal = signal
         commands = commandRing.producer
@@ -164,6 +174,8 @@ struct HandDrivenWorker: ~Copyable {
             calls[index].deallocate()
         }
         calls.deallocate()
+        socket.deinitialize(count: 1)
+        socket.deallocate()
     }
 
     mutating func add(
@@ -171,8 +183,8 @@ struct HandDrivenWorker: ~Copyable {
         receive: SRTPKey, audio: AudioBehaviour
     ) throws {
         let peer = PeerPlan(
-            remoteAddress: remote, remoteSSRC: remoteSSRC, localSSRC: local, canonicalName: "test@handset",
-            sendPayloadType: 111, receivePayloadType: 111, sendKey: send, receiveKey: receive,
+            transport: .direct(to: remote), protection: .keys(send: send, receive: receive), remoteSSRC: remoteSSRC,
+            localSSRC: local, canonicalName: "test@handset", sendPayloadType: 111, receivePayloadType: 111,
             randomSeed: UInt64(local))
         let plan = MediaCallPlan(
             peer: peer, encoder: EncoderSettings(), playout: PlayoutConfiguration(), audio: audio, start: .atOnce)

@@ -29,6 +29,48 @@ struct DatagramsTests {
         #expect(SocketAddress(host: "::1", port: 80)?.description == "[::1]:80")
     }
 
+    @Test("A socket for all addresses tells which one was written to, and answers from there")
+    func wildcard() throws {
+        let any = try #require(SocketAddress(host: "0.0.0.0", port: 0))
+        let server = try UDPSocket(boundTo: any)
+        let client = try UDPSocket(boundTo: try #require(SocketAddress(host: "127.0.0.1", port: 0)))
+        // Any address of 127/8 is this machine's; a plain answer would leave from 127.0.0.1.
+        let called = try #require(SocketAddress(host: "127.0.0.9", port: server.localAddress.port))
+        client.send([1, 2, 3], to: called)
+        var batch = DatagramBatch()
+        try Self.receive(from: server, into: &batch)
+        let (local, source) = (batch.localAddress(0), batch.address(0))
+        #expect(local?.host == "127.0.0.9")
+
+        var answer = DatagramBatch()
+        answer.commit(byteCount: 1, by: DatagramPath(socket: 0, local: local, remote: source))
+        let dropped = server.send(&answer)
+        #expect(dropped == 0)
+        try Self.receive(from: client, into: &batch)
+        let answerer = batch.address(0)
+        #expect(answerer == called)
+        server.send([4], from: local, to: source)
+        try Self.receive(from: client, into: &batch)
+        let again = batch.address(0)
+        #expect(again == called)
+    }
+
+    private static func receive(from socket: borrowing UDPSocket, into batch: inout DatagramBatch) throws {
+        let timer = try DeadlineTimer()
+        let wakeup = try Wakeup()
+        timer.wait(
+            until: MonotonicClock.now.advanced(by: .seconds(5)), wakeup: wakeup.handle, socket: socket.descriptor)
+        _ = socket.receive(into: &batch)
+        let count = batch.count
+        try #require(count == 1)
+    }
+
+    @Test("The machine's interfaces are listed with their addresses")
+    func interfaces() {
+        let loopback = NetworkInterface.all().first { $0.address.host == "127.0.0.1" }
+        #expect(loopback?.name == "lo")
+    }
+
     @Test("A batch of datagrams crosses the loopback with its sender, its time and its bytes")
     func batch() throws {
         let loopback = try #require(SocketAddress(host: "127.0.0.1", port: 0))
@@ -39,7 +81,7 @@ struct DatagramsTests {
         for number in 1...3 {
             var slot = outgoing.freeSlot()
             slot.storeBytes(of: UInt8(number), as: UInt8.self)
-            outgoing.commit(byteCount: number, to: receiver.localAddress)
+            outgoing.commit(byteCount: number, by: DatagramPath(to: receiver.localAddress))
         }
         let dropped = sender.send(&outgoing)
         #expect(dropped == 0)

@@ -52,9 +52,9 @@ final class EnginePair: Sendable {
     ) -> MediaCallPlan {
         MediaCallPlan(
             peer: PeerPlan(
-                remoteAddress: remote, remoteSSRC: remoteSSRC, localSSRC: localSSRC, canonicalName: "test@handset",
-                sendPayloadType: 111, receivePayloadType: 111, sendKey: send, receiveKey: receive,
-                randomSeed: UInt64(localSSRC)),
+                transport: .direct(to: remote), protection: .keys(send: send, receive: receive),
+                remoteSSRC: remoteSSRC, localSSRC: localSSRC, canonicalName: "test@handset", sendPayloadType: 111,
+                receivePayloadType: 111, randomSeed: UInt64(localSSRC)),
             encoder: EncoderSettings(), playout: PlayoutConfiguration(), audio: audio, start: start)
     }
 

@@ -130,7 +130,7 @@ struct MediaEngineTests {
             }
             // A length as if it were the call's own SSRC in an RTP packet, and cut anywhere.
             if length >= 12 { slot.storeBytes(of: UInt32(2).bigEndian, toByteOffset: 8, as: UInt32.self) }
-            batch.commit(byteCount: length, to: pair.device.place().localAddress)
+            batch.commit(byteCount: length, by: DatagramPath(to: pair.device.place().localAddress))
         }
         _ = attacker.send(&batch)
         _ = try #require(await pair.device.report(on: call.device))

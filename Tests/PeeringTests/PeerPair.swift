@@ -33,10 +33,15 @@ struct PeerPair: ~Copyable {
     static func plan(
         to remote: SocketAddress?, ssrc: UInt32, send: SRTPKey?, receive: SRTPKey?
     ) throws -> PeerPlan {
-        PeerPlan(
-            remoteAddress: try #require(remote), remoteSSRC: nil, localSSRC: ssrc, canonicalName: "peer\(ssrc)",
-            sendPayloadType: 111, receivePayloadType: 111, sendKey: send, receiveKey: receive,
-            randomSeed: UInt64(ssrc))
+        let protection: PeerPlan.Protection
+        if let send, let receive {
+            protection = .keys(send: send, receive: receive)
+        } else {
+            protection = .plain
+        }
+        return PeerPlan(
+            transport: .direct(to: try #require(remote)), protection: protection, remoteSSRC: nil, localSSRC: ssrc,
+            canonicalName: "peer\(ssrc)", sendPayloadType: 111, receivePayloadType: 111, randomSeed: UInt64(ssrc))
     }
 
     /// A media packet of the left session, as it goes on the wire.
@@ -88,7 +93,7 @@ struct PeerPair: ~Copyable {
         let address = try #require(source)
         var elements = bytes.mutableSpan
         var span = elements.mutableBytes
-        let received = session.receive(&span, from: address, at: now)
+        let received = session.receive(&span, from: DatagramPath(to: address), at: now)
         return (received, bytes)
     }
 }

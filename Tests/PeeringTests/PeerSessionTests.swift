@@ -105,11 +105,11 @@ struct PeerSessionTests {
         let moved = try #require(SocketAddress(host: "198.51.100.7", port: 999))
         let forged = Array(pair.leftMedia().dropLast()) + [0]
         try PeerPair.deliver(forged, to: &pair.right, from: moved, at: .zero)
-        let unmoved = pair.right.remoteAddress
+        let unmoved = pair.right.path?.datagrams.remote
         #expect(unmoved == PeerPair.leftAddress)
         let genuine = pair.leftMedia()
         try PeerPair.deliver(genuine, to: &pair.right, from: moved, at: .zero)
-        let (address, news) = (pair.right.remoteAddress, pair.right.takeNews())
+        let (address, news) = (pair.right.path?.datagrams.remote, pair.right.takeNews())
         #expect(address == moved && news.contains(.routeChanged))
     }
 

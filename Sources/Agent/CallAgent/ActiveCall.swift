@@ -10,7 +10,13 @@ struct ActiveCall {
     var placement: MediaPlacement?
     /// What the call plays and records.
     var audio: AudioBehaviour
-    /// The media worker's name for it, once it runs.
+    /// The media engine's name for its connection, if ICE connects it.
+    var connection: MediaCallID?
+    /// Candidates on their way.
+    var candidates = CandidateExchange()
+    /// Sends the call's signals, one after the other.
+    var signalling: Task<Void, Never>?
+    /// The media worker's name for it, once it runs; with ICE the same as its connection's.
     var media: MediaCallID?
     /// The invite, once there is one.
     var invite: InviteID?

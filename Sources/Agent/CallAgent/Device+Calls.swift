@@ -110,6 +110,7 @@ extension Device {
             do throws(SignalingError) {
                 try await ask()
                 feed(.service(confirmation), to: id)
+                if confirmation == .answerConfirmed { peerKnows(id) }
             } catch {
                 feed(.service(failure(error)), to: id)
             }

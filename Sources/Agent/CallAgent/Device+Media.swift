@@ -1,13 +1,17 @@
 internal import CallControl
+internal import Datagrams
 internal import JSON
 internal import Logging
 internal import MediaEngine
+internal import SecureTransport
 
 // A call's media: prepared, started, and what it tells.
 extension Device {
     func prepareOffer(for id: CallID) {
         do {
-            let offer = try negotiate(for: id) { negotiation in try negotiation.offer() }
+            try beginNegotiation(for: id)
+            if configuration.media.offers == .webRTC { try connect(id, isControlling: true) }
+            guard let offer = try calls[id]?.negotiation?.offer() else { return }
             feed(.media(.ready(description: offer)), to: id)
         } catch {
             feed(.media(.failed("\(error)")), to: id)
@@ -17,11 +21,15 @@ extension Device {
     /// The answering side takes media from before its accept is sent (contract CALL-1).
     func prepareAnswer(to offer: JSONValue, for id: CallID) {
         do {
-            let (answer, audio) = try negotiate(for: id) { negotiation in try negotiation.answer(to: offer) }
-            guard let call = calls[id], let negotiation = call.negotiation else { return }
+            try beginNegotiation(for: id)
+            if MediaNegotiation.usesICE(offer) { try connect(id, isControlling: false) }
+            guard var negotiation = calls[id]?.negotiation, let behaviour = calls[id]?.audio else { return }
+            _ = try negotiation.receive(offer)
+            let (answer, audio) = try negotiation.answer()
+            calls[id]?.negotiation = negotiation
             let plan = try negotiation.plan(
-                for: audio, audio: call.audio, start: .withFirstPacket(noLaterThan: .milliseconds(200)))
-            try start(plan, for: id)
+                for: audio, audio: behaviour, start: .withFirstPacket(noLaterThan: .milliseconds(200)))
+            try start(plan, negotiation.remote(for: audio), for: id)
             feed(.media(.ready(description: answer)), to: id)
         } catch {
             feed(.media(.failed("\(error)")), to: id)
@@ -30,37 +38,43 @@ extension Device {
 
     func applyAnswer(_ answer: JSONValue, for id: CallID) {
         do {
-            guard var negotiation = calls[id]?.negotiation, let call = calls[id] else { return }
+            guard var negotiation = calls[id]?.negotiation, let behaviour = calls[id]?.audio else { return }
             let audio = try negotiation.accept(answer)
             calls[id]?.negotiation = negotiation
-            try start(try negotiation.plan(for: audio, audio: call.audio, start: .atOnce), for: id)
+            try start(
+                try negotiation.plan(for: audio, audio: behaviour, start: .atOnce), negotiation.remote(for: audio),
+                for: id)
         } catch {
             feed(.media(.failed("\(error)")), to: id)
         }
     }
 
     func releaseMedia(of id: CallID) {
-        if let media = calls[id]?.media, calls[id]?.report == nil { engine.stop(media) }
+        guard let call = calls[id] else { return }
+        if let media = call.media {
+            if call.report == nil { engine.stop(media) }
+        } else {
+            dropConnection(of: id)
+        }
     }
 
-    /// Lets the call's negotiation take a step, beginning it if this is the first.
-    private func negotiate<Result>(
-        for id: CallID, _ step: (inout MediaNegotiation) throws -> Result
-    ) throws -> Result {
-        let placement = calls[id]?.placement ?? engine.place()
-        var negotiation =
-            calls[id]?.negotiation
-            ?? MediaNegotiation(
-                configuration.media, address: placement.localAddress, keysAllowed: keysAllowed, using: &generator)
-        let result = try step(&negotiation)
+    private func beginNegotiation(for id: CallID) throws {
+        guard calls[id]?.negotiation == nil else { return }
+        let placement = engine.place()
+        var address = placement.localAddress
+        if address.isUnspecified { address = mediaAddress.withPort(address.port) }
+        let means = MediaNegotiation.Means(
+            address: address, keysAllowed: keysAllowed, identity: try currentIdentity())
         calls[id]?.placement = placement
-        calls[id]?.negotiation = negotiation
-        return result
+        calls[id]?.negotiation = MediaNegotiation(configuration.media, means, using: &generator)
     }
 
-    private func start(_ plan: MediaCallPlan, for id: CallID) throws(MediaStartError) {
+    private func start(_ plan: MediaCallPlan, _ remote: RemoteConnection?, for id: CallID) throws {
         guard let placement = calls[id]?.placement else { return }
-        calls[id]?.media = try engine.start(plan, at: placement)
+        if remote == nil { dropConnection(of: id) }
+        let media = try engine.start(plan, at: placement, connection: calls[id]?.connection)
+        calls[id]?.media = media
+        if let remote { connect(id, to: remote) }
     }
 
     /// Keys may be written into descriptions only where nobody else can read them.
@@ -87,13 +101,25 @@ extension Device {
                 calls[id]?.report = report
                 finishIfOver(id)
             }
+        case .candidate(let connection, let candidate): with(connection) { found(candidate, for: $0) }
+        case .candidatesComplete(let connection): with(connection) { found(nil, for: $0) }
+        case .connectionFailed(let connection, let reason):
+            with(connection) { id in
+                logger.info("A call's connection has failed", metadata: ["call": "\(id)", "reason": "\(reason)"])
+                feed(calls[id]?.machine.isEstablished == true ? .media(.lost) : .media(.failed(reason)), to: id)
+            }
+        case .connected(let connection, let path):
+            with(connection) { id in
+                logger.debug("A call has a path", metadata: ["call": "\(id)", "path": "\(path)"])
+            }
         case .realtimePriorityRefused(let error): tell(.realtimePriorityRefused(error))
-        case .mediaReceived, .goodbyeReceived: break  // The call ends by signaling; without it, by loss of media.
+        // The call ends by signaling; without it, by loss of media.
+        case .mediaReceived, .goodbyeReceived, .pathLost: break
         }
     }
 
     private func with(_ media: MediaCallID, _ act: (CallID) -> Void) {
         // A few calls at most end or begin at once; a scan is as good as an index.
-        if let id = calls.first(where: { $0.value.media == media })?.key { act(id) }
+        if let id = calls.first(where: { $0.value.media == media || $0.value.connection == media })?.key { act(id) }
     }
 }

@@ -11,6 +11,7 @@ extension Device {
             guard let id = calls.first(where: { $0.value.idempotencyKey == key })?.key else { return }
             calls[id]?.invite = invite
             feed(.service(.inviteSent(invite, invitees: [])), to: id)
+            peerKnows(id)
         case .inviteHandled(let handling): feed(.handledElsewhere(handling.action), about: handling.invite)
         case .inviteCancelled(let invite, _): feed(.cancelled, about: invite)
         case .inviteAccepted(let answer): feed(.accepted(answer), about: answer.invite)
@@ -18,8 +19,10 @@ extension Device {
         case .inviteEnded(let invite): feed(.inviteEnded, about: invite)
         case .inviteTimedOut(let invite, let invitees): feed(.timedOut(invitees), about: invite)
         case .callEnded(let news): feed(.hungUp(news), about: news.invite)
-        case .connected, .reconnecting, .reconnected, .disconnected, .error, .inviteMissed, .callSignal,
-            .connectionCreated, .connectionDestroyed, .notification, .unknown:
+        case .callSignal(let signal):
+            if !take(signal) { tell(.signaling(event)) }
+        case .connected, .reconnecting, .reconnected, .disconnected, .error, .inviteMissed, .connectionCreated,
+            .connectionDestroyed, .notification, .unknown:
             tell(.signaling(event))
         }
     }

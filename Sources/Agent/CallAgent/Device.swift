@@ -1,8 +1,10 @@
 public import CallControl
 public import Logging
 public import MediaEngine
+internal import SecureTransport
 public import SignalingClient
 internal import Datagrams
+internal import ICE
 public import Realtime
 
 /// A logged-in device: hears invites, answers by policy, makes calls, and tells what happens.
@@ -16,6 +18,11 @@ public actor Device {
     let service: any SignalingService
     let logger: Logger
     let engine: MediaEngine
+    /// The address that calls without ICE name, where sockets are bound to all.
+    let mediaAddress: SocketAddress
+    /// Servers that help calls to be connected, their names looked up.
+    var iceServers: [ICE.ICEServer] = []
+    private var identity: DTLSIdentity?
     var calls: [CallID: ActiveCall] = [:]
     var isDraining = false
     private let continuation: AsyncStream<DeviceEvent>.Continuation
@@ -41,9 +48,10 @@ public actor Device {
         // The media side tells a few events a call; this many wait if the device is busy.
         let (stream, media) = AsyncStream.makeStream(of: MediaEvent.self, bufferingPolicy: .bufferingOldest(16_384))
         mediaEvents = stream
+        self.mediaAddress = mediaAddress.address
         engine = try MediaEngine(
             MediaEngineConfiguration(
-                bindAddress: mediaAddress.address, workerCount: configuration.media.workers,
+                bindAddress: mediaAddress.bindAddress, workerCount: configuration.media.workers,
                 realtimePriority: configuration.media.realtimePriority)
         ) { media.yield($0) }
     }
@@ -56,7 +64,10 @@ public actor Device {
                 Task { [mediaEvents] in for await event in mediaEvents { self.hear(event) } },
             ]
         }
+        // Before anybody can call: the first certificate takes the longest to make.
+        _ = try? currentIdentity()
         try await service.connect()
+        iceServers = await ICEServerLookup.addresses(of: await service.iceServers + configuration.media.iceServers)
     }
 
     /// Calls somebody.
@@ -96,6 +107,15 @@ public actor Device {
     }
 
     // MARK: What the parts of the device share
+
+    /// The certificate that calls show now; another one after some weeks.
+    func currentIdentity() throws(DTLSError) -> DTLSIdentity {
+        let now = MonotonicClock.wallTime
+        if let identity, !identity.needsRotation(at: now) { return identity }
+        let fresh = try DTLSIdentity(at: now)
+        identity = fresh
+        return fresh
+    }
 
     func tell(_ event: DeviceEvent) {
         if case .dropped = continuation.yield(event) {

@@ -1,9 +1,11 @@
 public import Datagrams
 
-/// Where a device receives media: a local address, as the peer can reach it.
+/// Where a device receives media.
 public struct MediaAddress: Sendable {
-    /// The address, with the first worker's port or 0.
+    /// A local address as peers without ICE can reach it, with the first worker's port or 0.
     public let address: SocketAddress
+    /// What sockets are bound to: the same, or all addresses, for ICE to find out which of them can be reached.
+    public let bindAddress: SocketAddress
 
     /// The address that the configuration names, or else the one from which this machine reaches the signaling server.
     ///
@@ -25,6 +27,9 @@ public struct MediaAddress: Sendable {
         }
         local.port = configuration.media.port
         address = local
+        // A server on this machine is for trying things out on this machine.
+        let isPinned = configuration.media.address != nil || local.isLoopback
+        bindAddress = isPinned ? local : SocketAddress(host: "0.0.0.0", port: local.port) ?? local
     }
 }
 

@@ -1,42 +1,55 @@
+internal import Datagrams
+internal import ICE
 internal import JSON
 internal import MediaEngine
-internal import Datagrams
 internal import OpusCodec
 internal import Peering
 internal import SDP
 internal import SecureTransport
 
-/// One call's offer and answer: what we bring, what was agreed, and the plan that follows for the media worker.
+/// One call's offers and answers: what we bring, what was agreed, and the plans that follow for the media engine.
 struct MediaNegotiation {
     private var exchange: OfferAnswer
-    private let local: LocalMedia
     private let configuration: MediaConfiguration
     private let randomSeed: UInt64
 
+    /// What a call brings that its device has.
+    struct Means {
+        /// Where the call receives media without ICE.
+        var address: SocketAddress
+        /// Whether signaling is protected, or stays on this machine: only then may keys travel in it (RFC 4568 §7).
+        var keysAllowed: Bool
+        /// The certificate that is shown in DTLS handshakes.
+        var identity: DTLSIdentity
+    }
+
     /// Prepares a call.
-    ///
-    /// - Parameters:
-    ///   - address: Where the call receives media.
-    ///   - keysAllowed: Whether signaling is protected, or stays on this machine: only then may keys travel in it
-    ///     (RFC 4568 §7).
-    init(
-        _ configuration: MediaConfiguration, address: SocketAddress, keysAllowed: Bool,
-        using generator: inout some RandomNumberGenerator
-    ) {
+    init(_ configuration: MediaConfiguration, _ means: Means, using generator: inout some RandomNumberGenerator) {
         self.configuration = configuration
         randomSeed = generator.next()
+        let fingerprint = means.identity.fingerprint(.sha256)
         var keying: [LocalKeying] = []
-        if keysAllowed {
+        if configuration.offers == .webRTC { keying.append(.dtls(fingerprints: [Fingerprint(fingerprint)])) }
+        if means.keysAllowed {
             keying.append(.sdes(configuration.suites.compactMap { SDESKey(SRTPKey.random($0, using: &generator)) }))
         }
+        if configuration.offers != .webRTC { keying.append(.dtls(fingerprints: [Fingerprint(fingerprint)])) }
         if configuration.allowsPlainMedia { keying.append(.plain) }
         var local = LocalMedia(
-            address: address.host, port: address.port, ssrc: UInt32.random(in: 1 ... .max, using: &generator),
-            canonicalName: String(generator.next(), radix: 36), sessionID: generator.next(), keying: keying)
+            address: means.address.host, port: means.address.port,
+            ssrc: UInt32.random(in: 1 ... .max, using: &generator), canonicalName: String(generator.next(), radix: 36),
+            sessionID: generator.next(), keying: keying)
         local.packetTimeMilliseconds = configuration.encoder.frameDuration.rawValue
         local.opus.wantsDTX = configuration.encoder.dtx
-        self.local = local
+        local.mid = "0"
+        local.stream = MediaStreamName(stream: nil, track: nil)
         exchange = OfferAnswer(local)
+    }
+
+    /// Brings ICE from the next offer or answer on: the connection's credentials, and the candidates known so far.
+    mutating func bring(_ credentials: ICECredentials, candidates: [String]) {
+        exchange.local.ice = LocalICE(
+            usernameFragment: credentials.usernameFragment, password: credentials.password, candidates: candidates)
     }
 
     /// Our offer, as an invite carries it.
@@ -44,9 +57,16 @@ struct MediaNegotiation {
         Self.value("offer", try exchange.makeOffer())
     }
 
-    /// Our answer to an offer, as an accept carries it, and what was agreed.
-    mutating func answer(to offer: JSONValue) throws -> (JSONValue, NegotiatedAudio) {
-        let (description, audio) = try exchange.makeAnswer(to: try Self.description(in: offer, "offer"))
+    /// Takes the peer's offer, to be answered next.
+    ///
+    /// - Returns: In what it differs from what was agreed before.
+    mutating func receive(_ offer: JSONValue) throws -> NegotiationChanges {
+        try exchange.receive(offer: try Self.description(in: offer, "offer"))
+    }
+
+    /// Our answer to the offer that was received, as an accept carries it, and what was agreed.
+    mutating func answer() throws(NegotiationError) -> (JSONValue, NegotiatedAudio) {
+        let (description, audio) = try exchange.makeAnswer()
         return (Self.value("answer", description), audio)
     }
 
@@ -55,38 +75,17 @@ struct MediaNegotiation {
         try exchange.accept(answer: try Self.description(in: answer, "answer"))
     }
 
-    /// The media worker's plan for what was agreed.
-    func plan(for audio: NegotiatedAudio, audio behaviour: AudioBehaviour, start: MediaCallPlan.Start)
-        throws(DescriptionError) -> MediaCallPlan
-    {
-        guard let remote = SocketAddress(host: audio.remote.address, port: audio.remote.port) else {
-            throw DescriptionError("the peer's media address \(audio.remote) is no literal IPv4 or IPv6 address")
-        }
-        var peer = PeerPlan(
-            remoteAddress: remote, remoteSSRC: audio.remoteSSRC, localSSRC: local.ssrc,
-            canonicalName: local.canonicalName, sendPayloadType: audio.sendPayloadType,
-            receivePayloadType: audio.receivePayloadType, sendKey: nil, receiveKey: nil, randomSeed: randomSeed)
-        if case .sdes(let send, let receive) = audio.keying {
-            (peer.sendKey, peer.receiveKey) = (SRTPKey(send), SRTPKey(receive))
-        }
-        if case .separate(let control) = audio.control {
-            peer.remoteControlAddress = SocketAddress(host: control.address, port: control.port)
-        }
-        return MediaCallPlan(
-            peer: peer, encoder: encoder(for: audio), playout: configuration.playout, audio: behaviour, start: start)
-    }
+    /// Takes back the offer that is open, ours or the peer's.
+    mutating func rollBack() { exchange.rollback() }
 
-    /// Our encoder's settings within what the peer wishes to receive (RFC 7587 §6.1).
-    private func encoder(for audio: NegotiatedAudio) -> EncoderSettings {
-        var encoder = configuration.encoder
-        if let limit = audio.remoteOpus.maximumAverageBitrate { encoder.bitrateBps = min(encoder.bitrateBps, limit) }
-        encoder.fec = encoder.fec && audio.remoteOpus.usesInbandFEC
-        encoder.dtx = encoder.dtx || audio.remoteOpus.wantsDTX
-        if let duration = EncoderSettings.FrameDuration(rawValue: audio.packetTimeMilliseconds) {
-            encoder.frameDuration = duration
-        }
-        return encoder
-    }
+    /// Whether an offer of ours waits for its answer.
+    var hasOffered: Bool { exchange.state == .haveLocalOffer }
+
+    /// What the peer's section is called, for candidates that are told later.
+    var mid: String { exchange.agreed?.mid ?? exchange.local.mid ?? "0" }
+
+    /// Whether an offer brings ICE, so that it is to be answered with ICE.
+    static func usesICE(_ offer: JSONValue) -> Bool { offer["sdp"]?.string?.contains("a=ice-ufrag:") ?? false }
 
     private static func value(_ type: String, _ description: SessionDescription) -> JSONValue {
         ["type": .string(type), "sdp": .string(description.serialized())]
@@ -100,10 +99,92 @@ struct MediaNegotiation {
     }
 }
 
+// MARK: Plans
+
+extension MediaNegotiation {
+    /// The media worker's plan for what was agreed.
+    ///
+    /// - Parameter start: When a call without ICE begins to send.
+    func plan(for audio: NegotiatedAudio, audio behaviour: AudioBehaviour, start: MediaCallPlan.Start)
+        throws(DescriptionError) -> MediaCallPlan
+    {
+        let local = exchange.local
+        let peer = PeerPlan(
+            transport: try transport(for: audio), protection: try protection(for: audio),
+            remoteSSRC: audio.remoteSSRC, localSSRC: local.ssrc, canonicalName: local.canonicalName,
+            sendPayloadType: audio.sendPayloadType, receivePayloadType: audio.receivePayloadType,
+            randomSeed: randomSeed)
+        return MediaCallPlan(
+            peer: peer, encoder: encoder(for: audio), playout: configuration.playout, audio: behaviour,
+            start: audio.ice == nil ? start : .whenConnected)
+    }
+
+    private func transport(for audio: NegotiatedAudio) throws(DescriptionError) -> PeerPlan.Transport {
+        if audio.ice != nil { return .connected }
+        guard let remote = SocketAddress(host: audio.remote.address, port: audio.remote.port) else {
+            throw DescriptionError("the peer's media address \(audio.remote) is no literal IPv4 or IPv6 address")
+        }
+        guard case .separate(let control) = audio.control else { return .direct(to: remote) }
+        return .direct(to: remote, control: SocketAddress(host: control.address, port: control.port))
+    }
+
+    private func protection(for audio: NegotiatedAudio) throws(DescriptionError) -> PeerPlan.Protection {
+        switch audio.keying {
+        case .dtls:
+            guard audio.ice != nil else {
+                throw DescriptionError("the peer asks for DTLS without ICE, which is not supported: use WebRTC or SDES")
+            }
+            return .handshake
+        case .sdes(let send, let receive):
+            guard let send = SRTPKey(send), let receive = SRTPKey(receive) else {
+                throw DescriptionError("the peer's key has not the length of its suite")
+            }
+            return .keys(send: send, receive: receive)
+        case .plain: return .plain
+        }
+    }
+
+    /// What the connection is told of the peer; nil without ICE.
+    func remote(for audio: NegotiatedAudio) throws -> RemoteConnection? {
+        guard let ice = audio.ice?.remote else { return nil }
+        guard let credentials = ICECredentials(usernameFragment: ice.usernameFragment, password: ice.password) else {
+            throw DescriptionError("the peer's ICE user name fragment or password is too short, or malformed")
+        }
+        var remote = RemoteConnection(
+            credentials: credentials, isLite: ice.isLite, candidates: ice.candidates, hasEnded: ice.hasEnded,
+            handshake: nil)
+        if case .dtls(let fingerprints, let role) = audio.keying {
+            remote.handshake = (
+                role == .active ? .active : .passive,
+                try DTLSFingerprint.all(parsing: fingerprints.map(\.description))
+            )
+        }
+        return remote
+    }
+
+    /// Our encoder's settings within what the peer wishes to receive (RFC 7587 §6.1).
+    private func encoder(for audio: NegotiatedAudio) -> EncoderSettings {
+        var encoder = configuration.encoder
+        if let limit = audio.remoteOpus.maximumAverageBitrate { encoder.bitrateBps = min(encoder.bitrateBps, limit) }
+        encoder.fec = encoder.fec && audio.remoteOpus.usesInbandFEC
+        encoder.dtx = encoder.dtx || audio.remoteOpus.wantsDTX
+        if let duration = EncoderSettings.FrameDuration(rawValue: audio.packetTimeMilliseconds) {
+            encoder.frameDuration = duration
+        }
+        return encoder
+    }
+}
+
 /// A peer's description cannot be used.
 struct DescriptionError: Error, CustomStringConvertible {
     let description: String
     init(_ description: String) { self.description = description }
+}
+
+extension Fingerprint {
+    fileprivate init(_ fingerprint: DTLSFingerprint) {
+        self.init(algorithm: fingerprint.hash.rawValue, bytes: fingerprint.bytes)
+    }
 }
 
 extension SRTPKey {

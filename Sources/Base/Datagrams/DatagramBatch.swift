@@ -48,6 +48,19 @@ public struct DatagramBatch: ~Copyable {
     @_noAllocation @_noLocks
     public func address(_ index: Int) -> SocketAddress { SocketAddress(unsafe datagrams[index].address) }
 
+    /// The address of this machine that datagram `index` came to; nil if its socket is bound to one address alone.
+    ///
+    /// Its port is 0.
+    @_noAllocation @_noLocks
+    public func localAddress(_ index: Int) -> SocketAddress? {
+        guard unsafe datagrams[index].local.family != 0 else { return nil }
+        return SocketAddress(unsafe datagrams[index].local)
+    }
+
+    /// Which socket of its owner datagram `index` came through, or is to leave through.
+    @_noAllocation @_noLocks
+    public func socket(_ index: Int) -> Int { unsafe Int(datagrams[index].socket) }
+
     /// Whether datagram `index` was longer than its slot, so that its end is missing.
     @_noAllocation @_noLocks
     public func isTruncated(_ index: Int) -> Bool { unsafe datagrams[index].truncated }
@@ -71,11 +84,17 @@ public struct DatagramBatch: ~Copyable {
         return unsafe _overrideLifetime(span, mutating: &self)
     }
 
-    /// Keeps the slot that ``freeSlot()`` gave as a datagram of `byteCount` bytes to `address`.
+    /// Keeps the slot that ``freeSlot()`` gave as a datagram of `byteCount` bytes that goes by `path`.
     @_noAllocation @_noLocks
-    public mutating func commit(byteCount: Int, to address: SocketAddress) {
+    public mutating func commit(byteCount: Int, by path: DatagramPath) {
         unsafe datagrams[count].length = UInt32(truncatingIfNeeded: byteCount)
-        unsafe datagrams[count].address = address.raw
+        unsafe datagrams[count].address = path.remote.raw
+        unsafe datagrams[count].socket = UInt32(truncatingIfNeeded: path.socket)
+        if let local = path.local {
+            unsafe datagrams[count].local = local.raw
+        } else {
+            unsafe datagrams[count].local.family = 0
+        }
         count += 1
     }
 

@@ -53,7 +53,9 @@ public struct SocketAddress: Hashable, BitwiseCopyable, Sendable {
     }
 
     /// Whether this is an IPv6 address.
-    public var isIPv6: Bool { family == 6 }
+    public var isIPv6: Bool {
+        @_noAllocation @_noLocks get { family == 6 }
+    }
 
     /// Whether this is a loopback address: 127.0.0.0/8 or ::1.
     public var isLoopback: Bool {

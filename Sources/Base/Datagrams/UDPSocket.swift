@@ -28,28 +28,49 @@ public struct UDPSocket: ~Copyable, Sendable {
 
     deinit { handset_close(descriptor) }
 
+    /// Sends one datagram at once; any thread may.
+    ///
+    /// - Parameter local: The address of ours to send from, if the socket is bound to all.
+    /// - Returns: Whether the kernel took it.
+    @discardableResult
+    public func send(_ bytes: [UInt8], from local: SocketAddress? = nil, to remote: SocketAddress) -> Bool {
+        let source = local?.raw ?? handset_address()
+        return unsafe bytes.withUnsafeBufferPointer {
+            unsafe handset_send_one(descriptor, source, remote.raw, $0.baseAddress, $0.count) == 0
+        }
+    }
+
     /// Replaces what `batch` holds with the datagrams that wait, as many as fit; never blocks.
     ///
+    /// - Parameter slot: What the datagrams are marked with, see ``DatagramBatch/socket(_:)``.
     /// - Returns: 0, or the error number of a failed read.
     @_noAllocation @_noLocks
-    public func receive(into batch: inout DatagramBatch) -> Int32 {
+    public func receive(into batch: inout DatagramBatch, slot: Int = 0) -> Int32 {
         for index in 0..<DatagramBatch.capacity {
             unsafe batch.datagrams[index].length = UInt32(DatagramBatch.slotBytes)
         }
         let received = unsafe receiveDatagrams(descriptor, batch.datagrams)
         batch.count = max(0, Int(received))
+        for index in 0..<batch.count { unsafe batch.datagrams[index].socket = UInt32(truncatingIfNeeded: slot) }
         return min(0, received)
     }
 
-    /// Sends all datagrams of `batch` and empties it.
+    /// Sends all datagrams of `batch`, whatever socket they are marked for, and empties it.
     ///
     /// - Returns: How many the kernel did not take; they are gone.
     @_noAllocation @_noLocks
     public func send(_ batch: inout DatagramBatch) -> Int {
-        guard batch.count > 0 else { return 0 }
-        let dropped = unsafe sendDatagrams(descriptor, batch.datagrams, Int32(truncatingIfNeeded: batch.count))
-        batch.count = 0
+        let dropped = send(batch, 0..<batch.count)
+        batch.clear()
         return dropped
+    }
+
+    /// Sends some of the datagrams of `batch`.
+    @_noAllocation @_noLocks
+    func send(_ batch: borrowing DatagramBatch, _ range: Range<Int>) -> Int {
+        guard !range.isEmpty else { return 0 }
+        let first = unsafe batch.datagrams + range.lowerBound
+        return unsafe sendDatagrams(descriptor, first, Int32(truncatingIfNeeded: range.count))
     }
 }
 

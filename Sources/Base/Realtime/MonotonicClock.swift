@@ -13,6 +13,9 @@ public enum MonotonicClock {
         @_noAllocation @_noLocks get { readWallClock() }
     }
 
+    /// The time of day, for certificates and tokens.
+    public static var wallTime: WallClock { WallClock(unixMilliseconds: wallNanoseconds / 1_000_000) }
+
     /// CPU time this process has used, user and system together.
     public static var processCPUTime: Duration { .nanoseconds(handset_process_cpu_time()) }
 }

@@ -2,12 +2,14 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <ifaddrs.h>
 #include <link.h>
 #include <net/if.h>
 #include <netdb.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -69,6 +71,14 @@ int handset_udp_open(struct handset_address address, int receive_buffer, int dsc
         setsockopt(fd, IPPROTO_IPV6, IPV6_TCLASS, &tos, sizeof tos);
     } else {
         setsockopt(fd, IPPROTO_IP, IP_TOS, &tos, sizeof tos);
+    }
+    // A socket for all addresses has to learn which one each datagram came to.
+    static const uint8_t any[16];
+    if (memcmp(address.bytes, any, sizeof any) == 0) {
+        if (storage.ss_family == AF_INET6)
+            setsockopt(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, &on, sizeof on);
+        else
+            setsockopt(fd, IPPROTO_IP, IP_PKTINFO, &on, sizeof on);
     }
     // Without timestamps the time of reading stands in, so a refusal is not an error; nor is a smaller buffer.
     setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof on);
@@ -148,11 +158,56 @@ static int64_t kernel_arrival(struct msghdr *message, int64_t now_monotonic, int
     return now_monotonic;
 }
 
+// The address of this machine that a datagram came to, where the socket is one for all addresses.
+static void arrival_address(struct msghdr *message, struct handset_address *local) {
+    memset(local, 0, sizeof *local);
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c)) {
+        if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_PKTINFO) {
+            struct in_pktinfo info;
+            memcpy(&info, CMSG_DATA(c), sizeof info);
+            memcpy(local->bytes, &info.ipi_addr, 4);
+            local->family = 4;
+        } else if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_PKTINFO) {
+            struct in6_pktinfo info;
+            memcpy(&info, CMSG_DATA(c), sizeof info);
+            memcpy(local->bytes, &info.ipi6_addr, 16);
+            if (IN6_IS_ADDR_LINKLOCAL(&info.ipi6_addr)) local->scope = info.ipi6_ifindex;
+            local->family = 6;
+        }
+    }
+}
+
+// Lets a datagram leave from `local`, which a socket for all addresses would otherwise choose by its route.
+static void set_source(struct msghdr *message, const struct handset_address *local, char *control) {
+    if (local->family == 4) {
+        struct in_pktinfo info = {0};
+        memcpy(&info.ipi_spec_dst, local->bytes, 4);
+        message->msg_control = control;
+        message->msg_controllen = CMSG_SPACE(sizeof info);
+        struct cmsghdr *c = CMSG_FIRSTHDR(message);
+        *c = (struct cmsghdr){
+            .cmsg_len = CMSG_LEN(sizeof info), .cmsg_level = IPPROTO_IP, .cmsg_type = IP_PKTINFO};
+        memcpy(CMSG_DATA(c), &info, sizeof info);
+    } else if (local->family == 6) {
+        struct in6_pktinfo info = {.ipi6_ifindex = local->scope};
+        memcpy(&info.ipi6_addr, local->bytes, 16);
+        message->msg_control = control;
+        message->msg_controllen = CMSG_SPACE(sizeof info);
+        struct cmsghdr *c = CMSG_FIRSTHDR(message);
+        *c = (struct cmsghdr){
+            .cmsg_len = CMSG_LEN(sizeof info), .cmsg_level = IPPROTO_IPV6, .cmsg_type = IPV6_PKTINFO};
+        memcpy(CMSG_DATA(c), &info, sizeof info);
+    }
+}
+
+#define RECEIVE_CONTROL (CMSG_SPACE(sizeof(struct timespec)) + CMSG_SPACE(sizeof(struct in6_pktinfo)))
+#define SEND_CONTROL CMSG_SPACE(sizeof(struct in6_pktinfo))
+
 int handset_receive(int socket, struct handset_datagram *datagrams, int count) {
     struct mmsghdr messages[HANDSET_BATCH_LIMIT];
     struct iovec parts[HANDSET_BATCH_LIMIT];
     struct sockaddr_storage sources[HANDSET_BATCH_LIMIT];
-    _Alignas(struct cmsghdr) char control[HANDSET_BATCH_LIMIT][CMSG_SPACE(sizeof(struct timespec))];
+    _Alignas(struct cmsghdr) char control[HANDSET_BATCH_LIMIT][RECEIVE_CONTROL];
     if (count > HANDSET_BATCH_LIMIT) count = HANDSET_BATCH_LIMIT;
     for (int i = 0; i < count; i++) {
         parts[i] = (struct iovec){.iov_base = datagrams[i].bytes, .iov_len = datagrams[i].length};
@@ -171,6 +226,7 @@ int handset_receive(int socket, struct handset_datagram *datagrams, int count) {
         datagrams[i].truncated = (messages[i].msg_hdr.msg_flags & MSG_TRUNC) != 0;
         from_sockaddr(&sources[i], &datagrams[i].address);
         datagrams[i].arrival_ns = kernel_arrival(&messages[i].msg_hdr, monotonic, realtime);
+        arrival_address(&messages[i].msg_hdr, &datagrams[i].local);
     }
     return received;
 }
@@ -179,6 +235,7 @@ int handset_send(int socket, const struct handset_datagram *datagrams, int count
     struct mmsghdr messages[HANDSET_BATCH_LIMIT];
     struct iovec parts[HANDSET_BATCH_LIMIT];
     struct sockaddr_storage targets[HANDSET_BATCH_LIMIT];
+    _Alignas(struct cmsghdr) char control[HANDSET_BATCH_LIMIT][SEND_CONTROL];
     if (count > HANDSET_BATCH_LIMIT) count = HANDSET_BATCH_LIMIT;
     for (int i = 0; i < count; i++) {
         parts[i] = (struct iovec){.iov_base = datagrams[i].bytes, .iov_len = datagrams[i].length};
@@ -186,6 +243,7 @@ int handset_send(int socket, const struct handset_datagram *datagrams, int count
             .msg_name = &targets[i], .msg_namelen = to_sockaddr(&datagrams[i].address, &targets[i]),
             .msg_iov = &parts[i], .msg_iovlen = 1,
         };
+        set_source(&messages[i].msg_hdr, &datagrams[i].local, control[i]);
     }
     int done = 0;
     *failed = 0;
@@ -204,6 +262,57 @@ int handset_send(int socket, const struct handset_datagram *datagrams, int count
         }
     }
     return done;
+}
+
+int handset_send_one(
+    int socket, struct handset_address local, struct handset_address remote, const uint8_t *bytes, size_t length) {
+    struct sockaddr_storage target;
+    _Alignas(struct cmsghdr) char control[SEND_CONTROL];
+    struct iovec part = {.iov_base = (void *)bytes, .iov_len = length};
+    struct msghdr message = {
+        .msg_name = &target, .msg_namelen = to_sockaddr(&remote, &target), .msg_iov = &part, .msg_iovlen = 1};
+    set_source(&message, &local, control);
+    ssize_t sent;
+    do {
+        sent = sendmsg(socket, &message, MSG_DONTWAIT);
+    } while (sent < 0 && errno == EINTR);
+    return sent < 0 ? -errno : 0;
+}
+
+int handset_interfaces(struct handset_interface *interfaces, int capacity) {
+    struct ifaddrs *list;
+    if (getifaddrs(&list) < 0) return -errno;
+    int count = 0;
+    for (struct ifaddrs *i = list; i; i = i->ifa_next) {
+        if (!i->ifa_addr || !(i->ifa_flags & IFF_UP)) continue;
+        if (i->ifa_addr->sa_family != AF_INET && i->ifa_addr->sa_family != AF_INET6) continue;
+        if (count < capacity) {
+            struct sockaddr_storage storage;
+            size_t length =
+                i->ifa_addr->sa_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
+            memcpy(&storage, i->ifa_addr, length);
+            from_sockaddr(&storage, &interfaces[count].address);
+            strncpy(interfaces[count].name, i->ifa_name, sizeof interfaces[count].name - 1);
+            interfaces[count].name[sizeof interfaces[count].name - 1] = 0;
+        }
+        count++;
+    }
+    freeifaddrs(list);
+    return count;
+}
+
+int handset_socket_set_open(void) {
+    int fd = epoll_create1(EPOLL_CLOEXEC);
+    return fd < 0 ? -errno : fd;
+}
+
+int handset_socket_set_add(int set, int socket) {
+    struct epoll_event event = {.events = EPOLLIN};
+    return epoll_ctl(set, EPOLL_CTL_ADD, socket, &event) < 0 ? -errno : 0;
+}
+
+int handset_socket_set_remove(int set, int socket) {
+    return epoll_ctl(set, EPOLL_CTL_DEL, socket, NULL) < 0 ? -errno : 0;
 }
 
 int handset_timer_open(void) {

@@ -24,12 +24,16 @@ struct MediaCall: ~Copyable {
     /// The next packet begins a talk spurt (RFC 3551 §4.1).
     private var marker = true
     private var counters = CallCounters()
+    /// Whether our media, and the peer's, is wanted.
+    private var (sends, receives) = (true, true)
     /// The worker has been told to end the call, and waits for room to say that it has.
     var isLeaving = false
 
     private enum Pace {
         /// Waits for the peer's first packet, or for this time.
         case waiting(until: Instant)
+        /// Waits for a path and keys.
+        case connecting
         case running(nextFrame: Instant)
     }
 
@@ -49,6 +53,7 @@ struct MediaCall: ~Copyable {
         switch plan.start {
         case .atOnce: pace = .running(nextFrame: now)
         case .withFirstPacket(let limit): pace = .waiting(until: now.advanced(by: limit))
+        case .whenConnected: pace = .connecting
         }
     }
 
@@ -57,6 +62,7 @@ struct MediaCall: ~Copyable {
         @_noAllocation @_noLocks get {
             switch pace {
             case .waiting(let limit): limit
+            case .connecting: Instant(nanoseconds: .max)
             case .running(let next): next
             }
         }
@@ -74,10 +80,36 @@ struct MediaCall: ~Copyable {
 
     /// Takes one datagram of the peer.
     @_noAllocation @_noLocks
-    mutating func receive(_ datagram: inout MutableRawSpan, from source: SocketAddress, arrival: Instant) {
-        guard case .media(let header) = peer.receive(&datagram, from: source, at: arrival) else { return }
-        insert(datagram, header, into: &playout, arrival: arrival)
+    mutating func receive(_ datagram: inout MutableRawSpan, from origin: DatagramPath, arrival: Instant) {
+        guard case .media(let header) = peer.receive(&datagram, from: origin, at: arrival) else { return }
+        if receives { insert(datagram, header, into: &playout, arrival: arrival) }
         if case .waiting = pace { pace = .running(nextFrame: arrival) }
+    }
+
+    /// Which way media flows from now on; our media time goes on all the same.
+    @_noAllocation @_noLocks
+    mutating func setDirection(sends: Bool, receives: Bool) {
+        self.sends = sends
+        self.receives = receives
+    }
+
+    /// Sends by this way from now on, or not at all.
+    @_noAllocation @_noLocks
+    mutating func use(_ path: MediaPath?, at now: Instant) {
+        peer.use(path)
+        startIfConnected(at: now)
+    }
+
+    /// Protects with these contexts from now on; those of before are left in their place.
+    @_noAllocation @_noLocks
+    mutating func install(_ pair: inout SRTPPair, at now: Instant) {
+        peer.install(&pair)
+        startIfConnected(at: now)
+    }
+
+    @_noAllocation @_noLocks
+    private mutating func startIfConnected(at now: Instant) {
+        if case .connecting = pace, peer.canSend { pace = .running(nextFrame: now) }
     }
 
     /// Makes the frames that are due at `now` runnable; a call that waited long enough for its peer starts.
@@ -86,6 +118,7 @@ struct MediaCall: ~Copyable {
         switch pace {
         case .waiting(let limit):
             if limit.nanoseconds <= now.nanoseconds { pace = .running(nextFrame: now) }
+        case .connecting: break
         case .running(let next):
             let behind = next.nanoseconds(to: now) / periodNanoseconds
             if behind > Pacer.catchUpFrames { skip(frames: behind, from: next) }
@@ -121,11 +154,21 @@ struct MediaCall: ~Copyable {
     /// Appends an RTCP packet to the batch, which has room, if one is due.
     @_noAllocation @_noLocks
     mutating func sendControlIfDue(at now: Instant, into batch: inout DatagramBatch) {
-        guard peer.isControlDue(at: now) else { return }
+        guard peer.canSend, peer.isControlDue(at: now), let path = peer.controlPath else { return }
         var slot = batch.freeSlot()
+        var packet = slot._mutatingExtracting(path.prefixBytes...)
         let length = peer.writeControl(
-            at: now, wallNanoseconds: MonotonicClock.wallNanoseconds, into: &slot)
-        if length > 0 { batch.commit(byteCount: length, to: peer.controlAddress) }
+            at: now, wallNanoseconds: MonotonicClock.wallNanoseconds, into: &packet)
+        send(length, by: path, batch: &batch)
+    }
+
+    /// Keeps what was written into the batch's free slot, with what the path needs in front.
+    @_noAllocation @_noLocks
+    private func send(_ length: Int, by path: MediaPath, batch: inout DatagramBatch) {
+        guard length > 0 else { return }
+        var slot = batch.freeSlot()
+        path.writePrefix(length: length, into: &slot)
+        batch.commit(byteCount: path.prefixBytes + length, by: path.datagrams)
     }
 
     /// Whether the behaviour's file has just been played to its end: true once.
@@ -136,10 +179,12 @@ struct MediaCall: ~Copyable {
     @_noAllocation @_noLocks
     mutating func leave(at now: Instant, batch: inout DatagramBatch) {
         audio.finish()
+        guard peer.canSend, let path = peer.controlPath else { return }
         var slot = batch.freeSlot()
+        var packet = slot._mutatingExtracting(path.prefixBytes...)
         let length = peer.writeGoodbye(
-            at: now, wallNanoseconds: MonotonicClock.wallNanoseconds, into: &slot)
-        if length > 0 { batch.commit(byteCount: length, to: peer.controlAddress) }
+            at: now, wallNanoseconds: MonotonicClock.wallNanoseconds, into: &packet)
+        send(length, by: path, batch: &batch)
     }
 
     /// What the call has seen so far.
@@ -174,11 +219,16 @@ struct MediaCall: ~Copyable {
 
     @_noAllocation @_noLocks
     private mutating func sendFrame(_ samples: borrowing SampleBuffer, at now: Instant, batch: inout DatagramBatch) {
+        guard sends, peer.canSend, let path = peer.path else {
+            marker = true
+            return
+        }
         var slot = batch.freeSlot()
+        var packet = slot._mutatingExtracting(path.prefixBytes...)
         let headerBytes = PeerSession.mediaHeaderBytes
-        let room = slot.byteCount - headerBytes - PeerSession.maximumProtectionBytes
+        let room = packet.byteCount - headerBytes - PeerSession.maximumProtectionBytes
         let encoded = encode(
-            samples, frameSamples, with: &encoder, into: &slot, headerBytes..<(headerBytes + room))
+            samples, frameSamples, with: &encoder, into: &packet, headerBytes..<(headerBytes + room))
         guard encoded > 0 else {
             counters.encodeErrors += 1
             return
@@ -190,10 +240,10 @@ struct MediaCall: ~Copyable {
             return
         }
         let length = peer.writeMedia(
-            payloadBytes: encoded, timestamp: timestamp, marker: marker, at: now, into: &slot)
+            payloadBytes: encoded, timestamp: timestamp, marker: marker, at: now, into: &packet)
         guard length > 0 else { return }
         marker = false
-        batch.commit(byteCount: length, to: peer.remoteAddress)
+        send(length, by: path, batch: &batch)
     }
 }
 

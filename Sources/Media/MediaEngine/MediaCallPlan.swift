@@ -25,6 +25,8 @@ public struct MediaCallPlan: Sendable {
         /// With the first authenticated packet of the peer, but no later than this: for the answering side, whose
         /// peer may not have the answer, and with it our key, yet.
         case withFirstPacket(noLaterThan: Duration)
+        /// As soon as there is a path and keys: for calls that ICE and DTLS connect.
+        case whenConnected
     }
 
     /// Makes a plan.

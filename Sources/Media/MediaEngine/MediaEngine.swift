@@ -6,10 +6,11 @@ internal import Timekeeping
 
 /// Runs calls' media on worker threads, and tells what happens to them.
 ///
-/// All methods may be called from any thread; none of them blocks on the network. Events are told one at a time, on a
-/// thread of the engine.
+/// All methods may be called from any thread; none of them blocks on the network. Events are told on threads of the
+/// engine, those about one call in order.
 public final class MediaEngine: Sendable {
-    private let workers: [MediaWorker]
+    let workers: [MediaWorker]
+    let connections: ConnectionThread
     private let files: AudioFileThread
     private let eventThread: RealtimeThread
     private let state = Mutex(State())
@@ -17,6 +18,8 @@ public final class MediaEngine: Sendable {
 
     private struct State {
         var lastID: UInt64 = 0
+        /// Calls that ICE connects, and their workers.
+        var connected: [MediaCallID: Int] = [:]
         /// What belongs to each call that has not ended.
         var calls: [MediaCallID: Running] = [:]
         /// Who waits for a report, by the address that the worker writes it to.
@@ -39,10 +42,12 @@ public final class MediaEngine: Sendable {
         // What cannot be set up now will be told by the first call that needs it.
         try? SRTPLibrary.prepare()
         let signal = try SignalHolder()
+        connections = try ConnectionThread()
+        let signals = MediaWorker.Signals(events: signal.wakeup.handle, connections: connections.signal)
         var workers: [MediaWorker] = []
         for number in 0..<configuration.workerCount {
             let worker = try MediaWorker(
-                number: number, configuration, eventSignal: signal.wakeup.handle,
+                number: number, configuration, signals,
                 onPriorityRefused: { onEvent(.realtimePriorityRefused($0)) })
             workers.append(worker)
         }
@@ -54,10 +59,11 @@ public final class MediaEngine: Sendable {
             var running = started
             while !running.isEmpty {
                 signal.wakeup.wait()
-                running.removeAll { worker in !worker.drainEvents { relay.tell($0) } }
+                running.removeAll { worker in !worker.drainEvents { relay.tell($0, of: worker) } }
             }
         }
         relay.engine = self
+        try connections.start(workers) { onEvent(MediaEvent($0)) }
     }
 
     /// Keeps the wake-up open as long as a worker may signal it.
@@ -79,12 +85,12 @@ public final class MediaEngine: Sendable {
 
     /// Starts a call: from when this returns, the peer's packets are taken.
     ///
+    /// - Parameter connection: What ``connect(_:at:)`` gave, for a call that ICE connects; the call goes by that name.
     /// - Throws: ``MediaStartError`` when a file cannot be used, or a library refuses.
-    public func start(_ plan: MediaCallPlan, at placement: MediaPlacement) throws(MediaStartError) -> MediaCallID {
-        let id = state.withLock { state in
-            state.lastID += 1
-            return MediaCallID(rawValue: state.lastID)
-        }
+    public func start(
+        _ plan: MediaCallPlan, at placement: MediaPlacement, connection: MediaCallID? = nil
+    ) throws(MediaStartError) -> MediaCallID {
+        let id = connection ?? newID()
         let files = try files.open(plan.audio) { [onEvent] failure in onEvent(.fileFailed(id, failure)) }
         let streams = files.ids
         let call: UnsafeMutablePointer<MediaCall>
@@ -104,8 +110,25 @@ public final class MediaEngine: Sendable {
         return id
     }
 
-    /// Ends a call: says goodbye to the peer and finishes its files. ``MediaEvent/ended(_:_:)`` follows.
+    func newID() -> MediaCallID {
+        state.withLock { state in
+            state.lastID += 1
+            return MediaCallID(rawValue: state.lastID)
+        }
+    }
+
+    /// The worker of a call that has been started and has not ended.
+    func worker(of id: MediaCallID) -> MediaWorker? {
+        state.withLock { $0.calls[id]?.worker }.map { workers[$0] }
+    }
+
+    func noteConnection(_ id: MediaCallID, on worker: Int) { state.withLock { $0.connected[id] = worker } }
+
+    /// Ends a call: says goodbye to the peer and finishes its files. ``MediaEvent/ended(_:_:)`` follows, unless the call
+    /// was only being connected and had not been started.
     public func stop(_ id: MediaCallID) {
+        let connected = state.withLock { $0.connected.removeValue(forKey: id) }
+        defer { if connected != nil { connections.send(.close(id)) } }
         guard let worker = state.withLock({ $0.calls[id]?.worker }) else { return }
         // A full command ring drains within a frame; this is no media thread, so it may try again.
         while !workers[worker].send(.remove(id)) { usleep(1_000) }
@@ -132,6 +155,7 @@ public final class MediaEngine: Sendable {
             return !state.isStopped
         }
         if isFirst {
+            connections.stop()
             for worker in workers { worker.stop() }
             eventThread.join()
             files.finish()
@@ -148,10 +172,10 @@ extension MediaEngine {
         // Set once, before any call can exist and so before any event.
         weak var engine: MediaEngine?
 
-        func tell(_ event: WorkerEvent) { engine?.take(event) }
+        func tell(_ event: WorkerEvent, of worker: MediaWorker) { engine?.take(event, of: worker) }
     }
 
-    private func take(_ event: WorkerEvent) {
+    private func take(_ event: WorkerEvent, of worker: MediaWorker) {
         switch event {
         case .mediaReceived(let id, let time): onEvent(.mediaReceived(id, at: time))
         case .established(let id, let time): onEvent(.established(id, at: time))
@@ -164,6 +188,10 @@ extension MediaEngine {
         case .refused(let call):
             let id = unsafe call.pointee.id
             unsafe release(call) { [onEvent] in onEvent(.refused(id)) }
+        case .replaced(let contexts):
+            unsafe contexts.deinitialize(count: 1)
+            unsafe contexts.deallocate()
+        case .socketRemoved(let socket): unsafe worker.free(socket)
         case .stopped: break
         }
     }

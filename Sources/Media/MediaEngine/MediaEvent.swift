@@ -1,5 +1,6 @@
 public import AudioKit
 public import Datagrams
+public import ICE
 public import Realtime
 public import Timekeeping
 
@@ -11,7 +12,17 @@ public enum MediaEvent: Sendable {
     case established(MediaCallID, at: Instant)
     /// The file being played is over.
     case playbackEnded(MediaCallID)
-    /// The peer's media has said goodbye (RTCP BYE).
+    /// The peer is to be told this candidate: the value of a `candidate` attribute.
+    case candidate(MediaCallID, String)
+    /// The peer is to be told that there are no more candidates.
+    case candidatesComplete(MediaCallID)
+    /// There is a path to the peer, or another one now.
+    case connected(MediaCallID, by: ICEPath)
+    /// There is no path to the peer any more, for now.
+    case pathLost(MediaCallID)
+    /// The call cannot be connected, or its connection has ended; in words for people.
+    case connectionFailed(MediaCallID, String)
+    /// The peer's media has said goodbye (RTCP BYE, or the end of its DTLS association).
     case goodbyeReceived(MediaCallID)
     /// A file being played or recorded has failed; the call goes on without it.
     case fileFailed(MediaCallID, AudioFileError)

@@ -49,8 +49,10 @@ public struct CallCounters: BitwiseCopyable, Sendable {
 public struct WorkerCounters: BitwiseCopyable, Sendable {
     /// Datagrams received.
     public internal(set) var datagramsReceived = 0
-    /// Datagrams that are neither RTP nor RTCP (RFC 7983), or too short or too long to be.
+    /// Datagrams that are nothing that belongs on a media socket (RFC 7983), or too short or too long to be.
     public internal(set) var datagramsNotMedia = 0
+    /// STUN and DTLS that came faster than they could be handled, or were too long.
+    public internal(set) var datagramsNotForwarded = 0
     /// Media packets that belong to no call.
     public internal(set) var datagramsUnknown = 0
     /// Datagrams that the kernel did not take for sending.

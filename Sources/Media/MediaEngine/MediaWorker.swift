@@ -1,15 +1,18 @@
-internal import CRealtime
 internal import Datagrams
 internal import Realtime
 internal import Synchronization
 
-/// The control side of one media worker: its thread, and the two rings to it.
+/// The control side of one media worker: its thread, its sockets, and the rings to it. All methods may be called from
+/// any thread, but each ring's other end by one thread only, as said there.
 final class MediaWorker: Sendable {
+    /// Where calls receive media that have no socket of their own; the host may be the wildcard address.
     let localAddress: SocketAddress
     private let thread: RealtimeThread
     private let wakeup: WakeupHolder
+    private let sockets: Mutex<SocketBook>
     private let commands: Mutex<CommandSide>
     private let events: Mutex<EventSide>
+    private let forwarded: Mutex<ForwardedSide>
 
     /// Keeps the wake-up open as long as the worker may be signalled.
     private final class WakeupHolder: Sendable {
@@ -26,29 +29,46 @@ final class MediaWorker: Sendable {
         var final: WorkerCounters?
     }
 
+    private struct ForwardedSide: ~Copyable {
+        var ring: SPSCRing<ForwardedDatagram>.Consumer
+    }
+
     /// Commands and events that a worker's rings hold. Filled by bursts of new calls, drained within a frame.
     private static let ringCapacity = 1024
+    /// STUN and DTLS that may wait for the connection thread; when it is full they are dropped and counted, and their
+    /// senders repeat them.
+    private static let forwardedCapacity = 128
 
-    /// Opens the socket and starts the thread.
+    /// Where a worker tells that there is something for others.
+    struct Signals {
+        var events: WakeupHandle
+        var connections: WakeupHandle
+    }
+
+    /// Opens the sockets and starts the thread.
     init(
-        number: Int, _ configuration: MediaEngineConfiguration, eventSignal: WakeupHandle,
+        number: Int, _ configuration: MediaEngineConfiguration, _ signals: Signals,
         onPriorityRefused: @escaping @Sendable (RealtimeError) -> Void
     ) throws(RealtimeError) {
         var address = configuration.bindAddress
         if address.port != 0 { address.port += UInt16(truncatingIfNeeded: number) }
-        let socket = try UDPSocket(boundTo: address)
-        localAddress = socket.localAddress
+        var book = SocketBook()
+        var set = try SocketSet()
+        localAddress = try book.openMain(address, in: &set)
+        sockets = Mutex(book)
         let holder = try WakeupHolder()
         wakeup = holder
         let commandRing = SPSCRing<WorkerCommand>(capacity: Self.ringCapacity)
         let eventRing = SPSCRing<WorkerEvent>(capacity: Self.ringCapacity)
+        let forwardedRing = SPSCRing<ForwardedDatagram>(capacity: Self.forwardedCapacity)
         commands = Mutex(CommandSide(ring: commandRing.producer))
         events = Mutex(EventSide(ring: eventRing.consumer))
-        let loop = LoopBox(
-            WorkerLoop(
-                socket: socket, timer: try DeadlineTimer(), wakeup: holder.wakeup.handle, eventSignal: eventSignal,
-                commands: commandRing.consumer, events: eventRing.producer,
-                callLimit: configuration.callLimitPerWorker))
+        forwarded = Mutex(ForwardedSide(ring: forwardedRing.consumer))
+        let ends = WorkerLoop.Ends(
+            sockets: set, timer: try DeadlineTimer(), wakeup: holder.wakeup.handle, eventSignal: signals.events,
+            connectionSignal: signals.connections, forwarded: forwardedRing.producer, commands: commandRing.consumer,
+            events: eventRing.producer)
+        let loop = LoopBox(WorkerLoop(ends, callLimit: configuration.callLimitPerWorker))
         let priority = configuration.realtimePriority
         thread = try RealtimeThread(name: "media-\(number)") {
             if let priority {
@@ -80,7 +100,7 @@ final class MediaWorker: Sendable {
         return true
     }
 
-    /// Tells all events that wait.
+    /// Tells all events that wait. For the event thread.
     ///
     /// - Returns: False once the worker has stopped.
     func drainEvents(_ tell: (WorkerEvent) -> Void) -> Bool {
@@ -91,6 +111,9 @@ final class MediaWorker: Sendable {
         return finalCounters == nil
     }
 
+    /// The next datagram that is not media. For the connection thread.
+    func nextForwarded() -> ForwardedDatagram? { forwarded.withLock { $0.ring.pop() } }
+
     /// The counters, once the worker has stopped.
     var finalCounters: WorkerCounters? { events.withLock { $0.final } }
 
@@ -98,5 +121,41 @@ final class MediaWorker: Sendable {
     func stop() {
         while !send(.stop) {}
         thread.join()
+    }
+}
+
+// MARK: Sockets
+
+extension MediaWorker {
+    /// Opens a socket of its own for a call, or for a TURN server.
+    ///
+    /// - Returns: Its slot.
+    func openSocket(boundTo address: SocketAddress) throws(RealtimeError) -> Int {
+        let slot = try sockets.withLock { book throws(RealtimeError) in
+            let (slot, socket) = unsafe try book.open(address)
+            while unsafe !send(.addSocket(socket, slot: slot)) {}
+            return slot
+        }
+        return slot
+    }
+
+    /// Closes what ``openSocket(boundTo:)`` opened. Nothing may be sent through the slot from now on.
+    func closeSocket(_ slot: Int) {
+        sockets.withLock { $0.retire(slot) }
+        while !send(.removeSocket(slot: slot)) {}
+    }
+
+    /// Sends a datagram at once, through the socket in a slot.
+    func transmit(_ bytes: [UInt8], by path: DatagramPath) {
+        sockets.withLock { $0.send(bytes, by: path) }
+    }
+
+    /// What the socket in a slot is bound to; nil if there is none.
+    func boundAddress(_ slot: Int) -> SocketAddress? { sockets.withLock { $0.boundAddress(slot) } }
+
+    /// Frees a socket that the thread has let go of.
+    func free(_ socket: UnsafeMutablePointer<UDPSocket>) {
+        let address = UInt(bitPattern: socket)
+        sockets.withLock { $0.free(socketAt: address) }
     }
 }

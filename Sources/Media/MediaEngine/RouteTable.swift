@@ -12,7 +12,8 @@ struct RouteTable: ~Copyable {
     private struct Route {
         var ssrc: UInt32
         var knowsSSRC: Bool
-        var address: SocketAddress
+        /// The peer, or its TURN server; nil while there is no path.
+        var address: SocketAddress?
     }
 
     private let routes: UnsafeMutablePointer<Route>
@@ -63,6 +64,18 @@ struct RouteTable: ~Copyable {
         return nil
     }
 
+    /// Where the call stands whose media comes through the TURN server at socket `slot` in channel `channel`.
+    @_noAllocation @_noLocks
+    func index(slot: Int, channel: UInt16) -> Int? {
+        for index in 0..<count {
+            guard let path = unsafe calls[index].pointee.peer.path, path.datagrams.socket == slot,
+                let own = path.channel, own == channel
+            else { continue }
+            return index
+        }
+        return nil
+    }
+
     /// Where the call stands that a packet from `source` with `ssrc` belongs to.
     @_noAllocation @_noLocks
     func index(ssrc: UInt32, source: SocketAddress) -> Int? {
@@ -72,7 +85,7 @@ struct RouteTable: ~Copyable {
         var atAddress = 0
         for index in 0..<count {
             let route = unsafe routes[index]
-            let sameAddress = route.address.isSame(as: source)
+            let sameAddress = isSame(route.address, source)
             if route.knowsSSRC && route.ssrc == ssrc {
                 if sameAddress { return index }
                 bySSRC = index
@@ -89,6 +102,12 @@ struct RouteTable: ~Copyable {
     private static func route(of call: UnsafeMutablePointer<MediaCall>) -> Route {
         let remoteSSRC = unsafe call.pointee.peer.remoteSSRC
         return unsafe Route(
-            ssrc: remoteSSRC ?? 0, knowsSSRC: remoteSSRC != nil, address: call.pointee.peer.remoteAddress)
+            ssrc: remoteSSRC ?? 0, knowsSSRC: remoteSSRC != nil, address: call.pointee.peer.path?.datagrams.remote)
+    }
+
+    @_noAllocation @_noLocks
+    private func isSame(_ known: SocketAddress?, _ source: SocketAddress) -> Bool {
+        guard let known else { return false }
+        return known.isSame(as: source)
     }
 }

@@ -3,6 +3,7 @@ internal import Datagrams
 internal import Peering
 internal import RTP
 internal import Realtime
+internal import SecureTransport
 internal import Timekeeping
 
 /// What the control side asks of a worker. Pointers change their owner with the message.
@@ -11,6 +12,15 @@ enum WorkerCommand: BitwiseCopyable {
     case add(UnsafeMutablePointer<MediaCall>)
     case remove(MediaCallID)
     case report(MediaCallID, into: UnsafeMutablePointer<MediaReport>)
+    /// The call's way; nil if it has none any more.
+    case use(MediaCallID, MediaPath?)
+    /// The call's keys; what it had before comes back.
+    case install(MediaCallID, UnsafeMutablePointer<SRTPPair>)
+    case setDirection(MediaCallID, sends: Bool, receives: Bool)
+    case addSocket(UnsafeMutablePointer<UDPSocket>, slot: Int)
+    case removeSocket(slot: Int)
+    /// A connection is being made: datagrams are handled as they come until it is there, or given up.
+    case connecting(Bool)
     case stop
 }
 
@@ -30,19 +40,25 @@ enum WorkerEvent: BitwiseCopyable {
     case removed(UnsafeMutablePointer<MediaCall>)
     /// There was no room for this call.
     case refused(UnsafeMutablePointer<MediaCall>)
+    /// These contexts are the worker's no more.
+    case replaced(UnsafeMutablePointer<SRTPPair>)
+    /// This socket is the worker's no more.
+    case socketRemoved(UnsafeMutablePointer<UDPSocket>)
     case stopped(WorkerCounters)
 }
 
-/// A media worker's thread: owns the socket and runs its calls from datagram to samples.
+/// A media worker's thread: owns the sockets and runs its calls from datagram to samples.
 ///
 /// It waits on its timer alone once all its calls are established: what arrives in between is read, with the kernel's
 /// timestamps, when the next frame is due, and not before anybody could hear it. While a call is being set up it
 /// handles datagrams as they come.
 struct WorkerLoop: ~Copyable {
-    private let socket: UDPSocket
+    private var sockets: SocketSet
     private let timer: DeadlineTimer
     private let wakeup: WakeupHandle
     private let eventSignal: WakeupHandle
+    private let connectionSignal: WakeupHandle
+    private var forwarded: SPSCRing<ForwardedDatagram>.Producer
     private var commands: SPSCRing<WorkerCommand>.Consumer
     private var events: SPSCRing<WorkerEvent>.Producer
     private var calls: RouteTable
@@ -52,18 +68,33 @@ struct WorkerLoop: ~Copyable {
     private var counters = WorkerCounters()
     private var isRunning = true
     private var hasNews = false
+    private var hasForwarded = false
+    /// Connections being made.
+    private var connecting = 0
 
-    init(
-        socket: consuming UDPSocket, timer: consuming DeadlineTimer, wakeup: WakeupHandle,
-        eventSignal: WakeupHandle, commands: consuming SPSCRing<WorkerCommand>.Consumer,
-        events: consuming SPSCRing<WorkerEvent>.Producer, callLimit: Int
-    ) {
-        self.socket = socket
-        self.timer = timer
-        self.wakeup = wakeup
-        self.eventSignal = eventSignal
-        self.commands = commands
-        self.events = events
+    /// What a worker's rings and sockets are.
+    struct Ends: ~Copyable {
+        var sockets: SocketSet
+        var timer: DeadlineTimer
+        var wakeup: WakeupHandle
+        /// Signalled when there are events.
+        var eventSignal: WakeupHandle
+        /// Signalled when there are forwarded datagrams.
+        var connectionSignal: WakeupHandle
+        var forwarded: SPSCRing<ForwardedDatagram>.Producer
+        var commands: SPSCRing<WorkerCommand>.Consumer
+        var events: SPSCRing<WorkerEvent>.Producer
+    }
+
+    init(_ ends: consuming Ends, callLimit: Int) {
+        sockets = ends.sockets
+        timer = ends.timer
+        wakeup = ends.wakeup
+        eventSignal = ends.eventSignal
+        connectionSignal = ends.connectionSignal
+        forwarded = ends.forwarded
+        commands = ends.commands
+        events = ends.events
         calls = RouteTable(capacity: callLimit)
     }
 
@@ -89,6 +120,10 @@ struct WorkerLoop: ~Copyable {
             hasNews = false
             eventSignal.signal()
         }
+        if hasForwarded {
+            hasForwarded = false
+            connectionSignal.signal()
+        }
     }
 
     private var nextDeadline: Instant? {
@@ -105,7 +140,8 @@ struct WorkerLoop: ~Copyable {
 
     private var watchedSocket: Int32? {
         @_noAllocation @_noLocks get {
-            for index in 0..<calls.count where unsafe calls[index].pointee.isSettling { return socket.descriptor }
+            if connecting > 0 { return sockets.descriptor }
+            for index in 0..<calls.count where unsafe calls[index].pointee.isSettling { return sockets.descriptor }
             return nil
         }
     }
@@ -132,6 +168,25 @@ extension WorkerLoop {
             let index = calls.index(of: id)
             if let index { unsafe report.pointee = calls[index].pointee.report() }
             unsafe emit(.reported(report, found: index != nil))
+        case .use(let id, let path):
+            guard let index = calls.index(of: id) else { return }
+            unsafe calls[index].pointee.use(path, at: now)
+            calls.update(index)
+            takeNews(of: index, at: now)
+        case .install(let id, let pair):
+            if let index = calls.index(of: id) {
+                unsafe calls[index].pointee.install(&pair.pointee, at: now)
+                takeNews(of: index, at: now)
+            }
+            emit(.replaced(pair))
+        case .setDirection(let id, let sends, let receives):
+            guard let index = calls.index(of: id) else { return }
+            unsafe calls[index].pointee.setDirection(sends: sends, receives: receives)
+        case .addSocket(let socket, let slot): unsafe sockets.insert(socket, at: slot)
+        case .removeSocket(let slot):
+            flush()
+            if let socket = unsafe sockets.remove(at: slot) { unsafe emit(.socketRemoved(socket)) }
+        case .connecting(let isBeginning): connecting += isBeginning ? 1 : -1
         case .stop: stop(at: now)
         }
     }
@@ -145,6 +200,9 @@ extension WorkerLoop {
         }
         removeLeavingCalls()
         flush()
+        for slot in 0..<sockets.end {
+            if let socket = unsafe sockets.remove(at: slot) { unsafe emit(.socketRemoved(socket)) }
+        }
         emit(.stopped(counters))
         isRunning = false
     }
@@ -178,10 +236,14 @@ extension WorkerLoop {
 extension WorkerLoop {
     @_noAllocation @_noLocks
     private mutating func receiveAll() {
-        guard calls.count > 0 else { return }
+        for slot in 0..<sockets.end { receiveAll(from: slot) }
+    }
+
+    @_noAllocation @_noLocks
+    private mutating func receiveAll(from slot: Int) {
         // Bounded, so that a flood cannot keep the frames from being run.
         for _ in 0..<8 {
-            let error = socket.receive(into: &incoming)
+            let error = sockets.receive(from: slot, into: &incoming)
             if error != 0 { counters.receiveErrors += 1 }
             for index in 0..<incoming.count { route(index) }
             counters.datagramsReceived += incoming.count
@@ -191,36 +253,82 @@ extension WorkerLoop {
 
     @_noAllocation @_noLocks
     private mutating func route(_ index: Int) {
-        guard let position = Self.deliver(&incoming, index, to: calls, &counters) else { return }
+        switch Self.deliver(&incoming, index, to: calls, &counters) {
+        case .call(let position): takeNews(of: position, at: incoming.arrival(index))
+        case .notMedia: forward(index)
+        case .dropped: break
+        }
+    }
+
+    @_noAllocation @_noLocks
+    private mutating func takeNews(of position: Int, at arrival: Instant) {
         let call = unsafe calls[position]
         let news = unsafe call.pointee.peer.takeNews()
         guard !news.isEmpty else { return }
         let id = unsafe call.pointee.id
         if news.contains(.routeChanged) { calls.update(position) }
-        if news.contains(.mediaReceived) { emit(.mediaReceived(id, at: incoming.arrival(index))) }
+        if news.contains(.mediaReceived) { emit(.mediaReceived(id, at: arrival)) }
         if news.contains(.established) { emit(.established(id, at: MonotonicClock.now)) }
         if news.contains(.goodbyeReceived) { emit(.goodbyeReceived(id)) }
     }
 
-    /// Gives a datagram to the call that it belongs to.
-    ///
-    /// - Returns: Where that call stands; nil if there is none, and the datagram is counted as dropped.
+    /// Lets the connection thread have a datagram that is not media.
+    @_noAllocation @_noLocks
+    private mutating func forward(_ index: Int) {
+        let origin = Self.origin(of: index, in: incoming)
+        guard let datagram = ForwardedDatagram(incoming.bytes(index), from: origin), forwarded.push(datagram) else {
+            counters.datagramsNotForwarded += 1
+            return
+        }
+        hasForwarded = true
+    }
+
+    /// What became of a datagram.
+    private enum Delivery: BitwiseCopyable {
+        /// The call at this position got it.
+        case call(Int)
+        /// It is STUN, DTLS, or a TURN server's.
+        case notMedia
+        /// Counted and dropped.
+        case dropped
+    }
+
+    @_noAllocation @_noLocks
+    private static func origin(of index: Int, in batch: borrowing DatagramBatch) -> DatagramPath {
+        DatagramPath(socket: batch.socket(index), local: batch.localAddress(index), remote: batch.address(index))
+    }
+
+    /// Gives a datagram of media to the call that it belongs to.
     @_noAllocation @_noLocks
     private static func deliver(
         _ batch: inout DatagramBatch, _ index: Int, to calls: borrowing RouteTable, _ counters: inout WorkerCounters
-    ) -> Int? {
-        let (source, arrival, truncated) = (batch.address(index), batch.arrival(index), batch.isTruncated(index))
+    ) -> Delivery {
+        let (origin, arrival, truncated) = (
+            origin(of: index, in: batch), batch.arrival(index), batch.isTruncated(index)
+        )
         var datagram = batch.bytes(index)
-        guard !truncated, let ssrc = senderSSRC(of: datagram) else {
+        guard !truncated else {
             counters.datagramsNotMedia += 1
-            return nil
+            return .dropped
         }
-        guard let position = calls.index(ssrc: ssrc, source: source) else {
+        var position: Int?
+        switch glance(at: datagram) {
+        case .media(let ssrc): position = calls.index(ssrc: ssrc, source: origin.remote)
+        case .channelData(let channel, let length, let isMedia):
+            guard isMedia else { return .notMedia }
+            position = calls.index(slot: origin.socket, channel: channel)
+            if position != nil { datagram = datagram._consumingExtracting(4..<(4 + length)) }
+        case .connectivity: return .notMedia
+        case .unknown:
+            counters.datagramsNotMedia += 1
+            return .dropped
+        }
+        guard let position else {
             counters.datagramsUnknown += 1
-            return nil
+            return .dropped
         }
-        unsafe calls[position].pointee.receive(&datagram, from: source, arrival: arrival)
-        return position
+        unsafe calls[position].pointee.receive(&datagram, from: origin, arrival: arrival)
+        return .call(position)
     }
 
     @_noAllocation @_noLocks
@@ -274,16 +382,5 @@ extension WorkerLoop {
     }
 
     @_noAllocation @_noLocks
-    private mutating func flush() { counters.datagramsNotSent += socket.send(&outgoing) }
-}
-
-// Looks at a datagram without changing it. Unoptimised code counts the end of such a view as a deallocation, though
-// there is nothing to free, so this is not analysed; what it calls is.
-@_semantics("no_performance_analysis") @inline(__always)
-private func senderSSRC(of datagram: borrowing MutableRawSpan) -> UInt32? {
-    switch DatagramKind(of: datagram.bytes) {
-    case .rtp: datagram.bytes.uint32(at: 8)  // RFC 3550 §5.1
-    case .rtcp: datagram.bytes.uint32(at: 4)  // RFC 3550 §6.4
-    case .stun, .dtls, .turnChannel, .unknown: nil
-    }
+    private mutating func flush() { counters.datagramsNotSent += sockets.send(&outgoing) }
 }

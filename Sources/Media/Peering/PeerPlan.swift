@@ -5,10 +5,30 @@ public import SecureTransport
 
 /// What offer and answer have settled about a call's media transport.
 public struct PeerPlan: Sendable {
-    /// Where the peer wants its media.
-    public var remoteAddress: SocketAddress
-    /// Where the peer wants its RTCP; nil with its media (RFC 5761).
-    public var remoteControlAddress: SocketAddress?
+    /// How the peer is reached.
+    public enum Transport: Sendable, Equatable {
+        /// At an address, and from then on wherever its authenticated packets come from (symmetric RTP, RFC 4961).
+        ///
+        /// `control` is where the peer wants its RTCP; nil with its media (RFC 5761).
+        case direct(to: SocketAddress, control: SocketAddress? = nil)
+        /// By the path that ICE finds: see ``PeerSession/use(_:)``.
+        case connected
+    }
+
+    /// How packets are protected.
+    public enum Protection: Sendable, Equatable {
+        /// Not at all: anyone on the way can listen.
+        case plain
+        /// With keys that the descriptions gave.
+        case keys(send: SRTPKey, receive: SRTPKey)
+        /// With keys that DTLS agrees on: nothing is sent or taken before ``PeerSession/install(_:)``.
+        case handshake
+    }
+
+    /// How the peer is reached.
+    public var transport: Transport
+    /// How packets are protected.
+    public var protection: Protection
     /// The peer's SSRC, if its description told (RFC 5576).
     public var remoteSSRC: UInt32?
     /// Our SSRC.
@@ -19,26 +39,21 @@ public struct PeerPlan: Sendable {
     public var sendPayloadType: UInt8
     /// The payload type that the peer sends.
     public var receivePayloadType: UInt8
-    /// What our packets are protected with; nil sends plain RTP.
-    public var sendKey: SRTPKey?
-    /// What the peer's packets are protected with; nil takes plain RTP.
-    public var receiveKey: SRTPKey?
     /// Our first sequence number and the seed of RTCP's random timing: unpredictable, from outside.
     public var randomSeed: UInt64
 
     /// Makes a plan.
     public init(
-        remoteAddress: SocketAddress, remoteSSRC: UInt32?, localSSRC: UInt32, canonicalName: String,
-        sendPayloadType: UInt8, receivePayloadType: UInt8, sendKey: SRTPKey?, receiveKey: SRTPKey?, randomSeed: UInt64
+        transport: Transport, protection: Protection, remoteSSRC: UInt32?, localSSRC: UInt32, canonicalName: String,
+        sendPayloadType: UInt8, receivePayloadType: UInt8, randomSeed: UInt64
     ) {
-        self.remoteAddress = remoteAddress
+        self.transport = transport
+        self.protection = protection
         self.remoteSSRC = remoteSSRC
         self.localSSRC = localSSRC
         self.canonicalName = canonicalName
         self.sendPayloadType = sendPayloadType
         self.receivePayloadType = receivePayloadType
-        self.sendKey = sendKey
-        self.receiveKey = receiveKey
         self.randomSeed = randomSeed
     }
 }

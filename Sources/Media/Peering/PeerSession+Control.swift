@@ -47,7 +47,8 @@ extension PeerSession {
     @_noAllocation @_noLocks
     mutating func receiveControl(_ datagram: inout MutableRawSpan, at arrival: Instant) -> Received {
         do throws(SRTPContext.Failure) {
-            if let length = try inbound?.unprotectControl(&datagram) {
+            if isProtected {
+                guard let length = try inbound?.unprotectControl(&datagram) else { return drop(.authentication) }
                 datagram = datagram._consumingExtracting(..<length)
             }
         } catch {
@@ -78,7 +79,7 @@ extension PeerSession {
     @_noAllocation @_noLocks
     private mutating func protectControl(_ packet: inout MutableRawSpan, _ length: Int) -> Int {
         guard length > 0 else { return 0 }
-        let protected = outbound == nil ? length : outbound?.protectControl(&packet, length: length) ?? 0
+        let protected = isProtected ? outbound?.protectControl(&packet, length: length) ?? 0 : length
         if protected > 0 { counters.controlPacketsSent += 1 }
         return protected
     }

@@ -5,15 +5,21 @@ public import Timekeeping
 
 /// One call's network half: authenticates, counts and reports what comes; numbers and protects what goes.
 ///
-/// It does no I/O and reads no clock. The peer's address follows its authenticated packets (symmetric RTP, RFC 4961),
-/// so that a peer behind a translator is reached.
+/// It does no I/O and reads no clock. Without ICE the peer's address follows its authenticated packets (symmetric RTP,
+/// RFC 4961), so that a peer behind a translator is reached; with it, media goes the way that ICE says.
 public struct PeerSession: ~Copyable {
-    /// Where our packets go.
-    public private(set) var remoteAddress: SocketAddress
+    /// The way of our packets; nil while there is none.
+    public private(set) var path: MediaPath?
     /// The SSRC that the peer sends with; nil until it is known.
     public private(set) var remoteSSRC: UInt32?
+    private var separateControlPath: MediaPath?
+    /// Whether the peer's authenticated packets move its address.
+    private let followsSource: Bool
+    /// Whether packets are protected: without contexts yet, nothing is sent or taken.
+    let isProtected: Bool
     var inbound: SRTPContext?
     var outbound: SRTPContext?
+    private var hasOutbound = false
     let plan: PeerPlan
     var rtcp: RTCPSession
     var random: UInt64
@@ -25,10 +31,23 @@ public struct PeerSession: ~Copyable {
     /// Starts a session.
     public init(_ plan: PeerPlan, at now: Instant) throws(SRTPError) {
         self.plan = plan
-        remoteAddress = plan.remoteAddress
         remoteSSRC = plan.remoteSSRC
-        if let key = plan.receiveKey { inbound = try SRTPContext(key, .inbound) }
-        if let key = plan.sendKey { outbound = try SRTPContext(key, .outbound) }
+        switch plan.transport {
+        case .direct(let remote, let control):
+            path = MediaPath(DatagramPath(to: remote))
+            if let control { separateControlPath = MediaPath(DatagramPath(to: control)) }
+            followsSource = true
+        case .connected: followsSource = false
+        }
+        switch plan.protection {
+        case .plain: isProtected = false
+        case .keys(let send, let receive):
+            isProtected = true
+            inbound = try SRTPContext(receive, .inbound)
+            outbound = try SRTPContext(send, .outbound)
+            hasOutbound = true
+        case .handshake: isProtected = true
+        }
         // The top bit clear: no wrap-around in the first 32,768 packets (RFC 3711 §3.3.1 on lost first packets).
         nextSequenceNumber = UInt16(truncatingIfNeeded: plan.randomSeed) & 0x7FFF
         rtcp = RTCPSession(
@@ -93,12 +112,38 @@ public struct PeerSession: ~Copyable {
         @_noAllocation @_noLocks get { flow.isEstablished }
     }
 
-    /// Where our RTCP goes: with the media, wherever that has moved to, unless the peer asked otherwise.
-    public var controlAddress: SocketAddress {
+    /// The way of our RTCP: with the media, wherever that has moved to, unless the peer asked otherwise.
+    public var controlPath: MediaPath? {
         @_noAllocation @_noLocks get {
-            if let separate = plan.remoteControlAddress { return separate }
-            return remoteAddress
+            if let separate = separateControlPath { return separate }
+            return path
         }
+    }
+
+    /// Whether media can be sent: there is a way for it, and it can be protected if it has to be.
+    public var canSend: Bool {
+        @_noAllocation @_noLocks get {
+            guard case .some = path else { return false }
+            return !isProtected || hasOutbound
+        }
+    }
+
+    /// Sends by another way from now on, or by none: a call that ICE connects.
+    @_noAllocation @_noLocks
+    public mutating func use(_ path: MediaPath?) {
+        self.path = path
+        news.insert(.routeChanged)
+    }
+
+    /// Protects with these contexts from now on, and leaves those of before in their place, to be freed elsewhere.
+    ///
+    /// They come from a handshake over the path that media takes, so each side is known to reach the other.
+    @_noAllocation @_noLocks
+    public mutating func install(_ pair: inout SRTPPair) {
+        exchange(&inbound, &pair.inbound)
+        exchange(&outbound, &pair.outbound)
+        hasOutbound = true
+        noteConfirmation()
     }
 
     /// Bytes that a media packet has before its payload.
@@ -130,14 +175,14 @@ extension PeerSession {
     /// Takes one datagram, decrypting it in place.
     ///
     /// - Parameters:
-    ///   - source: Where it came from. Only an authenticated packet can move the peer's address.
+    ///   - origin: The way back to where it came from. Only an authenticated packet can move the peer's address.
     ///   - arrival: When the kernel took it in.
     @_noAllocation @_noLocks
     public mutating func receive(
-        _ datagram: inout MutableRawSpan, from source: SocketAddress, at arrival: Instant
+        _ datagram: inout MutableRawSpan, from origin: DatagramPath, at arrival: Instant
     ) -> Received {
         switch classify(datagram) {
-        case .rtp: return receiveMedia(&datagram, from: source, at: arrival)
+        case .rtp: return receiveMedia(&datagram, from: origin, at: arrival)
         case .rtcp: return receiveControl(&datagram, at: arrival)
         case .stun, .dtls, .turnChannel, .unknown:
             counters.dropped.malformed += 1
@@ -147,10 +192,13 @@ extension PeerSession {
 
     @_noAllocation @_noLocks
     private mutating func receiveMedia(
-        _ datagram: inout MutableRawSpan, from source: SocketAddress, at arrival: Instant
+        _ datagram: inout MutableRawSpan, from origin: DatagramPath, at arrival: Instant
     ) -> Received {
         do throws(SRTPContext.Failure) {
-            if let length = try inbound?.unprotect(&datagram) { datagram = datagram._consumingExtracting(..<length) }
+            if isProtected {
+                guard let length = try inbound?.unprotect(&datagram) else { return drop(.authentication) }
+                datagram = datagram._consumingExtracting(..<length)
+            }
         } catch {
             return drop(error)
         }
@@ -164,7 +212,7 @@ extension PeerSession {
                 counters.dropped.looped += 1
                 return .dropped
             }
-            follow(header, from: source)
+            follow(header, from: origin)
             counters.packetsReceived += 1
             counters.payloadBytesReceived += header.payload.count
             note(flow.received(at: arrival), .mediaReceived)
@@ -177,13 +225,14 @@ extension PeerSession {
 
     /// Lets address and SSRC follow an authenticated packet.
     @_noAllocation @_noLocks
-    private mutating func follow(_ header: RTPHeader, from source: SocketAddress) {
+    private mutating func follow(_ header: RTPHeader, from origin: DatagramPath) {
         if remoteSSRC != header.ssrc {
             remoteSSRC = header.ssrc
             news.insert(.routeChanged)
         }
-        if !remoteAddress.isSame(as: source) {
-            remoteAddress = source
+        // Answers leave from the address that was written to.
+        if followsSource, let path, !path.datagrams.remote.isSame(as: origin.remote) {
+            self.path = MediaPath(origin)
             news.insert(.routeChanged)
         }
     }
@@ -239,7 +288,7 @@ extension PeerSession {
         let headerBytes = header.write(into: &packet)
         nextSequenceNumber &+= 1
         let plain = headerBytes + payloadBytes
-        let length = outbound == nil ? plain : outbound?.protect(&packet, length: plain) ?? 0
+        let length = isProtected ? outbound?.protect(&packet, length: plain) ?? 0 : plain
         guard length > 0 else { return 0 }
         counters.packetsSent += 1
         counters.payloadBytesSent += payloadBytes
@@ -259,3 +308,7 @@ private func classify(_ datagram: borrowing MutableRawSpan) -> DatagramKind { Da
 private func parseHeader(_ datagram: borrowing MutableRawSpan) throws(RTPParseError) -> RTPHeader {
     try RTPHeader(parsing: datagram.bytes)
 }
+
+// Swaps in place: the contexts are freed by neither.
+@_semantics("no_performance_analysis") @inline(__always)
+private func exchange(_ one: inout SRTPContext?, _ other: inout SRTPContext?) { swap(&one, &other) }

@@ -6,7 +6,7 @@ public struct PlayoutConfiguration: Equatable, Sendable {
     /// Ceiling for the delay above the fastest path, 20 to 1 000. What waits longer is skipped. Default 500.
     public var maximumDelayMilliseconds = 500
     /// Least delay while the path is not known: until 2 s of sound were received. Default 60.
-    public var initialDelayMilliseconds = 60
+    public var initialDelayMilliseconds = 40
     /// What one percent of packets coming too late is worth, in milliseconds of delay. More makes a smoother call
     /// with more delay. Default 10.
     public var millisecondsPerLatePercent = 10

@@ -34,6 +34,13 @@ struct CallCommand: AsyncParsableCommand {
     @Option(help: "Base URL of the signaling server, instead of the one that follows from callee or configuration.")
     var server: String?
 
+    @Flag(
+        inversion: .prefixedNo,
+        help:
+            "Connect as browsers do, by ICE and DTLS, or with --no-webrtc to a plain address with keys in the signaling."
+    )
+    var webrtc: Bool?
+
     @Option(help: "Hang up after this many seconds; without it, a second after the file is over.")
     var duration: Double?
 
@@ -158,6 +165,7 @@ struct CallCommand: AsyncParsableCommand {
             if let server = CalleeAddress(callee).server { configuration.account.use(server: server) }
         }
         if let server { configuration.account.use(server: server) }
+        if let webrtc { configuration.media.offers = webrtc ? .webRTC : .sdes }
         return configuration
     }
 }

@@ -46,6 +46,6 @@ private func sendFirstPacket(_ local: LocalEnd, _ remote: RemoteEnd) throws {
     guard let length = sending.protect(&slot, length: header.count + silence.count) else {
         throw CallFailure("the first packet could not be protected")
     }
-    outgoing.commit(byteCount: length, to: remote.address)
+    outgoing.commit(byteCount: length, by: DatagramPath(to: remote.address))
     guard local.socket.send(&outgoing) == 0 else { throw CallFailure("the first packet could not be sent") }
 }

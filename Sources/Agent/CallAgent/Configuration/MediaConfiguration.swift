@@ -1,5 +1,7 @@
+public import CallControl
 internal import ConfigReader
 public import Datagrams
+public import MediaEngine
 public import OpusCodec
 public import Playout
 public import SecureTransport
@@ -21,8 +23,24 @@ public struct MediaConfiguration: Sendable {
     public var playout = PlayoutConfiguration()
     /// Suites to offer, the preferred one first.
     public var suites = SRTPSuite.allCases
+    /// What our own calls offer; the peer's offers are answered in their own way.
+    public var offers = OfferKind.webRTC
+    /// Interfaces that calls may use.
+    public var interfaces = InterfaceFilter()
+    /// Reach peers through TURN servers only, so that they learn no address of ours.
+    public var usesRelaysOnly = false
+    /// STUN and TURN servers besides those that the service names.
+    public var iceServers: [CallControl.ICEServer] = []
     /// Say yes to media that is not encrypted.
     public var allowsPlainMedia = false
+
+    /// How a call of ours is to be connected.
+    public enum OfferKind: String, CaseIterable, Sendable {
+        /// By ICE, with keys from DTLS, as browsers do it.
+        case webRTC = "webrtc"
+        /// To a plain address, with keys in the description (RFC 4568).
+        case sdes
+    }
 
     /// Makes the default configuration.
     public init() { encoder.expectedLossPercent = 10 }
@@ -39,6 +57,11 @@ public struct MediaConfiguration: Sendable {
         workers = section.integer("workers", in: 1...64, &problems) ?? workers
         let priority = section.integer("realtime_priority", in: 0...99, &problems) ?? 20
         realtimePriority = priority == 0 ? nil : Int32(priority)
+        offers = section.enumeration("offers", of: OfferKind.self, &problems) ?? offers
+        interfaces.allowed = section.list("interfaces", &problems) ?? []
+        interfaces.denied = section.list("ignored_interfaces", &problems) ?? []
+        usesRelaysOnly = section.bool("relay_only", &problems) ?? false
+        iceServers = (section.sections("ice_servers", &problems) ?? []).compactMap { ICEServer($0, &problems) }
         allowsPlainMedia = section.bool("allow_plain_rtp", &problems) ?? false
         if let opus = section.section("opus", &problems) { encoder.read(opus, &problems) }
         if let jitter = section.section("jitter", &problems) { playout.read(jitter, &problems) }
@@ -46,6 +69,7 @@ public struct MediaConfiguration: Sendable {
         section.rejectUnknownKeys(
             known: [
                 "address", "port", "workers", "realtime_priority", "allow_plain_rtp", "opus", "jitter", "srtp_suites",
+                "offers", "interfaces", "ignored_interfaces", "relay_only", "ice_servers",
             ], &problems)
     }
 

@@ -28,6 +28,10 @@ struct handset_datagram {
     /// CLOCK_MONOTONIC nanoseconds at which the kernel received it.
     int64_t arrival_ns;
     struct handset_address address;
+    /// The address of this machine that it came to, or is to leave from; family 0 for the socket's own, or for any.
+    struct handset_address local;
+    /// Which of its owner's sockets it came through, or is to leave through.
+    uint32_t socket;
 };
 
 /// Opens a UDP socket bound to `address`, non-blocking, close-on-exec, with receive timestamps and DSCP `dscp`.
@@ -46,6 +50,18 @@ int handset_address_look_up(const char *host, struct handset_address *address);
 /// Writes the address without its port; `text` holds at least 64 bytes.
 void handset_address_format(const struct handset_address *address, char *text);
 
+/// Sends one datagram now, from the address `local` of this machine if its family is not 0; any thread may.
+int handset_send_one(
+    int socket, struct handset_address local, struct handset_address remote, const uint8_t *bytes, size_t length);
+
+/// An address of one of this machine's network interfaces, with the interface's name.
+struct handset_interface {
+    char name[16];
+    struct handset_address address;
+};
+/// Lists the addresses of the interfaces that are up, at most `capacity`. Returns how many there are.
+int handset_interfaces(struct handset_interface *interfaces, int capacity);
+
 /// Receives at most `count` datagrams in one call, without waiting. Returns how many; 0 when there are none.
 int handset_receive(int socket, struct handset_datagram *datagrams, int count);
 
@@ -60,6 +76,11 @@ int handset_send(int socket, const struct handset_datagram *datagrams, int count
 int handset_timer_open(void);
 /// Arms the timer for an absolute time; 0 disarms it. Clears an expiry that was not seen yet.
 int handset_timer_arm(int timer, int64_t deadline_ns);
+
+/// A set of sockets as one descriptor, which is readable when one of them is.
+int handset_socket_set_open(void);
+int handset_socket_set_add(int set, int socket);
+int handset_socket_set_remove(int set, int socket);
 
 /// Arms `timer`, then waits until it expires or `wakeup` or `socket` (-1 for none) is readable.
 int handset_wait_until(int timer, int64_t deadline_ns, int wakeup, int socket);

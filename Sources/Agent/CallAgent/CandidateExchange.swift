@@ -1,0 +1,66 @@
+internal import CallControl
+internal import JSON
+
+/// Candidates on their way between a call's two sides (contract CALL-1; docs/protocol.md, "Calls with WebRTC"): ours
+/// are held until the peer can tell whose they are, the peer's until our connection knows the peer.
+struct CandidateExchange {
+    private var ours: [JSONValue] = []
+    private var theirs: [JSONValue] = []
+    private var canSend = false
+    private var canTake = false
+
+    /// Candidates held in either direction; more are dropped, for no honest peer has as many.
+    private static let limit = 64
+
+    /// A candidate of ours was found; nil says that there are no more.
+    ///
+    /// - Returns: What is to be sent now.
+    mutating func found(_ candidate: String?, mid: String) -> [JSONValue] {
+        let data: JSONValue = [
+            "candidate": .string(candidate ?? ""), "sdpMid": .string(mid), "sdpMLineIndex": 0,
+        ]
+        guard canSend else {
+            if ours.count < Self.limit { ours.append(data) }
+            return []
+        }
+        return [data]
+    }
+
+    /// The peer can tell whose candidates ours are: what is to be sent now.
+    mutating func peerKnowsCall() -> [JSONValue] {
+        canSend = true
+        defer { ours = [] }
+        return ours
+    }
+
+    /// A candidate of the peer came.
+    ///
+    /// - Returns: What is to be given to the connection now.
+    mutating func received(_ data: JSONValue) -> [Candidate] {
+        guard canTake else {
+            if theirs.count < Self.limit { theirs.append(data) }
+            return []
+        }
+        return Candidate(data).map { [$0] } ?? []
+    }
+
+    /// The connection knows the peer's description: what is to be given to it now.
+    mutating func peerIsKnown() -> [Candidate] {
+        canTake = true
+        defer { theirs = [] }
+        return theirs.compactMap(Candidate.init)
+    }
+
+    /// What the peer has told.
+    enum Candidate: Equatable {
+        /// The value of a `candidate` attribute.
+        case candidate(String)
+        /// There are no more.
+        case end
+
+        init?(_ data: JSONValue) {
+            guard let text = data["candidate"]?.string else { return nil }
+            self = text.isEmpty ? .end : .candidate(text)
+        }
+    }
+}

@@ -1,0 +1,130 @@
+internal import CallControl
+internal import Datagrams
+internal import ICE
+internal import JSON
+internal import Logging
+internal import MediaEngine
+internal import SDP
+internal import SecureTransport
+internal import SignalingClient
+
+// A call's connection: ICE and DTLS, the candidates that go back and forth, and what is negotiated anew.
+extension Device {
+    /// Begins a call's connection, and lets its negotiation bring it.
+    func connect(_ id: CallID, isControlling: Bool) throws {
+        guard calls[id]?.connection == nil, let placement = calls[id]?.placement else { return }
+        var ice = ICEConfiguration(isControlling: isControlling)
+        ice.policy = configuration.media.usesRelaysOnly ? .relayOnly : .all
+        ice.servers = iceServers
+        let credentials = ICECredentials(using: &generator)
+        var handshake = DTLSConfiguration()
+        handshake.suites = configuration.media.suites
+        let plan = ConnectionPlan(
+            ice: ice, credentials: credentials, interfaces: configuration.media.interfaces,
+            hasOwnSocket: isControlling, handshake: .init(try currentIdentity(), handshake))
+        let (connection, candidates) = try engine.connect(plan, at: placement)
+        calls[id]?.connection = connection
+        calls[id]?.negotiation?.bring(credentials, candidates: candidates)
+    }
+
+    /// Tells a call's connection what was agreed, and the candidates that came early.
+    func connect(_ id: CallID, to remote: RemoteConnection) {
+        guard let connection = calls[id]?.connection else { return }
+        engine.connect(connection, to: remote)
+        give(calls[id]?.candidates.peerIsKnown() ?? [], to: connection)
+    }
+
+    private func give(_ candidates: [CandidateExchange.Candidate], to connection: MediaCallID) {
+        for candidate in candidates {
+            switch candidate {
+            case .candidate(let text): engine.addCandidate(text, to: connection)
+            case .end: engine.endCandidates(of: connection)
+            }
+        }
+    }
+
+    /// A call without ICE needs no connection, though its offer had looked like it.
+    func dropConnection(of id: CallID) {
+        guard let connection = calls[id]?.connection else { return }
+        engine.stop(connection)
+        calls[id]?.connection = nil
+    }
+
+    /// Candidates of ours may go out: the peer can tell whose they are.
+    func peerKnows(_ id: CallID) {
+        for data in calls[id]?.candidates.peerKnowsCall() ?? [] { signal("candidate", data, of: id) }
+    }
+
+    func found(_ candidate: String?, for id: CallID) {
+        guard let mid = calls[id]?.negotiation?.mid else { return }
+        for data in calls[id]?.candidates.found(candidate, mid: mid) ?? [] { signal("candidate", data, of: id) }
+    }
+
+    /// Takes what the peer signals about a call's media; false if it is something else.
+    func take(_ signal: CallSignal) -> Bool {
+        guard ["candidate", "offer", "answer"].contains(signal.type),
+            let id = calls.first(where: { $0.value.invite == signal.invite })?.key
+        else { return false }
+        switch signal.type {
+        case "candidate":
+            let candidates = calls[id]?.candidates.received(signal.data) ?? []
+            if let connection = calls[id]?.connection { give(candidates, to: connection) }
+        case "offer": answer(offer: signal.data, in: id)
+        default: break  // An answer to an offer that is not ours; devices make one offer only.
+        }
+        return true
+    }
+
+    /// The peer negotiates anew: hold, resume, another microphone, an ICE restart.
+    private func answer(offer: JSONValue, in id: CallID) {
+        guard var call = calls[id], var negotiation = call.negotiation, let media = call.media else { return }
+        do {
+            let changes = try negotiation.receive(offer)
+            if changes.contains(.ice), let connection = call.connection {
+                let credentials = ICECredentials(using: &generator)
+                engine.restart(connection, with: credentials)
+                // The candidates follow one by one, as they did not have to the first time.
+                negotiation.bring(credentials, candidates: [])
+            }
+            let (answer, audio) = try negotiation.answer()
+            call.negotiation = negotiation
+            calls[id] = call
+            if changes.contains(.ice), let connection = call.connection, let remote = try negotiation.remote(for: audio)
+            {
+                engine.connect(connection, to: remote.keepingKeys(unless: changes.contains(.keys)))
+            }
+            if changes.contains(.direction) {
+                engine.setDirection(media, sends: audio.direction.sends, receives: audio.direction.receives)
+            }
+            signal("answer", answer, of: id)
+        } catch {
+            logger.warning(
+                "The peer's new offer cannot be taken; the call goes on as it was",
+                metadata: ["call": "\(id)", "error": "\(error)"])
+        }
+    }
+
+    private func signal(_ type: String, _ data: JSONValue, of id: CallID) {
+        guard let invite = calls[id]?.invite else { return }
+        let earlier = calls[id]?.signalling
+        calls[id]?.signalling = Task { [service, logger] in
+            // In order: candidates come before their end.
+            await earlier?.value
+            do throws(SignalingError) {
+                try await service.send(CallSignal(invite: invite, type: type, data: data))
+            } catch {
+                logger.debug("A signal did not reach the peer", metadata: ["type": "\(type)", "error": "\(error)"])
+            }
+        }
+    }
+}
+
+extension RemoteConnection {
+    /// The same with the DTLS association of before, unless there is to be a new one (RFC 8842 §5.1).
+    fileprivate func keepingKeys(unless areNew: Bool) -> RemoteConnection {
+        guard !areNew else { return self }
+        var copy = self
+        copy.handshake = nil
+        return copy
+    }
+}

@@ -1,0 +1,24 @@
+/// The way of a datagram: through which of its owner's sockets, from which address of this machine, and where to.
+@frozen
+public struct DatagramPath: Hashable, BitwiseCopyable, Sendable {
+    /// A slot of a ``SocketSet``.
+    public var socket: Int
+    /// The address of ours that the other side knows; nil lets the socket, or the route, choose. The port is not used.
+    public var local: SocketAddress?
+    /// Where to.
+    public var remote: SocketAddress
+
+    /// Makes a path.
+    @_noAllocation @_noLocks
+    public init(socket: Int, local: SocketAddress?, remote: SocketAddress) {
+        self.socket = socket
+        self.local = local
+        self.remote = remote
+    }
+
+    /// The plain way to an address: by its family's main socket, from whichever address of ours the route has.
+    @_noAllocation @_noLocks
+    public init(to remote: SocketAddress) {
+        self.init(socket: SocketSet.mainSlot(isIPv6: remote.isIPv6), local: nil, remote: remote)
+    }
+}

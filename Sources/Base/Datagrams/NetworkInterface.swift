@@ -1,0 +1,21 @@
+internal import CRealtime
+
+/// One address of one of this machine's network interfaces.
+public struct NetworkInterface: Hashable, Sendable {
+    /// The interface's name, such as "eth0".
+    public let name: String
+    /// The address; its port is 0.
+    public let address: SocketAddress
+
+    /// The addresses of all interfaces that are up, at most 64.
+    public static func all() -> [NetworkInterface] {
+        var list = unsafe Array(repeating: handset_interface(), count: 64)
+        let count = unsafe handset_interfaces(&list, Int32(list.count))
+        return unsafe list.prefix(max(0, Int(count))).map { entry in
+            let name = unsafe withUnsafeBytes(of: entry.name) { bytes in
+                unsafe String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+            }
+            return NetworkInterface(name: name, address: SocketAddress(unsafe entry.address))
+        }
+    }
+}

@@ -1,0 +1,250 @@
+internal import Datagrams
+internal import Glibc
+internal import ICE
+internal import Peering
+internal import STUN
+internal import SecureTransport
+internal import Timekeeping
+
+/// The connection thread's state: all sessions, and whose a datagram is.
+struct ConnectionLoop {
+    private var sessions: [MediaCallID: ConnectionSession] = [:]
+    /// Sessions that are over but for their TURN servers, which have yet to hear of it, and until when they may.
+    private var leaving: [MediaCallID: Instant] = [:]
+    private let workers: [MediaWorker]
+    private let tell: @Sendable (ConnectionThread.Event) -> Void
+    private(set) var isStopped = false
+
+    /// How long TURN servers may take to hear that an allocation is given up.
+    private static let leavingTime = Duration.seconds(2)
+
+    init(workers: [MediaWorker], tell: @escaping @Sendable (ConnectionThread.Event) -> Void) {
+        self.workers = workers
+        self.tell = tell
+    }
+
+    /// When ``step(at:)`` must next be called even if nothing comes.
+    var nextDeadline: Instant? {
+        let deadlines = sessions.values.compactMap { $0.connection.nextDeadline } + Array(leaving.values)
+        return deadlines.min()
+    }
+
+    /// Handles what the workers have forwarded, and what is due.
+    mutating func step(at now: Instant) {
+        for (number, worker) in workers.enumerated() {
+            while let datagram = worker.nextForwarded() { take(datagram, worker: number, at: now) }
+        }
+        for session in Array(sessions.values) {
+            if let deadline = session.connection.nextDeadline, deadline <= now {
+                handle(.timerFired, session, at: now)
+            }
+        }
+        for (id, end) in leaving where end <= now { forget(id) }
+    }
+
+    mutating func obey(_ command: ConnectionThread.Command, at now: Instant) {
+        switch command {
+        case .open(let box):
+            let session = box.session
+            sessions[session.id] = session
+            let pending = session.pending
+            session.pending = []
+            carryOut(pending, session, at: now)
+        case .remote(let id, let remote): with(id) { take(remote, $0, at: now) }
+        case .candidate(let id, let text):
+            guard let candidate = Candidate(parsing: text) else { return }
+            with(id) { handle(.ice(.remoteCandidate(candidate)), $0, at: now) }
+        case .endOfCandidates(let id): with(id) { handle(.ice(.remoteEndOfCandidates), $0, at: now) }
+        case .restart(let id, let credentials): with(id) { handle(.ice(.restart(credentials)), $0, at: now) }
+        case .close(let id): with(id) { close($0, at: now) }
+        case .stop:
+            for session in Array(sessions.values) { close(session, at: now) }
+            for id in Array(sessions.keys) { forget(id) }
+            isStopped = true
+        }
+    }
+
+    private func with(_ id: MediaCallID, _ body: (ConnectionSession) -> Void) {
+        if let session = sessions[id] { body(session) }
+    }
+}
+
+// MARK: What comes
+
+extension ConnectionLoop {
+    private mutating func take(_ datagram: ForwardedDatagram, worker: Int, at now: Instant) {
+        let (bytes, origin) = (datagram.bytes, datagram.origin)
+        for session in sessions.values where session.worker == worker {
+            guard let server = session.relays.first(where: { $0.value.slot == origin.socket })?.key else { continue }
+            handle(.ice(.serverBytes(bytes, server: server)), session, at: now)
+            return
+        }
+        guard let session = owner(of: bytes, origin, worker: worker) else { return }
+        guard let first = bytes.first, first > 3 else {  // RFC 7983 §7
+            guard let local = localAddress(of: origin, session) else { return }
+            session.note(origin.remote)
+            handle(.ice(.datagram(bytes, local: local, source: origin.remote)), session, at: now)
+            return
+        }
+        handle(.handshake(bytes), session, at: now)
+    }
+
+    /// Whose a datagram is: by its socket if one call alone has that, else by the name in a check, by the question that
+    /// it answers, or by where the peer's checks come from.
+    private func owner(of bytes: [UInt8], _ origin: DatagramPath, worker: Int) -> ConnectionSession? {
+        let here = sessions.values.lazy.filter { $0.worker == worker }
+        if origin.socket >= SocketSet.firstExtraSlot { return here.first { $0.ownSlots.contains(origin.socket) } }
+        guard let first = bytes.first, first <= 3 else {
+            return here.first { $0.ownSlots.isEmpty && $0.sources.contains(origin.remote) }
+        }
+        let view = bytes.span.bytes
+        if let range = STUNPeek.receiverFragment(view) {
+            let fragment = String(decoding: bytes[range], as: UTF8.self)
+            return here.first { $0.connection.ice.answers(to: fragment) }
+        }
+        guard let id = STUNPeek.transactionID(view) else { return nil }
+        return here.first { $0.connection.ice.isAwaiting(id) }
+    }
+
+    /// The address of ours that a datagram came to, as ICE knows it.
+    private func localAddress(of origin: DatagramPath, _ session: ConnectionSession) -> SocketAddress? {
+        guard let bound = workers[session.worker].boundAddress(origin.socket) else { return nil }
+        guard var local = origin.local else { return bound }
+        local.port = bound.port
+        return local
+    }
+
+    private func take(_ remote: RemoteConnection, _ session: ConnectionSession, at now: Instant) {
+        handle(.ice(.remoteCredentials(remote.credentials, isLite: remote.isLite)), session, at: now)
+        for candidate in remote.candidates.compactMap({ Candidate(parsing: $0) }) {
+            handle(.ice(.remoteCandidate(candidate)), session, at: now)
+        }
+        if remote.hasEnded { handle(.ice(.remoteEndOfCandidates), session, at: now) }
+        guard let (role, fingerprints) = remote.handshake, let ours = session.plan.handshake else { return }
+        do throws(DTLSError) {
+            let endpoint = try DTLSEndpoint(role, identity: ours.identity, configuration: ours.configuration)
+            var outputs: [Connection<DTLSEndpoint>.Output] = []
+            session.connection.begin(endpoint, at: now, into: &outputs)
+            carryOut(outputs, session, at: now)
+            handle(.expect(fingerprints), session, at: now)
+        } catch {
+            tell(.failed(session.id, "\(error)"))
+        }
+    }
+}
+
+// MARK: What is done
+
+extension ConnectionLoop {
+    private func handle(_ input: Connection<DTLSEndpoint>.Input, _ session: ConnectionSession, at now: Instant) {
+        var outputs: [Connection<DTLSEndpoint>.Output] = []
+        session.connection.handle(input, at: now, into: &outputs)
+        carryOut(outputs, session, at: now)
+    }
+
+    private func carryOut(
+        _ outputs: [Connection<DTLSEndpoint>.Output], _ session: ConnectionSession, at now: Instant
+    ) {
+        for output in outputs {
+            switch output {
+            case .ice(let output): carryOut(output, session, at: now)
+            case .path(let path): use(path, session)
+            case .keys(let send, let receive): install(send, receive, session)
+            case .failed(let reason):
+                settle(session)
+                tell(.failed(session.id, reason))
+            case .closed: tell(.closed(session.id))
+            }
+        }
+    }
+
+    private func carryOut(_ output: ICEOutput, _ session: ConnectionSession, at now: Instant) {
+        switch output {
+        case .transmit(let bytes, let local, let remote):
+            guard let slot = session.slots[local] else { return }
+            worker(of: session).transmit(bytes, by: DatagramPath(socket: slot, local: local, remote: remote))
+        case .openServer(let server, let transport, let address):
+            open(server, transport, address, session, at: now)
+        case .sendToServer(let bytes, let server):
+            guard let relay = session.relays[server] else { return }
+            worker(of: session).transmit(
+                bytes, by: DatagramPath(socket: relay.slot, local: nil, remote: relay.address))
+        case .closeServer(let server):
+            guard let relay = session.relays.removeValue(forKey: server) else { return }
+            worker(of: session).closeSocket(relay.slot)
+            handle(.ice(.serverClosed(server)), session, at: now)
+        case .localCandidate(let candidate): tell(.candidate(session.id, candidate.attributeValue))
+        case .gatheringComplete: tell(.candidatesComplete(session.id))
+        // Browsers hide addresses behind names of multicast DNS; the peer's checks show us the address all the same.
+        case .unresolvedName, .serverFailed, .stateChanged: break
+        case .pathSelected, .pathLost, .received: break  // Handled within the connection.
+        }
+    }
+
+    private func open(
+        _ server: Int, _ transport: ICEServer.Transport, _ address: SocketAddress, _ session: ConnectionSession,
+        at now: Instant
+    ) {
+        guard transport == .udp, let any = SocketAddress(host: address.isIPv6 ? "::" : "0.0.0.0", port: 0),
+            let slot = try? worker(of: session).openSocket(boundTo: any)
+        else {
+            handle(.ice(.serverClosed(server)), session, at: now)
+            return
+        }
+        session.relays[server] = ConnectionSession.Relay(slot: slot, address: address)
+        handle(.ice(.serverOpened(server)), session, at: now)
+    }
+
+    private func use(_ path: ICEPath?, _ session: ConnectionSession) {
+        command(.use(session.id, session.mediaPath(for: path)), session)
+        guard let path else {
+            tell(.pathLost(session.id))
+            return
+        }
+        if session.plan.handshake == nil { settle(session) }
+        tell(.connected(session.id, path))
+    }
+
+    private func install(_ send: SRTPKey, _ receive: SRTPKey, _ session: ConnectionSession) {
+        do throws(SRTPError) {
+            let contexts = try SRTPPair(send: send, receive: receive)
+            let memory = UnsafeMutablePointer<SRTPPair>.allocate(capacity: 1)
+            unsafe memory.initialize(to: contexts)
+            unsafe command(.install(session.id, memory), session)
+            settle(session)
+        } catch {
+            tell(.failed(session.id, "\(error)"))
+        }
+    }
+
+    /// The worker need no longer hurry for this connection.
+    private func settle(_ session: ConnectionSession) {
+        guard session.isConnecting else { return }
+        session.isConnecting = false
+        command(.connecting(false), session)
+    }
+
+    private mutating func close(_ session: ConnectionSession, at now: Instant) {
+        handle(.end, session, at: now)
+        settle(session)
+        if session.relays.isEmpty {
+            forget(session.id)
+        } else {
+            leaving[session.id] = now.advanced(by: Self.leavingTime)
+        }
+    }
+
+    private mutating func forget(_ id: MediaCallID) {
+        leaving[id] = nil
+        guard let session = sessions.removeValue(forKey: id) else { return }
+        for relay in session.relays.values { worker(of: session).closeSocket(relay.slot) }
+        for slot in session.ownSlots { worker(of: session).closeSocket(slot) }
+    }
+
+    private func worker(of session: ConnectionSession) -> MediaWorker { workers[session.worker] }
+
+    /// A full command ring drains within a frame; this is no media thread, so it may try again.
+    private func command(_ command: WorkerCommand, _ session: ConnectionSession) {
+        while !worker(of: session).send(command) { usleep(500) }
+    }
+}

@@ -1,0 +1,109 @@
+public import Datagrams
+public import ICE
+public import SecureTransport
+
+/// How a call is to be connected by ICE: what we bring.
+public struct ConnectionPlan: Sendable {
+    /// Role, servers, policy, times.
+    public var ice: ICEConfiguration
+    /// What the peer is told in our description.
+    public var credentials: ICECredentials
+    /// Which of the machine's interfaces may be used.
+    public var interfaces: InterfaceFilter
+    /// A socket of its own for the call rather than the worker's shared one.
+    ///
+    /// The side that calls takes one: two calls between the same two sockets could not be told apart while their DTLS
+    /// handshakes go on.
+    public var hasOwnSocket: Bool
+    /// What is proved in the DTLS handshake; nil if keys come from the descriptions.
+    public var handshake: Handshake?
+
+    /// What the DTLS handshake brings.
+    public struct Handshake: Sendable {
+        /// Our certificate.
+        public var identity: DTLSIdentity
+        /// Suites and times.
+        public var configuration: DTLSConfiguration
+
+        /// Makes it.
+        public init(_ identity: DTLSIdentity, _ configuration: DTLSConfiguration) {
+            self.identity = identity
+            self.configuration = configuration
+        }
+    }
+
+    /// Makes a plan.
+    public init(
+        ice: ICEConfiguration, credentials: ICECredentials, interfaces: InterfaceFilter = InterfaceFilter(),
+        hasOwnSocket: Bool, handshake: Handshake?
+    ) {
+        self.ice = ice
+        self.credentials = credentials
+        self.interfaces = interfaces
+        self.hasOwnSocket = hasOwnSocket
+        self.handshake = handshake
+    }
+}
+
+/// What the peer's description says about its end of the connection.
+public struct RemoteConnection: Sendable {
+    /// The peer's name and secret in checks.
+    public var credentials: ICECredentials
+    /// The peer only answers checks (RFC 8445 §2.5).
+    public var isLite: Bool
+    /// Values of `candidate` attributes.
+    public var candidates: [String]
+    /// No more candidates will come.
+    public var hasEnded: Bool
+    /// Our side in the handshake, and the certificates that the peer may have; nil without a handshake.
+    public var handshake: (role: DTLSRole, fingerprints: [DTLSFingerprint])?
+
+    /// Makes it.
+    public init(
+        credentials: ICECredentials, isLite: Bool, candidates: [String], hasEnded: Bool,
+        handshake: (role: DTLSRole, fingerprints: [DTLSFingerprint])?
+    ) {
+        self.credentials = credentials
+        self.isLite = isLite
+        self.candidates = candidates
+        self.hasEnded = hasEnded
+        self.handshake = handshake
+    }
+}
+
+/// Which of the machine's network interfaces are used for calls.
+public struct InterfaceFilter: Sendable, Equatable {
+    /// Only these, if there are any; a trailing `*` stands for anything.
+    public var allowed: [String]
+    /// Never these.
+    public var denied: [String]
+
+    /// Allows all that reach other machines.
+    public init(allowed: [String] = [], denied: [String] = []) {
+        self.allowed = allowed
+        self.denied = denied
+    }
+
+    /// The addresses at which a socket bound to `bound` can be reached, each with its port.
+    ///
+    /// Loopback counts only if it is allowed by name, or if there is nothing else.
+    func addresses(of bound: SocketAddress, among interfaces: [NetworkInterface]) -> [SocketAddress] {
+        guard bound.isUnspecified else { return [bound] }
+        let usable = interfaces.filter { interface in
+            interface.address.isIPv6 == bound.isIPv6 && !interface.address.isLinkLocalIPv6
+                && !denied.contains { Self.matches(interface.name, $0) }
+                && (allowed.isEmpty || allowed.contains { Self.matches(interface.name, $0) })
+        }
+        let outward = usable.filter { !$0.address.isLoopback }
+        let chosen = allowed.isEmpty && !outward.isEmpty ? outward : usable
+        return chosen.map { interface in
+            var address = interface.address
+            address.port = bound.port
+            return address
+        }
+    }
+
+    private static func matches(_ name: String, _ pattern: String) -> Bool {
+        pattern.hasSuffix("*") ? name.hasPrefix(pattern.dropLast()) : name == pattern
+    }
+}

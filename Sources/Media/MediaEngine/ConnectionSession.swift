@@ -1,0 +1,81 @@
+internal import Datagrams
+internal import ICE
+internal import Peering
+internal import SecureTransport
+internal import Timekeeping
+
+/// What the connection thread keeps of one call's connection. Made by the control side, and from then on touched by
+/// the connection thread alone.
+final class ConnectionSession {
+    let id: MediaCallID
+    let worker: Int
+    let plan: ConnectionPlan
+    var connection: Connection<DTLSEndpoint>
+    /// The slots of the call's own sockets.
+    let ownSlots: [Int]
+    /// The slot that each local address of ours is sent from.
+    let slots: [SocketAddress: Int]
+    /// TURN servers' sockets.
+    var relays: [Int: Relay] = [:]
+    /// From where the peer's checks and answers have come: handshakes from there are this call's. Bounded.
+    private(set) var sources: [SocketAddress] = []
+    /// The worker handles datagrams as they come because of this connection.
+    var isConnecting = true
+    /// What is to be done first, found when the session was made.
+    var pending: [Connection<DTLSEndpoint>.Output] = []
+
+    /// A TURN server that is reached by datagrams.
+    struct Relay {
+        let slot: Int
+        let address: SocketAddress
+    }
+
+    /// Addresses that ``sources`` holds at most.
+    private static let maximumSources = 32
+
+    init(
+        _ id: MediaCallID, worker: Int, _ plan: ConnectionPlan, slots: [SocketAddress: Int], ownSlots: [Int],
+        at now: Instant
+    ) {
+        self.id = id
+        self.worker = worker
+        self.plan = plan
+        self.slots = slots
+        self.ownSlots = ownSlots
+        let agent = ICEAgent(plan.ice, credentials: plan.credentials, generator: SystemRandomNumberGenerator())
+        connection = Connection(agent)
+        let addresses = slots.keys.sorted { $0.description < $1.description }
+        connection.handle(.ice(.start(localAddresses: addresses)), at: now, into: &pending)
+    }
+
+    /// Takes out of ``pending`` what the peer is told of candidates: known at once, so they can stand in the description.
+    func takeFirstCandidates() -> [String] {
+        var candidates: [String] = []
+        pending.removeAll { output in
+            guard case .ice(.localCandidate(let candidate)) = output else { return false }
+            candidates.append(candidate.attributeValue)
+            return true
+        }
+        return candidates
+    }
+
+    /// Notes that something of the peer's came from an address.
+    func note(_ source: SocketAddress) {
+        guard !sources.contains(source) else { return }
+        if sources.count == Self.maximumSources { sources.removeFirst() }
+        sources.append(source)
+    }
+
+    /// The way that the media worker takes for a path of ICE; nil while there is none that it can take.
+    func mediaPath(for path: ICEPath?) -> MediaPath? {
+        switch path?.route {
+        case .direct(let local)?:
+            guard let slot = slots[local], let remote = path?.remote else { return nil }
+            return MediaPath(DatagramPath(socket: slot, local: local, remote: remote))
+        case .relayed(let server, _, let channel?)?:
+            guard let relay = relays[server] else { return nil }
+            return MediaPath(DatagramPath(socket: relay.slot, local: nil, remote: relay.address), channel: channel)
+        case .relayed(_, _, nil)?, nil: return nil
+        }
+    }
+}

@@ -1,0 +1,98 @@
+internal import Datagrams
+internal import ICE
+internal import Peering
+internal import Realtime
+internal import STUN
+internal import SecureTransport
+internal import Synchronization
+internal import Timekeeping
+
+/// Runs all calls' connections (ICE, TURN, DTLS) on one ordinary thread, beside the media workers.
+///
+/// Workers hand over what is not media, and are told paths and keys. So a handshake's mathematics and memory never
+/// stand between a call and its next frame, and a worker that is flooded with STUN drops it without harm.
+final class ConnectionThread: Sendable {
+    /// What the control side asks for.
+    enum Command: Sendable {
+        case open(SessionBox)
+        case remote(MediaCallID, RemoteConnection)
+        case candidate(MediaCallID, String)
+        case endOfCandidates(MediaCallID)
+        case restart(MediaCallID, ICECredentials)
+        case close(MediaCallID)
+        case stop
+    }
+
+    /// What is told.
+    enum Event: Sendable {
+        case candidate(MediaCallID, String)
+        case candidatesComplete(MediaCallID)
+        case connected(MediaCallID, ICEPath)
+        case pathLost(MediaCallID)
+        case failed(MediaCallID, String)
+        case closed(MediaCallID)
+    }
+
+    /// Hands a session from the control side to the thread.
+    struct SessionBox: @unchecked Sendable {
+        // Untouched by the control side once it is in a command.
+        let session: ConnectionSession
+    }
+
+    private let commands = Mutex<[Command]>([])
+    private let wakeup: Wakeup
+    private let thread = Mutex<RealtimeThread?>(nil)
+
+    init() throws(RealtimeError) { wakeup = try Wakeup() }
+
+    /// What workers signal when they have forwarded something.
+    var signal: WakeupHandle { wakeup.handle }
+
+    /// Starts the thread, for these workers.
+    func start(_ workers: [MediaWorker], tell: @escaping @Sendable (Event) -> Void) throws(RealtimeError) {
+        let timer = try DeadlineTimer()
+        let loop = LoopBox(ConnectionLoop(workers: workers, tell: tell), timer)
+        let started = try RealtimeThread(name: "connections", stackBytes: 1 << 20) { [self] in
+            loop.run(wakeup.handle) {
+                commands.withLock { commands in
+                    defer { commands = [] }
+                    return commands
+                }
+            }
+        }
+        thread.withLock { $0 = started }
+    }
+
+    /// Hands the loop to its thread.
+    private final class LoopBox: @unchecked Sendable {
+        // Made before the thread starts, and touched by it alone from then on.
+        private var loop: ConnectionLoop
+        private let timer: DeadlineTimer
+
+        init(_ loop: ConnectionLoop, _ timer: consuming DeadlineTimer) {
+            self.loop = loop
+            self.timer = timer
+        }
+
+        func run(_ wakeup: WakeupHandle, _ takeCommands: () -> [ConnectionThread.Command]) {
+            while !loop.isStopped {
+                timer.wait(until: loop.nextDeadline, wakeup: wakeup, socket: nil)
+                wakeup.clear()
+                for command in takeCommands() { loop.obey(command, at: MonotonicClock.now) }
+                loop.step(at: MonotonicClock.now)
+            }
+        }
+    }
+
+    /// Gives the thread a command. Never blocks.
+    func send(_ command: Command) {
+        commands.withLock { $0.append(command) }
+        wakeup.signal()
+    }
+
+    /// Ends all connections and the thread.
+    func stop() {
+        send(.stop)
+        thread.withLock { $0 }?.join()
+    }
+}

@@ -1,0 +1,35 @@
+internal import Bytes
+internal import RTP
+
+/// What a worker has to know of a datagram to find whose it is.
+enum DatagramGlance: BitwiseCopyable {
+    /// RTP or RTCP of this sender.
+    case media(ssrc: UInt32)
+    /// A TURN server's: `length` bytes behind the prefix came through `channel`, and are media or not (RFC 8656 §12.4).
+    case channelData(channel: UInt16, length: Int, isMedia: Bool)
+    /// STUN or DTLS.
+    case connectivity
+    /// Nothing that belongs here.
+    case unknown
+}
+
+// Looks at a datagram without changing it. Unoptimised code counts the end of such a view as a deallocation, though
+// there is nothing to free, so this is not analysed; what it calls is.
+@_semantics("no_performance_analysis") @inline(__always)
+func glance(at datagram: borrowing MutableRawSpan) -> DatagramGlance {
+    let bytes = datagram.bytes
+    switch DatagramKind(of: bytes) {
+    case .rtp: return bytes.uint32(at: 8).map { .media(ssrc: $0) } ?? .unknown  // RFC 3550 §5.1
+    case .rtcp: return bytes.uint32(at: 4).map { .media(ssrc: $0) } ?? .unknown  // RFC 3550 §6.4
+    case .stun, .dtls: return .connectivity
+    case .turnChannel:
+        guard let channel = bytes.uint16(at: 0), let length = bytes.uint16(at: 2), Int(length) + 4 <= bytes.byteCount
+        else { return .unknown }
+        switch DatagramKind(of: bytes.extracting(4..<(4 + Int(length)))) {
+        case .rtp, .rtcp: return .channelData(channel: channel, length: Int(length), isMedia: true)
+        case .stun, .dtls, .turnChannel, .unknown:
+            return .channelData(channel: channel, length: Int(length), isMedia: false)
+        }
+    case .unknown: return .unknown
+    }
+}

@@ -1,0 +1,46 @@
+public import Datagrams
+public import SecureTransport
+
+/// The way of a call's media: a path, and with a TURN server on it the channel that wraps each packet.
+@frozen
+public struct MediaPath: Hashable, BitwiseCopyable, Sendable {
+    /// Through which socket, from which address, and where to: the peer, or the TURN server.
+    public var datagrams: DatagramPath
+    /// The channel's number, 0x4000…0x4FFF (RFC 8656 §12); nil if the peer is reached without a server.
+    public var channel: UInt16?
+
+    /// Makes a path.
+    @_noAllocation @_noLocks
+    public init(_ datagrams: DatagramPath, channel: UInt16? = nil) {
+        self.datagrams = datagrams
+        self.channel = channel
+    }
+
+    /// Bytes in front of each packet: a channel's number and the packet's length.
+    public var prefixBytes: Int {
+        @_noAllocation @_noLocks get {
+            guard case .some = channel else { return 0 }
+            return 4
+        }
+    }
+
+    /// Writes what goes in front of a packet of `length` bytes (RFC 8656 §12.4).
+    @_noAllocation @_noLocks
+    public func writePrefix(length: Int, into datagram: inout MutableRawSpan) {
+        guard let channel, datagram.byteCount >= 4 else { return }
+        datagram.storeBytes(of: channel.bigEndian, toByteOffset: 0, as: UInt16.self)
+        datagram.storeBytes(of: UInt16(truncatingIfNeeded: length).bigEndian, toByteOffset: 2, as: UInt16.self)
+    }
+}
+
+/// The two directions' contexts of a call, made where allocation is allowed and handed to the media thread.
+public struct SRTPPair: ~Copyable {
+    var inbound: SRTPContext?
+    var outbound: SRTPContext?
+
+    /// Makes contexts for both keys.
+    public init(send: SRTPKey, receive: SRTPKey) throws(SRTPError) {
+        outbound = try SRTPContext(send, .outbound)
+        inbound = try SRTPContext(receive, .inbound)
+    }
+}

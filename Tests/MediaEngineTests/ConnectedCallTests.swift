@@ -1,0 +1,146 @@
+import Datagrams
+import ICE
+import MediaEngine
+import OpusCodec
+import Peering
+import Playout
+import Realtime
+import SecureTransport
+import Testing
+import Timekeeping
+
+/// Calls between two engines that ICE connects and DTLS keys, on real sockets.
+@Suite("Calls connected by ICE and DTLS, on the loopback", .timeLimit(.minutes(5)))
+struct ConnectedCallTests {
+    @Test("CALL-2: Two engines find a path, shake hands, and media flows both ways")
+    func call() async throws {
+        let pair = try EnginePair()
+        let call = try ConnectedCall(pair, number: 1)
+        await pair.callerEvents.established(call.caller)
+        await pair.deviceEvents.established(call.device)
+        let path = await pair.deviceEvents.first {
+            if case .connected(call.device, _) = $0 { true } else { false }
+        }
+        guard case .connected(_, let way) = path else { throw EventMismatch() }
+        #expect(!way.isRelayed)
+        try await pair.device.receives(20, on: call.device)
+        pair.caller.stop(call.caller)
+        let report = try await pair.callerEvents.ended(call.caller)
+        // The end of the DTLS association, or RTCP's goodbye, whichever is first.
+        _ = await pair.deviceEvents.first { if case .goodbyeReceived(call.device) = $0 { true } else { false } }
+        pair.device.stop(call.device)
+        let deviceReport = try await pair.deviceEvents.ended(call.device)
+        pair.shutdown()
+        #expect(report.peer.dropped.unauthenticated == 0 && deviceReport.peer.dropped.unauthenticated == 0)
+    }
+
+    @Test("Ten calls to one shared socket find each other by name, source and SSRC")
+    func sharedSocket() async throws {
+        let pair = try EnginePair()
+        let calls = try (1...10).map { try ConnectedCall(pair, number: UInt32($0)) }
+        for call in calls {
+            await pair.callerEvents.established(call.caller)
+            await pair.deviceEvents.established(call.device)
+            try await pair.device.receives(5, on: call.device)
+        }
+        for call in calls {
+            pair.caller.stop(call.caller)
+            pair.device.stop(call.device)
+            let report = try await pair.deviceEvents.ended(call.device)
+            #expect(report.peer.packetsReceived >= 5)
+        }
+        pair.shutdown()
+    }
+
+    @Test("A peer whose certificate is not the promised one gets no media, and the reason is told")
+    func wrongFingerprint() async throws {
+        let pair = try EnginePair()
+        let stranger = try DTLSIdentity(at: MonotonicClock.wallTime)
+        let call = try ConnectedCall(pair, number: 1, promisedToDevice: stranger.fingerprint(.sha256))
+        let event = await pair.deviceEvents.first {
+            if case .connectionFailed(call.device, _) = $0 { true } else { false }
+        }
+        guard case .connectionFailed(_, let reason) = event else { throw EventMismatch() }
+        #expect(reason.contains("fingerprint"))
+        let report = try #require(await pair.device.report(on: call.device))
+        #expect(report.peer.packetsSent == 0 && report.peer.packetsReceived == 0)
+        pair.shutdown()
+    }
+
+    @Test("A call that is given up before its peer has answered frees its sockets")
+    func givenUp() async throws {
+        let pair = try EnginePair()
+        for _ in 0..<300 {
+            let (id, candidates) = try pair.caller.connect(
+                ConnectedCall.plan(isCaller: true, try DTLSIdentity(at: MonotonicClock.wallTime)),
+                at: pair.caller.place())
+            #expect(!candidates.isEmpty)
+            pair.caller.stop(id)
+        }
+        pair.shutdown()
+    }
+}
+
+/// Both halves of a call that ICE connects.
+struct ConnectedCall {
+    let caller: MediaCallID
+    let device: MediaCallID
+
+    init(_ pair: EnginePair, number: UInt32, promisedToDevice: DTLSFingerprint? = nil) throws {
+        let callerIdentity = try DTLSIdentity(at: MonotonicClock.wallTime)
+        let deviceIdentity = try DTLSIdentity(at: MonotonicClock.wallTime)
+        let (callerPlan, devicePlan) = (
+            Self.plan(isCaller: true, callerIdentity), Self.plan(isCaller: false, deviceIdentity)
+        )
+        let (atCaller, atDevice) = (pair.caller.place(), pair.device.place())
+        let (callerID, callerCandidates) = try pair.caller.connect(callerPlan, at: atCaller)
+        let (deviceID, deviceCandidates) = try pair.device.connect(devicePlan, at: atDevice)
+        caller = callerID
+        device = deviceID
+        _ = try pair.device.start(
+            Self.media(local: number * 2 + 1, remote: number * 2, AudioBehaviour(source: .echo)), at: atDevice,
+            connection: deviceID)
+        pair.device.connect(
+            deviceID,
+            to: RemoteConnection(
+                credentials: callerPlan.credentials, isLite: false, candidates: callerCandidates, hasEnded: true,
+                handshake: (.active, [promisedToDevice ?? callerIdentity.fingerprint(.sha256)])))
+        _ = try pair.caller.start(
+            Self.media(
+                local: number * 2, remote: number * 2 + 1,
+                AudioBehaviour(source: .tone(frequencyHz: 440, levelDBFS: -12))),
+            at: atCaller, connection: callerID)
+        pair.caller.connect(
+            callerID,
+            to: RemoteConnection(
+                credentials: devicePlan.credentials, isLite: false, candidates: deviceCandidates, hasEnded: true,
+                handshake: (.passive, [deviceIdentity.fingerprint(.sha256)])))
+    }
+
+    static func plan(isCaller: Bool, _ identity: DTLSIdentity) -> ConnectionPlan {
+        var generator = SystemRandomNumberGenerator()
+        return ConnectionPlan(
+            ice: ICEConfiguration(isControlling: isCaller), credentials: ICECredentials(using: &generator),
+            hasOwnSocket: isCaller, handshake: .init(identity, DTLSConfiguration()))
+    }
+
+    private static func media(local: UInt32, remote: UInt32, _ audio: AudioBehaviour) -> MediaCallPlan {
+        MediaCallPlan(
+            peer: PeerPlan(
+                transport: .connected, protection: .handshake, remoteSSRC: remote, localSSRC: local,
+                canonicalName: "test@handset", sendPayloadType: 111, receivePayloadType: 111,
+                randomSeed: UInt64(local)),
+            encoder: EncoderSettings(), playout: PlayoutConfiguration(), audio: audio, start: .whenConnected)
+    }
+}
+
+extension MediaEngine {
+    /// Waits until a call has received that many packets.
+    func receives(_ packets: Int, on id: MediaCallID) async throws {
+        for _ in 0..<1_000 {
+            if let report = await report(on: id), report.peer.packetsReceived >= packets { return }
+            try await Task.sleep(for: .milliseconds(10))
+        }
+        Issue.record("no \(packets) packets within 10 s")
+    }
+}
