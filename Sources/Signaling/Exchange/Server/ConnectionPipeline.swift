@@ -14,6 +14,8 @@ struct ConnectionPipeline {
     /// `nil` for plain text.
     let tls: NIOSSLContext?
     let keepalive: TimeAmount
+    /// Web pages that may open a WebSocket, beside the exchange's own.
+    let allowedOrigins: [String]
 
     /// Sets up a connection that was just accepted. On the hub's event loop.
     func configure(_ channel: any Channel) throws {
@@ -27,7 +29,9 @@ struct ConnectionPipeline {
         let upgrader = NIOTypedWebSocketServerUpgrader<Void>(
             maxFrameSize: SignalLimits.messageBytes, enableAutomaticErrorHandling: false,
             shouldUpgrade: { channel, head in
-                let isOurs = head.uri.prefix { $0 != "?" } == ExchangeServer.webSocketPath
+                let isOurs =
+                    head.uri.prefix { $0 != "?" } == ExchangeServer.webSocketPath
+                    && WebOrigin.isAllowed(head.headers, allowed: parts.value.pipeline.allowedOrigins)
                 let headers: HTTPHeaders? = isOurs ? ["Trace-Id": "\(TraceID())"] : nil
                 return channel.eventLoop.makeSucceededFuture(headers)
             },
