@@ -93,9 +93,9 @@ struct PageService {
 
     /// Scheme and authority of a URL.
     private static func origin(of url: String) -> String? {
-        guard let scheme = url.range(of: "://") else { return nil }
-        let authority = url[scheme.upperBound...].prefix { $0 != "/" && $0 != "?" && $0 != "#" }
-        guard WebOrigin.isHost(authority) else { return nil }
-        return url[..<scheme.upperBound] + authority
+        let parts = url.split(separator: "/", maxSplits: 2, omittingEmptySubsequences: false)
+        guard parts.count == 3, parts[1].isEmpty else { return nil }
+        let authority = parts[2].prefix { $0 != "/" && $0 != "?" && $0 != "#" }
+        return WebOrigin.isHost(authority) ? "\(parts[0])//\(authority)" : nil
     }
 }
