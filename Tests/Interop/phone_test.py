@@ -1,0 +1,599 @@
+#!/usr/bin/env python3
+"""Drives the web phone in real browsers: `handset serve`, and a Chromium for each user.
+
+usage: phone_test.py HANDSET [--screenshots FOLDER]
+
+Ends with 0 if every check held. Needs selenium and chromium-driver; scripts/interop sees to both.
+"""
+
+import argparse
+import contextlib
+import json
+import pathlib
+import re
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+from selenium import webdriver
+from selenium.common.exceptions import WebDriverException
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+CHECKS = []
+
+
+class Failed(Exception):
+    """What should have been so and was not."""
+
+
+def check(function):
+    """Marks a function as one of the checks; its first docstring line says what holds."""
+    CHECKS.append(function)
+    return function
+
+
+def wait(what, condition, seconds=15):
+    """Waits for a condition and hands back what it gave."""
+    end = time.monotonic() + seconds
+    seen = None
+    while time.monotonic() < end:
+        try:
+            seen = condition()
+        except WebDriverException:
+            seen = None
+        if seen:
+            return seen
+        time.sleep(0.1)
+    raise Failed(f"{what} (waited {seconds} s, last seen: {seen!r})")
+
+
+class Exchange:
+    """`handset serve` on a port of this machine."""
+
+    def __init__(self, handset, *options):
+        self.handset, self.options, self.port, self.process = handset, options, 0, None
+        self.start()
+
+    def start(self):
+        self.log = tempfile.NamedTemporaryFile(suffix=".log")
+        command = [self.handset, "serve", "--listen", f"127.0.0.1:{self.port}", "--log-format", "json", *self.options]
+        self.process = subprocess.Popen(command, stderr=self.log)
+        text = wait("the exchange listens", lambda: self._listening(), 20)
+        self.port = int(re.search(r"http://127\.0\.0\.1:(\d+)", text).group(1))
+
+    def _listening(self):
+        if self.process.poll() is not None:
+            raise Failed("the exchange ended: " + pathlib.Path(self.log.name).read_text())
+        text = pathlib.Path(self.log.name).read_text()
+        return text if '"Listening"' in text else None
+
+    @property
+    def url(self):
+        return f"http://localhost:{self.port}/"
+
+    def stop(self):
+        if self.process.poll() is None:
+            self.process.terminate()
+            self.process.wait(20)
+
+
+class Wire:
+    """A connection to the exchange that can be cut and mended."""
+
+    def __init__(self, port):
+        self.target, self.isCut, self.open = port, False, []
+        self.server = socket.create_server(("127.0.0.1", 0))
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    @property
+    def url(self):
+        return f"http://localhost:{self.server.getsockname()[1]}/"
+
+    def _accept(self):
+        with contextlib.suppress(OSError):
+            while True:
+                near, _ = self.server.accept()
+                if self.isCut:
+                    near.close()
+                    continue
+                far = socket.create_connection(("127.0.0.1", self.target))
+                self.open += [near, far]
+                for source, sink in ((near, far), (far, near)):
+                    threading.Thread(target=self._carry, args=(source, sink), daemon=True).start()
+
+    @staticmethod
+    def _carry(source, sink):
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                sink.sendall(data)
+        for end in (source, sink):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+    def cut(self):
+        self.isCut = True
+        for end in self.open:
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+        self.open = []
+
+    def mend(self):
+        self.isCut = False
+
+    def close(self):
+        self.cut()
+        self.server.close()
+
+
+class Phone:
+    """One browser with the page open."""
+
+    def __init__(self, url, microphone="fake"):
+        options = webdriver.ChromeOptions()
+        options.binary_location = "/usr/bin/chromium"
+        for argument in [
+            "--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--window-size=1280,860",
+            "--autoplay-policy=no-user-gesture-required", "--allow-loopback-in-peer-connection", "--lang=en-GB",
+            "--disable-background-timer-throttling", "--disable-renderer-backgrounding",
+            "--host-resolver-rules=MAP phone.test 127.0.0.1",
+        ]:
+            options.add_argument(argument)
+        if microphone == "fake":
+            options.add_argument("--use-fake-device-for-media-stream")
+            options.add_argument("--use-fake-ui-for-media-stream")
+        elif microphone == "none":
+            options.add_argument("--use-fake-ui-for-media-stream")
+            options.add_argument("--use-fake-device-for-media-stream=device-count=0")
+        elif microphone == "refused":
+            options.add_argument("--use-fake-device-for-media-stream")
+            options.add_argument("--deny-permission-prompts")
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+        self.driver = webdriver.Chrome(options, webdriver.ChromeService("/usr/bin/chromedriver"))
+        self.url = url
+        self.driver.get(url)
+
+    def close(self):
+        with contextlib.suppress(WebDriverException):
+            self.driver.quit()
+
+    def find(self, selector):
+        return self.driver.find_element(By.CSS_SELECTOR, selector)
+
+    def click(self, selector):
+        wait(f"{selector} can be clicked", lambda: self.find(selector).is_displayed() and self.find(selector).is_enabled())
+        self.find(selector).click()
+
+    def text(self, selector):
+        return self.find(selector).text
+
+    def sees(self, selector):
+        found = self.driver.find_elements(By.CSS_SELECTOR, selector)
+        return bool(found) and found[0].is_displayed()
+
+    def keys(self, text):
+        self.find("body").send_keys(text)
+
+    def run(self, script, *arguments):
+        return self.driver.execute_script(script, *arguments)
+
+    # What people do.
+
+    def sign_in(self, name):
+        wait("there are guests", lambda: self.sees(".guest"))
+        next(button for button in self.driver.find_elements(By.CSS_SELECTOR, ".guest") if button.text.lower() == name).click()
+        self.online()
+
+    def online(self, seconds=15):
+        wait("the phone is online", lambda: self.run("return document.getElementById('link').dataset.state") == "ready", seconds)
+
+    def person(self, name):
+        return f'li[data-user="{name}"] button'
+
+    def call(self, name):
+        wait(f"{name} is there", lambda: self.sees(f'li[data-user="{name}"][data-there="true"]'))
+        self.click(self.person(name))
+
+    def phase(self, *phases, seconds=15):
+        wait(f"the call is {' or '.join(phases)}", lambda: self.run("return document.body.dataset.call") in phases, seconds)
+
+    def says(self, text, selector="#state", seconds=15):
+        wait(f"{selector} says “{text}”", lambda: text in self.text(selector), seconds)
+
+    def level(self):
+        """What comes from the other side, in dB; None while it is not known."""
+        found = re.match(r"(−?\d+)", self.run("return document.getElementById('value-level').value") or "")
+        return int(found.group(1).replace("−", "-")) if found else None
+
+    def rest(self):
+        if self.sees("#dismiss"):
+            self.click("#dismiss")
+        self.phase("idle")
+
+    def complaints(self):
+        """What the browser's console holds that should not be there."""
+        harmless = ("favicon", "net::ERR_CONNECTION_REFUSED", "status of 401", "status of 404")
+        return [
+            entry["message"] for entry in self.driver.get_log("browser")
+            if (entry["level"] == "SEVERE" or "Content Security Policy" in entry["message"] or "signal not used" in entry["message"])
+            and not any(word in entry["message"] for word in harmless)
+        ]
+
+
+class Scene:
+    """An exchange with two phones, Alice's and Bob's, signed in."""
+
+    def __init__(self, handset, screenshots):
+        self.handset, self.folder = handset, screenshots
+        self.exchange = Exchange(handset)
+        self.phones = []
+        self.alice = self.open()
+        self.bob = self.open()
+
+    def open(self, **options):
+        phone = Phone(options.pop("url", self.exchange.url), **options)
+        self.phones.append(phone)
+        return phone
+
+    def shut(self, phone):
+        self.phones.remove(phone)
+        phone.close()
+
+    def end(self):
+        for phone in self.phones:
+            phone.close()
+        self.exchange.stop()
+
+    def shoot(self, phone, name, width=1280, height=800, dark=False, scale=1):
+        """Keeps what a phone shows, if pictures are wanted."""
+        if not self.folder:
+            return
+        phone.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [
+            {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]})
+        phone.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
+            "width": width, "height": height, "deviceScaleFactor": scale, "mobile": width < 720})
+        time.sleep(0.8)
+        phone.driver.save_screenshot(str(self.folder / f"{name}.png"))
+        overflow = phone.run("return document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        phone.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+        phone.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+        if overflow > 0:
+            raise Failed(f"at {width} px the page is {overflow} px too wide ({name})")
+
+
+# The checks, in order: each begins with both phones signed in and at rest, but for the first.
+
+
+@check
+def signs_in(scene):
+    """Users of the demonstration sign in with one click, and see each other come."""
+    wait("there are guests", lambda: scene.alice.sees(".guest"))
+    scene.shoot(scene.alice, "signed-out", 1000, 720)
+    scene.alice.sign_in("alice")
+    wait("bob is offline", lambda: scene.alice.sees('li[data-user="bob"][data-there="false"]'))
+    scene.bob.sign_in("bob")
+    wait("bob is online", lambda: scene.alice.sees('li[data-user="bob"][data-there="true"]'))
+    scene.shoot(scene.alice, "directory")
+    scene.shoot(scene.alice, "directory-320", 320, 640, scale=2)
+
+
+@check
+def talks(scene):
+    """A call rings, is answered, carries sound both ways, and both see how well."""
+    alice, bob = scene.alice, scene.bob
+    alice.call("bob")
+    alice.phase("calling")
+    bob.phase("ringing")
+    wait("bob sees who calls", lambda: bob.text("#incoming-name") == "alice")
+    focus = bob.run("return document.activeElement.id")
+    if focus != "incoming-name":
+        raise Failed(f"the focus is on {focus}: a key meant for something else could answer")
+    scene.shoot(bob, "ringing")
+    scene.shoot(bob, "ringing-360", 360, 720, dark=True, scale=2)
+    bob.click("#answer")
+    for phone in (alice, bob):
+        phone.phase("talking")
+        wait("sound comes in", lambda: (phone.level() or -90) > -50)
+        wait("there is a round trip time", lambda: re.search(r"\d", phone.text("#value-trip")))
+        wait("there is a jitter buffer", lambda: re.search(r"[1-9]", phone.text("#value-jitter")))
+        phone.says("opus", "#path")
+    if scene.folder:
+        time.sleep(25)
+    scene.shoot(alice, "call")
+    scene.shoot(alice, "call-dark", dark=True)
+    scene.shoot(bob, "call-360", 360, 760, scale=2)
+    scene.shoot(bob, "call-320", 320, 640)
+
+
+@check
+def mutes(scene):
+    """Mute silences what the other side hears, by button and by key, and gives it back."""
+    alice, bob = scene.alice, scene.bob
+    alice.click("#mute")
+    alice.says("You are muted")
+    wait("bob hears nothing", lambda: (bob.level() or 0) <= -80)
+    alice.find("#party").send_keys("m")
+    wait("it is off again", lambda: alice.find("#mute").get_attribute("aria-pressed") == "false")
+    wait("bob hears again", lambda: (bob.level() or -90) > -50)
+
+
+@check
+def sends_keys(scene):
+    """The keypad and the keyboard send telephone events."""
+    alice = scene.alice
+    alice.run("""
+        const send = RTCDTMFSender.prototype.insertDTMF;
+        window.tones = [];
+        RTCDTMFSender.prototype.insertDTMF = function (...given) {
+          this.ontonechange = (event) => window.tones.push(event.tone);
+          return send.apply(this, given);
+        };""")
+    alice.click("#keys")
+    for label in ("1", "2", "Hash"):
+        alice.click(f'#pad [aria-label="{label}"]')
+    alice.find("#party").send_keys("7")
+    wait("all keys were sent", lambda: alice.run("return window.tones.join('')") == "12#7")
+    wait("the keys are shown", lambda: alice.run("return document.getElementById('sent').value") == "12#7")
+    scene.shoot(alice, "keypad-360", 360, 760, scale=2)
+    alice.click("#keys")
+
+
+@check
+def chooses_sound(scene):
+    """Another microphone and speaker can be chosen within a call, which goes on."""
+    alice, bob = scene.alice, scene.bob
+    alice.click("#open-sound")
+    wait("devices are listed", lambda: len(alice.driver.find_elements(By.CSS_SELECTOR, "#microphone option")) > 1)
+    wait("the level moves", lambda: float(alice.run("return document.getElementById('meter').style.getPropertyValue('--level')") or 0) > 0)
+    scene.shoot(alice, "sound")
+    alice.find("#microphone").send_keys(Keys.END)
+    alice.find("#speaker").send_keys(Keys.END)
+    alice.click("#sound-close")
+    wait("bob hears the other one", lambda: (bob.level() or -90) > -50)
+
+
+@check
+def survives_a_restart(scene):
+    """The exchange restarts: the call goes on, both phones come back by themselves and can call again."""
+    alice, bob = scene.alice, scene.bob
+    scene.exchange.stop()
+    for phone in (alice, bob):
+        phone.says("The exchange is not there", "#notices")
+    scene.shoot(alice, "exchange-gone")
+    wait("the call goes on", lambda: (alice.level() or -90) > -50)
+    scene.exchange.start()
+    for phone in (alice, bob):
+        phone.online(60)
+    wait("the notice is gone", lambda: not alice.sees(".notice"))
+    wait("the call still goes on", lambda: (alice.level() or -90) > -50)
+    alice.click("#hang-up")
+    alice.phase("ended")
+    bob.phase("ended", seconds=60)
+    alice.rest()
+    bob.rest()
+
+
+@check
+def hangs_up(scene):
+    """Either side hangs up, and the other hears of it."""
+    alice, bob = scene.alice, scene.bob
+    for by, other in ((alice, bob), (bob, alice)):
+        alice.call("bob")
+        bob.phase("ringing")
+        bob.click("#answer")
+        for phone in (alice, bob):
+            phone.phase("talking")
+        by.click("#hang-up")
+        other.phase("ended")
+        other.says("Call ended")
+        alice.rest()
+        bob.rest()
+
+
+@check
+def declines(scene):
+    """A declined call says so, and so does one that is taken back."""
+    alice, bob = scene.alice, scene.bob
+    alice.call("bob")
+    bob.phase("ringing")
+    bob.click("#decline")
+    alice.says("Declined")
+    scene.shoot(alice, "declined")
+    bob.says("Call declined")
+    alice.rest()
+    bob.rest()
+    alice.call("bob")
+    bob.phase("ringing")
+    alice.click("#hang-up")
+    bob.says("Missed call")
+    wait("bob finds it under Recent", lambda: bob.sees('#recent [data-missed="true"]'))
+    alice.rest()
+    bob.rest()
+
+
+@check
+def is_busy(scene):
+    """A phone that is in a call is busy for others; who is not there, and who does not exist, is told apart."""
+    alice, bob = scene.alice, scene.bob
+    carol = scene.open()
+    carol.sign_in("bob")  # Another device of Bob's; both ring.
+    alice.call("bob")
+    bob.phase("ringing")
+    carol.phase("ringing")
+    bob.click("#answer")
+    bob.phase("talking")
+    carol.says("Answered elsewhere")
+    carol.rest()
+    scene.shut(carol)
+    dora = scene.open()
+    dora.sign_in("alice")  # Another device of Alice's calls Bob, who is busy.
+    dora.call("bob")
+    dora.says("Busy")
+    wait("bob finds it under Recent", lambda: bob.run("return document.querySelector('#recent [data-missed=true]')") is not None)
+    dora.rest()
+    for name, answer in (("nobody", "Nobody has that name"), ("caller", "Not there")):
+        dora.find("#dial-to").clear()
+        dora.find("#dial-to").send_keys(name, Keys.ENTER)
+        dora.says(answer)
+        if name == "nobody":
+            scene.shoot(dora, "unknown", 1000, 700)
+        dora.rest()
+    scene.shut(dora)
+    alice.click("#hang-up")
+    for phone in (alice, bob):
+        phone.phase("ended")
+        phone.rest()
+
+
+@check
+def is_not_answered(scene):
+    """A call that nobody answers ends after half a minute, and is a missed one at the other end."""
+    alice, bob = scene.alice, scene.bob
+    alice.call("bob")
+    bob.phase("ringing")
+    alice.says("No answer", seconds=40)
+    bob.says("Missed call")
+    alice.rest()
+    bob.rest()
+
+
+@check
+def resumes(scene):
+    """A connection that drops is resumed: what happened meanwhile is heard, and nothing is heard twice."""
+    alice = scene.alice
+    wire = Wire(scene.exchange.port)
+    carol = scene.open(url=wire.url)
+    carol.sign_in("bob")
+    scene.shut(scene.bob)
+    alice.call("bob")
+    carol.phase("ringing")
+    carol.click("#answer")
+    carol.phase("talking")
+    wire.cut()
+    carol.says("The exchange is not there", "#notices")
+    alice.click("#hang-up")
+    time.sleep(2)
+    if carol.run("return document.body.dataset.call") != "talking":
+        raise Failed("the wire was not cut")
+    wire.mend()
+    carol.phase("ended", seconds=40)
+    carol.says("Call ended")
+    carol.online()
+    alice.rest()
+    carol.rest()
+    scene.shut(carol)
+    wire.close()
+    scene.bob = scene.open()
+    scene.bob.sign_in("bob")
+
+
+@check
+def lacks_a_microphone(scene):
+    """Without a microphone, or permission to use it, a call says why it cannot be, and what to do."""
+    for kind, text in (("refused", "The microphone is blocked"), ("none", "There is no microphone")):
+        phone = scene.open(microphone=kind)
+        phone.sign_in("alice")
+        phone.call("bob")
+        phone.says(text)
+        if kind == "refused":
+            scene.shoot(phone, "microphone-blocked")
+            scene.shoot(phone, "microphone-blocked-360", 360, 640, dark=True)
+        scene.shut(phone)
+
+
+@check
+def is_not_secure(scene):
+    """On a page that is not encrypted, people hear at once that no call can be made, and why."""
+    phone = scene.open(url=scene.exchange.url.replace("localhost", "phone.test"))
+    phone.sign_in("alice")
+    phone.says("This page is not encrypted", "#notices")
+    phone.call("bob")
+    phone.says("This page is not encrypted")
+    scene.shoot(phone, "not-encrypted", 1000, 700)
+    scene.shut(phone)
+
+
+@check
+def signs_out(scene):
+    """Signing out goes back to the start; a page that is loaded anew is still signed in."""
+    alice, bob = scene.alice, scene.bob
+    bob.driver.refresh()
+    bob.online()
+    wait("bob is bob", lambda: bob.text("#whoami") == "bob")
+    wait("alice sees bob", lambda: alice.sees('li[data-user="bob"][data-there="true"]'))
+    bob.click("#sign-out")
+    wait("bob is out", lambda: bob.sees("#signin"))
+    wait("alice sees bob go", lambda: alice.sees('li[data-user="bob"][data-there="false"]'))
+    bob.sign_in("bob")
+    bob.call("alice")
+    alice.phase("ringing")
+    alice.click("#answer")
+    for phone in (alice, bob):
+        phone.phase("talking")
+    bob.click("#keys")
+    if not bob.sees("#keypad"):
+        raise Failed("after signing in again a click is taken twice")
+    bob.click("#hang-up")
+    alice.phase("ended")
+    alice.rest()
+    bob.rest()
+
+
+@check
+def takes_passwords(scene):
+    """With accounts of one's own, people sign in with name and password, and hear what is wrong with them."""
+    exchange = Exchange(scene.handset, "--config", str(ROOT / "config/exchange.yaml"))
+    try:
+        phone = scene.open(url=exchange.url)
+        phone.find("#user").send_keys("alice")
+        phone.find("#password").send_keys("wrong", Keys.ENTER)
+        phone.says("do not belong together", "#signin-problem")
+        phone.find("#password").clear()
+        phone.find("#password").send_keys("change me", Keys.ENTER)
+        phone.online()
+        if phone.sees("#guests"):
+            raise Failed("an exchange of one's own has no guests")
+        scene.shut(phone)
+    finally:
+        exchange.stop()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("handset", help="the handset command to test")
+    parser.add_argument("--screenshots", type=pathlib.Path, help="where to keep pictures of each state")
+    options = parser.parse_args()
+    if options.screenshots:
+        options.screenshots.mkdir(parents=True, exist_ok=True)
+    scene = Scene(options.handset, options.screenshots)
+    failures = 0
+    try:
+        for function in CHECKS:
+            start = time.monotonic()
+            try:
+                function(scene)
+                problems = [f"{line}" for phone in scene.phones for line in phone.complaints()]
+                if problems:
+                    raise Failed("the browser complains: " + "; ".join(problems))
+            except (Failed, WebDriverException) as error:
+                failures += 1
+                print(f"FAILED {function.__name__}: {function.__doc__}\n       {error}", flush=True)
+                for number, phone in enumerate(scene.phones):
+                    with contextlib.suppress(WebDriverException):
+                        print(f"       phone {number}: call {phone.run('return document.body.dataset.call')},"
+                              f" state {phone.text('#state')!r}, notices {phone.text('#notices')!r},"
+                              f" console {json.dumps(phone.driver.get_log('browser'))[:600]}")
+                break  # What follows builds on it.
+            print(f"ok     {time.monotonic() - start:5.1f} s  {function.__doc__}", flush=True)
+    finally:
+        scene.end()
+    print(f"{failures} failed" if failures else f"all {len(CHECKS)} hold")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
