@@ -144,6 +144,21 @@ import Testing
         }
     }
 
+    @Test("A request that asks for another protocol in passing, or for a WebSocket where there is none, is answered")
+    func otherUpgrades() async throws {
+        try await ServerFixture.withServer(configuration()) { server in
+            for (path, upgrade, status) in [
+                ("/", "h2c", 200), ("/v1/rtc", "h2c", 400), ("/v1/nothing", "websocket", 404),
+            ] {
+                let client = try await RawClient.connect(port: server.port)
+                let answer = await client.request("GET", path, ["Connection": "Upgrade", "Upgrade": upgrade])
+                #expect(answer.status == status, "\(upgrade) at \(path)")
+                #expect(answer.headers["connection"] == "close")
+                client.close()
+            }
+        }
+    }
+
     /// base64 of a text, by hand: tests of the wire depend on nothing that the wire is made of.
     private func base64(_ text: String) -> String {
         let digits = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")

@@ -28,12 +28,8 @@ struct ConnectionPipeline {
         let parts = NIOLoopBound((pipeline: self, timer: timer), eventLoop: channel.eventLoop)
         let upgrader = NIOTypedWebSocketServerUpgrader<Void>(
             maxFrameSize: SignalLimits.messageBytes, enableAutomaticErrorHandling: false,
-            shouldUpgrade: { channel, head in
-                let isOurs =
-                    head.uri.prefix { $0 != "?" } == ExchangeServer.webSocketPath
-                    && WebOrigin.isAllowed(head.headers, allowed: parts.value.pipeline.allowedOrigins)
-                let headers: HTTPHeaders? = isOurs ? ["Trace-Id": "\(TraceID())"] : nil
-                return channel.eventLoop.makeSucceededFuture(headers)
+            shouldUpgrade: { channel, _ in
+                channel.eventLoop.makeSucceededFuture(["Trace-Id": "\(TraceID())"])
             },
             upgradePipelineHandler: { channel, _ in
                 channel.eventLoop.makeCompletedFuture {
@@ -51,5 +47,7 @@ struct ConnectionPipeline {
         }
         _ = try pipeline.configureUpgradableHTTPServerPipeline(
             configuration: NIOUpgradableHTTPServerPipelineConfiguration(upgradeConfiguration: upgrade))
+        let upgrading = try pipeline.handler(type: NIOTypedHTTPServerUpgradeHandler<Void>.self)
+        try pipeline.addHandler(UpgradeGate(allowedOrigins: allowedOrigins), position: .before(upgrading))
     }
 }

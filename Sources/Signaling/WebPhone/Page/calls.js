@@ -57,6 +57,7 @@ export class Calls extends EventTarget {
         this.#signaling.tell('invite.cancel', { invite: sent.invite, data: { reason: 'cancelled' } });
         return;
       }
+      this.#changed();
       this.#sound.ringBack();
       peer.release();
     } catch (error) {
@@ -282,6 +283,10 @@ export class Calls extends EventTarget {
     });
     peer.addEventListener('troubled', () => { call.isTroubled = true; this.#changed(); });
     peer.addEventListener('changed', () => { call.isHeld = peer.isHeld; this.#changed(); });
+    peer.addEventListener('left', () => {
+      this.#sayEnd(call, 'completed');
+      this.#end(call, { reason: 'completed' });
+    });
     peer.addEventListener('lost', () => {
       this.#sayEnd(call, 'connectionLost');
       this.#end(call, { reason: 'connectionLost' });

@@ -1,7 +1,7 @@
 // One call's WebRTC half. Descriptions and candidates travel as docs/protocol.md has it under "Calls with WebRTC".
 
 /**
- * Fires `connected` when media can flow, `lost` when it cannot any more, `troubled` and `recovered` in between,
+ * Fires `connected` when media can flow, `lost` when it cannot any more, `left` when the other side has let go, `troubled` and `recovered` in between,
  * `track` with `detail: MediaStream` when the other side's sound is there, and `changed` after a renegotiation.
  */
 export class Peer extends EventTarget {
@@ -21,6 +21,8 @@ export class Peer extends EventTarget {
   #isClosed = false;
   #timer = 0;
   #restarts = 0;
+  /** @type {RTCDtlsTransport | null} */
+  #transport = null;
   /** Signals are handled one after the other. */
   #queue = Promise.resolve();
 
@@ -41,6 +43,7 @@ export class Peer extends EventTarget {
       this.dispatchEvent(new CustomEvent('track', { detail: streams[0] ?? new MediaStream([track]) }));
     });
     this.connection.addEventListener('connectionstatechange', () => this.#watch());
+    this.connection.addEventListener('signalingstatechange', () => this.#watchTransport());
     this.connection.addEventListener('negotiationneeded', () => this.#offerAgain());
   }
 
@@ -152,6 +155,18 @@ export class Peer extends EventTarget {
       case 'closed': if (!this.#isClosed) this.dispatchEvent(new Event('lost')); break;
       default: break;
     }
+  }
+
+  /** The other side says goodbye on the way of the media itself, too, which is heard without the exchange. */
+  #watchTransport() {
+    const { transport } = this.sender;
+    if (!transport || transport === this.#transport) return;
+    this.#transport = transport;
+    transport.addEventListener('statechange', () => {
+      if (transport.state !== 'closed' || this.#isClosed) return;
+      // In an ordinary hang-up the exchange's word comes at the same time, and says more.
+      this.#timer = setTimeout(() => { if (!this.#isClosed) this.dispatchEvent(new Event('left')); }, 1_000);
+    });
   }
 
   /** Looks for another way through the network; when a few tries have not found one, the call is lost. */

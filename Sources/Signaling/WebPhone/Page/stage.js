@@ -125,6 +125,7 @@ export class Stage extends EventTarget {
     element('plots').hidden = true;
     element('clock').hidden = true;
     element('sent').value = '';
+    say(element('why'), '');
     element('call').classList.remove('problem');
     this.#setKeypad(false);
     paintFace(element('face'), call.name);
@@ -142,7 +143,8 @@ export class Stage extends EventTarget {
     document.body.dataset.call = 'ended';
     document.title = 'Handset';
     const words = call.ending ? farewell(call.ending, call.name, call.direction) : { title: 'Call ended', text: '' };
-    say(element('state'), words.text ? `${words.title}. ${words.text}` : words.title);
+    say(element('state'), words.title);
+    say(element('why'), words.text);
     element('call').classList.toggle('problem', isProblem(call.ending?.reason ?? ''));
     element('face').style.setProperty('--loud', '0');
     element('controls').hidden = true;
@@ -200,6 +202,7 @@ export class Stage extends EventTarget {
 
 /** @param {Call} call */
 function stateWords(call) {
+  if (call.phase === 'calling' && !call.invite) return 'Calling';
   if (call.phase !== 'talking') return phases[call.phase];
   if (call.isTroubled) return 'The connection is bad. Looking for another way';
   if (call.isHeld) return 'On hold';
