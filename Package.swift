@@ -133,8 +133,8 @@ let package = Package(
             name: "handset",
             dependencies: [
                 "AudioKit", "CallAgent", "CallControl", "ConfigReader", "Datagrams", "Exchange", "MediaEngine",
-                "OpusCodec", "Peering", "Playout", "RTP", "Realtime", "SecureTransport", "SignalWire", "SignalingClient",
-                "Timekeeping", logging,
+                "OpusCodec", "Peering", "Playout", "RTP", "Realtime", "SecureTransport", "SignalWire",
+                "SignalingClient", "Timekeeping", logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),

@@ -1,13 +1,13 @@
 // The page: signing in, and what connects its parts.
 
 import { Calls } from './calls.js';
-import { element, make, say } from './elements.js';
+import { clock, element, make, say } from './elements.js';
 import { webConfiguration } from './login.js';
 import { People } from './people.js';
 import { Signaling } from './signaling.js';
 import { Sound } from './sound.js';
 import { Stage } from './stage.js';
-import { linkWords, microphoneProblem, signInProblem } from './words.js';
+import { farewell, linkWords, microphoneProblem, signInProblem } from './words.js';
 
 /** @typedef {import('./login.js').Credential} Credential */
 
@@ -211,9 +211,10 @@ function remember(call) {
   allow();
   const reason = call.ending?.reason ?? '';
   const isMissed = call.direction === 'incoming' && ['cancelled', 'noAnswer'].includes(reason);
-  const length = call.since > 0 ? `, ${Math.max(1, Math.round((performance.now() - call.since) / 1000))} s` : '';
-  const text = isMissed ? 'Missed' : (call.direction === 'incoming' ? 'Called you' : 'You called') + length;
-  people.remember({ name: call.name, text, isMissed });
+  const way = call.direction === 'incoming' ? 'Called you' : 'You called';
+  const outcome = call.since > 0 || !call.ending ? clock(performance.now() - call.since)
+    : farewell(call.ending, call.name, call.direction).title.toLowerCase();
+  people.remember({ name: call.name, text: isMissed ? 'Missed' : `${way} · ${outcome}`, isMissed });
 }
 
 // Sound.

@@ -48,7 +48,7 @@ export class Signaling extends EventTarget {
   #lastRequest = 0;
   /** @type {{ session: string, after: number } | null} */
   #resume = null;
-  /** Requests that wait for a session. @type {{ method: string, params: object }[]} */
+  /** Requests that wait for a session; at most 128, past which the newest are lost. @type {{ method: string, params: object }[]} */
   #later = [];
   #ended = false;
   /** @type {() => void} */
@@ -108,7 +108,7 @@ export class Signaling extends EventTarget {
    */
   tell(method, params) {
     this.request(method, params).catch((error) => {
-      if (error.reason === 'offline') this.#later.push({ method, params });
+      if (error.reason === 'offline' && this.#later.length < 128) this.#later.push({ method, params });
     });
   }
 
