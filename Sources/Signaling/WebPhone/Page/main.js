@@ -28,7 +28,7 @@ let usesToken = false;
 function notice(id, message, action) {
   unnotice(id);
   element('notices').append(make('div', { class: 'notice', 'data-notice': id },
-    make('p', {}, make('strong', {}, message.title), ` ${message.text}`),
+    make('p', {}, make('strong', {}, message.title.replace(/\.?$/, '.')), ` ${message.text}`),
     action ? make('button', { type: 'button', onclick: () => { unnotice(id); action.act(); } }, action.label) : '',
     make('button', { type: 'button', class: 'quiet', 'aria-label': `Close: ${message.title}`, onclick: () => unnotice(id) }, '✕')));
 }
@@ -210,6 +210,7 @@ function allow() {
 function remember(call) {
   allow();
   const reason = call.ending?.reason ?? '';
+  if (['microphone', 'offline'].includes(reason)) return;  // Nobody heard of it.
   const isMissed = call.direction === 'incoming' && ['cancelled', 'noAnswer'].includes(reason);
   const way = call.direction === 'incoming' ? 'Called you' : 'You called';
   const outcome = call.since > 0 || !call.ending ? clock(performance.now() - call.since)
