@@ -130,7 +130,7 @@ export class Stage extends EventTarget {
     this.#setKeypad(false);
     paintFace(element('face'), call.name);
     say(element('party'), call.name);
-    element('hang-up').focus();
+    element('party').focus();  // Not a button: a second press of Enter shall not hang up.
   }
 
   /** @param {Call} call */
