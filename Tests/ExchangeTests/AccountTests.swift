@@ -130,7 +130,7 @@ import Timekeeping
         ] {
             #expect(lines.contains(part), "\(part) is missing in:\n\(lines)")
         }
-        #expect(lines.split(separator: "\n").count { $0.contains("allowed_origins") } == 2, "\(lines)")
+        #expect(lines.split(separator: "\n").count { $0.contains("must be an origin") } == 2, "\(lines)")
         #expect(!lines.contains("s3cret"), "\(lines)")
     }
 
