@@ -46,6 +46,12 @@ let nio: [Target.Dependency] = [
 ]
 let logging: Target.Dependency = .product(name: "Logging", package: "swift-log")
 
+/// The web phone's files, which stand in the program itself.
+let webPage: [Resource] = [
+    "backoff.js", "calls.js", "elements.js", "icon.svg", "index.html", "login.js", "main.js", "not-found.html",
+    "peer.js", "people.js", "phone.css", "plot.js", "signaling.js", "sound.js", "stage.js", "stats.js", "words.js",
+].map { .embedInCode("Page/\($0)") }
+
 let package = Package(
     name: "handset",
     products: [
@@ -111,8 +117,10 @@ let package = Package(
                 "CallControl", "JSON", "SignalWire", "Timekeeping", logging,
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
             ]),
+        module("Signaling", "WebPhone", resources: webPage),
         module(
-            "Signaling", "Exchange", nio + ["COpenSSL", "ConfigReader", "JSON", "SignalWire", "Timekeeping", logging]),
+            "Signaling", "Exchange",
+            nio + ["COpenSSL", "ConfigReader", "JSON", "SignalWire", "Timekeeping", "WebPhone", logging]),
 
         // Floor 5: agent.
         module(
@@ -127,8 +135,8 @@ let package = Package(
             name: "handset",
             dependencies: [
                 "AudioKit", "CallAgent", "CallControl", "ConfigReader", "Datagrams", "Exchange", "MediaEngine",
-                "OpusCodec", "Peering", "Playout", "RTP", "Realtime", "SecureTransport", "SignalingClient",
-                "Timekeeping", logging,
+                "OpusCodec", "Peering", "Playout", "RTP", "Realtime", "SecureTransport", "SignalWire",
+                "SignalingClient", "Timekeeping", logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),

@@ -58,3 +58,15 @@ build_release() {
     swift build -c release --package-path "$root" --product handset --static-swift-stdlib >&2
     printf '%s/handset\n' "$(swift build -c release --package-path "$root" --show-bin-path)"
 }
+
+# Makes a Python that has the named modules, in a folder of the working copy, and prints its path.
+python_with() {
+    local folder=$root/.build-python
+    [[ -x $folder/bin/python ]] || python3 -m venv "$folder" >&2
+    "$folder/bin/pip" install --quiet --disable-pip-version-check "$@" >&2 || {
+        "$folder/bin/python" -c "import $(printf '%s, ' "$@" | sed 's/, $//')" 2>/dev/null ||
+            die "pip could not install $*"
+        say "pip could not be asked; going on with the $* that is there"
+    }
+    printf '%s/bin/python\n' "$folder"
+}

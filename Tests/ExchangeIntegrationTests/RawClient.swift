@@ -100,6 +100,15 @@ final class RawClient {
 
     /// Reads one response; status 0 if the connection ends first.
     func response() async -> Response {
+        var response = await headOnly()
+        let length = response.status == 304 ? 0 : response.headers["content-length"].flatMap { Int($0) } ?? 0
+        guard await fill(length) else { return response }
+        response.body = String(decoding: take(length), as: UTF8.self)
+        return response
+    }
+
+    /// Reads the head of one response; status 0 if the connection ends first.
+    func headOnly() async -> Response {
         var response = Response()
         var head = ""
         while !head.hasSuffix("\r\n\r\n") {
@@ -113,22 +122,20 @@ final class RawClient {
             guard parts.count == 2 else { continue }
             response.headers[parts[0].lowercased()] = String(parts[1].drop { $0 == " " })
         }
-        let length = response.headers["content-length"].flatMap { Int($0) } ?? 0
-        guard await fill(length) else { return response }
-        response.body = String(decoding: take(length), as: UTF8.self)
         return response
     }
 
     // MARK: - WebSocket
 
     /// Opens the WebSocket; answers with the response's status, which is 101 if it worked.
-    func upgrade(_ path: String = "/v1/rtc") async -> Int {
-        await request(
+    func upgrade(_ path: String = "/v1/rtc", origin: String? = nil) async -> Int {
+        let headers = origin.map { ["Origin": $0] } ?? [:]
+        return await request(
             "GET", path,
-            [
+            headers.merging([
                 "Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13",
                 "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA==",
-            ]
+            ]) { $1 }
         ).status
     }
 

@@ -99,6 +99,7 @@ import Timekeeping
         let configuration = ExchangeConfiguration(section, &problems)
         #expect(problems == [])
         #expect(configuration.apps.map(\.secret) == [SecretDigest(of: "change me")])
+        #expect(configuration.showsWebPhone && configuration.tellsPresence && configuration.allowedOrigins.isEmpty)
         #expect(configuration.users.first?.password?.matches(Redacted("change me")) == true)
         #expect(configuration.users.last?.mediaTokens == [SecretDigest(of: "change me")])
     }
@@ -116,15 +117,20 @@ import Timekeeping
                 media_token_hashes: [s3cret]
               - id: bob
               - public_ids: [x]
+            allowed_origins: [calls.example.org, "https://calls.example.org/", "https://calls.example.org"]
+            web_phone: perhaps
             colour: red
             """
         var problems: [ConfigProblem] = []
         _ = ExchangeConfiguration(try ConfigDocument.read(text: text), &problems)
         let lines = problems.map(\.description).joined(separator: "\n")
         #expect(problems.count >= 8, "\(lines)")
-        for part in ["listen", "key", "secret", "password_hash", "media_token_hashes", "bob", "id", "colour"] {
+        for part in [
+            "listen", "key", "secret", "password_hash", "media_token_hashes", "bob", "id", "web_phone", "colour",
+        ] {
             #expect(lines.contains(part), "\(part) is missing in:\n\(lines)")
         }
+        #expect(lines.split(separator: "\n").count { $0.contains("must be an origin") } == 2, "\(lines)")
         #expect(!lines.contains("s3cret"), "\(lines)")
     }
 

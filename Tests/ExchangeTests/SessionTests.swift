@@ -23,6 +23,7 @@ private func start(_ token: String, device: String = "d", resume: SessionStart.R
             .inviteCancel(InviteCancel(invite: "i")), .callSignal(CallSignal(invite: "i", type: "t")),
             .callEnd(CallEnd(invite: "i", reason: "completed", durationMilliseconds: 1)),
             .roomJoin(RoomJoin(room: "r")), .roomLeave(RoomLeave(room: "r")),
+            .presenceSubscribe(PresenceSubscribe()), .presenceUnsubscribe(PresenceUnsubscribe()),
         ]
         #expect(requests.count + 2 == ClientRequest.methods.count)
         for request in requests { #expect(scenario.refusal(of: request, from: stranger) == .notAuthenticated) }

@@ -101,6 +101,8 @@ import Testing
         try check(CallEnd.self)
         try check(RoomJoin.self)
         try check(RoomLeave.self)
+        try check(PresenceSubscribe.self)
+        try check(PresenceUnsubscribe.self)
         try check(Ping.self)
     }
 
@@ -146,8 +148,9 @@ import Testing
         try check(AnonymousLoginResponse.self)
         try check(Identities.self)
         try check(ConnectionResources.self)
+        try check(WebConfiguration.self)
         try check(RESTFailure.self)
-        #expect(checked.count == 7 && checked == Set(examples("body").map(\.name)))
+        #expect(checked.count == 8 && checked == Set(examples("body").map(\.name)))
     }
 
     @Test("The limits in the page are those of the code")
@@ -159,6 +162,7 @@ import Testing
             "| `data` of a signal, as JSON text | \(SignalLimits.signalDataBytes) bytes |",
             "| \(SignalLimits.nameBytes) bytes each |",
             "| Capabilities of a device | \(SignalLimits.capabilities) |",
+            "| Users in the answer to `presence.subscribe` | \(SignalLimits.presenceUsers) |",
             "| `ttl` | \(Int(SignalLimits.ttlSeconds)) seconds, or 0 for no end |",
         ] { #expect(page.contains(row), "\(row)") }
     }

@@ -41,6 +41,7 @@ private let events: [ExchangeEvent] = [
     .callEnded(CallEnded(invite: "i", reason: "completed", durationMilliseconds: 1_200, from: "u")),
     .connectionCreated(ConnectionCreated(room: "r", connection: "c", user: "u")),
     .connectionDestroyed(ConnectionDestroyed(room: "r", connection: "c", reason: "left")),
+    .presenceChanged(Presence(user: "u", publicIDs: ["u@h", "+1"], reachable: false)),
     .notification(NotificationReceived(payload: ["deep": [["x": 18_446_744_073_709_551]]])),
     .unknown(type: "fromTheFuture", data: ["kept": true]),
 ]
@@ -68,6 +69,9 @@ private let events: [ExchangeEvent] = [
         try roundTrip(method: CallEnd(invite: "i", reason: "completed", durationMilliseconds: 9_000_000_000), Empty())
         try roundTrip(method: RoomJoin(room: "r"), RoomJoin.Result(participants: [.init(connection: "c", user: "u")]))
         try roundTrip(method: RoomLeave(room: "r"), Empty())
+        try roundTrip(
+            method: PresenceSubscribe(), .init(users: [Presence(user: "b", publicIDs: ["b@h"], reachable: true)]))
+        try roundTrip(method: PresenceUnsubscribe(), Empty())
         try roundTrip(method: Ping(), Empty())
     }
 

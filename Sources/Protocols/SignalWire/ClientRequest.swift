@@ -12,13 +12,15 @@ public enum ClientRequest: Hashable, Sendable {
     case callEnd(CallEnd)
     case roomJoin(RoomJoin)
     case roomLeave(RoomLeave)
+    case presenceSubscribe(PresenceSubscribe)
+    case presenceUnsubscribe(PresenceUnsubscribe)
     case ping(Ping)
 
     /// Every method of the wire.
     public static let methods: [String] = [
         SessionStart.method, SessionEnd.method, DeviceRegister.method, DeviceUnregister.method, InviteSend.method,
         InviteAccept.method, InviteReject.method, InviteCancel.method, CallSignal.method, CallEnd.method,
-        RoomJoin.method, RoomLeave.method, Ping.method,
+        RoomJoin.method, RoomLeave.method, PresenceSubscribe.method, PresenceUnsubscribe.method, Ping.method,
     ]
 
     /// Reads the parameters of a request whose envelope names `method`.
@@ -38,6 +40,8 @@ public enum ClientRequest: Hashable, Sendable {
         case CallEnd.method: self = .callEnd(try message.params(CallEnd.self))
         case RoomJoin.method: self = .roomJoin(try message.params(RoomJoin.self))
         case RoomLeave.method: self = .roomLeave(try message.params(RoomLeave.self))
+        case PresenceSubscribe.method: self = .presenceSubscribe(try message.params(PresenceSubscribe.self))
+        case PresenceUnsubscribe.method: self = .presenceUnsubscribe(try message.params(PresenceUnsubscribe.self))
         case Ping.method: self = .ping(try message.params(Ping.self))
         default: throw RPCError(.unknownMethod, "There is no such method; see docs/protocol.md for those there are.")
         }

@@ -14,6 +14,7 @@ public enum ExchangeEvent: Hashable, Sendable {
     case callEnded(CallEnded)
     case connectionCreated(ConnectionCreated)
     case connectionDestroyed(ConnectionDestroyed)
+    case presenceChanged(Presence)
     case notification(NotificationReceived)
     /// An event of a newer exchange; a client passes over it.
     case unknown(type: String, data: JSONValue?)
@@ -21,7 +22,8 @@ public enum ExchangeEvent: Hashable, Sendable {
     /// The types that this version of the wire knows, by their names on the wire.
     public enum Kind: String, CaseIterable, Sendable {
         case inviteReceived, inviteAccepted, inviteRejected, inviteHandled, inviteCancelled, inviteTimedOut
-        case inviteMissed, inviteEnded, callSignal, callEnded, connectionCreated, connectionDestroyed, notification
+        case inviteMissed, inviteEnded, callSignal, callEnded, connectionCreated, connectionDestroyed, presenceChanged
+        case notification
     }
 }
 
@@ -73,6 +75,7 @@ extension NumberedEvent: Codable {
             case .callEnded: .callEnded(try data())
             case .connectionCreated: .connectionCreated(try data())
             case .connectionDestroyed: .connectionDestroyed(try data())
+            case .presenceChanged: .presenceChanged(try data())
             case .notification: .notification(try data())
             }
     }
@@ -98,6 +101,7 @@ extension NumberedEvent: Codable {
         case .callEnded(let data): try put(.callEnded, data)
         case .connectionCreated(let data): try put(.connectionCreated, data)
         case .connectionDestroyed(let data): try put(.connectionDestroyed, data)
+        case .presenceChanged(let data): try put(.presenceChanged, data)
         case .notification(let data): try put(.notification, data)
         case .unknown(let type, let data):
             try container.encode(type, forKey: .type)

@@ -58,6 +58,41 @@ public struct ConnectionResources: Codable, Hashable, Sendable {
     }
 }
 
+/// Answer to `GET /v1/web-config`: what the exchange's own page needs to log its user in.
+public struct WebConfiguration: Codable, Hashable, Sendable {
+    /// A user that anybody may be: of the demonstration only.
+    public struct Guest: Codable, Hashable, Sendable {
+        /// The user's id.
+        public var user: String
+        /// What logs the user in.
+        public var mediaToken: Redacted<String>
+
+        /// Makes an entry.
+        public init(user: String, mediaToken: Redacted<String>) {
+            self.user = user
+            self.mediaToken = mediaToken
+        }
+
+        private enum CodingKeys: String, CodingKey { case user, mediaToken = "media_token" }
+    }
+
+    /// The key of the page's application.
+    public var appKey: String
+    /// Its secret, which whoever can open the page can read; it is another after each start of the exchange.
+    public var appSecret: String
+    /// Users that anybody may be.
+    public var guests: [Guest]
+
+    /// Makes an answer.
+    public init(appKey: String, appSecret: String, guests: [Guest]) {
+        self.appKey = appKey
+        self.appSecret = appSecret
+        self.guests = guests
+    }
+
+    private enum CodingKeys: String, CodingKey { case guests, appKey = "app_key", appSecret = "app_secret" }
+}
+
 /// Body of a REST answer that is not a success.
 public struct RESTFailure: Codable, Hashable, Sendable {
     /// What is wrong.

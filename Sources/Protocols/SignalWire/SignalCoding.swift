@@ -16,6 +16,8 @@ public enum SignalLimits {
     public static let nameBytes = 256
     /// Capabilities that a device may list.
     public static let capabilities = 32
+    /// Users that the answer to `presence.subscribe` lists.
+    public static let presenceUsers = 200
     /// Seconds that an invite with a ttl may live: a day.
     public static let ttlSeconds = 86_400.0
 }

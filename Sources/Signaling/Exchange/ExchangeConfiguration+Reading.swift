@@ -6,8 +6,9 @@ import Timekeeping
 extension ExchangeConfiguration {
     private static let keys =
         [
-            "listen", "certificate", "plain_text", "websocket_url", "apps", "users", "anonymous", "ice_servers",
-            "keepalive_seconds", "resume_window_seconds", "token_lifetime_seconds",
+            "listen", "certificate", "plain_text", "websocket_url", "web_phone", "allowed_origins", "apps", "users",
+            "anonymous", "presence", "ice_servers", "keepalive_seconds", "resume_window_seconds",
+            "token_lifetime_seconds",
         ]
 
     /// Reads the section, noting every problem rather than stopping at the first.
@@ -21,6 +22,9 @@ extension ExchangeConfiguration {
         plainText = section.enumeration("plain_text", of: PlainText.self, &problems) ?? plainText
         webSocketURL = section.url("websocket_url", schemes: ["ws", "wss"], &problems)
         allowsAnonymous = section.bool("anonymous", &problems) ?? allowsAnonymous
+        tellsPresence = section.bool("presence", &problems) ?? tellsPresence
+        showsWebPhone = section.bool("web_phone", &problems) ?? showsWebPhone
+        allowedOrigins = Self.origins(section, &problems)
         keepalive = section.seconds("keepalive_seconds", in: 1...300, &problems) ?? keepalive
         resumeWindow = section.seconds("resume_window_seconds", in: 0...600, &problems) ?? resumeWindow
         tokenLifetime = section.seconds("token_lifetime_seconds", in: 1...2_592_000, &problems) ?? tokenLifetime
@@ -41,6 +45,16 @@ extension ExchangeConfiguration {
             }
         }
         section.rejectUnknownKeys(known: Self.keys, &problems)
+    }
+
+    private static func origins(_ section: ConfigSection, _ problems: inout [ConfigProblem]) -> [String] {
+        (section.list("allowed_origins", &problems) ?? []).filter { text in
+            let host = ["https://", "http://"].lazy.filter(text.hasPrefix).map { text.dropFirst($0.count) }.first
+            if let host, WebOrigin.isHost(host) { return true }
+            problems.append(
+                section.problem("allowed_origins", "\"\(text)\" must be an origin, such as https://calls.example.org"))
+            return false
+        }
     }
 }
 

@@ -40,6 +40,14 @@ public struct ExchangeConfiguration: Sendable {
     public var users: [Account] = []
     /// Whether anybody with an application's token may log in by a name alone (AUTH-3).
     public var allowsAnonymous = true
+    /// Whether users may see who is there.
+    public var tellsPresence = true
+    /// Whether browsers are shown the web phone, at `/`.
+    public var showsWebPhone = false
+    /// Web pages that may open a WebSocket beside the exchange's own, as origins such as `https://calls.example.org`.
+    public var allowedOrigins: [String] = []
+    /// Users that the web phone lets anybody be, with their media tokens; known to whoever opens the page.
+    public var guests: [WebConfiguration.Guest] = []
     /// The STUN and TURN servers that clients are told of.
     public var iceServers: [ICEServer] = []
     /// How often each connection is pinged; one that is silent for twice that long is dead.

@@ -39,12 +39,15 @@ final class EventHub: Sendable {
     /// Events that were lost because nobody took them in time.
     var lostCount: Int { state.withLock { $0.backlog.droppedCount + $0.overflowCount } }
 
+    /// Called from one thread at a time, so that all listeners hear everything in one order.
     func publish(_ event: SignalingEvent) {
-        state.withLock { state in
-            guard let event = state.backlog.offer(event) else { return }
-            for listener in state.listeners.values {
-                if case .dropped = listener.yield(event) { state.overflowCount += 1 }
-            }
+        let (event, listeners) = state.withLock { state in
+            (state.backlog.offer(event), state.listeners.values.map { $0 })
+        }
+        guard let event else { return }
+        // Outside the lock: to wake a listener takes its task's lock, which a cancel holds while it calls `forget`.
+        for listener in listeners {
+            if case .dropped = listener.yield(event) { state.withLock { $0.overflowCount += 1 } }
         }
     }
 

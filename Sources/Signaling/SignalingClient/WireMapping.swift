@@ -29,6 +29,11 @@ extension SignalingEvent {
             self = .connectionCreated(room: data.room, connection: data.connection, user: UserID(data.user))
         case .connectionDestroyed(let data):
             self = .connectionDestroyed(room: data.room, connection: data.connection, reason: data.reason)
+        case .presenceChanged(let data):
+            // Only for those who subscribe to it, and a device does not.
+            self = .unknown(
+                type: ExchangeEvent.Kind.presenceChanged.rawValue,
+                data: ["user": .string(data.user), "reachable": .bool(data.reachable)])
         case .notification(let data): self = .notification(data.payload ?? .null)
         case .unknown(let type, let data): self = .unknown(type: type, data: data ?? .null)
         }

@@ -4,14 +4,16 @@ internal import Exchange
 internal import Logging
 internal import NIOCore
 internal import NIOPosix
+internal import SignalWire
 
 /// `handset serve`: the embedded exchange.
 struct ServeCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "serve", abstract: "Run the embedded signaling exchange.",
         discussion: """
-            Without --config it listens on 127.0.0.1:8555 for the accounts of the demonstration, "echo" and "caller",
-            whose media tokens are no secrets: good for trying things out on one machine, and refused elsewhere.
+            Without --config it listens on 127.0.0.1:8555 for the accounts of the demonstration, "echo", "caller",
+            "alice" and "bob", whose media tokens are no secrets: good for trying things out on one machine, and refused
+            elsewhere. A browser is shown a phone there, at http://127.0.0.1:8555.
             """)
 
     @Option(help: "The exchange's configuration file.")
@@ -72,9 +74,13 @@ extension ExchangeConfiguration {
         var configuration = ExchangeConfiguration()
         (configuration.host, configuration.port) = ("127.0.0.1", 8_555)
         configuration.apps = [RegisteredApp(key: "demo", secret: SecretDigest(of: "demo"))]
-        configuration.users = ["echo", "caller"].map { name in
+        configuration.users = ["echo", "caller", "alice", "bob"].map { name in
             Account(
                 id: name, publicIDs: ["\(name)@localhost"], mediaTokens: [SecretDigest(of: "\(name)-demo-token")])
+        }
+        configuration.showsWebPhone = true
+        configuration.guests = ["alice", "bob"].map { name in
+            WebConfiguration.Guest(user: name, mediaToken: Redacted("\(name)-demo-token"))
         }
         return configuration
     }

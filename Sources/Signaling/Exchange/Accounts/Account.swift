@@ -43,6 +43,8 @@ public struct RegisteredApp: Hashable, Sendable {
 
 /// All users, found by any of their ids. Of two accounts with one id the first counts.
 struct Accounts: Sendable {
+    /// In the order of their ids.
+    let all: [Account]
     private var byID: [UserID: Account] = [:]
     private var ownerByPublicID: [String: UserID] = [:]
     private var ownerByMediaToken: [SecretDigest: UserID] = [:]
@@ -55,6 +57,7 @@ struct Accounts: Sendable {
             }
             for token in account.mediaTokens { ownerByMediaToken[token] = account.id }
         }
+        all = byID.values.sorted { $0.id < $1.id }
     }
 
     /// The account whose own id this is.

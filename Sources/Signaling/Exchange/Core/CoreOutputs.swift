@@ -5,6 +5,7 @@ enum ClientResponse: Hashable, Sendable {
     case session(SessionStart.Result)
     case invite(InviteSend.Result)
     case room(RoomJoin.Result)
+    case presence(PresenceSubscribe.Result)
     case empty
 }
 

@@ -30,6 +30,8 @@ struct EventLog: Sendable {
 
     static let capacity = 256
     private var entries: [Entry] = []
+    /// The number of the newest event that was kept and is not any more.
+    private var forgotten: UInt64 = 0
     /// The number of the newest event; 0 before the first.
     private(set) var sequence: UInt64 = 0
 
@@ -40,17 +42,22 @@ struct EventLog: Sendable {
         sequence += 1
         let numbered = NumberedEvent(sequence: sequence, event: event)
         let stale = entries.prefix { $0.at.advanced(by: window) < now }.count
-        entries.removeFirst(max(stale, entries.count + 1 - Self.capacity))
+        let surplus = max(stale, entries.count + 1 - Self.capacity)
+        if surplus > 0 { forgotten = entries[surplus - 1].numbered.sequence }
+        entries.removeFirst(surplus)
         entries.append(Entry(numbered: numbered, audience: audience, at: now))
         return numbered
     }
 
+    /// Numbers an event that nobody gets who is not there now.
+    mutating func pass(_ event: ExchangeEvent) -> NumberedEvent {
+        sequence += 1
+        return NumberedEvent(sequence: sequence, event: event)
+    }
+
     /// What a device missed since event number `after`; `nil` if that is not known any more.
     func missed(after: UInt64, by device: DeviceID, isRegistered: Bool) -> [NumberedEvent]? {
-        guard after <= sequence else { return nil }
-        guard after == sequence || (entries.first.map { $0.numbered.sequence <= after + 1 } ?? false) else {
-            return nil
-        }
+        guard forgotten <= after, after <= sequence else { return nil }
         return entries.filter {
             $0.numbered.sequence > after && $0.audience.includes(device, isRegistered: isRegistered)
         }.map(\.numbered)

@@ -70,6 +70,7 @@ extension ExchangeCore {
             end(call, by: session.endpoint, reason: "disconnected", duration: duration, at: now, into: &outbox)
         }
         leaveRooms(session, reason: "disconnected", at: now, into: &outbox)
+        presence.unsubscribe(session.connection)
         _ = sessions.remove(session.connection)
         forgetStranger(session)
         outbox.append(.note(.sessionEnded(session.endpoint, session.connection)))
@@ -81,6 +82,7 @@ extension ExchangeCore {
         connections[connection] = nil
         guard let session = sessions[connection] else { return }
         leaveRooms(session, reason: "connectionLost", at: now, into: &outbox)
+        presence.unsubscribe(session.connection)
         _ = sessions.remove(connection)
         forgetStranger(session)
 

@@ -60,6 +60,8 @@ struct ExchangeCore: ProtocolCore, Sendable {
         var openInvitesPerUser = 256
         /// Sessions that one user may have at once.
         var sessionsPerUser = 64
+        /// Whether users may see who is there.
+        var tellsPresence = true
     }
 
     /// What the core knows of a socket, logged in or not.
@@ -82,6 +84,7 @@ struct ExchangeCore: ProtocolCore, Sendable {
     var openInvites: [UserID: Int] = [:]
     var calls = Calls()
     var rooms = Rooms()
+    var presence = PresenceBoard()
     var logs: [UserID: EventLog] = [:]
     var ids: IDSource
     var deadlines = DeadlineQueue<Deadline>()
@@ -123,6 +126,7 @@ struct ExchangeCore: ProtocolCore, Sendable {
         case .timer:
             while let deadline = deadlines.takeDue(at: now) { meet(deadline, at: now, into: &outbox) }
         }
+        announcePresence(into: &outbox)
     }
 
     /// Answers one request. The response comes before every event that the request causes.
@@ -176,6 +180,10 @@ struct ExchangeCore: ProtocolCore, Sendable {
             return .room(try joinRoom(params.room, try session(on: connection), at: now, into: &outbox))
         case .roomLeave(let params):
             try leaveRoom(params.room, try session(on: connection), at: now, into: &outbox)
+        case .presenceSubscribe:
+            return .presence(try subscribeToPresence(try member(on: connection)))
+        case .presenceUnsubscribe:
+            presence.unsubscribe(try member(on: connection).connection)
         }
         return .empty
     }
@@ -217,6 +225,13 @@ struct ExchangeCore: ProtocolCore, Sendable {
         _ endpoint: Endpoint, _ event: ExchangeEvent, at now: Instant, into outbox: inout [Output]
     ) {
         tell(endpoint.user, .device(endpoint.device), event, at: now, into: &outbox)
+    }
+
+    /// Numbers an event and sends it on one connection, now or never: a device that resumes asks anew.
+    mutating func mention(_ event: ExchangeEvent, to session: Session, into outbox: inout [Output]) {
+        let numbered = logs[session.endpoint.user, default: EventLog()].pass(event)
+        counters.events += 1
+        outbox.append(.event([session.connection], numbered))
     }
 
     /// Changes the counters; they are set from nowhere else.

@@ -32,6 +32,8 @@ struct Sessions: Sendable {
     private var byConnection: [ConnectionID: Session] = [:]
     private var connectionsByUser: [UserID: [ConnectionID]] = [:]
     private var detached: [SessionID: Detached] = [:]
+    /// The users one of whose devices has come or gone since ``takeTouched()``.
+    private var touched: Set<UserID> = []
 
     /// How many sessions have a connection.
     var count: Int { byConnection.count }
@@ -48,7 +50,18 @@ struct Sessions: Sendable {
         sessions(of: endpoint.user).first { $0.endpoint == endpoint }
     }
 
+    /// Whether a device of the user receives invites.
+    func isReachable(_ user: UserID) -> Bool { sessions(of: user).contains { $0.isRegistered } }
+
+    /// The users for whom ``isReachable(_:)`` may have changed since last asked, in the order of their ids.
+    mutating func takeTouched() -> [UserID] {
+        guard !touched.isEmpty else { return [] }
+        defer { touched = [] }
+        return touched.sorted()
+    }
+
     mutating func add(_ session: Session) {
+        touched.insert(session.endpoint.user)
         byConnection[session.connection] = session
         connectionsByUser[session.endpoint.user, default: []].append(session.connection)
     }
@@ -56,17 +69,22 @@ struct Sessions: Sendable {
     mutating func remove(_ connection: ConnectionID) -> Session? {
         guard let session = byConnection.removeValue(forKey: connection) else { return nil }
         let user = session.endpoint.user
+        touched.insert(user)
         connectionsByUser[user]?.removeAll { $0 == connection }
         if connectionsByUser[user]?.isEmpty == true { connectionsByUser[user] = nil }
         return session
     }
 
     mutating func register(_ connection: ConnectionID, as device: DeviceDescription) {
+        if let user = byConnection[connection]?.endpoint.user { touched.insert(user) }
         byConnection[connection]?.isRegistered = true
         byConnection[connection]?.device = device
     }
 
-    mutating func unregister(_ connection: ConnectionID) { byConnection[connection]?.isRegistered = false }
+    mutating func unregister(_ connection: ConnectionID) {
+        if let user = byConnection[connection]?.endpoint.user { touched.insert(user) }
+        byConnection[connection]?.isRegistered = false
+    }
 
     /// Keeps what is needed to resume a session that lost its connection.
     mutating func detach(_ session: Session, until: Instant) {

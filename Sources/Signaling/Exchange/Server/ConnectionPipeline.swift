@@ -14,6 +14,8 @@ struct ConnectionPipeline {
     /// `nil` for plain text.
     let tls: NIOSSLContext?
     let keepalive: TimeAmount
+    /// Web pages that may open a WebSocket, beside the exchange's own.
+    let allowedOrigins: [String]
 
     /// Sets up a connection that was just accepted. On the hub's event loop.
     func configure(_ channel: any Channel) throws {
@@ -26,10 +28,8 @@ struct ConnectionPipeline {
         let parts = NIOLoopBound((pipeline: self, timer: timer), eventLoop: channel.eventLoop)
         let upgrader = NIOTypedWebSocketServerUpgrader<Void>(
             maxFrameSize: SignalLimits.messageBytes, enableAutomaticErrorHandling: false,
-            shouldUpgrade: { channel, head in
-                let isOurs = head.uri.prefix { $0 != "?" } == ExchangeServer.webSocketPath
-                let headers: HTTPHeaders? = isOurs ? ["Trace-Id": "\(TraceID())"] : nil
-                return channel.eventLoop.makeSucceededFuture(headers)
+            shouldUpgrade: { channel, _ in
+                channel.eventLoop.makeSucceededFuture(["Trace-Id": "\(TraceID())"])
             },
             upgradePipelineHandler: { channel, _ in
                 channel.eventLoop.makeCompletedFuture {
@@ -47,5 +47,7 @@ struct ConnectionPipeline {
         }
         _ = try pipeline.configureUpgradableHTTPServerPipeline(
             configuration: NIOUpgradableHTTPServerPipelineConfiguration(upgradeConfiguration: upgrade))
+        let upgrading = try pipeline.handler(type: NIOTypedHTTPServerUpgradeHandler<Void>.self)
+        try pipeline.addHandler(UpgradeGate(allowedOrigins: allowedOrigins), position: .before(upgrading))
     }
 }

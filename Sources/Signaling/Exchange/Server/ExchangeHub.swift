@@ -30,6 +30,7 @@ final class ExchangeHub {
         settings.keepalive = configuration.keepalive
         settings.resumeWindow = configuration.resumeWindow
         settings.tokenLifetime = configuration.tokenLifetime
+        settings.tellsPresence = configuration.tellsPresence
         core = ExchangeCore(accounts: configuration.users, settings: settings, run: .random(in: 0...(.max)))
     }
 
@@ -131,6 +132,7 @@ final class ExchangeHub {
             switch response {
             case .session(let result): try SignalCoding.response(id: id, result)
             case .invite(let result): try SignalCoding.response(id: id, result)
+            case .presence(let result): try SignalCoding.response(id: id, result)
             case .room(let result): try SignalCoding.response(id: id, result)
             case .empty: try SignalCoding.response(id: id, Empty())
             }

@@ -55,7 +55,8 @@ public final class ExchangeServer: Sendable {
                 let service = RESTService(
                     hub: hub.value, configuration: configuration, passwordThread: passwordThread, logger: logger)
                 let pipeline = ConnectionPipeline(
-                    hub: hub.value, service: service, tls: tls, keepalive: TimeAmount(configuration.keepalive))
+                    hub: hub.value, service: service, tls: tls, keepalive: TimeAmount(configuration.keepalive),
+                    allowedOrigins: configuration.allowedOrigins)
                 return NIOLoopBound(pipeline, eventLoop: loop)
             }.get()
             let channel = try await bootstrap(on: loop, pipeline).bind(to: address).get()

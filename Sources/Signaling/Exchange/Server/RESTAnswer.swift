@@ -16,6 +16,8 @@ struct RESTRequest: Sendable {
 struct RESTAnswer: Sendable {
     var status: HTTPResponseStatus
     var headers: HTTPHeaders = [:]
+    var contentType = "application/json; charset=utf-8"
+    var cacheControl = "no-store"
     var body: [UInt8]
 
     /// A success with a JSON body.

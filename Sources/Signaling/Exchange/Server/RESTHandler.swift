@@ -75,13 +75,15 @@ final class RESTHandler: ChannelInboundHandler {
     private func write(_ answer: RESTAnswer, trace: TraceID, _ request: HTTPRequestHead, keepsAlive: Bool) {
         guard let context else { return }
         var head = HTTPResponseHead(version: request.version, status: answer.status, headers: answer.headers)
-        head.headers.add(name: "Content-Type", value: "application/json; charset=utf-8")
-        head.headers.add(name: "Content-Length", value: "\(answer.body.count)")
-        head.headers.add(name: "Cache-Control", value: "no-store")
+        if answer.status != .notModified {
+            head.headers.add(name: "Content-Type", value: answer.contentType)
+            head.headers.add(name: "Content-Length", value: "\(answer.body.count)")
+        }
+        head.headers.add(name: "Cache-Control", value: answer.cacheControl)
         head.headers.add(name: "Trace-Id", value: trace.description)
         if !keepsAlive { head.headers.add(name: "Connection", value: "close") }
         context.write(wrapOutboundOut(.head(head)), promise: nil)
-        if request.method != .HEAD {
+        if request.method != .HEAD, !answer.body.isEmpty {
             let body = context.channel.allocator.buffer(bytes: answer.body)
             context.write(wrapOutboundOut(.body(.byteBuffer(body))), promise: nil)
         }

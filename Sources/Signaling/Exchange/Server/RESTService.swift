@@ -15,6 +15,8 @@ final class RESTService {
     private let hub: ExchangeHub
     private let configuration: ExchangeConfiguration
     private let accounts: Accounts
+    /// `nil` without a web phone.
+    private let page: PageService?
     private let passwordThread: NIOThreadPool
     private let logger: Logger
     private var passwordChecks = 0
@@ -23,6 +25,7 @@ final class RESTService {
         self.hub = hub
         self.configuration = configuration
         self.accounts = Accounts(configuration.users)
+        page = PageService(configuration)
         self.passwordThread = passwordThread
         self.logger = logger
     }
@@ -33,11 +36,17 @@ final class RESTService {
             return reply(
                 .failure(.unavailable, "The exchange is going down.", trace: request.trace, retryAfterSeconds: 5))
         }
+        if let page, request.method == .GET || request.method == .HEAD, let file = page.file(request) {
+            return reply(file)
+        }
         let expected: HTTPMethod
         switch request.path {
+        case PageService.configurationPath where page != nil: expected = .GET
         case "/v1.1/login", "/v1.1/login/anonymous": expected = .POST
         case "/v1/allidentities", "/v1/connection", ExchangeServer.webSocketPath: expected = .GET
-        default: return reply(.failure(.notFound, "There is nothing at this path.", trace: request.trace))
+        default:
+            let refusal = RESTAnswer.failure(.notFound, "There is nothing at this path.", trace: request.trace)
+            return reply(page?.notFound(request) ?? refusal)
         }
         guard request.method == expected else {
             var answer = RESTAnswer.failure(
@@ -50,6 +59,10 @@ final class RESTService {
         case "/v1.1/login/anonymous": reply(anonymousLogin(request))
         case "/v1/allidentities": reply(identities(request))
         case "/v1/connection": reply(resources(request))
+        case PageService.configurationPath: if let page { reply(page.configuration(request)) }
+        case _ where !WebOrigin.isAllowed(request.headers, allowed: configuration.allowedOrigins):
+            let message = "Pages from that origin may not connect; allowed_origins in the configuration names those."
+            reply(.failure(.notAllowed, message, trace: request.trace))
         default:
             let message = "This path is for WebSockets: the first request on a connection, and an upgrade."
             reply(.failure(.badRequest, message, trace: request.trace))
@@ -59,7 +72,7 @@ final class RESTService {
     // MARK: - Logging in
 
     private func login(_ request: RESTRequest, then reply: @escaping (RESTAnswer) -> Void) {
-        guard isFromApp(request) else { return reply(refusal(.unknownAppKey, request)) }
+        guard isFromPage(request) || isFromApp(request) else { return reply(refusal(.unknownAppKey, request)) }
         let body: LoginRequest
         do {
             body = try SignalCoding.decode(LoginRequest.self, from: request.body)
@@ -159,6 +172,12 @@ final class RESTService {
         return .failure(code, message, trace: request.trace)
     }
 
+    /// The page logs users in, and nobody by a name alone: its secret is none.
+    private func isFromPage(_ request: RESTRequest) -> Bool {
+        guard let page, let given = BasicCredentials(request.headers.first(name: "Authorization")) else { return false }
+        return page.app.key == given.name && page.app.secret == SecretDigest(of: given.secret)
+    }
+
     private func isFromApp(_ request: RESTRequest) -> Bool {
         guard let given = BasicCredentials(request.headers.first(name: "Authorization")) else { return false }
         return configuration.apps.contains { $0.key == given.name && $0.secret == SecretDigest(of: given.secret) }
@@ -197,13 +216,9 @@ final class RESTService {
     /// The WebSocket is where the client reached the exchange, unless the configuration knows better.
     private func webSocketURL(for request: RESTRequest) -> String? {
         if let url = configuration.webSocketURL { return url }
-        guard let host = request.headers.first(name: "Host"), !host.isEmpty,
-            host.utf8.allSatisfy({ Self.hostBytes.contains($0) })
-        else { return nil }
+        guard let host = WebOrigin.host(of: request.headers) else { return nil }
         return "\(configuration.certificate == nil ? "ws" : "wss")://\(host)\(ExchangeServer.webSocketPath)"
     }
-
-    private static let hostBytes = Set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_:[]".utf8)
 
     private struct Refusal: Error { var answer: RESTAnswer }
 

@@ -1,0 +1,48 @@
+/// `presence.subscribe`: tells who is there now, and from now on what changes, for as long as the connection lives.
+public struct PresenceSubscribe: RPCMethod {
+    /// The method's name on the wire.
+    public static let method = "presence.subscribe"
+
+    /// Who is there.
+    public struct Result: Codable, Hashable, Sendable {
+        /// The other users, those that can be reached first, then in the order of their ids; at most
+        /// ``SignalLimits/presenceUsers``.
+        public var users: [Presence]
+
+        /// Makes a result.
+        public init(users: [Presence]) { self.users = users }
+    }
+
+    /// Makes the parameters: none.
+    public init() {}
+}
+
+/// `presence.unsubscribe`: wants to hear of it no longer.
+public struct PresenceUnsubscribe: RPCMethod {
+    /// The method's name on the wire.
+    public static let method = "presence.unsubscribe"
+    /// Nothing to tell.
+    public typealias Result = Empty
+
+    /// Makes the parameters: none.
+    public init() {}
+}
+
+/// Whether one user can be called; also the data of `presenceChanged`.
+public struct Presence: Codable, Hashable, Sendable {
+    /// The user's id.
+    public var user: String
+    /// The ids by which the user can be called.
+    public var publicIDs: [String]
+    /// At least one of the user's devices is connected and receives invites.
+    public var reachable: Bool
+
+    /// Makes an entry.
+    public init(user: String, publicIDs: [String], reachable: Bool) {
+        self.user = user
+        self.publicIDs = publicIDs
+        self.reachable = reachable
+    }
+
+    private enum CodingKeys: String, CodingKey { case user, reachable, publicIDs = "public_ids" }
+}

@@ -1,0 +1,112 @@
+// Who can be called, who is there, and whom there was a call with.
+
+import { element, make, paintFace, say } from './elements.js';
+
+/**
+ * @typedef {{ user: string, public_ids: string[], reachable: boolean }} Person
+ * @typedef {{ name: string, text: string, at: Date, isMissed: boolean }} Recent
+ */
+
+const recentCount = 8;
+
+/** The list of people; fires `call` with `detail: name`. */
+export class People extends EventTarget {
+  /** @type {Map<string, Person> | null} */
+  #people = new Map();
+  /** @type {Recent[]} */
+  #recent = [];
+  #isBusy = false;
+  #isOnline = true;
+
+  constructor() {
+    super();
+    const form = element('dial');
+    const input = element('dial-to');
+    form.addEventListener('submit', (/** @type {Event} */ event) => {
+      event.preventDefault();
+      const to = input.value.trim();
+      if (to && !element('dial-go').disabled) this.#call(to);
+    });
+  }
+
+  /** @param {Person[] | null} people `null` if the exchange does not tell */
+  show(people) {
+    this.#people = people && new Map(people.map((person) => [person.user, person]));
+    this.#draw();
+  }
+
+  /** @param {Person} person */
+  change(person) {
+    this.#people?.set(person.user, person);
+    this.#draw();
+  }
+
+  /** @param {{ isBusy: boolean, isOnline: boolean }} state in a call; connected to the exchange */
+  allow({ isBusy, isOnline }) {
+    if (isBusy === this.#isBusy && isOnline === this.#isOnline) return;
+    this.#isBusy = isBusy;
+    this.#isOnline = isOnline;
+    this.#draw();
+  }
+
+  /** @param {Omit<Recent, 'at'>} call */
+  remember(call) {
+    this.#recent.unshift({ ...call, at: new Date() });
+    this.#recent.length = Math.min(this.#recent.length, recentCount);
+    this.#drawRecent();
+  }
+
+  forget() {
+    this.#recent = [];
+    element('dial-to').value = '';
+    this.show([]);
+    this.#drawRecent();
+  }
+
+  /** @param {string} name */
+  #call(name) {
+    this.dispatchEvent(new CustomEvent('call', { detail: name }));
+  }
+
+  #draw() {
+    element('dial-go').disabled = this.#isBusy || !this.#isOnline;
+    const people = [...this.#people?.values() ?? []].sort((one, other) =>
+      Number(other.reachable) - Number(one.reachable) || one.user.localeCompare(other.user));
+    const list = element('people-list');
+    const focused = document.activeElement?.closest?.('li[data-user]')?.getAttribute('data-user');
+    list.replaceChildren(...people.map((person) => this.#row(person)));
+    if (focused) list.querySelector(`li[data-user="${CSS.escape(focused)}"] button`)?.focus();
+    const none = element('people-none');
+    none.hidden = people.length > 0;
+    say(none, this.#people ? 'Nobody else has an account here.' : 'This exchange tells nobody who is there. Call by name.');
+    this.#drawRecent();
+  }
+
+  /** @param {Person} person */
+  #row(person) {
+    const face = make('span', { class: 'face small', 'aria-hidden': 'true' });
+    paintFace(face, person.user);
+    const where = person.public_ids.find((id) => id !== person.user) ?? '';
+    const state = person.reachable ? 'Online' : 'Offline';
+    const button = make('button', {
+      type: 'button', class: 'person', disabled: this.#isBusy || !this.#isOnline || !person.reachable,
+      'aria-label': `Call ${person.user}, ${state.toLowerCase()}`, onclick: () => this.#call(person.user),
+    },
+    face,
+    make('span', { class: 'names' }, make('strong', {}, person.user), make('small', {}, where)),
+    make('span', { class: 'presence' }, make('span', { class: 'dot', 'aria-hidden': 'true' }), state));
+    return make('li', { 'data-user': person.user, 'data-there': String(person.reachable) }, button);
+  }
+
+  #drawRecent() {
+    element('recent').hidden = this.#recent.length === 0;
+    const time = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' });
+    element('recent-list').replaceChildren(...this.#recent.map((call) => make('li', { 'data-missed': String(call.isMissed) },
+      make('button', {
+        type: 'button', class: 'person', disabled: this.#isBusy || !this.#isOnline,
+        'aria-label': `Call ${call.name} again: ${call.text}, ${time.format(call.at)}`, onclick: () => this.#call(call.name),
+      },
+      make('span', { class: 'names' }, make('strong', {}, call.name), make('small', {}, call.text)),
+      make('time', { datetime: call.at.toISOString() }, time.format(call.at))))));
+  }
+}

@@ -1,0 +1,281 @@
+// The WebSocket half of docs/protocol.md: requests, events, and a connection that comes back by itself.
+
+import { delayBefore } from './backoff.js';
+import { RestError, logIn, resources } from './login.js';
+
+/**
+ * @typedef {import('./login.js').Credential} Credential
+ * @typedef {import('./login.js').Grant} Grant
+ * @typedef {'off' | 'connecting' | 'ready' | 'reconnecting' | 'replaced' | 'refused'} LinkState
+ */
+
+const requestTime = 10_000;
+
+/** The exchange refused a request on the WebSocket, or the WebSocket went away meanwhile (`name` is `offline`). */
+export class RpcError extends Error {
+  /** @param {{ code: number, message: string, data?: { name?: string } }} failure */
+  constructor(failure) {
+    super(failure.message);
+    this.code = failure.code;
+    this.reason = failure.data?.name ?? 'offline';
+  }
+}
+
+const offline = () => new RpcError({ code: 0, message: 'There is no connection to the exchange.' });
+
+/**
+ * One device's connection to the exchange.
+ *
+ * Fires `state` whenever {@link state} changes, `event` with `detail: { type, data }` for each event of the exchange,
+ * `session` with `detail: { resumed, people }` whenever a session stands.
+ */
+export class Signaling extends EventTarget {
+  /** @type {LinkState} */
+  state = 'off';
+  /** Why it is `refused`. @type {Error | null} */
+  refusal = null;
+  /** @type {Grant | null} */
+  grant = null;
+  /** @type {RTCIceServer[]} */
+  iceServers = [];
+
+  /** @type {WebSocket | null} */
+  #socket = null;
+  /** @type {((code: number, reason: string) => void) | null} */
+  #dropped = null;
+  /** @type {Map<number, { resolve: (result: any) => void, reject: (error: Error) => void, timer: number }>} */
+  #waiting = new Map();
+  #lastRequest = 0;
+  /** @type {{ session: string, after: number } | null} */
+  #resume = null;
+  /** Requests that wait for a session; at most 128, past which the newest are lost. @type {{ method: string, params: object }[]} */
+  #later = [];
+  #ended = false;
+  /** @type {() => void} */
+  #wake = () => {};
+  #credential;
+  #device;
+
+  /**
+   * @param {Credential | null} credential `null` with a grant of earlier, good for as long as its token is
+   * @param {{ id: string, name: string, capabilities: string[] }} device
+   * @param {Grant | null} [grant]
+   */
+  constructor(credential, device, grant = null) {
+    super();
+    this.#credential = credential;
+    this.#device = device;
+    this.grant = grant;
+  }
+
+  /** Connects, and stays connected until {@link end}. */
+  start() {
+    const wake = () => this.#wake();
+    addEventListener('online', wake);
+    document.addEventListener('visibilitychange', wake);
+    this.#run().finally(() => {
+      removeEventListener('online', wake);
+      document.removeEventListener('visibilitychange', wake);
+    });
+  }
+
+  /** Tries at once, instead of at the end of the pause. */
+  retry() {
+    this.#wake();
+  }
+
+  /**
+   * Sends a request.
+   * @param {string} method
+   * @param {object} [params]
+   * @returns {Promise<any>} the result
+   * @throws {RpcError}
+   */
+  request(method, params = {}) {
+    return new Promise((resolve, reject) => {
+      if (this.#socket?.readyState !== WebSocket.OPEN) return reject(offline());
+      const id = ++this.#lastRequest;
+      const timer = setTimeout(() => this.#drop(0, 'no answer'), requestTime);
+      this.#waiting.set(id, { resolve, reject, timer });
+      this.#socket.send(JSON.stringify({ jsonrpc: '2.0', id, method, params }));
+    });
+  }
+
+  /**
+   * Sends a request whose answer does not matter, now or once the connection stands again.
+   * @param {string} method
+   * @param {object} params
+   */
+  tell(method, params) {
+    this.request(method, params).catch((error) => {
+      if (error.reason === 'offline' && this.#later.length < 128) this.#later.push({ method, params });
+    });
+  }
+
+  /** A clean goodbye. */
+  async end() {
+    this.#ended = true;
+    if (this.state === 'ready') await this.request('session.end').catch(() => {});
+    this.#drop(1000, 'goodbye');
+    this.#wake();
+    this.#set('off');
+  }
+
+  /** The page goes away: says so, if there is still time for it. */
+  leave() {
+    if (this.#socket?.readyState === WebSocket.OPEN) {
+      this.#socket.send(JSON.stringify({ jsonrpc: '2.0', id: ++this.#lastRequest, method: 'session.end' }));
+    }
+  }
+
+  /** @param {LinkState} state */
+  #set(state) {
+    if (this.state === state) return;
+    this.state = state;
+    this.dispatchEvent(new Event('state'));
+  }
+
+  async #run() {
+    this.#set('connecting');
+    for (let attempt = 0; !this.#ended;) {
+      let pause = 0;
+      try {
+        const gone = await this.#connect();
+        attempt = 0;
+        const { code, reason } = await gone;
+        if (this.#ended) return;
+        if (code === 1008 && reason.includes('replaced')) return this.#set('replaced');
+        if (code === 4001) this.grant = null;
+      } catch (error) {
+        if (this.#ended) return;
+        if (this.#isFinal(error)) {
+          this.refusal = error;
+          return this.#set('refused');
+        }
+        pause = 1000 * (error.retryAfter ?? 0);
+      }
+      this.#set('reconnecting');
+      await this.#pause(Math.max(pause, delayBefore(attempt++)));
+    }
+  }
+
+  /** @param {any} error */
+  #isFinal(error) {
+    if (error.code === 'tokenRejected' || error.code === 'tokenExpired'
+      || error.reason === 'tokenRejected' || error.reason === 'tokenExpired') {
+      this.grant = null;
+      this.#resume = null;
+      return this.#credential === null;
+    }
+    return error instanceof RestError && error.isFinal && error.code !== 'unknownAppKey';
+  }
+
+  /** @param {number} milliseconds */
+  #pause(milliseconds) {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, milliseconds);
+      this.#wake = () => {
+        clearTimeout(timer);
+        resolve(undefined);
+      };
+    });
+  }
+
+  /** Logs in if need be, and opens a session; the promise in the answer tells when it is gone. */
+  async #connect() {
+    if (!this.grant) {
+      if (!this.#credential) throw new RestError('tokenRejected', 'Sign in again.', 401);
+      this.grant = await logIn(this.#credential);
+    }
+    const found = await resources(this.grant.token);
+    this.iceServers = found.ice_servers;
+    const socket = new WebSocket(found.websocket_url);
+    /** @type {Promise<{ code: number, reason: string }>} */
+    const gone = new Promise((resolve) => {
+      this.#dropped = (code, reason) => resolve({ code, reason });
+    });
+    this.#socket = socket;
+    socket.addEventListener('message', (message) => this.#receive(message.data));
+    socket.addEventListener('close', (event) => {
+      if (this.#socket === socket) this.#drop(event.code, event.reason);
+    });
+    await new Promise((resolve, reject) => {
+      const timer = setTimeout(() => reject(offline()), requestTime);
+      socket.addEventListener('open', () => { clearTimeout(timer); resolve(undefined); });
+      socket.addEventListener('close', () => { clearTimeout(timer); reject(offline()); });
+    }).catch((error) => {
+      this.#drop(0, 'not opened');
+      throw error;
+    });
+
+    try {
+      await this.#startSession(found.keepalive_seconds);
+    } catch (error) {
+      this.#drop(0, 'no session');
+      throw error;
+    }
+    return gone;
+  }
+
+  /** @param {number} keepalive seconds */
+  async #startSession(keepalive) {
+    const session = await this.request('session.start', {
+      token: this.grant?.token, device: this.#device, ...(this.#resume ? { resume: this.#resume } : {}),
+    });
+    // A session that is not resumed begins a new count of events, and knows nothing of earlier invites.
+    this.#resume = { session: session.session, after: session.resumed ? this.#resume?.after ?? 0 : session.sequence };
+    if (!session.resumed) await this.request('device.register', { device: this.#device });
+    const people = await this.request('presence.subscribe').then((result) => result.users, () => null);
+    this.#keepAlive(keepalive * 1000);
+    this.#set('ready');
+    this.dispatchEvent(new CustomEvent('session', { detail: { resumed: session.resumed, people, session } }));
+    for (const { method, params } of this.#later.splice(0)) this.tell(method, params);
+  }
+
+  /** The browser does not show the exchange's pings, so that we ask ourselves. @param {number} interval */
+  #keepAlive(interval) {
+    const socket = this.#socket;
+    const timer = setInterval(() => {
+      if (this.#socket !== socket) clearInterval(timer);
+      else this.request('ping').catch(() => {});
+    }, interval);
+  }
+
+  /** @param {string} text */
+  #receive(text) {
+    const message = JSON.parse(text);
+    if (message.method === 'event') {
+      const { sequence, type, data } = message.params;
+      if (this.#resume) {
+        if (sequence <= this.#resume.after) return;  // Heard before.
+        this.#resume.after = sequence;
+      }
+      this.dispatchEvent(new CustomEvent('event', { detail: { type, data } }));
+      return;
+    }
+    const waiting = this.#waiting.get(message.id);
+    if (!waiting) return;
+    this.#waiting.delete(message.id);
+    clearTimeout(waiting.timer);
+    if (message.error) waiting.reject(new RpcError(message.error));
+    else waiting.resolve(message.result);
+  }
+
+  /**
+   * The connection is gone, as the socket says, or as we conclude from its silence.
+   * @param {number} code
+   * @param {string} reason
+   */
+  #drop(code, reason) {
+    const socket = this.#socket;
+    this.#socket = null;
+    socket?.close();
+    for (const { reject, timer } of this.#waiting.values()) {
+      clearTimeout(timer);
+      reject(offline());
+    }
+    this.#waiting.clear();
+    this.#dropped?.(code, reason);
+    this.#dropped = null;
+  }
+}
