@@ -85,10 +85,11 @@ import Testing
     }
 
     @Test(
-        "Overtaken packets are in time from the first second on, before anything is known of the path", arguments: 1...8
+        "With 60 ms to begin with, overtaken packets are in time before anything is known of the path", arguments: 1...8
     )
     func reorderingAtOnce(seed: UInt64) throws {
         let result = try call {
+            $0.configuration.initialDelayMilliseconds = 60
             $0.network.reorderedShare = 0.1
             $0.seed = seed
         }.run(seconds: 2)
