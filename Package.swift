@@ -170,7 +170,7 @@ let package = Package(
             name: "DTLSSupport", dependencies: ["SecureTransport", "TestSupport", "Timekeeping"],
             path: "Tests/DTLSSupport", swiftSettings: relaxed),
         tests("SecureTransportTests", ["DTLSSupport", "SecureTransport", "Timekeeping"]),
-        tests("PeeringTests", ["Datagrams", "Peering", "RTP", "SecureTransport", "Timekeeping"]),
+        tests("PeeringTests", ["DTLSSupport", "Datagrams", "ICE", "Peering", "RTP", "SecureTransport", "Timekeeping"]),
         tests(
             "MediaEngineTests",
             [

@@ -1,0 +1,138 @@
+import DTLSSupport
+import Datagrams
+import ICE
+import Peering
+import SecureTransport
+import TestSupport
+import Testing
+import Timekeeping
+
+/// Two connections and a network between them, on virtual time.
+struct ConnectionPair: ~Copyable {
+    /// The sides, by number: 0 controls and waits for the handshake, 1 begins it.
+    struct Side: ~Copyable {
+        var connection: Connection<ScriptedDTLS>
+        let address: SocketAddress
+        var said: [Said] = []
+    }
+
+    /// What a side has said that is not a datagram.
+    enum Said: Equatable {
+        case path(Bool)
+        case keys(send: SRTPKey, receive: SRTPKey)
+        case failed(String)
+        case closed
+    }
+
+    private struct Packet {
+        let to: Int
+        let at: Instant
+        let bytes: [UInt8]
+    }
+
+    var left: Side
+    var right: Side
+    private(set) var now = Instant.zero
+    /// Whether a datagram arrives; asked for each.
+    var arrives: (_ bytes: [UInt8], _ to: Int) -> Bool = { _, _ in true }
+    private var packets: [Packet] = []
+
+    init(seed: UInt64 = 1) throws {
+        let first = try Self.side(0, seed)
+        let second = try Self.side(1, seed)
+        left = first
+        right = second
+    }
+
+    private static func side(_ number: Int, _ seed: UInt64) throws -> Side {
+        var generator = SeededGenerator(seed: seed &* 2 &+ UInt64(number))
+        let credentials = ICECredentials(using: &generator)
+        let agent = ICEAgent(
+            ICEConfiguration(isControlling: number == 0), credentials: credentials, generator: generator)
+        let address = try #require(SocketAddress(host: "192.0.2.\(number + 1)", port: 4_000))
+        return Side(connection: Connection(agent), address: address)
+    }
+
+    /// Gathers on both sides, and tells each of the other.
+    mutating func introduce() {
+        feed(0, .ice(.start(localAddresses: [left.address])))
+        feed(1, .ice(.start(localAddresses: [right.address])))
+        let (ofLeft, ofRight) = (left.connection.ice, right.connection.ice)
+        feed(0, .ice(.remoteCredentials(ofRight.credentials, isLite: false)))
+        feed(1, .ice(.remoteCredentials(ofLeft.credentials, isLite: false)))
+        for candidate in ofRight.localCandidates { feed(0, .ice(.remoteCandidate(candidate))) }
+        for candidate in ofLeft.localCandidates { feed(1, .ice(.remoteCandidate(candidate))) }
+    }
+
+    /// Gives a side its part of the handshake, with the fingerprint that it has been promised.
+    mutating func begin(_ number: Int, promised: DTLSFingerprint? = nil) {
+        let own = ScriptedDTLS(number == 0 ? .passive : .active, seed: UInt64(number) + 1)
+        let other = ScriptedDTLS(.active, seed: UInt64(1 - number) + 1).fingerprint
+        var outputs: [Connection<ScriptedDTLS>.Output] = []
+        if number == 0 {
+            left.connection.begin(own, at: now, into: &outputs)
+        } else {
+            right.connection.begin(own, at: now, into: &outputs)
+        }
+        take(outputs, from: number)
+        feed(number, .expect([promised ?? other]))
+    }
+
+    mutating func feed(_ number: Int, _ input: Connection<ScriptedDTLS>.Input) {
+        var outputs: [Connection<ScriptedDTLS>.Output] = []
+        if number == 0 {
+            left.connection.handle(input, at: now, into: &outputs)
+        } else {
+            right.connection.handle(input, at: now, into: &outputs)
+        }
+        take(outputs, from: number)
+    }
+
+    private mutating func take(_ outputs: [Connection<ScriptedDTLS>.Output], from number: Int) {
+        for output in outputs {
+            switch output {
+            case .ice(.transmit(let bytes, _, _)):
+                guard arrives(bytes, 1 - number) else { continue }
+                packets.append(Packet(to: 1 - number, at: now.advanced(by: .milliseconds(20)), bytes: bytes))
+            case .ice: break
+            case .path(let path): say(.path(path != nil), number)
+            case .keys(let send, let receive): say(.keys(send: send, receive: receive), number)
+            case .failed(let reason): say(.failed(reason), number)
+            case .closed: say(.closed, number)
+            }
+        }
+    }
+
+    private mutating func say(_ words: Said, _ number: Int) {
+        if number == 0 { left.said.append(words) } else { right.said.append(words) }
+    }
+
+    /// Delivers datagrams and fires timers for that long.
+    mutating func run(_ duration: Duration) {
+        let end = now.advanced(by: duration)
+        while let next = nextMoment, next <= end {
+            now = max(now, next)
+            if let index = packets.firstIndex(where: { $0.at <= now }) {
+                let packet = packets.remove(at: index)
+                deliver(packet)
+            } else {
+                feed(0, .timerFired)
+                feed(1, .timerFired)
+            }
+        }
+        now = end
+    }
+
+    private var nextMoment: Instant? {
+        [packets.map(\.at).min(), left.connection.nextDeadline, right.connection.nextDeadline].compactMap(\.self).min()
+    }
+
+    private mutating func deliver(_ packet: Packet) {
+        let (local, source) = packet.to == 0 ? (left.address, right.address) : (right.address, left.address)
+        if let first = packet.bytes.first, first <= 3 {
+            feed(packet.to, .ice(.datagram(packet.bytes, local: local, source: source)))
+        } else {
+            feed(packet.to, .handshake(packet.bytes))
+        }
+    }
+}

@@ -1,0 +1,127 @@
+import DTLSSupport
+import Peering
+import SecureTransport
+import Testing
+import Timekeeping
+
+@Suite("Connections, in virtual time")
+struct ConnectionTests {
+    private typealias Said = ConnectionPair.Said
+
+    private static func keys(_ said: [Said]) -> (send: SRTPKey, receive: SRTPKey)? {
+        for words in said {
+            if case .keys(let send, let receive) = words { return (send, receive) }
+        }
+        return nil
+    }
+
+    @Test("A path is found, the handshake goes over it, and both sides have the same keys crosswise")
+    func connects() throws {
+        var pair = try ConnectionPair()
+        pair.introduce()
+        pair.begin(0)
+        pair.begin(1)
+        pair.run(.seconds(2))
+        let left = try #require(Self.keys(pair.left.said))
+        let right = try #require(Self.keys(pair.right.said))
+        #expect(left.send == right.receive && left.receive == right.send)
+        #expect(pair.left.said.first == .path(true), "there is a path before there are keys")
+    }
+
+    @Test("CALL-1: A greeting that comes before our part in the handshake is known is kept for it")
+    func greetingComesEarly() throws {
+        var pair = try ConnectionPair()
+        pair.introduce()
+        pair.begin(1)
+        pair.run(.milliseconds(200))
+        let before = Self.keys(pair.left.said) == nil
+        #expect(before)
+        pair.begin(0)
+        // Two more flights of 20 ms each, and no retransmission waited for.
+        pair.run(.milliseconds(45))
+        let after = Self.keys(pair.left.said) != nil
+        #expect(after)
+    }
+
+    @Test("Early datagrams are bounded, and a flood of them loses nothing but itself")
+    func earlyFlood() throws {
+        var pair = try ConnectionPair()
+        pair.introduce()
+        for number in 0..<1_000 { pair.feed(0, .handshake([22, 254, 253, UInt8(truncatingIfNeeded: number)])) }
+        pair.begin(0)
+        pair.begin(1)
+        pair.run(.seconds(5))
+        let keys = Self.keys(pair.left.said) != nil
+        #expect(keys)
+    }
+
+    @Test("Each lost flight is sent again until there are keys", arguments: 1...20)
+    func losses(seed: UInt64) throws {
+        var pair = try ConnectionPair(seed: seed)
+        var count: UInt64 = seed
+        pair.arrives = { _, _ in
+            count &+= 1
+            return count % 3 != 0
+        }
+        pair.introduce()
+        pair.begin(0)
+        pair.begin(1)
+        pair.run(.seconds(20))
+        let (left, right) = (Self.keys(pair.left.said) != nil, Self.keys(pair.right.said) != nil)
+        #expect(left && right)
+    }
+
+    @Test("A certificate that was not promised gives a reason, and no keys")
+    func wrongFingerprint() throws {
+        var pair = try ConnectionPair()
+        pair.introduce()
+        pair.begin(0, promised: ScriptedDTLS(.active, seed: 99).fingerprint)
+        pair.begin(1)
+        pair.run(.seconds(5))
+        let keys = Self.keys(pair.left.said)
+        let failed = pair.left.said.contains { if case .failed = $0 { true } else { false } }
+        #expect(keys == nil && failed)
+    }
+
+    @Test("A peer that cannot be reached is given up, but not before 39.5 s")
+    func unreachable() throws {
+        var pair = try ConnectionPair()
+        pair.arrives = { _, _ in false }
+        pair.introduce()
+        pair.begin(0)
+        pair.begin(1)
+        pair.run(.seconds(39))
+        let early = pair.left.said
+        #expect(early.isEmpty)
+        pair.run(.seconds(10))
+        let failed = pair.left.said.contains { if case .failed = $0 { true } else { false } }
+        #expect(failed)
+    }
+
+    @Test("A peer that falls silent loses its path within 30 s, and sending stops")
+    func silence() throws {
+        var pair = try ConnectionPair()
+        pair.introduce()
+        pair.begin(0)
+        pair.begin(1)
+        pair.run(.seconds(10))
+        pair.arrives = { _, _ in false }
+        pair.run(.seconds(40))
+        let last = pair.left.said.last { if case .path = $0 { true } else { false } }
+        #expect(last == .path(false))
+    }
+
+    @Test("The end is heard by the peer, and nothing is said after it")
+    func end() throws {
+        var pair = try ConnectionPair()
+        pair.introduce()
+        pair.begin(0)
+        pair.begin(1)
+        pair.run(.seconds(2))
+        pair.feed(0, .end)
+        let said = pair.left.said.count
+        pair.run(.seconds(60))
+        let (closed, now) = (pair.right.said.contains(.closed), pair.left.said.count)
+        #expect(closed && now == said)
+    }
+}
