@@ -198,7 +198,8 @@ let package = Package(
         tests(
             "CallAgentTests",
             [
-                "AudioKit", "CallAgent", "CallControl", "Datagrams", "Exchange", "MediaEngine", "Peering",
+                "AudioKit", "CallAgent", "CallControl", "ConfigReader", "Datagrams", "Exchange", "MediaEngine",
+                "Peering",
                 "SignalingClient", "Timekeeping", logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),

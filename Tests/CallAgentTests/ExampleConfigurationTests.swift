@@ -1,0 +1,40 @@
+@testable import CallAgent
+import ConfigReader
+import Foundation
+import Testing
+
+/// The configurations that come with the program.
+struct ExampleConfigurationTests {
+    private static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+        .deletingLastPathComponent().appendingPathComponent("config")
+
+    private func problems(in text: String) throws -> [ConfigProblem] {
+        let secrets = ["HANDSET_APP_SECRET": "a", "HANDSET_MEDIA_TOKEN": "b", "TURN_CREDENTIAL": "c"]
+        let section = try ConfigDocument.read(text: text, environment: { secrets[$0] })
+        var problems: [ConfigProblem] = []
+        _ = DeviceConfiguration(section, &problems)
+        return problems
+    }
+
+    @Test("The example device has no problems, as it is and with what stands in its comments")
+    func example() throws {
+        let text = try String(contentsOf: Self.folder.appendingPathComponent("device.yaml"), encoding: .utf8)
+        #expect(try problems(in: text) == [])
+        let skipped = ["auth_url, identity_url", "file:", "record_folder:", "trust_roots:"]
+        let whole = text.split(separator: "\n", omittingEmptySubsequences: false).map { line in
+            guard let mark = line.firstRange(of: "  # "), !skipped.contains(where: { line.contains($0) }) else {
+                return String(line)
+            }
+            let isWhole = line[..<mark.lowerBound].allSatisfy { $0 == " " }
+            return isWhole ? String(line.replacingCharacters(in: mark, with: "  ")) : String(line)
+        }.joined(separator: "\n")
+        #expect(whole.contains("\n  offers: webrtc"))
+        #expect(try problems(in: whole) == [])
+    }
+}
+
+extension Substring {
+    fileprivate func replacingCharacters(in range: Range<Index>, with text: String) -> String {
+        self[..<range.lowerBound] + text + self[range.upperBound...]
+    }
+}
