@@ -23,8 +23,8 @@ struct RelayedCallTests {
             guard case .connected(_, let path) = event else { throw EventMismatch() }
             #expect(path.isRelayed)
         }
-        try await pair.device.receives(100, on: call.device)
-        try await pair.caller.receives(100, on: call.caller)
+        try await pair.device.receives(50, on: call.device)
+        try await pair.caller.receives(50, on: call.caller)
         pair.caller.stop(call.caller)
         let report = try await pair.callerEvents.ended(call.caller)
         pair.device.stop(call.device)
@@ -100,12 +100,12 @@ struct RelayedCallTests {
         let pair = try EnginePair(relayTrust: .file(relays[0].certificate))
         let servers = [try relays[0].server(over: transport), try relays[1].server(over: .tcp)]
         let call = try await ConnectedCall(pair, caller: servers)
-        try await pair.device.receives(100, on: call.device)
+        try await pair.device.receives(50, on: call.device)
         let paths = pair.callerEvents.all.compactMap { if case .connected(_, let path) = $0 { path } else { nil } }
         guard case .relayed(let inUse, _, _)? = paths.last?.route else { throw EventMismatch() }
         relays[inUse].kill()
         let before = try #require(await pair.device.report(on: call.device)).peer.packetsReceived
-        try await pair.device.receives(before + 200, on: call.device)
+        try await pair.device.receives(before + 100, on: call.device)
         let back = try #require(await pair.caller.report(on: call.caller)).peer.packetsReceived
         try await pair.caller.receives(back + 50, on: call.caller)
         pair.shutdown()

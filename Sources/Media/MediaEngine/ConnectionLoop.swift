@@ -159,11 +159,13 @@ extension ConnectionLoop {
     private func carryOut(
         _ outputs: [Connection<DTLSEndpoint>.Output], _ session: ConnectionSession, at now: Instant
     ) {
+        // The worker has the keys before the peer hears that the handshake is over, and sends media.
+        for case .keys(let send, let receive) in outputs { install(send, receive, session) }
         for output in outputs {
             switch output {
             case .ice(let output): carryOut(output, session, at: now)
             case .path(let path): use(path, session)
-            case .keys(let send, let receive): install(send, receive, session)
+            case .keys: break  // Above.
             case .failed(let reason):
                 settle(session)
                 // Without an address of ours, it is a TURN server's fault.

@@ -48,7 +48,7 @@ extension PeerSession {
     mutating func receiveControl(_ datagram: inout MutableRawSpan, at arrival: Instant) -> Received {
         do throws(SRTPContext.Failure) {
             if isProtected {
-                guard let length = try inbound?.unprotectControl(&datagram) else { return drop(.authentication) }
+                guard let length = try inbound?.unprotectControl(&datagram) else { return dropEarly() }
                 datagram = datagram._consumingExtracting(..<length)
             }
         } catch {

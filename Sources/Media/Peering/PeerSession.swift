@@ -196,7 +196,7 @@ extension PeerSession {
     ) -> Received {
         do throws(SRTPContext.Failure) {
             if isProtected {
-                guard let length = try inbound?.unprotect(&datagram) else { return drop(.authentication) }
+                guard let length = try inbound?.unprotect(&datagram) else { return dropEarly() }
                 datagram = datagram._consumingExtracting(..<length)
             }
         } catch {
@@ -235,6 +235,12 @@ extension PeerSession {
             self.path = MediaPath(origin)
             news.insert(.routeChanged)
         }
+    }
+
+    @_noAllocation @_noLocks
+    mutating func dropEarly() -> Received {
+        counters.dropped.early += 1
+        return .dropped
     }
 
     @_noAllocation @_noLocks

@@ -33,6 +33,8 @@ public struct PeerStatistics: BitwiseCopyable, Sendable {
 public struct DropCounters: BitwiseCopyable, Sendable {
     /// Their authentication tag was wrong: another key, or changed on the way.
     public internal(set) var unauthenticated = 0
+    /// They came before our keys: the peer's side of the handshake was over first.
+    public internal(set) var early = 0
     /// They had been received before, or were too old to tell.
     public internal(set) var replayed = 0
     /// They were no RTP or RTCP, or cut short.
@@ -43,7 +45,7 @@ public struct DropCounters: BitwiseCopyable, Sendable {
     public internal(set) var looped = 0
 
     /// All of them.
-    public var total: Int { unauthenticated + replayed + malformed + unknownPayloadType + looped }
+    public var total: Int { unauthenticated + early + replayed + malformed + unknownPayloadType + looped }
 
     /// Nothing seen yet.
     public init() {}
