@@ -9,7 +9,7 @@ import Timekeeping
 struct RelayTests {
     @Test(
         "Where a firewall lets no datagrams out, TURN over a stream carries the call",
-        arguments: [ICEServer.Transport.tcp, .tls])
+        arguments: [ICEServer.Transport.tcp, .tls(hostName: "turn.example")])
     func streams(transport: ICEServer.Transport) {
         for seed: UInt64 in 0..<20 {
             let peers = (0..<2).map { number in

@@ -72,7 +72,7 @@ struct ConnectedCallTests {
         let pair = try EnginePair()
         for _ in 0..<300 {
             let (id, candidates) = try pair.caller.connect(
-                ConnectedCall.plan(isCaller: true, try DTLSIdentity(at: MonotonicClock.wallTime)),
+                ConnectedCall.plan(isCaller: true),
                 at: pair.caller.place())
             #expect(!candidates.isEmpty)
             pair.caller.stop(id)
@@ -87,41 +87,71 @@ struct ConnectedCall {
     let device: MediaCallID
 
     init(_ pair: EnginePair, number: UInt32, promisedToDevice: DTLSFingerprint? = nil) throws {
-        let callerIdentity = try DTLSIdentity(at: MonotonicClock.wallTime)
-        let deviceIdentity = try DTLSIdentity(at: MonotonicClock.wallTime)
-        let (callerPlan, devicePlan) = (
-            Self.plan(isCaller: true, callerIdentity), Self.plan(isCaller: false, deviceIdentity)
-        )
-        let (atCaller, atDevice) = (pair.caller.place(), pair.device.place())
-        let (callerID, callerCandidates) = try pair.caller.connect(callerPlan, at: atCaller)
-        let (deviceID, deviceCandidates) = try pair.device.connect(devicePlan, at: atDevice)
-        caller = callerID
-        device = deviceID
-        _ = try pair.device.start(
-            Self.media(local: number * 2 + 1, remote: number * 2, AudioBehaviour(source: .echo)), at: atDevice,
-            connection: deviceID)
-        pair.device.connect(
-            deviceID,
-            to: RemoteConnection(
-                credentials: callerPlan.credentials, isLite: false, candidates: callerCandidates, hasEnded: true,
-                handshake: (.active, [promisedToDevice ?? callerIdentity.fingerprint(.sha256)])))
-        _ = try pair.caller.start(
+        let caller = try Half(pair.caller, try Self.plan(isCaller: true))
+        let device = try Half(pair.device, try Self.plan(isCaller: false))
+        try self.init(caller, device, number: number, promisedToDevice: promisedToDevice)
+    }
+
+    /// A call whose sides tell each other of all their candidates once they have them.
+    init(_ pair: EnginePair, _ callerPlan: ConnectionPlan, _ devicePlan: ConnectionPlan) async throws {
+        var caller = try Half(pair.caller, callerPlan)
+        var device = try Half(pair.device, devicePlan)
+        await caller.gather(pair.callerEvents)
+        await device.gather(pair.deviceEvents)
+        try self.init(caller, device, number: 1)
+    }
+
+    /// One side, before it knows of the other.
+    private struct Half {
+        let engine: MediaEngine
+        let placement: MediaPlacement
+        let plan: ConnectionPlan
+        let id: MediaCallID
+        var candidates: [String]
+
+        init(_ engine: MediaEngine, _ plan: ConnectionPlan) throws {
+            self.engine = engine
+            self.plan = plan
+            placement = engine.place()
+            (id, candidates) = try engine.connect(plan, at: placement)
+        }
+
+        mutating func gather(_ events: EventLog) async {
+            _ = await events.first { [id] in if case .candidatesComplete(id) = $0 { true } else { false } }
+            for case .candidate(id, let candidate) in events.all { candidates.append(candidate) }
+        }
+
+        /// What the other side is told; it takes the certificate for this one's.
+        func remote(_ role: DTLSRole, _ fingerprint: DTLSFingerprint? = nil) throws -> RemoteConnection {
+            let identity = try #require(plan.handshake).identity
+            return RemoteConnection(
+                credentials: plan.credentials, isLite: false, candidates: candidates, hasEnded: true,
+                handshake: (role, [fingerprint ?? identity.fingerprint(.sha256)]))
+        }
+    }
+
+    private init(
+        _ caller: Half, _ device: Half, number: UInt32, promisedToDevice: DTLSFingerprint? = nil
+    ) throws {
+        (self.caller, self.device) = (caller.id, device.id)
+        _ = try device.engine.start(
+            Self.media(local: number * 2 + 1, remote: number * 2, AudioBehaviour(source: .echo)),
+            at: device.placement, connection: device.id)
+        device.engine.connect(device.id, to: try caller.remote(.active, promisedToDevice))
+        _ = try caller.engine.start(
             Self.media(
                 local: number * 2, remote: number * 2 + 1,
                 AudioBehaviour(source: .tone(frequencyHz: 440, levelDBFS: -12))),
-            at: atCaller, connection: callerID)
-        pair.caller.connect(
-            callerID,
-            to: RemoteConnection(
-                credentials: devicePlan.credentials, isLite: false, candidates: deviceCandidates, hasEnded: true,
-                handshake: (.passive, [deviceIdentity.fingerprint(.sha256)])))
+            at: caller.placement, connection: caller.id)
+        caller.engine.connect(caller.id, to: try device.remote(.passive))
     }
 
-    static func plan(isCaller: Bool, _ identity: DTLSIdentity) -> ConnectionPlan {
+    static func plan(isCaller: Bool) throws -> ConnectionPlan {
         var generator = SystemRandomNumberGenerator()
         return ConnectionPlan(
             ice: ICEConfiguration(isControlling: isCaller), credentials: ICECredentials(using: &generator),
-            hasOwnSocket: isCaller, handshake: .init(identity, DTLSConfiguration()))
+            hasOwnSocket: isCaller,
+            handshake: .init(try DTLSIdentity(at: MonotonicClock.wallTime), DTLSConfiguration()))
     }
 
     private static func media(local: UInt32, remote: UInt32, _ audio: AudioBehaviour) -> MediaCallPlan {

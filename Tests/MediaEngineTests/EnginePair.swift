@@ -15,9 +15,11 @@ final class EnginePair: Sendable {
     let callerEvents = EventLog()
     let deviceEvents = EventLog()
 
-    init() throws {
+    /// - Parameter relayTrust: Who vouches for TURN servers.
+    init(relayTrust: TLSTrust = .system) throws {
         let loopback = try #require(SocketAddress(host: "127.0.0.1", port: 0))
-        let configuration = MediaEngineConfiguration(bindAddress: loopback, realtimePriority: nil)
+        let configuration = MediaEngineConfiguration(
+            bindAddress: loopback, realtimePriority: nil, relayTrust: relayTrust)
         caller = try MediaEngine(configuration) { [callerEvents] in callerEvents.note($0) }
         device = try MediaEngine(configuration) { [deviceEvents] in deviceEvents.note($0) }
     }

@@ -103,6 +103,12 @@ extension Device {
             }
         case .candidate(let connection, let candidate): with(connection) { found(candidate, for: $0) }
         case .candidatesComplete(let connection): with(connection) { found(nil, for: $0) }
+        case .relayFailed(let connection, let server, let reason):
+            with(connection) { id in
+                logger.info(
+                    "A TURN server is of no use to a call",
+                    metadata: ["call": "\(id)", "server": "\(server)", "reason": "\(reason)"])
+            }
         case .connectionFailed(let connection, let reason):
             with(connection) { id in
                 logger.info("A call's connection has failed", metadata: ["call": "\(id)", "reason": "\(reason)"])

@@ -52,7 +52,8 @@ public actor Device {
         engine = try MediaEngine(
             MediaEngineConfiguration(
                 bindAddress: mediaAddress.bindAddress, workerCount: configuration.media.workers,
-                realtimePriority: configuration.media.realtimePriority)
+                realtimePriority: configuration.media.realtimePriority,
+                relayTrust: configuration.media.relayTrustRoots.map(TLSTrust.file) ?? .system)
         ) { media.yield($0) }
     }
 

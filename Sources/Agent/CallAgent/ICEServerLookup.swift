@@ -39,7 +39,7 @@ enum ICEServerLookup {
             self.scheme = scheme
             self.host = String(host)
             self.port = port
-            transport = isSecure ? .tls : wantsTCP ? .tcp : .udp
+            transport = isSecure ? .tls(hostName: self.host) : wantsTCP ? .tcp : .udp
         }
     }
 

@@ -1,12 +1,14 @@
 internal import CRealtime
 public import Realtime
 
-/// A bound UDP socket, owned by one thread.
+/// A bound UDP socket, owned by one thread; or one end of a joined pair, which to its owner is the same.
 public struct UDPSocket: ~Copyable, Sendable {
     /// The descriptor to poll; readable when datagrams wait.
     public let descriptor: Int32
     /// The address it is bound to, with the port that the system chose if none was asked for.
     public let localAddress: SocketAddress
+    /// There is but one way to send: to the other end of a pair.
+    private let isJoined: Bool
 
     /// DSCP "expedited forwarding", for interactive voice (RFC 8837).
     public static let expeditedForwarding: Int32 = 46
@@ -24,6 +26,30 @@ public struct UDPSocket: ~Copyable, Sendable {
         var bound = handset_address()
         _ = unsafe handset_local_address(descriptor, &bound)
         localAddress = SocketAddress(bound)
+        isJoined = false
+    }
+
+    /// Makes a pair: what one end sends, the other receives as a datagram. The addresses of their datagrams mean
+    /// nothing.
+    ///
+    /// - Parameters:
+    ///   - other: Becomes the other end.
+    ///   - sendBufferBytes: What each end holds back at most that the other has not read, the kernel's own costs of
+    ///     some 600 bytes for each datagram included; what does not fit is not taken.
+    public init(joinedTo other: inout UDPSocket?, sendBufferBytes: Int32) throws(RealtimeError) {
+        var ends: [Int32] = [-1, -1]
+        let result = unsafe ends.withUnsafeMutableBufferPointer {
+            unsafe handset_pair_open($0.baseAddress, sendBufferBytes)
+        }
+        guard result == 0 else { throw RealtimeError(doing: "joining two sockets", errno: -result) }
+        self.init(end: ends[0])
+        other = UDPSocket(end: ends[1])
+    }
+
+    private init(end: Int32) {
+        descriptor = end
+        localAddress = SocketAddress(handset_address())
+        isJoined = true
     }
 
     deinit { handset_close(descriptor) }
@@ -38,6 +64,13 @@ public struct UDPSocket: ~Copyable, Sendable {
         return unsafe bytes.withUnsafeBufferPointer {
             unsafe handset_send_one(descriptor, source, remote.raw, $0.baseAddress, $0.count) == 0
         }
+    }
+
+    /// Sends one datagram at once to the other end of a pair.
+    ///
+    /// - Returns: Whether there was room.
+    public func sendToOtherEnd(_ bytes: [UInt8]) -> Bool {
+        unsafe bytes.withUnsafeBufferPointer { unsafe handset_pair_send(descriptor, $0.baseAddress, $0.count) == 0 }
     }
 
     /// Replaces what `batch` holds with the datagrams that wait, as many as fit; never blocks.
@@ -70,7 +103,8 @@ public struct UDPSocket: ~Copyable, Sendable {
     func send(_ batch: borrowing DatagramBatch, _ range: Range<Int>) -> Int {
         guard !range.isEmpty else { return 0 }
         let first = unsafe batch.datagrams + range.lowerBound
-        return unsafe sendDatagrams(descriptor, first, Int32(truncatingIfNeeded: range.count))
+        return unsafe sendDatagrams(
+            descriptor, first, Int32(truncatingIfNeeded: range.count), isJoined)
     }
 }
 
@@ -82,10 +116,10 @@ private func receiveDatagrams(_ descriptor: Int32, _ datagrams: UnsafeMutablePoi
 
 // sendmmsg(2) on a non-blocking socket.
 @_semantics("no_performance_analysis") @inline(__always)
-private func sendDatagrams(_ descriptor: Int32, _ datagrams: UnsafeMutablePointer<handset_datagram>, _ count: Int32)
-    -> Int
-{
+private func sendDatagrams(
+    _ descriptor: Int32, _ datagrams: UnsafeMutablePointer<handset_datagram>, _ count: Int32, _ isJoined: Bool
+) -> Int {
     var failed: Int32 = 0
-    let sent = unsafe handset_send(descriptor, datagrams, count, &failed)
+    let sent = unsafe handset_send(descriptor, datagrams, count, isJoined, &failed)
     return Int(count - sent + failed)
 }

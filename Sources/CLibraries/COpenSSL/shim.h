@@ -10,6 +10,7 @@
 #include <openssl/srtp.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
+#include <openssl/x509v3.h>
 
 // The options are macros with a cast, which Swift cannot import.
 static inline uint64_t handset_dtls_options(void) {

@@ -6,6 +6,7 @@
 #include <link.h>
 #include <net/if.h>
 #include <netdb.h>
+#include <netinet/tcp.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,6 +90,24 @@ int handset_udp_open(struct handset_address address, int receive_buffer, int dsc
         return -error;
     }
     return fd;
+}
+
+int handset_pair_open(int ends[2], int send_buffer) {
+    if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) < 0) return -errno;
+    int on = 1;
+    for (int i = 0; i < 2; i++) {
+        setsockopt(ends[i], SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof on);
+        setsockopt(ends[i], SOL_SOCKET, SO_SNDBUF, &send_buffer, sizeof send_buffer);
+    }
+    return 0;
+}
+
+int handset_pair_send(int end, const uint8_t *bytes, size_t length) {
+    ssize_t sent;
+    do {
+        sent = send(end, bytes, length, MSG_DONTWAIT | MSG_NOSIGNAL);
+    } while (sent < 0 && errno == EINTR);
+    return sent < 0 ? -errno : 0;
 }
 
 void handset_close(int descriptor) { close(descriptor); }
@@ -211,6 +230,7 @@ int handset_receive(int socket, struct handset_datagram *datagrams, int count) {
     if (count > HANDSET_BATCH_LIMIT) count = HANDSET_BATCH_LIMIT;
     for (int i = 0; i < count; i++) {
         parts[i] = (struct iovec){.iov_base = datagrams[i].bytes, .iov_len = datagrams[i].length};
+        sources[i].ss_family = AF_UNSPEC;  // An end of a pair has no address, and the kernel writes none.
         messages[i].msg_hdr = (struct msghdr){
             .msg_name = &sources[i], .msg_namelen = sizeof sources[i],
             .msg_iov = &parts[i], .msg_iovlen = 1,
@@ -231,7 +251,7 @@ int handset_receive(int socket, struct handset_datagram *datagrams, int count) {
     return received;
 }
 
-int handset_send(int socket, const struct handset_datagram *datagrams, int count, int *failed) {
+int handset_send(int socket, const struct handset_datagram *datagrams, int count, bool joined, int *failed) {
     struct mmsghdr messages[HANDSET_BATCH_LIMIT];
     struct iovec parts[HANDSET_BATCH_LIMIT];
     struct sockaddr_storage targets[HANDSET_BATCH_LIMIT];
@@ -239,16 +259,16 @@ int handset_send(int socket, const struct handset_datagram *datagrams, int count
     if (count > HANDSET_BATCH_LIMIT) count = HANDSET_BATCH_LIMIT;
     for (int i = 0; i < count; i++) {
         parts[i] = (struct iovec){.iov_base = datagrams[i].bytes, .iov_len = datagrams[i].length};
-        messages[i].msg_hdr = (struct msghdr){
-            .msg_name = &targets[i], .msg_namelen = to_sockaddr(&datagrams[i].address, &targets[i]),
-            .msg_iov = &parts[i], .msg_iovlen = 1,
-        };
+        messages[i].msg_hdr = (struct msghdr){.msg_iov = &parts[i], .msg_iovlen = 1};
+        if (joined) continue;
+        messages[i].msg_hdr.msg_name = &targets[i];
+        messages[i].msg_hdr.msg_namelen = to_sockaddr(&datagrams[i].address, &targets[i]);
         set_source(&messages[i].msg_hdr, &datagrams[i].local, control[i]);
     }
     int done = 0;
     *failed = 0;
     while (done < count) {
-        int sent = sendmmsg(socket, messages + done, (unsigned)(count - done), MSG_DONTWAIT);
+        int sent = sendmmsg(socket, messages + done, (unsigned)(count - done), MSG_DONTWAIT | MSG_NOSIGNAL);
         if (sent > 0) {
             done += sent;
         } else if (errno == EINTR) {
@@ -313,6 +333,66 @@ int handset_socket_set_add(int set, int socket) {
 
 int handset_socket_set_remove(int set, int socket) {
     return epoll_ctl(set, EPOLL_CTL_DEL, socket, NULL) < 0 ? -errno : 0;
+}
+
+int handset_set_watch(int set, int descriptor, uint64_t token, bool writing, bool is_new) {
+    struct epoll_event event = {.events = EPOLLIN | (writing ? EPOLLOUT : 0), .data.u64 = token};
+    return epoll_ctl(set, is_new ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, descriptor, &event) < 0 ? -errno : 0;
+}
+
+int handset_set_ready(int set, struct handset_ready *ready, int capacity) {
+    struct epoll_event events[64];
+    int count = epoll_wait(set, events, capacity < 64 ? capacity : 64, 0);
+    if (count < 0) return errno == EINTR ? 0 : -errno;
+    for (int i = 0; i < count; i++) {
+        // An error or a hang-up is told by the next read.
+        ready[i].token = events[i].data.u64;
+        ready[i].readable = events[i].events & (EPOLLIN | EPOLLERR | EPOLLHUP);
+        ready[i].writable = events[i].events & (EPOLLOUT | EPOLLERR | EPOLLHUP);
+    }
+    return count;
+}
+
+int handset_stream_open(struct handset_address remote, int dscp, int unsent_limit) {
+    struct sockaddr_storage storage;
+    socklen_t length = to_sockaddr(&remote, &storage);
+    int fd = socket(storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0) return -errno;
+    int on = 1, tos = dscp << 2;
+    if (storage.ss_family == AF_INET6)
+        setsockopt(fd, IPPROTO_IPV6, IPV6_TCLASS, &tos, sizeof tos);
+    else
+        setsockopt(fd, IPPROTO_IP, IP_TOS, &tos, sizeof tos);
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent_limit, sizeof unsent_limit);
+    if (connect(fd, (struct sockaddr *)&storage, length) < 0 && errno != EINPROGRESS) {
+        int error = errno;
+        close(fd);
+        return -error;
+    }
+    return fd;
+}
+
+int handset_stream_error(int stream) {
+    int error = 0;
+    socklen_t length = sizeof error;
+    return getsockopt(stream, SOL_SOCKET, SO_ERROR, &error, &length) < 0 ? errno : error;
+}
+
+ssize_t handset_stream_read(int stream, uint8_t *bytes, size_t capacity) {
+    ssize_t count;
+    do {
+        count = recv(stream, bytes, capacity, MSG_DONTWAIT);
+    } while (count < 0 && errno == EINTR);
+    return count < 0 ? -errno : count;
+}
+
+ssize_t handset_stream_write(int stream, const uint8_t *bytes, size_t length) {
+    ssize_t count;
+    do {
+        count = send(stream, bytes, length, MSG_DONTWAIT | MSG_NOSIGNAL);
+    } while (count < 0 && errno == EINTR);
+    return count < 0 ? -errno : count;
 }
 
 int handset_timer_open(void) {

@@ -11,26 +11,37 @@ struct ConnectionLoop {
     private var sessions: [MediaCallID: ConnectionSession] = [:]
     /// Sessions that are over but for their TURN servers, which have yet to hear of it, and until when they may.
     private var leaving: [MediaCallID: Instant] = [:]
-    private let workers: [MediaWorker]
-    private let tell: @Sendable (ConnectionThread.Event) -> Void
+    let workers: [MediaWorker]
+    let streams: RelayStreams
+    let tell: @Sendable (ConnectionThread.Event) -> Void
     private(set) var isStopped = false
 
     /// How long TURN servers may take to hear that an allocation is given up.
     private static let leavingTime = Duration.seconds(2)
 
-    init(workers: [MediaWorker], tell: @escaping @Sendable (ConnectionThread.Event) -> Void) {
+    init(
+        workers: [MediaWorker], streams: RelayStreams, tell: @escaping @Sendable (ConnectionThread.Event) -> Void
+    ) {
         self.workers = workers
+        self.streams = streams
         self.tell = tell
     }
+
+    /// Readable when ``step(at:)`` has something to do.
+    var descriptor: Int32 { streams.descriptor }
 
     /// When ``step(at:)`` must next be called even if nothing comes.
     var nextDeadline: Instant? {
         let deadlines = sessions.values.compactMap { $0.connection.nextDeadline } + Array(leaving.values)
-        return deadlines.min()
+        return (deadlines + [streams.nextDeadline].compactMap(\.self)).min()
     }
 
-    /// Handles what the workers have forwarded, and what is due.
+    /// Handles what the workers have forwarded, what streams bring and take, and what is due.
     mutating func step(at now: Instant) {
+        streams.step(at: now) { owner, event in
+            guard let session = sessions[owner.session] else { return }
+            take(event, from: owner.server, session, at: now)
+        }
         for (number, worker) in workers.enumerated() {
             while let datagram = worker.nextForwarded() { take(datagram, worker: number, at: now) }
         }
@@ -75,7 +86,10 @@ extension ConnectionLoop {
     private mutating func take(_ datagram: ForwardedDatagram, worker: Int, at now: Instant) {
         let (bytes, origin) = (datagram.bytes, datagram.origin)
         for session in sessions.values where session.worker == worker {
-            guard let server = session.relays.first(where: { $0.value.slot == origin.socket })?.key else { continue }
+            let server = session.relays.first { relay in
+                if case .datagrams(origin.socket, _) = relay.value { true } else { false }
+            }
+            guard let server = server?.key else { continue }
             handle(.ice(.serverBytes(bytes, server: server)), session, at: now)
             return
         }
@@ -136,7 +150,7 @@ extension ConnectionLoop {
 // MARK: What is done
 
 extension ConnectionLoop {
-    private func handle(_ input: Connection<DTLSEndpoint>.Input, _ session: ConnectionSession, at now: Instant) {
+    func handle(_ input: Connection<DTLSEndpoint>.Input, _ session: ConnectionSession, at now: Instant) {
         var outputs: [Connection<DTLSEndpoint>.Output] = []
         session.connection.handle(input, at: now, into: &outputs)
         carryOut(outputs, session, at: now)
@@ -145,14 +159,21 @@ extension ConnectionLoop {
     private func carryOut(
         _ outputs: [Connection<DTLSEndpoint>.Output], _ session: ConnectionSession, at now: Instant
     ) {
+        // The worker has the keys before the peer hears that the handshake is over, and sends media.
+        for case .keys(let send, let receive) in outputs { install(send, receive, session) }
         for output in outputs {
             switch output {
             case .ice(let output): carryOut(output, session, at: now)
             case .path(let path): use(path, session)
-            case .keys(let send, let receive): install(send, receive, session)
+            case .keys: break  // Above.
             case .failed(let reason):
                 settle(session)
-                tell(.failed(session.id, reason))
+                // Without an address of ours, it is a TURN server's fault.
+                let isStranded = session.connection.ice.localCandidates.isEmpty
+                tell(
+                    .failed(
+                        session.id,
+                        [reason, isStranded ? session.relayFailure : nil].compactMap(\.self).joined(separator: ": ")))
             case .closed: tell(.closed(session.id))
             }
         }
@@ -165,34 +186,15 @@ extension ConnectionLoop {
             worker(of: session).transmit(bytes, by: DatagramPath(socket: slot, local: local, remote: remote))
         case .openServer(let server, let transport, let address):
             open(server, transport, address, session, at: now)
-        case .sendToServer(let bytes, let server):
-            guard let relay = session.relays[server] else { return }
-            worker(of: session).transmit(
-                bytes, by: DatagramPath(socket: relay.slot, local: nil, remote: relay.address))
-        case .closeServer(let server):
-            guard let relay = session.relays.removeValue(forKey: server) else { return }
-            worker(of: session).closeSocket(relay.slot)
-            handle(.ice(.serverClosed(server)), session, at: now)
+        case .sendToServer(let bytes, let server): send(bytes, to: server, session, at: now)
+        case .serverFailed(let server, let failure): note("\(failure)", of: server, session)
+        case .closeServer(let server): closeRelay(server, session)
         case .localCandidate(let candidate): tell(.candidate(session.id, candidate.attributeValue))
         case .gatheringComplete: tell(.candidatesComplete(session.id))
         // Browsers hide addresses behind names of multicast DNS; the peer's checks show us the address all the same.
-        case .unresolvedName, .serverFailed, .stateChanged: break
+        case .unresolvedName, .stateChanged: break
         case .pathSelected, .pathLost, .received: break  // Handled within the connection.
         }
-    }
-
-    private func open(
-        _ server: Int, _ transport: ICEServer.Transport, _ address: SocketAddress, _ session: ConnectionSession,
-        at now: Instant
-    ) {
-        guard transport == .udp, let any = SocketAddress(host: address.isIPv6 ? "::" : "0.0.0.0", port: 0),
-            let slot = try? worker(of: session).openSocket(boundTo: any)
-        else {
-            handle(.ice(.serverClosed(server)), session, at: now)
-            return
-        }
-        session.relays[server] = ConnectionSession.Relay(slot: slot, address: address)
-        handle(.ice(.serverOpened(server)), session, at: now)
     }
 
     private func use(_ path: ICEPath?, _ session: ConnectionSession) {
@@ -237,11 +239,11 @@ extension ConnectionLoop {
     private mutating func forget(_ id: MediaCallID) {
         leaving[id] = nil
         guard let session = sessions.removeValue(forKey: id) else { return }
-        for relay in session.relays.values { worker(of: session).closeSocket(relay.slot) }
+        for server in Array(session.relays.keys) { closeRelay(server, session) }
         for slot in session.ownSlots { worker(of: session).closeSocket(slot) }
     }
 
-    private func worker(of session: ConnectionSession) -> MediaWorker { workers[session.worker] }
+    func worker(of session: ConnectionSession) -> MediaWorker { workers[session.worker] }
 
     /// A full command ring drains within a frame; this is no media thread, so it may try again.
     private func command(_ command: WorkerCommand, _ session: ConnectionSession) {

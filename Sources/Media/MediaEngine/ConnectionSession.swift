@@ -15,8 +15,10 @@ final class ConnectionSession {
     let ownSlots: [Int]
     /// The slot that each local address of ours is sent from.
     let slots: [SocketAddress: Int]
-    /// TURN servers' sockets.
+    /// How TURN servers are reached.
     var relays: [Int: Relay] = [:]
+    /// Why a TURN server was last given up.
+    var relayFailure: String?
     /// From where the peer's checks and answers have come: handshakes from there are this call's. Bounded.
     private(set) var sources: [SocketAddress] = []
     /// The worker handles datagrams as they come because of this connection.
@@ -24,10 +26,20 @@ final class ConnectionSession {
     /// What is to be done first, found when the session was made.
     var pending: [Connection<DTLSEndpoint>.Output] = []
 
-    /// A TURN server that is reached by datagrams.
-    struct Relay {
-        let slot: Int
-        let address: SocketAddress
+    /// The way to a TURN server.
+    enum Relay {
+        /// Through a socket of its own.
+        case datagrams(slot: Int, address: SocketAddress)
+        /// By TCP or TLS.
+        case stream(RelayStream)
+
+        /// Where the worker sends channel data to, and gets it from.
+        var path: DatagramPath {
+            switch self {
+            case .datagrams(let slot, let address): DatagramPath(socket: slot, local: nil, remote: address)
+            case .stream(let stream): DatagramPath(socket: stream.slot, local: nil, remote: stream.address)
+            }
+        }
     }
 
     /// Addresses that ``sources`` holds at most.
@@ -74,7 +86,7 @@ final class ConnectionSession {
             return MediaPath(DatagramPath(socket: slot, local: local, remote: remote))
         case .relayed(let server, _, let channel?)?:
             guard let relay = relays[server] else { return nil }
-            return MediaPath(DatagramPath(socket: relay.slot, local: nil, remote: relay.address), channel: channel)
+            return MediaPath(relay.path, channel: channel)
         case .relayed(_, _, nil)?, nil: return nil
         }
     }

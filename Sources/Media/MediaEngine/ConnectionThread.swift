@@ -29,6 +29,7 @@ final class ConnectionThread: Sendable {
         case candidatesComplete(MediaCallID)
         case connected(MediaCallID, ICEPath)
         case pathLost(MediaCallID)
+        case relayFailed(MediaCallID, server: String, reason: String)
         case failed(MediaCallID, String)
         case closed(MediaCallID)
     }
@@ -49,9 +50,13 @@ final class ConnectionThread: Sendable {
     var signal: WakeupHandle { wakeup.handle }
 
     /// Starts the thread, for these workers.
-    func start(_ workers: [MediaWorker], tell: @escaping @Sendable (Event) -> Void) throws(RealtimeError) {
+    ///
+    /// - Parameter trust: Who vouches for TURN servers that are reached over TLS.
+    func start(
+        _ workers: [MediaWorker], trust: TLSTrust, tell: @escaping @Sendable (Event) -> Void
+    ) throws(RealtimeError) {
         let timer = try DeadlineTimer()
-        let loop = LoopBox(ConnectionLoop(workers: workers, tell: tell), timer)
+        let loop = LoopBox(ConnectionLoop(workers: workers, streams: try RelayStreams(trust: trust), tell: tell), timer)
         let started = try RealtimeThread(name: "connections", stackBytes: 1 << 20) { [self] in
             loop.run(wakeup.handle) {
                 commands.withLock { commands in
@@ -76,7 +81,7 @@ final class ConnectionThread: Sendable {
 
         func run(_ wakeup: WakeupHandle, _ takeCommands: () -> [ConnectionThread.Command]) {
             while !loop.isStopped {
-                timer.wait(until: loop.nextDeadline, wakeup: wakeup, socket: nil)
+                timer.wait(until: loop.nextDeadline, wakeup: wakeup, socket: loop.descriptor)
                 wakeup.clear()
                 for command in takeCommands() { loop.obey(command, at: MonotonicClock.now) }
                 loop.step(at: MonotonicClock.now)

@@ -1,5 +1,6 @@
 internal import Glibc
 public import Realtime
+internal import STUN
 internal import SecureTransport
 internal import Synchronization
 internal import Timekeeping
@@ -41,6 +42,7 @@ public final class MediaEngine: Sendable {
         self.onEvent = onEvent
         // What cannot be set up now will be told by the first call that needs it.
         try? SRTPLibrary.prepare()
+        STUNKey.prepareLibrary()
         let signal = try SignalHolder()
         connections = try ConnectionThread()
         let signals = MediaWorker.Signals(events: signal.wakeup.handle, connections: connections.signal)
@@ -63,7 +65,7 @@ public final class MediaEngine: Sendable {
             }
         }
         relay.engine = self
-        try connections.start(workers) { onEvent(MediaEvent($0)) }
+        try connections.start(workers, trust: configuration.relayTrust) { onEvent(MediaEvent($0)) }
     }
 
     /// Keeps the wake-up open as long as a worker may signal it.

@@ -2,6 +2,7 @@ public import AudioKit
 public import Datagrams
 public import ICE
 public import Realtime
+public import SecureTransport
 public import Timekeeping
 
 /// What a media engine tells of its calls.
@@ -20,6 +21,8 @@ public enum MediaEvent: Sendable {
     case connected(MediaCallID, by: ICEPath)
     /// There is no path to the peer any more, for now.
     case pathLost(MediaCallID)
+    /// A TURN server is of no use, or not any more: which one, and why, in words for people. The call may have other ways.
+    case relayFailed(MediaCallID, server: String, reason: String)
     /// The call cannot be connected, or its connection has ended; in words for people.
     case connectionFailed(MediaCallID, String)
     /// The peer's media has said goodbye (RTCP BYE, or the end of its DTLS association).
@@ -45,15 +48,19 @@ public struct MediaEngineConfiguration: Sendable {
     public var callLimitPerWorker: Int
     /// SCHED_FIFO priority of the media threads, 1…99; nil does not ask for it.
     public var realtimePriority: Int32?
+    /// Who vouches for TURN servers that are reached over TLS.
+    public var relayTrust: TLSTrust
 
     /// Makes a configuration.
     public init(
-        bindAddress: SocketAddress, workerCount: Int = 1, callLimitPerWorker: Int = 256, realtimePriority: Int32? = 20
+        bindAddress: SocketAddress, workerCount: Int = 1, callLimitPerWorker: Int = 256, realtimePriority: Int32? = 20,
+        relayTrust: TLSTrust = .system
     ) {
         self.bindAddress = bindAddress
         self.workerCount = max(1, workerCount)
         self.callLimitPerWorker = max(1, callLimitPerWorker)
         self.realtimePriority = realtimePriority
+        self.relayTrust = relayTrust
     }
 }
 

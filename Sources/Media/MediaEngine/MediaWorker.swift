@@ -139,7 +139,21 @@ extension MediaWorker {
         return slot
     }
 
-    /// Closes what ``openSocket(boundTo:)`` opened. Nothing may be sent through the slot from now on.
+    /// Makes a pair of joined sockets, one of which the worker gets, for a TURN server that is reached by a stream.
+    ///
+    /// - Parameters:
+    ///   - bytes: See ``UDPSocket/init(joinedTo:sendBufferBytes:)``.
+    ///   - otherEnd: Becomes the caller's.
+    /// - Returns: The slot of the worker's.
+    func openPair(holdingBack bytes: Int32, otherEnd: inout UDPSocket?) throws(RealtimeError) -> Int {
+        try sockets.withLock { book throws(RealtimeError) in
+            let (slot, socket) = unsafe try book.openPair(holdingBack: bytes, otherEnd: &otherEnd)
+            while unsafe !send(.addSocket(socket, slot: slot)) {}
+            return slot
+        }
+    }
+
+    /// Closes what ``openSocket(boundTo:)`` or ``openPair(holdingBack:otherEnd:)`` opened. Nothing may be sent through the slot from now on.
     func closeSocket(_ slot: Int) {
         sockets.withLock { $0.retire(slot) }
         while !send(.removeSocket(slot: slot)) {}

@@ -40,7 +40,10 @@ struct SocketBook: ~Copyable, @unchecked Sendable {
     }
 
     private static func make(_ address: SocketAddress) throws(RealtimeError) -> UnsafeMutablePointer<UDPSocket> {
-        let socket = try UDPSocket(boundTo: address)
+        unsafe place(try UDPSocket(boundTo: address))
+    }
+
+    private static func place(_ socket: consuming UDPSocket) -> UnsafeMutablePointer<UDPSocket> {
         let memory = UnsafeMutablePointer<UDPSocket>.allocate(capacity: 1)
         unsafe memory.initialize(to: socket)
         return unsafe memory
@@ -48,12 +51,31 @@ struct SocketBook: ~Copyable, @unchecked Sendable {
 
     /// Opens a socket in a free slot.
     mutating func open(_ address: SocketAddress) throws(RealtimeError) -> (Int, UnsafeMutablePointer<UDPSocket>) {
+        let slot = try freeSlot()
+        return unsafe (slot, take(try Self.make(address), at: slot))
+    }
+
+    /// Makes a pair of joined sockets, and puts one end into a free slot.
+    mutating func openPair(
+        holdingBack bytes: Int32, otherEnd: inout UDPSocket?
+    ) throws(RealtimeError) -> (Int, UnsafeMutablePointer<UDPSocket>) {
+        let slot = try freeSlot()
+        let end = try UDPSocket(joinedTo: &otherEnd, sendBufferBytes: bytes)
+        return unsafe (slot, take(Self.place(end), at: slot))
+    }
+
+    private func freeSlot() throws(RealtimeError) -> Int {
         guard let slot = (SocketSet.firstExtraSlot..<SocketSet.capacity).first(where: { entries[$0] == nil }) else {
             throw RealtimeError(doing: "opening one more socket for a call", errno: Self.tooMany)
         }
-        let socket = unsafe try Self.make(address)
+        return slot
+    }
+
+    private mutating func take(
+        _ socket: UnsafeMutablePointer<UDPSocket>, at slot: Int
+    ) -> UnsafeMutablePointer<UDPSocket> {
         entries[slot] = unsafe Entry(socket: socket, address: socket.pointee.localAddress)
-        return unsafe (slot, socket)
+        return unsafe socket
     }
 
     /// EMFILE: too many open files.

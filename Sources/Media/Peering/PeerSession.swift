@@ -238,6 +238,12 @@ extension PeerSession {
     }
 
     @_noAllocation @_noLocks
+    mutating func dropEarly() -> Received {
+        counters.dropped.early += 1
+        return .dropped
+    }
+
+    @_noAllocation @_noLocks
     mutating func drop(_ failure: SRTPContext.Failure) -> Received {
         switch failure {
         case .authentication: counters.dropped.unauthenticated += 1

@@ -103,9 +103,15 @@ extension ICEAgent {
                 && !list.pairs.contains { $0.isOpen }
             return isDone ? .completed : .connected
         }
-        if list.hasFailed(commons.configuration, at: now) { return .failed }
+        if list.hasFailed(commons.configuration, at: now) || isStranded { return .failed }
         if list.remote == nil { return state == .failed ? .failed : .new }
         return list.firstValidAt == nil ? .checking : .disconnected
+    }
+
+    /// There is nothing of ours to send from, and nothing will come: TURN servers were the only way, and they have all
+    /// failed. Checks of the peer's, which patience is for (RFC 8863), cannot reach us either.
+    private var isStranded: Bool {
+        list.gatheringHasEnded && locals.isEmpty && commons.configuration.policy == .relayOnly
     }
 
     /// When the state changes although nothing happens.

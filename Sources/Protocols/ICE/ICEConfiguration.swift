@@ -8,8 +8,8 @@ public struct ICEServer: Hashable, Sendable {
         case udp
         /// A TCP connection.
         case tcp
-        /// TLS over TCP.
-        case tls
+        /// TLS over TCP. The server's certificate must be for this host name, or for this literal address.
+        case tls(hostName: String)
     }
 
     /// What the server is for.
@@ -29,6 +29,18 @@ public struct ICEServer: Hashable, Sendable {
     public init(_ kind: Kind, at address: SocketAddress) {
         self.kind = kind
         self.address = address
+    }
+}
+
+extension ICEServer: CustomStringConvertible {
+    /// What it is, how and where it is reached, such as "turns (TLS) relay.example at 192.0.2.1:5349". Tells no secret.
+    public var description: String {
+        switch kind {
+        case .stun: "stun at \(address)"
+        case .turn(.udp, _, _): "turn (UDP) at \(address)"
+        case .turn(.tcp, _, _): "turn (TCP) at \(address)"
+        case .turn(.tls(let hostName), _, _): "turns (TLS) \(hostName) at \(address)"
+        }
     }
 }
 

@@ -31,6 +31,8 @@ public struct MediaConfiguration: Sendable {
     public var usesRelaysOnly = false
     /// STUN and TURN servers besides those that the service names.
     public var iceServers: [CallControl.ICEServer] = []
+    /// A file of PEM with the authorities that vouch for TURN servers over TLS; nil stands for the system's.
+    public var relayTrustRoots: String?
     /// Say yes to media that is not encrypted.
     public var allowsPlainMedia = false
 
@@ -62,6 +64,7 @@ public struct MediaConfiguration: Sendable {
         interfaces.denied = section.list("ignored_interfaces", &problems) ?? []
         usesRelaysOnly = section.bool("relay_only", &problems) ?? false
         iceServers = (section.sections("ice_servers", &problems) ?? []).compactMap { ICEServer($0, &problems) }
+        relayTrustRoots = section.path("relay_trust_roots", readable: true, &problems)
         allowsPlainMedia = section.bool("allow_plain_rtp", &problems) ?? false
         if let opus = section.section("opus", &problems) { encoder.read(opus, &problems) }
         if let jitter = section.section("jitter", &problems) { playout.read(jitter, &problems) }
@@ -69,7 +72,7 @@ public struct MediaConfiguration: Sendable {
         section.rejectUnknownKeys(
             known: [
                 "address", "port", "workers", "realtime_priority", "allow_plain_rtp", "opus", "jitter", "srtp_suites",
-                "offers", "interfaces", "ignored_interfaces", "relay_only", "ice_servers",
+                "offers", "interfaces", "ignored_interfaces", "relay_only", "ice_servers", "relay_trust_roots",
             ], &problems)
     }
 

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/socket.h>
+#include <sys/types.h>
 
 /// An IPv4 or IPv6 address and port. `family` is 4 or 6, or 0 for none; IPv4 uses the first 4 bytes of `bytes`.
 struct handset_address {
@@ -37,6 +38,12 @@ struct handset_datagram {
 /// Opens a UDP socket bound to `address`, non-blocking, close-on-exec, with receive timestamps and DSCP `dscp`.
 /// Asks for `receive_buffer` bytes of kernel buffer; the kernel may grant less.
 int handset_udp_open(struct handset_address address, int receive_buffer, int dscp);
+/// Opens two joined sockets for datagrams, non-blocking, close-on-exec, with receive timestamps: what one sends the
+/// other receives. Each holds back at most `send_buffer` bytes (the kernel's own costs included) that the other has not
+/// read.
+int handset_pair_open(int ends[2], int send_buffer);
+/// Sends one datagram to the other end of a pair.
+int handset_pair_send(int end, const uint8_t *bytes, size_t length);
 /// Closes a descriptor that one of these functions opened.
 void handset_close(int descriptor);
 /// The address that a socket is bound to.
@@ -67,7 +74,8 @@ int handset_receive(int socket, struct handset_datagram *datagrams, int count);
 
 /// Sends `count` datagrams in as few calls as the kernel allows. Returns how many it took; the rest is for the
 /// caller to count as dropped. A datagram that fails by itself is skipped and counted in `failed`.
-int handset_send(int socket, const struct handset_datagram *datagrams, int count, int *failed);
+/// An end of a pair (`joined`) has only one way to send: the datagrams' addresses are not looked at.
+int handset_send(int socket, const struct handset_datagram *datagrams, int count, bool joined, int *failed);
 
 /// The most datagrams one call of the two functions above handles.
 #define HANDSET_BATCH_LIMIT 64
@@ -81,6 +89,27 @@ int handset_timer_arm(int timer, int64_t deadline_ns);
 int handset_socket_set_open(void);
 int handset_socket_set_add(int set, int socket);
 int handset_socket_set_remove(int set, int socket);
+
+/// Begins a TCP connection, non-blocking, close-on-exec, without delay of small pieces, with DSCP `dscp`. At most
+/// `unsent_limit` bytes wait in the kernel for their first transmission. Returns the descriptor, which is writable once
+/// the connection is made or has failed.
+int handset_stream_open(struct handset_address remote, int dscp, int unsent_limit);
+/// Why a connection could not be made, as a positive errno; 0 if it was.
+int handset_stream_error(int stream);
+/// Reads what is there. Returns how many bytes; 0 at the end; -EAGAIN if there is nothing now.
+ssize_t handset_stream_read(int stream, uint8_t *bytes, size_t capacity);
+/// Writes as many bytes as fit. Returns how many; -EAGAIN if none do now.
+ssize_t handset_stream_write(int stream, const uint8_t *bytes, size_t length);
+
+/// A descriptor of a set that something can be done with.
+struct handset_ready {
+    uint64_t token;
+    bool readable, writable;
+};
+/// Watches a descriptor for reading, and on demand for writing, as a member of a set that is new to it or not.
+int handset_set_watch(int set, int descriptor, uint64_t token, bool writing, bool is_new);
+/// Which descriptors of a set something can be done with now, at most `capacity`, without waiting. Returns how many.
+int handset_set_ready(int set, struct handset_ready *ready, int capacity);
 
 /// Arms `timer`, then waits until it expires or `wakeup` or `socket` (-1 for none) is readable.
 int handset_wait_until(int timer, int64_t deadline_ns, int wakeup, int socket);
