@@ -57,6 +57,35 @@ struct FaultTests {
         #expect(call.outputText.contains(#""outcome": "completed""#))
     }
 
+    @Test("CALL-4: A peer that falls silent is waited for, and the call goes on when it is back")
+    func silenceIsSurvived() async throws {
+        let running = try await RunningSite(Site())
+        defer { running.site.remove() }
+        let call = try running.call(["--duration", "60", "--json"])
+        try await call.line(containing: "Media flows both ways")
+        try await running.device.line(containing: "Media flows both ways")
+        call.send(SIGSTOP)
+        try await running.device.line(containing: "fallen silent")
+        call.send(SIGCONT)
+        try await running.device.line(containing: "is back")
+        call.send(SIGINT)
+        #expect(await call.ending() == 130)
+        try await running.device.line(containing: "completed")
+    }
+
+    @Test("CALL-4: A peer that is gone for good costs the call its connection within 40 s, after an ICE restart")
+    func silenceEndsTheCall() async throws {
+        let running = try await RunningSite(Site())
+        defer { running.site.remove() }
+        let call = try running.call(["--duration", "60"])
+        try await call.line(containing: "Media flows both ways")
+        try await running.device.line(containing: "Media flows both ways")
+        call.send(SIGSTOP)
+        try await running.device.line(containing: "connectionLost")
+        call.send(SIGKILL)
+        #expect(await call.ending() == -SIGKILL)
+    }
+
     @Test("A call that is interrupted is hung up, and ends with 130")
     func interruptedCallHangsUp() async throws {
         let running = try await RunningSite(Site())

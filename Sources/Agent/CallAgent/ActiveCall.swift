@@ -16,6 +16,8 @@ struct ActiveCall {
     var candidates = CandidateExchange()
     /// Sends the call's signals, one after the other.
     var signalling: Task<Void, Never>?
+    /// Waits for a peer that has fallen silent.
+    var patience: Task<Void, Never>?
     /// The media worker's name for it, once it runs; with ICE the same as its connection's.
     var media: MediaCallID?
     /// The invite, once there is one.

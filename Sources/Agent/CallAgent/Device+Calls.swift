@@ -126,6 +126,7 @@ extension Device {
         }
         call.timer?.cancel()
         call.answerTimer?.cancel()
+        call.patience?.cancel()
         tell(.ended(id, record, call.report))
         forget(id)
     }

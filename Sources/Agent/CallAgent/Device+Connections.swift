@@ -70,7 +70,7 @@ extension Device {
             let candidates = calls[id]?.candidates.received(signal.data) ?? []
             if let connection = calls[id]?.connection { give(candidates, to: connection) }
         case "offer": answer(offer: signal.data, in: id)
-        default: break  // An answer to an offer that is not ours; devices make one offer only.
+        default: accept(answer: signal.data, in: id)
         }
         return true
     }
@@ -78,6 +78,11 @@ extension Device {
     /// The peer negotiates anew: hold, resume, another microphone, an ICE restart.
     private func answer(offer: JSONValue, in id: CallID) {
         guard var call = calls[id], var negotiation = call.negotiation, let media = call.media else { return }
+        if negotiation.hasOffered {
+            // Offers have crossed: the inviter's counts (docs/protocol.md).
+            if call.machine.isOutgoing { return }
+            negotiation.rollBack()
+        }
         do {
             let changes = try negotiation.receive(offer)
             if changes.contains(.ice), let connection = call.connection {
@@ -104,7 +109,7 @@ extension Device {
         }
     }
 
-    private func signal(_ type: String, _ data: JSONValue, of id: CallID) {
+    func signal(_ type: String, _ data: JSONValue, of id: CallID) {
         guard let invite = calls[id]?.invite else { return }
         let earlier = calls[id]?.signalling
         calls[id]?.signalling = Task { [service, logger] in
@@ -121,7 +126,7 @@ extension Device {
 
 extension RemoteConnection {
     /// The same with the DTLS association of before, unless there is to be a new one (RFC 8842 §5.1).
-    fileprivate func keepingKeys(unless areNew: Bool) -> RemoteConnection {
+    func keepingKeys(unless areNew: Bool) -> RemoteConnection {
         guard !areNew else { return self }
         var copy = self
         copy.handshake = nil

@@ -39,7 +39,7 @@ extension Device {
     func applyAnswer(_ answer: JSONValue, for id: CallID) {
         do {
             guard var negotiation = calls[id]?.negotiation, let behaviour = calls[id]?.audio else { return }
-            let audio = try negotiation.accept(answer)
+            let (audio, _) = try negotiation.accept(answer)
             calls[id]?.negotiation = negotiation
             try start(
                 try negotiation.plan(for: audio, audio: behaviour, start: .atOnce), negotiation.remote(for: audio),
@@ -118,6 +118,8 @@ extension Device {
             with(connection) { id in
                 logger.debug("A call has a path", metadata: ["call": "\(id)", "path": "\(path)"])
             }
+        case .connectionQuiet(let connection): with(connection) { hearNothing(of: $0) }
+        case .connectionBack(let connection): with(connection) { hearAgain(of: $0) }
         case .realtimePriorityRefused(let error): tell(.realtimePriorityRefused(error))
         // The call ends by signaling; without it, by loss of media.
         case .mediaReceived, .goodbyeReceived, .pathLost: break

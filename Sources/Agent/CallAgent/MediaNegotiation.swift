@@ -70,9 +70,11 @@ struct MediaNegotiation {
         return (Self.value("answer", description), audio)
     }
 
-    /// What the peer's answer has settled.
-    mutating func accept(_ answer: JSONValue) throws -> NegotiatedAudio {
-        try exchange.accept(answer: try Self.description(in: answer, "answer"))
+    /// What the peer's answer has settled, and in what it differs from what was agreed before.
+    mutating func accept(_ answer: JSONValue) throws -> (NegotiatedAudio, NegotiationChanges) {
+        let before = exchange.agreed
+        let audio = try exchange.accept(answer: try Self.description(in: answer, "answer"))
+        return (audio, NegotiationChanges(from: before, to: audio))
     }
 
     /// Takes back the offer that is open, ours or the peer's.

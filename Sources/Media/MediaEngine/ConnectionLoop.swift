@@ -192,8 +192,23 @@ extension ConnectionLoop {
         case .localCandidate(let candidate): tell(.candidate(session.id, candidate.attributeValue))
         case .gatheringComplete: tell(.candidatesComplete(session.id))
         // Browsers hide addresses behind names of multicast DNS; the peer's checks show us the address all the same.
-        case .unresolvedName, .stateChanged: break
+        case .unresolvedName: break
+        case .stateChanged(let state): note(state, session)
         case .pathSelected, .pathLost, .received: break  // Handled within the connection.
+        }
+    }
+
+    private func note(_ state: ICEState, _ session: ConnectionSession) {
+        switch state {
+        case .disconnected:
+            guard !session.isQuiet else { return }
+            session.isQuiet = true
+            tell(.quiet(session.id))
+        case .connected, .completed:
+            guard session.isQuiet else { return }
+            session.isQuiet = false
+            tell(.back(session.id))
+        case .new, .checking, .failed, .closed: break
         }
     }
 

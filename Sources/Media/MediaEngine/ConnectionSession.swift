@@ -21,6 +21,8 @@ final class ConnectionSession {
     var relayFailure: String?
     /// From where the peer's checks and answers have come: handshakes from there are this call's. Bounded.
     private(set) var sources: [SocketAddress] = []
+    /// The peer has stopped answering.
+    var isQuiet = false
     /// The worker handles datagrams as they come because of this connection.
     var isConnecting = true
     /// What is to be done first, found when the session was made.

@@ -29,6 +29,8 @@ final class ConnectionThread: Sendable {
         case candidatesComplete(MediaCallID)
         case connected(MediaCallID, ICEPath)
         case pathLost(MediaCallID)
+        case quiet(MediaCallID)
+        case back(MediaCallID)
         case relayFailed(MediaCallID, server: String, reason: String)
         case failed(MediaCallID, String)
         case closed(MediaCallID)

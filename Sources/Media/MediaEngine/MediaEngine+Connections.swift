@@ -78,6 +78,8 @@ extension MediaEvent {
         case .candidatesComplete(let id): self = .candidatesComplete(id)
         case .connected(let id, let path): self = .connected(id, by: path)
         case .pathLost(let id): self = .pathLost(id)
+        case .quiet(let id): self = .connectionQuiet(id)
+        case .back(let id): self = .connectionBack(id)
         case .relayFailed(let id, let server, let reason): self = .relayFailed(id, server: server, reason: reason)
         case .failed(let id, let reason): self = .connectionFailed(id, reason)
         case .closed(let id): self = .goodbyeReceived(id)

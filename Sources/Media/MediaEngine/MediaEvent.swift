@@ -19,6 +19,10 @@ public enum MediaEvent: Sendable {
     case candidatesComplete(MediaCallID)
     /// There is a path to the peer, or another one now.
     case connected(MediaCallID, by: ICEPath)
+    /// The peer has not answered on any path for some seconds; it may come back by itself, or by an ICE restart.
+    case connectionQuiet(MediaCallID)
+    /// The peer answers again.
+    case connectionBack(MediaCallID)
     /// There is no path to the peer any more, for now.
     case pathLost(MediaCallID)
     /// A TURN server is of no use, or not any more: which one, and why, in words for people. The call may have other ways.

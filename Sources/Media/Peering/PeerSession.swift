@@ -253,12 +253,6 @@ extension PeerSession {
         return .dropped
     }
 
-    @_noAllocation @_noLocks
-    mutating func dropEarly() -> Received {
-        counters.dropped.early += 1
-        return .dropped
-    }
-
     /// Takes over what the flow has found out.
     @_noAllocation @_noLocks
     mutating func note(_ change: MediaFlow.Change, _ other: News) {

@@ -139,6 +139,9 @@ public struct CallMachine: ProtocolCore, Sendable {
     /// The other side.
     public var peer: UserID { draft.peer }
 
+    /// Whether we dialled.
+    public var isOutgoing: Bool { draft.direction == .outgoing }
+
     /// The record, once the call has ended.
     public var record: CallRecord? {
         guard case .ended(let record) = current else { return nil }
