@@ -94,6 +94,7 @@ let package = Package(
         module("Protocols", "SDP"),
         module("Protocols", "STUN", ["Bytes", "COpenSSL", "Datagrams"]),
         module("Protocols", "ICE", ["Datagrams", "STUN", "Timekeeping"]),
+        module("Protocols", "MulticastDNS", ["Datagrams", "Timekeeping"]),
         module("Protocols", "SignalWire", ["JSON"]),
         module("Protocols", "CallControl", ["JSON", "Timekeeping"]),
 
@@ -106,7 +107,7 @@ let package = Package(
         module(
             "Media", "MediaEngine",
             [
-                "AudioKit", "Bytes", "Datagrams", "ICE", "OpusCodec", "Peering", "Playout", "RTP",
+                "AudioKit", "Bytes", "Datagrams", "ICE", "MulticastDNS", "OpusCodec", "Peering", "Playout", "RTP",
                 "Realtime", "STUN", "SecureTransport", "Timekeeping",
             ]),
 
@@ -163,6 +164,7 @@ let package = Package(
         tests("RTPTests", ["Bytes", "RTP", "Timekeeping"]),
         tests("SDPTests", ["SDP"]),
         tests("STUNTests", ["Datagrams", "STUN"]),
+        tests("MulticastDNSTests", ["Datagrams", "MulticastDNS", "Timekeeping"]),
         tests("ICETests", ["Datagrams", "ICE", "STUN", "Timekeeping"]),
         tests("OpusCodecTests", ["OpusCodec"]),
         tests("PlayoutTests", ["OpusCodec", "Playout", "Timekeeping"]),
@@ -175,7 +177,7 @@ let package = Package(
             "MediaEngineTests",
             [
                 "AudioKit", "MediaEngine", "Datagrams", "OpusCodec", "Peering", "Playout", "SecureTransport",
-                "ICE", "Realtime", "Timekeeping",
+                "ICE", "MulticastDNS", "Realtime", "Timekeeping",
             ]),
         .target(name: "CAllocationCounter", path: "Tests/CAllocationCounter"),
         tests(

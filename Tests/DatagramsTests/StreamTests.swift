@@ -1,6 +1,7 @@
 import Datagrams
 import Glibc
 import Realtime
+import TestSupport
 import Testing
 import Timekeeping
 
@@ -61,13 +62,14 @@ struct StreamTests {
 
     @Test("A stream connects, carries bytes both ways, and tells that it has ended")
     func stream() throws {
-        let listener = try Listener()
+        let listener = LoopbackListener()
+        let address = try address(of: listener)
         let set = try DescriptorSet()
-        let stream = try StreamSocket(connectingTo: listener.address)
+        let stream = try StreamSocket(connectingTo: address)
         set.insert(stream.descriptor, token: 42, forWriting: true)
         let first = try wait(set)
         #expect(first.token == 42 && first.isWritable)
-        let error = stream.connectionError(with: listener.address)
+        let error = stream.connectionError(with: address)
         #expect(error == nil)
         set.update(stream.descriptor, token: 42, forWriting: false)
         expect(stream.write([1, 2, 3]), .bytes(3))
@@ -89,8 +91,9 @@ struct StreamTests {
 
     @Test("A stream that nobody reads takes a bounded number of bytes")
     func stalled() throws {
-        let listener = try Listener()
-        let stream = try StreamSocket(connectingTo: listener.address)
+        let listener = LoopbackListener()
+        let address = try address(of: listener)
+        let stream = try StreamSocket(connectingTo: address)
         let set = try DescriptorSet()
         set.insert(stream.descriptor, token: 1, forWriting: true)
         _ = try wait(set)
@@ -103,8 +106,8 @@ struct StreamTests {
 
     @Test("A connection that is refused says so")
     func refused() throws {
-        let listener = try Listener()
-        let address = listener.address
+        let listener = LoopbackListener()
+        let address = try address(of: listener)
         close(listener.descriptor)
         let stream = try StreamSocket(connectingTo: address)
         let set = try DescriptorSet()
@@ -113,6 +116,10 @@ struct StreamTests {
         #expect(ready.isWritable)
         let error = stream.connectionError(with: address)
         #expect(error?.errno == ECONNREFUSED)
+    }
+
+    private func address(of listener: LoopbackListener) throws -> SocketAddress {
+        try #require(SocketAddress(host: "127.0.0.1", port: listener.port))
     }
 
     private func expect(_ progress: StreamSocket.Progress, _ expected: StreamSocket.Progress) {
@@ -128,27 +135,3 @@ struct StreamTests {
 }
 
 private struct Unexpected: Error {}
-
-/// Takes connections on the loopback.
-private struct Listener {
-    let descriptor: Int32
-    let address: SocketAddress
-
-    init() throws {
-        descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        var name = sockaddr_in()
-        name.sin_family = sa_family_t(AF_INET)
-        name.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let descriptor = descriptor
-        let result = withUnsafeMutablePointer(to: &name) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { name in
-                bind(descriptor, name, length) + listen(descriptor, 4) + getsockname(descriptor, name, &length)
-            }
-        }
-        try #require(result == 0)
-        address = try #require(SocketAddress(host: "127.0.0.1", port: UInt16(bigEndian: name.sin_port)))
-    }
-
-    func accept() -> Int32 { Glibc.accept(descriptor, nil, nil) }
-}

@@ -67,7 +67,8 @@ struct SignalingTests {
         }
     }
 
-    @Test("A name is told upward once, harms nothing unresolved, and makes a path when it is resolved")
+    @Test(
+        "A name is told upward once, harms nothing unresolved, and makes a path when it is resolved, after the end too")
     func multicastNames() throws {
         let name = "7f1c2d4e-aaaa-4bbb-8ccc-0123456789ab.local"
         let candidate = try #require(
@@ -81,6 +82,10 @@ struct SignalingTests {
         #expect(world.peers[0].unresolved == [candidate])
         #expect(world.peers[0].agent.state == .checking)
         #expect(world.peers[0].agent.statistics.pairs == 0)
+        world.feed(0, .remoteEndOfCandidates)
+        let late = try #require(Candidate(parsing: "1 1 udp 2113937151 192.0.2.77 5001 typ host"))
+        world.feed(0, .remoteCandidate(late))
+        #expect(world.peers[0].agent.statistics.pairs == 0, "what was not told before the end comes too late")
         world.feed(0, .remoteCandidate(candidate.resolved(to: world.peers[1].addresses[0].withPort(0))))
         #expect(world.run(for: .seconds(1)) { world.isSettled })
     }

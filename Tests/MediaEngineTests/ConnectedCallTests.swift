@@ -86,9 +86,17 @@ struct ConnectedCall {
     let caller: MediaCallID
     let device: MediaCallID
 
-    init(_ pair: EnginePair, number: UInt32, promisedToDevice: DTLSFingerprint? = nil) throws {
-        let caller = try Half(pair.caller, try Self.plan(isCaller: true))
-        let device = try Half(pair.device, try Self.plan(isCaller: false))
+    /// - Parameters:
+    ///   - toldToCaller: What becomes of the device's candidates on their way.
+    ///   - toldToDevice: What becomes of the caller's.
+    init(
+        _ pair: EnginePair, number: UInt32, promisedToDevice: DTLSFingerprint? = nil,
+        toldToCaller: (String) -> String? = { $0 }, toldToDevice: (String) -> String? = { $0 }
+    ) throws {
+        var caller = try Half(pair.caller, try Self.plan(isCaller: true))
+        var device = try Half(pair.device, try Self.plan(isCaller: false))
+        caller.candidates = caller.candidates.compactMap(toldToDevice)
+        device.candidates = device.candidates.compactMap(toldToCaller)
         try self.init(caller, device, number: number, promisedToDevice: promisedToDevice)
     }
 

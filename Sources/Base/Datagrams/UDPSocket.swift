@@ -19,10 +19,16 @@ public struct UDPSocket: ~Copyable, Sendable {
     ///   - address: Where to bind; port 0 lets the system choose.
     ///   - receiveBufferBytes: Kernel buffer to ask for; it must hold what arrives between two reads.
     public init(boundTo address: SocketAddress, receiveBufferBytes: Int32 = 1 << 20) throws(RealtimeError) {
-        descriptor = handset_udp_open(address.raw, receiveBufferBytes, Self.expeditedForwarding)
+        let descriptor = handset_udp_open(address.raw, receiveBufferBytes, Self.expeditedForwarding)
         guard descriptor >= 0 else {
             throw RealtimeError(doing: "binding UDP socket \(address)", errno: -descriptor)
         }
+        self.init(bound: descriptor)
+    }
+
+    /// Takes over a descriptor.
+    init(bound descriptor: Int32) {
+        self.descriptor = descriptor
         var bound = handset_address()
         _ = unsafe handset_local_address(descriptor, &bound)
         localAddress = SocketAddress(bound)

@@ -110,6 +110,33 @@ int handset_pair_send(int end, const uint8_t *bytes, size_t length) {
     return sent < 0 ? -errno : 0;
 }
 
+int handset_group_open(uint16_t port) {
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0) return -errno;
+    int on = 1, off = 0, hops = 255;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
+    setsockopt(fd, IPPROTO_IP, IP_MULTICAST_TTL, &hops, sizeof hops);
+    setsockopt(fd, IPPROTO_IP, IP_MULTICAST_LOOP, &on, sizeof on);
+    // Only what comes by the interfaces that this socket has joined at, not what others here have.
+    setsockopt(fd, IPPROTO_IP, IP_MULTICAST_ALL, &off, sizeof off);
+    struct sockaddr_in name = {.sin_family = AF_INET, .sin_port = htons(port)};
+    if (bind(fd, (struct sockaddr *)&name, sizeof name) == 0) return fd;
+    name.sin_port = 0;
+    if (bind(fd, (struct sockaddr *)&name, sizeof name) == 0) return fd;
+    int error = errno;
+    close(fd);
+    return -error;
+}
+
+int handset_group_join(int socket, struct handset_address group, struct handset_address local) {
+    if (group.family != 4 || local.family != 4) return -EAFNOSUPPORT;
+    struct ip_mreqn request = {0};
+    memcpy(&request.imr_multiaddr, group.bytes, 4);
+    memcpy(&request.imr_address, local.bytes, 4);
+    return setsockopt(socket, IPPROTO_IP, IP_ADD_MEMBERSHIP, &request, sizeof request) < 0 ? -errno : 0;
+}
+
 void handset_close(int descriptor) { close(descriptor); }
 
 int handset_local_address(int socket, struct handset_address *address) {

@@ -13,6 +13,7 @@ struct ConnectionLoop {
     private var leaving: [MediaCallID: Instant] = [:]
     let workers: [MediaWorker]
     let streams: RelayStreams
+    private let names = NameLookup()
     let tell: @Sendable (ConnectionThread.Event) -> Void
     private(set) var isStopped = false
 
@@ -33,7 +34,7 @@ struct ConnectionLoop {
     /// When ``step(at:)`` must next be called even if nothing comes.
     var nextDeadline: Instant? {
         let deadlines = sessions.values.compactMap { $0.connection.nextDeadline } + Array(leaving.values)
-        return (deadlines + [streams.nextDeadline].compactMap(\.self)).min()
+        return (deadlines + [streams.nextDeadline, names.nextDeadline].compactMap(\.self)).min()
     }
 
     /// Handles what the workers have forwarded, what streams bring and take, and what is due.
@@ -41,6 +42,9 @@ struct ConnectionLoop {
         streams.step(at: now) { owner, event in
             guard let session = sessions[owner.session] else { return }
             take(event, from: owner.server, session, at: now)
+        }
+        names.step(at: now) { id, candidate in
+            with(id) { handle(.ice(.remoteCandidate(candidate)), $0, at: now) }
         }
         for (number, worker) in workers.enumerated() {
             while let datagram = worker.nextForwarded() { take(datagram, worker: number, at: now) }
@@ -191,8 +195,7 @@ extension ConnectionLoop {
         case .closeServer(let server): closeRelay(server, session)
         case .localCandidate(let candidate): tell(.candidate(session.id, candidate.attributeValue))
         case .gatheringComplete: tell(.candidatesComplete(session.id))
-        // Browsers hide addresses behind names of multicast DNS; the peer's checks show us the address all the same.
-        case .unresolvedName: break
+        case .unresolvedName(let candidate): lookUp(candidate, session, at: now)
         case .stateChanged(let state): note(state, session)
         case .pathSelected, .pathLost, .received: break  // Handled within the connection.
         }
@@ -210,6 +213,13 @@ extension ConnectionLoop {
             tell(.back(session.id))
         case .new, .checking, .failed, .closed: break
         }
+    }
+
+    /// Browsers hide addresses behind names of multicast DNS. Where relays only may be used, nobody on the link is to
+    /// learn of us, and no relay reaches such an address.
+    private func lookUp(_ candidate: Candidate, _ session: ConnectionSession, at now: Instant) {
+        guard session.plan.ice.policy == .all else { return }
+        names.find(candidate, for: session.id, through: Array(session.slots.keys), at: now) { streams.watch($0) }
     }
 
     private func use(_ path: ICEPath?, _ session: ConnectionSession) {

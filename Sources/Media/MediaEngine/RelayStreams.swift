@@ -22,7 +22,7 @@ final class RelayStreams {
     private let members: DescriptorSet
     private let trust: TLSTrust
     private var entries: [UInt64: Entry] = [:]
-    /// Even; with the lowest bit set it stands for the connection's end of the pair.
+    /// Even, and above 0; with the lowest bit set it stands for the connection's end of the pair.
     private var lastToken: UInt64 = 0
     private var batch = DatagramBatch()
     private var buffer = [UInt8](repeating: 0, count: 16_384)
@@ -35,6 +35,9 @@ final class RelayStreams {
 
     /// Readable when ``step(at:tell:)`` has something to do.
     var descriptor: Int32 { members.descriptor }
+
+    /// Makes ``descriptor`` readable when `other` is, too, until that is closed.
+    func watch(_ other: Int32) { members.insert(other, token: 0, forWriting: false) }
 
     /// When ``step(at:tell:)`` must be called even if nothing comes.
     var nextDeadline: Instant? { entries.values.compactMap(\.stream.nextDeadline).min() }

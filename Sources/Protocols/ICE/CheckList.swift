@@ -18,7 +18,7 @@ struct CheckList: Sendable {
     var remote: ICECredentials?
     var remoteCandidates: [Candidate] = []
     /// Names that were told of upward.
-    private var names = 0
+    private var names: [Candidate] = []
     var remoteHasEnded = false
     var gatheringHasEnded = false
     /// The best first.
@@ -77,7 +77,8 @@ struct CheckList: Sendable {
 
     mutating func add(remote candidate: Candidate, _ locals: [LocalCandidate], _ commons: inout AgentCommons) {
         guard let address = candidate.address, !address.isUnusableAsPeer, candidate.component == 1,
-            candidate.transport == "udp", !remoteHasEnded || candidate.type == .peerReflexive
+            candidate.transport == "udp",
+            isAwaited(candidate) || !remoteHasEnded || candidate.type == .peerReflexive
         else {
             commons.statistics.candidatesIgnored += 1
             return
@@ -111,12 +112,18 @@ struct CheckList: Sendable {
             commons.statistics.candidatesIgnored += 1
             return false
         }
-        guard names < ICEConfiguration.maximumRemoteCandidates else {
+        guard names.count < ICEConfiguration.maximumRemoteCandidates else {
             commons.statistics.candidatesOverLimit += 1
             return false
         }
-        names += 1
+        names.append(candidate)
         return true
+    }
+
+    /// Whether a candidate was told in time, by name, and comes back with its address.
+    private func isAwaited(_ candidate: Candidate) -> Bool {
+        guard let address = candidate.address else { return false }
+        return names.contains { $0.resolved(to: address) == candidate }
     }
 
     mutating func add(local: LocalCandidate, _ commons: inout AgentCommons) {

@@ -44,6 +44,11 @@ int handset_udp_open(struct handset_address address, int receive_buffer, int dsc
 int handset_pair_open(int ends[2], int send_buffer);
 /// Sends one datagram to the other end of a pair.
 int handset_pair_send(int end, const uint8_t *bytes, size_t length);
+/// Opens a UDP socket on `port` of all IPv4 addresses, which others on this machine may have, too; or on any port if
+/// somebody does not share it. Its datagrams to groups travel at most one link, and reach this machine, too.
+int handset_group_open(uint16_t port);
+/// Makes a socket receive what is sent to the IPv4 group `group` on the interface that has the address `local`.
+int handset_group_join(int socket, struct handset_address group, struct handset_address local);
 /// Closes a descriptor that one of these functions opened.
 void handset_close(int descriptor);
 /// The address that a socket is bound to.
