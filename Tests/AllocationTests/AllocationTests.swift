@@ -43,9 +43,12 @@ struct AllocationTests {
         // Warm-up: libopus and libsrtp2 may set themselves up with the first packets.
         run(&caller, &device, forFrames: 50 * callCount)
         let before = Snapshot(caller, device)
+        // Among the frames are keys, which take the place of sound.
+        try caller.press(code: 5)
         run(&caller, &device, forFrames: frames * callCount)
         let spent = Snapshot(caller, device).since(before)
 
+        #expect(device.totals().digits == callCount)
         #expect(spent.frames >= Int64(2 * callCount * frames))
         // Most frames are packets, sent and received; a machine that stalls may drop some on the way.
         #expect(spent.mediaPackets >= Int64(3 * callCount * frames))
@@ -139,6 +142,7 @@ struct HandDrivenWorker: ~Copyable {
         var frames = 0
         var media = 0
         var control = 0
+        var digits = 0
     }
 
     init() throws {
@@ -182,10 +186,13 @@ struct HandDrivenWorker: ~Copyable {
         number: UInt32, to remote: SocketAddress, local: UInt32, remote remoteSSRC: UInt32, send: SRTPKey,
         receive: SRTPKey, audio: AudioBehaviour
     ) throws {
-        let peer = PeerPlan(
+        var peer = PeerPlan(
             transport: .direct(to: remote), protection: .keys(send: send, receive: receive), remoteSSRC: remoteSSRC,
             localSSRC: local, canonicalName: "test@handset", sendPayloadType: 111, receivePayloadType: 111,
             randomSeed: UInt64(local))
+        peer.telephoneEvents = [
+            TelephoneEventFormat(clockRate: 48_000, sendPayloadType: 126, receivePayloadType: 126)
+        ]
         let plan = MediaCallPlan(
             peer: peer, encoder: EncoderSettings(), playout: PlayoutConfiguration(), audio: audio, start: .atOnce)
         let call = try MediaCall.make(
@@ -196,6 +203,14 @@ struct HandDrivenWorker: ~Copyable {
         try #require(taken)
     }
 
+    /// Presses a key in each call.
+    mutating func press(code: UInt8) throws {
+        for index in 0..<count {
+            let taken = commands.push(.press(calls[index].pointee.id, code: code))
+            try #require(taken)
+        }
+    }
+
     mutating func step() { loop.step(at: MonotonicClock.now) }
 
     func totals() -> Totals {
@@ -203,6 +218,7 @@ struct HandDrivenWorker: ~Copyable {
         for index in 0..<count {
             let report = calls[index].pointee.report()
             totals.frames += report.call.framesRun
+            totals.digits += report.call.digitsReceived
             totals.media += report.peer.packetsSent + report.peer.packetsReceived
             totals.control += report.peer.controlPacketsSent + report.peer.controlPacketsReceived
         }

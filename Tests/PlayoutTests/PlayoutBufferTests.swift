@@ -112,6 +112,38 @@ import Timekeeping
         #expect(buffer.statistics.playoutDelayNanoseconds == 5_000_000)
     }
 
+    @Test("Packets without sound, such as telephone events, are no loss, and sound after them begins in time")
+    func soundless() throws {
+        var buffer = try buffer()
+        for index in 0..<100 {
+            let isEvent = (50..<60).contains(index)
+            if isEvent, index != 55 {
+                buffer.passOver(sequenceNumber: UInt16(index), ssrc: 1)
+            } else if !isEvent {
+                insert(index, at: index * 20, into: &buffer)
+            }
+            let (frame, _) = pull(&buffer, at: index * 20 + 5)
+            #expect(frame.concealedSamples == 0)
+            if !isEvent { #expect(frame == PulledFrame()) }
+        }
+        #expect(buffer.statistics.packetsLost == 1, "one of them never came")
+        #expect(buffer.statistics.playoutDelayNanoseconds == 5_000_000)
+    }
+
+    @Test("A packet without sound that comes after its turn is no loss after all")
+    func lateSoundless() throws {
+        var buffer = try buffer()
+        for index in 0..<100 {
+            if index != 50 { insert(index, at: index * 20, into: &buffer) }
+            _ = pull(&buffer, at: index * 20 + 5)
+        }
+        #expect(buffer.statistics.packetsLost == 1)
+        buffer.passOver(sequenceNumber: 50, ssrc: 2)
+        #expect(buffer.statistics.packetsLost == 1, "of another stream")
+        buffer.passOver(sequenceNumber: 50, ssrc: 1)
+        #expect(buffer.statistics.packetsLost == 0)
+    }
+
     @Test("Another SSRC, or a timestamp from elsewhere, starts afresh and plays on", arguments: [true, false])
     func startsAfresh(changesSSRC: Bool) throws {
         var buffer = try buffer()

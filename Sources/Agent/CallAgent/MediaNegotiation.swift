@@ -41,6 +41,7 @@ struct MediaNegotiation {
             sessionID: generator.next(), keying: keying)
         local.packetTimeMilliseconds = configuration.encoder.frameDuration.rawValue
         local.opus.wantsDTX = configuration.encoder.dtx
+        local.telephoneEvents = "0-16"
         local.mid = "0"
         local.stream = MediaStreamName(stream: nil, track: nil)
         exchange = OfferAnswer(local)
@@ -84,6 +85,9 @@ struct MediaNegotiation {
     /// What the peer's section is called, for candidates that are told later.
     var mid: String { exchange.agreed?.mid ?? exchange.local.mid ?? "0" }
 
+    /// Whether the peer takes telephone events.
+    var takesDigits: Bool { exchange.agreed?.telephoneEvents.isEmpty == false }
+
     /// Whether an offer brings ICE, so that it is to be answered with ICE.
     static func usesICE(_ offer: JSONValue) -> Bool { offer["sdp"]?.string?.contains("a=ice-ufrag:") ?? false }
 
@@ -109,14 +113,26 @@ extension MediaNegotiation {
         throws(DescriptionError) -> MediaCallPlan
     {
         let local = exchange.local
-        let peer = PeerPlan(
+        var peer = PeerPlan(
             transport: try transport(for: audio), protection: try protection(for: audio),
             remoteSSRC: audio.remoteSSRC, localSSRC: local.ssrc, canonicalName: local.canonicalName,
             sendPayloadType: audio.sendPayloadType, receivePayloadType: audio.receivePayloadType,
             randomSeed: randomSeed)
+        peer.telephoneEvents = Self.eventFormats(for: audio)
         return MediaCallPlan(
             peer: peer, encoder: encoder(for: audio), playout: configuration.playout, audio: behaviour,
             start: audio.ice == nil ? start : .whenConnected)
+    }
+
+    /// The formats of telephone events, first the one whose clock is the codec's (RFC 4733 §2.1).
+    private static func eventFormats(for audio: NegotiatedAudio) -> [TelephoneEventFormat] {
+        let rate = audio.codec.clockRate
+        let formats = audio.telephoneEvents.map { events in
+            TelephoneEventFormat(
+                clockRate: events.clockRate, sendPayloadType: events.payloadTypes.send,
+                receivePayloadType: events.payloadTypes.receive)
+        }
+        return formats.filter { $0.clockRate == rate } + formats.filter { $0.clockRate != rate }
     }
 
     private func transport(for audio: NegotiatedAudio) throws(DescriptionError) -> PeerPlan.Transport {

@@ -13,19 +13,20 @@ internal import Timekeeping
 struct MediaCall: ~Copyable {
     let id: MediaCallID
     var peer: PeerSession
-    private var playout: PlayoutBuffer
+    var playout: PlayoutBuffer
     private var encoder: OpusEncoder
     private var audio: AudioGraph
     private let frameSamples: Int
     private let periodNanoseconds: Int64
     private var pace: Pace
     /// Media time of the next frame, in samples at 48 kHz (RFC 7587 §4.1).
-    private var timestamp: UInt32
+    private(set) var timestamp: UInt32
     /// The next packet begins a talk spurt (RFC 3551 §4.1).
-    private var marker = true
-    private var counters = CallCounters()
+    var marker = true
+    var counters = CallCounters()
+    var digits: DigitExchange
     /// Whether our media, and the peer's, is wanted.
-    private var (sends, receives) = (true, true)
+    private(set) var (sends, receives) = (true, true)
     /// The worker has been told to end the call, and waits for room to say that it has.
     var isLeaving = false
 
@@ -47,6 +48,9 @@ struct MediaCall: ~Copyable {
         self.playout = playout
         self.encoder = encoder
         self.audio = audio
+        digits = DigitExchange(
+            clockRate: plan.peer.telephoneEvents.first?.clockRate,
+            frameMilliseconds: plan.encoder.frameDuration.rawValue)
         frameSamples = plan.encoder.frameDuration.samples
         periodNanoseconds = Int64(frameSamples) * 1_000_000_000 / 48_000
         timestamp = firstTimestamp
@@ -81,8 +85,13 @@ struct MediaCall: ~Copyable {
     /// Takes one datagram of the peer.
     @_noAllocation @_noLocks
     mutating func receive(_ datagram: inout MutableRawSpan, from origin: DatagramPath, arrival: Instant) {
-        guard case .media(let header) = peer.receive(&datagram, from: origin, at: arrival) else { return }
-        if receives { insert(datagram, header, into: &playout, arrival: arrival) }
+        switch peer.receive(&datagram, from: origin, at: arrival) {
+        case .media(let header):
+            if receives { insert(datagram, header, into: &playout, arrival: arrival) }
+        case .telephoneEvent(let header, let clockRate):
+            receiveEvent(datagram, header, clockRate: clockRate, arrival: arrival)
+        case .control, .dropped: return
+        }
         if case .waiting = pace { pace = .running(nextFrame: arrival) }
     }
 
@@ -130,6 +139,7 @@ struct MediaCall: ~Copyable {
     /// - Returns: What the worker has to do next.
     @_noAllocation @_noLocks
     mutating func runFrame(at now: Instant, scratch: inout FrameScratch, batch: inout DatagramBatch) -> AfterFrame {
+        digits.expire(at: now)
         guard case .running(let next) = pace, next.nanoseconds <= now.nanoseconds else { return .nothing }
         exchangeFrame(due: next, at: now, scratch: &scratch, batch: &batch)
         counters.framesRun += 1
@@ -164,7 +174,7 @@ struct MediaCall: ~Copyable {
 
     /// Keeps what was written into the batch's free slot, with what the path needs in front.
     @_noAllocation @_noLocks
-    private func send(_ length: Int, by path: MediaPath, batch: inout DatagramBatch) {
+    func send(_ length: Int, by path: MediaPath, batch: inout DatagramBatch) {
         guard length > 0 else { return }
         var slot = batch.freeSlot()
         path.writePrefix(length: length, into: &slot)
@@ -223,6 +233,7 @@ struct MediaCall: ~Copyable {
             marker = true
             return
         }
+        if sendEvent(by: path, at: now, batch: &batch) { return }
         var slot = batch.freeSlot()
         var packet = slot._mutatingExtracting(path.prefixBytes...)
         let headerBytes = PeerSession.mediaHeaderBytes

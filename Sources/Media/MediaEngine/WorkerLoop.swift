@@ -17,6 +17,8 @@ enum WorkerCommand: BitwiseCopyable {
     /// The call's keys; what it had before comes back.
     case install(MediaCallID, UnsafeMutablePointer<SRTPPair>)
     case setDirection(MediaCallID, sends: Bool, receives: Bool)
+    /// A telephone key, by its number as an event.
+    case press(MediaCallID, code: UInt8)
     case addSocket(UnsafeMutablePointer<UDPSocket>, slot: Int)
     case removeSocket(slot: Int)
     /// A connection is being made: datagrams are handled as they come until it is there, or given up.
@@ -32,6 +34,8 @@ enum WorkerEvent: BitwiseCopyable {
     /// Media flows both ways.
     case established(MediaCallID, at: Instant)
     case playbackEnded(MediaCallID)
+    /// The peer has pressed a telephone key, which is told by its number as an event.
+    case digit(MediaCallID, code: UInt8, milliseconds: Int32)
     /// The peer said goodbye (RTCP BYE).
     case goodbyeReceived(MediaCallID)
     /// The report asked for was written, or not: the worker has no such call.
@@ -182,6 +186,9 @@ extension WorkerLoop {
         case .setDirection(let id, let sends, let receives):
             guard let index = calls.index(of: id) else { return }
             unsafe calls[index].pointee.setDirection(sends: sends, receives: receives)
+        case .press(let id, let code):
+            guard let index = calls.index(of: id) else { return }
+            unsafe calls[index].pointee.press(code)
         case .addSocket(let socket, let slot): unsafe sockets.insert(socket, at: slot)
         case .removeSocket(let slot):
             flush()
@@ -263,6 +270,7 @@ extension WorkerLoop {
     @_noAllocation @_noLocks
     private mutating func takeNews(of position: Int, at arrival: Instant) {
         let call = unsafe calls[position]
+        unsafe tellDigits(of: call)
         let news = unsafe call.pointee.peer.takeNews()
         guard !news.isEmpty else { return }
         let id = unsafe call.pointee.id
@@ -270,6 +278,13 @@ extension WorkerLoop {
         if news.contains(.mediaReceived) { emit(.mediaReceived(id, at: arrival)) }
         if news.contains(.established) { emit(.established(id, at: MonotonicClock.now)) }
         if news.contains(.goodbyeReceived) { emit(.goodbyeReceived(id)) }
+    }
+
+    @_noAllocation @_noLocks
+    private mutating func tellDigits(of call: UnsafeMutablePointer<MediaCall>) {
+        while let digit = unsafe call.pointee.takeDigit() {
+            emit(.digit(unsafe call.pointee.id, code: digit.code, milliseconds: digit.milliseconds))
+        }
     }
 
     /// Lets the connection thread have a datagram that is not media.
@@ -343,6 +358,7 @@ extension WorkerLoop {
             counters.worstLatenessNanoseconds = max(
                 counters.worstLatenessNanoseconds, deadline.nanoseconds(to: now))
             unsafe runFrames(of: call, at: now)
+            unsafe tellDigits(of: call)
             if unsafe call.pointee.takePlaybackEnd() { emit(.playbackEnded(unsafe call.pointee.id)) }
         }
     }

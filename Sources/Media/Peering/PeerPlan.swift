@@ -39,6 +39,8 @@ public struct PeerPlan: Sendable {
     public var sendPayloadType: UInt8
     /// The payload type that the peer sends.
     public var receivePayloadType: UInt8
+    /// Telephone events that may come and go, once for each clock rate; we send with the first. Two at most.
+    public var telephoneEvents: [TelephoneEventFormat] = []
     /// Our first sequence number and the seed of RTCP's random timing: unpredictable, from outside.
     public var randomSeed: UInt64
 
@@ -55,5 +57,22 @@ public struct PeerPlan: Sendable {
         self.sendPayloadType = sendPayloadType
         self.receivePayloadType = receivePayloadType
         self.randomSeed = randomSeed
+    }
+}
+
+/// How telephone events travel at one clock rate (RFC 4733).
+public struct TelephoneEventFormat: Equatable, Sendable, BitwiseCopyable {
+    /// Ticks a second of their durations: 8 000 or 48 000.
+    public var clockRate: Int
+    /// The payload type in packets that we send.
+    public var sendPayloadType: UInt8
+    /// The payload type in packets that the peer sends.
+    public var receivePayloadType: UInt8
+
+    /// Makes a format.
+    public init(clockRate: Int, sendPayloadType: UInt8, receivePayloadType: UInt8) {
+        self.clockRate = clockRate
+        self.sendPayloadType = sendPayloadType
+        self.receivePayloadType = receivePayloadType
     }
 }

@@ -1,3 +1,4 @@
+internal import Bytes
 public import Datagrams
 public import RTP
 public import SecureTransport
@@ -21,6 +22,7 @@ public struct PeerSession: ~Copyable {
     var outbound: SRTPContext?
     private var hasOutbound = false
     let plan: PeerPlan
+    private let kinds: PayloadKinds
     var rtcp: RTCPSession
     var random: UInt64
     let startedAt: Instant
@@ -31,6 +33,7 @@ public struct PeerSession: ~Copyable {
     /// Starts a session.
     public init(_ plan: PeerPlan, at now: Instant) throws(SRTPError) {
         self.plan = plan
+        kinds = PayloadKinds(plan)
         remoteSSRC = plan.remoteSSRC
         switch plan.transport {
         case .direct(let remote, let control):
@@ -60,6 +63,8 @@ public struct PeerSession: ~Copyable {
     public enum Received: Equatable, Sendable {
         /// Audio for the playout buffer; `header.payload` says where in the datagram, now plain, it lies.
         case media(RTPHeader)
+        /// A telephone event, whose duration counts in so many ticks a second.
+        case telephoneEvent(RTPHeader, clockRate: Int)
         /// RTCP, and dealt with.
         case control
         /// Counted and dropped.
@@ -204,11 +209,13 @@ extension PeerSession {
         }
         do throws(RTPParseError) {
             let header = try parseHeader(datagram)
-            guard header.payloadType == plan.receivePayloadType else {
+            guard let kind = kinds.kind(header.payloadType) else {
                 counters.dropped.unknownPayloadType += 1
                 return .dropped
             }
-            if case .ownSource = rtcp.receivedMedia(header, at: arrival) {
+            var isSound = false
+            if case .sound = kind { isSound = true }
+            if case .ownSource = rtcp.receivedMedia(header, at: arrival, measuresJitter: isSound) {
                 counters.dropped.looped += 1
                 return .dropped
             }
@@ -216,7 +223,10 @@ extension PeerSession {
             counters.packetsReceived += 1
             counters.payloadBytesReceived += header.payload.count
             note(flow.received(at: arrival), .mediaReceived)
-            return .media(header)
+            switch kind {
+            case .sound: return .media(header)
+            case .telephoneEvent(let clockRate): return .telephoneEvent(header, clockRate: clockRate)
+            }
         } catch {
             counters.dropped.malformed += 1
             return .dropped
@@ -285,6 +295,38 @@ extension PeerSession {
         let header = RTPHeader(
             payloadType: plan.sendPayloadType, sequenceNumber: nextSequenceNumber, timestamp: timestamp,
             ssrc: plan.localSSRC, marker: marker)
+        return finish(header, payloadBytes: payloadBytes, mediaTime: timestamp, at: now, in: &packet)
+    }
+
+    /// Ticks a second of the telephone events that we send; nil if there are none.
+    public var telephoneEventClockRate: Int? { kinds.firstEvents?.clockRate }
+
+    /// Writes a packet of a telephone event, and protects it.
+    ///
+    /// - Parameters:
+    ///   - mediaTime: Where our sound would be, which reports tell.
+    ///   - packet: Has ``maximumProtectionBytes`` of room behind header and payload.
+    /// - Returns: The packet's length; 0 if it could not be protected, or events were not agreed on.
+    @_noAllocation @_noLocks
+    public mutating func writeTelephoneEvent(
+        _ event: TelephoneEventSender.Packet, mediaTime: UInt32, at now: Instant, into packet: inout MutableRawSpan
+    ) -> Int {
+        guard let format = kinds.firstEvents else { return 0 }
+        let header = RTPHeader(
+            payloadType: format.sendPayloadType, sequenceNumber: nextSequenceNumber, timestamp: event.timestamp,
+            ssrc: plan.localSSRC, marker: event.marker)
+        let start = Self.mediaHeaderBytes
+        guard packet.byteCount >= start + TelephoneEventPayload.size + Self.maximumProtectionBytes else { return 0 }
+        var writer = ByteWriter(packet._mutatingExtracting(start..<(start + TelephoneEventPayload.size)))
+        event.payload.write(into: &writer)
+        return finish(header, payloadBytes: TelephoneEventPayload.size, mediaTime: mediaTime, at: now, in: &packet)
+    }
+
+    /// Puts the header in front, protects, and counts.
+    @_noAllocation @_noLocks
+    private mutating func finish(
+        _ header: RTPHeader, payloadBytes: Int, mediaTime: UInt32, at now: Instant, in packet: inout MutableRawSpan
+    ) -> Int {
         let headerBytes = header.write(into: &packet)
         nextSequenceNumber &+= 1
         let plain = headerBytes + payloadBytes
@@ -292,7 +334,7 @@ extension PeerSession {
         guard length > 0 else { return 0 }
         counters.packetsSent += 1
         counters.payloadBytesSent += payloadBytes
-        rtcp.sentMedia(payloadOctets: payloadBytes, timestamp: timestamp, at: now)
+        rtcp.sentMedia(payloadOctets: payloadBytes, timestamp: mediaTime, at: now)
         if case .established = flow.sent(at: now) { news.insert(.established) }
         return length
     }

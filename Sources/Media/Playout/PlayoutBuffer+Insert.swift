@@ -47,6 +47,21 @@ extension PlayoutBuffer {
         take(entry, payload)
     }
 
+    /// Takes note of a packet of the stream that holds no sound, such as a telephone event: it is not waited for, and
+    /// the sender is silent in its place.
+    @_noAllocation @_noLocks
+    public mutating func passOver(sequenceNumber: UInt16, ssrc: UInt32) {
+        guard hasStream, self.ssrc == ssrc, receivedNanoseconds > 0,
+            let sequence = clock.peek(sequence: sequenceNumber), abs(sequence &- endSequence) <= Self.sequenceJump
+        else { return }
+        if isPlaying, sequence < nextSequence {
+            statistics.packetsLost = max(statistics.packetsLost &- 1, 0)
+            return
+        }
+        soundless.insert(sequence)
+        endSequence = max(endSequence, sequence &+ 1)
+    }
+
     @_noAllocation @_noLocks
     private mutating func take(_ entry: PacketStore.Entry, _ payload: RawSpan) {
         guard store.entry(entry.sequence) == nil else {
@@ -109,6 +124,7 @@ extension PlayoutBuffer {
         store.removeAll()
         decoder.reset()
         clock = StreamClock()
+        soundless = SoundlessPackets()
         history.forgetBaseline()
         target.forgetChoice()
         endSequence = 0

@@ -24,6 +24,13 @@ struct StreamClock {
         return (lastSequence, lastTimestamp)
     }
 
+    /// The number nearest to those seen before, without moving there; nil before the first packet.
+    @_noAllocation @_noLocks
+    func peek(sequence: UInt16) -> Int64? {
+        guard hasStarted else { return nil }
+        return lastSequence &+ Int64(Int16(truncatingIfNeeded: Int64(sequence &- sequenceOrigin) &- lastSequence))
+    }
+
     private var sequenceOrigin: UInt16 = 0
     private var timestampOrigin: UInt32 = 0
 }

@@ -102,19 +102,23 @@ public struct RTCPSession: Sendable {
     }
 
     /// An authentic RTP packet came in.
+    ///
+    /// - Parameter measuresJitter: Its timestamp goes on with time, as that of a telephone event does not.
     @_noAllocation @_noLocks
-    public mutating func receivedMedia(_ header: RTPHeader, at arrival: Instant) -> Reception {
+    public mutating func receivedMedia(
+        _ header: RTPHeader, at arrival: Instant, measuresJitter: Bool = true
+    ) -> Reception {
         guard header.ssrc != configuration.ssrc else { return .ownSource }
         scheduler.heardMedia(at: arrival)
         if header.ssrc == remoteSSRC, var statistics = reception {
-            let outcome = statistics.receive(header, at: arrival)
+            let outcome = statistics.receive(header, at: arrival, measuresJitter: measuresJitter)
             reception = statistics
             return .known(outcome)
         }
         if case .some = remoteSSRC { sourceChanges += 1 }
         remoteSSRC = header.ssrc
         var statistics = ReceptionStatistics(clockRate: configuration.clockRate)
-        _ = statistics.receive(header, at: arrival)
+        _ = statistics.receive(header, at: arrival, measuresJitter: measuresJitter)
         reception = statistics
         return .newSource
     }

@@ -78,6 +78,12 @@ struct RunCommand: AsyncParsableCommand {
                 "Media flows both ways",
                 metadata: ["call": "\(call)", "setup_ms": "\(time.milliseconds.rounded(toPlaces: 1))"])
         case .playbackEnded(let call): logger.debug("The file is over", metadata: ["call": "\(call)"])
+        case .digit(let call, let digit, let time):
+            logger.info(
+                "The peer pressed a key",
+                metadata: [
+                    "call": "\(call)", "digit": "\(digit)", "held_ms": "\(time.milliseconds.rounded(toPlaces: 0))",
+                ])
         case .fileFailed: break  // Logged where it happened.
         case .ended(let call, let record, let report):
             var metadata: Logger.Metadata = [
