@@ -48,7 +48,9 @@ struct AllocationTests {
         run(&caller, &device, forFrames: frames * callCount)
         let spent = Snapshot(caller, device).since(before)
 
-        #expect(device.totals().digits == callCount)
+        let totals = device.totals()
+        #expect(totals.digits == callCount)
+        #expect(totals.feedback > 10 * callCount)
         #expect(spent.frames >= Int64(2 * callCount * frames))
         // Most frames are packets, sent and received; a machine that stalls may drop some on the way.
         #expect(spent.mediaPackets >= Int64(3 * callCount * frames))
@@ -143,6 +145,7 @@ struct HandDrivenWorker: ~Copyable {
         var media = 0
         var control = 0
         var digits = 0
+        var feedback = 0
     }
 
     init() throws {
@@ -193,6 +196,11 @@ struct HandDrivenWorker: ~Copyable {
         peer.telephoneEvents = [
             TelephoneEventFormat(clockRate: 48_000, sendPayloadType: 126, receivePayloadType: 126)
         ]
+        peer.headerExtensions.midIdentifier = 4
+        peer.headerExtensions.mid = "0"
+        peer.headerExtensions.audioLevelIdentifier = 1
+        peer.headerExtensions.transportSequenceIdentifier = 3
+        peer.headerExtensions.remoteTransportSequenceIdentifier = 3
         let plan = MediaCallPlan(
             peer: peer, encoder: EncoderSettings(), playout: PlayoutConfiguration(), audio: audio, start: .atOnce)
         let call = try MediaCall.make(
@@ -218,6 +226,7 @@ struct HandDrivenWorker: ~Copyable {
         for index in 0..<count {
             let report = calls[index].pointee.report()
             totals.frames += report.call.framesRun
+            totals.feedback += report.peer.feedback.sent
             totals.digits += report.call.digitsReceived
             totals.media += report.peer.packetsSent + report.peer.packetsReceived
             totals.control += report.peer.controlPacketsSent + report.peer.controlPacketsReceived

@@ -63,7 +63,7 @@ struct PeerPair: ~Copyable {
     static func media(of session: inout PeerSession, _ payload: [UInt8], _ timestamp: UInt32, _ now: Instant) -> [UInt8]
     {
         var packet =
-            Array(repeating: UInt8(0), count: PeerSession.mediaHeaderBytes) + payload + Array(repeating: 0, count: 40)
+            Array(repeating: UInt8(0), count: session.mediaHeaderBytes) + payload + Array(repeating: 0, count: 40)
         var elements = packet.mutableSpan
         var span = elements.mutableBytes
         let length = session.writeMedia(

@@ -42,6 +42,9 @@ struct MediaNegotiation {
         local.packetTimeMilliseconds = configuration.encoder.frameDuration.rawValue
         local.opus.wantsDTX = configuration.encoder.dtx
         local.telephoneEvents = "0-16"
+        local.headerExtensions = [.audioLevel, .transportSequenceNumber, .mid]
+        // Feedback changes the profile of an offer, which plain telephones may not know.
+        if configuration.offers == .webRTC { local.feedback = [.transportWide] }
         local.mid = "0"
         local.stream = MediaStreamName(stream: nil, track: nil)
         exchange = OfferAnswer(local)
@@ -119,6 +122,8 @@ extension MediaNegotiation {
             sendPayloadType: audio.sendPayloadType, receivePayloadType: audio.receivePayloadType,
             randomSeed: randomSeed)
         peer.telephoneEvents = Self.eventFormats(for: audio)
+        peer.headerExtensions = Self.extensions(for: audio)
+        peer.usesReducedSizeRTCP = audio.usesReducedSizeRTCP
         return MediaCallPlan(
             peer: peer, encoder: encoder(for: audio), playout: configuration.playout, audio: behaviour,
             start: audio.ice == nil ? start : .whenConnected)
@@ -133,6 +138,22 @@ extension MediaNegotiation {
                 receivePayloadType: events.payloadTypes.receive)
         }
         return formats.filter { $0.clockRate == rate } + formats.filter { $0.clockRate != rate }
+    }
+
+    /// The header extensions that make sense to both: packets are counted only for one who tells of their arrival, and the
+    /// section is named only where a transport may carry several.
+    private static func extensions(for audio: NegotiatedAudio) -> HeaderExtensionPlan {
+        var plan = HeaderExtensionPlan()
+        plan.audioLevelIdentifier = audio.sendIdentifier(.audioLevel)
+        if audio.feedback.contains(.transportWide) {
+            plan.transportSequenceIdentifier = audio.sendIdentifier(.transportSequenceNumber)
+            plan.remoteTransportSequenceIdentifier = audio.receiveIdentifier(.transportSequenceNumber)
+        }
+        if audio.ice != nil, let mid = audio.mid {
+            plan.midIdentifier = audio.sendIdentifier(.mid)
+            plan.mid = mid
+        }
+        return plan
     }
 
     private func transport(for audio: NegotiatedAudio) throws(DescriptionError) -> PeerPlan.Transport {

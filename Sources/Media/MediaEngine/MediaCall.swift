@@ -172,6 +172,16 @@ struct MediaCall: ~Copyable {
         send(length, by: path, batch: &batch)
     }
 
+    /// Appends an RTCP packet that tells when the peer's packets came to the batch, which has room, if one is due.
+    @_noAllocation @_noLocks
+    mutating func sendFeedbackIfDue(at now: Instant, into batch: inout DatagramBatch) {
+        guard peer.canSend, peer.isFeedbackDue(at: now), let path = peer.controlPath else { return }
+        var slot = batch.freeSlot()
+        var packet = slot._mutatingExtracting(path.prefixBytes...)
+        let length = peer.writeFeedback(at: now, into: &packet)
+        send(length, by: path, batch: &batch)
+    }
+
     /// Keeps what was written into the batch's free slot, with what the path needs in front.
     @_noAllocation @_noLocks
     func send(_ length: Int, by path: MediaPath, batch: inout DatagramBatch) {
@@ -236,7 +246,7 @@ struct MediaCall: ~Copyable {
         if sendEvent(by: path, at: now, batch: &batch) { return }
         var slot = batch.freeSlot()
         var packet = slot._mutatingExtracting(path.prefixBytes...)
-        let headerBytes = PeerSession.mediaHeaderBytes
+        let headerBytes = peer.mediaHeaderBytes
         let room = packet.byteCount - headerBytes - PeerSession.maximumProtectionBytes
         let encoded = encode(
             samples, frameSamples, with: &encoder, into: &packet, headerBytes..<(headerBytes + room))
@@ -251,7 +261,8 @@ struct MediaCall: ~Copyable {
             return
         }
         let length = peer.writeMedia(
-            payloadBytes: encoded, timestamp: timestamp, marker: marker, at: now, into: &packet)
+            payloadBytes: encoded, timestamp: timestamp, marker: marker,
+            level: peer.sendsAudioLevel ? level(samples, frameSamples) : .silence, at: now, into: &packet)
         guard length > 0 else { return }
         marker = false
         send(length, by: path, batch: &batch)
@@ -323,6 +334,9 @@ private func exchange(
     var samples = sending.mutableSamples(count)
     audio.exchange(received: heard.samples(count), sending: &samples)
 }
+
+@_semantics("no_performance_analysis") @inline(__always)
+private func level(_ frame: borrowing SampleBuffer, _ count: Int) -> AudioLevel { AudioLevel(of: frame.samples(count)) }
 
 @_semantics("no_performance_analysis") @inline(__always)
 private func silence(_ frame: inout SampleBuffer, _ count: Int) {

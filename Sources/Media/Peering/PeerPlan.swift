@@ -41,6 +41,10 @@ public struct PeerPlan: Sendable {
     public var receivePayloadType: UInt8
     /// Telephone events that may come and go, once for each clock rate; we send with the first. Two at most.
     public var telephoneEvents: [TelephoneEventFormat] = []
+    /// Header extensions of packets.
+    public var headerExtensions = HeaderExtensionPlan()
+    /// Feedback may go without a report in front of it (RFC 5506).
+    public var usesReducedSizeRTCP = false
     /// Our first sequence number and the seed of RTCP's random timing: unpredictable, from outside.
     public var randomSeed: UInt64
 

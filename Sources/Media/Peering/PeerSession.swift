@@ -29,11 +29,20 @@ public struct PeerSession: ~Copyable {
     var counters = PeerStatistics()
     private var flow = MediaFlow()
     private var nextSequenceNumber: UInt16
+    private var extensions: PacketExtensions
+    /// Arrivals of the peer's packets, to be told.
+    var arrivals: TransportFeedbackWriter
+    var lastFeedbackAt: Instant
+    private let remoteTransportSequenceIdentifier: UInt8?
 
     /// Starts a session.
     public init(_ plan: PeerPlan, at now: Instant) throws(SRTPError) {
         self.plan = plan
         kinds = PayloadKinds(plan)
+        extensions = PacketExtensions(plan.headerExtensions)
+        remoteTransportSequenceIdentifier = plan.headerExtensions.remoteTransportSequenceIdentifier
+        arrivals = TransportFeedbackWriter(sender: plan.localSSRC)
+        lastFeedbackAt = now
         remoteSSRC = plan.remoteSSRC
         switch plan.transport {
         case .direct(let remote, let control):
@@ -152,8 +161,13 @@ public struct PeerSession: ~Copyable {
     }
 
     /// Bytes that a media packet has before its payload.
-    public static var mediaHeaderBytes: Int {
-        @_noAllocation @_noLocks get { RTPHeader.fixedSize }
+    public var mediaHeaderBytes: Int {
+        @_noAllocation @_noLocks get { RTPHeader.fixedSize + extensions.wireSize }
+    }
+
+    /// Whether media packets tell how loud they are (RFC 6464).
+    public var sendsAudioLevel: Bool {
+        @_noAllocation @_noLocks get { extensions.hasAudioLevel }
     }
 
     /// The most bytes that protection adds behind a payload.
@@ -220,6 +234,11 @@ extension PeerSession {
                 return .dropped
             }
             follow(header, from: origin)
+            if let identifier = remoteTransportSequenceIdentifier,
+                let number = transportSequenceNumber(datagram, header, identifier)
+            {
+                arrivals.received(number, at: arrival)
+            }
             counters.packetsReceived += 1
             counters.payloadBytesReceived += header.payload.count
             note(flow.received(at: arrival), .mediaReceived)
@@ -286,16 +305,19 @@ extension PeerSession {
     ///
     /// - Parameters:
     ///   - timestamp: Media time at 48 kHz.
+    ///   - level: How loud the payload is, for packets that tell.
     ///   - packet: Has ``maximumProtectionBytes`` of room behind the payload.
     /// - Returns: The packet's length; 0 if it could not be protected.
     @_noAllocation @_noLocks
     public mutating func writeMedia(
-        payloadBytes: Int, timestamp: UInt32, marker: Bool, at now: Instant, into packet: inout MutableRawSpan
+        payloadBytes: Int, timestamp: UInt32, marker: Bool,
+        level: AudioLevel = AudioLevel(attenuation: 127, isVoice: false),
+        at now: Instant, into packet: inout MutableRawSpan
     ) -> Int {
         let header = RTPHeader(
             payloadType: plan.sendPayloadType, sequenceNumber: nextSequenceNumber, timestamp: timestamp,
             ssrc: plan.localSSRC, marker: marker)
-        return finish(header, payloadBytes: payloadBytes, mediaTime: timestamp, at: now, in: &packet)
+        return finish(header, payloadBytes: payloadBytes, mediaTime: timestamp, level: level, at: now, in: &packet)
     }
 
     /// Ticks a second of the telephone events that we send; nil if there are none.
@@ -315,19 +337,25 @@ extension PeerSession {
         let header = RTPHeader(
             payloadType: format.sendPayloadType, sequenceNumber: nextSequenceNumber, timestamp: event.timestamp,
             ssrc: plan.localSSRC, marker: event.marker)
-        let start = Self.mediaHeaderBytes
+        let start = mediaHeaderBytes
         guard packet.byteCount >= start + TelephoneEventPayload.size + Self.maximumProtectionBytes else { return 0 }
         var writer = ByteWriter(packet._mutatingExtracting(start..<(start + TelephoneEventPayload.size)))
         event.payload.write(into: &writer)
-        return finish(header, payloadBytes: TelephoneEventPayload.size, mediaTime: mediaTime, at: now, in: &packet)
+        return finish(
+            header, payloadBytes: TelephoneEventPayload.size, mediaTime: mediaTime,
+            level: AudioLevel(attenuation: 127, isVoice: false), at: now, in: &packet)
     }
 
     /// Puts the header in front, protects, and counts.
     @_noAllocation @_noLocks
     private mutating func finish(
-        _ header: RTPHeader, payloadBytes: Int, mediaTime: UInt32, at now: Instant, in packet: inout MutableRawSpan
+        _ header: RTPHeader, payloadBytes: Int, mediaTime: UInt32, level: AudioLevel, at now: Instant,
+        in packet: inout MutableRawSpan
     ) -> Int {
-        let headerBytes = header.write(into: &packet)
+        guard packet.byteCount >= mediaHeaderBytes else { return 0 }
+        var writer = ByteWriter(packet._mutatingExtracting(0..<mediaHeaderBytes))
+        header.write(extensions.next(level), into: &writer)
+        let headerBytes = writer.count
         nextSequenceNumber &+= 1
         let plain = headerBytes + payloadBytes
         let length = isProtected ? outbound?.protect(&packet, length: plain) ?? 0 : plain
@@ -349,6 +377,13 @@ private func classify(_ datagram: borrowing MutableRawSpan) -> DatagramKind { Da
 @_semantics("no_performance_analysis") @inline(__always)
 private func parseHeader(_ datagram: borrowing MutableRawSpan) throws(RTPParseError) -> RTPHeader {
     try RTPHeader(parsing: datagram.bytes)
+}
+
+@_semantics("no_performance_analysis") @inline(__always)
+private func transportSequenceNumber(
+    _ datagram: borrowing MutableRawSpan, _ header: RTPHeader, _ identifier: UInt8
+) -> UInt16? {
+    header.transportSequenceNumber(identifier, in: datagram.bytes)
 }
 
 // Swaps in place: the contexts are freed by neither.
