@@ -43,8 +43,9 @@ struct AllocationTests {
         // Warm-up: libopus and libsrtp2 may set themselves up with the first packets.
         run(&caller, &device, forFrames: 50 * callCount)
         let before = Snapshot(caller, device)
-        // Among the frames are keys, which take the place of sound.
+        // Among the frames are keys, which take the place of sound; and one side sends each frame twice.
         try caller.press(code: 5)
+        device.repeatFrames()
         run(&caller, &device, forFrames: frames * callCount)
         let spent = Snapshot(caller, device).since(before)
 
@@ -196,6 +197,7 @@ struct HandDrivenWorker: ~Copyable {
         peer.telephoneEvents = [
             TelephoneEventFormat(clockRate: 48_000, sendPayloadType: 126, receivePayloadType: 126)
         ]
+        peer.redundancy = RedundancyFormat(sendPayloadType: 63, receivePayloadType: 63)
         peer.headerExtensions.midIdentifier = 4
         peer.headerExtensions.mid = "0"
         peer.headerExtensions.audioLevelIdentifier = 1
@@ -209,6 +211,11 @@ struct HandDrivenWorker: ~Copyable {
         count += 1
         let taken = commands.push(.add(call))
         try #require(taken)
+    }
+
+    /// Lets each packet of each call carry the frame before it, too.
+    func repeatFrames() {
+        for index in 0..<count { calls[index].pointee.redundancy.depth = 1 }
     }
 
     /// Presses a key in each call.

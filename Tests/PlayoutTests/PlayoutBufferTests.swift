@@ -112,6 +112,32 @@ import Timekeeping
         #expect(buffer.statistics.playoutDelayNanoseconds == 5_000_000)
     }
 
+    @Test("A copy in a later packet takes the place of a packet that did not come, and of no other")
+    func copies() throws {
+        var buffer = try buffer { $0.initialDelayMilliseconds = 40 }
+        let clean = try clean(100)
+        var unclean = 0
+        for index in 0..<100 {
+            if index % 10 != 5 {
+                if index > 0 {
+                    let packet = Self.voice[index - 1]
+                    buffer.insertCopy(
+                        payload: packet.span.bytes, sequenceNumber: UInt16(index - 1),
+                        timestamp: UInt32((index - 1) * 960), ssrc: 1,
+                        arrival: Instant(nanoseconds: Int64(index) * 20_000_000))
+                }
+                insert(index, at: index * 20, into: &buffer)
+            }
+            let (frame, samples) = pull(&buffer, at: index * 20 + 5)
+            #expect(frame.concealedSamples == 0 && frame.recoveredSamples == 0)
+            if index >= 2, samples != clean[index - 2] { unclean += 1 }
+        }
+        let statistics = buffer.statistics
+        #expect(unclean == 0, "what is played is the packets' own sound, 40 ms late")
+        #expect(statistics.packetsRepaired == 10)
+        #expect(statistics.packetsLost == 0 && statistics.packetsLate == 0 && statistics.packetsDuplicate == 0)
+    }
+
     @Test("Packets without sound, such as telephone events, are no loss, and sound after them begins in time")
     func soundless() throws {
         var buffer = try buffer()

@@ -41,6 +41,7 @@ struct MediaNegotiation {
             sessionID: generator.next(), keying: keying)
         local.packetTimeMilliseconds = configuration.encoder.frameDuration.rawValue
         local.opus.wantsDTX = configuration.encoder.dtx
+        local.usesRedundancy = true
         local.telephoneEvents = "0-16"
         local.headerExtensions = [.audioLevel, .transportSequenceNumber, .mid]
         // Feedback changes the profile of an offer, which plain telephones may not know.
@@ -121,6 +122,9 @@ extension MediaNegotiation {
             remoteSSRC: audio.remoteSSRC, localSSRC: local.ssrc, canonicalName: local.canonicalName,
             sendPayloadType: audio.sendPayloadType, receivePayloadType: audio.receivePayloadType,
             randomSeed: randomSeed)
+        if let types = audio.redundancy {
+            peer.redundancy = RedundancyFormat(sendPayloadType: types.send, receivePayloadType: types.receive)
+        }
         peer.telephoneEvents = Self.eventFormats(for: audio)
         peer.headerExtensions = Self.extensions(for: audio)
         peer.usesReducedSizeRTCP = audio.usesReducedSizeRTCP

@@ -44,6 +44,8 @@ extension MediaCall {
         send(length, by: path, batch: &batch)
         // The sound that follows is a talk spurt of its own.
         marker = true
+        // Copies stand for the packets directly before theirs.
+        redundancy.reset()
         return true
     }
 }

@@ -17,6 +17,7 @@ struct MediaCall: ~Copyable {
     private var encoder: OpusEncoder
     private var audio: AudioGraph
     private let frameSamples: Int
+    private let sendPayloadType: UInt8
     private let periodNanoseconds: Int64
     private var pace: Pace
     /// Media time of the next frame, in samples at 48 kHz (RFC 7587 §4.1).
@@ -25,6 +26,8 @@ struct MediaCall: ~Copyable {
     var marker = true
     var counters = CallCounters()
     var digits: DigitExchange
+    var control: SendingControl
+    var redundancy = RedundancyWriter(depth: 0)
     /// Whether our media, and the peer's, is wanted.
     private(set) var (sends, receives) = (true, true)
     /// The worker has been told to end the call, and waits for room to say that it has.
@@ -48,9 +51,11 @@ struct MediaCall: ~Copyable {
         self.playout = playout
         self.encoder = encoder
         self.audio = audio
+        control = SendingControl(bitrateBps: plan.encoder.bitrateBps)
         digits = DigitExchange(
             clockRate: plan.peer.telephoneEvents.first?.clockRate,
             frameMilliseconds: plan.encoder.frameDuration.rawValue)
+        sendPayloadType = plan.peer.sendPayloadType
         frameSamples = plan.encoder.frameDuration.samples
         periodNanoseconds = Int64(frameSamples) * 1_000_000_000 / 48_000
         timestamp = firstTimestamp
@@ -90,7 +95,11 @@ struct MediaCall: ~Copyable {
             if receives { insert(datagram, header, into: &playout, arrival: arrival) }
         case .telephoneEvent(let header, let clockRate):
             receiveEvent(datagram, header, clockRate: clockRate, arrival: arrival)
-        case .control, .dropped: return
+        case .redundantMedia(let header): receiveRedundant(datagram, header, arrival: arrival)
+        case .control:
+            if let report = peer.takeReport() { heed(report) }
+            return
+        case .dropped: return
         }
         if case .waiting = pace { pace = .running(nextFrame: arrival) }
     }
@@ -233,12 +242,14 @@ struct MediaCall: ~Copyable {
         } else {
             silence(&scratch.sending, frameSamples)
         }
-        sendFrame(scratch.sending, at: now, batch: &batch)
+        sendFrame(scratch.sending, &scratch.encoded, at: now, batch: &batch)
         timestamp &+= UInt32(truncatingIfNeeded: frameSamples)
     }
 
     @_noAllocation @_noLocks
-    private mutating func sendFrame(_ samples: borrowing SampleBuffer, at now: Instant, batch: inout DatagramBatch) {
+    private mutating func sendFrame(
+        _ samples: borrowing SampleBuffer, _ frame: inout EncodedFrame, at now: Instant, batch: inout DatagramBatch
+    ) {
         guard sends, peer.canSend, let path = peer.path else {
             marker = true
             return
@@ -246,10 +257,12 @@ struct MediaCall: ~Copyable {
         if sendEvent(by: path, at: now, batch: &batch) { return }
         var slot = batch.freeSlot()
         var packet = slot._mutatingExtracting(path.prefixBytes...)
-        let headerBytes = peer.mediaHeaderBytes
-        let room = packet.byteCount - headerBytes - PeerSession.maximumProtectionBytes
-        let encoded = encode(
-            samples, frameSamples, with: &encoder, into: &packet, headerBytes..<(headerBytes + room))
+        let room = peer.mediaHeaderBytes..<(packet.byteCount - PeerSession.maximumProtectionBytes)
+        let repeats = redundancy.depth > 0
+        let encoded =
+            repeats
+            ? encode(samples, frameSamples, with: &encoder, into: &frame)
+            : encode(samples, frameSamples, with: &encoder, into: &packet, room)
         guard encoded > 0 else {
             counters.encodeErrors += 1
             return
@@ -260,8 +273,13 @@ struct MediaCall: ~Copyable {
             counters.framesNotSent += 1
             return
         }
+        let payloadBytes =
+            repeats
+            ? redundancy.write(
+                frame, count: encoded, payloadType: sendPayloadType, timestamp: timestamp, into: &packet, room)
+            : encoded
         let length = peer.writeMedia(
-            payloadBytes: encoded, timestamp: timestamp, marker: marker,
+            payloadBytes: payloadBytes, timestamp: timestamp, marker: marker, isRedundant: repeats,
             level: peer.sendsAudioLevel ? level(samples, frameSamples) : .silence, at: now, into: &packet)
         guard length > 0 else { return }
         marker = false
@@ -295,6 +313,7 @@ struct FrameScratch: ~Copyable {
     /// The longest frame: 60 ms at 48 kHz.
     static var capacity: Int { 2_880 }
 
+    var encoded = EncodedFrame(repeating: 0)
     var heard = SampleBuffer(capacity: FrameScratch.capacity)
     var sending = SampleBuffer(capacity: FrameScratch.capacity)
 }
@@ -319,6 +338,14 @@ private func encode(
     var bytes = slot._mutatingExtracting(room)
     var payload = unsafe bytes._unsafeMutableView(as: UInt8.self)
     return encoder.encode(samples.samples(count), into: &payload)
+}
+
+@_semantics("no_performance_analysis") @inline(__always)
+private func encode(
+    _ samples: borrowing SampleBuffer, _ count: Int, with encoder: inout OpusEncoder, into frame: inout EncodedFrame
+) -> Int {
+    var bytes = frame.mutableSpan
+    return encoder.encode(samples.samples(count), into: &bytes)
 }
 
 @_semantics("no_performance_analysis") @inline(__always)

@@ -45,6 +45,8 @@ public struct CallCounters: BitwiseCopyable, Sendable {
     public internal(set) var digitsDropped = 0
     /// Telephone keys of the peer.
     public internal(set) var digitsReceived = 0
+    /// Payloads of the peer that are not what their type says.
+    public internal(set) var payloadsMalformed = 0
     /// Frames that the encoder refused.
     public internal(set) var encodeErrors = 0
 

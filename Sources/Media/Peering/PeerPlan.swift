@@ -41,6 +41,8 @@ public struct PeerPlan: Sendable {
     public var receivePayloadType: UInt8
     /// Telephone events that may come and go, once for each clock rate; we send with the first. Two at most.
     public var telephoneEvents: [TelephoneEventFormat] = []
+    /// Packets that repeat earlier frames (RFC 2198), if both have them.
+    public var redundancy: RedundancyFormat?
     /// Header extensions of packets.
     public var headerExtensions = HeaderExtensionPlan()
     /// Feedback may go without a report in front of it (RFC 5506).
@@ -61,6 +63,20 @@ public struct PeerPlan: Sendable {
         self.sendPayloadType = sendPayloadType
         self.receivePayloadType = receivePayloadType
         self.randomSeed = randomSeed
+    }
+}
+
+/// The payload types of packets that repeat earlier frames (RFC 2198).
+public struct RedundancyFormat: Equatable, Sendable, BitwiseCopyable {
+    /// In packets that we send.
+    public var sendPayloadType: UInt8
+    /// In packets that the peer sends.
+    public var receivePayloadType: UInt8
+
+    /// Makes a format.
+    public init(sendPayloadType: UInt8, receivePayloadType: UInt8) {
+        self.sendPayloadType = sendPayloadType
+        self.receivePayloadType = receivePayloadType
     }
 }
 

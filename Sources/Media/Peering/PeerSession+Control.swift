@@ -95,6 +95,7 @@ extension PeerSession {
     @_noAllocation @_noLocks
     private mutating func take(_ feedback: RTCPSession.Feedback) {
         if let report = feedback.reportOnUs {
+            freshReport = report
             counters.remotePacketsLost = Int(report.cumulativeLost)
             counters.remoteFractionLost = Int(report.fractionLost)
             noteConfirmation()

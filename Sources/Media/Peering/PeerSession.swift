@@ -1,4 +1,3 @@
-internal import Bytes
 public import Datagrams
 public import RTP
 public import SecureTransport
@@ -22,14 +21,15 @@ public struct PeerSession: ~Copyable {
     var outbound: SRTPContext?
     private var hasOutbound = false
     let plan: PeerPlan
-    private let kinds: PayloadKinds
+    let kinds: PayloadKinds
     var rtcp: RTCPSession
     var random: UInt64
     let startedAt: Instant
     var counters = PeerStatistics()
+    var freshReport: ReportBlock?
     private var flow = MediaFlow()
-    private var nextSequenceNumber: UInt16
-    private var extensions: PacketExtensions
+    var nextSequenceNumber: UInt16
+    var extensions: PacketExtensions
     /// Arrivals of the peer's packets, to be told.
     var arrivals: TransportFeedbackWriter
     var lastFeedbackAt: Instant
@@ -72,6 +72,8 @@ public struct PeerSession: ~Copyable {
     public enum Received: Equatable, Sendable {
         /// Audio for the playout buffer; `header.payload` says where in the datagram, now plain, it lies.
         case media(RTPHeader)
+        /// Audio with earlier frames besides its own, as ``RedundantPayload``.
+        case redundantMedia(RTPHeader)
         /// A telephone event, whose duration counts in so many ticks a second.
         case telephoneEvent(RTPHeader, clockRate: Int)
         /// RTCP, and dealt with.
@@ -175,6 +177,27 @@ public struct PeerSession: ~Copyable {
         @_noAllocation @_noLocks get { SRTPSuite.maximumOverheadBytes }
     }
 
+    /// The payload type of sound in packets of the peer.
+    public var soundPayloadType: UInt8 {
+        @_noAllocation @_noLocks get { kinds.sound }
+    }
+
+    /// Whether the peer takes packets that repeat earlier frames.
+    public var takesRedundancy: Bool {
+        @_noAllocation @_noLocks get {
+            guard case .some = kinds.redundancy else { return false }
+            return true
+        }
+    }
+
+    /// The peer's newest report on our stream, once.
+    @_noAllocation @_noLocks
+    public mutating func takeReport() -> ReportBlock? {
+        let report = freshReport
+        freshReport = nil
+        return report
+    }
+
     /// What the session has seen so far.
     public var statistics: PeerStatistics {
         @_noAllocation @_noLocks get {
@@ -227,9 +250,9 @@ extension PeerSession {
                 counters.dropped.unknownPayloadType += 1
                 return .dropped
             }
-            var isSound = false
-            if case .sound = kind { isSound = true }
-            if case .ownSource = rtcp.receivedMedia(header, at: arrival, measuresJitter: isSound) {
+            var isEvent = false
+            if case .telephoneEvent = kind { isEvent = true }
+            if case .ownSource = rtcp.receivedMedia(header, at: arrival, measuresJitter: !isEvent) {
                 counters.dropped.looped += 1
                 return .dropped
             }
@@ -244,6 +267,7 @@ extension PeerSession {
             note(flow.received(at: arrival), .mediaReceived)
             switch kind {
             case .sound: return .media(header)
+            case .redundantSound: return .redundantMedia(header)
             case .telephoneEvent(let clockRate): return .telephoneEvent(header, clockRate: clockRate)
             }
         } catch {
@@ -288,6 +312,12 @@ extension PeerSession {
         }
     }
 
+    /// A media packet of ours goes out.
+    @_noAllocation @_noLocks
+    mutating func noteSent(at now: Instant) {
+        if case .established = flow.sent(at: now) { news.insert(.established) }
+    }
+
     /// Takes over what the peer's report says about our packets' arrival.
     @_noAllocation @_noLocks
     mutating func noteConfirmation() {
@@ -296,76 +326,6 @@ extension PeerSession {
 
     @_noAllocation @_noLocks
     mutating func noteGoodbye() { news.insert(.goodbyeReceived) }
-}
-
-// MARK: Outgoing
-
-extension PeerSession {
-    /// Puts the header in front of a payload that lies behind ``mediaHeaderBytes`` of `packet`, and protects both.
-    ///
-    /// - Parameters:
-    ///   - timestamp: Media time at 48 kHz.
-    ///   - level: How loud the payload is, for packets that tell.
-    ///   - packet: Has ``maximumProtectionBytes`` of room behind the payload.
-    /// - Returns: The packet's length; 0 if it could not be protected.
-    @_noAllocation @_noLocks
-    public mutating func writeMedia(
-        payloadBytes: Int, timestamp: UInt32, marker: Bool,
-        level: AudioLevel = AudioLevel(attenuation: 127, isVoice: false),
-        at now: Instant, into packet: inout MutableRawSpan
-    ) -> Int {
-        let header = RTPHeader(
-            payloadType: plan.sendPayloadType, sequenceNumber: nextSequenceNumber, timestamp: timestamp,
-            ssrc: plan.localSSRC, marker: marker)
-        return finish(header, payloadBytes: payloadBytes, mediaTime: timestamp, level: level, at: now, in: &packet)
-    }
-
-    /// Ticks a second of the telephone events that we send; nil if there are none.
-    public var telephoneEventClockRate: Int? { kinds.firstEvents?.clockRate }
-
-    /// Writes a packet of a telephone event, and protects it.
-    ///
-    /// - Parameters:
-    ///   - mediaTime: Where our sound would be, which reports tell.
-    ///   - packet: Has ``maximumProtectionBytes`` of room behind header and payload.
-    /// - Returns: The packet's length; 0 if it could not be protected, or events were not agreed on.
-    @_noAllocation @_noLocks
-    public mutating func writeTelephoneEvent(
-        _ event: TelephoneEventSender.Packet, mediaTime: UInt32, at now: Instant, into packet: inout MutableRawSpan
-    ) -> Int {
-        guard let format = kinds.firstEvents else { return 0 }
-        let header = RTPHeader(
-            payloadType: format.sendPayloadType, sequenceNumber: nextSequenceNumber, timestamp: event.timestamp,
-            ssrc: plan.localSSRC, marker: event.marker)
-        let start = mediaHeaderBytes
-        guard packet.byteCount >= start + TelephoneEventPayload.size + Self.maximumProtectionBytes else { return 0 }
-        var writer = ByteWriter(packet._mutatingExtracting(start..<(start + TelephoneEventPayload.size)))
-        event.payload.write(into: &writer)
-        return finish(
-            header, payloadBytes: TelephoneEventPayload.size, mediaTime: mediaTime,
-            level: AudioLevel(attenuation: 127, isVoice: false), at: now, in: &packet)
-    }
-
-    /// Puts the header in front, protects, and counts.
-    @_noAllocation @_noLocks
-    private mutating func finish(
-        _ header: RTPHeader, payloadBytes: Int, mediaTime: UInt32, level: AudioLevel, at now: Instant,
-        in packet: inout MutableRawSpan
-    ) -> Int {
-        guard packet.byteCount >= mediaHeaderBytes else { return 0 }
-        var writer = ByteWriter(packet._mutatingExtracting(0..<mediaHeaderBytes))
-        header.write(extensions.next(level), into: &writer)
-        let headerBytes = writer.count
-        nextSequenceNumber &+= 1
-        let plain = headerBytes + payloadBytes
-        let length = isProtected ? outbound?.protect(&packet, length: plain) ?? 0 : plain
-        guard length > 0 else { return 0 }
-        counters.packetsSent += 1
-        counters.payloadBytesSent += payloadBytes
-        rtcp.sentMedia(payloadOctets: payloadBytes, timestamp: mediaTime, at: now)
-        if case .established = flow.sent(at: now) { news.insert(.established) }
-        return length
-    }
 }
 
 // The two below look at a datagram without changing it. Unoptimised code counts the end of such a view as a
