@@ -104,6 +104,8 @@ extension Device {
             with(media) { feed(.media(.flowing), to: $0, at: time) }
         case .playbackEnded(let media): with(media) { tell(.playbackEnded($0)) }
         case .digit(let media, let digit, let time): with(media) { tell(.digit($0, digit, heldFor: time)) }
+        case .sendingStopped(let media, let reason): with(media) { tell(.sendingStopped($0, reason)) }
+        case .sendingResumed(let media): with(media) { tell(.sendingResumed($0)) }
         case .fileFailed(let media, let error):
             with(media) { id in
                 logger.error("A file of a call has failed", metadata: ["call": "\(id)", "error": "\(error)"])

@@ -1,4 +1,5 @@
 internal import Bytes
+internal import OpusCodec
 internal import Peering
 internal import Playout
 internal import RTP
@@ -17,8 +18,12 @@ extension MediaCall {
 
     /// Takes the peer's newest report on our stream.
     @_noAllocation @_noLocks
-    mutating func heed(_ report: ReportBlock) {
-        guard control.reported(fractionLost: report.fractionLost) else { return }
+    mutating func heed(_ report: ReportBlock, at arrival: Instant) {
+        let isChanged = control.reported(
+            report, roundTripNanoseconds: peer.roundTripNanoseconds, packetsSent: peer.packetsSent, at: arrival)
+        guard isChanged else { return }
+        encoder.set(bitrateBps: control.bitrateBps)
+        encoder.set(expectedLossPercent: max(leastExpectedLossPercent, control.expectedLossPercent))
         guard peer.takesRedundancy else { return }
         redundancy.depth = control.redundancyDepth
         // What was kept will not be the frame before when repeating begins again.

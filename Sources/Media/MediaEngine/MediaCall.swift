@@ -14,7 +14,7 @@ struct MediaCall: ~Copyable {
     let id: MediaCallID
     var peer: PeerSession
     var playout: PlayoutBuffer
-    private var encoder: OpusEncoder
+    var encoder: OpusEncoder
     private var audio: AudioGraph
     private let frameSamples: Int
     private let sendPayloadType: UInt8
@@ -27,6 +27,7 @@ struct MediaCall: ~Copyable {
     var counters = CallCounters()
     var digits: DigitExchange
     var control: SendingControl
+    let leastExpectedLossPercent: Int
     var redundancy = RedundancyWriter(depth: 0)
     /// Whether our media, and the peer's, is wanted.
     private(set) var (sends, receives) = (true, true)
@@ -51,13 +52,14 @@ struct MediaCall: ~Copyable {
         self.playout = playout
         self.encoder = encoder
         self.audio = audio
-        control = SendingControl(bitrateBps: plan.encoder.bitrateBps)
         digits = DigitExchange(
             clockRate: plan.peer.telephoneEvents.first?.clockRate,
             frameMilliseconds: plan.encoder.frameDuration.rawValue)
         sendPayloadType = plan.peer.sendPayloadType
         frameSamples = plan.encoder.frameDuration.samples
         periodNanoseconds = Int64(frameSamples) * 1_000_000_000 / 48_000
+        leastExpectedLossPercent = plan.encoder.expectedLossPercent
+        control = SendingControl(bitrateBps: plan.encoder.bitrateBps, packetNanoseconds: periodNanoseconds)
         timestamp = firstTimestamp
         switch plan.start {
         case .atOnce: pace = .running(nextFrame: now)
@@ -97,10 +99,12 @@ struct MediaCall: ~Copyable {
             receiveEvent(datagram, header, clockRate: clockRate, arrival: arrival)
         case .redundantMedia(let header): receiveRedundant(datagram, header, arrival: arrival)
         case .control:
-            if let report = peer.takeReport() { heed(report) }
+            control.heard(at: arrival)
+            if let report = peer.takeReport() { heed(report, at: arrival) }
             return
         case .dropped: return
         }
+        control.heard(at: arrival)
         if case .waiting = pace { pace = .running(nextFrame: arrival) }
     }
 
@@ -149,6 +153,7 @@ struct MediaCall: ~Copyable {
     @_noAllocation @_noLocks
     mutating func runFrame(at now: Instant, scratch: inout FrameScratch, batch: inout DatagramBatch) -> AfterFrame {
         digits.expire(at: now)
+        control.check(at: now)
         guard case .running(let next) = pace, next.nanoseconds <= now.nanoseconds else { return .nothing }
         exchangeFrame(due: next, at: now, scratch: &scratch, batch: &batch)
         counters.framesRun += 1
@@ -250,7 +255,8 @@ struct MediaCall: ~Copyable {
     private mutating func sendFrame(
         _ samples: borrowing SampleBuffer, _ frame: inout EncodedFrame, at now: Instant, batch: inout DatagramBatch
     ) {
-        guard sends, peer.canSend, let path = peer.path else {
+        guard sends, peer.canSend, !control.isStopped, let path = peer.path else {
+            control.paused()
             marker = true
             return
         }

@@ -198,6 +198,8 @@ extension MediaEngine {
             // Other events, such as tones of modems, are no keys.
             guard let key = TelephoneEvent(code: code).key else { return }
             onEvent(.digit(id, key, heldFor: .milliseconds(Int64(milliseconds))))
+        case .sendingChanged(let id, .stopped(let reason)): onEvent(.sendingStopped(id, reason))
+        case .sendingChanged(let id, .resumed): onEvent(.sendingResumed(id))
         case .goodbyeReceived(let id): onEvent(.goodbyeReceived(id))
         case .reported(let report, let found): unsafe answer(report, found: found)
         case .removed(let call):

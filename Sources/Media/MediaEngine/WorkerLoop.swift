@@ -225,7 +225,7 @@ extension WorkerLoop {
     @_noAllocation @_noLocks
     private mutating func takeNews(of position: Int, at arrival: Instant) {
         let call = unsafe calls[position]
-        unsafe tellDigits(of: call)
+        unsafe tellNews(of: call)
         let news = unsafe call.pointee.peer.takeNews()
         guard !news.isEmpty else { return }
         let id = unsafe call.pointee.id
@@ -236,9 +236,12 @@ extension WorkerLoop {
     }
 
     @_noAllocation @_noLocks
-    private mutating func tellDigits(of call: UnsafeMutablePointer<MediaCall>) {
+    private mutating func tellNews(of call: UnsafeMutablePointer<MediaCall>) {
         while let digit = unsafe call.pointee.takeDigit() {
             emit(.digit(unsafe call.pointee.id, code: digit.code, milliseconds: digit.milliseconds))
+        }
+        if let change = unsafe call.pointee.control.takeChange() {
+            emit(.sendingChanged(unsafe call.pointee.id, change))
         }
     }
 
@@ -313,7 +316,7 @@ extension WorkerLoop {
             counters.worstLatenessNanoseconds = max(
                 counters.worstLatenessNanoseconds, deadline.nanoseconds(to: now))
             unsafe runFrames(of: call, at: now)
-            unsafe tellDigits(of: call)
+            unsafe tellNews(of: call)
             if unsafe call.pointee.takePlaybackEnd() { emit(.playbackEnded(unsafe call.pointee.id)) }
         }
     }

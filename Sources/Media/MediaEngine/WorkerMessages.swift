@@ -32,6 +32,8 @@ enum WorkerEvent: BitwiseCopyable {
     case playbackEnded(MediaCallID)
     /// The peer has pressed a telephone key, which is told by its number as an event.
     case digit(MediaCallID, code: UInt8, milliseconds: Int32)
+    /// Our sending has stopped, or goes on.
+    case sendingChanged(MediaCallID, SendingControl.Change)
     /// The peer said goodbye (RTCP BYE).
     case goodbyeReceived(MediaCallID)
     /// The report asked for was written, or not: the worker has no such call.

@@ -190,6 +190,16 @@ public struct PeerSession: ~Copyable {
         }
     }
 
+    /// RTP packets sent.
+    public var packetsSent: Int {
+        @_noAllocation @_noLocks get { counters.packetsSent }
+    }
+
+    /// The newest round trip; nil if none was measured yet.
+    public var roundTripNanoseconds: Int64? {
+        @_noAllocation @_noLocks get { rtcp.roundTripNanoseconds }
+    }
+
     /// The peer's newest report on our stream, once.
     @_noAllocation @_noLocks
     public mutating func takeReport() -> ReportBlock? {

@@ -148,6 +148,8 @@ struct CallCommand: AsyncParsableCommand {
                 // What is still on its way is to be heard: a second, and the jitter buffers at both ends.
                 if duration == nil { hangUpLater(.milliseconds(1_200)) }
             case .digit(_, let digit, _): progress.say("The peer pressed \(digit)")
+            case .sendingStopped(_, let reason): progress.warn("The call sends no more: \(reason.rawValue)")
+            case .sendingResumed: progress.say("The call sends again")
             case .fileFailed(_, let error):
                 progress.warn("\(error)")
                 run.fileError = error

@@ -84,6 +84,9 @@ struct RunCommand: AsyncParsableCommand {
                 metadata: [
                     "call": "\(call)", "digit": "\(digit)", "held_ms": "\(time.milliseconds.rounded(toPlaces: 0))",
                 ])
+        case .sendingStopped(let call, let reason):
+            logger.warning("A call sends no more", metadata: ["call": "\(call)", "reason": "\(reason.rawValue)"])
+        case .sendingResumed(let call): logger.info("A call sends again", metadata: ["call": "\(call)"])
         case .fileFailed: break  // Logged where it happened.
         case .ended(let call, let record, let report):
             var metadata: Logger.Metadata = [
