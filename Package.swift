@@ -103,7 +103,7 @@ let package = Package(
         module("Media", "OpusCodec", ["COpus"]),
         module("Media", "Playout", ["OpusCodec", "Timekeeping"]),
         module("Media", "SecureTransport", ["COpenSSL", "CSRTP", "Timekeeping"]),
-        module("Media", "Peering", ["Datagrams", "ICE", "RTP", "SecureTransport", "Timekeeping"]),
+        module("Media", "Peering", ["Bytes", "Datagrams", "ICE", "RTP", "SecureTransport", "Timekeeping"]),
         module(
             "Media", "MediaEngine",
             [

@@ -43,9 +43,15 @@ struct AllocationTests {
         // Warm-up: libopus and libsrtp2 may set themselves up with the first packets.
         run(&caller, &device, forFrames: 50 * callCount)
         let before = Snapshot(caller, device)
+        // Among the frames are keys, which take the place of sound; and one side sends each frame twice.
+        try caller.press(code: 5)
+        device.repeatFrames()
         run(&caller, &device, forFrames: frames * callCount)
         let spent = Snapshot(caller, device).since(before)
 
+        let totals = device.totals()
+        #expect(totals.digits == callCount)
+        #expect(totals.feedback > 10 * callCount)
         #expect(spent.frames >= Int64(2 * callCount * frames))
         // Most frames are packets, sent and received; a machine that stalls may drop some on the way.
         #expect(spent.mediaPackets >= Int64(3 * callCount * frames))
@@ -139,6 +145,8 @@ struct HandDrivenWorker: ~Copyable {
         var frames = 0
         var media = 0
         var control = 0
+        var digits = 0
+        var feedback = 0
     }
 
     init() throws {
@@ -182,10 +190,19 @@ struct HandDrivenWorker: ~Copyable {
         number: UInt32, to remote: SocketAddress, local: UInt32, remote remoteSSRC: UInt32, send: SRTPKey,
         receive: SRTPKey, audio: AudioBehaviour
     ) throws {
-        let peer = PeerPlan(
+        var peer = PeerPlan(
             transport: .direct(to: remote), protection: .keys(send: send, receive: receive), remoteSSRC: remoteSSRC,
             localSSRC: local, canonicalName: "test@handset", sendPayloadType: 111, receivePayloadType: 111,
             randomSeed: UInt64(local))
+        peer.telephoneEvents = [
+            TelephoneEventFormat(clockRate: 48_000, sendPayloadType: 126, receivePayloadType: 126)
+        ]
+        peer.redundancy = RedundancyFormat(sendPayloadType: 63, receivePayloadType: 63)
+        peer.headerExtensions.midIdentifier = 4
+        peer.headerExtensions.mid = "0"
+        peer.headerExtensions.audioLevelIdentifier = 1
+        peer.headerExtensions.transportSequenceIdentifier = 3
+        peer.headerExtensions.remoteTransportSequenceIdentifier = 3
         let plan = MediaCallPlan(
             peer: peer, encoder: EncoderSettings(), playout: PlayoutConfiguration(), audio: audio, start: .atOnce)
         let call = try MediaCall.make(
@@ -196,6 +213,19 @@ struct HandDrivenWorker: ~Copyable {
         try #require(taken)
     }
 
+    /// Lets each packet of each call carry the frame before it, too.
+    func repeatFrames() {
+        for index in 0..<count { calls[index].pointee.redundancy.depth = 1 }
+    }
+
+    /// Presses a key in each call.
+    mutating func press(code: UInt8) throws {
+        for index in 0..<count {
+            let taken = commands.push(.press(calls[index].pointee.id, code: code))
+            try #require(taken)
+        }
+    }
+
     mutating func step() { loop.step(at: MonotonicClock.now) }
 
     func totals() -> Totals {
@@ -203,6 +233,8 @@ struct HandDrivenWorker: ~Copyable {
         for index in 0..<count {
             let report = calls[index].pointee.report()
             totals.frames += report.call.framesRun
+            totals.feedback += report.peer.feedback.sent
+            totals.digits += report.call.digitsReceived
             totals.media += report.peer.packetsSent + report.peer.packetsReceived
             totals.control += report.peer.controlPacketsSent + report.peer.controlPacketsReceived
         }

@@ -27,7 +27,7 @@ final class EnginePair: Sendable {
     /// Starts one call; both halves' ids.
     func call(
         number: UInt32 = 1, suite: SRTPSuite = .aeadAES128GCM, callerAudio: AudioBehaviour, deviceAudio: AudioBehaviour,
-        deviceReceiveKeySeed: UInt64? = nil
+        deviceReceiveKeySeed: UInt64? = nil, _ change: (inout MediaCallPlan) -> Void = { _ in }
     ) throws -> (caller: MediaCallID, device: MediaCallID) {
         var generator = SeededGenerator(seed: UInt64(number))
         let toDevice = SRTPKey.random(suite, using: &generator)
@@ -35,16 +35,16 @@ final class EnginePair: Sendable {
         var wrong = SeededGenerator(seed: deviceReceiveKeySeed ?? 0)
         let heard = deviceReceiveKeySeed == nil ? toDevice : SRTPKey.random(suite, using: &wrong)
         let (atCaller, atDevice) = (caller.place(), device.place())
-        let deviceID = try device.start(
-            plan(
-                to: atCaller.localAddress, remoteSSRC: number * 2, localSSRC: number * 2 + 1, send: toCaller,
-                receive: heard, audio: deviceAudio, start: .withFirstPacket(noLaterThan: .milliseconds(200))),
-            at: atDevice)
-        let callerID = try caller.start(
-            plan(
-                to: atDevice.localAddress, remoteSSRC: number * 2 + 1, localSSRC: number * 2, send: toDevice,
-                receive: toCaller, audio: callerAudio, start: .atOnce),
-            at: atCaller)
+        var devicePlan = plan(
+            to: atCaller.localAddress, remoteSSRC: number * 2, localSSRC: number * 2 + 1, send: toCaller,
+            receive: heard, audio: deviceAudio, start: .withFirstPacket(noLaterThan: .milliseconds(200)))
+        var callerPlan = plan(
+            to: atDevice.localAddress, remoteSSRC: number * 2 + 1, localSSRC: number * 2, send: toDevice,
+            receive: toCaller, audio: callerAudio, start: .atOnce)
+        change(&devicePlan)
+        change(&callerPlan)
+        let deviceID = try device.start(devicePlan, at: atDevice)
+        let callerID = try caller.start(callerPlan, at: atCaller)
         return (callerID, deviceID)
     }
 

@@ -16,16 +16,21 @@ struct PeerPair: ~Copyable {
     var now = Instant.zero
     private var timestamp: UInt32 = 0
 
-    init(suite: SRTPSuite = .aeadAES128GCM, rightReceivesUnder seed: UInt64 = 1) throws {
+    init(
+        suite: SRTPSuite = .aeadAES128GCM, rightReceivesUnder seed: UInt64 = 1,
+        _ change: (inout PeerPlan) -> Void = { _ in }
+    ) throws {
         var generator = SeededGenerator(seed: 1)
         let toRight = SRTPKey.random(suite, using: &generator)
         let toLeft = SRTPKey.random(suite, using: &generator)
         var other = SeededGenerator(seed: seed)
         let heard = SRTPKey.random(suite, using: &other)
-        let left = try PeerSession(
-            Self.plan(to: Self.rightAddress, ssrc: 1, send: toRight, receive: toLeft), at: .zero)
-        let right = try PeerSession(
-            Self.plan(to: Self.leftAddress, ssrc: 2, send: toLeft, receive: heard), at: .zero)
+        var leftPlan = try Self.plan(to: Self.rightAddress, ssrc: 1, send: toRight, receive: toLeft)
+        var rightPlan = try Self.plan(to: Self.leftAddress, ssrc: 2, send: toLeft, receive: heard)
+        change(&leftPlan)
+        change(&rightPlan)
+        let left = try PeerSession(leftPlan, at: .zero)
+        let right = try PeerSession(rightPlan, at: .zero)
         self.left = left
         self.right = right
     }
@@ -58,7 +63,7 @@ struct PeerPair: ~Copyable {
     static func media(of session: inout PeerSession, _ payload: [UInt8], _ timestamp: UInt32, _ now: Instant) -> [UInt8]
     {
         var packet =
-            Array(repeating: UInt8(0), count: PeerSession.mediaHeaderBytes) + payload + Array(repeating: 0, count: 40)
+            Array(repeating: UInt8(0), count: session.mediaHeaderBytes) + payload + Array(repeating: 0, count: 40)
         var elements = packet.mutableSpan
         var span = elements.mutableBytes
         let length = session.writeMedia(

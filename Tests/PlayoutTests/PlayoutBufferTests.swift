@@ -112,6 +112,64 @@ import Timekeeping
         #expect(buffer.statistics.playoutDelayNanoseconds == 5_000_000)
     }
 
+    @Test("A copy in a later packet takes the place of a packet that did not come, and of no other")
+    func copies() throws {
+        var buffer = try buffer { $0.initialDelayMilliseconds = 40 }
+        let clean = try clean(100)
+        var unclean = 0
+        for index in 0..<100 {
+            if index % 10 != 5 {
+                if index > 0 {
+                    let packet = Self.voice[index - 1]
+                    buffer.insertCopy(
+                        payload: packet.span.bytes, sequenceNumber: UInt16(index - 1),
+                        timestamp: UInt32((index - 1) * 960), ssrc: 1,
+                        arrival: Instant(nanoseconds: Int64(index) * 20_000_000))
+                }
+                insert(index, at: index * 20, into: &buffer)
+            }
+            let (frame, samples) = pull(&buffer, at: index * 20 + 5)
+            #expect(frame.concealedSamples == 0 && frame.recoveredSamples == 0)
+            if index >= 2, samples != clean[index - 2] { unclean += 1 }
+        }
+        let statistics = buffer.statistics
+        #expect(unclean == 0, "what is played is the packets' own sound, 40 ms late")
+        #expect(statistics.packetsRepaired == 10)
+        #expect(statistics.packetsLost == 0 && statistics.packetsLate == 0 && statistics.packetsDuplicate == 0)
+    }
+
+    @Test("Packets without sound, such as telephone events, are no loss, and sound after them begins in time")
+    func soundless() throws {
+        var buffer = try buffer()
+        for index in 0..<100 {
+            let isEvent = (50..<60).contains(index)
+            if isEvent, index != 55 {
+                buffer.passOver(sequenceNumber: UInt16(index), ssrc: 1)
+            } else if !isEvent {
+                insert(index, at: index * 20, into: &buffer)
+            }
+            let (frame, _) = pull(&buffer, at: index * 20 + 5)
+            #expect(frame.concealedSamples == 0)
+            if !isEvent { #expect(frame == PulledFrame()) }
+        }
+        #expect(buffer.statistics.packetsLost == 1, "one of them never came")
+        #expect(buffer.statistics.playoutDelayNanoseconds == 5_000_000)
+    }
+
+    @Test("A packet without sound that comes after its turn is no loss after all")
+    func lateSoundless() throws {
+        var buffer = try buffer()
+        for index in 0..<100 {
+            if index != 50 { insert(index, at: index * 20, into: &buffer) }
+            _ = pull(&buffer, at: index * 20 + 5)
+        }
+        #expect(buffer.statistics.packetsLost == 1)
+        buffer.passOver(sequenceNumber: 50, ssrc: 2)
+        #expect(buffer.statistics.packetsLost == 1, "of another stream")
+        buffer.passOver(sequenceNumber: 50, ssrc: 1)
+        #expect(buffer.statistics.packetsLost == 0)
+    }
+
     @Test("Another SSRC, or a timestamp from elsewhere, starts afresh and plays on", arguments: [true, false])
     func startsAfresh(changesSSRC: Bool) throws {
         var buffer = try buffer()

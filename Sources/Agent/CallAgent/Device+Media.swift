@@ -77,6 +77,23 @@ extension Device {
         if let remote { connect(id, to: remote) }
     }
 
+    /// Presses telephone keys in a call whose media runs, one after the other: `0`…`9`, `*`, `#`, `A`…`D`, and `!` for the
+    /// flash of the hook. More than 32 at once are too many.
+    ///
+    /// - Throws: ``DigitError`` if they cannot be sent; then none is.
+    public func press(_ digits: String, on id: CallID) throws(DigitError) {
+        guard digits.count <= 32 else { throw DigitError("\(digits.count) keys are too many at once: send 32 at most") }
+        guard let call = calls[id], let media = call.media else {
+            throw DigitError("keys can be sent while a call's media runs: wait until it is established")
+        }
+        guard call.negotiation?.takesDigits == true else {
+            throw DigitError("the peer takes no telephone events (RFC 4733)")
+        }
+        guard engine.press(digits, on: media) else {
+            throw DigitError("\"\(digits)\" is not made of 0-9, *, #, A-D and ! (flash)")
+        }
+    }
+
     /// Keys may be written into descriptions only where nobody else can read them.
     private var keysAllowed: Bool { configuration.account.isSignalingPrivate }
 
@@ -86,6 +103,9 @@ extension Device {
         case .established(let media, let time):
             with(media) { feed(.media(.flowing), to: $0, at: time) }
         case .playbackEnded(let media): with(media) { tell(.playbackEnded($0)) }
+        case .digit(let media, let digit, let time): with(media) { tell(.digit($0, digit, heldFor: time)) }
+        case .sendingStopped(let media, let reason): with(media) { tell(.sendingStopped($0, reason)) }
+        case .sendingResumed(let media): with(media) { tell(.sendingResumed($0)) }
         case .fileFailed(let media, let error):
             with(media) { id in
                 logger.error("A file of a call has failed", metadata: ["call": "\(id)", "error": "\(error)"])
@@ -130,4 +150,12 @@ extension Device {
         // A few calls at most end or begin at once; a scan is as good as an index.
         if let id = calls.first(where: { $0.value.media == media || $0.value.connection == media })?.key { act(id) }
     }
+}
+
+/// Telephone keys that cannot be sent.
+public struct DigitError: Error, Sendable, CustomStringConvertible {
+    /// Why, and what to do.
+    public let description: String
+
+    init(_ description: String) { self.description = description }
 }

@@ -23,6 +23,12 @@ public enum DeviceEvent: Sendable {
     case established(CallID, setUpTime: Duration)
     /// The file that the call plays is over.
     case playbackEnded(CallID)
+    /// The peer has pressed a telephone key: `0`…`9`, `*`, `#`, `A`…`D`, or `!` for the flash of the hook.
+    case digit(CallID, Character, heldFor: Duration)
+    /// The call sends no more, for sending has become useless or harmful (RFC 8083); it goes on to hear.
+    case sendingStopped(CallID, SendingStop)
+    /// The call sends again.
+    case sendingResumed(CallID)
     /// A file that the call plays or records has failed; the call goes on without it.
     case fileFailed(CallID, AudioFileError)
     /// The call is over, and so is its media, if there was any.

@@ -41,6 +41,11 @@ struct MediaNegotiation {
             sessionID: generator.next(), keying: keying)
         local.packetTimeMilliseconds = configuration.encoder.frameDuration.rawValue
         local.opus.wantsDTX = configuration.encoder.dtx
+        local.usesRedundancy = true
+        local.telephoneEvents = "0-16"
+        local.headerExtensions = [.audioLevel, .transportSequenceNumber, .mid]
+        // Feedback changes the profile of an offer, which plain telephones may not know.
+        if configuration.offers == .webRTC { local.feedback = [.transportWide] }
         local.mid = "0"
         local.stream = MediaStreamName(stream: nil, track: nil)
         exchange = OfferAnswer(local)
@@ -86,6 +91,9 @@ struct MediaNegotiation {
     /// What the peer's section is called, for candidates that are told later.
     var mid: String { exchange.agreed?.mid ?? exchange.local.mid ?? "0" }
 
+    /// Whether the peer takes telephone events.
+    var takesDigits: Bool { exchange.agreed?.telephoneEvents.isEmpty == false }
+
     /// Whether an offer brings ICE, so that it is to be answered with ICE.
     static func usesICE(_ offer: JSONValue) -> Bool { offer["sdp"]?.string?.contains("a=ice-ufrag:") ?? false }
 
@@ -111,14 +119,47 @@ extension MediaNegotiation {
         throws(DescriptionError) -> MediaCallPlan
     {
         let local = exchange.local
-        let peer = PeerPlan(
+        var peer = PeerPlan(
             transport: try transport(for: audio), protection: try protection(for: audio),
             remoteSSRC: audio.remoteSSRC, localSSRC: local.ssrc, canonicalName: local.canonicalName,
             sendPayloadType: audio.sendPayloadType, receivePayloadType: audio.receivePayloadType,
             randomSeed: randomSeed)
+        if let types = audio.redundancy {
+            peer.redundancy = RedundancyFormat(sendPayloadType: types.send, receivePayloadType: types.receive)
+        }
+        peer.telephoneEvents = Self.eventFormats(for: audio)
+        peer.headerExtensions = Self.extensions(for: audio)
+        peer.usesReducedSizeRTCP = audio.usesReducedSizeRTCP
         return MediaCallPlan(
             peer: peer, encoder: encoder(for: audio), playout: configuration.playout, audio: behaviour,
             start: audio.ice == nil ? start : .whenConnected)
+    }
+
+    /// The formats of telephone events, first the one whose clock is the codec's (RFC 4733 §2.1).
+    private static func eventFormats(for audio: NegotiatedAudio) -> [TelephoneEventFormat] {
+        let rate = audio.codec.clockRate
+        let formats = audio.telephoneEvents.map { events in
+            TelephoneEventFormat(
+                clockRate: events.clockRate, sendPayloadType: events.payloadTypes.send,
+                receivePayloadType: events.payloadTypes.receive)
+        }
+        return formats.filter { $0.clockRate == rate } + formats.filter { $0.clockRate != rate }
+    }
+
+    /// The header extensions that make sense to both: packets are counted only for one who tells of their arrival, and the
+    /// section is named only where a transport may carry several.
+    private static func extensions(for audio: NegotiatedAudio) -> HeaderExtensionPlan {
+        var plan = HeaderExtensionPlan()
+        plan.audioLevelIdentifier = audio.sendIdentifier(.audioLevel)
+        if audio.feedback.contains(.transportWide) {
+            plan.transportSequenceIdentifier = audio.sendIdentifier(.transportSequenceNumber)
+            plan.remoteTransportSequenceIdentifier = audio.receiveIdentifier(.transportSequenceNumber)
+        }
+        if audio.ice != nil, let mid = audio.mid {
+            plan.midIdentifier = audio.sendIdentifier(.mid)
+            plan.mid = mid
+        }
+        return plan
     }
 
     private func transport(for audio: NegotiatedAudio) throws(DescriptionError) -> PeerPlan.Transport {

@@ -13,19 +13,24 @@ internal import Timekeeping
 struct MediaCall: ~Copyable {
     let id: MediaCallID
     var peer: PeerSession
-    private var playout: PlayoutBuffer
-    private var encoder: OpusEncoder
+    var playout: PlayoutBuffer
+    var encoder: OpusEncoder
     private var audio: AudioGraph
     private let frameSamples: Int
+    private let sendPayloadType: UInt8
     private let periodNanoseconds: Int64
     private var pace: Pace
     /// Media time of the next frame, in samples at 48 kHz (RFC 7587 §4.1).
-    private var timestamp: UInt32
+    private(set) var timestamp: UInt32
     /// The next packet begins a talk spurt (RFC 3551 §4.1).
-    private var marker = true
-    private var counters = CallCounters()
+    var marker = true
+    var counters = CallCounters()
+    var digits: DigitExchange
+    var control: SendingControl
+    let leastExpectedLossPercent: Int
+    var redundancy = RedundancyWriter(depth: 0)
     /// Whether our media, and the peer's, is wanted.
-    private var (sends, receives) = (true, true)
+    private(set) var (sends, receives) = (true, true)
     /// The worker has been told to end the call, and waits for room to say that it has.
     var isLeaving = false
 
@@ -47,8 +52,14 @@ struct MediaCall: ~Copyable {
         self.playout = playout
         self.encoder = encoder
         self.audio = audio
+        digits = DigitExchange(
+            clockRate: plan.peer.telephoneEvents.first?.clockRate,
+            frameMilliseconds: plan.encoder.frameDuration.rawValue)
+        sendPayloadType = plan.peer.sendPayloadType
         frameSamples = plan.encoder.frameDuration.samples
         periodNanoseconds = Int64(frameSamples) * 1_000_000_000 / 48_000
+        leastExpectedLossPercent = plan.encoder.expectedLossPercent
+        control = SendingControl(bitrateBps: plan.encoder.bitrateBps, packetNanoseconds: periodNanoseconds)
         timestamp = firstTimestamp
         switch plan.start {
         case .atOnce: pace = .running(nextFrame: now)
@@ -81,8 +92,19 @@ struct MediaCall: ~Copyable {
     /// Takes one datagram of the peer.
     @_noAllocation @_noLocks
     mutating func receive(_ datagram: inout MutableRawSpan, from origin: DatagramPath, arrival: Instant) {
-        guard case .media(let header) = peer.receive(&datagram, from: origin, at: arrival) else { return }
-        if receives { insert(datagram, header, into: &playout, arrival: arrival) }
+        switch peer.receive(&datagram, from: origin, at: arrival) {
+        case .media(let header):
+            if receives { insert(datagram, header, into: &playout, arrival: arrival) }
+        case .telephoneEvent(let header, let clockRate):
+            receiveEvent(datagram, header, clockRate: clockRate, arrival: arrival)
+        case .redundantMedia(let header): receiveRedundant(datagram, header, arrival: arrival)
+        case .control:
+            control.heard(at: arrival)
+            if let report = peer.takeReport() { heed(report, at: arrival) }
+            return
+        case .dropped: return
+        }
+        control.heard(at: arrival)
         if case .waiting = pace { pace = .running(nextFrame: arrival) }
     }
 
@@ -130,6 +152,8 @@ struct MediaCall: ~Copyable {
     /// - Returns: What the worker has to do next.
     @_noAllocation @_noLocks
     mutating func runFrame(at now: Instant, scratch: inout FrameScratch, batch: inout DatagramBatch) -> AfterFrame {
+        digits.expire(at: now)
+        control.check(at: now)
         guard case .running(let next) = pace, next.nanoseconds <= now.nanoseconds else { return .nothing }
         exchangeFrame(due: next, at: now, scratch: &scratch, batch: &batch)
         counters.framesRun += 1
@@ -162,9 +186,19 @@ struct MediaCall: ~Copyable {
         send(length, by: path, batch: &batch)
     }
 
+    /// Appends an RTCP packet that tells when the peer's packets came to the batch, which has room, if one is due.
+    @_noAllocation @_noLocks
+    mutating func sendFeedbackIfDue(at now: Instant, into batch: inout DatagramBatch) {
+        guard peer.canSend, peer.isFeedbackDue(at: now), let path = peer.controlPath else { return }
+        var slot = batch.freeSlot()
+        var packet = slot._mutatingExtracting(path.prefixBytes...)
+        let length = peer.writeFeedback(at: now, into: &packet)
+        send(length, by: path, batch: &batch)
+    }
+
     /// Keeps what was written into the batch's free slot, with what the path needs in front.
     @_noAllocation @_noLocks
-    private func send(_ length: Int, by path: MediaPath, batch: inout DatagramBatch) {
+    func send(_ length: Int, by path: MediaPath, batch: inout DatagramBatch) {
         guard length > 0 else { return }
         var slot = batch.freeSlot()
         path.writePrefix(length: length, into: &slot)
@@ -213,22 +247,28 @@ struct MediaCall: ~Copyable {
         } else {
             silence(&scratch.sending, frameSamples)
         }
-        sendFrame(scratch.sending, at: now, batch: &batch)
+        sendFrame(scratch.sending, &scratch.encoded, at: now, batch: &batch)
         timestamp &+= UInt32(truncatingIfNeeded: frameSamples)
     }
 
     @_noAllocation @_noLocks
-    private mutating func sendFrame(_ samples: borrowing SampleBuffer, at now: Instant, batch: inout DatagramBatch) {
-        guard sends, peer.canSend, let path = peer.path else {
+    private mutating func sendFrame(
+        _ samples: borrowing SampleBuffer, _ frame: inout EncodedFrame, at now: Instant, batch: inout DatagramBatch
+    ) {
+        guard sends, peer.canSend, !control.isStopped, let path = peer.path else {
+            control.paused()
             marker = true
             return
         }
+        if sendEvent(by: path, at: now, batch: &batch) { return }
         var slot = batch.freeSlot()
         var packet = slot._mutatingExtracting(path.prefixBytes...)
-        let headerBytes = PeerSession.mediaHeaderBytes
-        let room = packet.byteCount - headerBytes - PeerSession.maximumProtectionBytes
-        let encoded = encode(
-            samples, frameSamples, with: &encoder, into: &packet, headerBytes..<(headerBytes + room))
+        let room = peer.mediaHeaderBytes..<(packet.byteCount - PeerSession.maximumProtectionBytes)
+        let repeats = redundancy.depth > 0
+        let encoded =
+            repeats
+            ? encode(samples, frameSamples, with: &encoder, into: &frame)
+            : encode(samples, frameSamples, with: &encoder, into: &packet, room)
         guard encoded > 0 else {
             counters.encodeErrors += 1
             return
@@ -239,8 +279,14 @@ struct MediaCall: ~Copyable {
             counters.framesNotSent += 1
             return
         }
+        let payloadBytes =
+            repeats
+            ? redundancy.write(
+                frame, count: encoded, payloadType: sendPayloadType, timestamp: timestamp, into: &packet, room)
+            : encoded
         let length = peer.writeMedia(
-            payloadBytes: encoded, timestamp: timestamp, marker: marker, at: now, into: &packet)
+            payloadBytes: payloadBytes, timestamp: timestamp, marker: marker, isRedundant: repeats,
+            level: peer.sendsAudioLevel ? level(samples, frameSamples) : .silence, at: now, into: &packet)
         guard length > 0 else { return }
         marker = false
         send(length, by: path, batch: &batch)
@@ -273,6 +319,7 @@ struct FrameScratch: ~Copyable {
     /// The longest frame: 60 ms at 48 kHz.
     static var capacity: Int { 2_880 }
 
+    var encoded = EncodedFrame(repeating: 0)
     var heard = SampleBuffer(capacity: FrameScratch.capacity)
     var sending = SampleBuffer(capacity: FrameScratch.capacity)
 }
@@ -300,6 +347,14 @@ private func encode(
 }
 
 @_semantics("no_performance_analysis") @inline(__always)
+private func encode(
+    _ samples: borrowing SampleBuffer, _ count: Int, with encoder: inout OpusEncoder, into frame: inout EncodedFrame
+) -> Int {
+    var bytes = frame.mutableSpan
+    return encoder.encode(samples.samples(count), into: &bytes)
+}
+
+@_semantics("no_performance_analysis") @inline(__always)
 private func hear(from playout: inout PlayoutBuffer, into frame: inout SampleBuffer, _ count: Int, at now: Instant) {
     var samples = frame.mutableSamples(count)
     _ = playout.pull(into: &samples, at: now)
@@ -312,6 +367,9 @@ private func exchange(
     var samples = sending.mutableSamples(count)
     audio.exchange(received: heard.samples(count), sending: &samples)
 }
+
+@_semantics("no_performance_analysis") @inline(__always)
+private func level(_ frame: borrowing SampleBuffer, _ count: Int) -> AudioLevel { AudioLevel(of: frame.samples(count)) }
 
 @_semantics("no_performance_analysis") @inline(__always)
 private func silence(_ frame: inout SampleBuffer, _ count: Int) {

@@ -1,4 +1,5 @@
 internal import Glibc
+internal import RTP
 public import Realtime
 internal import STUN
 internal import SecureTransport
@@ -136,6 +137,19 @@ public final class MediaEngine: Sendable {
         while !workers[worker].send(.remove(id)) { usleep(1_000) }
     }
 
+    /// Presses telephone keys, one after the other: `0`…`9`, `*`, `#`, `A`…`D`, and `!` for the flash of the hook.
+    ///
+    /// Each is sent in place of 180 ms of sound. A call holds 32 that wait; what is beyond, or goes to a peer that takes
+    /// none, counts in ``CallCounters/digitsDropped``.
+    /// - Returns: False if one of them is no key, or the call is over; then none is pressed.
+    @discardableResult
+    public func press(_ digits: String, on id: MediaCallID) -> Bool {
+        let events = digits.compactMap(TelephoneEvent.init)
+        guard events.count == digits.count, let worker = worker(of: id) else { return false }
+        for event in events { while !worker.send(.press(id, code: event.code)) { usleep(1_000) } }
+        return true
+    }
+
     /// What a call has seen so far; nil if it has ended.
     public func report(on id: MediaCallID) async -> MediaReport? {
         guard let worker = state.withLock({ $0.calls[id]?.worker }) else { return nil }
@@ -182,6 +196,12 @@ extension MediaEngine {
         case .mediaReceived(let id, let time): onEvent(.mediaReceived(id, at: time))
         case .established(let id, let time): onEvent(.established(id, at: time))
         case .playbackEnded(let id): onEvent(.playbackEnded(id))
+        case .digit(let id, let code, let milliseconds):
+            // Other events, such as tones of modems, are no keys.
+            guard let key = TelephoneEvent(code: code).key else { return }
+            onEvent(.digit(id, key, heldFor: .milliseconds(Int64(milliseconds))))
+        case .sendingChanged(let id, .stopped(let reason)): onEvent(.sendingStopped(id, reason))
+        case .sendingChanged(let id, .resumed): onEvent(.sendingResumed(id))
         case .goodbyeReceived(let id): onEvent(.goodbyeReceived(id))
         case .reported(let report, let found): unsafe answer(report, found: found)
         case .removed(let call):

@@ -13,6 +13,12 @@ public enum MediaEvent: Sendable {
     case established(MediaCallID, at: Instant)
     /// The file being played is over.
     case playbackEnded(MediaCallID)
+    /// The peer has pressed a telephone key (RFC 4733): `0`…`9`, `*`, `#`, `A`…`D`, or `!` for the flash of the hook.
+    case digit(MediaCallID, Character, heldFor: Duration)
+    /// The call sends no more, for sending has become useless or harmful (RFC 8083).
+    case sendingStopped(MediaCallID, SendingStop)
+    /// The call sends again.
+    case sendingResumed(MediaCallID)
     /// The peer is to be told this candidate: the value of a `candidate` attribute.
     case candidate(MediaCallID, String)
     /// The peer is to be told that there are no more candidates.

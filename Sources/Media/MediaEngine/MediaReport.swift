@@ -39,6 +39,14 @@ public struct CallCounters: BitwiseCopyable, Sendable {
     public internal(set) var framesSkipped = 0
     /// Frames not sent because nobody speaks (DTX).
     public internal(set) var framesNotSent = 0
+    /// Telephone keys of ours that were taken for sending.
+    public internal(set) var digitsSent = 0
+    /// Telephone keys of ours that could not be: too many waited, or the peer takes none.
+    public internal(set) var digitsDropped = 0
+    /// Telephone keys of the peer.
+    public internal(set) var digitsReceived = 0
+    /// Payloads of the peer that are not what their type says.
+    public internal(set) var payloadsMalformed = 0
     /// Frames that the encoder refused.
     public internal(set) var encodeErrors = 0
 

@@ -6,47 +6,6 @@ internal import Realtime
 internal import SecureTransport
 internal import Timekeeping
 
-/// What the control side asks of a worker. Pointers change their owner with the message.
-@safe
-enum WorkerCommand: BitwiseCopyable {
-    case add(UnsafeMutablePointer<MediaCall>)
-    case remove(MediaCallID)
-    case report(MediaCallID, into: UnsafeMutablePointer<MediaReport>)
-    /// The call's way; nil if it has none any more.
-    case use(MediaCallID, MediaPath?)
-    /// The call's keys; what it had before comes back.
-    case install(MediaCallID, UnsafeMutablePointer<SRTPPair>)
-    case setDirection(MediaCallID, sends: Bool, receives: Bool)
-    case addSocket(UnsafeMutablePointer<UDPSocket>, slot: Int)
-    case removeSocket(slot: Int)
-    /// A connection is being made: datagrams are handled as they come until it is there, or given up.
-    case connecting(Bool)
-    case stop
-}
-
-/// What a worker tells the control side. Pointers change their owner with the message.
-@safe
-enum WorkerEvent: BitwiseCopyable {
-    /// The first authenticated packet of the peer came in.
-    case mediaReceived(MediaCallID, at: Instant)
-    /// Media flows both ways.
-    case established(MediaCallID, at: Instant)
-    case playbackEnded(MediaCallID)
-    /// The peer said goodbye (RTCP BYE).
-    case goodbyeReceived(MediaCallID)
-    /// The report asked for was written, or not: the worker has no such call.
-    case reported(UnsafeMutablePointer<MediaReport>, found: Bool)
-    /// The worker is done with this call, and will not touch it again.
-    case removed(UnsafeMutablePointer<MediaCall>)
-    /// There was no room for this call.
-    case refused(UnsafeMutablePointer<MediaCall>)
-    /// These contexts are the worker's no more.
-    case replaced(UnsafeMutablePointer<SRTPPair>)
-    /// This socket is the worker's no more.
-    case socketRemoved(UnsafeMutablePointer<UDPSocket>)
-    case stopped(WorkerCounters)
-}
-
 /// A media worker's thread: owns the sockets and runs its calls from datagram to samples.
 ///
 /// It waits on its timer alone once all its calls are established: what arrives in between is read, with the kernel's
@@ -182,6 +141,9 @@ extension WorkerLoop {
         case .setDirection(let id, let sends, let receives):
             guard let index = calls.index(of: id) else { return }
             unsafe calls[index].pointee.setDirection(sends: sends, receives: receives)
+        case .press(let id, let code):
+            guard let index = calls.index(of: id) else { return }
+            unsafe calls[index].pointee.press(code)
         case .addSocket(let socket, let slot): unsafe sockets.insert(socket, at: slot)
         case .removeSocket(let slot):
             flush()
@@ -263,6 +225,7 @@ extension WorkerLoop {
     @_noAllocation @_noLocks
     private mutating func takeNews(of position: Int, at arrival: Instant) {
         let call = unsafe calls[position]
+        unsafe tellNews(of: call)
         let news = unsafe call.pointee.peer.takeNews()
         guard !news.isEmpty else { return }
         let id = unsafe call.pointee.id
@@ -270,6 +233,16 @@ extension WorkerLoop {
         if news.contains(.mediaReceived) { emit(.mediaReceived(id, at: arrival)) }
         if news.contains(.established) { emit(.established(id, at: MonotonicClock.now)) }
         if news.contains(.goodbyeReceived) { emit(.goodbyeReceived(id)) }
+    }
+
+    @_noAllocation @_noLocks
+    private mutating func tellNews(of call: UnsafeMutablePointer<MediaCall>) {
+        while let digit = unsafe call.pointee.takeDigit() {
+            emit(.digit(unsafe call.pointee.id, code: digit.code, milliseconds: digit.milliseconds))
+        }
+        if let change = unsafe call.pointee.control.takeChange() {
+            emit(.sendingChanged(unsafe call.pointee.id, change))
+        }
     }
 
     /// Lets the connection thread have a datagram that is not media.
@@ -343,6 +316,7 @@ extension WorkerLoop {
             counters.worstLatenessNanoseconds = max(
                 counters.worstLatenessNanoseconds, deadline.nanoseconds(to: now))
             unsafe runFrames(of: call, at: now)
+            unsafe tellNews(of: call)
             if unsafe call.pointee.takePlaybackEnd() { emit(.playbackEnded(unsafe call.pointee.id)) }
         }
     }
@@ -365,6 +339,8 @@ extension WorkerLoop {
     private mutating func sendControl(of call: UnsafeMutablePointer<MediaCall>, at now: Instant) {
         if outgoing.isFull { flush() }
         unsafe call.pointee.sendControlIfDue(at: now, into: &outgoing)
+        if outgoing.isFull { flush() }
+        unsafe call.pointee.sendFeedbackIfDue(at: now, into: &outgoing)
     }
 
     /// Where a call's second frame goes: the less loaded of the two next slots.

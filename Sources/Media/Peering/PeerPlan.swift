@@ -39,6 +39,14 @@ public struct PeerPlan: Sendable {
     public var sendPayloadType: UInt8
     /// The payload type that the peer sends.
     public var receivePayloadType: UInt8
+    /// Telephone events that may come and go, once for each clock rate; we send with the first. Two at most.
+    public var telephoneEvents: [TelephoneEventFormat] = []
+    /// Packets that repeat earlier frames (RFC 2198), if both have them.
+    public var redundancy: RedundancyFormat?
+    /// Header extensions of packets.
+    public var headerExtensions = HeaderExtensionPlan()
+    /// Feedback may go without a report in front of it (RFC 5506).
+    public var usesReducedSizeRTCP = false
     /// Our first sequence number and the seed of RTCP's random timing: unpredictable, from outside.
     public var randomSeed: UInt64
 
@@ -55,5 +63,36 @@ public struct PeerPlan: Sendable {
         self.sendPayloadType = sendPayloadType
         self.receivePayloadType = receivePayloadType
         self.randomSeed = randomSeed
+    }
+}
+
+/// The payload types of packets that repeat earlier frames (RFC 2198).
+public struct RedundancyFormat: Equatable, Sendable, BitwiseCopyable {
+    /// In packets that we send.
+    public var sendPayloadType: UInt8
+    /// In packets that the peer sends.
+    public var receivePayloadType: UInt8
+
+    /// Makes a format.
+    public init(sendPayloadType: UInt8, receivePayloadType: UInt8) {
+        self.sendPayloadType = sendPayloadType
+        self.receivePayloadType = receivePayloadType
+    }
+}
+
+/// How telephone events travel at one clock rate (RFC 4733).
+public struct TelephoneEventFormat: Equatable, Sendable, BitwiseCopyable {
+    /// Ticks a second of their durations: 8 000 or 48 000.
+    public var clockRate: Int
+    /// The payload type in packets that we send.
+    public var sendPayloadType: UInt8
+    /// The payload type in packets that the peer sends.
+    public var receivePayloadType: UInt8
+
+    /// Makes a format.
+    public init(clockRate: Int, sendPayloadType: UInt8, receivePayloadType: UInt8) {
+        self.clockRate = clockRate
+        self.sendPayloadType = sendPayloadType
+        self.receivePayloadType = receivePayloadType
     }
 }

@@ -32,6 +32,33 @@ extension PeerSession {
         return protectControl(&packet, length)
     }
 
+    /// Whether ``writeFeedback(at:into:)`` has something to send: ten times a second if packets that are counted come.
+    @_noAllocation @_noLocks
+    public func isFeedbackDue(at now: Instant) -> Bool {
+        arrivals.pending > 0 && lastFeedbackAt.nanoseconds(to: now) >= Self.feedbackIntervalNanoseconds
+    }
+
+    /// Between two packets of feedback, as browsers have it for sound.
+    private static var feedbackIntervalNanoseconds: Int64 {
+        @_noAllocation @_noLocks get { 100_000_000 }
+    }
+
+    /// Writes when the peer's packets have come, protected; 256 of them at most, and the rest the next time.
+    ///
+    /// - Returns: The datagram's length; 0 if there is nothing to send.
+    @_noAllocation @_noLocks
+    public mutating func writeFeedback(at now: Instant, into packet: inout MutableRawSpan) -> Int {
+        guard let media = remoteSSRC else { return 0 }
+        lastFeedbackAt = now
+        let start = plan.usesReducedSizeRTCP ? 0 : rtcp.writeEmptyReport(into: &packet)
+        var rest = packet._mutatingExtracting(start...)
+        let length = arrivals.write(media: media, into: &rest)
+        guard length > 0 else { return 0 }
+        let protected = protectControl(&packet, start + length)
+        if protected > 0 { counters.feedback.sent += 1 }
+        return protected
+    }
+
     /// Writes a last report with a goodbye (RFC 3550 §6.6), protected.
     ///
     /// - Returns: The datagram's length; 0 if there is nobody to say goodbye to.
@@ -68,11 +95,16 @@ extension PeerSession {
     @_noAllocation @_noLocks
     private mutating func take(_ feedback: RTCPSession.Feedback) {
         if let report = feedback.reportOnUs {
+            freshReport = report
             counters.remotePacketsLost = Int(report.cumulativeLost)
             counters.remoteFractionLost = Int(report.fractionLost)
             noteConfirmation()
         }
         if let roundTrip = feedback.roundTripNanoseconds { counters.roundTripNanoseconds = roundTrip }
+        counters.feedback.missingPackets += feedback.missingPackets
+        counters.feedback.pictureRequests += feedback.pictureRequests
+        counters.feedback.bitrateLimits += feedback.bitrateLimits
+        counters.feedback.transportWide += feedback.transportFeedbacks
         if feedback.saidGoodbye { noteGoodbye() }
     }
 

@@ -21,16 +21,28 @@ public struct PeerSession: ~Copyable {
     var outbound: SRTPContext?
     private var hasOutbound = false
     let plan: PeerPlan
+    let kinds: PayloadKinds
     var rtcp: RTCPSession
     var random: UInt64
     let startedAt: Instant
     var counters = PeerStatistics()
+    var freshReport: ReportBlock?
     private var flow = MediaFlow()
-    private var nextSequenceNumber: UInt16
+    var nextSequenceNumber: UInt16
+    var extensions: PacketExtensions
+    /// Arrivals of the peer's packets, to be told.
+    var arrivals: TransportFeedbackWriter
+    var lastFeedbackAt: Instant
+    private let remoteTransportSequenceIdentifier: UInt8?
 
     /// Starts a session.
     public init(_ plan: PeerPlan, at now: Instant) throws(SRTPError) {
         self.plan = plan
+        kinds = PayloadKinds(plan)
+        extensions = PacketExtensions(plan.headerExtensions)
+        remoteTransportSequenceIdentifier = plan.headerExtensions.remoteTransportSequenceIdentifier
+        arrivals = TransportFeedbackWriter(sender: plan.localSSRC)
+        lastFeedbackAt = now
         remoteSSRC = plan.remoteSSRC
         switch plan.transport {
         case .direct(let remote, let control):
@@ -60,6 +72,10 @@ public struct PeerSession: ~Copyable {
     public enum Received: Equatable, Sendable {
         /// Audio for the playout buffer; `header.payload` says where in the datagram, now plain, it lies.
         case media(RTPHeader)
+        /// Audio with earlier frames besides its own, as ``RedundantPayload``.
+        case redundantMedia(RTPHeader)
+        /// A telephone event, whose duration counts in so many ticks a second.
+        case telephoneEvent(RTPHeader, clockRate: Int)
         /// RTCP, and dealt with.
         case control
         /// Counted and dropped.
@@ -147,13 +163,49 @@ public struct PeerSession: ~Copyable {
     }
 
     /// Bytes that a media packet has before its payload.
-    public static var mediaHeaderBytes: Int {
-        @_noAllocation @_noLocks get { RTPHeader.fixedSize }
+    public var mediaHeaderBytes: Int {
+        @_noAllocation @_noLocks get { RTPHeader.fixedSize + extensions.wireSize }
+    }
+
+    /// Whether media packets tell how loud they are (RFC 6464).
+    public var sendsAudioLevel: Bool {
+        @_noAllocation @_noLocks get { extensions.hasAudioLevel }
     }
 
     /// The most bytes that protection adds behind a payload.
     public static var maximumProtectionBytes: Int {
         @_noAllocation @_noLocks get { SRTPSuite.maximumOverheadBytes }
+    }
+
+    /// The payload type of sound in packets of the peer.
+    public var soundPayloadType: UInt8 {
+        @_noAllocation @_noLocks get { kinds.sound }
+    }
+
+    /// Whether the peer takes packets that repeat earlier frames.
+    public var takesRedundancy: Bool {
+        @_noAllocation @_noLocks get {
+            guard case .some = kinds.redundancy else { return false }
+            return true
+        }
+    }
+
+    /// RTP packets sent.
+    public var packetsSent: Int {
+        @_noAllocation @_noLocks get { counters.packetsSent }
+    }
+
+    /// The newest round trip; nil if none was measured yet.
+    public var roundTripNanoseconds: Int64? {
+        @_noAllocation @_noLocks get { rtcp.roundTripNanoseconds }
+    }
+
+    /// The peer's newest report on our stream, once.
+    @_noAllocation @_noLocks
+    public mutating func takeReport() -> ReportBlock? {
+        let report = freshReport
+        freshReport = nil
+        return report
     }
 
     /// What the session has seen so far.
@@ -204,19 +256,30 @@ extension PeerSession {
         }
         do throws(RTPParseError) {
             let header = try parseHeader(datagram)
-            guard header.payloadType == plan.receivePayloadType else {
+            guard let kind = kinds.kind(header.payloadType) else {
                 counters.dropped.unknownPayloadType += 1
                 return .dropped
             }
-            if case .ownSource = rtcp.receivedMedia(header, at: arrival) {
+            var isEvent = false
+            if case .telephoneEvent = kind { isEvent = true }
+            if case .ownSource = rtcp.receivedMedia(header, at: arrival, measuresJitter: !isEvent) {
                 counters.dropped.looped += 1
                 return .dropped
             }
             follow(header, from: origin)
+            if let identifier = remoteTransportSequenceIdentifier,
+                let number = transportSequenceNumber(datagram, header, identifier)
+            {
+                arrivals.received(number, at: arrival)
+            }
             counters.packetsReceived += 1
             counters.payloadBytesReceived += header.payload.count
             note(flow.received(at: arrival), .mediaReceived)
-            return .media(header)
+            switch kind {
+            case .sound: return .media(header)
+            case .redundantSound: return .redundantMedia(header)
+            case .telephoneEvent(let clockRate): return .telephoneEvent(header, clockRate: clockRate)
+            }
         } catch {
             counters.dropped.malformed += 1
             return .dropped
@@ -265,6 +328,12 @@ extension PeerSession {
         }
     }
 
+    /// A media packet of ours goes out.
+    @_noAllocation @_noLocks
+    mutating func noteSent(at now: Instant) {
+        if case .established = flow.sent(at: now) { news.insert(.established) }
+    }
+
     /// Takes over what the peer's report says about our packets' arrival.
     @_noAllocation @_noLocks
     mutating func noteConfirmation() {
@@ -273,35 +342,6 @@ extension PeerSession {
 
     @_noAllocation @_noLocks
     mutating func noteGoodbye() { news.insert(.goodbyeReceived) }
-}
-
-// MARK: Outgoing
-
-extension PeerSession {
-    /// Puts the header in front of a payload that lies behind ``mediaHeaderBytes`` of `packet`, and protects both.
-    ///
-    /// - Parameters:
-    ///   - timestamp: Media time at 48 kHz.
-    ///   - packet: Has ``maximumProtectionBytes`` of room behind the payload.
-    /// - Returns: The packet's length; 0 if it could not be protected.
-    @_noAllocation @_noLocks
-    public mutating func writeMedia(
-        payloadBytes: Int, timestamp: UInt32, marker: Bool, at now: Instant, into packet: inout MutableRawSpan
-    ) -> Int {
-        let header = RTPHeader(
-            payloadType: plan.sendPayloadType, sequenceNumber: nextSequenceNumber, timestamp: timestamp,
-            ssrc: plan.localSSRC, marker: marker)
-        let headerBytes = header.write(into: &packet)
-        nextSequenceNumber &+= 1
-        let plain = headerBytes + payloadBytes
-        let length = isProtected ? outbound?.protect(&packet, length: plain) ?? 0 : plain
-        guard length > 0 else { return 0 }
-        counters.packetsSent += 1
-        counters.payloadBytesSent += payloadBytes
-        rtcp.sentMedia(payloadOctets: payloadBytes, timestamp: timestamp, at: now)
-        if case .established = flow.sent(at: now) { news.insert(.established) }
-        return length
-    }
 }
 
 // The two below look at a datagram without changing it. Unoptimised code counts the end of such a view as a
@@ -313,6 +353,13 @@ private func classify(_ datagram: borrowing MutableRawSpan) -> DatagramKind { Da
 @_semantics("no_performance_analysis") @inline(__always)
 private func parseHeader(_ datagram: borrowing MutableRawSpan) throws(RTPParseError) -> RTPHeader {
     try RTPHeader(parsing: datagram.bytes)
+}
+
+@_semantics("no_performance_analysis") @inline(__always)
+private func transportSequenceNumber(
+    _ datagram: borrowing MutableRawSpan, _ header: RTPHeader, _ identifier: UInt8
+) -> UInt16? {
+    header.transportSequenceNumber(identifier, in: datagram.bytes)
 }
 
 // Swaps in place: the contexts are freed by neither.

@@ -22,8 +22,27 @@ public struct PeerStatistics: BitwiseCopyable, Sendable {
     public internal(set) var controlPacketsSent = 0
     /// RTCP packets received and authenticated.
     public internal(set) var controlPacketsReceived = 0
+    /// Feedback beside the reports.
+    public internal(set) var feedback = FeedbackCounters()
     /// What was dropped, and why.
     public internal(set) var dropped = DropCounters()
+
+    /// Nothing seen yet.
+    public init() {}
+}
+
+/// Feedback in RTCP beside the reports (RFC 4585).
+public struct FeedbackCounters: BitwiseCopyable, Sendable {
+    /// Packets that told when the peer's have come.
+    public internal(set) var sent = 0
+    /// Packets of the peer's that told when ours have come.
+    public internal(set) var transportWide = 0
+    /// Packets of ours that the peer asked for again; they are not kept, and in-band FEC is what mends loss.
+    public internal(set) var missingPackets = 0
+    /// Requests for a whole picture: nothing to us, who send sound.
+    public internal(set) var pictureRequests = 0
+    /// Limits that the peer set to the bitrate of all that it receives (REMB).
+    public internal(set) var bitrateLimits = 0
 
     /// Nothing seen yet.
     public init() {}

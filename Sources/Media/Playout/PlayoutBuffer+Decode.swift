@@ -126,7 +126,18 @@ extension PlayoutBuffer {
 
     @_noAllocation @_noLocks
     private mutating func noteLost(before sequence: Int64) {
-        if sequence > nextSequence { statistics.packetsLost &+= Int(sequence &- nextSequence) }
+        guard sequence > nextSequence else { return }
+        let missing = Int(sequence &- nextSequence) &- soundless.count(from: nextSequence, to: sequence)
+        statistics.packetsLost &+= max(missing, 0)
+    }
+
+    /// Moves past packets that hold no sound: the sender is silent in their place.
+    @_noAllocation @_noLocks
+    mutating func passSoundless() {
+        while soundless.contains(nextSequence) {
+            nextSequence &+= 1
+            isDiscontinuous = true
+        }
     }
 
     /// `count` rounded up to what libopus can conceal: whole 2.5 ms, at most 120 ms.

@@ -35,16 +35,60 @@ extension PlayoutBuffer {
             extended = clock.extend(sequence: sequenceNumber, timestamp: timestamp)
         }
 
+        take(entry(extended.sequence, extended.timestamp, payload, duration, arrival), payload)
+    }
+
+    /// Takes a copy of a packet that a later one carries (RFC 2198): it is of use if that packet has not come, and sound
+    /// in its place is still to be played. To be inserted before the packet that carries it.
+    @_noAllocation @_noLocks
+    public mutating func insertCopy(
+        payload: RawSpan, sequenceNumber: UInt16, timestamp: UInt32, ssrc: UInt32, arrival: Instant
+    ) {
+        let duration = OpusPacket.samples(in: payload)
+        guard duration > 0, payload.byteCount <= PacketStore.blockSize, hasStream, self.ssrc == ssrc,
+            receivedNanoseconds > 0, let sequence = clock.peek(sequence: sequenceNumber),
+            let time = clock.peek(timestamp: timestamp), abs(sequence &- endSequence) <= Self.sequenceJump
+        else { return }
+        let entry = entry(sequence, time, payload, duration, arrival)
+        if sequence >= endSequence {
+            // The packet itself is missing: what waiting for the copy would be worth.
+            let transit = arrival.nanoseconds &- Self.nanoseconds(samples: time)
+            history.recordRestorable(delay: transit &- history.baseline, share: 1)
+        }
+        guard sequence >= nextSequence, store.entry(sequence) == nil, !soundless.contains(sequence) else { return }
+        statistics.packetsRepaired &+= 1
+        keep(entry, payload)
+    }
+
+    @_noAllocation @_noLocks
+    private func entry(
+        _ sequence: Int64, _ timestamp: Int64, _ payload: RawSpan, _ duration: Int, _ arrival: Instant
+    ) -> PacketStore.Entry {
         var entry = PacketStore.Entry()
-        entry.sequence = extended.sequence
-        entry.timestamp = extended.timestamp
+        entry.sequence = sequence
+        entry.timestamp = timestamp
         entry.arrivalNanoseconds = arrival.nanoseconds
         entry.samples = Int32(truncatingIfNeeded: duration)
         entry.isDiscontinuous = OpusPacket.isDiscontinuous(payload)
         if OpusPacket.hasFEC(payload) {
             entry.restorableSamples = Int32(truncatingIfNeeded: OpusPacket.samplesInFrame(of: payload))
         }
-        take(entry, payload)
+        return entry
+    }
+
+    /// Takes note of a packet of the stream that holds no sound, such as a telephone event: it is not waited for, and
+    /// the sender is silent in its place.
+    @_noAllocation @_noLocks
+    public mutating func passOver(sequenceNumber: UInt16, ssrc: UInt32) {
+        guard hasStream, self.ssrc == ssrc, receivedNanoseconds > 0,
+            let sequence = clock.peek(sequence: sequenceNumber), abs(sequence &- endSequence) <= Self.sequenceJump
+        else { return }
+        if isPlaying, sequence < nextSequence {
+            statistics.packetsLost = max(statistics.packetsLost &- 1, 0)
+            return
+        }
+        soundless.insert(sequence)
+        endSequence = max(endSequence, sequence &+ 1)
     }
 
     @_noAllocation @_noLocks
@@ -65,6 +109,11 @@ extension PlayoutBuffer {
             nextSequence = entry.sequence
             nextTimestamp = entry.timestamp
         }
+        keep(entry, payload)
+    }
+
+    @_noAllocation @_noLocks
+    private mutating func keep(_ entry: PacketStore.Entry, _ payload: RawSpan) {
         if store.insert(entry, payload: payload) { statistics.packetsDiscarded &+= 1 }
         packetSamples = Int(entry.samples)
         endSequence = max(endSequence, entry.sequence &+ 1)
@@ -109,6 +158,7 @@ extension PlayoutBuffer {
         store.removeAll()
         decoder.reset()
         clock = StreamClock()
+        soundless = SoundlessPackets()
         history.forgetBaseline()
         target.forgetChoice()
         endSequence = 0

@@ -21,6 +21,7 @@ extension PlayoutBuffer {
             updateTarget(now, wanted)
             var steps = 0
             while steps < Self.stepLimit {
+                passSoundless()
                 let decision = PlayoutPolicy.decide(status(now, wanted))
                 if case .handOut = decision { break }
                 carryOut(decision, now, &frame)

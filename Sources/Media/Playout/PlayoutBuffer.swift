@@ -16,6 +16,7 @@ public struct PlayoutBuffer: ~Copyable {
     var store = PacketStore()
     var samples = SampleBuffer()
     var clock = StreamClock()
+    var soundless = SoundlessPackets()
     var history: ArrivalHistory
     var target: TargetDelay
     let configuration: PlayoutConfiguration

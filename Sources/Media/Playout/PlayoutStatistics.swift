@@ -10,6 +10,8 @@ public struct PlayoutStatistics: BitwiseCopyable, Sendable {
     public var packetsReordered = 0
     /// Packets that were needed and never came. One that comes late after all counts as late instead.
     public var packetsLost = 0
+    /// Packets that did not come, and were played from the copy in a later one (RFC 2198).
+    public var packetsRepaired = 0
     /// Packets dropped because the buffer was full, or waited beyond the maximum delay, or cannot be Opus.
     public var packetsDiscarded = 0
     /// Times the buffer started afresh: another SSRC, or a timestamp that cannot belong to the stream.

@@ -24,6 +24,20 @@ struct StreamClock {
         return (lastSequence, lastTimestamp)
     }
 
+    /// The sequence number nearest to those seen before, without moving there; nil before the first packet.
+    @_noAllocation @_noLocks
+    func peek(sequence: UInt16) -> Int64? {
+        guard hasStarted else { return nil }
+        return lastSequence &+ Int64(Int16(truncatingIfNeeded: Int64(sequence &- sequenceOrigin) &- lastSequence))
+    }
+
+    /// The timestamp nearest to those seen before, without moving there; nil before the first packet.
+    @_noAllocation @_noLocks
+    func peek(timestamp: UInt32) -> Int64? {
+        guard hasStarted else { return nil }
+        return lastTimestamp &+ Int64(Int32(truncatingIfNeeded: Int64(timestamp &- timestampOrigin) &- lastTimestamp))
+    }
+
     private var sequenceOrigin: UInt16 = 0
     private var timestampOrigin: UInt32 = 0
 }

@@ -47,6 +47,14 @@ public struct RTCPSession: Sendable {
         public var reportOnUs: ReportBlock?
         /// Time from us to the peer and back, measured by this packet.
         public var roundTripNanoseconds: Int64?
+        /// Packets that the peer asks for again (NACK).
+        public var missingPackets = 0
+        /// Requests for a whole picture.
+        public var pictureRequests = 0
+        /// Limits of the bitrate (REMB).
+        public var bitrateLimits = 0
+        /// Packets about arrival times over the transport.
+        public var transportFeedbacks = 0
 
         @_noAllocation @_noLocks
         init() {}
@@ -75,6 +83,8 @@ public struct RTCPSession: Sendable {
     private var packetsSentAtReport: (last: Int64, beforeLast: Int64) = (0, 0)
     private var peerReport: PeerReport?
     private var sentReports = SentReports()
+    /// A reference time of a peer that only receives, to be sent back with our next report.
+    private var peerReference: PeerReport?
 
     private struct PeerReport {
         var ssrc: UInt32
@@ -102,26 +112,30 @@ public struct RTCPSession: Sendable {
     }
 
     /// An authentic RTP packet came in.
+    ///
+    /// - Parameter measuresJitter: Its timestamp goes on with time, as that of a telephone event does not.
     @_noAllocation @_noLocks
-    public mutating func receivedMedia(_ header: RTPHeader, at arrival: Instant) -> Reception {
+    public mutating func receivedMedia(
+        _ header: RTPHeader, at arrival: Instant, measuresJitter: Bool = true
+    ) -> Reception {
         guard header.ssrc != configuration.ssrc else { return .ownSource }
         scheduler.heardMedia(at: arrival)
         if header.ssrc == remoteSSRC, var statistics = reception {
-            let outcome = statistics.receive(header, at: arrival)
+            let outcome = statistics.receive(header, at: arrival, measuresJitter: measuresJitter)
             reception = statistics
             return .known(outcome)
         }
         if case .some = remoteSSRC { sourceChanges += 1 }
         remoteSSRC = header.ssrc
         var statistics = ReceptionStatistics(clockRate: configuration.clockRate)
-        _ = statistics.receive(header, at: arrival)
+        _ = statistics.receive(header, at: arrival, measuresJitter: measuresJitter)
         reception = statistics
         return .newSource
     }
 }
 
 extension RTCPSession {
-    /// An authentic compound packet came in.
+    /// An authentic compound packet came in, or feedback alone (RFC 5506).
     ///
     /// - Throws: ``RTCPParseError`` if it is none; then nothing of it has taken effect.
     @_noAllocation @_noLocks
@@ -149,8 +163,8 @@ extension RTCPSession {
                 if let ssrc = remoteSSRC ?? peerReport?.ssrc, goodbye.names(ssrc, in: datagram) {
                     feedback.saidGoodbye = true
                 }
-            case .other:
-                break
+            case .other(let type, let body):
+                take(type, body, in: datagram, at: arrival, into: &feedback)
             }
         }
         if feedback.saidGoodbye {
@@ -159,6 +173,28 @@ extension RTCPSession {
             scheduler.heardReport(octets: datagram.byteCount, at: arrival)
         }
         return feedback
+    }
+
+    /// Feedback and extended reports. What is malformed or unknown within its bounds says nothing to us.
+    @_noAllocation @_noLocks
+    private mutating func take(
+        _ type: UInt8, _ body: Range<Int>, in datagram: RawSpan, at arrival: Instant, into feedback: inout Feedback
+    ) {
+        if type == 207 {
+            let report = ExtendedReport(type: type, body: body, answering: configuration.ssrc, in: datagram)
+            if let time = report?.referenceTime, let ssrc = datagram.uint32(at: body.lowerBound) {
+                peerReference = PeerReport(ssrc: ssrc, middle: time.middle, arrival: arrival)
+            }
+            return
+        }
+        switch RTCPFeedback(type: type, body: body, in: datagram) {
+        case .nack(_, var missing)?:
+            while case .some = missing.next(in: datagram) { feedback.missingPackets += 1 }
+        case .transportWide?: feedback.transportFeedbacks += 1
+        case .pictureRequest?: feedback.pictureRequests += 1
+        case .maximumBitrate?: feedback.bitrateLimits += 1
+        case .other?, nil: break
+        }
     }
 
     @_noAllocation @_noLocks
@@ -231,11 +267,44 @@ extension RTCPSession {
         let report = CompoundReport(
             ssrc: configuration.ssrc, sender: sender, block: makeBlock(at: now),
             canonicalName: configuration.canonicalName, goodbye: goodbye)
-        let size = report.write(into: &datagram)
+        var size = report.write(into: &datagram)
+        // A goodbye comes last (RFC 3550 §6.1).
+        if case .none = goodbye { size += writeReference(after: size, at: now, into: &datagram) }
         var hasSender = false
         if case .some = sender { hasSender = true }
         if size > 0 { sentReports.note(ntp.middle, isSenderReport: hasSender, at: now) }
         return size
+    }
+
+    /// Writes a report that tells nothing, to go in front of feedback where that may not go alone (RFC 5506 §3.4.1).
+    ///
+    /// - Returns: Bytes written; zero if `datagram` is too short.
+    @_noAllocation @_noLocks
+    public func writeEmptyReport(into datagram: inout MutableRawSpan) -> Int {
+        CompoundReport(
+            ssrc: configuration.ssrc, sender: nil, block: nil, canonicalName: configuration.canonicalName
+        ).write(into: &datagram)
+    }
+
+    /// Sends the peer's reference time back behind a report (RFC 3611 §4.5), once.
+    @_noAllocation @_noLocks
+    private mutating func writeReference(after size: Int, at now: Instant, into datagram: inout MutableRawSpan) -> Int {
+        guard size > 0, let reference = peerReference else { return 0 }
+        peerReference = nil
+        var report = ExtendedReport()
+        report.addressee = reference.ssrc
+        report.lastReference = reference.middle
+        report.delaySinceLastReference = Self.delay(since: reference.arrival, at: now)
+        var rest = datagram._mutatingExtracting(size...)
+        return report.write(sender: configuration.ssrc, into: &rest)
+    }
+
+    /// Time since `arrival` in 1/65536 s.
+    @_noAllocation @_noLocks
+    private static func delay(since arrival: Instant, at now: Instant) -> UInt32 {
+        let held = max(0, arrival.nanoseconds(to: now))
+        let (seconds, rest) = held.quotientAndRemainder(dividingBy: 1_000_000_000)
+        return UInt32(truncatingIfNeeded: min(seconds << 16 + rest << 16 / 1_000_000_000, Int64(UInt32.max)))
     }
 
     @_noAllocation @_noLocks
@@ -247,10 +316,7 @@ extension RTCPSession {
         reception = statistics
         if let report = peerReport, report.ssrc == ssrc {
             block.lastSenderReport = report.middle
-            let held = max(0, report.arrival.nanoseconds(to: now))
-            let (seconds, rest) = held.quotientAndRemainder(dividingBy: 1_000_000_000)
-            block.delaySinceLastSenderReport = UInt32(
-                truncatingIfNeeded: min(seconds << 16 + rest << 16 / 1_000_000_000, Int64(UInt32.max)))
+            block.delaySinceLastSenderReport = Self.delay(since: report.arrival, at: now)
         }
         return block
     }

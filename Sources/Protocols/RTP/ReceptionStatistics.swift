@@ -54,14 +54,18 @@ public struct ReceptionStatistics: Equatable, Sendable {
 
     /// Counts one packet.
     ///
-    /// - Parameter arrival: When it came in; the kernel's receive time if there is one.
+    /// - Parameters:
+    ///   - arrival: When it came in; the kernel's receive time if there is one.
+    ///   - measuresJitter: Its timestamp goes on with time, as that of a telephone event does not.
     @_noAllocation @_noLocks
-    public mutating func receive(_ header: RTPHeader, at arrival: Instant) -> Outcome {
+    public mutating func receive(_ header: RTPHeader, at arrival: Instant, measuresJitter: Bool = true) -> Outcome {
         let outcome = place(header.sequenceNumber)
         switch outcome {
         case .counted, .restarted:
             packetsReceived += 1
-            measureJitter(timestamp: header.timestamp, at: arrival, anew: outcome == .restarted)
+            if measuresJitter {
+                measureJitter(timestamp: header.timestamp, at: arrival, anew: outcome == .restarted)
+            }
         case .onProbation, .outOfPlace:
             break
         }

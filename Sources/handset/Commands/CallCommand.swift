@@ -41,6 +41,9 @@ struct CallCommand: AsyncParsableCommand {
     )
     var webrtc: Bool?
 
+    @Option(help: "Telephone keys to press once media flows: 0-9, *, #, A-D, and ! for the flash of the hook.")
+    var press: String?
+
     @Option(help: "Hang up after this many seconds; without it, a second after the file is over.")
     var duration: Double?
 
@@ -138,11 +141,15 @@ struct CallCommand: AsyncParsableCommand {
             case .established(_, let setUpTime):
                 run.setUpTime = setUpTime
                 progress.say("Media flows both ways after \(setUpTime.milliseconds.rounded(toPlaces: 1)) ms")
+                if let press { await self.press(press, on: call, of: device, progress) }
                 if let duration { hangUpLater(.seconds(duration)) }
             case .playbackEnded:
                 progress.say("The file is over")
                 // What is still on its way is to be heard: a second, and the jitter buffers at both ends.
                 if duration == nil { hangUpLater(.milliseconds(1_200)) }
+            case .digit(_, let digit, _): progress.say("The peer pressed \(digit)")
+            case .sendingStopped(_, let reason): progress.warn("The call sends no more: \(reason.rawValue)")
+            case .sendingResumed: progress.say("The call sends again")
             case .fileFailed(_, let error):
                 progress.warn("\(error)")
                 run.fileError = error
@@ -153,6 +160,15 @@ struct CallCommand: AsyncParsableCommand {
                 return
             case .signaling, .incoming: break
             }
+        }
+    }
+
+    private func press(_ digits: String, on call: CallID, of device: Device, _ progress: ProgressLines) async {
+        do throws(DigitError) {
+            try await device.press(digits, on: call)
+            progress.say("Pressing \(digits)")
+        } catch {
+            progress.warn("Keys cannot be pressed: \(error)")
         }
     }
 

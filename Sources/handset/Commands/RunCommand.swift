@@ -78,6 +78,15 @@ struct RunCommand: AsyncParsableCommand {
                 "Media flows both ways",
                 metadata: ["call": "\(call)", "setup_ms": "\(time.milliseconds.rounded(toPlaces: 1))"])
         case .playbackEnded(let call): logger.debug("The file is over", metadata: ["call": "\(call)"])
+        case .digit(let call, let digit, let time):
+            logger.info(
+                "The peer pressed a key",
+                metadata: [
+                    "call": "\(call)", "digit": "\(digit)", "held_ms": "\(time.milliseconds.rounded(toPlaces: 0))",
+                ])
+        case .sendingStopped(let call, let reason):
+            logger.warning("A call sends no more", metadata: ["call": "\(call)", "reason": "\(reason.rawValue)"])
+        case .sendingResumed(let call): logger.info("A call sends again", metadata: ["call": "\(call)"])
         case .fileFailed: break  // Logged where it happened.
         case .ended(let call, let record, let report):
             var metadata: Logger.Metadata = [

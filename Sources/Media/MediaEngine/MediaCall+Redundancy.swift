@@ -1,0 +1,78 @@
+internal import Bytes
+internal import OpusCodec
+internal import Peering
+internal import Playout
+internal import RTP
+internal import Timekeeping
+
+// Frames that are sent twice (RFC 2198), and what the peer's reports make of our sending.
+extension MediaCall {
+    /// Takes a packet that carries earlier frames besides its own: each fills the place of one that did not come.
+    @_noAllocation @_noLocks
+    mutating func receiveRedundant(_ datagram: borrowing MutableRawSpan, _ header: RTPHeader, arrival: Instant) {
+        guard receives else { return }
+        if !insertBlocks(of: datagram, header, peer.soundPayloadType, into: &playout, arrival: arrival) {
+            counters.payloadsMalformed += 1
+        }
+    }
+
+    /// Takes the peer's newest report on our stream.
+    @_noAllocation @_noLocks
+    mutating func heed(_ report: ReportBlock, at arrival: Instant) {
+        let isChanged = control.reported(
+            report, roundTripNanoseconds: peer.roundTripNanoseconds, packetsSent: peer.packetsSent, at: arrival)
+        guard isChanged else { return }
+        encoder.set(bitrateBps: control.bitrateBps)
+        encoder.set(expectedLossPercent: max(leastExpectedLossPercent, control.expectedLossPercent))
+        guard peer.takesRedundancy else { return }
+        redundancy.depth = control.redundancyDepth
+        // What was kept will not be the frame before when repeating begins again.
+        if redundancy.depth == 0 { redundancy.reset() }
+    }
+}
+
+/// A frame before it is put into a packet: the longest that there is (RFC 6716 §3.2.1).
+typealias EncodedFrame = InlineArray<1_275, UInt8>
+
+extension RedundancyWriter {
+    /// Writes a frame, and those to be repeated, as a payload into `room` of `packet`.
+    ///
+    /// Makes views of memory in place, which neither allocates nor locks; what it calls is analysed.
+    @_semantics("no_performance_analysis") @inline(__always)
+    mutating func write(
+        _ frame: borrowing EncodedFrame, count: Int, payloadType: UInt8, timestamp: UInt32,
+        into packet: inout MutableRawSpan, _ room: Range<Int>
+    ) -> Int {
+        var payload = packet._mutatingExtracting(room)
+        return write(
+            frame.span.bytes.extracting(0..<count), payloadType: payloadType, timestamp: timestamp, into: &payload)
+    }
+}
+
+// Looks at a datagram without changing it; see the end of MediaCall.swift. False if it is malformed.
+@_semantics("no_performance_analysis") @inline(__always)
+private func insertBlocks(
+    of datagram: borrowing MutableRawSpan, _ header: RTPHeader, _ payloadType: UInt8, into playout: inout PlayoutBuffer,
+    arrival: Instant
+) -> Bool {
+    let bytes = datagram.bytes
+    guard let payload = RedundantPayload(header.payload, of: bytes) else { return false }
+    // The oldest first, so that none seems to have come after one sent later.
+    for index in 0..<payload.count {
+        guard let block = payload.block(at: index, in: bytes) else { return false }
+        guard block.payloadType == payloadType else { continue }
+        let frame = bytes.extracting(block.data)
+        if index == payload.count - 1 {
+            playout.insert(
+                payload: frame, sequenceNumber: header.sequenceNumber, timestamp: header.timestamp,
+                marker: header.marker, ssrc: header.ssrc, arrival: arrival)
+        } else {
+            // Each repeats the packets directly before it.
+            let age = UInt16(truncatingIfNeeded: payload.count - 1 - index)
+            playout.insertCopy(
+                payload: frame, sequenceNumber: header.sequenceNumber &- age,
+                timestamp: header.timestamp &- UInt32(block.timestampOffset), ssrc: header.ssrc, arrival: arrival)
+        }
+    }
+    return true
+}

@@ -1,0 +1,145 @@
+internal import RTP
+internal import Timekeeping
+
+/// What the peer's reports make of our sending: how much is sent, how well it is protected, and whether at all.
+struct SendingControl {
+    private var adaptation: LossAdaptation
+    private let breakerConfiguration: CircuitBreaker.Configuration
+    private var breaker: CircuitBreaker
+    private var reports = 0
+    /// The breaker has been started: with the first report, for some peers send none at all.
+    private var isWatching = false
+    private var packetsSentAtReport = 0
+    private var heardAt: Instant?
+    /// Why sending has stopped; nil while it has not.
+    private(set) var stop: SendingStop?
+    private var change: Change?
+
+    /// What has become of our sending.
+    enum Change: BitwiseCopyable {
+        case stopped(SendingStop)
+        case resumed
+    }
+
+    /// The first reports tell of the call's beginning, when a peer may not be ready for all that comes: they change
+    /// nothing.
+    private static var reportsPassedOver: Int { @_noAllocation @_noLocks get { 2 } }
+
+    /// - Parameters:
+    ///   - bitrateBps: The most that is sent.
+    ///   - packetNanoseconds: Time that one packet covers.
+    init(bitrateBps: Int, packetNanoseconds: Int64) {
+        adaptation = LossAdaptation(.init(maximumBitrateBps: bitrateBps))
+        breakerConfiguration = CircuitBreaker.Configuration(packetNanoseconds: packetNanoseconds)
+        breaker = CircuitBreaker(breakerConfiguration)
+    }
+
+    /// Loss that the encoder is to expect, in percent.
+    var expectedLossPercent: Int { @_noAllocation @_noLocks get { adaptation.expectedLossPercent } }
+
+    /// What the encoder is to send, in bits per second.
+    var bitrateBps: Int { @_noAllocation @_noLocks get { adaptation.bitrateBps } }
+
+    /// How many earlier frames each packet repeats, where the peer takes that: one from 3 % of loss on. More would cost
+    /// a network more than it has, where loss is the sign of a queue that overflows.
+    var redundancyDepth: Int { @_noAllocation @_noLocks get { adaptation.expectedLossPercent >= 10 ? 1 : 0 } }
+
+    /// Whether nothing may be sent.
+    var isStopped: Bool {
+        @_noAllocation @_noLocks get {
+            guard case .some = stop else { return false }
+            return true
+        }
+    }
+
+    /// What has changed, once.
+    @_noAllocation @_noLocks
+    mutating func takeChange() -> Change? {
+        let taken = change
+        change = nil
+        return taken
+    }
+
+    /// A report on our stream came.
+    ///
+    /// - Returns: Whether bitrate, expected loss or redundancy are others now.
+    @_noAllocation @_noLocks
+    mutating func reported(
+        _ report: ReportBlock, roundTripNanoseconds: Int64?, packetsSent: Int, at now: Instant
+    ) -> Bool {
+        watch(report, roundTripNanoseconds, packetsSent, now)
+        reports += 1
+        guard reports > Self.reportsPassedOver else { return false }
+        return adaptation.reported(fractionLost: report.fractionLost)
+    }
+
+    /// An authentic packet of the peer came. If sending had stopped because nothing came any more, the way is open again
+    /// (RFC 8083 §4.5 lets sending begin anew for such a reason).
+    @_noAllocation @_noLocks
+    mutating func heard(at now: Instant) {
+        heardAt = now
+        guard case .peerSilent = stop else { return }
+        stop = nil
+        breaker = CircuitBreaker(breakerConfiguration)
+        isWatching = false
+        change = .resumed
+    }
+
+    /// Nothing is sent for now, by agreement or for want of a path: no report need come.
+    @_noAllocation @_noLocks
+    mutating func paused() {
+        guard isWatching else { return }
+        isWatching = false
+        breaker.paused()
+    }
+
+    /// Looks whether the peer has fallen silent. A peer whose media comes is there, though its reports do not come.
+    @_noAllocation @_noLocks
+    mutating func check(at now: Instant) {
+        guard isWatching, !isStopped, let heard = heardAt,
+            heard.nanoseconds(to: now) >= 3 * breakerConfiguration.reportIntervalNanoseconds
+        else { return }
+        breaker.check(at: now)
+        takeTrip()
+    }
+
+    @_noAllocation @_noLocks
+    private mutating func watch(_ report: ReportBlock, _ roundTrip: Int64?, _ packetsSent: Int, _ now: Instant) {
+        let sent = packetsSent - packetsSentAtReport
+        packetsSentAtReport = packetsSent
+        guard isWatching else {
+            isWatching = true
+            breaker.started(at: now)
+            return
+        }
+        breaker.reported(
+            .init(
+                highestSequence: report.extendedHighestSequence, fractionLost: report.fractionLost,
+                roundTripNanoseconds: roundTrip, packetsSent: Int64(sent)), at: now)
+        takeTrip()
+    }
+
+    @_noAllocation @_noLocks
+    private mutating func takeTrip() {
+        guard !isStopped, let trip = breaker.trip else { return }
+        let reason: SendingStop =
+            switch trip {
+            case .reportsMissing: .peerSilent
+            case .mediaNotArriving: .mediaNotArriving
+            case .congestion: .congestion
+            }
+        stop = reason
+        change = .stopped(reason)
+    }
+}
+
+/// Why a call sends no more (RFC 8083 §4). It goes on to hear and to report.
+@frozen
+public enum SendingStop: String, Sendable, BitwiseCopyable {
+    /// Nothing has come from the peer for 15 s. Sending begins anew when something does.
+    case peerSilent = "nothing comes from the peer any more"
+    /// The peer's reports tell that none of our packets arrives.
+    case mediaNotArriving = "none of our packets arrives"
+    /// Far more is lost, and later, than a fair share of the network would be.
+    case congestion = "the network cannot carry the call"
+}

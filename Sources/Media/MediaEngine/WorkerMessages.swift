@@ -1,0 +1,50 @@
+internal import Datagrams
+internal import Peering
+internal import Timekeeping
+
+/// What the control side asks of a worker. Pointers change their owner with the message.
+@safe
+enum WorkerCommand: BitwiseCopyable {
+    case add(UnsafeMutablePointer<MediaCall>)
+    case remove(MediaCallID)
+    case report(MediaCallID, into: UnsafeMutablePointer<MediaReport>)
+    /// The call's way; nil if it has none any more.
+    case use(MediaCallID, MediaPath?)
+    /// The call's keys; what it had before comes back.
+    case install(MediaCallID, UnsafeMutablePointer<SRTPPair>)
+    case setDirection(MediaCallID, sends: Bool, receives: Bool)
+    /// A telephone key, by its number as an event.
+    case press(MediaCallID, code: UInt8)
+    case addSocket(UnsafeMutablePointer<UDPSocket>, slot: Int)
+    case removeSocket(slot: Int)
+    /// A connection is being made: datagrams are handled as they come until it is there, or given up.
+    case connecting(Bool)
+    case stop
+}
+
+/// What a worker tells the control side. Pointers change their owner with the message.
+@safe
+enum WorkerEvent: BitwiseCopyable {
+    /// The first authenticated packet of the peer came in.
+    case mediaReceived(MediaCallID, at: Instant)
+    /// Media flows both ways.
+    case established(MediaCallID, at: Instant)
+    case playbackEnded(MediaCallID)
+    /// The peer has pressed a telephone key, which is told by its number as an event.
+    case digit(MediaCallID, code: UInt8, milliseconds: Int32)
+    /// Our sending has stopped, or goes on.
+    case sendingChanged(MediaCallID, SendingControl.Change)
+    /// The peer said goodbye (RTCP BYE).
+    case goodbyeReceived(MediaCallID)
+    /// The report asked for was written, or not: the worker has no such call.
+    case reported(UnsafeMutablePointer<MediaReport>, found: Bool)
+    /// The worker is done with this call, and will not touch it again.
+    case removed(UnsafeMutablePointer<MediaCall>)
+    /// There was no room for this call.
+    case refused(UnsafeMutablePointer<MediaCall>)
+    /// These contexts are the worker's no more.
+    case replaced(UnsafeMutablePointer<SRTPPair>)
+    /// This socket is the worker's no more.
+    case socketRemoved(UnsafeMutablePointer<UDPSocket>)
+    case stopped(WorkerCounters)
+}

@@ -1,0 +1,110 @@
+import Datagrams
+import OpusCodec
+import Peering
+import Playout
+import SecureTransport
+import TestSupport
+import Testing
+import Timekeeping
+
+@testable import MediaEngine
+
+/// Both ends of one call, in virtual time, on a wire that only the test touches.
+struct VirtualCall: ~Copyable {
+    let left: UnsafeMutablePointer<MediaCall>
+    let right: UnsafeMutablePointer<MediaCall>
+    private(set) var now = Instant.zero
+    /// The share of media packets from left to right that is lost, 0…1.
+    var loss = 0.0
+    /// Reports and feedback arrive.
+    var deliversControl = true
+    /// Anything arrives.
+    var isConnected = true
+    /// Payload types of the packets that left has sent, lost ones included.
+    private(set) var payloadTypes: [UInt8: Int] = [:]
+    private var generator = SeededGenerator(seed: 7)
+    private var scratch = FrameScratch()
+    private var batch = DatagramBatch()
+
+    init(
+        audio: AudioBehaviour = AudioBehaviour(source: .tone(frequencyHz: 440, levelDBFS: -12)),
+        _ change: (inout MediaCallPlan) -> Void = { _ in }
+    ) throws {
+        var made: [UnsafeMutablePointer<MediaCall>] = []
+        for number in UInt32(1)...2 {
+            let remote = try #require(SocketAddress(host: "192.0.2.\(3 - number)", port: 5_000))
+            var encoder = EncoderSettings()
+            encoder.complexity = 0
+            var plan = MediaCallPlan(
+                peer: PeerPlan(
+                    transport: .direct(to: remote), protection: .plain, remoteSSRC: nil, localSSRC: number,
+                    canonicalName: "peer\(number)", sendPayloadType: 111, receivePayloadType: 111,
+                    randomSeed: UInt64(number)),
+                encoder: encoder, playout: PlayoutConfiguration(),
+                audio: number == 1 ? audio : AudioBehaviour(source: .silence), start: .atOnce)
+            change(&plan)
+            made.append(
+                try MediaCall.make(
+                    id: MediaCallID(rawValue: UInt64(number)), plan: plan, files: CallFiles(), at: .zero))
+        }
+        (left, right) = (made[0], made[1])
+    }
+
+    deinit {
+        for call in [left, right] {
+            call.deinitialize(count: 1)
+            call.deallocate()
+        }
+    }
+
+    /// Lets time pass, frame by frame.
+    mutating func run(seconds: Double) throws {
+        let end = now.advanced(by: .seconds(seconds))
+        while now < end {
+            try turn(of: left, to: right, isFromLeft: true)
+            try turn(of: right, to: left, isFromLeft: false)
+            now = now.advanced(by: .milliseconds(20))
+        }
+    }
+
+    private mutating func turn(
+        of call: UnsafeMutablePointer<MediaCall>, to other: UnsafeMutablePointer<MediaCall>, isFromLeft: Bool
+    ) throws {
+        call.pointee.prepareFrames(at: now)
+        running: while true {
+            switch call.pointee.runFrame(at: now, scratch: &scratch, batch: &batch) {
+            case .nothing: break running
+            case .runAgain: continue
+            case .chooseSlot: call.pointee.place(nextFrame: now.advanced(by: .milliseconds(20)))
+            }
+        }
+        call.pointee.sendControlIfDue(at: now, into: &batch)
+        call.pointee.sendFeedbackIfDue(at: now, into: &batch)
+        let source = try #require(SocketAddress(host: isFromLeft ? "192.0.2.1" : "192.0.2.2", port: 5_000))
+        for index in 0..<batch.count {
+            let type = Self.type(of: index, in: &batch)
+            let isControl = (192...223).contains(type)
+            if isFromLeft, !isControl { payloadTypes[type & 0x7F, default: 0] += 1 }
+            let isLost = !isControl && isFromLeft && Double.random(in: 0..<1, using: &generator) < loss
+            guard isConnected, !isLost, deliversControl || !isControl else { continue }
+            Self.deliver(index, of: &batch, to: other, from: source, at: now.advanced(by: .milliseconds(5)))
+        }
+        batch.clear()
+    }
+
+    private static func type(of index: Int, in batch: inout DatagramBatch) -> UInt8 {
+        let datagram = batch.bytes(index)
+        return datagram.bytes.unsafeLoad(fromByteOffset: 1, as: UInt8.self)
+    }
+
+    private static func deliver(
+        _ index: Int, of batch: inout DatagramBatch, to call: UnsafeMutablePointer<MediaCall>,
+        from source: SocketAddress, at arrival: Instant
+    ) {
+        var datagram = batch.bytes(index)
+        call.pointee.receive(&datagram, from: DatagramPath(to: source), arrival: arrival)
+    }
+
+    /// What the two ends have seen so far.
+    var reports: (left: MediaReport, right: MediaReport) { (left.pointee.report(), right.pointee.report()) }
+}
