@@ -120,7 +120,7 @@ let package = Package(
         module("Signaling", "WebPhone", resources: webPage),
         module(
             "Signaling", "Exchange",
-            nio + ["COpenSSL", "ConfigReader", "JSON", "SignalWire", "Timekeeping", "WebPhone", logging]),
+            nio + ["COpenSSL", "ConfigReader", "JSON", "SDP", "SignalWire", "Timekeeping", "WebPhone", logging]),
 
         // Floor 5: agent.
         module(
