@@ -191,7 +191,7 @@ let package = Package(
         tests(
             "ExchangeTests",
             nio + [
-                "ConfigReader", "Exchange", "JSON", "SignalWire", "Timekeeping", logging,
+                "ConfigReader", "Exchange", "JSON", "SDP", "SignalWire", "Timekeeping", logging,
                 .product(name: "NIOEmbedded", package: "swift-nio"),
             ]),
         tests("ExchangeIntegrationTests", nio + ["Exchange", "JSON", "SignalWire", logging]),

@@ -81,7 +81,10 @@ struct StreamSession: Sendable {
     }
 
     /// The device that the client stands for.
-    var endpoint: Endpoint { Endpoint(user: opening.caller, device: "\(opening.kind.rawValue)-\(opening.id)") }
+    var endpoint: Endpoint {
+        // Stands in logs, where the id has no place: it is what the session's URL is kept secret by.
+        Endpoint(user: opening.caller, device: "\(opening.kind.rawValue)-\(opening.connection.number)")
+    }
 
     /// Names the ICE session (RFC 9725 §4.3.1).
     var entityTag: String { "\"\(generation)\"" }
