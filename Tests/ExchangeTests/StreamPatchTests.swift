@@ -41,16 +41,16 @@ import Timekeeping
         let (id, _) = try scenario.stream(to: bob)
         let same = ICEFragment.Credentials(usernameFragment: "clnt", password: "clientclientclientclient")
         let fragment = ICEFragment(credentials: same, candidates: [Self.candidate])
-        #expect(scenario.replies[scenario.patch(id, fragment, ifMatch: nil)] == .failed(.conditionMissing))
-        #expect(scenario.replies[scenario.patch(id, fragment, ifMatch: "\"0\"")] == .failed(.conditionFailed))
-        #expect(scenario.replies[scenario.patch("other", fragment)] == .failed(.unknownSession))
-        guard case .failed(.unusable) = scenario.replies[scenario.patch(id, Self.restart)] else {
+        #expect(scenario.patched(id, fragment, ifMatch: nil) == .failed(.conditionMissing))
+        #expect(scenario.patched(id, fragment, ifMatch: "\"0\"") == .failed(.conditionFailed))
+        #expect(scenario.patched("other", fragment) == .failed(.unknownSession))
+        guard case .failed(.unusable) = scenario.patched(id, Self.restart) else {
             Issue.record("other credentials were taken without a restart")
             return
         }
         #expect(scenario.signals(at: bob).isEmpty)
-        #expect(scenario.replies[scenario.patch(id, fragment)] == .taken)
-        #expect(scenario.replies[scenario.patch(id, fragment, ifMatch: "*")] == .taken)
+        #expect(scenario.patched(id, fragment) == .taken)
+        #expect(scenario.patched(id, fragment, ifMatch: "*") == .taken)
         #expect(scenario.signals(at: bob).count == 2)
     }
 
@@ -58,7 +58,8 @@ import Timekeeping
     private func answerRestart(
         _ scenario: inout StreamScenario, _ bob: ConnectionID, ufrag: String = "dev2"
     ) throws -> SessionDescription {
-        let signal = try #require(scenario.signals(at: bob).last)
+        let signals = scenario.signals(at: bob)
+        let signal = try #require(signals.last)
         #expect(signal.type == "offer" && signal.data?["type"] == "offer")
         let text = StreamTexts.description(
             ufrag: ufrag, pwd: "device2device2device2device2", setup: "active", direction: "recvonly")
@@ -75,7 +76,7 @@ import Timekeeping
         let (id, invite) = try scenario.stream(to: bob)
         let ticket = scenario.patch(id, Self.restart, ifMatch: "*")
         #expect(scenario.replies[ticket] == nil)
-        #expect(scenario.replies[scenario.patch(id, Self.restart, ifMatch: "*")] == .failed(.underWay))
+        #expect(scenario.patched(id, Self.restart, ifMatch: "*") == .failed(.underWay))
         let offer = try answerRestart(&scenario, bob)
         #expect(offer.credentials == Self.credentials && offer.origin.version == "2")
         #expect(offer.media[0].candidates == [Self.candidate.value])
@@ -93,8 +94,8 @@ import Timekeeping
         #expect(fragment == ICEFragment(credentials: credentials, candidates: [candidate], hasEnded: true))
 
         let more = ICEFragment(candidates: [Self.candidate])
-        #expect(scenario.replies[scenario.patch(id, more)] == .failed(.conditionFailed))
-        #expect(scenario.replies[scenario.patch(id, more, ifMatch: "\"2\"")] == .taken)
+        #expect(scenario.patched(id, more) == .failed(.conditionFailed))
+        #expect(scenario.patched(id, more, ifMatch: "\"2\"") == .taken)
     }
 
     @Test("A device that does not answer a restart leaves the session as it was")
@@ -109,7 +110,7 @@ import Timekeeping
         #expect(scenario.replies[ticket] == .failed(.noRestart))
         #expect(scenario.sessions[id]?.entityTag == "\"1\"")
         _ = try answerRestart(&scenario, bob)  // Too late, and passed over.
-        #expect(scenario.replies[scenario.patch(id, ICEFragment(hasEnded: true))] == .taken)
+        #expect(scenario.patched(id, ICEFragment(hasEnded: true)) == .taken)
     }
 
     @Test("A restart whose offer is too large for a signal is refused, and the session goes on")
@@ -119,8 +120,8 @@ import Timekeeping
         let long = StreamTexts.offer + String(repeating: "a=x:\(String(repeating: "y", count: 100))\r\n", count: 90)
         let (_, id) = try scenario.offer(long)
         _ = scenario.accept(at: bob, StreamTexts.answer + "a=end-of-candidates\r\n")
-        #expect(scenario.replies[scenario.patch(id, Self.restart, ifMatch: "*")] == .failed(.noRestart))
-        #expect(scenario.replies[scenario.patch(id, ICEFragment(hasEnded: true))] == .taken)
+        #expect(scenario.patched(id, Self.restart, ifMatch: "*") == .failed(.noRestart))
+        #expect(scenario.patched(id, ICEFragment(hasEnded: true)) == .taken)
     }
 
     @Test("A client that goes away in a restart may try again; a call that ends in one is told so")

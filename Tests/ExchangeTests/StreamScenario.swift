@@ -44,6 +44,18 @@ struct StreamScenario {
         return ticket
     }
 
+    /// What an offer is answered at once.
+    mutating func offered(to callee: String = "bob", as caller: String = "alice") throws -> StreamReply? {
+        let ticket = try offer(to: callee, as: caller).ticket
+        return replies[ticket]
+    }
+
+    /// What a PATCH is answered at once.
+    mutating func patched(_ id: StreamID, _ fragment: ICEFragment, ifMatch: String? = "\"1\"") -> StreamReply? {
+        let ticket = patch(id, fragment, ifMatch: ifMatch)
+        return replies[ticket]
+    }
+
     mutating func delete(_ id: StreamID) -> StreamReply? {
         let ticket = TraceID()
         feed(.deleted(id, ticket))
