@@ -102,7 +102,7 @@ import Testing
             #expect(end.invite == invite.invite && end.reason == "completed")
             #expect(await client.request("DELETE", location, Self.headers(nil)).status == 404)
             let counters = await server.counters()
-            #expect(counters.openCalls == 0 && counters.openSessions == 1)
+            #expect(counters.openStreams == 0 && counters.openCalls == 0 && counters.openSessions == 1)
             client.close()
         }
     }

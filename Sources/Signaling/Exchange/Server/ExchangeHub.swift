@@ -222,6 +222,8 @@ final class ExchangeHub {
         snapshot.openConnections = channels.count
         snapshot.openSessions = core.sessions.count
         snapshot.openCalls = core.calls.count
+        snapshot.openStreams = streams?.counts.open ?? 0
+        snapshot.lateCandidates = streams?.counts.lateCandidates ?? 0
         snapshot.sessions = core.counters.sessions
         snapshot.requests = core.counters.requests
         snapshot.refusals = core.counters.refusals

@@ -69,6 +69,9 @@ final class StreamService {
         handle(.delivered(connection, delivery))
     }
 
+    /// Streams as of now, and candidates that came too late.
+    var counts: (open: Int, lateCandidates: Int) { (table.sessions.count, table.lateCandidates) }
+
     /// Answers whoever waits: the exchange is about to end.
     func stop() {
         handle(.stopping)
