@@ -121,7 +121,7 @@ let package = Package(
         module("Signaling", "WebPhone", resources: webPage),
         module(
             "Signaling", "Exchange",
-            nio + ["COpenSSL", "ConfigReader", "JSON", "SignalWire", "Timekeeping", "WebPhone", logging]),
+            nio + ["COpenSSL", "ConfigReader", "JSON", "SDP", "SignalWire", "Timekeeping", "WebPhone", logging]),
 
         // Floor 5: agent.
         module(
@@ -193,7 +193,7 @@ let package = Package(
         tests(
             "ExchangeTests",
             nio + [
-                "ConfigReader", "Exchange", "JSON", "SignalWire", "Timekeeping", logging,
+                "ConfigReader", "Exchange", "JSON", "SDP", "SignalWire", "Timekeeping", logging,
                 .product(name: "NIOEmbedded", package: "swift-nio"),
             ]),
         tests("ExchangeIntegrationTests", nio + ["Exchange", "JSON", "SignalWire", logging]),

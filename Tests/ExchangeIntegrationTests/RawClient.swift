@@ -91,11 +91,16 @@ final class RawClient {
     func request(
         _ method: String, _ path: String, _ headers: [String: String] = [:], body: String = ""
     ) async -> Response {
+        begin(method, path, headers, body: body)
+        return await response()
+    }
+
+    /// Sends a request, whose response may be long in coming.
+    func begin(_ method: String, _ path: String, _ headers: [String: String] = [:], body: String = "") {
         var head = "\(method) \(path) HTTP/1.1\r\nHost: localhost\r\n"
         for (name, value) in headers { head += "\(name): \(value)\r\n" }
         if !body.isEmpty { head += "Content-Length: \(body.utf8.count)\r\n" }
         send(Array((head + "\r\n" + body).utf8))
-        return await response()
     }
 
     /// Reads one response; status 0 if the connection ends first.

@@ -61,6 +61,7 @@ import Timekeeping
             listen: "[::1]:0"
             plain_text: allowed
             token_lifetime_seconds: 60
+            stream_ringing_seconds: 20
             apps:
               - key: handset
                 secret_env: APP_SECRET
@@ -70,13 +71,15 @@ import Timekeeping
               - id: echo
                 public_ids: [echo@localhost]
                 media_token_env: ECHO_TOKEN
+                stream_token_env: STREAM_TOKEN
                 email: echo@example.org
               - id: alice
                 routing_id: route-1
                 password_hash: \(hash)
                 media_token_hashes: [\(SecretDigest(of: "m").hex)]
+                stream_token_hashes: [\(SecretDigest(of: "s").hex)]
             """
-        let values = ["APP_SECRET": "app", "ECHO_TOKEN": "echo token"]
+        let values = ["APP_SECRET": "app", "ECHO_TOKEN": "echo token", "STREAM_TOKEN": "stream token"]
         let section = try ConfigDocument.read(text: text, environment: { values[$0] })
         var problems: [ConfigProblem] = []
         let configuration = ExchangeConfiguration(section, &problems)
@@ -86,6 +89,8 @@ import Timekeeping
         #expect(configuration.apps == [RegisteredApp(key: "handset", secret: SecretDigest(of: "app"))])
         #expect(configuration.users.map(\.id) == ["echo", "alice"])
         #expect(configuration.users[0].mediaTokens == [SecretDigest(of: "echo token")])
+        #expect(configuration.streamRinging == .seconds(20))
+        #expect(configuration.users.map(\.streamTokens) == ["stream token", "s"].map { [SecretDigest(of: $0)] })
         #expect(configuration.users[1].password?.matches(Redacted("pw")) == true)
         #expect(configuration.users[1].routingID == "route-1")
     }
@@ -102,6 +107,7 @@ import Timekeeping
         #expect(configuration.showsWebPhone && configuration.tellsPresence && configuration.allowedOrigins.isEmpty)
         #expect(configuration.users.first?.password?.matches(Redacted("change me")) == true)
         #expect(configuration.users.last?.mediaTokens == [SecretDigest(of: "change me")])
+        #expect(configuration.users.last?.streamTokens == [SecretDigest(of: "change me")])
     }
 
     @Test("Every problem of a configuration is noted at once, and none of them shows a secret")
@@ -115,6 +121,7 @@ import Timekeeping
               - id: bob
                 password_hash: s3cret
                 media_token_hashes: [s3cret]
+                stream_token_hashes: [s3cret]
               - id: bob
               - public_ids: [x]
             allowed_origins: [calls.example.org, "https://calls.example.org/", "https://calls.example.org"]
@@ -126,7 +133,8 @@ import Timekeeping
         let lines = problems.map(\.description).joined(separator: "\n")
         #expect(problems.count >= 8, "\(lines)")
         for part in [
-            "listen", "key", "secret", "password_hash", "media_token_hashes", "bob", "id", "web_phone", "colour",
+            "listen", "key", "secret", "password_hash", "media_token_hashes", "stream_token_hashes", "bob", "id",
+            "web_phone", "colour",
         ] {
             #expect(lines.contains(part), "\(part) is missing in:\n\(lines)")
         }

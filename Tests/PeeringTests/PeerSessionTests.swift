@@ -61,6 +61,38 @@ struct PeerSessionTests {
         #expect(established[3_020] == true)
     }
 
+    @Test("Where media is to flow one way only, that way alone is waited for")
+    func oneWay() throws {
+        var pair = try PeerPair()
+        pair.left.setDirection(sends: false, receives: true)
+        pair.right.setDirection(sends: true, receives: false)
+        let packet = pair.rightMedia()
+        try PeerPair.deliver(packet, to: &pair.left, from: PeerPair.rightAddress, at: .zero)
+        var both = (pair.left.isEstablished, pair.right.isEstablished)
+        #expect(both == (true, false), "the sender does not know yet that it is heard")
+        let news = pair.left.takeNews()
+        #expect(news.contains(.established))
+
+        let report = try #require(PeerPair.control(of: &pair.left, .zero))
+        try PeerPair.deliver(report, to: &pair.right, from: PeerPair.leftAddress, at: .zero)
+        both.1 = pair.right.isEstablished
+        #expect(both.1)
+    }
+
+    @Test("A sender whose listener never reports takes it to listen after three seconds")
+    func silentListener() throws {
+        var pair = try PeerPair()
+        pair.right.setDirection(sends: true, receives: false)
+        var established: [Int64: Bool] = [:]
+        for milliseconds in stride(from: Int64(0), through: 3_100, by: 20) {
+            pair.now = Instant(nanoseconds: milliseconds * 1_000_000)
+            _ = pair.rightMedia()
+            established[milliseconds] = pair.right.isEstablished
+        }
+        #expect(established[2_980] == false)
+        #expect(established[3_000] == true)
+    }
+
     @Test("A report waits for media to report on, and then does not wait")
     func firstReport() throws {
         var pair = try PeerPair()

@@ -3,6 +3,7 @@ internal import Datagrams
 internal import JSON
 internal import Logging
 internal import MediaEngine
+internal import SDP
 internal import SecureTransport
 
 // A call's media: prepared, started, and what it tells.
@@ -29,7 +30,7 @@ extension Device {
             calls[id]?.negotiation = negotiation
             let plan = try negotiation.plan(
                 for: audio, audio: behaviour, start: .withFirstPacket(noLaterThan: .milliseconds(200)))
-            try start(plan, negotiation.remote(for: audio), for: id)
+            try start(plan, negotiation.remote(for: audio), audio.direction, for: id)
             feed(.media(.ready(description: answer)), to: id)
         } catch {
             feed(.media(.failed("\(error)")), to: id)
@@ -43,7 +44,7 @@ extension Device {
             calls[id]?.negotiation = negotiation
             try start(
                 try negotiation.plan(for: audio, audio: behaviour, start: .atOnce), negotiation.remote(for: audio),
-                for: id)
+                audio.direction, for: id)
         } catch {
             feed(.media(.failed("\(error)")), to: id)
         }
@@ -69,11 +70,16 @@ extension Device {
         calls[id]?.negotiation = MediaNegotiation(configuration.media, means, using: &generator)
     }
 
-    private func start(_ plan: MediaCallPlan, _ remote: RemoteConnection?, for id: CallID) throws {
+    private func start(
+        _ plan: MediaCallPlan, _ remote: RemoteConnection?, _ direction: MediaDirection, for id: CallID
+    ) throws {
         guard let placement = calls[id]?.placement else { return }
         if remote == nil { dropConnection(of: id) }
         let media = try engine.start(plan, at: placement, connection: calls[id]?.connection)
         calls[id]?.media = media
+        if direction != .sendrecv {
+            engine.setDirection(media, sends: direction.sends, receives: direction.receives)
+        }
         if let remote { connect(id, to: remote) }
     }
 

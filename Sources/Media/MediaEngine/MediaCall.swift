@@ -113,6 +113,7 @@ struct MediaCall: ~Copyable {
     mutating func setDirection(sends: Bool, receives: Bool) {
         self.sends = sends
         self.receives = receives
+        peer.setDirection(sends: sends, receives: receives)
     }
 
     /// Sends by this way from now on, or not at all.

@@ -4,6 +4,7 @@ internal import Timekeeping
 ///
 /// The peer says so with its first report (RTCP) about our stream, which a Handset sends at once (RFC 3550 §6.2 allows
 /// it in a unicast session). A peer that sends media but no report for three seconds is taken to have none to send.
+/// Where media is agreed on for one way only, that way is all that is waited for.
 struct MediaFlow: BitwiseCopyable {
     /// How long a report of the peer is waited for.
     private static var patienceNanoseconds: Int64 {
@@ -15,6 +16,8 @@ struct MediaFlow: BitwiseCopyable {
     private var hasSent = false
     private(set) var hasReceived = false
     private var firstReceived = Instant(nanoseconds: 0)
+    private var firstSent = Instant(nanoseconds: 0)
+    private var (sends, receives) = (true, true)
 
     /// What an observation has changed.
     enum Change: BitwiseCopyable {
@@ -29,6 +32,7 @@ struct MediaFlow: BitwiseCopyable {
     @_noAllocation @_noLocks
     mutating func sent(at now: Instant) -> Change {
         let isFirst = !hasSent
+        if isFirst { firstSent = now }
         hasSent = true
         giveUpWaiting(at: now)
         return change(isFirst)
@@ -50,15 +54,32 @@ struct MediaFlow: BitwiseCopyable {
         return change(false)
     }
 
+    /// Which ways media is agreed on from now on.
+    @_noAllocation @_noLocks
+    mutating func setDirection(sends: Bool, receives: Bool) {
+        self.sends = sends
+        self.receives = receives
+    }
+
     @_noAllocation @_noLocks
     private mutating func giveUpWaiting(at now: Instant) {
-        guard !isConfirmed, hasReceived else { return }
-        if firstReceived.nanoseconds(to: now) >= Self.patienceNanoseconds { isConfirmed = true }
+        guard !isConfirmed, hasReceived || !receives else { return }
+        let since = receives ? firstReceived : firstSent
+        if since.nanoseconds(to: now) >= Self.patienceNanoseconds { isConfirmed = true }
+    }
+
+    /// Whether media has been seen to flow each way that it is to.
+    private var isFlowing: Bool {
+        @_noAllocation @_noLocks get {
+            let isSent = !sends || isConfirmed && hasSent
+            let isReceived = !receives || hasReceived
+            return isSent && isReceived && (sends || receives)
+        }
     }
 
     @_noAllocation @_noLocks
     private mutating func change(_ isFirst: Bool) -> Change {
-        if !isEstablished, isConfirmed, hasSent, hasReceived {
+        if !isEstablished, isFlowing {
             isEstablished = true
             return .established
         }

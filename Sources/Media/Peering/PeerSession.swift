@@ -128,6 +128,12 @@ public struct PeerSession: ~Copyable {
         @_noAllocation @_noLocks get { flow.isEstablished }
     }
 
+    /// Says which ways media is agreed on: media flows once it has been seen to flow in these. Both unless told.
+    @_noAllocation @_noLocks
+    public mutating func setDirection(sends: Bool, receives: Bool) {
+        flow.setDirection(sends: sends, receives: receives)
+    }
+
     /// The way of our RTCP: with the media, wherever that has moved to, unless the peer asked otherwise.
     public var controlPath: MediaPath? {
         @_noAllocation @_noLocks get {

@@ -8,7 +8,7 @@ extension ExchangeConfiguration {
         [
             "listen", "certificate", "plain_text", "websocket_url", "web_phone", "allowed_origins", "apps", "users",
             "anonymous", "presence", "ice_servers", "keepalive_seconds", "resume_window_seconds",
-            "token_lifetime_seconds",
+            "token_lifetime_seconds", "stream_ringing_seconds",
         ]
 
     /// Reads the section, noting every problem rather than stopping at the first.
@@ -27,6 +27,7 @@ extension ExchangeConfiguration {
         allowedOrigins = Self.origins(section, &problems)
         keepalive = section.seconds("keepalive_seconds", in: 1...300, &problems) ?? keepalive
         resumeWindow = section.seconds("resume_window_seconds", in: 0...600, &problems) ?? resumeWindow
+        streamRinging = section.seconds("stream_ringing_seconds", in: 1...120, &problems) ?? streamRinging
         tokenLifetime = section.seconds("token_lifetime_seconds", in: 1...2_592_000, &problems) ?? tokenLifetime
 
         section.require(["apps", "users"], &problems)
@@ -112,12 +113,8 @@ extension Account {
             password = .digest(SecretDigest(of: secret.revealed))
         }
 
-        var tokens = (section.list("media_token_hashes", &problems) ?? []).compactMap { text in
-            let digest = SecretDigest(hex: text)
-            if digest == nil { problems.append(section.problem("media_token_hashes", ConfigSection.digestForm)) }
-            return digest
-        }
-        if let token = section.secret("media_token", &problems) { tokens.append(SecretDigest(of: token.revealed)) }
+        let mediaTokens = section.tokens("media_token", &problems)
+        let streamTokens = section.tokens("stream_token", &problems)
 
         let publicIDs = section.list("public_ids", &problems) ?? []
         let routingID = section.string("routing_id", &problems)
@@ -125,16 +122,28 @@ extension Account {
         section.rejectUnknownKeys(known: Self.keys, &problems)
         guard let id else { return nil }
         self.init(
-            id: id, publicIDs: publicIDs, routingID: routingID, password: password, mediaTokens: tokens, email: email)
+            id: id, publicIDs: publicIDs, routingID: routingID, password: password, mediaTokens: mediaTokens,
+            streamTokens: streamTokens, email: email)
     }
 
     private static let keys =
-        ["id", "public_ids", "routing_id", "email", "password_hash", "media_token_hashes", "password", "media_token"]
-        + ConfigSection.secretKeys("password") + ConfigSection.secretKeys("media_token")
+        ["id", "public_ids", "routing_id", "email", "password_hash", "media_token_hashes", "stream_token_hashes"]
+        + ["password", "media_token", "stream_token"].flatMap { [$0] + ConfigSection.secretKeys($0) }
 }
 
 extension ConfigSection {
     fileprivate static let digestForm = "must be a SHA-256 digest: 64 hexadecimal digits"
+
+    /// The digests under `NAME_hashes`, and that of the secret `NAME` if it is given.
+    fileprivate func tokens(_ name: String, _ problems: inout [ConfigProblem]) -> [SecretDigest] {
+        var tokens = (list("\(name)_hashes", &problems) ?? []).compactMap { text in
+            let digest = SecretDigest(hex: text)
+            if digest == nil { problems.append(problem("\(name)_hashes", Self.digestForm)) }
+            return digest
+        }
+        if let token = secret(name, &problems) { tokens.append(SecretDigest(of: token.revealed)) }
+        return tokens
+    }
 
     fileprivate func digest(_ key: String, _ problems: inout [ConfigProblem]) -> SecretDigest? {
         guard let text = string(key, &problems) else { return nil }

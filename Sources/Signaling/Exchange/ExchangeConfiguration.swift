@@ -54,6 +54,8 @@ public struct ExchangeConfiguration: Sendable {
     public var keepalive = Duration.seconds(25)
     /// How long a lost connection's session can be resumed.
     public var resumeWindow = Duration.seconds(60)
+    /// How long devices ring for a stream (WHIP, WHEP) before its client is told that nobody answers.
+    public var streamRinging = Duration.seconds(30)
     /// How long an access token is good.
     public var tokenLifetime = Duration.seconds(3_600)
 

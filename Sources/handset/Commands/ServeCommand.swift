@@ -76,7 +76,8 @@ extension ExchangeConfiguration {
         configuration.apps = [RegisteredApp(key: "demo", secret: SecretDigest(of: "demo"))]
         configuration.users = ["echo", "caller", "alice", "bob"].map { name in
             Account(
-                id: name, publicIDs: ["\(name)@localhost"], mediaTokens: [SecretDigest(of: "\(name)-demo-token")])
+                id: name, publicIDs: ["\(name)@localhost"], mediaTokens: [SecretDigest(of: "\(name)-demo-token")],
+                streamTokens: [SecretDigest(of: "\(name)-demo-token")])
         }
         configuration.showsWebPhone = true
         configuration.guests = ["alice", "bob"].map { name in

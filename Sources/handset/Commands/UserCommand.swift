@@ -23,7 +23,8 @@ struct UserCommand: ParsableCommand {
     struct HashToken: ParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "hash-token",
-            abstract: "Read a media token from standard input and print its hash for `media_token_hashes`.")
+            abstract:
+                "Read a token from standard input and print its hash for media_token_hashes or stream_token_hashes.")
 
         func run() throws { Terminal.print(SecretDigest(of: try UserCommand.secretFromInput()).hex) }
     }

@@ -10,19 +10,22 @@ public struct Account: Hashable, Sendable {
     public var password: Credential?
     /// For a login with a media token: the digest of each that is good.
     public var mediaTokens: [SecretDigest]
+    /// For streams to this user, and nothing else: the digest of each token that is good.
+    public var streamTokens: [SecretDigest]
     /// The mail address, for the answer to a login.
     public var email: String?
 
     /// Makes an account.
     public init(
         id: String, publicIDs: [String] = [], routingID: String? = nil, password: Credential? = nil,
-        mediaTokens: [SecretDigest] = [], email: String? = nil
+        mediaTokens: [SecretDigest] = [], streamTokens: [SecretDigest] = [], email: String? = nil
     ) {
         self.id = id
         self.publicIDs = publicIDs
         self.routingID = routingID ?? id
         self.password = password
         self.mediaTokens = mediaTokens
+        self.streamTokens = streamTokens
         self.email = email
     }
 }
@@ -48,6 +51,7 @@ struct Accounts: Sendable {
     private var byID: [UserID: Account] = [:]
     private var ownerByPublicID: [String: UserID] = [:]
     private var ownerByMediaToken: [SecretDigest: UserID] = [:]
+    private var ownerByStreamToken: [SecretDigest: UserID] = [:]
 
     init(_ accounts: [Account]) {
         for account in accounts where byID[account.id] == nil {
@@ -56,6 +60,7 @@ struct Accounts: Sendable {
                 ownerByPublicID[publicID] = account.id
             }
             for token in account.mediaTokens { ownerByMediaToken[token] = account.id }
+            for token in account.streamTokens { ownerByStreamToken[token] = account.id }
         }
         all = byID.values.sorted { $0.id < $1.id }
     }
@@ -68,4 +73,7 @@ struct Accounts: Sendable {
 
     /// The account that a media token logs in.
     func account(mediaToken: SecretDigest) -> Account? { ownerByMediaToken[mediaToken].flatMap { byID[$0] } }
+
+    /// The account that a stream token streams to.
+    func account(streamToken: SecretDigest) -> Account? { ownerByStreamToken[streamToken].flatMap { byID[$0] } }
 }

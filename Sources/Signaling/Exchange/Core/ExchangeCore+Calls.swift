@@ -76,13 +76,20 @@ extension ExchangeCore {
         outbox.append(.note(.callEnded(call.invite, reason: reason, durationMilliseconds: duration)))
     }
 
-    /// Drops a call that nobody can hang up any more, since both its devices have been gone for the resume window.
+    /// Drops a call that nobody can hang up any more, since both its devices have been gone for the resume window; a
+    /// device that the exchange stands for is never gone by itself, and hears of it.
     mutating func dropOrphan(_ invite: InviteID, at now: Instant, into outbox: inout [Output]) {
-        guard let call = calls[invite], sessions.session(at: call.inviter) == nil,
-            sessions.session(at: call.invitee) == nil
-        else { return }
+        guard let call = calls[invite] else { return }
+        let left = [call.inviter, call.invitee].compactMap { sessions.session(at: $0) }
+        guard left.allSatisfy(\.isInternal) else { return }
         calls.remove(call)
         let duration = Int64(call.acceptedAt.duration(to: now).milliseconds)
+        for session in left {
+            let event = CallEnded(
+                invite: invite, reason: "connectionLost", durationMilliseconds: duration,
+                from: call.peer(of: session.endpoint)?.user ?? "")
+            tell(session.endpoint, .callEnded(event), at: now, into: &outbox)
+        }
         outbox.append(.note(.callEnded(invite, reason: "connectionLost", durationMilliseconds: duration)))
     }
 

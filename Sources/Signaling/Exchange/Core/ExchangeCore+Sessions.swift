@@ -40,6 +40,19 @@ extension ExchangeCore {
             keepaliveSeconds: max(1, Int(settings.keepalive.seconds)), isAnonymous: grant.isAnonymous)
     }
 
+    /// Gives a connection of the exchange's own a session; its device is the exchange's choice and receives no invites.
+    mutating func attach(
+        _ endpoint: Endpoint, on connection: ConnectionID, at now: Instant, into outbox: inout [Output]
+    ) {
+        connections[connection] = Connection(loginDue: now)
+        sessions.add(
+            Session(
+                id: ids.next("session"), connection: connection, endpoint: endpoint, isAnonymous: false,
+                isInternal: true, device: DeviceDescription(id: endpoint.device, name: endpoint.device)))
+        count(\.sessions)
+        outbox.append(.note(.sessionStarted(endpoint, connection, resumed: false)))
+    }
+
     /// What a device goes on with.
     private struct Resumed {
         var session: SessionID

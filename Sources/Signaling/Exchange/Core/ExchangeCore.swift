@@ -13,6 +13,8 @@ struct ExchangeCore: ProtocolCore, Sendable {
         case tokenIssued(SecretDigest, Grant)
         /// A WebSocket was opened.
         case connected(ConnectionID)
+        /// The exchange itself stands for a device, whose user it has made sure of.
+        case attached(ConnectionID, Endpoint)
         /// A well-formed request came in.
         case request(ConnectionID, RPCID, ClientRequest)
         /// Something came in that is no request.
@@ -113,6 +115,8 @@ struct ExchangeCore: ProtocolCore, Sendable {
             deadlines.add(.tokenIsForgotten(token), due: expires.advanced(by: TokenStore.afterlife))
         case .connected(let connection):
             expectLogin(on: connection, at: now)
+        case .attached(let connection, let endpoint):
+            attach(endpoint, on: connection, at: now, into: &outbox)
         case .request(let connection, let id, let request):
             answer(request, id: id, from: connection, at: now, into: &outbox)
         case .malformed(let connection, let malformed):

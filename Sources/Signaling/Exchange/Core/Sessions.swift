@@ -7,6 +7,8 @@ struct Session: Sendable {
     let connection: ConnectionID
     let endpoint: Endpoint
     let isAnonymous: Bool
+    /// The exchange stands for the device, which therefore never loses its connection.
+    var isInternal = false
     /// The device receives invites (DEV-1).
     var isRegistered = false
     /// What the device says of itself.

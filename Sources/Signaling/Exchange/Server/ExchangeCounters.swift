@@ -1,4 +1,4 @@
-/// What an exchange has counted since it started, but for the first three: those are as of now.
+/// What an exchange has counted since it started, but for the first four: those are as of now.
 public struct ExchangeCounters: Hashable, Sendable {
     /// TCP connections, logged in or not.
     public var openConnections = 0
@@ -6,6 +6,8 @@ public struct ExchangeCounters: Hashable, Sendable {
     public var openSessions = 0
     /// Calls that nobody has hung up.
     public var openCalls = 0
+    /// Streams over WHIP and WHEP, ringing or up.
+    public var openStreams = 0
     /// TCP connections that were accepted.
     public var connections = 0
     /// Logins that were given a token.
@@ -28,6 +30,8 @@ public struct ExchangeCounters: Hashable, Sendable {
     public var invites = 0
     /// Invites that were accepted.
     public var calls = 0
+    /// Candidates of devices that came when a stream's client could not be told any more.
+    public var lateCandidates = 0
     /// Connections dropped since their client did not read what was sent to it.
     public var slowClients = 0
     /// Connections dropped since nothing was heard from the client.

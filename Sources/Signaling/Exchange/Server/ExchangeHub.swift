@@ -13,6 +13,10 @@ final class ExchangeHub {
     private let logger: Logger
     private var core: ExchangeCore
     private var sockets: [ConnectionID: SocketHandler] = [:]
+    /// Connections that are no sockets: those of streams.
+    private var attached: Set<ConnectionID> = []
+    /// Hears what attached connections are told.
+    weak var streams: StreamService?
     private var channels: [ObjectIdentifier: any Channel] = [:]
     private var lastConnection: UInt64 = 0
     private var counters = ExchangeCounters()
@@ -58,8 +62,7 @@ final class ExchangeHub {
 
     /// Knows a new socket from now on.
     func add(_ socket: SocketHandler) -> ConnectionID {
-        lastConnection += 1
-        let connection = ConnectionID(number: lastConnection)
+        let connection = reserveConnection()
         sockets[connection] = socket
         handle(.connected(connection))
         if isStopping { socket.close(.goingDown) }
@@ -69,6 +72,25 @@ final class ExchangeHub {
     /// Knows a socket no longer.
     func remove(_ connection: ConnectionID) {
         guard sockets.removeValue(forKey: connection) != nil else { return }
+        handle(.disconnected(connection))
+    }
+
+    /// A number for a connection, given once.
+    func reserveConnection() -> ConnectionID {
+        lastConnection += 1
+        return ConnectionID(number: lastConnection)
+    }
+
+    /// Knows a connection that is no socket from now on, with a session for `endpoint`.
+    func attach(_ connection: ConnectionID, as endpoint: Endpoint) {
+        attached.insert(connection)
+        handle(.attached(connection, endpoint))
+    }
+
+    /// Ends such a connection's session, and knows it no longer.
+    func detach(_ connection: ConnectionID) {
+        guard attached.remove(connection) != nil else { return }
+        handle(.request(connection, .string("end"), .sessionEnd(SessionEnd())))
         handle(.disconnected(connection))
     }
 
@@ -117,14 +139,28 @@ final class ExchangeHub {
 
     private func carryOut(_ output: ExchangeCore.Output) {
         switch output {
-        case .respond(let connection, let id, let response): send(response, id: id, to: connection)
+        case .respond(let connection, let id, let response):
+            if deliver(.response(id, response), to: connection) { return }
+            send(response, id: id, to: connection)
         case .refuse(let connection, let id, let error):
+            if deliver(.refusal(id, error), to: connection) { return }
             sockets[connection]?.send(SignalCoding.failure(id: id, error))
         case .event(let connections, let event):
-            send(to: connections) { () throws(SignalCodingError) in try SignalCoding.event(event) }
-        case .close(let connection, let reason): sockets[connection]?.close(reason)
+            let others = connections.filter { !deliver(.event(event.event), to: $0) }
+            guard !others.isEmpty else { return }
+            send(to: others) { () throws(SignalCodingError) in try SignalCoding.event(event) }
+        case .close(let connection, let reason):
+            if deliver(.closed, to: connection) { return }
+            sockets[connection]?.close(reason)
         case .note(let note): log(note)
         }
+    }
+
+    /// Tells an attached connection something; false for sockets.
+    private func deliver(_ delivery: StreamTable.Delivery, to connection: ConnectionID) -> Bool {
+        guard attached.contains(connection) else { return false }
+        streams?.deliver(delivery, to: connection)
+        return true
     }
 
     private func send(_ response: ClientResponse, id: RPCID, to connection: ConnectionID) {
@@ -186,6 +222,8 @@ final class ExchangeHub {
         snapshot.openConnections = channels.count
         snapshot.openSessions = core.sessions.count
         snapshot.openCalls = core.calls.count
+        snapshot.openStreams = streams?.counts.open ?? 0
+        snapshot.lateCandidates = streams?.counts.lateCandidates ?? 0
         snapshot.sessions = core.counters.sessions
         snapshot.requests = core.counters.requests
         snapshot.refusals = core.counters.refusals
@@ -203,6 +241,7 @@ final class ExchangeHub {
     func stop() -> EventLoopFuture<Void> {
         isStopping = true
         timer?.scheduled.cancel()
+        streams?.stop()
         for socket in sockets.values { socket.close(.goingDown) }
         loop.assumeIsolated().scheduleTask(in: Self.farewell) { [weak self] in
             for channel in self?.channels.values ?? [:].values { channel.close(promise: nil) }

@@ -11,7 +11,7 @@ final class RESTHandler: ChannelInboundHandler {
         case idle
         case receiving(HTTPRequestHead, body: [UInt8])
         /// The answer is being made.
-        case answering
+        case answering(TraceID)
         /// The answer is out, and the rest of the request is passed over: closed at once, the client might not get it.
         case refused
     }
@@ -54,11 +54,11 @@ final class RESTHandler: ChannelInboundHandler {
     }
 
     private func answer(_ head: HTTPRequestHead, _ body: [UInt8]) {
-        state = .answering
         timer.restart(nil)
         let path = head.uri.prefix { $0 != "?" }
         let request = RESTRequest(
             method: head.method, path: String(path), headers: head.headers, body: body, trace: TraceID())
+        state = .answering(request.trace)
         service.answer(request) { [weak self] answer in
             self?.write(answer, trace: request.trace, head, keepsAlive: head.isKeepAlive)
         }
@@ -75,7 +75,7 @@ final class RESTHandler: ChannelInboundHandler {
     private func write(_ answer: RESTAnswer, trace: TraceID, _ request: HTTPRequestHead, keepsAlive: Bool) {
         guard let context else { return }
         var head = HTTPResponseHead(version: request.version, status: answer.status, headers: answer.headers)
-        if answer.status != .notModified {
+        if answer.status != .notModified, answer.status != .noContent {
             head.headers.add(name: "Content-Type", value: answer.contentType)
             head.headers.add(name: "Content-Length", value: "\(answer.body.count)")
         }
@@ -98,6 +98,11 @@ final class RESTHandler: ChannelInboundHandler {
             let channel = context.channel
             written.futureResult.whenComplete { _ in channel.close(promise: nil) }
         }
+    }
+
+    func channelInactive(context: ChannelHandlerContext) {
+        if case .answering(let trace) = state { service.abandon(trace) }
+        context.fireChannelInactive()
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }

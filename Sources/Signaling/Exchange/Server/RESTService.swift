@@ -17,6 +17,7 @@ final class RESTService {
     private let accounts: Accounts
     /// `nil` without a web phone.
     private let page: PageService?
+    private let streams: StreamService
     private let passwordThread: NIOThreadPool
     private let logger: Logger
     private var passwordChecks = 0
@@ -26,6 +27,7 @@ final class RESTService {
         self.configuration = configuration
         self.accounts = Accounts(configuration.users)
         page = PageService(configuration)
+        streams = StreamService(hub: hub, configuration: configuration, accounts: accounts)
         self.passwordThread = passwordThread
         self.logger = logger
     }
@@ -36,6 +38,7 @@ final class RESTService {
             return reply(
                 .failure(.unavailable, "The exchange is going down.", trace: request.trace, retryAfterSeconds: 5))
         }
+        if streams.answer(request, then: reply) { return }
         if let page, request.method == .GET || request.method == .HEAD, let file = page.file(request) {
             return reply(file)
         }
@@ -68,6 +71,9 @@ final class RESTService {
             reply(.failure(.badRequest, message, trace: request.trace))
         }
     }
+
+    /// The client of a request is gone before it had its answer.
+    func abandon(_ trace: TraceID) { streams.abandon(trace) }
 
     // MARK: - Logging in
 

@@ -1,0 +1,314 @@
+#!/usr/bin/env python3
+"""Streams from and to real browsers over WHIP and WHEP: `handset serve`, `handset run`, and a Chromium.
+
+usage: whip_test.py HANDSET
+
+Ends with 0 if every check held. Needs selenium and chromium-driver; scripts/interop sees to both.
+"""
+
+import argparse
+import base64
+import contextlib
+import json
+import pathlib
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+import wave
+
+from selenium.common.exceptions import WebDriverException
+
+from phones import Exchange, Failed, Phone, wait
+
+CHECKS = []
+
+# A client of both protocols, as small as they are. `window.stream` is the one that is under way.
+CLIENT = """
+window.begin = async ({ url, token, direction, trickles }) => {
+  const connection = new RTCPeerConnection();
+  const headers = { Authorization: `Bearer ${token}` };
+  const stream = { connection, headers, waiting: [], isEnded: false };
+  window.stream = stream;
+  if (direction === 'recvonly') {
+    connection.addTransceiver('audio', { direction });
+  } else {
+    const sound = await navigator.mediaDevices.getUserMedia({ audio: true });
+    connection.addTransceiver(sound.getAudioTracks()[0], { direction });
+  }
+  connection.ontrack = ({ track }) => {
+    const element = new Audio();
+    element.srcObject = new MediaStream([track]);
+    element.play();
+    stream.element = element;
+  };
+  const gathered = new Promise((done) => {
+    connection.onicecandidate = ({ candidate }) => {
+      if (candidate && candidate.candidate) stream.waiting.push(candidate.candidate);
+      else done();
+    };
+  });
+  await connection.setLocalDescription();
+  const bare = connection.localDescription.sdp;
+  if (!trickles) await gathered;
+  const body = trickles ? bare : connection.localDescription.sdp;
+  const response = await fetch(url, {
+    method: 'POST', body, headers: { ...headers, 'Content-Type': 'application/sdp' } });
+  const answer = await response.text();
+  if (response.status !== 201) return { status: response.status, problem: JSON.parse(answer) };
+  stream.session = new URL(response.headers.get('Location'), url).href;
+  stream.tag = response.headers.get('ETag');
+  await connection.setRemoteDescription({ type: 'answer', sdp: answer });
+  let patch = 0;
+  if (trickles) {
+    await gathered;
+    patch = (await window.patch(stream.tag, window.fragment(connection.localDescription.sdp, stream.waiting))).status;
+  }
+  return { status: 201, patch, answer, offered: /a=candidate:/.test(body) };
+};
+
+window.fragment = (sdp, candidates) => [
+  sdp.match(/a=ice-ufrag:.*/)[0].trim(), sdp.match(/a=ice-pwd:.*/)[0].trim(),
+  'm=audio 9 UDP/TLS/RTP/SAVPF 0', `a=mid:${sdp.match(/a=mid:(.*)/)[1].trim()}`,
+  ...candidates.map((candidate) => `a=${candidate}`), 'a=end-of-candidates', '',
+].join('\\r\\n');
+
+window.patch = (tag, body) => fetch(window.stream.session, {
+  method: 'PATCH', body,
+  headers: { ...window.stream.headers, 'If-Match': tag, 'Content-Type': 'application/trickle-ice-sdpfrag' } });
+
+window.end = async () => {
+  const { connection, session, headers } = window.stream;
+  connection.close();
+  return (await fetch(session, { method: 'DELETE', headers })).status;
+};
+
+// A restart keeps everything but ICE (RFC 9725 §4.3.3).
+window.restart = async () => {
+  const { connection } = window.stream;
+  const before = connection.remoteDescription.sdp;
+  const waiting = [];
+  const gathered = new Promise((done) => {
+    connection.onicecandidate = ({ candidate }) => {
+      if (candidate && candidate.candidate) waiting.push(candidate.candidate);
+      else done();
+    };
+  });
+  await connection.setLocalDescription(await connection.createOffer({ iceRestart: true }));
+  await gathered;
+  const response = await window.patch('*', window.fragment(connection.localDescription.sdp, waiting));
+  if (response.status !== 200) return { status: response.status };
+  const lines = (await response.text()).split('\\r\\n');
+  const pick = (name) => lines.find((line) => line.startsWith(`a=${name}:`));
+  const candidates = lines.filter((line) => line.startsWith('a=candidate:'));
+  const sdp = before.split('\\r\\n').filter((line) => !/^a=(candidate:|end-of-candidates)/.test(line))
+    .map((line) => line.startsWith('a=ice-ufrag:') ? pick('ice-ufrag') : line)
+    .map((line) => line.startsWith('a=ice-pwd:') ? pick('ice-pwd') : line);
+  await connection.setRemoteDescription({ type: 'answer', sdp: [...sdp.slice(0, -1), ...candidates, ''].join('\\r\\n') });
+  return { status: 200, tag: response.headers.get('ETag'), old: window.stream.tag, isNew: !before.includes(pick('ice-pwd')) };
+};
+
+window.measure = async () => {
+  const found = { packets: 0, energy: 0, state: window.stream.connection.connectionState };
+  for (const report of (await window.stream.connection.getStats()).values()) {
+    if (report.type === 'inbound-rtp') Object.assign(found, {
+      packets: report.packetsReceived, energy: report.totalAudioEnergy || 0 });
+    if (report.type === 'outbound-rtp') found.sent = report.packetsSent;
+  }
+  return found;
+};
+"""
+
+
+def check(function):
+    """Marks a function as one of the checks; its first docstring line says what holds."""
+    CHECKS.append(function)
+    return function
+
+
+class Device:
+    """`handset run` as one of the demonstration's users."""
+
+    def __init__(self, scene, user, behaviour):
+        folder = pathlib.Path(scene.folder.name)
+        token = folder / f"{user}.token"
+        token.write_text(f"{user}-demo-token")
+        token.chmod(0o600)
+        lines = [f"  {key}: {value}" for key, value in behaviour.items()]
+        config = folder / f"{user}.yaml"
+        config.write_text("\n".join([
+            "account:", f"  server: http://127.0.0.1:{scene.exchange.port}", f"  media_token_file: {token}",
+            "device:", f"  name: {user}", "answer:", "  mode: auto", "behaviour:", *lines, ""]))
+        self.log = folder / f"{user}.log"
+        with self.log.open("w") as log:
+            self.process = subprocess.Popen(
+                [scene.handset, "run", "--config", str(config), "--log-format", "json"], stderr=log)
+        wait(f"{user} is ready", lambda: '"Ready"' in self.log.read_text(), 20)
+
+    def stop(self):
+        if self.process.poll() is None:
+            self.process.terminate()
+            self.process.wait(20)
+
+
+class Scene:
+    """An exchange, devices and a browser."""
+
+    def __init__(self, handset):
+        self.handset, self.folder, self.devices = handset, tempfile.TemporaryDirectory(), []
+        self.exchange = Exchange(handset)
+        self.echo = self.device("echo", source="echo", record_folder=self.folder.name)
+        self.device("caller", source="tone")
+        self.browser = Phone(self.exchange.url)
+        self.browser.driver.set_script_timeout(40)
+        self.browser.run(CLIENT)
+        self.token = self.login()
+
+    def device(self, user, **behaviour):
+        self.devices.append(Device(self, user, behaviour))
+        return self.devices[-1]
+
+    def login(self):
+        body = json.dumps({"type": "Cima", "media_token": "alice-demo-token"}).encode()
+        request = urllib.request.Request(self.exchange.url + "v1.1/login", body, {
+            "Authorization": "Basic " + base64.b64encode(b"demo:demo").decode(), "Content-Type": "application/json"})
+        return json.load(urllib.request.urlopen(request, timeout=10))["token"]
+
+    def do(self, call):
+        """Runs a JavaScript expression, waits for its promise, and hands back what it gave."""
+        result = self.browser.driver.execute_async_script(
+            f"const done = arguments[0]; Promise.resolve({call}).then((it) => done([it]), (error) => done(String(error)));")
+        if not isinstance(result, list):
+            raise Failed(f"the browser: {result}")
+        return result[0]
+
+    def begin(self, kind, user, direction, trickles=True):
+        options = {"url": f"{self.exchange.url}{kind}/{user}", "token": self.token, "direction": direction,
+                   "trickles": trickles}
+        return self.do(f"window.begin({json.dumps(options)})")
+
+    def hears(self):
+        """Waits until sound comes: half a second of it, and not silence."""
+        first = wait("media comes", lambda: (found := self.do("window.measure()"))["packets"] > 0 and found)
+
+        def more():
+            found = self.do("window.measure()")
+            return found["packets"] > first["packets"] + 25 and found["energy"] > first["energy"] + 1e-6
+
+        wait("what comes is not silent", more)
+
+    def end(self):
+        if (status := self.do("window.end()")) != 200:
+            raise Failed(f"DELETE gave {status}")
+
+    def close(self):
+        self.browser.close()
+        for device in self.devices:
+            device.stop()
+        self.exchange.stop()
+        self.folder.cleanup()
+
+
+def expect(what, is_so):
+    if not is_so:
+        raise Failed(what)
+
+
+@check
+def echoes(scene):
+    """A client of WHIP that sends its candidates one by one hears its own echo."""
+    begun = scene.begin("whip", "echo", "sendrecv")
+    expect(f"created: {begun}", begun["status"] == 201 and begun["patch"] == 204 and not begun["offered"])
+    expect("the answer has the device's candidates", "a=candidate:" in begun["answer"])
+    scene.hears()
+
+
+@check
+def restarts(scene):
+    """The same stream restarts ICE by PATCH, and sound goes on."""
+    restarted = scene.do("window.restart()")
+    expect(f"restarted: {restarted}",
+           restarted["status"] == 200 and restarted["isNew"] and restarted["tag"] != restarted["old"])
+    wait("it is connected", lambda: scene.do("window.measure()")["state"] == "connected")
+    time.sleep(1)
+    scene.hears()
+    scene.end()
+    expect("the session is gone", scene.do("window.end()") == 404)
+
+
+@check
+def records(scene):
+    """A client of WHIP that only sends, with all its candidates in the offer, is heard by the device."""
+    before = set(pathlib.Path(scene.folder.name).glob("*.wav"))
+    begun = scene.begin("whip", "echo", "sendonly", trickles=False)
+    expect(f"created: {begun}", begun["status"] == 201 and begun["offered"])
+    expect("the device only listens", "a=recvonly" in begun["answer"])
+    wait("a hundred packets have gone", lambda: scene.do("window.measure()").get("sent", 0) > 100)
+    scene.end()
+
+    def loudest():
+        new = set(pathlib.Path(scene.folder.name).glob("*.wav")) - before
+        if not new:
+            return None
+        with contextlib.closing(wave.open(str(new.pop()))) as sound:
+            data = sound.readframes(sound.getnframes())
+        samples = struct.unpack(f"<{len(data) // 2}h", data)
+        return max(map(abs, samples), default=0) > 1000
+
+    wait("the recording is not silent", loudest)
+
+
+@check
+def plays(scene):
+    """A client of WHEP hears what the device sends."""
+    scene.token = "caller-demo-token"  # The user's own stream token.
+    begun = scene.begin("whep", "caller", "recvonly")
+    expect(f"created: {begun}", begun["status"] == 201)
+    expect("the device only sends", "a=sendonly" in begun["answer"])
+    scene.hears()
+    scene.end()
+    scene.token = scene.login()
+
+
+@check
+def refuses(scene):
+    """Who is not there, and who is not allowed, is told so; a device that goes away ends the session."""
+    found = scene.begin("whip", "bob", "sendonly")
+    expect(f"nobody there: {found}", found["status"] == 409 and found["problem"]["code"] == "noDeviceOnline")
+    token, scene.token = scene.token, "nonsense"
+    found = scene.begin("whip", "echo", "sendonly")
+    expect(f"no token: {found}", found["status"] == 401)
+    scene.token = token
+    expect("created", scene.begin("whip", "echo", "sendrecv")["status"] == 201)
+    scene.hears()
+    scene.echo.stop()
+    wait("the session is gone", lambda: scene.do("window.patch('*', 'a=end-of-candidates').then((it) => it.status)") == 404)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("handset", help="the handset command to test")
+    scene = Scene(parser.parse_args().handset)
+    failures = 0
+    try:
+        for function in CHECKS:
+            start = time.monotonic()
+            try:
+                function(scene)
+            except (Failed, WebDriverException) as error:
+                failures += 1
+                print(f"FAILED {function.__name__}: {function.__doc__}\n       {error}", flush=True)
+                for device in scene.devices:
+                    print("       " + "\n       ".join(device.log.read_text().splitlines()[-5:]))
+                break  # What follows builds on it.
+            print(f"ok     {time.monotonic() - start:5.1f} s  {function.__doc__}", flush=True)
+    finally:
+        scene.close()
+    print(f"{failures} failed" if failures else f"all {len(CHECKS)} hold")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
