@@ -1,0 +1,137 @@
+// What the checks of calls with devices need inside the web phone's page: the microphone as it is, the moments of a
+// call, what comes in as samples, and calls that are made and taken without a person. Runs before the page's scripts.
+(() => {
+  // The microphone's own samples: the browser's clean-up would count as damage done by the call.
+  const open = MediaDevices.prototype.getUserMedia;
+  MediaDevices.prototype.getUserMedia = function (wishes) {
+    const audio = wishes.audio === true ? {} : wishes.audio;
+    const asItIs = { echoCancellation: false, noiseSuppression: false, autoGainControl: false };
+    return open.call(this, { ...wishes, audio: { ...audio, ...asItIs } });
+  };
+
+  // The page's connections, to do to them what a network would.
+  window.connections ??= [];
+  // When things happened in the newest call, in ms: the offer or the accept went out, ICE and DTLS stood, sound came.
+  window.moments = {};
+  const send = WebSocket.prototype.send;
+  WebSocket.prototype.send = function (text) {
+    if (text.includes('"invite.send"') || text.includes('"invite.accept"')) moments.sent = performance.now();
+    return send.call(this, text);
+  };
+  window.RTCPeerConnection = class extends RTCPeerConnection {
+    constructor(...given) {
+      super(...given);
+      if (connections.at(-1) !== this) connections.push(this);
+      const seen = window.moments = {};
+      this.addEventListener('connectionstatechange', () => {
+        if (this.connectionState === 'connected') seen.connected ??= performance.now();
+      });
+      this.addEventListener('track', ({ receiver }) => {
+        const look = () => {
+          if (receiver.getSynchronizationSources().length > 0) seen.media ??= performance.now();
+          else if (this.signalingState !== 'closed') setTimeout(look, 1);
+        };
+        look();
+      });
+    }
+  };
+
+  const until = async (what, condition, seconds = 15) => {
+    const end = performance.now() + seconds * 1000;
+    while (!condition()) {
+      if (performance.now() > end) throw new Error(`${what}: not within ${seconds} s`);
+      await new Promise((done) => setTimeout(done, 5));
+    }
+  };
+  const phase = () => document.body.dataset.call;
+
+  /** Answers whatever rings, at once, while `window.answers` is true. */
+  addEventListener('DOMContentLoaded', () => {
+    new MutationObserver(() => {
+      if (window.answers && phase() === 'ringing') document.getElementById('answer').click();
+    }).observe(document.body, { attributes: true, attributeFilter: ['data-call'] });
+  });
+
+  /** Calls somebody, lets the call last for `seconds` after sound has come, and hangs up; the moments of the call. */
+  window.callOnce = async (name, seconds) => {
+    await until('at rest', () => phase() === 'idle');
+    const person = () => document.querySelector(`li[data-user="${name}"][data-there="true"] button:enabled`);
+    await until(`${name} is there`, person);
+    const before = connections.length;
+    person().click();
+    await until('a connection', () => connections.length > before);
+    await until('sound', () => moments.media !== undefined);
+    const { sent, connected, media } = moments;
+    await new Promise((done) => setTimeout(done, seconds * 1000));
+    document.getElementById('hang-up').click();
+    await rest();
+    connections.length = 0;
+    return { connected: connected - sent, media: media - sent };
+  };
+
+  /** Waits for the end of the call, and puts its note away. */
+  window.rest = async () => {
+    await until('the end', () => phase() === 'ended' || phase() === 'idle');
+    if (phase() === 'ended') document.getElementById('dismiss').click();
+    await until('at rest', () => phase() === 'idle');
+  };
+
+  /** What comes in: so many seconds of samples at 48 kHz, as base64 of 32-bit floats, and how many were missed. */
+  window.listen = async (seconds) => {
+    const track = connections.at(-1).getReceivers()[0].track;
+    const parts = window.MediaStreamTrackProcessor ? await frames(track, seconds) : await blocks(track, seconds);
+    const samples = new Float32Array(parts.reduce((length, part) => length + part.length, 0));
+    let filled = 0;
+    for (const part of parts) {
+      samples.set(part, filled);
+      filled += part.length;
+    }
+    let text = '';
+    const bytes = new Uint8Array(samples.buffer);
+    for (let start = 0; start < bytes.length; start += 0x8000) {
+      text += String.fromCharCode(...bytes.subarray(start, start + 0x8000));
+    }
+    return btoa(text);
+  };
+
+  /** The decoder's own frames, without a resampler or a second clock in between (Chromium). */
+  const frames = async (track, seconds) => {
+    const reader = new MediaStreamTrackProcessor({ track: track.clone(), maxBufferSize: 1000 }).readable.getReader();
+    const parts = [];
+    for (let count = 0; count < seconds * 48000;) {
+      const { value, done } = await reader.read();
+      if (done) break;
+      if (value.sampleRate !== 48000) throw new Error(`the rate is ${value.sampleRate}`);
+      const part = new Float32Array(value.numberOfFrames);
+      value.copyTo(part, { planeIndex: 0, format: 'f32-planar' });
+      value.close();
+      parts.push(part);
+      count += part.length;
+    }
+    await reader.cancel();
+    return parts;
+  };
+
+  /** By Web Audio, where there is nothing nearer to the decoder (Firefox). */
+  const blocks = async (track, seconds) => {
+    const context = new AudioContext({ sampleRate: 48000 });
+    const processor = context.createScriptProcessor(16384, 1, 1);
+    const parts = [];
+    await new Promise((done) => {
+      processor.onaudioprocess = ({ inputBuffer }) => {
+        parts.push(inputBuffer.getChannelData(0).slice());
+        if (parts.length * 16384 >= seconds * 48000) done();
+      };
+      context.createMediaStreamSource(new MediaStream([track])).connect(processor);
+      processor.connect(context.destination);
+    });
+    await context.close();
+    return parts;
+  };
+
+  /** What the browser knows of the sound that comes in. */
+  window.inbound = async () => {
+    const all = [...(await connections.at(-1).getStats()).values()];
+    return all.find(({ type, kind }) => type === 'inbound-rtp' && kind === 'audio');
+  };
+})();
