@@ -6,6 +6,7 @@ import fractions
 import json
 import time
 import urllib.request
+import uuid
 
 import aiortc
 import av
@@ -93,7 +94,8 @@ async def _talk(line, callee, samples, seconds):
     await peer.setLocalDescription(await peer.createOffer())  # aiortc knows no trickle: its candidates are in here.
     started = time.monotonic()
     offer = {"type": "offer", "sdp": peer.localDescription.sdp}
-    invite = (await line.ask("invite.send", to=callee, data={"offer": offer}, ttl=20))["invite"]
+    invite = (await line.ask("invite.send", to=callee, data={"offer": offer}, ttl=20,
+                             idempotency_key=uuid.uuid4().hex))["invite"]
     listening = asyncio.create_task(_listen(line, peer, invite))
     try:
         track = await asyncio.wait_for(tracks.get(), 20)

@@ -13,6 +13,7 @@ import tempfile
 import websocket
 
 from phones import Failed, wait
+from speech import Ears
 
 PREFERENCES = {
     "media.navigator.streams.fake": True,
@@ -43,7 +44,7 @@ MICROPHONE = """() => {
 }"""
 
 
-class Firefox:
+class Firefox(Ears):
     """One Firefox with the page open."""
 
     def __init__(self, url, microphone, script):

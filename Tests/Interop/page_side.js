@@ -45,10 +45,11 @@
   };
   const phase = () => document.body.dataset.call;
 
-  /** Answers whatever rings, at once, while `window.answers` is true. */
+  /** While `window.answers` is true whatever rings is answered at once; `window.rests` puts the notes of ends away. */
   addEventListener('DOMContentLoaded', () => {
     new MutationObserver(() => {
       if (window.answers && phase() === 'ringing') document.getElementById('answer').click();
+      if (window.rests && phase() === 'ended') setTimeout(rest);
     }).observe(document.body, { attributes: true, attributeFilter: ['data-call'] });
   });
 
@@ -69,6 +70,13 @@
     return { connected: connected - sent, media: media - sent };
   };
 
+  /** So many calls, one after the other; the moments of each. */
+  window.callTimes = async (name, count, seconds) => {
+    const times = [];
+    while (times.length < count) times.push(await callOnce(name, seconds));
+    return times;
+  };
+
   /** Waits for the end of the call, and puts its note away. */
   window.rest = async () => {
     await until('the end', () => phase() === 'ended' || phase() === 'idle');
@@ -76,7 +84,7 @@
     await until('at rest', () => phase() === 'idle');
   };
 
-  /** What comes in: so many seconds of samples at 48 kHz, as base64 of 32-bit floats, and how many were missed. */
+  /** What comes in: so many seconds of samples at 48 kHz, as base64 of 32-bit floats. */
   window.listen = async (seconds) => {
     const track = connections.at(-1).getReceivers()[0].track;
     const parts = window.MediaStreamTrackProcessor ? await frames(track, seconds) : await blocks(track, seconds);
@@ -127,6 +135,14 @@
     });
     await context.close();
     return parts;
+  };
+
+  /** The user name fragments of the path in use. */
+  window.pair = async () => {
+    const stats = await connections.at(-1).getStats();
+    const { selectedCandidatePairId } = [...stats.values()].find(({ type }) => type === 'transport');
+    const { localCandidateId, remoteCandidateId } = stats.get(selectedCandidatePairId);
+    return [localCandidateId, remoteCandidateId].map((id) => stats.get(id).usernameFragment);
   };
 
   /** What the browser knows of the sound that comes in. */

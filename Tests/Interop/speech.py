@@ -1,5 +1,7 @@
 """Recorded voices to send through calls, and how well they came out at the other end."""
 
+import base64
+import math
 import pathlib
 import wave
 
@@ -52,3 +54,15 @@ def score(original, heard, repeats=False):
         start = find(original, heard)
         heard = heard[start:start + len(original)]
     return pesq(16_000, *(resample_poly(samples, 1, 3) for samples in (original, heard)), "wb")
+
+
+class Ears:
+    """What can be asked of a browser with page_side.js in its page."""
+
+    def hear(self, seconds):
+        """The samples that come in during so many seconds."""
+        return numpy.frombuffer(base64.b64decode(self.run_async(f"listen({seconds})", seconds + 30)), "<f4")
+
+    def loudness(self):
+        """The level of what comes in, in dB below full scale."""
+        return 20 * math.log10(max(1e-6, float(numpy.sqrt(numpy.mean(numpy.square(self.hear(0.6)))))))
