@@ -145,9 +145,9 @@
     return [localCandidateId, remoteCandidateId].map((id) => stats.get(id).usernameFragment);
   };
 
-  /** What the browser knows of the sound that comes in. */
-  window.inbound = async () => {
-    const all = [...(await connections.at(-1).getStats()).values()];
-    return all.find(({ type, kind }) => type === 'inbound-rtp' && kind === 'audio');
+  /** Packets of any kind that have come in. */
+  window.packets = async () => {
+    const stats = await connections.at(-1).getStats();
+    return [...stats.values()].find(({ type }) => type === 'transport').packetsReceived;
   };
 })();

@@ -1,7 +1,6 @@
 """Recorded voices to send through calls, and how well they came out at the other end."""
 
 import base64
-import math
 import pathlib
 import wave
 
@@ -62,7 +61,3 @@ class Ears:
     def hear(self, seconds):
         """The samples that come in during so many seconds."""
         return numpy.frombuffer(base64.b64decode(self.run_async(f"listen({seconds})", seconds + 30)), "<f4")
-
-    def loudness(self):
-        """The level of what comes in, in dB below full scale."""
-        return 20 * math.log10(max(1e-6, float(numpy.sqrt(numpy.mean(numpy.square(self.hear(0.6)))))))
