@@ -3,6 +3,7 @@ without a driver in between."""
 
 import base64
 import contextlib
+import io
 import json
 import pathlib
 import re
@@ -10,10 +11,11 @@ import shutil
 import subprocess
 import tempfile
 
+import av
+import numpy
 import websocket
 
 from phones import Failed, wait
-from speech import Ears
 
 PREFERENCES = {
     "media.navigator.streams.fake": True,
@@ -29,22 +31,21 @@ PREFERENCES = {
 }
 
 # Firefox's made-up microphone hums and takes no file; so it is asked for leave to listen, and speech put in its place.
+# Without a sound card Web Audio stands still, but an element plays.
 MICROPHONE = """() => {
   const open = MediaDevices.prototype.getUserMedia;
   MediaDevices.prototype.getUserMedia = async function (wishes) {
     for (const track of (await open.call(this, wishes)).getTracks()) track.stop();
-    const context = new AudioContext({ sampleRate: 48000 });
     const bytes = Uint8Array.from(atob(SPEECH), (character) => character.charCodeAt(0));
-    const source = new AudioBufferSourceNode(context, { loop: true, buffer: await context.decodeAudioData(bytes.buffer) });
-    const sink = new MediaStreamAudioDestinationNode(context, { channelCount: 1 });
-    source.connect(sink);
-    source.start();
-    return sink.stream;
+    const voice = new Audio(URL.createObjectURL(new Blob([bytes], { type: 'audio/wav' })));
+    voice.loop = true;
+    await voice.play();
+    return voice.mozCaptureStream();
   };
 }"""
 
 
-class Firefox(Ears):
+class Firefox:
     """One Firefox with the page open."""
 
     def __init__(self, url, microphone, script):
@@ -91,6 +92,14 @@ class Firefox(Ears):
     def run(self, script):
         """What a script with a `return` gives."""
         return self.run_async(f"(() => {{ {script} }})()")
+
+    def hear(self, seconds):
+        """The samples that come in during so many seconds, after the coding of Firefox's recorder at 256 kb/s."""
+        data = base64.b64decode(self.run_async(f"record({seconds})", seconds + 30))
+        with av.open(io.BytesIO(data)) as file:
+            to_mono = av.AudioResampler("flt", "mono", 48_000)
+            parts = [part.to_ndarray()[0] for frame in file.decode(audio=0) for part in to_mono.resample(frame)]
+        return numpy.concatenate(parts)
 
     def sign_in(self, name):
         guest = f"[...document.querySelectorAll('.guest')].find((button) => button.textContent.toLowerCase().trim() === '{name}')"

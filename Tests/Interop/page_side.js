@@ -61,7 +61,7 @@
     const before = connections.length;
     person().click();
     await until('a connection', () => connections.length > before);
-    await until('sound', () => moments.media !== undefined);
+    await until('sound', () => moments.media !== undefined && moments.connected !== undefined);
     const { sent, connected, media } = moments;
     await new Promise((done) => setTimeout(done, seconds * 1000));
     document.getElementById('hang-up').click();
@@ -84,57 +84,50 @@
     await until('at rest', () => phase() === 'idle');
   };
 
-  /** What comes in: so many seconds of samples at 48 kHz, as base64 of 32-bit floats. */
-  window.listen = async (seconds) => {
-    const track = connections.at(-1).getReceivers()[0].track;
-    const parts = window.MediaStreamTrackProcessor ? await frames(track, seconds) : await blocks(track, seconds);
-    const samples = new Float32Array(parts.reduce((length, part) => length + part.length, 0));
-    let filled = 0;
-    for (const part of parts) {
-      samples.set(part, filled);
-      filled += part.length;
-    }
+  const base64 = (buffer) => {
     let text = '';
-    const bytes = new Uint8Array(samples.buffer);
+    const bytes = new Uint8Array(buffer);
     for (let start = 0; start < bytes.length; start += 0x8000) {
       text += String.fromCharCode(...bytes.subarray(start, start + 0x8000));
     }
     return btoa(text);
   };
 
-  /** The decoder's own frames, without a resampler or a second clock in between (Chromium). */
-  const frames = async (track, seconds) => {
-    const reader = new MediaStreamTrackProcessor({ track: track.clone(), maxBufferSize: 1000 }).readable.getReader();
-    const parts = [];
-    for (let count = 0; count < seconds * 48000;) {
+  /**
+   * What comes in: so many seconds of samples at 48 kHz, as base64 of 32-bit floats. They are the decoder's own frames,
+   * without a resampler or a second clock in between; Chromium alone gives them away.
+   */
+  window.listen = async (seconds) => {
+    const track = connections.at(-1).getReceivers()[0].track.clone();
+    const reader = new MediaStreamTrackProcessor({ track, maxBufferSize: 1000 }).readable.getReader();
+    const samples = new Float32Array(Math.ceil(seconds * 48000));
+    for (let filled = 0; filled < samples.length;) {
       const { value, done } = await reader.read();
       if (done) break;
       if (value.sampleRate !== 48000) throw new Error(`the rate is ${value.sampleRate}`);
       const part = new Float32Array(value.numberOfFrames);
       value.copyTo(part, { planeIndex: 0, format: 'f32-planar' });
       value.close();
-      parts.push(part);
-      count += part.length;
+      samples.set(part.subarray(0, samples.length - filled), filled);
+      filled += part.length;
     }
     await reader.cancel();
-    return parts;
+    return base64(samples.buffer);
   };
 
-  /** By Web Audio, where there is nothing nearer to the decoder (Firefox). */
-  const blocks = async (track, seconds) => {
-    const context = new AudioContext({ sampleRate: 48000 });
-    const processor = context.createScriptProcessor(16384, 1, 1);
+  /** What comes in during so many seconds, as base64 of a file that the browser's recorder makes. */
+  window.record = async (seconds) => {
+    const track = connections.at(-1).getReceivers()[0].track.clone();
+    const recorder = new MediaRecorder(new MediaStream([track]), { audioBitsPerSecond: 256000 });
     const parts = [];
     await new Promise((done) => {
-      processor.onaudioprocess = ({ inputBuffer }) => {
-        parts.push(inputBuffer.getChannelData(0).slice());
-        if (parts.length * 16384 >= seconds * 48000) done();
-      };
-      context.createMediaStreamSource(new MediaStream([track])).connect(processor);
-      processor.connect(context.destination);
+      recorder.ondataavailable = ({ data }) => parts.push(data);
+      recorder.onstop = done;
+      recorder.start();
+      setTimeout(() => recorder.stop(), seconds * 1000);
     });
-    await context.close();
-    return parts;
+    track.stop();
+    return base64(await new Blob(parts).arrayBuffer());
   };
 
   /** The user name fragments of the path in use. */
