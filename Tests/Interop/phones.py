@@ -112,9 +112,13 @@ class Wire:
 
 
 class Phone:
-    """One browser with the page open."""
+    """One browser with the page open.
 
-    def __init__(self, url, microphone="fake"):
+    `microphone` is "fake" (beeps), "refused", "none", or the path of a WAV file that it plays over and over. `script` runs
+    before the page's own.
+    """
+
+    def __init__(self, url, microphone="fake", script=""):
         options = webdriver.ChromeOptions()
         options.binary_location = "/usr/bin/chromium"
         for argument in [
@@ -127,6 +131,10 @@ class Phone:
         if microphone == "fake":
             options.add_argument("--use-fake-device-for-media-stream")
             options.add_argument("--use-fake-ui-for-media-stream")
+        elif isinstance(microphone, pathlib.Path):
+            options.add_argument("--use-fake-device-for-media-stream")
+            options.add_argument("--use-fake-ui-for-media-stream")
+            options.add_argument(f"--use-file-for-fake-audio-capture={microphone}")
         elif microphone == "refused":
             options.add_argument("--use-fake-device-for-media-stream")
             options.add_argument("--deny-permission-prompts")
@@ -147,6 +155,8 @@ class Phone:
                 window.connections.push(this);
               }
             };"""})
+        if script:
+            self.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": script})
         self.url = url
         self.driver.get(url)
 
@@ -173,6 +183,16 @@ class Phone:
 
     def run(self, script, *arguments):
         return self.driver.execute_script(script, *arguments)
+
+    def run_async(self, expression, seconds=60):
+        """What a promise in the page gives."""
+        self.driver.set_script_timeout(seconds)
+        result = self.driver.execute_async_script(
+            f"const done = arguments[0];"
+            f"({expression}).then((value) => done({{ value }}), (error) => done({{ error: String(error) }}));")
+        if "error" in result:
+            raise Failed(f"{expression}: {result['error']}")
+        return result.get("value")
 
     # What people do.
 

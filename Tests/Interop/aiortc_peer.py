@@ -1,0 +1,136 @@
+"""Calls a user of an exchange with aiortc, which is no browser: a small client of docs/protocol.md."""
+
+import asyncio
+import base64
+import fractions
+import json
+import time
+import urllib.request
+import uuid
+
+import aiortc
+import av
+import numpy
+import websockets
+from aiortc.sdp import candidate_from_sdp
+
+RATE = 48_000
+
+
+class Voice(aiortc.MediaStreamTrack):
+    """Samples as a track, over and over, 20 ms at a time."""
+
+    kind = "audio"
+
+    def __init__(self, samples):
+        super().__init__()
+        self.samples = (numpy.clip(samples, -1, 1) * 32_767).astype(numpy.int16)
+        self.sent, self.start = 0, None
+
+    async def recv(self):
+        self.start = self.start or time.monotonic()
+        await asyncio.sleep(max(0, self.start + self.sent / RATE - time.monotonic()))
+        part = self.samples.take(range(self.sent, self.sent + 960), mode="wrap")
+        frame = av.AudioFrame.from_ndarray(part.reshape(1, -1), format="s16", layout="mono")
+        frame.pts, frame.sample_rate, frame.time_base = self.sent, RATE, fractions.Fraction(1, RATE)
+        self.sent += 960
+        return frame
+
+
+class Line:
+    """A connection to the exchange: requests with answers, and events."""
+
+    def __init__(self, socket):
+        self.socket, self.waiting, self.events, self.last = socket, {}, asyncio.Queue(), 0
+
+    async def read(self):
+        async for text in self.socket:
+            message = json.loads(text)
+            if message.get("method") == "event":
+                await self.events.put(message["params"])
+            elif message.get("id") in self.waiting:
+                self.waiting.pop(message["id"]).set_result(message)
+
+    async def ask(self, method, **parameters):
+        self.last += 1
+        answer = self.waiting[self.last] = asyncio.get_running_loop().create_future()
+        await self.socket.send(json.dumps({"jsonrpc": "2.0", "id": self.last, "method": method, "params": parameters}))
+        message = await asyncio.wait_for(answer, 10)
+        if "error" in message:
+            raise RuntimeError(f"{method}: {message['error']}")
+        return message["result"]
+
+
+def fetch(url, authorization, body=None):
+    request = urllib.request.Request(url, body and json.dumps(body).encode(), {
+        "Authorization": authorization, "Content-Type": "application/json", "User-Agent": "interop/1 linux"})
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        return json.load(answer)
+
+
+async def _call(port, user, callee, samples, seconds):
+    base = f"http://127.0.0.1:{port}"
+    key = base64.b64encode(b"demo:demo").decode()
+    token = fetch(f"{base}/v1.1/login", f"Basic {key}", {
+        "type": "Cima", "media_token": f"{user}-demo-token", "access_type": "offline", "scope": "mappings"})["token"]
+    place = fetch(f"{base}/v1/connection", f"Bearer {token}")["websocket_url"]
+    async with websockets.connect(place) as socket:
+        line = Line(socket)
+        reading = asyncio.create_task(line.read())
+        try:
+            device = {"id": "aiortc", "name": "aiortc", "capabilities": ["audio"]}
+            await line.ask("session.start", token=token, device=device)
+            await line.ask("device.register", device=device)
+            return await _talk(line, callee, samples, seconds)
+        finally:
+            reading.cancel()
+
+
+async def _talk(line, callee, samples, seconds):
+    peer = aiortc.RTCPeerConnection()
+    heard, tracks = [], asyncio.Queue()
+    peer.addTrack(Voice(samples))
+    peer.on("track", tracks.put_nowait)
+    await peer.setLocalDescription(await peer.createOffer())  # aiortc knows no trickle: its candidates are in here.
+    started = time.monotonic()
+    offer = {"type": "offer", "sdp": peer.localDescription.sdp}
+    invite = (await line.ask("invite.send", to=callee, data={"offer": offer}, ttl=20,
+                             idempotency_key=uuid.uuid4().hex))["invite"]
+    listening = asyncio.create_task(_listen(line, peer, invite))
+    try:
+        track = await asyncio.wait_for(tracks.get(), 20)
+        frame = await asyncio.wait_for(track.recv(), 20)
+        set_up = time.monotonic() - started
+        resampler = av.AudioResampler("s16", "mono", RATE)
+        while sum(map(len, heard)) < seconds * RATE:
+            heard += [part.to_ndarray().reshape(-1) for part in resampler.resample(frame)]
+            frame = await asyncio.wait_for(track.recv(), 5)
+        await line.ask("call.end", invite=invite, reason="completed", duration_ms=int(seconds * 1000))
+    finally:
+        listening.cancel()
+        await peer.close()
+    return set_up, numpy.concatenate(heard).astype(numpy.float32) / 32_768
+
+
+async def _listen(line, peer, invite):
+    while True:
+        event = await line.events.get()
+        data = event["data"]
+        if data.get("invite") != invite:
+            continue
+        if event["type"] == "inviteAccepted":
+            await peer.setRemoteDescription(aiortc.RTCSessionDescription(**data["data"]["answer"]))
+        elif event["type"] == "callSignal" and data["type"] == "candidate":
+            text = data["data"]["candidate"]
+            candidate = candidate_from_sdp(text.removeprefix("candidate:")) if text else None
+            if candidate:
+                candidate.sdpMid, candidate.sdpMLineIndex = data["data"]["sdpMid"], data["data"]["sdpMLineIndex"]
+            await peer.addIceCandidate(candidate)
+
+
+def call(port, user, callee, samples, seconds):
+    """Calls, sends `samples` over and over, and listens for so long.
+
+    Hands back the time from invite to the first sound in seconds, and the samples heard.
+    """
+    return asyncio.run(asyncio.wait_for(_call(port, user, callee, samples, seconds), seconds + 60))

@@ -1,0 +1,414 @@
+#!/usr/bin/env python3
+"""Calls between browsers and devices: a Chromium with the web phone, `handset run` and `handset call`.
+
+usage: device_test.py HANDSET [--json FILE] [--only CHECK …]
+
+Ends with 0 if every check held. Needs selenium, chromium-driver, pesq, scipy and alsa-utils' voices; scripts/interop
+sees to all of them. With --json the figures are kept as one JSON object.
+"""
+
+import argparse
+import contextlib
+import importlib.metadata
+import json
+import pathlib
+import statistics
+import sys
+import tempfile
+import time
+
+import numpy
+from selenium.common.exceptions import WebDriverException
+
+import aiortc_peer
+import firefox
+import speech
+from devices import Caller, Device
+from phones import Exchange, Failed, Phone, wait
+
+SCRIPT = (pathlib.Path(__file__).parent / "page_side.js").read_text()
+CHECKS = []
+# What a network without loss must leave of speech, as wideband PESQ, after one coding and after two.
+LEAST = {"one way": 4.0, "echo": 3.7}
+# Time for the jitter buffers to settle, before what is heard is compared, in seconds.
+SETTLING = 2.0
+# Calls before it is measured what calls leave behind.
+WARM_UP = 10
+
+
+def check(function):
+    """Marks a function as one of the checks; its first docstring line says what holds."""
+    CHECKS.append(function)
+    return function
+
+
+class TalkingPhone(speech.Ears, Phone):
+    """A browser with the page open, whose samples can be had."""
+
+
+class Stage:
+    """An exchange, a device that echoes, and Alice's browser, whose microphone hears recorded voices."""
+
+    def __init__(self, handset):
+        self.handset = handset
+        self.folder = tempfile.TemporaryDirectory()
+        self.path = pathlib.Path(self.folder.name)
+        self.original = speech.phrases()
+        speech.write(self.path / "microphone.wav", self.original)
+        speech.write(self.path / "play.wav", numpy.concatenate(
+            [numpy.zeros(int(SETTLING * speech.RATE), numpy.float32), self.original]))
+        self.figures = {"versions": {}, "pesq": {}, "set-up": {}}
+        self.open = contextlib.ExitStack()
+        self.exchange = Exchange(handset)
+        self.open.callback(self.exchange.stop)
+        self.device = self.run()
+        self.alice = self.open.enter_context(self.phone("alice"))
+        self.figures["versions"]["Chromium"] = self.alice.driver.capabilities["browserVersion"]
+
+    def run(self, **options):
+        device = Device(self.handset, self.exchange, **options)
+        self.open.callback(device.stop)
+        return device
+
+    @contextlib.contextmanager
+    def phone(self, name):
+        phone = TalkingPhone(self.exchange.url, microphone=self.path / "microphone.wav", script=SCRIPT)
+        try:
+            phone.sign_in(name)
+            yield phone
+        finally:
+            phone.close()
+
+    def caller(self, callee, *options):
+        caller = Caller(self.handset, self.exchange, callee, *options)
+        self.open.callback(caller.stop)
+        return caller
+
+    def close(self):
+        self.open.close()
+        self.folder.cleanup()
+
+def talk(stage, name="echo"):
+    """Alice calls a device, and hears something."""
+    stage.alice.call(name)
+    stage.alice.phase("talking")
+    wait("sound comes in", lambda: stage.alice.run("return moments.media"))
+
+
+def hang_up(phone):
+    phone.click("#hang-up")
+    phone.run_async("rest()")
+
+
+def over(device, count):
+    """The last of the device's notes on its calls, once there are so many."""
+    wait(f"the device has noted {count} calls", lambda: len(device.tells("A call is over")) >= count)
+    return device.events("A call is over")[-1]["metadata"]
+
+
+def ended(device, count, *reasons):
+    found = over(device, count)["reason"]
+    if found not in reasons:
+        raise Failed(f"the device saw the end as {found}, not {' or '.join(reasons)}")
+
+
+def noted(device):
+    return len(device.events("A call is over"))
+
+
+def best(what, measure):
+    """The best of three tries, or the first that is good enough: a machine that is busy stalls both sides."""
+    figures = []
+    while len(figures) < 3 and not any(figure >= LEAST[what] for figure in figures):
+        figures.append(measure())
+    if max(figures) < LEAST[what]:
+        raise Failed(f"{what}: PESQ is {', '.join(f'{figure:.2f}' for figure in figures)}, and {LEAST[what]} is the least")
+    return round(max(figures), 2)
+
+
+def flows(phone):
+    """Whether sound comes in, which is 50 packets a second, and not just a report now and then."""
+    before = phone.run_async("packets()")
+    time.sleep(1)
+    return phone.run_async("packets()") - before > 10
+
+
+def quantiles(values):
+    ordered = sorted(values)
+    return {"count": len(ordered), "p50_ms": round(statistics.median(ordered), 1),
+            "p90_ms": round(ordered[int(0.9 * (len(ordered) - 1))], 1), "max_ms": round(ordered[-1], 1)}
+
+
+def time_calls(stage, name, phone, callee, count):
+    times = phone.run_async(f"callTimes('{callee}', {count}, 0.2)", 5 * count)
+    stage.figures["set-up"][name] = {
+        "path and keys": quantiles([one["connected"] for one in times]), "sound": quantiles([one["media"] for one in times])}
+
+
+# The checks, in order: before and after each, nobody is in a call.
+
+
+@check
+def echoes(stage):
+    """A browser calls the device and hears its own voice come back, after two codings."""
+    def measure():
+        talk(stage)
+        time.sleep(SETTLING)
+        heard = stage.alice.hear(11)
+        hang_up(stage.alice)
+        return speech.score(stage.original, heard, repeats=True)
+
+    before = noted(stage.device)
+    stage.figures["pesq"]["Chromium → device → Chromium"] = best("echo", measure)
+    ended(stage.device, before + 1, "completed")
+
+
+@check
+def is_called(stage):
+    """The device calls a browser, which answers; either hears the other well."""
+    record = stage.path / "record.wav"
+    told = []
+
+    def measure():
+        stage.alice.run("window.answers = true")
+        caller = stage.caller("alice", "--play", stage.path / "play.wav", "--record", record, "--duration", 14)
+        stage.alice.phase("talking")
+        heard = stage.alice.hear(13)
+        report = caller.report()
+        stage.alice.run("window.answers = false")
+        stage.alice.run_async("rest()")
+        if (report["outcome"], report["exit"]) != ("completed", 0):
+            raise Failed(f"the call was {report}")
+        recorded = speech.read(record)[int(SETTLING * speech.RATE):]
+        told.append(speech.score(stage.original, recorded, repeats=True))
+        return min(told[-1], speech.score(stage.original, heard))
+
+    least = best("one way", measure)
+    stage.figures["pesq"]["Chromium → device"] = round(told[-1], 2)
+    stage.figures["pesq"]["device ↔ Chromium, the lesser"] = least
+
+
+@check
+def is_hung_up(stage):
+    """When the device hangs up, the browser's call ends; the browser's hang-up ends `handset call`."""
+    stage.alice.run("window.answers = true")
+    caller = stage.caller("alice", "--duration", 1)
+    stage.alice.phase("talking")
+    stage.alice.phase("ended")
+    stage.alice.says("Call ended")
+    stage.alice.rest()
+    if caller.report()["outcome"] != "completed":
+        raise Failed("the device did not complete its call")
+    caller = stage.caller("alice", "--duration", 30)
+    stage.alice.phase("talking")
+    wait("sound comes in", lambda: stage.alice.run("return moments.media"))
+    stage.alice.run("window.answers = false")
+    hang_up(stage.alice)
+    report = caller.report(5)
+    if report["outcome"] != "completed":
+        raise Failed(f"the browser's hang-up is {report['outcome']} to the device")
+
+
+@check
+def is_refused(stage):
+    """Declined and busy are told apart, both ways."""
+    with stage.phone("bob") as bob:
+        refuse(stage, bob)
+
+
+def refuse(stage, bob):
+    caller = stage.caller("bob")
+    bob.phase("ringing")
+    bob.click("#decline")
+    bob.rest()
+    if (report := caller.report(10))["outcome"] != "declined" or report["exit"] != 10:
+        raise Failed(f"a declined call is {report}")
+    device = stage.run(user="caller", answer="mode: auto, max_calls: 1")
+    bob.call("caller")
+    bob.phase("talking")
+    if (report := stage.caller("bob").report(10))["outcome"] != "busy":
+        raise Failed(f"a call to a busy browser is {report}")
+    stage.alice.call("caller")
+    stage.alice.says("Busy")
+    stage.alice.rest()
+    hang_up(bob)
+    device.stop()
+    device = stage.run(user="caller", answer="mode: reject")
+    stage.alice.call("caller")
+    stage.alice.says("Declined")
+    stage.alice.rest()
+    device.stop()
+
+
+@check
+def mutes(stage):
+    """A muted browser hears the echo go silent, and come back."""
+    talk(stage)
+    phone = stage.alice
+    wait("the echo is heard", phone.hears)
+    phone.click("#mute")
+    wait("the echo is silent", lambda: (phone.level() or 0) <= -80)
+    phone.click("#mute")
+    wait("the echo is heard again", phone.hears)
+    hang_up(phone)
+
+
+@check
+def holds(stage):
+    """The browser holds the call, after which the device sends nothing, and takes it up again."""
+    talk(stage)
+    phone = stage.alice
+    for direction, sends in (("sendonly", False), ("sendrecv", True), ("inactive", False), ("sendrecv", True)):
+        phone.run("connections.at(-1).getTransceivers()[0].direction = arguments[0]", direction)
+        wait(f"{direction} is agreed", lambda: phone.run(
+            "return connections.at(-1).getTransceivers()[0].currentDirection") == direction)
+        time.sleep(0.3)
+        if flows(phone) != sends:
+            raise Failed(f"when it is {direction}, sound {'stops' if sends else 'goes on'}")
+    wait("the echo is heard again", phone.hears)
+    hang_up(phone)
+
+
+@check
+def restarts(stage):
+    """The browser restarts ICE, and the sound goes on without a gap."""
+    talk(stage)
+    phone = stage.alice
+    fragments = r"""
+        const { currentLocalDescription, currentRemoteDescription, signalingState } = connections.at(-1);
+        return signalingState !== 'stable' ? null : [currentLocalDescription, currentRemoteDescription].map(
+          ({ sdp }) => /a=ice-ufrag:(.*)/.exec(sdp)[1].trim());"""
+    time.sleep(SETTLING)
+
+    def measure():
+        old = phone.run(fragments)
+        phone.run("setTimeout(() => connections.at(-1).restartIce(), 3000)")
+        heard = phone.hear(11)
+        new = wait("both sides have new credentials", lambda: phone.run(fragments))
+        if any(one in new for one in old):
+            raise Failed(f"the credentials {old} have become {new}")
+        # The pair in use carries the new user name fragment.
+        wait("the new path is used", lambda: new[0] in phone.run_async("pair()"))
+        return speech.score(stage.original, heard, repeats=True)
+
+    stage.figures["pesq"]["Chromium → device → Chromium, ICE restarted meanwhile"] = best("echo", measure)
+    hang_up(phone)
+
+
+@check
+def sends_keys(stage):
+    """The browser's keypad reaches the device."""
+    talk(stage)
+    if not stage.alice.run("return connections.at(-1).getSenders()[0].dtmf?.canInsertDTMF ?? false"):
+        print("       skipped: the device takes no telephone keys")
+    hang_up(stage.alice)
+
+
+@check
+def calls_often(stage):
+    """Fifty calls, one after the other, leave nothing behind in the device; how long each took to be set up."""
+    stage.alice.run_async(f"callTimes('echo', {WARM_UP}, 0.2)", 120)
+    before = stage.device.usage()
+    time_calls(stage, "Chromium → device", stage.alice, "echo", 50)
+    time.sleep(1)
+    after = stage.device.usage()
+    growth = stage.figures["growth over 50 calls"] = {key: after[key] - before[key] for key in before}
+    if growth["descriptors"] > 0 or growth["threads"] > 0:
+        raise Failed(f"50 calls leave behind {growth}")
+    if growth["resident_kb"] > 2_048:
+        raise Failed(f"50 calls take {growth['resident_kb']} kB for ever")
+
+
+@check
+def sets_up(stage):
+    """How long calls between other pairs take to be set up, beside those."""
+    with stage.phone("bob") as bob:
+        bob.run("window.answers = window.rests = true")
+        time_calls(stage, "Chromium → Chromium", stage.alice, "bob", 20)
+    stage.alice.run("window.answers = window.rests = true")
+    for callee, name in (("alice", "device → Chromium"), ("echo", "device → device")):
+        times = [stage.caller(callee, "--duration", 0.2).report(20)["setup_ms"] for _ in range(20)]
+        stage.figures["set-up"][name] = {"sound": quantiles(times)}
+    stage.alice.run("window.answers = window.rests = false")
+    stage.alice.run_async("rest()")
+
+
+@check
+def meets_firefox(stage):
+    """Firefox calls the device, and is called by it."""
+    if not firefox.is_installed():
+        print("       skipped: there is no firefox-esr")
+        return
+    fox = firefox.Firefox(stage.exchange.url, stage.path / "microphone.wav", SCRIPT)
+    try:
+        stage.figures["versions"]["Firefox"] = fox.version
+        fox.sign_in("bob")
+        time_calls(stage, "Firefox → device", fox, "echo", 20)
+        fox.run("window.answers = true")
+        record = stage.path / "record.wav"
+
+        def measure():
+            caller = stage.caller("bob", "--play", stage.path / "play.wav", "--record", record, "--duration", 14)
+            fox.phase("talking")
+            heard = fox.hear(13)
+            if (report := caller.report())["outcome"] != "completed":
+                raise Failed(f"the call was {report}")
+            fox.run_async("rest()")
+            told = speech.score(stage.original, speech.read(record)[int(SETTLING * speech.RATE):], repeats=True)
+            stage.figures["pesq"]["Firefox → device"] = round(told, 2)
+            return min(told, speech.score(stage.original, heard))
+
+        stage.figures["pesq"]["device ↔ Firefox, the lesser"] = best("one way", measure)
+    finally:
+        fox.close()
+
+
+@check
+def meets_aiortc(stage):
+    """aiortc, which is no browser, calls the device and hears its own voice come back."""
+    def measure():
+        set_up, heard = aiortc_peer.call(stage.exchange.port, "bob", "echo", stage.original, 13)
+        stage.figures["set-up"]["aiortc → device"] = {"sound": quantiles([1000 * set_up])}
+        return speech.score(stage.original, heard[int(SETTLING * speech.RATE):], repeats=True)
+
+    stage.figures["versions"]["aiortc"] = importlib.metadata.version("aiortc")
+    stage.figures["pesq"]["aiortc → device → aiortc"] = best("echo", measure)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("handset", help="the handset command to test")
+    parser.add_argument("--json", type=pathlib.Path, help="where to keep the figures")
+    parser.add_argument("--only", nargs="*", default=[], help="the names of the checks to do")
+    options = parser.parse_args()
+    stage = Stage(options.handset)
+    failures = 0
+    try:
+        for function in CHECKS:
+            if options.only and function.__name__ not in options.only:
+                continue
+            start = time.monotonic()
+            try:
+                function(stage)
+                if problems := stage.alice.complaints():
+                    raise Failed("the browser complains: " + "; ".join(problems))
+            except (Failed, WebDriverException, ValueError) as error:
+                failures += 1
+                print(f"FAILED {function.__name__}: {function.__doc__}\n       {error}", flush=True)
+                with contextlib.suppress(WebDriverException):
+                    print(f"       state {stage.alice.text('#state')!r}, console"
+                          f" {json.dumps(stage.alice.driver.get_log('browser'))[:1500]}")
+                print("       " + "\n       ".join(stage.device.log.read_text().splitlines()[-20:]))
+                break  # What follows expects that nobody is in a call.
+            print(f"ok     {time.monotonic() - start:5.1f} s  {function.__doc__}", flush=True)
+    finally:
+        stage.close()
+    print(json.dumps(stage.figures, indent=2, ensure_ascii=False))
+    if options.json:
+        options.json.write_text(json.dumps(stage.figures))
+    print(f"{failures} failed" if failures else f"all {len(CHECKS)} hold")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

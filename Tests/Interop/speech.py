@@ -1,0 +1,63 @@
+"""Recorded voices to send through calls, and how well they came out at the other end."""
+
+import base64
+import pathlib
+import wave
+
+import numpy
+from pesq import pesq
+from scipy.signal import correlate, resample_poly
+
+VOICES = pathlib.Path("/usr/share/sounds/alsa")
+RATE = 48_000
+
+
+def read(path):
+    """A mono WAV file's samples, from -1 to 1."""
+    with wave.open(str(path)) as file:
+        if (file.getframerate(), file.getnchannels(), file.getsampwidth()) != (RATE, 1, 2):
+            raise ValueError(f"{path} is not 16-bit mono at {RATE} Hz")
+        return numpy.frombuffer(file.readframes(file.getnframes()), "<i2").astype(numpy.float32) / 32_768
+
+
+def write(path, samples):
+    with wave.open(str(path), "wb") as file:
+        file.setframerate(RATE)
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.writeframes((numpy.clip(samples, -1, 1) * 32_767).astype("<i2").tobytes())
+
+
+def phrases():
+    """Six phrases of a human voice, with pauses between them: 10 s, made so that it can be repeated without a click."""
+    pause = numpy.zeros(RATE // 5, numpy.float32)
+    names = ("Front_Center", "Front_Left", "Front_Right", "Rear_Center", "Rear_Left", "Side_Right")
+    return numpy.concatenate([part for name in names for part in (read(VOICES / f"{name}.wav"), pause)])
+
+
+def find(needle, hay):
+    """Where in `hay` the whole of `needle` is most alike, in samples."""
+    if len(hay) < len(needle):
+        raise ValueError(f"there are {len(hay) / RATE:.1f} s, and {len(needle) / RATE:.1f} s are needed")
+    return int(numpy.argmax(correlate(hay, needle, "valid", "fft")))
+
+
+def score(original, heard, repeats=False):
+    """Wideband PESQ (ITU-T P.862.2: 1 to 4.64) of what was heard of `original`, which may have been sent over and over;
+    then what is heard may begin anywhere in it."""
+    if repeats:
+        heard = heard[:len(original)]
+        start = find(heard, numpy.concatenate([original, original]))
+        original = numpy.roll(original, -start)[:len(heard)]
+    else:
+        start = find(original, heard)
+        heard = heard[start:start + len(original)]
+    return pesq(16_000, *(resample_poly(samples, 1, 3) for samples in (original, heard)), "wb")
+
+
+class Ears:
+    """What can be asked of a browser with page_side.js in its page."""
+
+    def hear(self, seconds):
+        """The samples that come in during so many seconds."""
+        return numpy.frombuffer(base64.b64decode(self.run_async(f"listen({seconds})", seconds + 30)), "<f4")
