@@ -82,7 +82,7 @@ struct RelayStreamTests {
 private struct Unexpected: Error {}
 
 extension RelayStream.Event: Equatable {
-    public static func == (one: RelayStream.Event, other: RelayStream.Event) -> Bool { "\(one)" == "\(other)" }
+    static func == (one: RelayStream.Event, other: RelayStream.Event) -> Bool { "\(one)" == "\(other)" }
 }
 
 /// A stream, its worker's end of the pair, and the server's end of the connection.

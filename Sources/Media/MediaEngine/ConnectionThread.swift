@@ -30,6 +30,7 @@ final class ConnectionThread: Sendable {
         case connected(MediaCallID, ICEPath)
         case pathLost(MediaCallID)
         case relayFailed(MediaCallID, server: String, reason: String)
+        case relayOverrun(MediaCallID, server: String, notSent: Int, notReceived: Int)
         case failed(MediaCallID, String)
         case closed(MediaCallID)
     }

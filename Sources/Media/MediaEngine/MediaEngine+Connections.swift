@@ -79,6 +79,8 @@ extension MediaEvent {
         case .connected(let id, let path): self = .connected(id, by: path)
         case .pathLost(let id): self = .pathLost(id)
         case .relayFailed(let id, let server, let reason): self = .relayFailed(id, server: server, reason: reason)
+        case .relayOverrun(let id, let server, let notSent, let notReceived):
+            self = .relayOverrun(id, server: server, notSent: notSent, notReceived: notReceived)
         case .failed(let id, let reason): self = .connectionFailed(id, reason)
         case .closed(let id): self = .goodbyeReceived(id)
         }
