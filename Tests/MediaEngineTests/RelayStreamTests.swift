@@ -82,7 +82,8 @@ struct RelayStreamTests {
 private struct Unexpected: Error {}
 
 extension RelayStream.Event: Equatable {
-    static func == (one: RelayStream.Event, other: RelayStream.Event) -> Bool { "\(one)" == "\(other)" }
+    /// Events are the same if they print the same.
+    public static func == (one: RelayStream.Event, other: RelayStream.Event) -> Bool { "\(one)" == "\(other)" }
 }
 
 /// A stream, its worker's end of the pair, and the server's end of the connection.
