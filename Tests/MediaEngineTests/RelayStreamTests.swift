@@ -82,6 +82,7 @@ struct RelayStreamTests {
 private struct Unexpected: Error {}
 
 extension RelayStream.Event: Equatable {
+    /// Events are the same if they print the same.
     public static func == (one: RelayStream.Event, other: RelayStream.Event) -> Bool { "\(one)" == "\(other)" }
 }
 

@@ -135,6 +135,11 @@ extension Device {
                     "A TURN server is of no use to a call",
                     metadata: ["call": "\(id)", "server": "\(server)", "reason": "\(reason)"])
             }
+        case .relayOverrun(_, let server, let notSent, let notReceived):
+            // The call may be over by now.
+            logger.info(
+                "The connection to a TURN server was too slow for the media of a call",
+                metadata: ["server": "\(server)", "not_sent": "\(notSent)", "not_received": "\(notReceived)"])
         case .connectionFailed(let connection, let reason):
             with(connection) { id in
                 logger.info("A call's connection has failed", metadata: ["call": "\(id)", "reason": "\(reason)"])

@@ -60,7 +60,15 @@ extension ConnectionLoop {
 
     func closeRelay(_ server: Int, _ session: ConnectionSession) {
         guard let relay = session.relays.removeValue(forKey: server) else { return }
-        if case .stream(let stream) = relay { streams.close(stream) }
+        if case .stream(let stream) = relay {
+            streams.close(stream)
+            let (notSent, notReceived) = (stream.mediaNotSent, stream.mediaNotReceived)
+            if notSent + notReceived > 0 {
+                tell(
+                    .relayOverrun(
+                        session.id, server: name(of: server, session), notSent: notSent, notReceived: notReceived))
+            }
+        }
         worker(of: session).closeSocket(relay.path.socket)
     }
 
@@ -68,8 +76,11 @@ extension ConnectionLoop {
     func note(_ reason: String, of server: Int, _ session: ConnectionSession) {
         guard session.connection.ice.state != .closed else { return }
         session.relayFailure = reason
+        tell(.relayFailed(session.id, server: name(of: server, session), reason: reason))
+    }
+
+    private func name(of server: Int, _ session: ConnectionSession) -> String {
         let servers = session.plan.ice.servers
-        let name = servers.indices.contains(server) ? "\(servers[server])" : "number \(server)"
-        tell(.relayFailed(session.id, server: name, reason: reason))
+        return servers.indices.contains(server) ? "\(servers[server])" : "number \(server)"
     }
 }

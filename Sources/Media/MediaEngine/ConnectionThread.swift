@@ -32,6 +32,7 @@ final class ConnectionThread: Sendable {
         case quiet(MediaCallID)
         case back(MediaCallID)
         case relayFailed(MediaCallID, server: String, reason: String)
+        case relayOverrun(MediaCallID, server: String, notSent: Int, notReceived: Int)
         case failed(MediaCallID, String)
         case closed(MediaCallID)
     }

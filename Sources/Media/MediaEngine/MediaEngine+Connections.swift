@@ -81,6 +81,8 @@ extension MediaEvent {
         case .quiet(let id): self = .connectionQuiet(id)
         case .back(let id): self = .connectionBack(id)
         case .relayFailed(let id, let server, let reason): self = .relayFailed(id, server: server, reason: reason)
+        case .relayOverrun(let id, let server, let notSent, let notReceived):
+            self = .relayOverrun(id, server: server, notSent: notSent, notReceived: notReceived)
         case .failed(let id, let reason): self = .connectionFailed(id, reason)
         case .closed(let id): self = .goodbyeReceived(id)
         }

@@ -33,6 +33,9 @@ public enum MediaEvent: Sendable {
     case pathLost(MediaCallID)
     /// A TURN server is of no use, or not any more: which one, and why, in words for people. The call may have other ways.
     case relayFailed(MediaCallID, server: String, reason: String)
+    /// The connection to a TURN server, by TCP or TLS, is closed, and was too slow at times: so many packets of media were
+    /// dropped, to the server and from it.
+    case relayOverrun(MediaCallID, server: String, notSent: Int, notReceived: Int)
     /// The call cannot be connected, or its connection has ended; in words for people.
     case connectionFailed(MediaCallID, String)
     /// The peer's media has said goodbye (RTCP BYE, or the end of its DTLS association).
