@@ -27,7 +27,7 @@ CHECKS = []
 
 # A client of both protocols, as small as they are. `window.stream` is the one that is under way.
 CLIENT = """
-window.begin = async ({ url, token, direction, trickles }) => {
+window.begin = async ({ url, token, direction, trickles, hasVideo }) => {
   const connection = new RTCPeerConnection();
   const headers = { Authorization: `Bearer ${token}` };
   const stream = { connection, headers, waiting: [], isEnded: false };
@@ -38,6 +38,7 @@ window.begin = async ({ url, token, direction, trickles }) => {
     const sound = await navigator.mediaDevices.getUserMedia({ audio: true });
     connection.addTransceiver(sound.getAudioTracks()[0], { direction });
   }
+  if (hasVideo) connection.addTransceiver('video', { direction });
   connection.ontrack = ({ track }) => {
     const element = new Audio();
     element.srcObject = new MediaStream([track]);
@@ -184,9 +185,9 @@ class Scene:
             raise Failed(f"the browser: {result}")
         return result[0]
 
-    def begin(self, kind, user, direction, trickles=True):
+    def begin(self, kind, user, direction, trickles=True, video=False):
         options = {"url": f"{self.exchange.url}{kind}/{user}", "token": self.token, "direction": direction,
-                   "trickles": trickles}
+                   "trickles": trickles, "hasVideo": video}
         return self.do(f"window.begin({json.dumps(options)})")
 
     def hears(self):
@@ -240,11 +241,12 @@ def restarts(scene):
 
 @check
 def records(scene):
-    """A client of WHIP that only sends, with all its candidates in the offer, is heard by the device."""
+    """A client of WHIP that only sends, with video and all its candidates in the offer, is heard by the device."""
     before = set(pathlib.Path(scene.folder.name).glob("*.wav"))
-    begun = scene.begin("whip", "echo", "sendonly", trickles=False)
+    begun = scene.begin("whip", "echo", "sendonly", trickles=False, video=True)
     expect(f"created: {begun}", begun["status"] == 201 and begun["offered"])
     expect("the device only listens", "a=recvonly" in begun["answer"])
+    expect("the device takes no video", "m=video 0 " in begun["answer"])
     wait("a hundred packets have gone", lambda: scene.do("window.measure()").get("sent", 0) > 100)
     scene.end()
 
