@@ -101,7 +101,7 @@ let package = Package(
         // Floor 3: media.
         module("Media", "AudioKit", ["Bytes", "COpusFile", "CSpeexDSP"]),
         module("Media", "OpusCodec", ["COpus"]),
-        module("Media", "Playout", ["OpusCodec", "Timekeeping"]),
+        module("Media", "Playout", ["AudioKit", "OpusCodec", "Timekeeping"]),
         module("Media", "SecureTransport", ["COpenSSL", "CSRTP", "Timekeeping"]),
         module("Media", "Peering", ["Bytes", "Datagrams", "ICE", "RTP", "SecureTransport", "Timekeeping"]),
         module(
@@ -167,7 +167,7 @@ let package = Package(
         tests("MulticastDNSTests", ["Datagrams", "MulticastDNS", "Timekeeping"]),
         tests("ICETests", ["Datagrams", "ICE", "STUN", "Timekeeping"]),
         tests("OpusCodecTests", ["OpusCodec"]),
-        tests("PlayoutTests", ["OpusCodec", "Playout", "Timekeeping"]),
+        tests("PlayoutTests", ["AudioKit", "OpusCodec", "Playout", "Timekeeping"]),
         .target(
             name: "DTLSSupport", dependencies: ["SecureTransport", "TestSupport", "Timekeeping"],
             path: "Tests/DTLSSupport", swiftSettings: relaxed),
@@ -183,7 +183,8 @@ let package = Package(
         tests(
             "AllocationTests",
             [
-                "CAllocationCounter", "MediaEngine", "Datagrams", "OpusCodec", "Peering", "Playout", "RTP", "Realtime",
+                "AudioKit", "CAllocationCounter", "MediaEngine", "Datagrams", "OpusCodec", "Peering", "Playout", "RTP",
+                "Realtime",
                 "SecureTransport", "Timekeeping",
             ]),
         tests("CallControlTests", ["CallControl", "JSON", "Timekeeping"]),

@@ -83,6 +83,7 @@ private struct Unexpected: Error {}
 
 extension RelayStream.Event: Equatable {
     /// Events are the same if they print the same.
+    /// Events compare by what they say.
     public static func == (one: RelayStream.Event, other: RelayStream.Event) -> Bool { "\(one)" == "\(other)" }
 }
 

@@ -41,7 +41,9 @@ struct MediaNegotiation {
             sessionID: generator.next(), keying: keying)
         local.packetTimeMilliseconds = configuration.encoder.frameDuration.rawValue
         local.opus.wantsDTX = configuration.encoder.dtx
+        local.codecs = configuration.codecs.map(AudioCodec.init)
         local.usesRedundancy = true
+        local.usesComfortNoise = true
         local.telephoneEvents = "0-16"
         local.headerExtensions = [.audioLevel, .transportSequenceNumber, .mid]
         // Feedback changes the profile of an offer, which plain telephones may not know.
@@ -124,15 +126,19 @@ extension MediaNegotiation {
             remoteSSRC: audio.remoteSSRC, localSSRC: local.ssrc, canonicalName: local.canonicalName,
             sendPayloadType: audio.sendPayloadType, receivePayloadType: audio.receivePayloadType,
             randomSeed: randomSeed)
-        if let types = audio.redundancy {
+        peer.clockRate = audio.codec.clockRate
+        if audio.codec == .opus, let types = audio.redundancy {
             peer.redundancy = RedundancyFormat(sendPayloadType: types.send, receivePayloadType: types.receive)
         }
         peer.telephoneEvents = Self.eventFormats(for: audio)
         peer.headerExtensions = Self.extensions(for: audio)
         peer.usesReducedSizeRTCP = audio.usesReducedSizeRTCP
-        return MediaCallPlan(
+        if audio.codec != .opus { peer.comfortNoisePayloadType = audio.comfortNoise?.receive }
+        var plan = MediaCallPlan(
             peer: peer, encoder: encoder(for: audio), playout: configuration.playout, audio: behaviour,
             start: audio.ice == nil ? start : .whenConnected)
+        plan.codec = SoundCodec(audio.codec)
+        return plan
     }
 
     /// The formats of telephone events, first the one whose clock is the codec's (RFC 4733 §2.1).
@@ -222,6 +228,26 @@ extension MediaNegotiation {
 struct DescriptionError: Error, CustomStringConvertible {
     let description: String
     init(_ description: String) { self.description = description }
+}
+
+extension AudioCodec {
+    fileprivate init(_ codec: SoundCodec) {
+        switch codec {
+        case .opus: self = .opus
+        case .pcmu: self = .pcmu
+        case .pcma: self = .pcma
+        }
+    }
+}
+
+extension SoundCodec {
+    fileprivate init(_ codec: AudioCodec) {
+        switch codec {
+        case .opus: self = .opus
+        case .pcmu: self = .pcmu
+        case .pcma: self = .pcma
+        }
+    }
 }
 
 extension Fingerprint {

@@ -140,20 +140,24 @@ public struct ComfortNoiseGenerator: Sendable {
     /// Fills `samples` with the next noise. Real-time safe.
     @_noAllocation @_noLocks
     public mutating func fill(_ samples: inout MutableSpan<Int16>) {
-        for index in 0..<samples.count {
-            state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
-            let even = Float(Int32(truncatingIfNeeded: state >> 32)) / 2_147_483_648
-            var forward = even * amplitude
-            var stage = noise.order
-            while stage > 0 {
-                let reflection = noise.coefficient(stage - 1)
-                forward -= reflection * backward[stage - 1]
-                backward[stage] = backward[stage - 1] + reflection * forward
-                stage -= 1
-            }
-            backward[0] = forward
-            samples[index] = Int16(max(-32_768, min(32_767, forward)))
+        for index in 0..<samples.count { samples[index] = Int16(max(-32_768, min(32_767, next()))) }
+    }
+
+    /// The next sample of the noise, which may lie a little beyond 16 bits. Real-time safe.
+    @_noAllocation @_noLocks
+    mutating func next() -> Float {
+        state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+        let even = Float(Int32(truncatingIfNeeded: state >> 32)) / 2_147_483_648
+        var forward = even * amplitude
+        var stage = noise.order
+        while stage > 0 {
+            let reflection = noise.coefficient(stage - 1)
+            forward -= reflection * backward[stage - 1]
+            backward[stage] = backward[stage - 1] + reflection * forward
+            stage -= 1
         }
+        backward[0] = forward
+        return forward
     }
 }
 

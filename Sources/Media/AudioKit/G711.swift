@@ -39,6 +39,24 @@ public enum G711: Equatable, Hashable, Sendable {
         return count
     }
 
+    /// The byte of one sample of 16 bits.
+    @_noAllocation @_noLocks
+    func byte(_ sample: Int16) -> UInt8 {
+        switch self {
+        case .muLaw: Self.muLawByte(sample)
+        case .aLaw: Self.aLawByte(sample)
+        }
+    }
+
+    /// The sample of one byte.
+    @_noAllocation @_noLocks
+    func sample(_ byte: UInt8) -> Int16 {
+        switch self {
+        case .muLaw: Self.muLawSample(byte)
+        case .aLaw: Self.aLawSample(byte)
+        }
+    }
+
     /// The byte of one sample of 16 bits, of which µ-law has use for the upper 14.
     @_noAllocation @_noLocks
     public static func muLawByte(_ sample: Int16) -> UInt8 {

@@ -14,13 +14,15 @@ struct MediaCall: ~Copyable {
     let id: MediaCallID
     var peer: PeerSession
     var playout: PlayoutBuffer
-    var encoder: OpusEncoder
+    var encoder: SoundEncoder
     private var audio: AudioGraph
     private let frameSamples: Int
     private let sendPayloadType: UInt8
     private let periodNanoseconds: Int64
     private var pace: Pace
-    /// Media time of the next frame, in samples at 48 kHz (RFC 7587 §4.1).
+    /// Ticks of RTP timestamps in a frame: at 48 kHz for Opus (RFC 7587 §4.1), at 8 kHz for G.711.
+    private let frameTicks: Int
+    /// Media time of the next frame, in ticks.
     private(set) var timestamp: UInt32
     /// The next packet begins a talk spurt (RFC 3551 §4.1).
     var marker = true
@@ -44,7 +46,7 @@ struct MediaCall: ~Copyable {
 
     init(
         id: MediaCallID, peer: consuming PeerSession, playout: consuming PlayoutBuffer,
-        encoder: consuming OpusEncoder, audio: consuming AudioGraph, plan: MediaCallPlan, firstTimestamp: UInt32,
+        encoder: consuming SoundEncoder, audio: consuming AudioGraph, plan: MediaCallPlan, firstTimestamp: UInt32,
         now: Instant
     ) {
         self.id = id
@@ -57,6 +59,7 @@ struct MediaCall: ~Copyable {
             frameMilliseconds: plan.encoder.frameDuration.rawValue)
         sendPayloadType = plan.peer.sendPayloadType
         frameSamples = plan.encoder.frameDuration.samples
+        frameTicks = frameSamples / plan.codec.samplesPerTick
         periodNanoseconds = Int64(frameSamples) * 1_000_000_000 / 48_000
         leastExpectedLossPercent = plan.encoder.expectedLossPercent
         control = SendingControl(bitrateBps: plan.encoder.bitrateBps, packetNanoseconds: periodNanoseconds)
@@ -97,6 +100,8 @@ struct MediaCall: ~Copyable {
             if receives { insert(datagram, header, into: &playout, arrival: arrival) }
         case .telephoneEvent(let header, let clockRate):
             receiveEvent(datagram, header, clockRate: clockRate, arrival: arrival)
+        case .comfortNoise(let header):
+            if receives { insertNoise(datagram, header, into: &playout, arrival: arrival) }
         case .redundantMedia(let header): receiveRedundant(datagram, header, arrival: arrival)
         case .control:
             control.heard(at: arrival)
@@ -232,7 +237,7 @@ struct MediaCall: ~Copyable {
     @_noAllocation @_noLocks
     private mutating func skip(frames: Int64, from next: Instant) {
         pace = .running(nextFrame: next.advanced(byNanoseconds: frames * periodNanoseconds))
-        timestamp &+= UInt32(truncatingIfNeeded: frames * Int64(frameSamples))
+        timestamp &+= UInt32(truncatingIfNeeded: frames * Int64(frameTicks))
         counters.framesSkipped += Int(frames)
         marker = true
     }
@@ -249,7 +254,7 @@ struct MediaCall: ~Copyable {
             silence(&scratch.sending, frameSamples)
         }
         sendFrame(scratch.sending, &scratch.encoded, at: now, batch: &batch)
-        timestamp &+= UInt32(truncatingIfNeeded: frameSamples)
+        timestamp &+= UInt32(truncatingIfNeeded: frameTicks)
     }
 
     @_noAllocation @_noLocks
@@ -295,6 +300,13 @@ struct MediaCall: ~Copyable {
 }
 
 extension MediaCall {
+    private static func makePlayout(_ plan: MediaCallPlan) throws(OpusError) -> PlayoutBuffer {
+        if let law = plan.codec.law {
+            return PlayoutBuffer(configuration: plan.playout, stream: StreamDecoder(G711Decoder(law)))
+        }
+        return PlayoutBuffer(configuration: plan.playout, decoder: try OpusDecoder())
+    }
+
     /// Makes a call in memory of its own, with all that it will ever need.
     static func make(
         id: MediaCallID, plan: MediaCallPlan, files: consuming CallFiles, at now: Instant
@@ -302,8 +314,8 @@ extension MediaCall {
         do {
             let call = MediaCall(
                 id: id, peer: try PeerSession(plan.peer, at: now),
-                playout: PlayoutBuffer(configuration: plan.playout, decoder: try OpusDecoder()),
-                encoder: try OpusEncoder(settings: plan.encoder),
+                playout: try makePlayout(plan),
+                encoder: try SoundEncoder(plan.codec, plan.encoder),
                 audio: AudioGraph(plan.audio, player: files.player, recorder: files.recorder), plan: plan,
                 firstTimestamp: UInt32(truncatingIfNeeded: plan.peer.randomSeed >> 32), now: now)
             let memory = UnsafeMutablePointer<MediaCall>.allocate(capacity: 1)
@@ -339,7 +351,7 @@ private func insert(
 
 @_semantics("no_performance_analysis") @inline(__always)
 private func encode(
-    _ samples: borrowing SampleBuffer, _ count: Int, with encoder: inout OpusEncoder, into slot: inout MutableRawSpan,
+    _ samples: borrowing SampleBuffer, _ count: Int, with encoder: inout SoundEncoder, into slot: inout MutableRawSpan,
     _ room: Range<Int>
 ) -> Int {
     var bytes = slot._mutatingExtracting(room)
@@ -349,10 +361,19 @@ private func encode(
 
 @_semantics("no_performance_analysis") @inline(__always)
 private func encode(
-    _ samples: borrowing SampleBuffer, _ count: Int, with encoder: inout OpusEncoder, into frame: inout EncodedFrame
+    _ samples: borrowing SampleBuffer, _ count: Int, with encoder: inout SoundEncoder, into frame: inout EncodedFrame
 ) -> Int {
     var bytes = frame.mutableSpan
     return encoder.encode(samples.samples(count), into: &bytes)
+}
+
+@_semantics("no_performance_analysis") @inline(__always)
+private func insertNoise(
+    _ datagram: borrowing MutableRawSpan, _ header: RTPHeader, into playout: inout PlayoutBuffer, arrival: Instant
+) {
+    playout.insertNoise(
+        payload: datagram.bytes.extracting(header.payload), sequenceNumber: header.sequenceNumber,
+        timestamp: header.timestamp, ssrc: header.ssrc, arrival: arrival)
 }
 
 @_semantics("no_performance_analysis") @inline(__always)

@@ -9,7 +9,9 @@ public import Playout
 public struct MediaCallPlan: Sendable {
     /// The network half: addresses, keys, payload types.
     public var peer: PeerPlan
-    /// How our audio is encoded; its frame duration is also the call's tick.
+    /// How sound is coded, both ways.
+    public var codec = SoundCodec.opus
+    /// How our Opus is encoded; its frame duration is also the call's tick.
     public var encoder: EncoderSettings
     /// How the peer's packets are played out.
     public var playout: PlayoutConfiguration

@@ -39,6 +39,10 @@ public struct PeerPlan: Sendable {
     public var sendPayloadType: UInt8
     /// The payload type that the peer sends.
     public var receivePayloadType: UInt8
+    /// Ticks a second of RTP timestamps, both ways: 48 000 for Opus, 8 000 for G.711.
+    public var clockRate = 48_000
+    /// The payload type of comfort noise (RFC 3389) in packets that the peer sends, if it may send any.
+    public var comfortNoisePayloadType: UInt8?
     /// Telephone events that may come and go, once for each clock rate; we send with the first. Two at most.
     public var telephoneEvents: [TelephoneEventFormat] = []
     /// Packets that repeat earlier frames (RFC 2198), if both have them.

@@ -8,7 +8,7 @@ extension PeerSession {
     /// Puts the header in front of a payload that lies behind ``mediaHeaderBytes`` of `packet`, and protects both.
     ///
     /// - Parameters:
-    ///   - timestamp: Media time at 48 kHz.
+    ///   - timestamp: Media time, in ticks of the codec.
     ///   - isRedundant: The payload is one of those that repeat earlier frames, which the peer must take.
     ///   - level: How loud the payload is, for packets that tell.
     ///   - packet: Has ``maximumProtectionBytes`` of room behind the payload.

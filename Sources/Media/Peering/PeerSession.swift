@@ -63,7 +63,8 @@ public struct PeerSession: ~Copyable {
         // The top bit clear: no wrap-around in the first 32,768 packets (RFC 3711 §3.3.1 on lost first packets).
         nextSequenceNumber = UInt16(truncatingIfNeeded: plan.randomSeed) & 0x7FFF
         rtcp = RTCPSession(
-            configuration: .init(ssrc: plan.localSSRC, canonicalName: plan.canonicalName), at: now)
+            configuration: .init(
+                ssrc: plan.localSSRC, canonicalName: plan.canonicalName, clockRate: max(1, plan.clockRate)), at: now)
         random = plan.randomSeed
         startedAt = now
     }
@@ -72,6 +73,8 @@ public struct PeerSession: ~Copyable {
     public enum Received: Equatable, Sendable {
         /// Audio for the playout buffer; `header.payload` says where in the datagram, now plain, it lies.
         case media(RTPHeader)
+        /// What the noise is like in the silence that begins (RFC 3389).
+        case comfortNoise(RTPHeader)
         /// Audio with earlier frames besides its own, as ``RedundantPayload``.
         case redundantMedia(RTPHeader)
         /// A telephone event, whose duration counts in so many ticks a second.
@@ -283,6 +286,7 @@ extension PeerSession {
             note(flow.received(at: arrival), .mediaReceived)
             switch kind {
             case .sound: return .media(header)
+            case .comfortNoise: return .comfortNoise(header)
             case .redundantSound: return .redundantMedia(header)
             case .telephoneEvent(let clockRate): return .telephoneEvent(header, clockRate: clockRate)
             }

@@ -19,6 +19,8 @@ struct PacketStore: ~Copyable {
         var restorableSamples: Int32 = 0
         /// Too small to hold sound: the sender is silent.
         var isDiscontinuous = false
+        /// It describes noise, and holds no sound.
+        var isNoise = false
         fileprivate var isUsed = false
         fileprivate var block: UInt8 = 0
 

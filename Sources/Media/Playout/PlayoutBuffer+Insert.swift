@@ -1,4 +1,3 @@
-internal import OpusCodec
 public import Timekeeping
 
 extension PlayoutBuffer {
@@ -20,8 +19,30 @@ extension PlayoutBuffer {
     public mutating func insert(
         payload: RawSpan, sequenceNumber: UInt16, timestamp: UInt32, marker: Bool, ssrc: UInt32, arrival: Instant
     ) {
+        insert(payload, decoder.samples(in: payload), isNoise: false, sequenceNumber, timestamp, ssrc, arrival)
+    }
+
+    /// Takes one packet of comfort noise (RFC 3389): the sender is silent from then on. For streams of G.711.
+    ///
+    /// Parameters are those of ``insert(payload:sequenceNumber:timestamp:marker:ssrc:arrival:)``.
+    @_noAllocation @_noLocks
+    public mutating func insertNoise(
+        payload: RawSpan, sequenceNumber: UInt16, timestamp: UInt32, ssrc: UInt32, arrival: Instant
+    ) {
+        // Played for as long as a frame; what follows goes on by itself.
+        let duration = payload.byteCount > 0 ? Self.noiseSamples : 0
+        insert(payload, duration, isNoise: true, sequenceNumber, timestamp, ssrc, arrival)
+    }
+
+    /// 10 ms: senders may go on with sound that soon.
+    private static var noiseSamples: Int { @_noAllocation @_noLocks get { 480 } }
+
+    @_noAllocation @_noLocks
+    private mutating func insert(
+        _ payload: RawSpan, _ duration: Int, isNoise: Bool, _ sequenceNumber: UInt16, _ timestamp: UInt32,
+        _ ssrc: UInt32, _ arrival: Instant
+    ) {
         statistics.packetsReceived &+= 1
-        let duration = OpusPacket.samples(in: payload)
         guard duration > 0, payload.byteCount <= PacketStore.blockSize else {
             statistics.packetsDiscarded &+= 1
             return
@@ -35,7 +56,13 @@ extension PlayoutBuffer {
             extended = clock.extend(sequence: sequenceNumber, timestamp: timestamp)
         }
 
-        take(entry(extended.sequence, extended.timestamp, payload, duration, arrival), payload)
+        var entry = entry(extended.sequence, extended.timestamp, payload, duration, arrival)
+        if isNoise {
+            entry.isNoise = true
+            entry.isDiscontinuous = true
+            entry.restorableSamples = 0
+        }
+        take(entry, payload)
     }
 
     /// Takes a copy of a packet that a later one carries (RFC 2198): it is of use if that packet has not come, and sound
@@ -44,7 +71,7 @@ extension PlayoutBuffer {
     public mutating func insertCopy(
         payload: RawSpan, sequenceNumber: UInt16, timestamp: UInt32, ssrc: UInt32, arrival: Instant
     ) {
-        let duration = OpusPacket.samples(in: payload)
+        let duration = decoder.samples(in: payload)
         guard duration > 0, payload.byteCount <= PacketStore.blockSize, hasStream, self.ssrc == ssrc,
             receivedNanoseconds > 0, let sequence = clock.peek(sequence: sequenceNumber),
             let time = clock.peek(timestamp: timestamp), abs(sequence &- endSequence) <= Self.sequenceJump
@@ -69,10 +96,8 @@ extension PlayoutBuffer {
         entry.timestamp = timestamp
         entry.arrivalNanoseconds = arrival.nanoseconds
         entry.samples = Int32(truncatingIfNeeded: duration)
-        entry.isDiscontinuous = OpusPacket.isDiscontinuous(payload)
-        if OpusPacket.hasFEC(payload) {
-            entry.restorableSamples = Int32(truncatingIfNeeded: OpusPacket.samplesInFrame(of: payload))
-        }
+        entry.isDiscontinuous = decoder.isDiscontinuous(payload)
+        entry.restorableSamples = Int32(truncatingIfNeeded: decoder.restorableSamples(payload))
         return entry
     }
 
@@ -115,7 +140,7 @@ extension PlayoutBuffer {
     @_noAllocation @_noLocks
     private mutating func keep(_ entry: PacketStore.Entry, _ payload: RawSpan) {
         if store.insert(entry, payload: payload) { statistics.packetsDiscarded &+= 1 }
-        packetSamples = Int(entry.samples)
+        if !entry.isNoise { packetSamples = Int(entry.samples) }
         endSequence = max(endSequence, entry.sequence &+ 1)
         endTimestamp = max(endTimestamp, entry.timestamp &+ Int64(entry.samples))
         receivedNanoseconds &+= Self.nanoseconds(samples: Int64(entry.samples))
@@ -157,7 +182,7 @@ extension PlayoutBuffer {
         statistics.packetsDiscarded &+= store.count
         store.removeAll()
         decoder.reset()
-        clock = StreamClock()
+        clock = StreamClock(samplesPerTick: decoder.samplesPerTick)
         soundless = SoundlessPackets()
         history.forgetBaseline()
         target.forgetChoice()

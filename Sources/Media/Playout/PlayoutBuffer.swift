@@ -3,7 +3,7 @@
 public import OpusCodec
 internal import Timekeeping
 
-/// Plays one stream of Opus packets: waits as little as the path allows, and fills in what does not come.
+/// Plays one stream of packets, of Opus or G.711: waits as little as the path allows, and fills in what does not come.
 ///
 /// `insert` packets as they arrive and `pull` a frame whenever sound is due; both take bounded time, allocate nothing
 /// and never fail. One thread at a time. All memory is taken by `init`: about 230 kB, of which only the pages that
@@ -12,10 +12,10 @@ public struct PlayoutBuffer: ~Copyable {
     /// Counters and delays since the buffer was made.
     public internal(set) var statistics = PlayoutStatistics()
 
-    var decoder: OpusDecoder
+    var decoder: StreamDecoder
     var store = PacketStore()
     var samples = SampleBuffer()
-    var clock = StreamClock()
+    var clock: StreamClock
     var soundless = SoundlessPackets()
     var history: ArrivalHistory
     var target: TargetDelay
@@ -53,10 +53,15 @@ public struct PlayoutBuffer: ~Copyable {
     var hasStretched = false
     var loudness = LoudnessTracker()
 
-    /// A buffer that plays what `decoder` decodes; it must be a mono decoder.
+    /// A buffer that plays the Opus that `decoder` decodes; it must be a mono decoder.
     public init(configuration: PlayoutConfiguration, decoder: consuming OpusDecoder) {
-        precondition(decoder.channels == 1, "playout is mono: give it a decoder with one channel")
+        self.init(configuration: configuration, stream: StreamDecoder(decoder))
+    }
+
+    /// A buffer that plays what `decoder` decodes.
+    public init(configuration: PlayoutConfiguration, stream decoder: consuming StreamDecoder) {
         self.configuration = configuration
+        clock = StreamClock(samplesPerTick: decoder.samplesPerTick)
         self.decoder = decoder
         history = ArrivalHistory(memoryMilliseconds: configuration.memoryMilliseconds)
         target = TargetDelay(configuration)

@@ -1,16 +1,17 @@
-internal import OpusCodec
-
 /// Decoding straight into the room behind the samples. Each returns the samples written, or a negative libopus error.
 /// (They only hand memory on; the performance checker takes the end of a span for a release.)
 extension SampleBuffer {
     /// Decodes a packet; all but the first `dropped` samples wait.
     @_semantics("no_performance_analysis")
     mutating func decode(
-        _ entry: PacketStore.Entry, in store: borrowing PacketStore, with decoder: inout OpusDecoder,
+        _ entry: PacketStore.Entry, in store: borrowing PacketStore, with decoder: inout StreamDecoder,
         dropping dropped: Int
     ) -> Int {
         var room = room
-        let written = decoder.decode(store.payload(entry), into: &room)
+        let written =
+            entry.isNoise
+            ? decoder.decodeNoise(store.payload(entry), samples: Int(entry.samples), into: &room)
+            : decoder.decode(store.payload(entry), into: &room)
         append(written, dropping: dropped)
         return written
     }
@@ -19,7 +20,7 @@ extension SampleBuffer {
     @_semantics("no_performance_analysis")
     mutating func restore(
         _ count: Int, from entry: PacketStore.Entry, in store: borrowing PacketStore,
-        with decoder: inout OpusDecoder, dropping dropped: Int
+        with decoder: inout StreamDecoder, dropping dropped: Int
     ) -> Int {
         var room = room
         let written = decoder.recoverFEC(fromNext: store.payload(entry), samples: count, into: &room)
@@ -29,7 +30,7 @@ extension SampleBuffer {
 
     /// Makes up `count` samples, for good; all but the first `dropped` samples wait.
     @_semantics("no_performance_analysis")
-    mutating func conceal(_ count: Int, with decoder: inout OpusDecoder, dropping dropped: Int) -> Int {
+    mutating func conceal(_ count: Int, with decoder: inout StreamDecoder, dropping dropped: Int) -> Int {
         var room = room
         let written = decoder.conceal(samples: count, into: &room)
         append(written, dropping: dropped)
@@ -38,7 +39,7 @@ extension SampleBuffer {
 
     /// Makes up `count` samples, in case nothing better comes.
     @_semantics("no_performance_analysis")
-    mutating func concealProvisionally(_ count: Int, with decoder: inout OpusDecoder) -> Int {
+    mutating func concealProvisionally(_ count: Int, with decoder: inout StreamDecoder) -> Int {
         var room = room
         let written = decoder.conceal(samples: count, into: &room)
         appendProvisional(written)

@@ -1,11 +1,14 @@
-/// Extends the 16-bit sequence numbers and 32-bit timestamps of one RTP stream to 64 bits (RFC 3550 §A.1).
+/// Extends the 16-bit sequence numbers and 32-bit timestamps of one RTP stream to 64 bits (RFC 3550 §A.1), the timestamps
+/// as samples at 48 kHz.
 struct StreamClock {
     private var lastSequence: Int64 = 0
     private var lastTimestamp: Int64 = 0
     private var hasStarted = false
 
+    let samplesPerTick: Int64
+
     @_noAllocation @_noLocks
-    init() {}
+    init(samplesPerTick: Int64) { self.samplesPerTick = samplesPerTick }
 
     /// Numbers nearest to those seen before. The first packet gets sequence 0 and timestamp 0.
     @_noAllocation @_noLocks
@@ -21,7 +24,7 @@ struct StreamClock {
         let timestampStep = Int32(truncatingIfNeeded: Int64(relativeTimestamp) &- lastTimestamp)
         lastSequence &+= Int64(sequenceStep)
         lastTimestamp &+= Int64(timestampStep)
-        return (lastSequence, lastTimestamp)
+        return (lastSequence, lastTimestamp &* samplesPerTick)
     }
 
     /// The sequence number nearest to those seen before, without moving there; nil before the first packet.
@@ -35,7 +38,8 @@ struct StreamClock {
     @_noAllocation @_noLocks
     func peek(timestamp: UInt32) -> Int64? {
         guard hasStarted else { return nil }
-        return lastTimestamp &+ Int64(Int32(truncatingIfNeeded: Int64(timestamp &- timestampOrigin) &- lastTimestamp))
+        let step = Int32(truncatingIfNeeded: Int64(timestamp &- timestampOrigin) &- lastTimestamp)
+        return (lastTimestamp &+ Int64(step)) &* samplesPerTick
     }
 
     private var sequenceOrigin: UInt16 = 0

@@ -17,7 +17,9 @@ public struct MediaConfiguration: Sendable {
     public var workers = 1
     /// SCHED_FIFO priority of the media threads; nil does not ask for it.
     public var realtimePriority: Int32? = 20
-    /// How our audio is encoded.
+    /// Codecs that calls may have, the preferred one first.
+    public var codecs = SoundCodec.allCases
+    /// How our Opus is encoded.
     public var encoder = EncoderSettings()
     /// How the peer's audio is played out.
     public var playout = PlayoutConfiguration()
@@ -72,11 +74,27 @@ public struct MediaConfiguration: Sendable {
         if let opus = section.section("opus", &problems) { encoder.read(opus, &problems) }
         if let jitter = section.section("jitter", &problems) { playout.read(jitter, &problems) }
         readSuites(section, &problems)
+        readCodecs(section, &problems)
         section.rejectUnknownKeys(
             known: [
                 "address", "port", "workers", "realtime_priority", "allow_plain_rtp", "opus", "jitter", "srtp_suites",
-                "offers", "interfaces", "ignored_interfaces", "relay_only", "ice_servers", "relay_trust_roots",
+                "codecs", "offers", "interfaces", "ignored_interfaces", "relay_only", "ice_servers",
+                "relay_trust_roots",
             ], &problems)
+    }
+
+    private mutating func readCodecs(_ section: ConfigSection, _ problems: inout [ConfigProblem]) {
+        guard let names = section.list("codecs", &problems) else { return }
+        let known = SoundCodec.allCases.map(\.rawValue).joined(separator: ", ")
+        codecs = []
+        for name in names {
+            guard let codec = SoundCodec(rawValue: name) else {
+                problems.append(section.problem("codecs", "\"\(name)\" is unknown; allowed: \(known)"))
+                continue
+            }
+            if !codecs.contains(codec) { codecs.append(codec) }
+        }
+        if names.isEmpty { problems.append(section.problem("codecs", "needs at least one of \(known)")) }
     }
 
     private mutating func readSuites(_ section: ConfigSection, _ problems: inout [ConfigProblem]) {

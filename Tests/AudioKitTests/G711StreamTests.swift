@@ -1,0 +1,121 @@
+import Testing
+
+@testable import AudioKit
+
+@Suite("G.711 at 48 kHz")
+struct G711StreamTests {
+    private func encode(_ law: G711, _ samples: [Int16]) -> [UInt8] {
+        var encoder = G711Encoder(law)
+        var bytes = [UInt8](repeating: 0, count: samples.count / 6)
+        var span = bytes.mutableSpan
+        // In frames, as calls do it.
+        var written = 0
+        for start in stride(from: 0, to: samples.count - 959, by: 960) {
+            var room = span._mutatingExtracting(written..<(written + 160))
+            written += encoder.encode(samples.span.extracting(start..<(start + 960)), into: &room)
+        }
+        return bytes
+    }
+
+    private func decode(_ decoder: inout G711Decoder, _ bytes: [UInt8]) -> [Int16] {
+        var samples = [Int16](repeating: 0, count: bytes.count * 6)
+        var span = samples.mutableSpan
+        #expect(decoder.decode(bytes.span, into: &span) == samples.count)
+        return samples
+    }
+
+    private func conceal(_ decoder: inout G711Decoder, _ count: Int) -> [Int16] {
+        var samples = [Int16](repeating: 0, count: count)
+        var span = samples.mutableSpan
+        #expect(decoder.conceal(samples: count, into: &span) == count)
+        return samples
+    }
+
+    private func level(_ samples: some Sequence<Int16>) -> Double {
+        var meter = LevelMeter()
+        meter.add(Array(samples).span)
+        return meter.rmsDBFS
+    }
+
+    @Test(
+        "Tones within the telephone's band come through at their level", arguments: [G711.muLaw, .aLaw],
+        [300.0, 1_000, 3_300])
+    func passes(law: G711, frequency: Double) {
+        var decoder = G711Decoder(law)
+        let heard = decode(&decoder, encode(law, TestSignal.tone(frequency, samples: 48_000)))
+        #expect(abs(level(heard.dropFirst(4_800)) + 12) < 0.5)
+    }
+
+    @Test(
+        "Tones above the telephone's band are kept out, so that they do not come back as others",
+        arguments: [4_400.0, 5_000, 7_000, 12_000])
+    func rejects(frequency: Double) {
+        var decoder = G711Decoder(.aLaw)
+        let heard = decode(&decoder, encode(.aLaw, TestSignal.tone(frequency, samples: 48_000)))
+        #expect(level(heard.dropFirst(4_800)) < -60)
+    }
+
+    @Test("Nothing is added above the telephone's band")
+    func noImages() {
+        var decoder = G711Decoder(.muLaw)
+        let heard = decode(&decoder, encode(.muLaw, TestSignal.tone(1_000, samples: 48_000))).dropFirst(4_800)
+        // A whole number of periods of the tone: what it does not explain is noise and images.
+        let count = 24_000
+        let samples = Array(heard.prefix(count))
+        let clean = TestSignal.tone(1_000, samples: count + 48)
+        let best =
+            (0..<48).map { shift in
+                level(zip(samples, clean[shift...]).map { Int16(clamping: Int($0) - Int($1)) })
+            }.min() ?? 0
+        #expect(best < -35)
+    }
+
+    @Test("What is lost is made up as the tone went on, and fades out over 60 ms")
+    func concealment() {
+        var decoder = G711Decoder(.aLaw)
+        _ = decode(&decoder, encode(.aLaw, TestSignal.tone(400, samples: 9_600)))
+        let first = conceal(&decoder, 480)
+        #expect(abs(level(first) + 12) < 1)
+        let second = conceal(&decoder, 960)
+        #expect(level(second) < -12.5 && level(second) > -24)
+        _ = conceal(&decoder, 1_920)
+        #expect(level(conceal(&decoder, 960)) < -80)
+    }
+
+    @Test("Concealment that is taken back leaves no trace")
+    func takenBack() {
+        let bytes = encode(.muLaw, TestSignal.tone(400, samples: 9_600))
+        var (straight, disturbed) = (G711Decoder(.muLaw), G711Decoder(.muLaw))
+        _ = decode(&straight, Array(bytes.prefix(800)))
+        _ = decode(&disturbed, Array(bytes.prefix(800)))
+        disturbed.save()
+        _ = conceal(&disturbed, 960)
+        disturbed.restore()
+        let rest = Array(bytes.dropFirst(800))
+        #expect(decode(&straight, rest) == decode(&disturbed, rest))
+    }
+
+    @Test("Comfort noise goes on at its level until sound comes")
+    func noise() {
+        var decoder = G711Decoder(.aLaw)
+        _ = decode(&decoder, encode(.aLaw, TestSignal.tone(400, samples: 9_600)))
+        decoder.begin(ComfortNoise(attenuation: 50))
+        _ = conceal(&decoder, 960)
+        var heard: [Int16] = []
+        for _ in 0..<50 { heard += conceal(&decoder, 960) }
+        // RFC 3389's level is of the root of the mean square against a square wave; the meter's against a sine.
+        #expect(abs(level(heard) - (-47)) < 2)
+        let sound = decode(&decoder, encode(.aLaw, TestSignal.tone(400, samples: 9_600)))
+        #expect(abs(level(sound.dropFirst(4_800)) + 12) < 0.5)
+    }
+
+    @Test("Nothing heard yet gives silence, and odd lengths are refused")
+    func edges() {
+        var decoder = G711Decoder(.muLaw)
+        #expect(conceal(&decoder, 480).allSatisfy { $0 == 0 })
+        var samples = [Int16](repeating: 0, count: 10)
+        var span = samples.mutableSpan
+        #expect(decoder.conceal(samples: 10, into: &span) == -1)
+        #expect(decoder.conceal(samples: 12, into: &span) == -1)
+    }
+}
