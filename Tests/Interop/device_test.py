@@ -193,11 +193,24 @@ def restarts(stage):
 
 @check
 def sends_keys(stage):
-    """The browser's keypad reaches the device."""
+    """The browser's keypad reaches the device, each key once and in order."""
     talk(stage)
-    if not stage.alice.run("return connections.at(-1).getSenders()[0].dtmf?.canInsertDTMF ?? false"):
+    phone = stage.alice
+    if phone.run("return connections.at(-1).getSenders()[0].dtmf?.canInsertDTMF ?? false"):
+        pressed = "12#70*"
+        phone.find("#party").send_keys(pressed)
+        wait("the keys are shown", lambda: phone.run("return document.getElementById('sent').value") == pressed)
+
+        def heard():
+            return "".join(note["metadata"]["digit"] for note in stage.device.events("The peer pressed a key"))
+
+        wait("the device has heard the keys", lambda: len(heard()) >= len(pressed))
+        time.sleep(0.5)
+        if heard() != pressed:
+            raise Failed(f"{pressed} was pressed, and the device has heard {heard()}")
+    else:
         print("       skipped: the device takes no telephone keys")
-    hang_up(stage.alice)
+    hang_up(phone)
 
 
 @check
