@@ -21,7 +21,7 @@ import aiortc_peer
 import firefox
 import speech
 from phones import Failed, wait
-from stage import SCRIPT, SETTLING, Stage, best, ended, flows, hang_up, noted, quantiles, talk, time_calls
+from stage import SCRIPT, SETTLING, Stage, best, both_ways, ended, flows, hang_up, noted, quantiles, talk, time_calls
 
 CHECKS = []
 # Calls before it is measured what calls leave behind.
@@ -56,7 +56,6 @@ def echoes(stage):
 def is_called(stage):
     """The device calls a browser, which answers; either hears the other well."""
     record = stage.path / "record.wav"
-    told = []
 
     def measure():
         stage.alice.run("window.answers = true")
@@ -69,12 +68,9 @@ def is_called(stage):
         if (report["outcome"], report["exit"]) != ("completed", 0):
             raise Failed(f"the call was {report}")
         recorded = speech.read(record)[int(SETTLING * speech.RATE):]
-        told.append(speech.score(stage.original, recorded, repeats=True))
-        return min(told[-1], speech.score(stage.original, heard))
+        return both_ways(stage, "Chromium", recorded, heard)
 
-    least = best("one way", measure)
-    stage.figures["pesq"]["Chromium → device"] = round(told[-1], 2)
-    stage.figures["pesq"]["device ↔ Chromium, the lesser"] = least
+    best("one way", measure)
 
 
 @check
@@ -263,11 +259,9 @@ def meets_firefox(stage):
             if (report := caller.report())["outcome"] != "completed":
                 raise Failed(f"the call was {report}")
             fox.run_async("rest()")
-            told = speech.score(stage.original, speech.read(record)[int(SETTLING * speech.RATE):], repeats=True)
-            stage.figures["pesq"]["Firefox → device"] = round(told, 2)
-            return min(told, speech.score(stage.original, heard))
+            return both_ways(stage, "Firefox", speech.read(record)[int(SETTLING * speech.RATE):], heard)
 
-        stage.figures["pesq"]["device ↔ Firefox, the lesser"] = best("one way", measure)
+        best("one way", measure)
     finally:
         fox.close()
 

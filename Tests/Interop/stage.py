@@ -104,6 +104,14 @@ def best(what, measure):
     return round(max(figures), 2)
 
 
+def both_ways(stage, browser, recorded, heard):
+    """The lesser PESQ of a call in which the device recorded the browser's microphone, and the browser heard a file."""
+    ways = {f"{browser} → device": speech.score(stage.original, recorded, repeats=True),
+            f"device → {browser}": speech.score(stage.original, heard)}
+    stage.figures["pesq"] |= {way: round(figure, 2) for way, figure in ways.items()}
+    return min(ways.values())
+
+
 def flows(phone):
     """Whether sound comes in, which is 50 packets a second, and not just a report now and then."""
     before = phone.run_async("packets()")
