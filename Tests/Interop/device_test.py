@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Calls between browsers and devices: a Chromium with the web phone, `handset run` and `handset call`.
+"""Calls between devices, which are `handset run` and `handset call`, and others: browsers with the web phone, aiortc.
 
-usage: device_test.py HANDSET [--json FILE] [--only CHECK …]
+usage: device_test.py HANDSET [--figures FILE] [--only CHECK …]
 
-Ends with 0 if every check held. Needs selenium, chromium-driver, pesq, scipy and alsa-utils' voices; scripts/interop
-sees to all of them. With --json the figures are kept as one JSON object.
+Ends with 0 if every check held. Needs selenium, chromium-driver, pesq, scipy, aiortc, websockets and the voices
+of alsa-utils; scripts/interop sees to all of them. With --figures the figures are kept as one JSON object.
 """
 
 import argparse
@@ -12,26 +12,18 @@ import contextlib
 import importlib.metadata
 import json
 import pathlib
-import statistics
 import sys
-import tempfile
 import time
 
-import numpy
 from selenium.common.exceptions import WebDriverException
 
 import aiortc_peer
 import firefox
 import speech
-from devices import Caller, Device
-from phones import Exchange, Failed, Phone, wait
+from phones import Failed, wait
+from stage import SCRIPT, SETTLING, Stage, best, both_ways, ended, flows, hang_up, noted, quantiles, talk, time_calls
 
-SCRIPT = (pathlib.Path(__file__).parent / "page_side.js").read_text()
 CHECKS = []
-# What a network without loss must leave of speech, as wideband PESQ, after one coding and after two.
-LEAST = {"one way": 4.0, "echo": 3.7}
-# Time for the jitter buffers to settle, before what is heard is compared, in seconds.
-SETTLING = 2.0
 # Calls before it is measured what calls leave behind.
 WARM_UP = 10
 
@@ -40,109 +32,6 @@ def check(function):
     """Marks a function as one of the checks; its first docstring line says what holds."""
     CHECKS.append(function)
     return function
-
-
-class TalkingPhone(speech.Ears, Phone):
-    """A browser with the page open, whose samples can be had."""
-
-
-class Stage:
-    """An exchange, a device that echoes, and Alice's browser, whose microphone hears recorded voices."""
-
-    def __init__(self, handset):
-        self.handset = handset
-        self.folder = tempfile.TemporaryDirectory()
-        self.path = pathlib.Path(self.folder.name)
-        self.original = speech.phrases()
-        speech.write(self.path / "microphone.wav", self.original)
-        speech.write(self.path / "play.wav", numpy.concatenate(
-            [numpy.zeros(int(SETTLING * speech.RATE), numpy.float32), self.original]))
-        self.figures = {"versions": {}, "pesq": {}, "set-up": {}}
-        self.open = contextlib.ExitStack()
-        self.exchange = Exchange(handset)
-        self.open.callback(self.exchange.stop)
-        self.device = self.run()
-        self.alice = self.open.enter_context(self.phone("alice"))
-        self.figures["versions"]["Chromium"] = self.alice.driver.capabilities["browserVersion"]
-
-    def run(self, **options):
-        device = Device(self.handset, self.exchange, **options)
-        self.open.callback(device.stop)
-        return device
-
-    @contextlib.contextmanager
-    def phone(self, name):
-        phone = TalkingPhone(self.exchange.url, microphone=self.path / "microphone.wav", script=SCRIPT)
-        try:
-            phone.sign_in(name)
-            yield phone
-        finally:
-            phone.close()
-
-    def caller(self, callee, *options):
-        caller = Caller(self.handset, self.exchange, callee, *options)
-        self.open.callback(caller.stop)
-        return caller
-
-    def close(self):
-        self.open.close()
-        self.folder.cleanup()
-
-def talk(stage, name="echo"):
-    """Alice calls a device, and hears something."""
-    stage.alice.call(name)
-    stage.alice.phase("talking")
-    wait("sound comes in", lambda: stage.alice.run("return moments.media"))
-
-
-def hang_up(phone):
-    phone.click("#hang-up")
-    phone.run_async("rest()")
-
-
-def over(device, count):
-    """The last of the device's notes on its calls, once there are so many."""
-    wait(f"the device has noted {count} calls", lambda: len(device.tells("A call is over")) >= count)
-    return device.events("A call is over")[-1]["metadata"]
-
-
-def ended(device, count, *reasons):
-    found = over(device, count)["reason"]
-    if found not in reasons:
-        raise Failed(f"the device saw the end as {found}, not {' or '.join(reasons)}")
-
-
-def noted(device):
-    return len(device.events("A call is over"))
-
-
-def best(what, measure):
-    """The best of three tries, or the first that is good enough: a machine that is busy stalls both sides."""
-    figures = []
-    while len(figures) < 3 and not any(figure >= LEAST[what] for figure in figures):
-        figures.append(measure())
-    if max(figures) < LEAST[what]:
-        raise Failed(f"{what}: PESQ is {', '.join(f'{figure:.2f}' for figure in figures)}, and {LEAST[what]} is the least")
-    return round(max(figures), 2)
-
-
-def flows(phone):
-    """Whether sound comes in, which is 50 packets a second, and not just a report now and then."""
-    before = phone.run_async("packets()")
-    time.sleep(1)
-    return phone.run_async("packets()") - before > 10
-
-
-def quantiles(values):
-    ordered = sorted(values)
-    return {"count": len(ordered), "p50_ms": round(statistics.median(ordered), 1),
-            "p90_ms": round(ordered[int(0.9 * (len(ordered) - 1))], 1), "max_ms": round(ordered[-1], 1)}
-
-
-def time_calls(stage, name, phone, callee, count):
-    times = phone.run_async(f"callTimes('{callee}', {count}, 0.2)", 5 * count)
-    stage.figures["set-up"][name] = {
-        "path and keys": quantiles([one["connected"] for one in times]), "sound": quantiles([one["media"] for one in times])}
 
 
 # The checks, in order: before and after each, nobody is in a call.
@@ -167,7 +56,6 @@ def echoes(stage):
 def is_called(stage):
     """The device calls a browser, which answers; either hears the other well."""
     record = stage.path / "record.wav"
-    told = []
 
     def measure():
         stage.alice.run("window.answers = true")
@@ -180,12 +68,9 @@ def is_called(stage):
         if (report["outcome"], report["exit"]) != ("completed", 0):
             raise Failed(f"the call was {report}")
         recorded = speech.read(record)[int(SETTLING * speech.RATE):]
-        told.append(speech.score(stage.original, recorded, repeats=True))
-        return min(told[-1], speech.score(stage.original, heard))
+        return both_ways(stage, "Chromium", recorded, heard)
 
-    least = best("one way", measure)
-    stage.figures["pesq"]["Chromium → device"] = round(told[-1], 2)
-    stage.figures["pesq"]["device ↔ Chromium, the lesser"] = least
+    best("one way", measure)
 
 
 @check
@@ -211,7 +96,7 @@ def is_hung_up(stage):
 
 @check
 def is_refused(stage):
-    """Declined and busy are told apart, both ways."""
+    """Declined and busy are told apart, both ways, and the device hears of a call that is taken back."""
     with stage.phone("bob") as bob:
         refuse(stage, bob)
 
@@ -232,6 +117,13 @@ def refuse(stage, bob):
     stage.alice.says("Busy")
     stage.alice.rest()
     hang_up(bob)
+    device.stop()
+    device = stage.run(user="caller", answer="mode: ring")
+    stage.alice.call("caller")
+    stage.alice.phase("calling")
+    wait("the device rings", lambda: device.tells("A call comes in"))
+    hang_up(stage.alice)
+    ended(device, 1, "cancelled")
     device.stop()
     device = stage.run(user="caller", answer="mode: reject")
     stage.alice.call("caller")
@@ -297,11 +189,24 @@ def restarts(stage):
 
 @check
 def sends_keys(stage):
-    """The browser's keypad reaches the device."""
+    """The browser's keypad reaches the device, each key once and in order."""
     talk(stage)
-    if not stage.alice.run("return connections.at(-1).getSenders()[0].dtmf?.canInsertDTMF ?? false"):
+    phone = stage.alice
+    if phone.run("return connections.at(-1).getSenders()[0].dtmf?.canInsertDTMF ?? false"):
+        pressed = "12#70*"
+        phone.find("#party").send_keys(pressed)
+        wait("the keys are shown", lambda: phone.run("return document.getElementById('sent').value") == pressed)
+
+        def heard():
+            return "".join(note["metadata"]["digit"] for note in stage.device.events("The peer pressed a key"))
+
+        wait("the device has heard the keys", lambda: len(heard()) >= len(pressed))
+        time.sleep(0.5)
+        if heard() != pressed:
+            raise Failed(f"{pressed} was pressed, and the device has heard {heard()}")
+    else:
         print("       skipped: the device takes no telephone keys")
-    hang_up(stage.alice)
+    hang_up(phone)
 
 
 @check
@@ -354,11 +259,9 @@ def meets_firefox(stage):
             if (report := caller.report())["outcome"] != "completed":
                 raise Failed(f"the call was {report}")
             fox.run_async("rest()")
-            told = speech.score(stage.original, speech.read(record)[int(SETTLING * speech.RATE):], repeats=True)
-            stage.figures["pesq"]["Firefox → device"] = round(told, 2)
-            return min(told, speech.score(stage.original, heard))
+            return both_ways(stage, "Firefox", speech.read(record)[int(SETTLING * speech.RATE):], heard)
 
-        stage.figures["pesq"]["device ↔ Firefox, the lesser"] = best("one way", measure)
+        best("one way", measure)
     finally:
         fox.close()
 
@@ -375,10 +278,21 @@ def meets_aiortc(stage):
     stage.figures["pesq"]["aiortc → device → aiortc"] = best("echo", measure)
 
 
+def report(figures):
+    """Prints what was measured, for people."""
+    for kind, peers in figures["set-up"].items():
+        for what, times in peers.items():
+            print(f"set-up {kind + ',':24}{what + ':':15}p50 {times['p50_ms']:6.1f} ms, p90 {times['p90_ms']:6.1f} ms,"
+                  f" max {times['max_ms']:6.1f} ms, {times['count']} calls")
+    for what, figure in figures["pesq"].items():
+        print(f"PESQ   {what}: {figure:.2f}")
+    print(json.dumps(figures, ensure_ascii=False))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("handset", help="the handset command to test")
-    parser.add_argument("--json", type=pathlib.Path, help="where to keep the figures")
+    parser.add_argument("--figures", type=pathlib.Path, help="where to keep the figures")
     parser.add_argument("--only", nargs="*", default=[], help="the names of the checks to do")
     options = parser.parse_args()
     stage = Stage(options.handset)
@@ -403,10 +317,10 @@ def main():
             print(f"ok     {time.monotonic() - start:5.1f} s  {function.__doc__}", flush=True)
     finally:
         stage.close()
-    print(json.dumps(stage.figures, indent=2, ensure_ascii=False))
-    if options.json:
-        options.json.write_text(json.dumps(stage.figures))
-    print(f"{failures} failed" if failures else f"all {len(CHECKS)} hold")
+    report(stage.figures)
+    if options.figures:
+        options.figures.write_text(json.dumps(stage.figures, indent=2, ensure_ascii=False) + "\n")
+    print(f"{failures} failed" if failures else f"all {len(options.only) or len(CHECKS)} hold")
     return 1 if failures else 0
 
 

@@ -1,5 +1,5 @@
-"""A Firefox with the web phone open, spoken to by WebDriver BiDi (https://w3c.github.io/webdriver-bidi), which it speaks
-without a driver in between."""
+"""A Firefox with the web phone open, driven by WebDriver BiDi (https://w3c.github.io/webdriver-bidi), which it speaks
+without another program in between."""
 
 import base64
 import contextlib
@@ -83,7 +83,8 @@ class Firefox:
         """What a promise in the page gives."""
         self.socket.settimeout(seconds)
         answer = self.ask(
-            "script.evaluate", expression=f"Promise.resolve({expression}).then((value) => JSON.stringify(value ?? null))",
+            "script.evaluate",
+            expression=f"Promise.resolve({expression}).then((value) => JSON.stringify(value ?? null))",
             target={"context": self.context}, awaitPromise=True, userActivation=True)
         if answer["type"] != "success":
             raise Failed(f"{expression}: {answer['exceptionDetails']['text']}")
@@ -102,13 +103,15 @@ class Firefox:
         return numpy.concatenate(parts)
 
     def sign_in(self, name):
-        guest = f"[...document.querySelectorAll('.guest')].find((button) => button.textContent.toLowerCase().trim() === '{name}')"
+        guest = ("[...document.querySelectorAll('.guest')]"
+                 f".find((button) => button.textContent.trim().toLowerCase() === '{name}')")
         wait("there are guests", lambda: self.run(f"return !!{guest}"))
         self.run(f"{guest}.click()")
         wait("the phone is online", lambda: self.run("return document.getElementById('link').dataset.state") == "ready")
 
     def phase(self, *phases, seconds=15):
-        wait(f"the call is {' or '.join(phases)}", lambda: self.run("return document.body.dataset.call") in phases, seconds)
+        wait(f"the call is {' or '.join(phases)}",
+             lambda: self.run("return document.body.dataset.call") in phases, seconds)
 
     def close(self):
         with contextlib.suppress(Exception):

@@ -112,6 +112,7 @@
       filled += part.length;
     }
     await reader.cancel();
+    track.stop();
     return base64(samples.buffer);
   };
 

@@ -114,8 +114,8 @@ class Wire:
 class Phone:
     """One browser with the page open.
 
-    `microphone` is "fake" (beeps), "refused", "none", or the path of a WAV file that it plays over and over. `script` runs
-    before the page's own.
+    `microphone` is "fake" (beeps), "refused", "none", or the path of a WAV file that is played over and over. `script`
+    runs before the page's own.
     """
 
     def __init__(self, url, microphone="fake", script=""):

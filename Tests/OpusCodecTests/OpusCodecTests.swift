@@ -96,6 +96,12 @@ import Testing
         #expect(try share(false) == 0)
     }
 
+    @Test("The least loss that a lossy call's encoder is told to expect brings FEC at the bitrate of calls")
+    func leastLossWithFEC() throws {
+        let packets = try Signals.packets(SyntheticVoice.samples(96_000), settings { $0.expectedLossPercent = 7 })
+        #expect(packets.count { OpusPacket.hasFEC($0.span.bytes) } > packets.count / 2)
+    }
+
     @Test("With DTX, silence becomes packets too small to send, and speech does not")
     func discontinuousTransmission() throws {
         let speechThenSilence = SyntheticVoice.samples(48_000) + [Int16](repeating: 0, count: 96_000)

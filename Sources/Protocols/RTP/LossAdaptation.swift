@@ -3,14 +3,15 @@
 /// | Loss, smoothed | Loss told to the encoder | Bitrate, at each report |
 /// | --- | --- | --- |
 /// | below 1 % | 0 | up by 5 % of the most, after three such reports |
-/// | 1…3 % | 5 % | stays |
+/// | 1…3 % | 7 % | stays |
 /// | 3…8 % | 10 % | stays |
 /// | 8…15 % | 15 % | down by 10 % |
 /// | 15…25 % | 25 % | down by 25 % |
 /// | from 25 % | 30 % | down by half |
 ///
 /// Loss of a few percent is mostly chance, which in-band FEC mends and less bitrate would not; loss above is mostly a
-/// queue that overflows. The encoder's FEC grows with what it is told. Rises are believed at once, falls slowly.
+/// queue that overflows. The encoder's FEC grows with what it is told, and begins at 7 % with 32 kb/s and libopus 1.3.
+/// Rises are believed at once, falls slowly.
 public struct LossAdaptation: Equatable, Sendable {
     /// Within what it chooses.
     public struct Configuration: Equatable, Sendable {
@@ -55,7 +56,7 @@ public struct LossAdaptation: Equatable, Sendable {
         if loss < 0.01 {
             expectedLossPercent = 0
         } else if loss < 0.03 {
-            expectedLossPercent = 5
+            expectedLossPercent = 7
         } else if loss < 0.08 {
             expectedLossPercent = 10
         } else if loss < 0.15 {

@@ -1,0 +1,131 @@
+"""What the checks of calls with devices are made of: who takes part, and how calls are made, heard and timed."""
+
+import contextlib
+import pathlib
+import statistics
+import tempfile
+import time
+
+import numpy
+
+import speech
+from devices import Caller, Device
+from phones import Exchange, Failed, Phone, wait
+
+SCRIPT = (pathlib.Path(__file__).parent / "page_side.js").read_text()
+# What a network without loss must leave of speech, as wideband PESQ, after one coding and after two.
+LEAST = {"one way": 4.0, "echo": 3.7}
+# Time for the jitter buffers to settle, before what is heard is compared, in seconds.
+SETTLING = 2.0
+
+
+class TalkingPhone(speech.Ears, Phone):
+    """A browser with the page open, whose samples can be had."""
+
+
+class Stage:
+    """An exchange, a device that echoes, and Alice's browser, whose microphone hears recorded voices."""
+
+    def __init__(self, handset):
+        self.handset = handset
+        self.folder = tempfile.TemporaryDirectory()
+        self.path = pathlib.Path(self.folder.name)
+        self.original = speech.phrases()
+        speech.write(self.path / "microphone.wav", self.original)
+        speech.write(self.path / "play.wav", numpy.concatenate(
+            [numpy.zeros(int(SETTLING * speech.RATE), numpy.float32), self.original]))
+        self.figures = {"versions": {}, "pesq": {}, "set-up": {}}
+        self.open = contextlib.ExitStack()
+        self.exchange = Exchange(handset)
+        self.open.callback(self.exchange.stop)
+        self.device = self.run()
+        self.alice = self.open.enter_context(self.phone("alice"))
+        self.figures["versions"]["Chromium"] = self.alice.driver.capabilities["browserVersion"]
+
+    def run(self, **options):
+        device = Device(self.handset, self.exchange, **options)
+        self.open.callback(device.stop)
+        return device
+
+    @contextlib.contextmanager
+    def phone(self, name):
+        phone = TalkingPhone(self.exchange.url, microphone=self.path / "microphone.wav", script=SCRIPT)
+        try:
+            phone.sign_in(name)
+            yield phone
+        finally:
+            phone.close()
+
+    def caller(self, callee, *options):
+        caller = Caller(self.handset, self.exchange, callee, *options)
+        self.open.callback(caller.stop)
+        return caller
+
+    def close(self):
+        self.open.close()
+        self.folder.cleanup()
+
+
+def talk(stage, name="echo"):
+    """Alice calls a device, and hears something."""
+    stage.alice.call(name)
+    stage.alice.phase("talking")
+    wait("sound comes in", lambda: stage.alice.run("return moments.media"))
+
+
+def hang_up(phone):
+    phone.click("#hang-up")
+    phone.run_async("rest()")
+
+
+def over(device, count):
+    """The last of the device's notes on its calls, once there are so many."""
+    wait(f"the device has noted {count} calls", lambda: len(device.tells("A call is over")) >= count)
+    return device.events("A call is over")[-1]["metadata"]
+
+
+def ended(device, count, *reasons):
+    found = over(device, count)["reason"]
+    if found not in reasons:
+        raise Failed(f"the device saw the end as {found}, not {' or '.join(reasons)}")
+
+
+def noted(device):
+    return len(device.events("A call is over"))
+
+
+def best(what, measure):
+    """The best of three tries, or the first that is good enough: a machine that is busy stalls both sides."""
+    figures = []
+    while len(figures) < 3 and not any(figure >= LEAST[what] for figure in figures):
+        figures.append(measure())
+    if max(figures) < LEAST[what]:
+        raise Failed(f"{what}: PESQ is {', '.join(f'{figure:.2f}' for figure in figures)}, and {LEAST[what]} is the least")
+    return round(max(figures), 2)
+
+
+def both_ways(stage, browser, recorded, heard):
+    """The lesser PESQ of a call in which the device recorded the browser's microphone, and the browser heard a file."""
+    ways = {f"{browser} → device": speech.score(stage.original, recorded, repeats=True),
+            f"device → {browser}": speech.score(stage.original, heard)}
+    stage.figures["pesq"] |= {way: round(figure, 2) for way, figure in ways.items()}
+    return min(ways.values())
+
+
+def flows(phone):
+    """Whether sound comes in, which is 50 packets a second, and not just a report now and then."""
+    before = phone.run_async("packets()")
+    time.sleep(1)
+    return phone.run_async("packets()") - before > 10
+
+
+def quantiles(values):
+    ordered = sorted(values)
+    return {"count": len(ordered), "p50_ms": round(statistics.median(ordered), 1),
+            "p90_ms": round(ordered[int(0.9 * (len(ordered) - 1))], 1), "max_ms": round(ordered[-1], 1)}
+
+
+def time_calls(stage, name, phone, callee, count):
+    times = phone.run_async(f"callTimes('{callee}', {count}, 0.2)", 5 * count)
+    stage.figures["set-up"][name] = {
+        "path and keys": quantiles([one["connected"] for one in times]), "sound": quantiles([one["media"] for one in times])}
