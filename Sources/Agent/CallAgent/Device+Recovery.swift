@@ -45,6 +45,7 @@ extension Device {
             let offer = try negotiation.offer()
             engine.restart(connection, with: credentials)
             calls[id]?.negotiation = negotiation
+            logger.info("Restarting ICE", metadata: ["call": "\(id)"])
             signal("offer", offer, of: id)
         } catch {
             logger.warning("ICE cannot be restarted", metadata: ["call": "\(id)", "error": "\(error)"])

@@ -1,5 +1,4 @@
 internal import Datagrams
-internal import Glibc
 internal import ICE
 internal import Peering
 internal import STUN
@@ -270,8 +269,7 @@ extension ConnectionLoop {
 
     func worker(of session: ConnectionSession) -> MediaWorker { workers[session.worker] }
 
-    /// A full command ring drains within a frame; this is no media thread, so it may try again.
     private func command(_ command: WorkerCommand, _ session: ConnectionSession) {
-        while !worker(of: session).send(command) { usleep(500) }
+        worker(of: session).insist(command)
     }
 }

@@ -25,7 +25,7 @@ extension MediaEngine {
         let session = ConnectionSession(
             id, worker: placement.worker, plan, slots: addresses, ownSlots: own, at: MonotonicClock.now)
         let candidates = session.takeFirstCandidates()
-        while !worker.send(.connecting(true)) {}
+        worker.insist(.connecting(true))
         connections.send(.open(ConnectionThread.SessionBox(session: session)))
         return (id, candidates)
     }
@@ -47,7 +47,7 @@ extension MediaEngine {
     /// Which way a call's media flows from now on: hold and resume (RFC 3264 §8.4).
     public func setDirection(_ id: MediaCallID, sends: Bool, receives: Bool) {
         guard let worker = worker(of: id) else { return }
-        while !worker.send(.setDirection(id, sends: sends, receives: receives)) {}
+        worker.insist(.setDirection(id, sends: sends, receives: receives))
     }
 
     /// The slots that a connection sends from, and which of them are its own.

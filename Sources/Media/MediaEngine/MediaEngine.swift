@@ -1,4 +1,3 @@
-internal import Glibc
 internal import RTP
 public import Realtime
 internal import STUN
@@ -133,8 +132,7 @@ public final class MediaEngine: Sendable {
         let connected = state.withLock { $0.connected.removeValue(forKey: id) }
         defer { if connected != nil { connections.send(.close(id)) } }
         guard let worker = state.withLock({ $0.calls[id]?.worker }) else { return }
-        // A full command ring drains within a frame; this is no media thread, so it may try again.
-        while !workers[worker].send(.remove(id)) { usleep(1_000) }
+        workers[worker].insist(.remove(id))
     }
 
     /// Presses telephone keys, one after the other: `0`…`9`, `*`, `#`, `A`…`D`, and `!` for the flash of the hook.
@@ -146,7 +144,7 @@ public final class MediaEngine: Sendable {
     public func press(_ digits: String, on id: MediaCallID) -> Bool {
         let events = digits.compactMap(TelephoneEvent.init)
         guard events.count == digits.count, let worker = worker(of: id) else { return false }
-        for event in events { while !worker.send(.press(id, code: event.code)) { usleep(1_000) } }
+        for event in events { worker.insist(.press(id, code: event.code)) }
         return true
     }
 

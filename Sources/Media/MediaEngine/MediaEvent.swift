@@ -29,7 +29,7 @@ public enum MediaEvent: Sendable {
     case connectionQuiet(MediaCallID)
     /// The peer answers again.
     case connectionBack(MediaCallID)
-    /// There is no path to the peer any more, for now.
+    /// There is no path to the peer any more; another may yet be found.
     case pathLost(MediaCallID)
     /// A TURN server is of no use, or not any more: which one, and why, in words for people. The call may have other ways.
     case relayFailed(MediaCallID, server: String, reason: String)

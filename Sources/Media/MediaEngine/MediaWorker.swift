@@ -1,4 +1,5 @@
 internal import Datagrams
+internal import Glibc
 internal import Realtime
 internal import Synchronization
 
@@ -100,6 +101,13 @@ final class MediaWorker: Sendable {
         return true
     }
 
+    /// Gives the worker a command that it must get, waiting for room if the ring is full.
+    ///
+    /// A full ring drains within a frame, and no media thread comes here, so waiting does no harm.
+    func insist(_ command: WorkerCommand) {
+        while !send(command) { usleep(500) }
+    }
+
     /// Tells all events that wait. For the event thread.
     ///
     /// - Returns: False once the worker has stopped.
@@ -119,7 +127,7 @@ final class MediaWorker: Sendable {
 
     /// Ends the worker's calls and its thread.
     func stop() {
-        while !send(.stop) {}
+        insist(.stop)
         thread.join()
     }
 }
@@ -133,7 +141,7 @@ extension MediaWorker {
     func openSocket(boundTo address: SocketAddress) throws(RealtimeError) -> Int {
         let slot = try sockets.withLock { book throws(RealtimeError) in
             let (slot, socket) = unsafe try book.open(address)
-            while unsafe !send(.addSocket(socket, slot: slot)) {}
+            unsafe insist(.addSocket(socket, slot: slot))
             return slot
         }
         return slot
@@ -148,7 +156,7 @@ extension MediaWorker {
     func openPair(holdingBack bytes: Int32, otherEnd: inout UDPSocket?) throws(RealtimeError) -> Int {
         try sockets.withLock { book throws(RealtimeError) in
             let (slot, socket) = unsafe try book.openPair(holdingBack: bytes, otherEnd: &otherEnd)
-            while unsafe !send(.addSocket(socket, slot: slot)) {}
+            unsafe insist(.addSocket(socket, slot: slot))
             return slot
         }
     }
@@ -156,7 +164,7 @@ extension MediaWorker {
     /// Closes what ``openSocket(boundTo:)`` or ``openPair(holdingBack:otherEnd:)`` opened. Nothing may be sent through the slot from now on.
     func closeSocket(_ slot: Int) {
         sockets.withLock { $0.retire(slot) }
-        while !send(.removeSocket(slot: slot)) {}
+        insist(.removeSocket(slot: slot))
     }
 
     /// Sends a datagram at once, through the socket in a slot.

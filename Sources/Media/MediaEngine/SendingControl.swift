@@ -85,7 +85,7 @@ struct SendingControl {
         change = .resumed
     }
 
-    /// Nothing is sent for now, by agreement or for want of a path: no report need come.
+    /// Nothing is being sent, by agreement or for want of a path: no report need come.
     @_noAllocation @_noLocks
     mutating func paused() {
         guard isWatching else { return }

@@ -5,7 +5,6 @@ public struct InviteLedger: Sendable {
     /// Invites remembered at most.
     public let capacity: Int
     private var known: Set<InviteID> = []
-    private var answered: Set<InviteID> = []
     /// A ring in order of arrival; `oldest` is the next to be forgotten.
     private var order: [InviteID] = []
     private var oldest = 0
@@ -20,19 +19,9 @@ public struct InviteLedger: Sendable {
             order.append(invite)
         } else {
             known.remove(order[oldest])
-            answered.remove(order[oldest])
             order[oldest] = invite
             oldest = (oldest + 1) % capacity
         }
         return true
     }
-
-    /// Notes that this device answers an invite, so that the `handled` this causes is not taken for another's.
-    public mutating func noteAnswer(to invite: InviteID) {
-        _ = note(invite)
-        answered.insert(invite)
-    }
-
-    /// Whether this device answered the invite.
-    public func hasAnswered(_ invite: InviteID) -> Bool { answered.contains(invite) }
 }

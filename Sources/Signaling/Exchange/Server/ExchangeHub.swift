@@ -121,7 +121,7 @@ final class ExchangeHub {
         return token
     }
 
-    /// What a token is good for now.
+    /// What a token is good for at this moment.
     func grant(for token: SecretDigest) throws(RPCError) -> Grant { try core.tokens.grant(for: token, at: now) }
 
     /// 256 random bits from the system, in base64url.
