@@ -168,6 +168,10 @@ final class ExchangeHub {
             switch response {
             case .session(let result): try SignalCoding.response(id: id, result)
             case .invite(let result): try SignalCoding.response(id: id, result)
+            case .invites(let result): try SignalCoding.response(id: id, result)
+            case .group(let result): try SignalCoding.response(id: id, result)
+            case .members(let result): try SignalCoding.response(id: id, result)
+            case .groups(let result): try SignalCoding.response(id: id, result)
             case .presence(let result): try SignalCoding.response(id: id, result)
             case .room(let result): try SignalCoding.response(id: id, result)
             case .empty: try SignalCoding.response(id: id, Empty())
