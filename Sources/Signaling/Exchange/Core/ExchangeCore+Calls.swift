@@ -17,7 +17,7 @@ extension ExchangeCore {
             return tell(peer, event, at: now, into: &outbox)
         }
         guard let record = invites[params.invite], !record.isEnded else {
-            throw calls.calls(of: params.invite).isEmpty ? Self.unknownCall : Self.notInCall
+            throw noCall(params.invite, for: endpoint)
         }
         if record.inviter == endpoint {
             let pending = record.pending.filter { params.peer == nil || params.peer == $0 }
@@ -42,6 +42,14 @@ extension ExchangeCore {
         return own.first
     }
 
+    /// Why a device is in no call of an invite, or not in the one that it means.
+    private func noCall(_ invite: InviteID, for endpoint: Endpoint) -> RPCError {
+        let others = calls.calls(of: invite)
+        let isParty = others.contains { $0.peer(of: endpoint) != nil }
+        guard others.isEmpty || isParty else { return RPCError(.notYours, "This device is not in that call.") }
+        return Self.unknownCall
+    }
+
     static func checkSignal(type: String, _ data: JSONValue?) throws(RPCError) {
         guard type.utf8.count <= SignalLimits.signalTypeBytes else {
             throw RPCError(
@@ -62,9 +70,7 @@ extension ExchangeCore {
         _ params: CallEnd, from session: Session, at now: Instant, into outbox: inout [Output]
     ) throws(RPCError) {
         guard let call = try call(params.invite, params.peer, of: session.endpoint) else {
-            let others = calls.calls(of: params.invite)
-            let isParty = others.contains { $0.peer(of: session.endpoint) != nil }
-            throw others.isEmpty || isParty ? Self.unknownCall : Self.notInCall
+            throw noCall(params.invite, for: session.endpoint)
         }
         guard params.reason.utf8.count <= SignalLimits.nameBytes else {
             throw RPCError(
@@ -109,7 +115,6 @@ extension ExchangeCore {
         outbox.append(.note(.callEnded(invite, reason: "connectionLost", durationMilliseconds: duration)))
     }
 
-    private static let notInCall = RPCError(.notYours, "This device is not in that call.")
     private static let unknownCall = RPCError(
         .unknownCall, "The invite has not become a call, or the call is over.")
 }

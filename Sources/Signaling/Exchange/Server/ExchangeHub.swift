@@ -135,6 +135,9 @@ final class ExchangeHub {
     /// Delivers a payload to every device of a user that is online (CONN-11).
     func notify(user: UserID, payload: JSONValue) { handle(.notify(user, payload)) }
 
+    /// Asks every device to connect anew (CONN-12).
+    func requestMoves(within time: Duration, to url: String?) { handle(.move(within: time, to: url)) }
+
     // MARK: - Outputs
 
     private func carryOut(_ output: ExchangeCore.Output) {
@@ -246,6 +249,7 @@ final class ExchangeHub {
         isStopping = true
         timer?.scheduled.cancel()
         streams?.stop()
+        requestMoves(within: .zero, to: nil)
         for socket in sockets.values { socket.close(.goingDown) }
         loop.assumeIsolated().scheduleTask(in: Self.farewell) { [weak self] in
             for channel in self?.channels.values ?? [:].values { channel.close(promise: nil) }
