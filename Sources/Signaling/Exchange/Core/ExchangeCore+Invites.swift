@@ -88,6 +88,8 @@ extension ExchangeCore {
             count(\.calls)
             tell(record.inviter, .inviteAccepted(answer), at: now, into: &outbox)
         case .rejected:
+            let reason = data?["reason"]?.string == "busy" ? "busy" : "declined"
+            recordEnd(of: id, with: endpoint.user, reason: reason, duration: 0, at: now, into: &outbox)
             tell(record.inviter, .inviteRejected(answer), at: now, into: &outbox)
         }
         let handled = InviteHandled(invite: id, device: endpoint.device, action: action)

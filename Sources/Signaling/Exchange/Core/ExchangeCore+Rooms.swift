@@ -59,6 +59,7 @@ extension ExchangeCore {
         case .sessionIsForgotten(let id): sessions.forget(id, at: now)
         case .callMayBeOrphaned(let invite): dropOrphan(invite, at: now, into: &outbox)
         case .tokenIsForgotten(let token): tokens.forget(token)
+        case .pruningIsDue: prune(at: now, into: &outbox)
         case .loginIsDue(let connection):
             guard let state = connections[connection], state.loginDue <= now, sessions[connection] == nil else {
                 return

@@ -1,3 +1,4 @@
+import ExchangeStore
 import SignalWire
 import Timekeeping
 
@@ -85,7 +86,7 @@ extension ExchangeCore {
         leaveRooms(session, reason: "disconnected", at: now, into: &outbox)
         presence.unsubscribe(session.connection)
         _ = sessions.remove(session.connection)
-        forgetStranger(session)
+        forgetStranger(session, into: &outbox)
         outbox.append(.note(.sessionEnded(session.endpoint, session.connection)))
         expectLogin(on: session.connection, at: now)
     }
@@ -97,7 +98,7 @@ extension ExchangeCore {
         leaveRooms(session, reason: "connectionLost", at: now, into: &outbox)
         presence.unsubscribe(session.connection)
         _ = sessions.remove(connection)
-        forgetStranger(session)
+        forgetStranger(session, into: &outbox)
 
         let until = now.advanced(by: settings.resumeWindow)
         sessions.detach(session, until: until)
@@ -107,9 +108,11 @@ extension ExchangeCore {
     }
 
     /// An anonymous user is nobody once its last session is gone, and leaves no event log behind.
-    private mutating func forgetStranger(_ session: Session) {
+    private mutating func forgetStranger(_ session: Session, into outbox: inout [Output]) {
         let user = session.endpoint.user
-        if session.isAnonymous, sessions.sessions(of: user).isEmpty { logs[user] = nil }
+        guard session.isAnonymous, sessions.sessions(of: user).isEmpty else { return }
+        logs[user] = nil
+        outbox.append(.persist(.streamForgotten(user: user)))
     }
 
     mutating func register(_ device: DeviceDescription, _ session: Session) throws(RPCError) {

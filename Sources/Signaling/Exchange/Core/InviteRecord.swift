@@ -1,3 +1,4 @@
+import ExchangeStore
 import JSON
 import SignalWire
 import Timekeeping
@@ -11,6 +12,9 @@ struct InviteRecord: Sendable {
     let data: JSONValue?
     let payload: JSONValue?
     let timeoutPayload: JSONValue?
+    let sentAt: Instant
+    /// The whole time to live; 0 is for ever.
+    let ttlSeconds: Double
     /// When it times out; `nil` is never (INV-9).
     let deadline: Instant?
     private var states: [UserID: InviteeState]
@@ -24,8 +28,25 @@ struct InviteRecord: Sendable {
         data = terms.data
         payload = terms.payload
         timeoutPayload = terms.timeoutPayload
+        sentAt = now
+        ttlSeconds = terms.ttl
         deadline = terms.ttl > 0 ? now.advanced(by: .seconds(terms.ttl)) : nil
         states = Dictionary(invitees.map { ($0, .pending) }, uniquingKeysWith: { first, _ in first })
+    }
+
+    /// Reads one that was kept on disk; it has no more time left than it was given.
+    init(_ stored: StoredInvite, at now: Instant) {
+        id = stored.id
+        inviter = Endpoint(user: stored.inviter, device: stored.inviterDevice)
+        invitees = stored.invitees.map(\.user)
+        data = stored.data
+        payload = stored.payload
+        timeoutPayload = stored.timeoutPayload
+        sentAt = stored.sentAt
+        ttlSeconds = stored.ttlSeconds
+        deadline = stored.deadline.map { min($0, now.advanced(by: .seconds(stored.ttlSeconds))) }
+        states = Dictionary(
+            stored.invitees.map { ($0.user, InviteeState($0)) }, uniquingKeysWith: { first, _ in first })
     }
 
     /// How far `invitee` has come; `nil` if it is not asked.

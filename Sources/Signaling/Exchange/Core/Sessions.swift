@@ -1,3 +1,4 @@
+import ExchangeStore
 import SignalWire
 import Timekeeping
 
@@ -27,6 +28,7 @@ struct Sessions: Sendable {
     /// A session without a connection.
     struct Detached: Sendable {
         var endpoint: Endpoint
+        var isAnonymous: Bool
         var isRegistered: Bool
         var until: Instant
     }
@@ -36,6 +38,10 @@ struct Sessions: Sendable {
     private var detached: [SessionID: Detached] = [:]
     /// The users one of whose devices has come or gone since ``takeTouched()``.
     private var touched: Set<UserID> = []
+    /// The connection of each session that has one.
+    private var connectionBySession: [SessionID: ConnectionID] = [:]
+    /// The sessions that began, changed or ended since ``takeChanged()``.
+    private var changed: Set<SessionID> = []
 
     /// How many sessions have a connection.
     var count: Int { byConnection.count }
@@ -62,8 +68,43 @@ struct Sessions: Sendable {
         return touched.sorted()
     }
 
+    /// The sessions that began, changed or ended since last asked, in the order of their ids.
+    mutating func takeChanged() -> [SessionID] {
+        guard !changed.isEmpty else { return [] }
+        defer { changed = [] }
+        return changed.sorted()
+    }
+
+    /// A session as it is kept on disk; `nil` if there is nothing of it that could be resumed.
+    func stored(_ id: SessionID) -> StoredSession? {
+        if let session = connectionBySession[id].flatMap({ byConnection[$0] }) {
+            return StoredSession(
+                id: id, user: session.endpoint.user, device: session.endpoint.device,
+                isAnonymous: session.isAnonymous, isRegistered: session.isRegistered)
+        }
+        return detached[id].map {
+            StoredSession(
+                id: id, user: $0.endpoint.user, device: $0.endpoint.device, isAnonymous: $0.isAnonymous,
+                isRegistered: $0.isRegistered, resumableUntil: $0.until)
+        }
+    }
+
+    /// Takes in a session that is on disk, without a connection.
+    mutating func restore(_ session: StoredSession, until: Instant) {
+        detached[session.id] = Detached(
+            endpoint: Endpoint(user: session.user, device: session.device), isAnonymous: session.isAnonymous,
+            isRegistered: session.isRegistered, until: until)
+    }
+
+    /// Notes that a session must be written anew; one that the exchange stands for dies with the process.
+    private mutating func note(_ session: Session?) {
+        if let session, !session.isInternal { changed.insert(session.id) }
+    }
+
     mutating func add(_ session: Session) {
         touched.insert(session.endpoint.user)
+        note(session)
+        connectionBySession[session.id] = session.connection
         byConnection[session.connection] = session
         connectionsByUser[session.endpoint.user, default: []].append(session.connection)
     }
@@ -72,6 +113,8 @@ struct Sessions: Sendable {
         guard let session = byConnection.removeValue(forKey: connection) else { return nil }
         let user = session.endpoint.user
         touched.insert(user)
+        note(session)
+        connectionBySession[session.id] = nil
         connectionsByUser[user]?.removeAll { $0 == connection }
         if connectionsByUser[user]?.isEmpty == true { connectionsByUser[user] = nil }
         return session
@@ -81,17 +124,21 @@ struct Sessions: Sendable {
         if let user = byConnection[connection]?.endpoint.user { touched.insert(user) }
         byConnection[connection]?.isRegistered = true
         byConnection[connection]?.device = device
+        note(byConnection[connection])
     }
 
     mutating func unregister(_ connection: ConnectionID) {
         if let user = byConnection[connection]?.endpoint.user { touched.insert(user) }
         byConnection[connection]?.isRegistered = false
+        note(byConnection[connection])
     }
 
     /// Keeps what is needed to resume a session that lost its connection.
     mutating func detach(_ session: Session, until: Instant) {
         detached[session.id] = Detached(
-            endpoint: session.endpoint, isRegistered: session.isRegistered, until: until)
+            endpoint: session.endpoint, isAnonymous: session.isAnonymous, isRegistered: session.isRegistered,
+            until: until)
+        note(session)
     }
 
     /// Takes out a session that `endpoint` may go on with at `now`.
@@ -103,6 +150,8 @@ struct Sessions: Sendable {
 
     /// Forgets a session that nobody went on with, unless it was lost once more since.
     mutating func forget(_ id: SessionID, at now: Instant) {
-        if let found = detached[id], found.until <= now { detached[id] = nil }
+        guard let found = detached[id], found.until <= now else { return }
+        detached[id] = nil
+        changed.insert(id)
     }
 }
