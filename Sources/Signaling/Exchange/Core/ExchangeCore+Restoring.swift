@@ -16,7 +16,9 @@ extension ExchangeCore {
             calls.restore(Call(call))
             deadlines.add(.callMayBeOrphaned(call.invite), due: now.advanced(by: settings.resumeWindow))
         }
-        for stream in saved.streams { logs[stream.user] = EventLog(reserved: stream.reserved, forgotten: stream.forgotten) }
+        for stream in saved.streams {
+            logs[stream.user] = EventLog(reserved: stream.reserved, forgotten: stream.forgotten)
+        }
         for event in saved.events {
             logs[event.user, default: EventLog()].restore(event.numbered, for: Audience(event.audience), at: event.at)
         }

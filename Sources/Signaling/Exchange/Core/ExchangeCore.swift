@@ -228,8 +228,10 @@ struct ExchangeCore: ProtocolCore, Sendable {
         let forgotten = logs[user]?.forgotten ?? 0
         let numbered = logs[user, default: EventLog()].append(
             event, for: audience, at: now, window: settings.resumeWindow)
-        outbox.append(.persist(.event(
-            StoredEvent(user: user, numbered: numbered, audience: audience.stored, at: now))))
+        outbox.append(
+            .persist(
+                .event(
+                    StoredEvent(user: user, numbered: numbered, audience: audience.stored, at: now))))
         if let newest = logs[user]?.forgotten, newest > forgotten {
             outbox.append(.persist(.eventsForgotten(user: user, upTo: newest)))
         }
