@@ -105,6 +105,7 @@ extension ExchangeCore {
             if sessions.isOver(id, at: now) { giveUp(id, at: now, into: &outbox) }
         case .callMayBeOrphaned(let id): dropOrphan(id, at: now, into: &outbox)
         case .tokenIsForgotten(let token): tokens.forget(token)
+        case .pruningIsDue: prune(at: now, into: &outbox)
         case .loginIsDue(let connection):
             guard let state = connections[connection], state.loginDue <= now, sessions[connection] == nil else {
                 return

@@ -1,3 +1,4 @@
+import ExchangeStore
 import SignalWire
 import Timekeeping
 
@@ -76,7 +77,8 @@ extension ExchangeCore {
         sessions.add(
             Session(
                 id: ids.next("session"), name: ids.next("connection"), connection: connection, endpoint: endpoint,
-                isAnonymous: false, isInternal: true, device: DeviceDescription(id: endpoint.device, name: endpoint.device)))
+                isAnonymous: false, isInternal: true,
+                device: DeviceDescription(id: endpoint.device, name: endpoint.device)))
         count(\.sessions)
         outbox.append(.note(.sessionStarted(endpoint, connection, resumed: false)))
     }
@@ -126,7 +128,7 @@ extension ExchangeCore {
         leaveRooms(session.id, reason: "disconnected", at: now, into: &outbox)
         presence.unsubscribe(session.connection)
         _ = sessions.remove(session.connection)
-        forgetStranger(session)
+        forgetStranger(session, into: &outbox)
         outbox.append(.note(.sessionEnded(session.endpoint, session.connection)))
         expectLogin(on: session.connection, at: now)
     }
@@ -161,14 +163,17 @@ extension ExchangeCore {
     mutating func giveUp(_ id: SessionID, at now: Instant, into outbox: inout [Output]) {
         guard let left = sessions.takeDetached(id) else { return }
         leaveRooms(id, reason: "connectionLost", at: now, into: &outbox)
-        forgetStranger(left.session)
+        forgetStranger(left.session, into: &outbox)
     }
 
     /// An anonymous user is nobody once its last session is gone, and leaves no event log behind.
-    private mutating func forgetStranger(_ session: Session) {
+    private mutating func forgetStranger(_ session: Session, into outbox: inout [Output]) {
         let user = session.endpoint.user
-        guard session.isAnonymous || session.room != nil, accounts.account(id: user) == nil else { return }
-        if sessions.sessions(of: user).isEmpty, sessions.detached(of: user).isEmpty { logs[user] = nil }
+        guard session.isAnonymous || session.room != nil, accounts.account(id: user) == nil,
+            sessions.sessions(of: user).isEmpty, sessions.detached(of: user).isEmpty
+        else { return }
+        logs[user] = nil
+        outbox.append(.persist(.streamForgotten(user: user)))
     }
 
     mutating func register(

@@ -156,6 +156,7 @@ final class ExchangeHub {
             if deliver(.closed, to: connection) { return }
             sockets[connection]?.close(reason)
         case .note(let note): log(note)
+        case .persist: break
         }
     }
 
