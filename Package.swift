@@ -73,6 +73,7 @@ let package = Package(
     ],
     targets: [
         // Floor 0: C libraries, and the little C that Swift cannot import.
+        library("CALSA", pkgConfig: "alsa", apt: "libasound2-dev"),
         library("COpenSSL", pkgConfig: "openssl", apt: "libssl-dev"),
         library("COpus", pkgConfig: "opus", apt: "libopus-dev"),
         library("COpusFile", pkgConfig: "opusfile", apt: "libopusfile-dev"),
@@ -100,6 +101,7 @@ let package = Package(
 
         // Floor 3: media.
         module("Media", "AudioKit", ["Bytes", "COpusFile", "CSpeexDSP"]),
+        module("Media", "AudioDevices", ["AudioKit", "CALSA", "CSpeexDSP", "Realtime", "Timekeeping"]),
         module("Media", "OpusCodec", ["COpus"]),
         module("Media", "Playout", ["AudioKit", "OpusCodec", "Timekeeping"]),
         module("Media", "SecureTransport", ["COpenSSL", "CSRTP", "Timekeeping"]),
@@ -148,6 +150,7 @@ let package = Package(
         .target(
             name: "TestSupport", dependencies: ["Timekeeping"], path: "Tests/Support", swiftSettings: relaxed),
         tests("AudioKitTests", ["AudioKit"], resources: [.copy("Resources/tone-500hz-stereo.opus")]),
+        tests("AudioDevicesTests", ["AudioDevices", "AudioKit", "Realtime", "Timekeeping"]),
         tests("ConfigReaderTests", ["ConfigReader"]),
         tests(
             "HandsetTests",
