@@ -150,7 +150,8 @@ let package = Package(
         .target(
             name: "TestSupport", dependencies: ["Timekeeping"], path: "Tests/Support", swiftSettings: relaxed),
         tests("AudioKitTests", ["AudioKit"], resources: [.copy("Resources/tone-500hz-stereo.opus")]),
-        tests("AudioDevicesTests", ["AudioDevices", "AudioKit", "Realtime", "Timekeeping"]),
+        .target(name: "CScriptedCard", path: "Tests/CScriptedCard", exclude: ["plugin"]),
+        tests("AudioDevicesTests", ["AudioDevices", "CScriptedCard", "Realtime", "Timekeeping"]),
         tests("ConfigReaderTests", ["ConfigReader"]),
         tests(
             "HandsetTests",

@@ -165,7 +165,8 @@ struct CardLoop<Card: SoundCard & ~Copyable>: ~Copyable {
 
     private mutating func run(_ direction: SoundDirection) -> Int32 {
         let prepared = card.prepare(direction)
-        guard prepared >= 0, let grant = card.grant(direction) else { return min(prepared, -EBADF) }
+        guard prepared >= 0 else { return prepared }
+        guard let grant = card.grant(direction) else { return -EBADF }
         switch direction {
         case .capture: capture.begin(periodFrames: grant.periodFrames)
         case .playback:

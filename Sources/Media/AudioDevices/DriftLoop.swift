@@ -91,7 +91,9 @@ struct DriftLoop: Sendable {
     private mutating func update(errorMilliseconds error: Double, seconds: Double) {
         gearUp(errorMilliseconds: error, seconds: seconds)
         let frequency = isLocked ? 0.2 : 1.2
-        driftPPM = Self.limited(driftPPM + 1_000 * frequency * frequency * error * seconds, to: Self.driftLimitPPM)
+        // A larger error is the mark of a thread that stood still, and says nothing about clocks.
+        let telling = Self.limited(error, to: 1)
+        driftPPM = Self.limited(driftPPM + 1_000 * frequency * frequency * telling * seconds, to: Self.driftLimitPPM)
         let wanted = Self.limited(driftPPM + 2_000 * frequency * error, to: Self.correctionLimitPPM)
         let step = (isLocked ? Self.slewPPM : Self.acquiringSlewPPM) * seconds
         correctionPPM += Self.limited(wanted - correctionPPM, to: step)

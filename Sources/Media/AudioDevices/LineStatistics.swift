@@ -19,7 +19,7 @@ public struct LineStatistics: BitwiseCopyable, Equatable, Sendable {
     public var worstErrorMilliseconds = 0.0
     /// How much faster than the worker's clock the card's runs, in millionths, as learnt.
     public var driftPPM = 0.0
-    /// The correction in use, in millionths.
+    /// How much faster than nominal samples are consumed at the moment, in millionths.
     public var correctionPPM = 0.0
     /// Frames the card has taken or given, in its own rate.
     public var cardFrames = 0

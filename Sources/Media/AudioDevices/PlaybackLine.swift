@@ -115,7 +115,9 @@ struct PlaybackLine: ~Copyable {
         apply(loop.add(delaySamples: delay, at: now))
         if margin.decay(at: now) { setTarget() }
         statistics.ringMilliseconds = ringSamples / 48
-        note()
+        statistics.note(loop)
+        // A card that is fast empties its queue, and the loop sees the delay shrink.
+        statistics.driftPPM = -loop.driftPPM
     }
 
     @_noAllocation @_noLocks
@@ -125,11 +127,6 @@ struct PlaybackLine: ~Copyable {
         case .correct: resampler?.setCorrection(ppm: loop.correctionPPM)
         case .jump(let samples): adjustment &+= samples
         }
-    }
-
-    @_noAllocation @_noLocks
-    private mutating func note() {
-        statistics.note(loop)
     }
 
     /// Fills `output` from `start` on with samples for the card: `want` of them if there is enough, and at least `must`,

@@ -1,4 +1,4 @@
-internal import Realtime
+public import Realtime
 public import Timekeeping
 
 /// The media worker's end of a sound card: samples of 48 kHz to play and samples that were captured.
@@ -74,16 +74,15 @@ public struct SoundLine: ~Copyable, Sendable {
 
 /// One frame at the worker's end of a line: how far it was, and when. From these the device's thread knows the worker's
 /// clock.
-@frozen
-@usableFromInline
+@frozen @usableFromInline
 struct LineMark: BitwiseCopyable, Sendable {
     /// Samples played before this frame, or captured with it.
-    let count: Int
+    @usableFromInline let count: Int
     /// When, on the monotonic clock.
-    let nanoseconds: Int64
+    @usableFromInline let nanoseconds: Int64
     /// Samples that the worker asked for in vain.
-    let missing: Int32
-    let isPause: Bool
+    @usableFromInline let missing: Int32
+    @usableFromInline let isPause: Bool
 
     /// Samples that the worker has reached at `now`, if its clock goes on between the marks.
     @_noAllocation @_noLocks
@@ -100,17 +99,19 @@ struct LineMark: BitwiseCopyable, Sendable {
 }
 
 /// The device thread's ends of a line.
+@frozen @usableFromInline
 struct LineEnds: ~Copyable {
-    var playing: AudioRing.Consumer
-    var playingMarks: SPSCRing<LineMark>.Consumer
-    var capturing: AudioRing.Producer
-    var capturingMarks: SPSCRing<LineMark>.Consumer
+    @usableFromInline var playing: AudioRing.Consumer
+    @usableFromInline var playingMarks: SPSCRing<LineMark>.Consumer
+    @usableFromInline var capturing: AudioRing.Producer
+    @usableFromInline var capturingMarks: SPSCRing<LineMark>.Consumer
 }
 
 /// Both ends of a new line.
+@frozen @usableFromInline
 struct LinePair: ~Copyable {
-    var worker: SoundLine
-    var device: LineEnds
+    @usableFromInline var worker: SoundLine
+    @usableFromInline var device: LineEnds
 
     init() {
         let playing = AudioRing(capacity: LineMark.ringSamples)
