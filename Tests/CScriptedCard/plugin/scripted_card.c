@@ -1,7 +1,7 @@
 // An ALSA external I/O plug-in that acts as a sound card with a cable from its output to its input, and does what the
 // page of memory named in its configuration says. Built by the tests:
 //
-//   cc -shared -fPIC -o libscripted_card.so scripted_card.c -lasound
+//   cc -shared -fPIC -DPIC -o libscripted_card.so scripted_card.c -lasound
 //
 //   pcm_type.scripted_card { lib "…/libscripted_card.so" }
 //   pcm.card { type scripted_card control "…/control" }
