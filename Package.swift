@@ -74,6 +74,7 @@ let package = Package(
     ],
     targets: [
         // Floor 0: C libraries, and the little C that Swift cannot import.
+        library("CALSA", pkgConfig: "alsa", apt: "libasound2-dev"),
         library("COpenSSL", pkgConfig: "openssl", apt: "libssl-dev"),
         library("COpus", pkgConfig: "opus", apt: "libopus-dev"),
         library("COpusFile", pkgConfig: "opusfile", apt: "libopusfile-dev"),
@@ -101,6 +102,7 @@ let package = Package(
 
         // Floor 3: media.
         module("Media", "AudioKit", ["Bytes", "COpusFile", "CSpeexDSP"]),
+        module("Media", "AudioDevices", ["AudioKit", "CALSA", "CSpeexDSP", "Realtime", "Timekeeping"]),
         module("Media", "OpusCodec", ["COpus"]),
         module("Media", "Playout", ["AudioKit", "OpusCodec", "Timekeeping"]),
         module("Media", "SecureTransport", ["COpenSSL", "CSRTP", "Timekeeping"]),
@@ -155,6 +157,8 @@ let package = Package(
         .target(
             name: "TestSupport", dependencies: ["Timekeeping"], path: "Tests/Support", swiftSettings: relaxed),
         tests("AudioKitTests", ["AudioKit"], resources: [.copy("Resources/tone-500hz-stereo.opus")]),
+        .target(name: "CScriptedCard", path: "Tests/CScriptedCard", exclude: ["plugin"]),
+        tests("AudioDevicesTests", ["AudioDevices", "CScriptedCard", "Realtime", "Timekeeping"]),
         tests("ConfigReaderTests", ["ConfigReader"]),
         tests(
             "HandsetTests",
