@@ -100,6 +100,7 @@ let package = Package(
 
         // Floor 3: media.
         module("Media", "AudioKit", ["Bytes", "COpusFile", "CSpeexDSP"]),
+        module("Media", "LoopbackAnalysis", ["AudioKit"]),
         module("Media", "OpusCodec", ["COpus"]),
         module("Media", "Playout", ["AudioKit", "OpusCodec", "Timekeeping"]),
         module("Media", "SecureTransport", ["COpenSSL", "CSRTP", "Timekeeping"]),
@@ -131,6 +132,7 @@ let package = Package(
                 "Peering", "Playout", "Realtime", "SDP", "SecureTransport", "SignalingClient", "Timekeeping", logging,
             ]),
 
+
         // Floor 6: the command line.
         .executableTarget(
             name: "handset",
@@ -148,6 +150,7 @@ let package = Package(
         .target(
             name: "TestSupport", dependencies: ["Timekeeping"], path: "Tests/Support", swiftSettings: relaxed),
         tests("AudioKitTests", ["AudioKit"], resources: [.copy("Resources/tone-500hz-stereo.opus")]),
+        tests("LoopbackAnalysisTests", ["LoopbackAnalysis", "OpusCodec"]),
         tests("ConfigReaderTests", ["ConfigReader"]),
         tests(
             "HandsetTests",
