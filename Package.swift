@@ -101,6 +101,7 @@ let package = Package(
         // Floor 3: media.
         module("Media", "AudioKit", ["Bytes", "COpusFile", "CSpeexDSP"]),
         module("Media", "LoopbackAnalysis", ["AudioKit"]),
+        module("Media", "Speakerphone", ["AudioKit", "CSpeexDSP"]),
         module("Media", "OpusCodec", ["COpus"]),
         module("Media", "Playout", ["AudioKit", "OpusCodec", "Timekeeping"]),
         module("Media", "SecureTransport", ["COpenSSL", "CSRTP", "Timekeeping"]),
@@ -132,7 +133,6 @@ let package = Package(
                 "Peering", "Playout", "Realtime", "SDP", "SecureTransport", "SignalingClient", "Timekeeping", logging,
             ]),
 
-
         // Floor 6: the command line.
         .executableTarget(
             name: "handset",
@@ -151,6 +151,7 @@ let package = Package(
             name: "TestSupport", dependencies: ["Timekeeping"], path: "Tests/Support", swiftSettings: relaxed),
         tests("AudioKitTests", ["AudioKit"], resources: [.copy("Resources/tone-500hz-stereo.opus")]),
         tests("LoopbackAnalysisTests", ["LoopbackAnalysis", "OpusCodec"]),
+        tests("SpeakerphoneTests", ["AudioKit", "Speakerphone"]),
         tests("ConfigReaderTests", ["ConfigReader"]),
         tests(
             "HandsetTests",
@@ -188,7 +189,7 @@ let package = Package(
             [
                 "AudioKit", "CAllocationCounter", "MediaEngine", "Datagrams", "OpusCodec", "Peering", "Playout", "RTP",
                 "Realtime",
-                "SecureTransport", "Timekeeping",
+                "SecureTransport", "Speakerphone", "Timekeeping",
             ]),
         tests("CallControlTests", ["CallControl", "JSON", "Timekeeping"]),
         tests(
