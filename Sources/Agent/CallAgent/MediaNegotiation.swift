@@ -47,7 +47,7 @@ struct MediaNegotiation {
         local.telephoneEvents = "0-16"
         local.headerExtensions = [.audioLevel, .transportSequenceNumber, .mid]
         // Feedback changes the profile of an offer, which plain telephones may not know.
-        if configuration.offers == .webRTC { local.feedback = [.transportWide] }
+        if configuration.offers == .webRTC { local.feedback = [.transportWide, .nack] }
         local.mid = "0"
         local.stream = MediaStreamName(stream: nil, track: nil)
         exchange = OfferAnswer(local)
@@ -133,7 +133,11 @@ extension MediaNegotiation {
         peer.telephoneEvents = Self.eventFormats(for: audio)
         peer.headerExtensions = Self.extensions(for: audio)
         peer.usesReducedSizeRTCP = audio.usesReducedSizeRTCP
-        if audio.codec != .opus { peer.comfortNoisePayloadType = audio.comfortNoise?.receive }
+        peer.repairsLoss = audio.feedback.contains(.nack)
+        if audio.codec != .opus {
+            peer.comfortNoisePayloadType = audio.comfortNoise?.receive
+            peer.sendComfortNoisePayloadType = audio.comfortNoise?.send
+        }
         var plan = MediaCallPlan(
             peer: peer, encoder: encoder(for: audio), playout: configuration.playout, audio: behaviour,
             start: audio.ice == nil ? start : .whenConnected)

@@ -33,6 +33,10 @@ public struct PeerSession: ~Copyable {
     /// Arrivals of the peer's packets, to be told.
     var arrivals: TransportFeedbackWriter
     var lastFeedbackAt: Instant
+    /// What of the peer's is missing, and what of ours the peer may miss; the latter only where it can ask.
+    var requests = RetransmissionRequests()
+    var missing: NegativeAcknowledgement
+    var kept: SentPackets?
     private let remoteTransportSequenceIdentifier: UInt8?
 
     /// Starts a session.
@@ -43,6 +47,8 @@ public struct PeerSession: ~Copyable {
         remoteTransportSequenceIdentifier = plan.headerExtensions.remoteTransportSequenceIdentifier
         arrivals = TransportFeedbackWriter(sender: plan.localSSRC)
         lastFeedbackAt = now
+        missing = NegativeAcknowledgement(sender: plan.localSSRC, media: 0)
+        if plan.repairsLoss { kept = SentPackets() }
         remoteSSRC = plan.remoteSSRC
         switch plan.transport {
         case .direct(let remote, let control):
@@ -167,6 +173,8 @@ public struct PeerSession: ~Copyable {
     public mutating func install(_ pair: inout SRTPPair) {
         exchange(&inbound, &pair.inbound)
         exchange(&outbound, &pair.outbound)
+        // The peer could not read what was protected before.
+        kept?.removeAll()
         hasOutbound = true
         noteConfirmation()
     }
@@ -271,7 +279,10 @@ extension PeerSession {
             }
             var isEvent = false
             if case .telephoneEvent = kind { isEvent = true }
-            if case .ownSource = rtcp.receivedMedia(header, at: arrival, measuresJitter: !isEvent) {
+            let isRepair = requests.received(
+                header.sequenceNumber, roundTrip: rtcp.roundTripNanoseconds, at: arrival)
+            if isRepair { counters.feedback.packetsRepaired += 1 }
+            if case .ownSource = rtcp.receivedMedia(header, at: arrival, measuresJitter: !isEvent && !isRepair) {
                 counters.dropped.looped += 1
                 return .dropped
             }
