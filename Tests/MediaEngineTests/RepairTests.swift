@@ -32,11 +32,6 @@ struct RepairTests {
         let without = try Self.lossyCall(repairs: false)
         let with = try Self.lossyCall(repairs: true)
         let (before, after) = (without.concealed, with.concealed)
-        print(
-            "concealed of 60 s at 3 % loss, 30 ms round trip: \(before) samples without NACK, \(after) with;",
-            "mean delay \(without.right.playout.meanBufferDelayNanoseconds / 1_000_000) ms",
-            "and \(with.right.playout.meanBufferDelayNanoseconds / 1_000_000) ms;",
-            "\(with.right.peer.feedback)", "left \(with.left.peer.feedback)")
         #expect(before > 60 * 960, "of some 90 packets")
         #expect(after < before / 5)
         let (asked, answered) = (with.right.peer.feedback, with.left.peer.feedback)

@@ -164,7 +164,7 @@ struct RepairTests {
         var contexts = try SRTPPair(
             send: SRTPKey.random(.aeadAES128GCM, using: &generator),
             receive: SRTPKey.random(.aeadAES128GCM, using: &generator))
-        pair.left.install(&contexts)
+        pair.left.install(&contexts, at: Self.at(30_000))
         let again = Self.repair(of: &pair.left, at: Self.at(30_000))
         #expect(again.isEmpty && pair.left.statistics.feedback.packetsNotResent == 1)
     }

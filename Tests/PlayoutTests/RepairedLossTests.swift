@@ -20,7 +20,6 @@ struct RepairedLossTests {
         let soon = try Self.delay(repair: 50, expectedLoss: 0, loss: 0.03)
         let late = try Self.delay(repair: 300, expectedLoss: 0, loss: 0.03)
         let seldom = try Self.delay(repair: 50, expectedLoss: 0, loss: 0.001)
-        print("delays without, soon, late, seldom:", without, soon, late, seldom)
         #expect(without < 25)
         #expect(soon > 65 && soon < 95, "20 ms until the gap shows, and 50 for the repair")
         #expect(late < 25 && seldom < 25)
@@ -30,7 +29,6 @@ struct RepairedLossTests {
     func correction() throws {
         let without = try Self.delay(repair: nil, expectedLoss: 10, loss: 0.03)
         let with = try Self.delay(repair: 100, expectedLoss: 10, loss: 0.03)
-        print("delays with FEC:", without, with)
         #expect(abs(with - without) < 5)
     }
 

@@ -131,7 +131,7 @@ struct MediaCall: ~Copyable {
     /// Protects with these contexts from now on; those of before are left in their place.
     @_noAllocation @_noLocks
     mutating func install(_ pair: inout SRTPPair, at now: Instant) {
-        peer.install(&pair)
+        peer.install(&pair, at: now)
         startIfConnected(at: now)
     }
 

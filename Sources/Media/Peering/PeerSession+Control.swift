@@ -75,7 +75,7 @@ extension PeerSession {
     mutating func receiveControl(_ datagram: inout MutableRawSpan, at arrival: Instant) -> Received {
         do throws(SRTPContext.Failure) {
             if isProtected {
-                guard let length = try inbound?.unprotectControl(&datagram) else { return dropEarly() }
+                guard let length = try takeOff(&datagram, isControl: true, at: arrival) else { return dropEarly() }
                 datagram = datagram._consumingExtracting(..<length)
             }
         } catch {

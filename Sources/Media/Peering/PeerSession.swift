@@ -19,6 +19,9 @@ public struct PeerSession: ~Copyable {
     let isProtected: Bool
     var inbound: SRTPContext?
     var outbound: SRTPContext?
+    /// What the peer's packets were protected with before the keys in use, and until when some may still come.
+    var formerInbound: SRTPContext?
+    var formerUntil = Instant(nanoseconds: .min)
     private var hasOutbound = false
     let plan: PeerPlan
     let kinds: PayloadKinds
@@ -166,12 +169,15 @@ public struct PeerSession: ~Copyable {
         news.insert(.routeChanged)
     }
 
-    /// Protects with these contexts from now on, and leaves those of before in their place, to be freed elsewhere.
+    /// Protects with these contexts from now on, and leaves those that are of no more use in their place, to be freed
+    /// elsewhere. Packets of the peer's that were protected with the keys of before are taken for a while yet.
     ///
     /// They come from a handshake over the path that media takes, so each side is known to reach the other.
     @_noAllocation @_noLocks
-    public mutating func install(_ pair: inout SRTPPair) {
+    public mutating func install(_ pair: inout SRTPPair, at now: Instant) {
         exchange(&inbound, &pair.inbound)
+        exchange(&formerInbound, &pair.inbound)
+        if hasOutbound { formerUntil = now.advanced(byNanoseconds: Self.formerKeysNanoseconds) }
         exchange(&outbound, &pair.outbound)
         // The peer could not read what was protected before.
         kept?.removeAll()
@@ -265,7 +271,7 @@ extension PeerSession {
     ) -> Received {
         do throws(SRTPContext.Failure) {
             if isProtected {
-                guard let length = try inbound?.unprotect(&datagram) else { return dropEarly() }
+                guard let length = try takeOff(&datagram, isControl: false, at: arrival) else { return dropEarly() }
                 datagram = datagram._consumingExtracting(..<length)
             }
         } catch {
