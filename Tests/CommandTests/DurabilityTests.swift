@@ -56,60 +56,74 @@ import Testing
         #expect(await fourth.ending() == 11)
     }
 
-    @Test("A full disk, and one that turns read-only, stop the exchange from promising; with room it goes on by itself")
+    @Test("A full disk stops the exchange from promising anything; with room it goes on by itself")
     func fullDisk() async throws {
         let site = try Site(database: "disk/exchange.sqlite")
         defer { site.remove() }
-        try FileManager.default.createDirectory(atPath: site.path("disk"), withIntermediateDirectories: false)
-        // A small disk of the exchange's own, in a namespace that ends with it.
-        let script = "mount -t tmpfs -o size=1m disk \"$1\" && exec \"$2\" serve --config \"$3\" --log-format json"
-        let exchange = try HandsetProcess(
-            [
-                "--user", "--map-root-user", "--mount", "sh", "-c", script, "sh", site.path("disk"),
-                try HandsetProcess.executable().path, site.exchangeConfiguration,
-            ], executable: "/usr/bin/unshare")
+        let exchange = try Self.serve(site, onDiskAfter: "true")
         let line = try await exchange.line(containing: #""Listening""#)
         let url = try #require(line.firstMatch(of: #/"url":"([^"]+)"/#))
         let server = url.1.replacingOccurrences(of: "127.0.0.1", with: "localhost")
-        func inside(_ command: String) throws {
-            let process = Process()
-            process.executableURL = URL(fileURLWithPath: "/usr/bin/nsenter")
-            process.arguments = [
-                "--target", "\(exchange.identifier)", "--user", "--mount", "--preserve-credentials", "sh", "-c",
-                command,
-            ]
-            try process.run()
-            process.waitUntilExit()
-        }
-        let disk = site.path("disk")
-        let faults = [
-            ("dd if=/dev/zero of=\(disk)/filler bs=4k 2>/dev/null; true", "rm \(disk)/filler", "disk is full"),
-            ("mount -o remount,ro \(disk)", "mount -o remount,rw \(disk)", "may not be written"),
-        ]
-        for (damage, repair, text) in faults {
-            let device = try HandsetProcess([
-                "run", "--config", site.deviceConfiguration, "--server", server, "--log-format", "json",
-            ])
-            try await device.line(containing: #""Ready""#)
-            try inside(damage)
-            // Whoever comes now is told so; and everybody who is there comes back when there is room.
-            let call = try HandsetProcess([
+        func call() throws -> HandsetProcess {
+            try HandsetProcess([
                 "call", "echo@localhost", "--config", site.callerConfiguration, "--server", server, "--duration", "1",
             ])
-            let said = try await exchange.line(containing: "nothing can be kept")
-            #expect(said.contains(text))
-            _ = await call.ending()
-            try inside(repair)
-            try await exchange.line(containing: "can be written again")
-            let again = try HandsetProcess([
-                "call", "echo@localhost", "--config", site.callerConfiguration, "--server", server, "--duration", "1",
-            ])
-            try await device.line(containing: "Connected again")
-            #expect(await again.ending() == 0, "\(again.errorText)\n\(device.errorText)")
-            device.send(SIGTERM)
-            #expect(await device.ending() == 0)
         }
+        let device = try HandsetProcess([
+            "run", "--config", site.deviceConfiguration, "--server", server, "--log-format", "json",
+        ])
+        try await device.line(containing: #""Ready""#)
+        // The disk as the exchange sees it.
+        let filler = "/proc/\(exchange.identifier)/root\(site.path("disk/filler"))"
+        #expect(FileManager.default.createFile(atPath: filler, contents: nil))
+        let handle = try #require(FileHandle(forWritingAtPath: filler))
+        while (try? handle.write(contentsOf: Data(count: 1_024))) != nil {}
+        try handle.close()
+        // Whoever asks for something now is told so; who is there comes back when there is room.
+        let refused = try call()
+        #expect(try await exchange.line(containing: "nothing can be kept").contains("disk is full"))
+        refused.send(SIGKILL)
+        _ = await refused.ending()
+        try FileManager.default.removeItem(atPath: filler)
+        try await exchange.line(containing: "can be written again")
+        try await device.line(containing: "Connected again")
+        let again = try call()
+        #expect(await again.ending() == 0, "\(again.errorText)\n\(device.errorText)")
+        device.send(SIGTERM)
+        #expect(await device.ending() == 0)
         exchange.send(SIGTERM)
         #expect(await exchange.ending() == 0)
+    }
+
+    @Test("A disk that may not be written, or is full, at the start ends `serve` with 11 and says which it is")
+    func unwritableDisk() async throws {
+        let site = try Site(database: "disk/exchange.sqlite")
+        defer { site.remove() }
+        let faults = [
+            ("mount -o remount,ro \"$1\"", "Mount the disk for writing"),
+            ("dd if=/dev/zero of=\"$1/filler\" bs=1k 2>/dev/null; true", "disk is full"),
+        ]
+        for (fault, text) in faults {
+            let exchange = try Self.serve(site, onDiskAfter: fault)
+            #expect(await exchange.ending() == 11, "\(exchange.errorText)")
+            #expect(exchange.errorText.contains(text))
+        }
+    }
+
+    /// Starts an exchange with a small disk of its own for its database, in a namespace that ends with it.
+    ///
+    /// - Parameter preparation: What a shell does with the disk first; `$1` is its folder, `$2` the command, `$3` its
+    ///   configuration.
+    private static func serve(_ site: Site, onDiskAfter preparation: String) throws -> HandsetProcess {
+        let disk = site.path("disk")
+        try FileManager.default.createDirectory(atPath: disk, withIntermediateDirectories: true)
+        let script =
+            "mount -t tmpfs -o size=1m disk \"$1\" && { \(preparation); } "
+            + "&& exec \"$2\" serve --config \"$3\" --log-format json"
+        return try HandsetProcess(
+            [
+                "--user", "--map-root-user", "--mount", "sh", "-c", script, "sh", disk,
+                try HandsetProcess.executable().path, site.exchangeConfiguration,
+            ], executable: "/usr/bin/unshare")
     }
 }

@@ -93,12 +93,10 @@ class Exchange:
         if self.process.wait(timeout=20) != 0:
             raise SystemExit(f"the exchange ended with {self.process.returncode}")
 
-    def up_since(self, moment):
-        """The first moment from `moment` on at which the exchange was up."""
-        for begin, end in self.down:
-            if begin <= moment and (end is None or moment < end):
-                moment = end if end is not None else time.monotonic()
-        return moment
+    def uptime(self, begin, end):
+        """For how much of that time it was up."""
+        down = ((since, until if until is not None else end) for since, until in self.down)
+        return end - begin - sum(max(0, min(end, until) - max(begin, since)) for since, until in down)
 
 
 def free_port():
@@ -319,9 +317,8 @@ class Inviter:
                 return
         if plan == "ignore":
             ended = self.ended[invite][0]
-            due = self.world.exchange.up_since(answered + TTL)
-            self.world.faults.check(
-                ended <= due + LATE, f"{invite}: timed out {ended - due:.1f} s after it was due and could have")
+            late = self.world.exchange.uptime(answered + TTL, ended) if ended > answered + TTL else 0
+            self.world.faults.check(late <= LATE, f"{invite}: timed out when it had been due for {late:.1f} s of uptime")
             self.world.faults.check(
                 ended >= began + TTL - 0.05, f"{invite}: timed out {began + TTL - ended:.2f} s early")
         if plan == "accept" and random.random() < 0.7:

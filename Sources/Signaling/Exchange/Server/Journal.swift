@@ -85,7 +85,14 @@ final class Journal {
         switch result {
         case .success:
             commits += 1
-            finish(batch, nil)
+            var done = batch
+            // What gathered without changes of its own waited for this batch alone.
+            if gathered.changes.isEmpty {
+                done.outputs += gathered.outputs
+                done.waiting += gathered.waiting
+                gathered = Batch()
+            }
+            finish(done, nil)
         case .failure(let error):
             // What gathered meanwhile stands on what is lost, and falls with it.
             var lost = batch
