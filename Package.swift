@@ -146,8 +146,8 @@ let package = Package(
         .executableTarget(
             name: "handset",
             dependencies: [
-                "AudioKit", "CallAgent", "CallControl", "ConfigReader", "Datagrams", "Exchange", "MediaEngine",
-                "OpusCodec", "Peering", "Playout", "RTP", "Realtime", "SecureTransport", "SignalWire",
+                "AudioKit", "CallAgent", "CallControl", "ConfigReader", "Datagrams", "Exchange", "ExchangeStore",
+                "MediaEngine", "OpusCodec", "Peering", "Playout", "RTP", "Realtime", "SecureTransport", "SignalWire",
                 "SignalingClient", "Timekeeping", logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
@@ -212,7 +212,8 @@ let package = Package(
                 "ConfigReader", "Exchange", "ExchangeStore", "JSON", "SDP", "SignalWire", "Timekeeping", logging,
                 .product(name: "NIOEmbedded", package: "swift-nio"),
             ]),
-        tests("ExchangeIntegrationTests", nio + ["Exchange", "JSON", "SignalWire", logging]),
+        tests("ExchangeStoreTests", ["ExchangeStore", "JSON", "SignalWire", "Timekeeping"]),
+        tests("ExchangeIntegrationTests", nio + ["Exchange", "ExchangeStore", "JSON", "SignalWire", logging]),
         tests(
             "CallAgentTests",
             [
