@@ -7,6 +7,10 @@ extension ExchangeCore {
         _ room: RoomName, _ session: Session, at now: Instant, into outbox: inout [Output]
     ) throws(RPCError) -> RoomJoin.Result {
         guard !room.isEmpty else { throw RPCError(.invalidParams, "room must not be empty.") }
+        if let own = session.room?.room, own != room {
+            throw RPCError(
+                .tokenForAnotherSession, "The token of this login is good for one session, and this is another.")
+        }
         guard room.utf8.count <= SignalLimits.nameBytes else {
             throw RPCError(
                 .tooLarge, "room has at most \(SignalLimits.nameBytes) bytes.", limit: SignalLimits.nameBytes)
@@ -19,7 +23,7 @@ extension ExchangeCore {
         }
         rooms.join(room, session.connection)
         let created = ConnectionCreated(
-            room: room, connection: session.connection.name, user: session.endpoint.user)
+            room: room, connection: session.connection.name, user: session.endpoint.user.name)
         for other in others { tell(other.endpoint, .connectionCreated(created), at: now, into: &outbox) }
         return result
     }
@@ -58,7 +62,8 @@ extension ExchangeCore {
         case .inviteIsForgotten(let id): forgetInvite(id)
         case .sessionIsForgotten(let id): sessions.forget(id, at: now)
         case .callMayBeOrphaned(let invite): dropOrphan(invite, at: now, into: &outbox)
-        case .tokenIsForgotten(let token): tokens.forget(token)
+        case .tokensAreSwept: sweepTokens(at: now)
+        case .tokenIsChecked(let connection): checkToken(on: connection, at: now, into: &outbox)
         case .loginIsDue(let connection):
             guard let state = connections[connection], state.loginDue <= now, sessions[connection] == nil else {
                 return

@@ -16,28 +16,44 @@ extension ExchangeCore {
         guard sessions[connection] == nil else {
             throw RPCError(.notAllowed, "This connection has a session already; end it first.")
         }
-        let grant = try tokens.grant(for: SecretDigest(of: params.token.secret), at: now)
+        let token = SecretDigest(of: params.token.secret)
+        let grant = try tokens.grant(for: token, at: now)
+        try Self.check(grant, params)
         try Self.check(params.device)
-        let endpoint = Endpoint(user: grant.user, device: params.device.id)
+        tokens.confirm(token, at: now)
+        let endpoint = Endpoint(user: grant.principal, device: params.device.id)
         let resumed = takeOver(endpoint, params.resume, at: now, into: &outbox)
-        guard sessions.sessions(of: grant.user).count < settings.sessionsPerUser else {
+        guard sessions.sessions(of: endpoint.user).count < settings.sessionsPerUser else {
             throw RPCError(.tooManyRequests, "This user has \(settings.sessionsPerUser) sessions already.")
         }
 
         let id = resumed?.session ?? ids.next("session")
         sessions.add(
             Session(
-                id: id, connection: connection, endpoint: endpoint, isAnonymous: grant.isAnonymous,
+                id: id, connection: connection, endpoint: endpoint,
+                isAnonymous: grant.isAnonymous || grant.room != nil, room: grant.room,
                 isRegistered: resumed?.isRegistered ?? false, device: params.device))
+        watch(token, on: connection, at: now)
         count(\.sessions)
         outbox.append(.note(.sessionStarted(endpoint, connection, resumed: resumed != nil)))
         for event in resumed?.missed ?? [] { outbox.append(.event([connection], event)) }
 
-        let publicIDs = grant.isAnonymous ? [] : accounts.account(id: grant.user)?.publicIDs ?? []
+        let publicIDs = grant.isAnonymous || grant.room != nil ? [] : accounts.account(id: grant.user)?.publicIDs ?? []
         return SessionStart.Result(
             session: id, connection: connection.name, user: grant.user, publicIDs: publicIDs,
-            resumed: resumed != nil, sequence: logs[grant.user]?.sequence ?? 0,
-            keepaliveSeconds: max(1, Int(settings.keepalive.seconds)), isAnonymous: grant.isAnonymous)
+            resumed: resumed != nil, sequence: logs[endpoint.user]?.sequence ?? 0,
+            keepaliveSeconds: max(1, Int(settings.keepalive.seconds)),
+            isAnonymous: grant.isAnonymous || grant.room != nil)
+    }
+
+    /// Whose token it is must be what the client takes it for (AUTH-4, AUTH-8).
+    private static func check(_ grant: Grant, _ params: SessionStart) throws(RPCError) {
+        if let user = params.user, user != grant.user {
+            throw RPCError(.tokenRejected, "The token is not one of the user that the client gave.")
+        }
+        if let application = params.application, application != grant.application {
+            throw RPCError(.tokenRejected, "The token is not one of the application that the client gave.")
+        }
     }
 
     /// Gives a connection of the exchange's own a session; its device is the exchange's choice and receives no invites.
@@ -77,17 +93,21 @@ extension ExchangeCore {
     }
 
     /// A clean goodbye: the device's calls end with it (CONN-9).
-    mutating func endSession(_ session: Session, at now: Instant, into outbox: inout [Output]) throws(RPCError) {
-        for call in calls.calls(of: session.endpoint) {
-            let duration = Int64(call.acceptedAt.duration(to: now).milliseconds)
-            end(call, by: session.endpoint, reason: "disconnected", duration: duration, at: now, into: &outbox)
-        }
+    mutating func endSession(_ session: Session, at now: Instant, into outbox: inout [Output]) {
+        endCalls(of: session.endpoint, at: now, into: &outbox)
         leaveRooms(session, reason: "disconnected", at: now, into: &outbox)
         presence.unsubscribe(session.connection)
         _ = sessions.remove(session.connection)
         forgetStranger(session)
         outbox.append(.note(.sessionEnded(session.endpoint, session.connection)))
         expectLogin(on: session.connection, at: now)
+    }
+
+    mutating func endCalls(of endpoint: Endpoint, at now: Instant, into outbox: inout [Output]) {
+        for call in calls.calls(of: endpoint) {
+            let duration = Int64(call.acceptedAt.duration(to: now).milliseconds)
+            end(call, by: endpoint, reason: "disconnected", duration: duration, at: now, into: &outbox)
+        }
     }
 
     /// The socket is gone. Calls and invites stay: the device may come back (CALL-6, INV-13).

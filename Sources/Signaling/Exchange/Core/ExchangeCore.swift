@@ -9,14 +9,28 @@ import Timekeeping
 struct ExchangeCore: ProtocolCore, Sendable {
     /// What can happen.
     enum Input: Sendable {
-        /// A login succeeded and was given `token`.
-        case tokenIssued(SecretDigest, Grant)
+        /// A login succeeded and was given an access token, and perhaps a refresh token.
+        case tokenIssued(SecretDigest, Grant, refresh: SecretDigest? = nil)
+        /// A good refresh token was exchanged for a new pair.
+        case tokenRefreshed(SecretDigest, access: SecretDigest, refresh: SecretDigest)
+        /// A signed token was shown and found to be good until then.
+        case tokenPresented(SecretDigest, Grant, expires: Instant)
+        /// A token has reached its bearer.
+        case tokenUsed(SecretDigest)
+        /// The login that a token belongs to is over: its bearer has logged out, or it was copied.
+        case tokenRevoked(SecretDigest)
+        /// All logins of a user are over.
+        case userRevoked(UserID)
+        /// There are other accounts from now on; who has none any more is logged out.
+        case accountsChanged([Account])
         /// A WebSocket was opened.
         case connected(ConnectionID)
         /// The exchange itself stands for a device, whose user it has made sure of.
         case attached(ConnectionID, Endpoint)
         /// A well-formed request came in.
         case request(ConnectionID, RPCID, ClientRequest)
+        /// A request came in with a signed token that is not good, or cannot be read.
+        case badToken(ConnectionID, RPCID, RPCError, closes: Bool)
         /// Something came in that is no request.
         case malformed(ConnectionID, RPCMessage.Malformed)
         /// The socket is gone, whatever the reason.
@@ -44,7 +58,8 @@ struct ExchangeCore: ProtocolCore, Sendable {
         case sessionIsForgotten(SessionID)
         case callMayBeOrphaned(InviteID)
         case loginIsDue(ConnectionID)
-        case tokenIsForgotten(SecretDigest)
+        case tokensAreSwept
+        case tokenIsChecked(ConnectionID)
     }
 
     /// The settings that matter here.
@@ -52,6 +67,13 @@ struct ExchangeCore: ProtocolCore, Sendable {
         var keepalive = Duration.seconds(25)
         var resumeWindow = Duration.seconds(60)
         var tokenLifetime = Duration.seconds(3_600)
+        var refreshLifetime = Duration.seconds(2_592_000)
+        /// How long before its token's end a session is told of it.
+        var tokenNotice = Duration.seconds(60)
+        /// Messages that one connection may send.
+        var messages = TokenBucket.Rate(burst: 500, perSecond: 100)
+        /// Refusals for too many messages, past which a connection is closed.
+        var messagesRefused = 100
         /// How long an opened socket may stay without a session.
         var loginWindow = Duration.seconds(10)
         /// How long an ended invite is remembered, for errors that say how it ended and for idempotency keys.
@@ -72,11 +94,16 @@ struct ExchangeCore: ProtocolCore, Sendable {
         var malformedSince = Instant.zero
         /// When it is closed if it has no session.
         var loginDue: Instant
+        /// What it may still send.
+        var messages: TokenBucket?
+        /// Messages refused since it last sent no more than it may.
+        var refusedCount = 0
     }
 
     let settings: Settings
-    let accounts: Accounts
+    var accounts: Accounts
     var tokens = TokenStore()
+    var isSweepDue = false
     var connections: [ConnectionID: Connection] = [:]
     var sessions = Sessions()
     var invites: [InviteID: InviteRecord] = [:]
@@ -109,10 +136,17 @@ struct ExchangeCore: ProtocolCore, Sendable {
 
     mutating func handle(_ input: Input, at now: Instant, into outbox: inout [Output]) {
         switch input {
-        case .tokenIssued(let token, let grant):
-            let expires = now.advanced(by: settings.tokenLifetime)
-            tokens.add(token, grant, expires: expires)
-            deadlines.add(.tokenIsForgotten(token), due: expires.advanced(by: TokenStore.afterlife))
+        case .tokenIssued(let token, let grant, let refresh): issue(token, grant, refresh: refresh, at: now)
+        case .tokenRefreshed(let old, let access, let refresh):
+            rotate(old, access: access, refresh: refresh, at: now)
+        case .tokenPresented(let token, let grant, let expires): admit(token, grant, expires: expires, at: now)
+        case .tokenUsed(let token): tokens.confirm(token, at: now)
+        case .tokenRevoked(let token):
+            if let login = tokens.login(of: token) { end(login, .loggedOut, at: now, into: &outbox) }
+        case .userRevoked(let user): endLogins(of: user, at: now, into: &outbox)
+        case .accountsChanged(let accounts): replaceAccounts(accounts, at: now, into: &outbox)
+        case .badToken(let connection, let id, let error, let closes):
+            refuse(error, to: id, from: connection, closes: closes, at: now, into: &outbox)
         case .connected(let connection):
             expectLogin(on: connection, at: now)
         case .attached(let connection, let endpoint):
@@ -140,6 +174,7 @@ struct ExchangeCore: ProtocolCore, Sendable {
     ) {
         guard connections[connection] != nil else { return }
         counters.requests += 1
+        guard mayAsk(id, on: connection, at: now, into: &outbox) else { return }
         let place = outbox.count
         do {
             let response = try perform(request, from: connection, at: now, into: &outbox)
@@ -147,7 +182,7 @@ struct ExchangeCore: ProtocolCore, Sendable {
         } catch {
             counters.refusals += 1
             outbox.insert(.refuse(connection, id, error), at: place)
-            if error.known == .tokenRejected || error.known == .tokenExpired {
+            if case .sessionStart = request, error.isAboutToken {
                 outbox.append(.close(connection, .tokenRejected))
             }
         }
@@ -160,8 +195,10 @@ struct ExchangeCore: ProtocolCore, Sendable {
         case .ping: return .empty
         case .sessionStart(let params):
             return .session(try startSession(params, on: connection, at: now, into: &outbox))
+        case .sessionRenew(let params):
+            return .renewal(try renew(params, try session(on: connection), at: now))
         case .sessionEnd:
-            try endSession(try session(on: connection), at: now, into: &outbox)
+            endSession(try session(on: connection), at: now, into: &outbox)
         case .deviceRegister(let params):
             try register(params.device, try member(on: connection))
         case .deviceUnregister:
@@ -207,7 +244,8 @@ struct ExchangeCore: ProtocolCore, Sendable {
     private func member(on connection: ConnectionID) throws(RPCError) -> Session {
         let session = try session(on: connection)
         guard !session.isAnonymous else {
-            throw RPCError(.notAllowed, "An anonymous login may join rooms by name, and nothing else.")
+            let message = "An anonymous login, or one with a session token, may join rooms, and nothing else."
+            throw RPCError(.notAllowed, message)
         }
         return session
     }

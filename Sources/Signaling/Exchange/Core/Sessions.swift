@@ -6,7 +6,16 @@ struct Session: Sendable {
     let id: SessionID
     let connection: ConnectionID
     let endpoint: Endpoint
+    /// Rooms only.
     let isAnonymous: Bool
+    /// With a session token: the one room that it opens.
+    var room: Grant.RoomGrant?
+    /// The login that it stands on; `nil` for one that the exchange began itself.
+    var login: TokenStore.LoginID?
+    /// When the token that was last shown ends.
+    var tokenEnds: Instant?
+    /// When that is looked at next.
+    var tokenCheck: Instant?
     /// The exchange stands for the device, which therefore never loses its connection.
     var isInternal = false
     /// The device receives invites (DEV-1).
@@ -14,7 +23,7 @@ struct Session: Sendable {
     /// What the device says of itself.
     var device: DeviceDescription
 
-    var participant: RoomJoin.Participant { .init(connection: connection.name, user: endpoint.user) }
+    var participant: RoomJoin.Participant { .init(connection: connection.name, user: endpoint.user.name) }
 }
 
 extension ConnectionID {
@@ -28,6 +37,7 @@ struct Sessions: Sendable {
     struct Detached: Sendable {
         var endpoint: Endpoint
         var isRegistered: Bool
+        var login: TokenStore.LoginID?
         var until: Instant
     }
 
@@ -77,6 +87,24 @@ struct Sessions: Sendable {
         return session
     }
 
+    /// Notes with which token a session goes on.
+    mutating func renew(_ connection: ConnectionID, login: TokenStore.LoginID, ends: Instant) {
+        byConnection[connection]?.login = login
+        byConnection[connection]?.tokenEnds = ends
+    }
+
+    /// Notes when a session's token is looked at next.
+    mutating func setTokenCheck(_ connection: ConnectionID, due: Instant) {
+        byConnection[connection]?.tokenCheck = due
+    }
+
+    /// Takes out what is left of a login's sessions that have no connection.
+    mutating func forget(_ login: TokenStore.LoginID) -> [Endpoint] {
+        let over = detached.filter { $0.value.login == login }
+        for id in over.keys { detached[id] = nil }
+        return over.values.map(\.endpoint)
+    }
+
     mutating func register(_ connection: ConnectionID, as device: DeviceDescription) {
         if let user = byConnection[connection]?.endpoint.user { touched.insert(user) }
         byConnection[connection]?.isRegistered = true
@@ -91,7 +119,7 @@ struct Sessions: Sendable {
     /// Keeps what is needed to resume a session that lost its connection.
     mutating func detach(_ session: Session, until: Instant) {
         detached[session.id] = Detached(
-            endpoint: session.endpoint, isRegistered: session.isRegistered, until: until)
+            endpoint: session.endpoint, isRegistered: session.isRegistered, login: session.login, until: until)
     }
 
     /// Takes out a session that `endpoint` may go on with at `now`.
