@@ -44,11 +44,11 @@ private func digest(_ text: String) -> SecretDigest { SecretDigest(of: text) }
     }
 
     /// Two devices in a call, by way of an invite.
-    private func call(_ scenario: inout ExchangeScenario, from: ConnectionID, to: ConnectionID, _ user: String) -> String {
-        let invite = scenario.invite(user, from: from)
+    private func call(_ scenario: inout ExchangeScenario, from: ConnectionID, to: ConnectionID, _ user: String) -> CallID {
+        let invite = scenario.invite(user, from: from, key: user)
         scenario.request(.inviteAccept(InviteAccept(invite: invite)), from: to)
         _ = (scenario.events(of: from), scenario.events(of: to))
-        return invite
+        return CallID(invite: invite, invitee: user)
     }
 
     // MARK: - The end of a token
@@ -163,7 +163,7 @@ private func digest(_ text: String) -> SecretDigest { SecretDigest(of: text) }
         #expect(scenario.core.calls[standing] == nil && scenario.core.calls[lost] == nil)
         for (peer, invite) in [(bob, standing), (carol, lost)] {
             let ended = scenario.events(of: peer).contains {
-                if case .callEnded(let data) = $0 { data.invite == invite && data.reason == "disconnected" } else { false }
+                if case .callEnded(let data) = $0 { data.invite == invite.invite && data.reason == "disconnected" } else { false }
             }
             #expect(ended)
         }

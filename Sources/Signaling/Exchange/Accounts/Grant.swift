@@ -17,18 +17,9 @@ struct Grant: Hashable, Sendable {
         /// Connection data, at most ``SignalLimits/connectionDataBytes``.
         var data: String?
     }
-
-    /// Whose events and devices a session with this grant has.
-    ///
-    /// The bearer of a session token has the name of a user, but neither its devices nor its events. No other user is
-    /// called so: a name has no control characters.
-    var principal: UserID { room.map { "\(user)\u{1F}\($0.room)" } ?? user }
 }
 
 extension UserID {
-    /// The user's name, without the room of a session token.
-    var name: String { String(prefix { $0 != "\u{1F}" }) }
-
     /// Whether this may be the name of somebody who has no account.
     var isFitForStrangers: Bool {
         !isEmpty && utf8.count <= SignalLimits.nameBytes

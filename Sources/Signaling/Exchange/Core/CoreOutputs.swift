@@ -5,7 +5,11 @@ enum ClientResponse: Hashable, Sendable {
     case session(SessionStart.Result)
     case renewal(SessionRenew.Result)
     case invite(InviteSend.Result)
+    case invites(InviteList.Result)
     case room(RoomJoin.Result)
+    case group(GroupCreate.Result)
+    case members(GroupMembers.Result)
+    case groups(GroupList.Result)
     case presence(PresenceSubscribe.Result)
     case empty
 }

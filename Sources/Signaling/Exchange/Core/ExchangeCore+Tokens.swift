@@ -76,11 +76,11 @@ extension ExchangeCore {
     ) throws(RPCError) -> SessionRenew.Result {
         let token = SecretDigest(of: params.token.secret)
         let grant = try tokens.grant(for: token, at: now)
-        guard grant.principal == session.endpoint.user else {
-            if session.room != nil, grant.room != nil, grant.user == session.endpoint.user.name {
-                throw RPCError(.tokenForAnotherSession, "The token is good for another session than this one.")
-            }
-            throw RPCError(.tokenRejected, "The token is not one of this session's user.")
+        guard grant.user == session.endpoint.user, grant.isAnonymous == session.isAnonymous else {
+            throw RPCError(.tokenRejected, "The token is another user's than this session's.")
+        }
+        guard grant.room?.room == session.room?.room else {
+            throw RPCError(.tokenForAnotherSession, "The token is good for another session than this one.")
         }
         tokens.confirm(token, at: now)
         watch(token, on: session.connection, at: now)
@@ -95,12 +95,13 @@ extension ExchangeCore {
         _ login: TokenStore.LoginID, _ reason: CloseReason, at now: Instant, into outbox: inout [Output]
     ) {
         guard let grant = tokens.revoke(login, at: now) else { return }
-        for session in sessions.sessions(of: grant.principal) where session.login == login {
+        for session in sessions.sessions(of: grant.user) where session.login == login {
             endSession(session, at: now, into: &outbox)
             outbox.append(.close(session.connection, reason))
         }
-        for endpoint in sessions.forget(login) where sessions.session(at: endpoint) == nil {
-            endCalls(of: endpoint, at: now, into: &outbox)
+        for left in sessions.detached(of: grant.user).map(\.session) where left.login == login {
+            if sessions.session(at: left.endpoint) == nil { endCalls(of: left.endpoint, at: now, into: &outbox) }
+            giveUp(left.id, at: now, into: &outbox)
         }
         outbox.append(.note(.loginEnded(grant.user)))
     }
@@ -175,15 +176,5 @@ extension ExchangeCore {
         count(\.refusals)
         outbox.append(.refuse(connection, id, error))
         if closes { outbox.append(.close(connection, .tokenRejected)) }
-    }
-}
-
-extension RPCError {
-    /// Whether the token is at fault, so that a session that was to start with it cannot.
-    var isAboutToken: Bool {
-        let codes: [RPCErrorCode?] = [
-            .tokenRejected, .tokenExpired, .tokenWrongSignature, .tokenForAnotherSession, .tokenRevoked,
-        ]
-        return codes.contains(known)
     }
 }

@@ -46,11 +46,11 @@ extension ExchangeNote {
             ["invite": "\(invite)", "reason": "\(reason)", "duration_ms": "\(duration)"]
         case .connectionRefused(let connection, let reason):
             ["connection": "\(connection.name)", "reason": "\(reason)"]
-        case .loginEnded(let user): ["user": "\(user.name)"]
+        case .loginEnded(let user): ["user": "\(user)"]
         }
     }
 
     private static func metadata(_ endpoint: Endpoint, _ connection: ConnectionID) -> Logger.Metadata {
-        ["user": "\(endpoint.user.name)", "device": "\(endpoint.device)", "connection": "\(connection.name)"]
+        ["user": "\(endpoint.user)", "device": "\(endpoint.device)", "connection": "\(connection.name)"]
     }
 }
