@@ -182,7 +182,8 @@ private struct ClassScenario {
         #expect(group.heard()[3].isEmpty)
     }
 
-    @Test("GRP-3: Hands are raised with group invites alone: one asks all, those who accept are seen, a second asks one")
+    @Test(
+        "GRP-3: Hands are raised with group invites alone: one asks all, those who accept are seen, a second asks one")
     func handRaising() {
         var group = ClassScenario()
         let raise = group.invite(["bob", "carol"], data: "raise hand", key: "1")
@@ -227,7 +228,8 @@ private struct ClassScenario {
         #expect(told(bob, as: "b2", .warm) == [old, direct, new])
         #expect(told(bob, as: "b2", .cold) == [direct, new])
         let carol = group.exchange.device("c2", of: "carol", registers: false)
-        #expect(told(carol, as: "c2", .warm) == [old, new], "a member looks on, and is not told of what is Bob's alone")
+        #expect(
+            told(carol, as: "c2", .warm) == [old, new], "a member looks on, and is not told of what is Bob's alone")
         _ = group.exchange.request(.inviteAccept(InviteAccept(invite: new)), from: group.bob)
         #expect(told(bob, as: "b2", .warm) == [old, direct], "what the user has answered is done")
         #expect(told(carol, as: "c2", .warm) == [old])

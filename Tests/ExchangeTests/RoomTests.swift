@@ -43,7 +43,9 @@ private func participants(_ result: Result<ClientResponse, RPCError>) -> [RoomJo
         #expect(reasons == ["left", "disconnected", "connectionLost"])
     }
 
-    @Test("CONN-7: Each participant is known by its connection, with the data that it gave, to those there and those to come")
+    @Test(
+        "CONN-7: Each participant is known by its connection, with the data that it gave, to those there and those to come"
+    )
     func connectionData() {
         var scenario = ExchangeScenario()
         let bob = scenario.device("b", of: "bob")
@@ -130,7 +132,9 @@ private func participants(_ result: Result<ClientResponse, RPCError>) -> [RoomJo
             guard case .failure(let error) = scenario.request(request, from: bob) else { return nil }
             return error.data?.limit
         }
-        #expect(limit(signal(.string(String(repeating: "x", count: 8_190)), type: String(repeating: "t", count: 128))) == nil)
+        #expect(
+            limit(signal(.string(String(repeating: "x", count: 8_190)), type: String(repeating: "t", count: 128)))
+                == nil)
         _ = scenario.events(of: bob)
         #expect(limit(signal(.string(String(repeating: "x", count: 8_191)))) == 8_192)
         #expect(limit(signal(type: String(repeating: "t", count: 129))) == 128)

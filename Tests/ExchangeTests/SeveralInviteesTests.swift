@@ -113,7 +113,9 @@ private struct Conference {
         #expect(conference.exchange.refusal(of: unknown, from: conference.alice) == .unknownInvite)
     }
 
-    @Test("CALL-1, CALL-3: Each accepter has a call of its own, and once there are several the inviter says which it means")
+    @Test(
+        "CALL-1, CALL-3: Each accepter has a call of its own, and once there are several the inviter says which it means"
+    )
     func calls() {
         var conference = Conference()
         func signal(_ peer: String?) -> ClientRequest {

@@ -10,7 +10,8 @@ private func register(_ id: String, push: [DeviceRegister.PushTarget]? = nil) ->
 }
 
 @Suite struct SyncTests {
-    @Test("INV-14: A device that comes online gets each invite to its user that has not ended, with the ttl that remains")
+    @Test(
+        "INV-14: A device that comes online gets each invite to its user that has not ended, with the ttl that remains")
     func pendingInvites() {
         var scenario = ExchangeScenario()
         let alice = scenario.device("a", of: "alice")
@@ -75,7 +76,8 @@ private func register(_ id: String, push: [DeviceRegister.PushTarget]? = nil) ->
                 pages += 1
             } while after != nil && pages < 100
             #expect(listed.map(\.invite) == invites && pages == 20)
-            #expect(listed.allSatisfy { $0.inviter == "alice" && $0.pending == ["bob"] && $0.data == data }, "\(isInviter)")
+            #expect(
+                listed.allSatisfy { $0.inviter == "alice" && $0.pending == ["bob"] && $0.data == data }, "\(isInviter)")
         }
     }
 

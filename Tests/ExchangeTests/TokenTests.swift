@@ -44,7 +44,9 @@ private func digest(_ text: String) -> SecretDigest { SecretDigest(of: text) }
     }
 
     /// Two devices in a call, by way of an invite.
-    private func call(_ scenario: inout ExchangeScenario, from: ConnectionID, to: ConnectionID, _ user: String) -> CallID {
+    private func call(_ scenario: inout ExchangeScenario, from: ConnectionID, to: ConnectionID, _ user: String)
+        -> CallID
+    {
         let invite = scenario.invite(user, from: from, key: user)
         scenario.request(.inviteAccept(InviteAccept(invite: invite)), from: to)
         _ = (scenario.events(of: from), scenario.events(of: to))
@@ -76,7 +78,8 @@ private func digest(_ text: String) -> SecretDigest { SecretDigest(of: text) }
         #expect(scenario.events(of: alice) == [.tokenExpiring(TokenExpiring(expiresIn: 60))], "and once for each token")
     }
 
-    @Test("AUTH-4: A session whose token ends is closed with 4001 and counts as lost: its call stands, and it can resume")
+    @Test(
+        "AUTH-4: A session whose token ends is closed with 4001 and counts as lost: its call stands, and it can resume")
     func expiry() throws {
         var scenario = ExchangeScenario(settings: Self.settings)
         let alice = scenario.connect()
@@ -163,7 +166,11 @@ private func digest(_ text: String) -> SecretDigest { SecretDigest(of: text) }
         #expect(scenario.core.calls[standing] == nil && scenario.core.calls[lost] == nil)
         for (peer, invite) in [(bob, standing), (carol, lost)] {
             let ended = scenario.events(of: peer).contains {
-                if case .callEnded(let data) = $0 { data.invite == invite.invite && data.reason == "disconnected" } else { false }
+                if case .callEnded(let data) = $0 {
+                    data.invite == invite.invite && data.reason == "disconnected"
+                } else {
+                    false
+                }
             }
             #expect(ended)
         }
@@ -239,7 +246,9 @@ private func digest(_ text: String) -> SecretDigest { SecretDigest(of: text) }
 
     // MARK: - Refresh tokens
 
-    @Test("AUTH-4: A refresh token stays good until what it gave is used, and 60 s more, so that a lost answer harms nobody")
+    @Test(
+        "AUTH-4: A refresh token stays good until what it gave is used, and 60 s more, so that a lost answer harms nobody"
+    )
     func refresh() throws {
         var store = TokenStore()
         let grant = Grant(user: "alice", isAnonymous: false)

@@ -98,7 +98,9 @@ private struct Claims: JWTPayload {
         #expect(refusal(critical) == .wrongSignature)
     }
 
-    @Test("A token cut off anywhere, with any byte changed, or with claims of the wrong kind is refused and traps nothing")
+    @Test(
+        "A token cut off anywhere, with any byte changed, or with claims of the wrong kind is refused and traps nothing"
+    )
     func damage() async throws {
         let good = try await sign(Claims(session: "lobby", data: "d"))
         for length in 0..<good.utf8.count { #expect(refusal(String(good.prefix(length))) != nil) }

@@ -29,7 +29,8 @@ public enum ClientRequest: Hashable, Sendable {
     /// Every method of the wire.
     public static let methods: [String] = [
         SessionStart.method, SessionRenew.method, SessionEnd.method, DeviceRegister.method, DeviceUnregister.method,
-        InviteSend.method, InviteAccept.method, InviteReject.method, InviteCancel.method, InviteModify.method, InviteList.method,
+        InviteSend.method, InviteAccept.method, InviteReject.method, InviteCancel.method, InviteModify.method,
+        InviteList.method,
         CallSignal.method, CallEnd.method, RoomJoin.method, RoomLeave.method, RoomSignal.method, GroupCreate.method,
         GroupJoin.method, GroupLeave.method, GroupDismiss.method, GroupMembers.method, GroupList.method,
         PresenceSubscribe.method, PresenceUnsubscribe.method, Ping.method,

@@ -30,7 +30,8 @@ public enum ExchangeEvent: Hashable, Sendable {
     public enum Kind: String, CaseIterable, Sendable {
         case inviteReceived, inviteAccepted, inviteRejected, inviteHandled, inviteCancelled, inviteModified
         case inviteTimedOut, inviteMissed, inviteEnded, groupChanged, callSignal, callEnded, connectionCreated
-        case connectionDestroyed, roomSignal, streamDropped, streamResumed, moveRequested, tokenExpiring, presenceChanged
+        case connectionDestroyed, roomSignal, streamDropped, streamResumed, moveRequested, tokenExpiring,
+            presenceChanged
         case notification
     }
 }

@@ -36,7 +36,8 @@ extension TokenPayload {
             guard isName, value.unicodeScalars.allSatisfy({ $0.properties.generalCategory != .control }) else {
                 throw SignedTokenError(
                     .malformed,
-                    "The token's \(name) must have 1 to \(SignedToken.maximumNameBytes) bytes, and no control characters.")
+                    "The token's \(name) must have 1 to \(SignedToken.maximumNameBytes) bytes, and no control characters."
+                )
             }
         }
         guard exp.isFinite, (iat ?? 0).isFinite, (nbf ?? 0).isFinite else {

@@ -42,7 +42,9 @@ struct KeyOptions: ParsableArguments {
 
     func resolve() throws -> SigningKey {
         if let config { return try find(config) }
-        guard let key else { throw CommandFailure(.usage, "give --config, or --key with --secret-file or --secret-env") }
+        guard let key else {
+            throw CommandFailure(.usage, "give --config, or --key with --secret-file or --secret-env")
+        }
         guard let made = SigningKey(name: key, secret: try secret().revealed) else {
             throw CommandFailure(
                 .configuration,
@@ -110,7 +112,8 @@ struct TokenMintCommand: AsyncParsableCommand {
             throw ValidationError("--role and --data go with --session.")
         }
         guard role.map({ SignedToken.Role(rawValue: $0) != nil }) ?? true else {
-            throw ValidationError("--role is one of \(SignedToken.Role.allCases.map(\.rawValue).joined(separator: ", ")).")
+            throw ValidationError(
+                "--role is one of \(SignedToken.Role.allCases.map(\.rawValue).joined(separator: ", ")).")
         }
         guard (1...31_536_000).contains(lifetime) else {
             throw ValidationError("--lifetime is a number of seconds from 1 to 31536000.")

@@ -138,7 +138,8 @@ struct UserRevokeCommand: ParsableCommand {
         if let index = users.firstIndex(where: { $0.id == id }) { return index }
         if configured.contains(where: { $0.id == id }) {
             throw CommandFailure(
-                .failed, "\(id) stands in the exchange's configuration itself; change it there, and restart the exchange")
+                .failed,
+                "\(id) stands in the exchange's configuration itself; change it there, and restart the exchange")
         }
         throw CommandFailure(.failed, "there is no user \"\(id)\"; `handset user list` shows all users")
     }

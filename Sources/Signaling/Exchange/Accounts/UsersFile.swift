@@ -91,7 +91,8 @@ public struct UsersFile: Hashable, Sendable {
         for scalar in text.unicodeScalars {
             switch scalar {
             case "\"", "\\": result += "\\\(scalar)"
-            case "\u{20}"..."\u{7E}", "\u{A0}"..."\u{2027}", "\u{2030}"..."\u{D7FF}": result.unicodeScalars.append(scalar)
+            case "\u{20}"..."\u{7E}", "\u{A0}"..."\u{2027}", "\u{2030}"..."\u{D7FF}":
+                result.unicodeScalars.append(scalar)
             default:
                 let hex = String(scalar.value, radix: 16, uppercase: true)
                 result += "\\U" + String(repeating: "0", count: 8 - hex.count) + hex

@@ -80,7 +80,8 @@ extension ExchangeCore {
         sessions.add(
             Session(
                 id: ids.next("session"), name: ids.next("connection"), connection: connection, endpoint: endpoint,
-                isAnonymous: false, isInternal: true, device: DeviceDescription(id: endpoint.device, name: endpoint.device)))
+                isAnonymous: false, isInternal: true,
+                device: DeviceDescription(id: endpoint.device, name: endpoint.device)))
         count(\.sessions)
         outbox.append(.note(.sessionStarted(endpoint, connection, resumed: false)))
     }

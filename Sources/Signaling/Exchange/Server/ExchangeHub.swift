@@ -45,7 +45,8 @@ final class ExchangeHub {
         signedTokens = SignedTokenReader(
             configuration.apiKeys, maximumLifetime: configuration.signedTokenLifetime.seconds)
         configuredAccounts = configuration.users
-        core = ExchangeCore(accounts: configuration.users + configuration.fileUsers, settings: settings, run: .random(in: 0...(.max)))
+        core = ExchangeCore(
+            accounts: configuration.users + configuration.fileUsers, settings: settings, run: .random(in: 0...(.max)))
     }
 
     var now: Instant { Instant(nanoseconds: Int64(clamping: NIODeadline.now().uptimeNanoseconds)) }

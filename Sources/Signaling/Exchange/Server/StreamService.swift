@@ -154,7 +154,9 @@ final class StreamService {
         let session = table.sessions[id].flatMap { $0.opening.kind == kind ? $0.opening : nil }
         if let session, session.token == token { return }
         let user: UserID
-        if let owner = accounts.account(streamToken: token) { user = owner.id } else {
+        if let owner = accounts.account(streamToken: token) {
+            user = owner.id
+        } else {
             let grant = try grant(bearer)
             guard grant.room == nil else { throw Refusal(.foreignToken) }
             user = grant.user
