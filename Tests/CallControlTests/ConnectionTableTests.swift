@@ -30,6 +30,8 @@ struct ConnectionTableTests {
     private static let inputs: [(name: String, input: ConnectionMachine.Input)] = [
         ("connect", .connect),
         ("disconnect", .disconnect),
+        ("move", .move(to: nil)),
+        ("move there", .move(to: "wss://other.example/v1/rtc")),
         ("resourcesFetched", .link(.resourcesFetched(someResources), attempt: 1)),
         ("resourcesFailed", .link(.resourcesFailed(passingFailure), attempt: 1)),
         ("resourcesFailed for good", .link(.resourcesFailed(fatalFailure), attempt: 1)),
@@ -68,6 +70,8 @@ struct ConnectionTableTests {
 
     private static let connectedRow = [
         "disconnect": "disconnecting: endSession closeSocket →disconnecting",
+        "move": "reconnecting.fetching: closeSocket abandon →reconnecting !reconnecting fetchResources",
+        "move there": "reconnecting.opening: closeSocket abandon →reconnecting !reconnecting openSocket",
         "socketFailed": "reconnecting.waiting: →reconnecting !reconnecting retrying",
         "socketFailed for good": "failed: !error →failed !disconnected",
         "socketClosed": "reconnecting.waiting: →reconnecting !reconnecting retrying",

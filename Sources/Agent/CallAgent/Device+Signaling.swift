@@ -22,7 +22,7 @@ extension Device {
         case .callSignal(let signal):
             if !take(signal) { tell(.signaling(event)) }
         case .connected, .reconnecting, .reconnected, .disconnected, .error, .inviteMissed, .connectionCreated,
-            .connectionDestroyed, .notification, .unknown:
+            .connectionDestroyed, .roomLost, .moveRequested, .notification, .unknown:
             tell(.signaling(event))
         }
     }

@@ -51,6 +51,11 @@ public enum SignalingEvent: Hashable, Sendable {
     /// Somebody left a room that this device is in.
     case connectionDestroyed(room: String, connection: String, reason: String)
 
+    /// A room that this device was in is lost to it: it could not be joined again after a fresh start.
+    case roomLost(room: String, SignalingError)
+    /// The service asks for another connection within the given time (CONN-12); it is made without being asked.
+    case moveRequested(within: Duration, webSocketURL: String?)
+
     /// An application's own message, unchanged (CONN-11).
     case notification(JSONValue)
     /// Something a newer service says.

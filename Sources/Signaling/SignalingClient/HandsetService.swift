@@ -70,24 +70,24 @@ public final class HandsetService: SignalingService {
     /// Accepts an invite.
     public func accept(_ invite: InviteID, data: JSONValue) async throws(SignalingError) {
         try await tell(
-            InviteAccept(invite: invite.rawValue, data: data), waitsForLogin: true, doing: "accept the invite")
+            InviteAccept(invite: invite.rawValue, data: data), .answer, doing: "accept the invite")
     }
 
     /// Rejects an invite.
     public func reject(_ invite: InviteID, data: JSONValue) async throws(SignalingError) {
         try await tell(
-            InviteReject(invite: invite.rawValue, data: data), waitsForLogin: true, doing: "reject the invite")
+            InviteReject(invite: invite.rawValue, data: data), .answer, doing: "reject the invite")
     }
 
     /// Takes an invite back.
     public func cancel(_ invite: InviteID, data: JSONValue) async throws(SignalingError) {
-        try await tell(InviteCancel(invite: invite.rawValue, data: data), doing: "cancel the invite")
+        try await tell(InviteCancel(invite: invite.rawValue, data: data), .queued, doing: "cancel the invite")
     }
 
     /// Sends a message to the peer of a call.
-    public func send(_ signal: CallControl.CallSignal) async throws(SignalingError) {
+    public func send(_ signal: CallControl.CallSignal, retryAfterReconnect: Bool) async throws(SignalingError) {
         let message = SignalWire.CallSignal(invite: signal.invite.rawValue, type: signal.type, data: signal.data)
-        try await tell(message, doing: "send a signal to the peer")
+        try await tell(message, retryAfterReconnect ? .queued : .atOnce, doing: "send a signal to the peer")
     }
 
     /// Tells the peer of a call that it is over.
@@ -96,20 +96,22 @@ public final class HandsetService: SignalingService {
             news.duration.components.seconds * 1_000 + news.duration.components.attoseconds / 1_000_000_000_000_000
         let message = CallEnd(
             invite: news.invite.rawValue, reason: news.reason, durationMilliseconds: milliseconds)
-        try await tell(message, doing: "hang up")
+        try await tell(message, .lasting, doing: "hang up")
     }
 
     /// Joins a room.
     public func join(room: String) async throws(SignalingError) -> [RoomParticipant] {
         let joined = try await ask { (driver, promise: EventLoopPromise<RoomJoin.Result>) in
-            driver.request(RoomJoin(room: room), doing: "join the room \(room)", promise)
+            driver.join(RoomJoin(room: room), promise)
         }
         return joined.participants.map { RoomParticipant(connection: $0.connection, user: UserID($0.user)) }
     }
 
     /// Leaves a room.
     public func leave(room: String) async throws(SignalingError) {
-        try await tell(RoomLeave(room: room), doing: "leave the room \(room)")
+        _ = try await ask { (driver, promise: EventLoopPromise<Empty>) in
+            driver.leave(RoomLeave(room: room), promise)
+        }
     }
 }
 
@@ -117,26 +119,33 @@ public final class HandsetService: SignalingService {
 
 extension HandsetService {
     private func tell<Method: RPCMethod>(
-        _ message: Method, waitsForLogin: Bool = false, doing activity: String
+        _ message: Method, _ sending: ServiceDriver.Sending = .atOnce, doing activity: String
     ) async throws(SignalingError) where Method.Result == Empty {
         _ = try await ask { (driver, promise: EventLoopPromise<Empty>) in
-            driver.request(message, waitsForLogin: waitsForLogin, doing: activity, promise)
+            driver.request(message, sending, doing: activity, promise)
         }
     }
 
     private func ask<Answer: Sendable>(
         _ question: @escaping @Sendable (ServiceDriver, EventLoopPromise<Answer>) -> Void
     ) async throws(SignalingError) -> Answer {
-        let promise = loop.makePromise(of: Answer.self)
-        let driver = driver
-        loop.execute { question(driver.value, promise) }
         do {
-            return try await promise.futureResult.get()
+            return try await begin(question).get()
         } catch let error as SignalingError {
             throw error
         } catch {
             throw SignalingError(.internalError, activity: "ask the exchange", cause: "\(error)")
         }
+    }
+
+    /// Brings a question to the loop; questions of one task are asked in its order.
+    func begin<Answer: Sendable>(
+        _ question: @escaping @Sendable (ServiceDriver, EventLoopPromise<Answer>) -> Void
+    ) -> EventLoopFuture<Answer> {
+        let promise = loop.makePromise(of: Answer.self)
+        let driver = driver
+        loop.execute { question(driver.value, promise) }
+        return promise.futureResult
     }
 
     private func look<Answer: Sendable>(

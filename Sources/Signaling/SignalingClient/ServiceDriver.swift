@@ -19,8 +19,12 @@ final class ServiceDriver {
     var connection: ConnectionMachine
     var gate = AuthenticationGate<Int>()
     var requests: RequestTable
-    /// Requests at the gate, by ticket.
-    var atGate: [Int: AtGate] = [:]
+    /// Requests that wait for the connection.
+    var queue = SendQueue<Int>()
+    /// Requests of the application that have no answer yet, by ticket.
+    var waiting: [Int: Waiting] = [:]
+    /// The rooms that this device is in.
+    var rooms = RoomBook()
     var lastTicket = 0
 
     var link: WebSocketLink?
@@ -38,10 +42,21 @@ final class ServiceDriver {
     private var wakeUp: Scheduled<Void>?
     private var wakeUpAt: Instant?
 
-    /// A request that has yet to be let through.
-    struct AtGate {
-        let proceed: () -> Void
+    /// The exchange has asked for another connection.
+    var pendingMove: PendingMove?
+
+    /// A request of the application on its way.
+    struct Waiting {
+        let activity: String
+        let manner: SendQueue<Int>.Manner
+        let send: () -> Void
         let fail: (SignalingError) -> Void
+    }
+
+    /// Where to move to, and when at the latest.
+    struct PendingMove {
+        let address: String?
+        let deadline: Instant
     }
 
     init(
@@ -113,8 +128,8 @@ final class ServiceDriver {
         gate.handle(input, at: now, into: &outbox)
         for output in outbox {
             switch output {
-            case .proceed(let ticket): atGate.removeValue(forKey: ticket)?.proceed()
-            case .fail(let ticket, let error): atGate.removeValue(forKey: ticket)?.fail(error)
+            case .proceed(let ticket): enqueue(ticket)
+            case .fail(let ticket, let error): fail(ticket, with: error)
             }
         }
         scheduleWakeUp()
@@ -159,25 +174,32 @@ final class ServiceDriver {
         logger.debug("connection state changed", metadata: ["state": "\(state.rawValue)"])
         switch state {
         case .connected:
+            if session?.isResumed != true { rejoinRooms() }
+            sendQueued()
             feed(gate: .loginSucceeded)
             settle(&connectWaiters, .success(()))
         case .failed:
+            giveUpQueued()
             let error = lastError ?? .connectionGone("connect")
             feed(gate: .loginFailed(error))
             settle(&connectWaiters, .failure(error))
             settle(&disconnectWaiters, .success(()))
         case .notConnected:
+            giveUpQueued()
+            rooms = RoomBook()
             settle(&disconnectWaiters, .success(()))
-        case .connecting, .reconnecting, .disconnecting:
-            break
+        case .connecting: break
+        case .reconnecting: pendingMove = nil
+        case .disconnecting: giveUpQueued()
         }
     }
 
     // MARK: The clock
 
-    private func scheduleWakeUp() {
+    func scheduleWakeUp() {
         let deadlines = [
             login.nextDeadline, connection.nextDeadline, gate.nextDeadline, requests.nextDeadline,
+            queue.nextDeadline, pendingMove?.deadline,
         ]
         guard let next = deadlines.compactMap({ $0 }).min() else { return }
         // A wake-up that comes too early does no harm, so one that is set is left alone unless it is too late.
@@ -192,6 +214,8 @@ final class ServiceDriver {
         wakeUp = nil
         wakeUpAt = nil
         for fail in requests.takeExpired(at: now) { fail() }
+        for (ticket, error) in queue.takeExpired(at: now) { fail(ticket, with: error) }
+        moveIfQuiet()
         feed(login: .timerFired)
         feed(connection: .timerFired)
         feed(gate: .timerFired)

@@ -39,7 +39,10 @@ public protocol SignalingService: Sendable {
     func cancel(_ invite: InviteID, data: JSONValue) async throws(SignalingError)
 
     /// Sends a message to the peer of a call.
-    func send(_ signal: CallSignal) async throws(SignalingError)
+    ///
+    /// - Parameter retryAfterReconnect: While the connection is being made anew, whether the message waits for it or
+    ///   fails at once (CONN-6).
+    func send(_ signal: CallSignal, retryAfterReconnect: Bool) async throws(SignalingError)
 
     /// Tells the peer of a call that it is over.
     func hangUp(_ news: CallHangUp) async throws(SignalingError)
@@ -49,6 +52,13 @@ public protocol SignalingService: Sendable {
 
     /// Leaves a room.
     func leave(room: String) async throws(SignalingError)
+}
+
+extension SignalingService {
+    /// Sends a message to the peer of a call; while the connection is being made anew it waits for it.
+    public func send(_ signal: CallSignal) async throws(SignalingError) {
+        try await send(signal, retryAfterReconnect: true)
+    }
 }
 
 /// An invite that the service has taken.

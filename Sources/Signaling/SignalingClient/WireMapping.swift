@@ -35,6 +35,10 @@ extension SignalingEvent {
                 type: ExchangeEvent.Kind.presenceChanged.rawValue,
                 data: ["user": .string(data.user), "reachable": .bool(data.reachable)])
         case .notification(let data): self = .notification(data.payload ?? .null)
+        case .unknown("moveRequested", let data):
+            self = .moveRequested(
+                within: .clampedSeconds(Int(clamping: data?["within_seconds"]?.integer ?? 1)),
+                webSocketURL: data?["websocket_url"]?.string)
         case .unknown(let type, let data): self = .unknown(type: type, data: data ?? .null)
         }
     }

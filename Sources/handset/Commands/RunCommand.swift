@@ -112,6 +112,9 @@ struct RunCommand: AsyncParsableCommand {
         case .reconnected: logger.info("Connected again")
         case .disconnected: logger.info("Disconnected")
         case .error(let error): logger.error("\(error)")
+        case .roomLost(let room, let error):
+            logger.warning("A room is lost", metadata: ["room": "\(room)", "error": "\(error)"])
+        case .moveRequested: logger.info("The service asks for another connection")
         case .notification: logger.info("A notification came")
         case .inviteReceived, .inviteHandled, .inviteCancelled, .inviteMissed, .inviteSent, .inviteAccepted,
             .inviteRejected, .inviteEnded, .inviteTimedOut, .callSignal, .callEnded, .connectionCreated,
