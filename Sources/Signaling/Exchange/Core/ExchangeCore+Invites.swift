@@ -13,7 +13,7 @@ extension ExchangeCore {
         if let known = inviteByKey[key].flatMap({ invites[$0] }) {
             return InviteSend.Result(invite: known.id, invitees: known.invitees)
         }
-        guard let invitee = accounts.account(called: params.to)?.id else {
+        guard let invitee = params.to.first.flatMap({ accounts.account(called: $0)?.id }) else {
             throw RPCError(.unknownUser, "Nobody here is called that.")
         }
         if params.onlineOnly == true {

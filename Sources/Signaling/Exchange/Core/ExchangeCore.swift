@@ -184,6 +184,9 @@ struct ExchangeCore: ProtocolCore, Sendable {
             return .room(try joinRoom(params.room, try session(on: connection), at: now, into: &outbox))
         case .roomLeave(let params):
             try leaveRoom(params.room, try session(on: connection), at: now, into: &outbox)
+        case .inviteModify, .inviteList, .roomSignal, .groupCreate, .groupJoin, .groupLeave, .groupDismiss,
+            .groupMembers, .groupList:
+            throw RPCError(.unknownMethod, "There is no such method; see docs/protocol.md for those there are.")
         case .presenceSubscribe:
             return .presence(try subscribeToPresence(try member(on: connection)))
         case .presenceUnsubscribe:
