@@ -88,6 +88,7 @@ let package = Package(
         module("Base", "Realtime", ["CRealtime", "Timekeeping"]),
         module("Base", "Datagrams", ["CRealtime", "Realtime", "Timekeeping"]),
         module("Base", "ConfigReader", ["CYAML"]),
+        module("Base", "PrivateFiles"),
 
         // Floor 2: protocols, pure.
         module("Protocols", "RTP", ["Bytes", "Timekeeping"]),
@@ -115,7 +116,7 @@ let package = Package(
         module(
             "Signaling", "SignalingClient",
             nio + [
-                "CallControl", "JSON", "SignalWire", "Timekeeping", logging,
+                "CallControl", "JSON", "PrivateFiles", "SignalWire", "Timekeeping", logging,
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
             ]),
         module("Signaling", "WebPhone", resources: webPage),
@@ -128,7 +129,8 @@ let package = Package(
             "Agent", "CallAgent",
             [
                 "AudioKit", "CallControl", "ConfigReader", "Datagrams", "ICE", "JSON", "MediaEngine", "OpusCodec",
-                "Peering", "Playout", "Realtime", "SDP", "SecureTransport", "SignalingClient", "Timekeeping", logging,
+                "Peering", "Playout", "PrivateFiles", "Realtime", "SDP", "SecureTransport", "SignalingClient",
+                "Timekeeping", logging,
             ]),
 
         // Floor 6: the command line.
@@ -149,6 +151,7 @@ let package = Package(
             name: "TestSupport", dependencies: ["Timekeeping"], path: "Tests/Support", swiftSettings: relaxed),
         tests("AudioKitTests", ["AudioKit"], resources: [.copy("Resources/tone-500hz-stereo.opus")]),
         tests("ConfigReaderTests", ["ConfigReader"]),
+        tests("PrivateFilesTests", ["PrivateFiles"]),
         tests(
             "HandsetTests",
             [
@@ -201,7 +204,7 @@ let package = Package(
         tests(
             "CallAgentTests",
             [
-                "AudioKit", "CallAgent", "CallControl", "ConfigReader", "Datagrams", "Exchange", "MediaEngine",
+                "AudioKit", "CallAgent", "CallControl", "ConfigReader", "Datagrams", "Exchange", "JSON", "MediaEngine",
                 "Peering",
                 "SignalingClient", "Timekeeping", logging,
                 .product(name: "NIOCore", package: "swift-nio"),

@@ -12,7 +12,7 @@ import SignalingClient
 final class Site: Sendable {
     let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
     let exchange: ExchangeServer
-    private let logger: Logger
+    let logger: Logger
 
     init() async throws {
         var logger = Logger(label: "test")
@@ -28,12 +28,14 @@ final class Site: Sendable {
     }
 
     /// A connected device of `user`.
-    func device(_ user: String, named name: String, answer: AnswerPolicy = AnswerPolicy(manner: .ring)) async throws
-        -> Handheld
-    {
+    func device(
+        _ user: String, named name: String, answer: AnswerPolicy = AnswerPolicy(manner: .ring),
+        _ change: (inout DeviceConfiguration) -> Void = { _ in }
+    ) async throws -> Handheld {
         var configuration = DeviceConfiguration(account: AccountConfiguration(server: exchange.url))
         configuration.answer = answer
         configuration.media.realtimePriority = nil
+        change(&configuration)
         let service = try HandsetService(
             HandsetServiceConfiguration(
                 addresses: .init(exchange.url),
@@ -62,6 +64,9 @@ final class Handheld {
         self.device = device
         iterator = device.events.makeAsyncIterator()
     }
+
+    /// The next event; nil when the device has stopped.
+    func next() async -> DeviceEvent? { await iterator.next() }
 
     /// The next call that comes in.
     func incoming() async throws -> CallID {

@@ -84,7 +84,7 @@ struct ReconnectionTests {
             let answers = service.sendInOrder(
                 (1...50).map { CallControl.CallSignal(invite: "i1", type: "\($0)", data: [:]) })
             gate.isOpen.set(true)
-            for answer in answers { try await answer.get() }
+            for answer in answers { _ = try await answer.get() }
             let types = exchange.calls.filter { $0.method == "call.signal" }.compactMap { $0.params["type"]?.string }
             #expect(types == (1...50).map(String.init))
         }
@@ -99,7 +99,7 @@ struct ReconnectionTests {
             try await wait(for: .reconnecting, in: &events)
             let answers = service.sendInOrder([CallControl.CallSignal(invite: "i1", type: "s", data: [:])])
             await service.disconnect()
-            let error = try await failure { try await answers[0].get() }
+            let error = try await failure { _ = try await answers[0].get() }
             #expect((error as? SignalingError)?.code == .disconnected)
         }
     }
@@ -168,7 +168,7 @@ struct ReconnectionTests {
             exchange.answer("room.join") { _ in
                 #"{"participants":[{"connection":"c7","user":"ann"},{"connection":"c8","user":"ben"}]}"#
             }
-            _ = try await service.join(room: "lobby")
+            _ = try await service.join(room: "lobby", data: nil)
             exchange.tell("connectionCreated", #"{"room":"lobby","connection":"c8","user":"ben"}"#)
             exchange.answer("room.join") { _ in
                 #"{"participants":[{"connection":"c8","user":"ben"},{"connection":"c9","user":"cy"}]}"#
@@ -183,10 +183,10 @@ struct ReconnectionTests {
             }
             #expect(
                 told == [
-                    .connectionCreated(room: "lobby", connection: "c7", user: "ann"),
-                    .connectionCreated(room: "lobby", connection: "c8", user: "ben"),
+                    .connectionCreated(room: "lobby", RoomParticipant(connection: "c7", user: "ann")),
+                    .connectionCreated(room: "lobby", RoomParticipant(connection: "c8", user: "ben")),
                     .connectionDestroyed(room: "lobby", connection: "c7", reason: "connectionLost"),
-                    .connectionCreated(room: "lobby", connection: "c9", user: "cy"),
+                    .connectionCreated(room: "lobby", RoomParticipant(connection: "c9", user: "cy")),
                 ])
         }
     }

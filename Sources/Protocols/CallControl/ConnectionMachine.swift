@@ -13,6 +13,9 @@ public struct ConnectionMachine: ProtocolCore, Sendable {
         case disconnect
         /// The service asks to be reached by another connection, at the WebSocket address `to` if it gives one (CONN-12).
         case move(to: String?)
+        /// Nothing can come of it any more, such as when the access token has ended and there is no new one. The link is
+        /// the driver's to close.
+        case giveUp(SignalingError)
         /// Something happened in the attempt numbered `attempt`.
         case link(LinkReport, attempt: Int)
         /// `nextDeadline` has come. Early calls are harmless.
@@ -152,6 +155,9 @@ public struct ConnectionMachine: ProtocolCore, Sendable {
         case (.connected(let link), .timerFired):
             handleTimer(on: link, at: now, into: &outbox)
 
+        case (.attempting, .giveUp(let error)), (.connected, .giveUp(let error)):
+            give(up: error, into: &outbox)
+
         case (.disconnecting(let attempt, let deadline, _), .connect):
             current = .disconnecting(attempt: attempt, deadline: deadline, thenConnects: true)
         case (.disconnecting(let attempt, let deadline, _), .disconnect):
@@ -166,8 +172,8 @@ public struct ConnectionMachine: ProtocolCore, Sendable {
             break  // It is up or on its way: the same one serves (CONN-1).
         case (.notConnected, .disconnect), (.failed, .disconnect):
             break  // It is down already.
-        case (_, .move), (_, .link), (_, .timerFired):
-            break  // On the move as it is, a word about an attempt given up, or woken early.
+        case (_, .giveUp), (_, .move), (_, .link), (_, .timerFired):
+            break  // Down already, on the move as it is, a word about an attempt given up, or woken early.
         }
     }
 }

@@ -2,6 +2,7 @@ public import CallControl
 public import JSON
 public import Logging
 public import NIOCore
+internal import NIOPosix
 internal import SignalWire
 
 /// Handset's own exchange, as a signaling service: REST login, then JSON-RPC over one WebSocket.
@@ -26,12 +27,19 @@ public final class HandsetService: SignalingService {
             try Endpoint(address).check(configuration.plainText, for: "use \(address)")
         }
         let trust = try TLSTrust(trustRootFile: configuration.trustRootFile)
-        let hub = EventHub()
+        let hub = EventHub<SignalingEvent>()
         let loop = group.next()
         events = SignalingEvents(hub: hub)
         self.loop = loop
         driver = NIOLoopBoundBox.makeBoxSendingValue(
             ServiceDriver(configuration, trust: trust, hub: hub, loop: loop, logger: logger), eventLoop: loop)
+    }
+
+    /// Makes a service that is not connected, on an event loop that all such share.
+    public convenience init(
+        _ configuration: HandsetServiceConfiguration, logger: Logger
+    ) throws(SignalingError) {
+        try self.init(configuration, group: MultiThreadedEventLoopGroup.singleton, logger: logger)
     }
 
     deinit { events.hub.finish() }
@@ -57,6 +65,24 @@ public final class HandsetService: SignalingService {
         try? await ask { driver, promise in driver.disconnect(promise) }
     }
 
+    /// Says goodbye, and makes the login worthless there and forgotten here (contract AUTH-9).
+    ///
+    /// - Throws: ``SignalingError`` if the exchange could not be told: the token is forgotten here all the same, and good
+    ///   there until it ends.
+    public func logOut() async throws(SignalingError) {
+        await disconnect()
+        let driver = driver
+        let forgotten = try? await loop.submit { driver.value.forgetLogin() }.get()
+        if let error = forgotten?.error { throw error }
+        guard let login = forgotten?.login else { return }
+        let rest = try? await loop.submit { driver.value.rest }.get()
+        do throws(ServiceFailure) {
+            try await rest?.logOut(login)
+        } catch {
+            throw error.error
+        }
+    }
+
     /// Sends an invite.
     public func invite(_ options: InviteOptions) async throws(SignalingError) -> SentInvite {
         let sent = try await ask { (driver, promise: EventLoopPromise<InviteSend.Result>) in
@@ -79,6 +105,11 @@ public final class HandsetService: SignalingService {
             InviteReject(invite: invite.rawValue, data: data), .answer, doing: "reject the invite")
     }
 
+    /// Changes what a pending invite says.
+    public func modify(_ invite: InviteID, data: JSONValue) async throws(SignalingError) {
+        try await tell(InviteModify(invite: invite.rawValue, data: data), .queued, doing: "change the invite")
+    }
+
     /// Takes an invite back.
     public func cancel(_ invite: InviteID, data: JSONValue) async throws(SignalingError) {
         try await tell(InviteCancel(invite: invite.rawValue, data: data), .queued, doing: "cancel the invite")
@@ -98,27 +129,12 @@ public final class HandsetService: SignalingService {
             invite: news.invite.rawValue, reason: news.reason, durationMilliseconds: milliseconds)
         try await tell(message, .lasting, doing: "hang up")
     }
-
-    /// Joins a room.
-    public func join(room: String) async throws(SignalingError) -> [RoomParticipant] {
-        let joined = try await ask { (driver, promise: EventLoopPromise<RoomJoin.Result>) in
-            driver.join(RoomJoin(room: room), promise)
-        }
-        return joined.participants.map { RoomParticipant(connection: $0.connection, user: UserID($0.user)) }
-    }
-
-    /// Leaves a room.
-    public func leave(room: String) async throws(SignalingError) {
-        _ = try await ask { (driver, promise: EventLoopPromise<Empty>) in
-            driver.leave(RoomLeave(room: room), promise)
-        }
-    }
 }
 
 // MARK: To the loop and back
 
 extension HandsetService {
-    private func tell<Method: RPCMethod>(
+    func tell<Method: RPCMethod>(
         _ message: Method, _ sending: ServiceDriver.Sending = .atOnce, doing activity: String
     ) async throws(SignalingError) where Method.Result == Empty {
         _ = try await ask { (driver, promise: EventLoopPromise<Empty>) in
@@ -126,7 +142,7 @@ extension HandsetService {
         }
     }
 
-    private func ask<Answer: Sendable>(
+    func ask<Answer: Sendable>(
         _ question: @escaping @Sendable (ServiceDriver, EventLoopPromise<Answer>) -> Void
     ) async throws(SignalingError) -> Answer {
         do {

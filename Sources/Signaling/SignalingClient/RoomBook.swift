@@ -9,7 +9,7 @@ struct RoomBook {
     private struct Room {
         /// How it was joined, to join it again after a fresh start.
         let join: RoomJoin
-        var people: [String: UserID]
+        var people: [String: CallControl.RoomParticipant]
     }
 
     private var rooms: [String: Room] = [:]
@@ -20,16 +20,16 @@ struct RoomBook {
     /// This device is in a room, with these others.
     ///
     /// - Returns: What has to be told: those who are new to us, and those who went while we could not hear it.
-    mutating func enter(_ join: RoomJoin, _ others: [RoomParticipant]) -> [SignalingEvent] {
+    mutating func enter(_ join: RoomJoin, _ others: [CallControl.RoomParticipant]) -> [SignalingEvent] {
         let before = rooms[join.room]?.people ?? [:]
-        let after = Dictionary(others.map { ($0.connection, $0.user) }) { first, _ in first }
+        let after = Dictionary(others.map { ($0.connection, $0) }) { first, _ in first }
         rooms[join.room] = Room(join: join, people: after)
         let gone = before.keys.filter { after[$0] == nil }.sorted().map {
             SignalingEvent.connectionDestroyed(room: join.room, connection: $0, reason: "connectionLost")
         }
         return gone
             + others.filter { before[$0.connection] == nil }.map {
-                .connectionCreated(room: join.room, connection: $0.connection, user: $0.user)
+                .connectionCreated(room: join.room, $0)
             }
     }
 
@@ -41,9 +41,9 @@ struct RoomBook {
     /// - Returns: Whether that is news; somebody whom the answer to our joining named is told once.
     mutating func note(_ event: SignalingEvent) -> Bool {
         switch event {
-        case .connectionCreated(let room, let connection, let user):
+        case .connectionCreated(let room, let person):
             guard rooms[room] != nil else { return true }
-            return rooms[room]?.people.updateValue(user, forKey: connection) == nil
+            return rooms[room]?.people.updateValue(person, forKey: person.connection) == nil
         case .connectionDestroyed(let room, let connection, _):
             guard rooms[room] != nil else { return true }
             return rooms[room]?.people.removeValue(forKey: connection) != nil

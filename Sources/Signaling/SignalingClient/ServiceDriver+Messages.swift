@@ -133,6 +133,11 @@ extension ServiceDriver {
             feed(connection: .link(.pong, attempt: attempt))
         case .lifeSign:
             feed(connection: .link(.received(sequence: nil), attempt: attempt))
+        case .closed(4001?) where isWorthNewToken():
+            let error = SignalingError(
+                .tokenRejected, activity: "keep the connection to the service",
+                cause: "the service closed it, refusing the access token")
+            loseLink(.socketFailed(ServiceFailure(error, remedy: .retry(after: nil))), attempt)
         case .closed(let code):
             loseLink(.socketClosed(code: code), attempt)
         case .failed(let error):

@@ -14,8 +14,7 @@ extension ServiceDriver {
     }
 
     private func enter(_ join: RoomJoin, _ result: RoomJoin.Result) {
-        let others = result.participants.map { RoomParticipant(connection: $0.connection, user: UserID($0.user)) }
-        for event in rooms.enter(join, others) { hub.publish(event) }
+        for event in rooms.enter(join, result.participants.map(CallControl.RoomParticipant.init)) { hub.publish(event) }
     }
 
     /// A session that begins afresh is in no room: those that the device was in are joined again.

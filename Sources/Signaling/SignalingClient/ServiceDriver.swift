@@ -10,7 +10,7 @@ internal import Timekeeping
 final class ServiceDriver {
     let loop: any EventLoop
     let configuration: HandsetServiceConfiguration
-    let hub: EventHub
+    let hub: EventHub<SignalingEvent>
     let logger: Logger
     let trust: TLSTrust
     let rest: RESTClient
@@ -28,7 +28,15 @@ final class ServiceDriver {
     var lastTicket = 0
 
     var link: WebSocketLink?
-    var token: Redacted<String>?
+    /// The token, and what came with it.
+    var held: RESTClient.Login?
+    var tokens: TokenMachine
+    /// Who needs a new token.
+    var tokenWaiters: [(TokenOutcome) -> Void] = []
+    var lastTokenFailure: ServiceFailure?
+    var rejection: Rejection?
+    /// Whether this device has connected before, so that it starts warm.
+    var hasConnected = false
     var session: SessionGrant?
     var iceServers: [CallControl.ICEServer] = []
     /// Counts logins: the outcome of one that was given up is ignored.
@@ -60,7 +68,8 @@ final class ServiceDriver {
     }
 
     init(
-        _ configuration: HandsetServiceConfiguration, trust: TLSTrust, hub: EventHub, loop: any EventLoop,
+        _ configuration: HandsetServiceConfiguration, trust: TLSTrust, hub: EventHub<SignalingEvent>,
+        loop: any EventLoop,
         logger: Logger
     ) {
         self.configuration = configuration
@@ -71,6 +80,7 @@ final class ServiceDriver {
         rest = RESTClient(configuration: configuration, trust: trust, loop: loop)
         login = LoginMachine(patience: configuration.loginPatience, seed: .random(in: .min ... .max))
         connection = ConnectionMachine(timings: configuration.connection, seed: .random(in: .min ... .max))
+        tokens = TokenMachine(seed: .random(in: .min ... .max))
         requests = RequestTable(timeout: configuration.requestTimeout)
     }
 
@@ -199,7 +209,7 @@ final class ServiceDriver {
     func scheduleWakeUp() {
         let deadlines = [
             login.nextDeadline, connection.nextDeadline, gate.nextDeadline, requests.nextDeadline,
-            queue.nextDeadline, pendingMove?.deadline,
+            queue.nextDeadline, pendingMove?.deadline, tokens.nextDeadline,
         ]
         guard let next = deadlines.compactMap({ $0 }).min() else { return }
         // A wake-up that comes too early does no harm, so one that is set is left alone unless it is too late.
@@ -216,6 +226,7 @@ final class ServiceDriver {
         for fail in requests.takeExpired(at: now) { fail() }
         for (ticket, error) in queue.takeExpired(at: now) { fail(ticket, with: error) }
         moveIfQuiet()
+        feed(tokens: .timerFired)
         feed(login: .timerFired)
         feed(connection: .timerFired)
         feed(gate: .timerFired)
