@@ -9,7 +9,7 @@ extension ServiceDriver {
         guard let held else {
             return feed(connection: .link(.resourcesFailed(lastTokenFailure ?? Self.noToken), attempt: attempt))
         }
-        if let rejection, rejection.token == held.token {
+        if let rejection, rejection.generation == tokenGeneration {
             return replaceToken(held.token, andFetch: attempt)  // Refused already, on a connection that stood.
         }
         fetchResources(attempt, with: held.token, isSecondTry: false)
@@ -120,6 +120,7 @@ extension ServiceDriver {
             guard let self else { return }
             self.session = grant
             self.hasConnected = true
+            self.tokenWasGood = true
             self.feed(connection: .link(.sessionStarted(grant), attempt: attempt))
         }
         guard !grant.isAnonymous else { return stand() }

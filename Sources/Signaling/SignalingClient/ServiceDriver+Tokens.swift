@@ -12,7 +12,8 @@ extension ServiceDriver {
 
     /// A token that the exchange refused on a connection that stood, and when.
     struct Rejection {
-        let token: Redacted<String>
+        /// Which of the tokens that this device has had, for a renewal may give the same again.
+        let generation: Int
         let at: Instant
     }
 
@@ -68,6 +69,8 @@ extension ServiceDriver {
     /// There is a token: it is kept, its end is watched, and those who wait for it go on.
     private func take(_ login: RESTClient.Login, isKept: Bool = false) {
         held = login
+        tokenGeneration += 1
+        tokenWasGood = isKept
         if !isKept { keep(login) }
         feed(tokens: .granted(lifetime: login.lifetime))
         settleTokenWaiters(.success(login))
@@ -178,11 +181,11 @@ extension ServiceDriver {
 
     /// Whether a connection that was closed for its token is worth another one with a new token.
     ///
-    /// Not when a token that had just been renewed is refused as well: that would go on for ever (AUTH-11).
+    /// Not when the token is fresh from a login or a renewal and never was good: that would go on for ever (AUTH-11).
     func isWorthNewToken() -> Bool {
-        guard let held, canRenew else { return false }
-        defer { rejection = Rejection(token: held.token, at: now) }
-        guard let rejection, rejection.token != held.token else { return true }
+        guard held != nil, canRenew, tokenWasGood else { return false }
+        defer { rejection = Rejection(generation: tokenGeneration, at: now) }
+        guard let rejection, rejection.generation != tokenGeneration else { return true }
         return rejection.at.duration(to: now) > configuration.connection.stableAfter
     }
 

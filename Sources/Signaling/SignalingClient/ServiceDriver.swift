@@ -31,6 +31,10 @@ final class ServiceDriver {
     /// The token, and what came with it.
     var held: RESTClient.Login?
     var tokens: TokenMachine
+    /// Counts the tokens that this device has had.
+    var tokenGeneration = 0
+    /// Whether the newest one has opened a session, or is kept from when it did.
+    var tokenWasGood = false
     /// Who needs a new token.
     var tokenWaiters: [(TokenOutcome) -> Void] = []
     var lastTokenFailure: ServiceFailure?
