@@ -14,14 +14,14 @@ final class Site: Sendable {
     let exchange: ExchangeServer
     let logger: Logger
 
-    init() async throws {
+    init(users: [String] = ["echo", "caller"]) async throws {
         var logger = Logger(label: "test")
         logger.logLevel = .critical
         self.logger = logger
         var configuration = ExchangeConfiguration()
         configuration.port = 0
         configuration.apps = [RegisteredApp(key: "demo", secret: SecretDigest(of: "demo"))]
-        configuration.users = ["echo", "caller"].map { name in
+        configuration.users = users.map { name in
             Account(id: name, publicIDs: ["\(name)@localhost"], mediaTokens: [SecretDigest(of: "token of \(name)")])
         }
         exchange = try await ExchangeServer.start(configuration, on: group, logger: logger)

@@ -162,6 +162,16 @@ struct ReconnectionTests {
         }
     }
 
+    @Test("INV-14: After a connection lost for long the device starts warm, and cold only when its program starts")
+    func warmStart() async throws {
+        try await withService { service, exchange, events in
+            exchange.dropConnections()
+            try await wait(for: .reconnected, in: &events)
+            let starts = exchange.calls.filter { $0.method == "device.register" }.map { $0.params["start"]?.string }
+            #expect(starts == ["cold", "warm"])
+        }
+    }
+
     @Test("CONN-5, CONN-7: After a fresh start rooms are joined again, and only what changed there is told")
     func rejoin() async throws {
         try await withService { service, exchange, events in
