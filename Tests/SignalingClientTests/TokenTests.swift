@@ -54,6 +54,8 @@ struct TokenTests {
             try await service.connect()
             while !exchange.requests.contains(where: { $0.path == "/v1.1/token" }) { await Task.yield() }
             #expect(exchange.requests.last?.body == #"{"refresh_token":"R1"}"#)
+            while !exchange.methods.contains("session.renew") { await Task.yield() }
+            #expect(exchange.calls.last { $0.method == "session.renew" }?.params["token"] == "T2")
             #expect(await service.connectionState == .connected)
             // The next connection uses the new one.
             var events = service.events.makeAsyncIterator()
@@ -61,6 +63,20 @@ struct TokenTests {
             try await wait(for: .reconnected, in: &events)
             #expect(starts(exchange) == ["T1", "T2"])
             #expect(exchange.requests.count { $0.path == "/v1.1/login" } == 1)
+            await service.disconnect()
+        }
+    }
+
+    @Test("AUTH-4: An exchange that says that the token ends soon is shown a new one")
+    func toldToRenew() async throws {
+        try await withExchange { exchange in
+            exchange.answer(path: "/v1.1/login") { _ in login("T1", refresh: "R1") }
+            exchange.answer(path: "/v1.1/token") { _ in login("T2", refresh: "R2") }
+            let service = try Fixtures.service(port: exchange.port)
+            try await service.connect()
+            exchange.tell("tokenExpiring", #"{"expires_in":60}"#)
+            while !exchange.methods.contains("session.renew") { await Task.yield() }
+            #expect(exchange.calls.last { $0.method == "session.renew" }?.params["token"] == "T2")
             await service.disconnect()
         }
     }

@@ -8,6 +8,8 @@ public struct TokenMachine: ProtocolCore, Sendable {
     public enum Input: Hashable, Sendable {
         /// There is a token, good for so long; `nil` until it is refused.
         case granted(lifetime: Duration?)
+        /// The service says that it ends soon.
+        case endsSoon
         /// The service refused it.
         case refused
         /// There is no new one.
@@ -81,6 +83,9 @@ public struct TokenMachine: ProtocolCore, Sendable {
         case (.good(let until, let renewal?), .timerFired) where now >= renewal:
             current = .renewing(until: until, isRefused: false)
             outbox.append(.renew)
+        case (.good(let until, _), .endsSoon):
+            current = .renewing(until: until, isRefused: false)
+            outbox.append(.renew)
         case (.good(let until, _), .refused):
             current = .renewing(until: until, isRefused: true)
             outbox.append(.renew)
@@ -99,7 +104,7 @@ public struct TokenMachine: ProtocolCore, Sendable {
         case (.ending(let until, let error), .timerFired) where now >= until:
             expire(error, into: &outbox)
 
-        case (.none, _), (.expired, _), (_, .renewalFailed), (_, .timerFired):
+        case (.none, _), (.expired, _), (_, .renewalFailed), (_, .endsSoon), (_, .timerFired):
             break  // Nothing to renew, out of turn, or woken early.
         }
     }

@@ -183,6 +183,7 @@ extension ServiceDriver {
             let numbered = try message.params(NumberedEvent.self)
             feed(connection: .link(.received(sequence: Int64(clamping: numbered.sequence)), attempt: attempt))
             publish(SignalingEvent(numbered.event))
+            if case .tokenExpiring = numbered.event { feed(tokens: .endsSoon) }
         } catch {
             logger.warning("event passed over", metadata: ["because": "\(error)"])
             feed(connection: .link(.received(sequence: nil), attempt: attempt))

@@ -73,7 +73,20 @@ extension ServiceDriver {
         tokenWasGood = isKept
         if !isKept { keep(login) }
         feed(tokens: .granted(lifetime: login.lifetime))
+        renewSession(with: login)
         settleTokenWaiters(.success(login))
+    }
+
+    /// The session that stands goes on with the new token; if the exchange does not take it, it ends with the old one.
+    private func renewSession(with login: RESTClient.Login) {
+        guard connection.state == .connected else { return }
+        send(SessionRenew(token: login.token), doing: "go on with the new access token") { [self] result in
+            switch result {
+            case .success: tokenWasGood = true
+            case .failure(let error):
+                logger.warning("the session keeps its old access token", metadata: ["because": "\(error)"])
+            }
+        }
     }
 
     private func keep(_ login: RESTClient.Login) {

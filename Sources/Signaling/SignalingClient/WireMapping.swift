@@ -43,6 +43,10 @@ extension SignalingEvent {
         case .moveRequested(let data):
             self = .moveRequested(
                 within: .seconds(min(max(data.withinSeconds, 0), 86_400)), webSocketURL: data.webSocketURL)
+        case .tokenExpiring(let data):
+            // Answered by the driver; an application may like to know.
+            self = .unknown(
+                type: ExchangeEvent.Kind.tokenExpiring.rawValue, data: ["expires_in": .number(Double(data.expiresIn))])
         case .presenceChanged(let data):
             // Only for those who subscribe to it, and a device does not.
             self = .unknown(

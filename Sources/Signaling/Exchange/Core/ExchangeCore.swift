@@ -9,20 +9,36 @@ import Timekeeping
 struct ExchangeCore: ProtocolCore, Sendable {
     /// What can happen.
     enum Input: Sendable {
-        /// A login succeeded and was given `token`.
-        case tokenIssued(SecretDigest, Grant)
+        /// A login succeeded and was given an access token, and perhaps a refresh token.
+        case tokenIssued(SecretDigest, Grant, refresh: SecretDigest? = nil)
+        /// A good refresh token was exchanged for a new pair.
+        case tokenRefreshed(SecretDigest, access: SecretDigest, refresh: SecretDigest)
+        /// A signed token was shown and found to be good until then.
+        case tokenPresented(SecretDigest, Grant, expires: Instant)
+        /// A token has reached its bearer.
+        case tokenUsed(SecretDigest)
+        /// The login that a token belongs to is over: its bearer has logged out, or it was copied.
+        case tokenRevoked(SecretDigest)
+        /// All logins of a user are over.
+        case userRevoked(UserID)
+        /// There are other accounts from now on; who has none any more is logged out.
+        case accountsChanged([Account])
         /// A WebSocket was opened.
         case connected(ConnectionID)
         /// The exchange itself stands for a device, whose user it has made sure of.
         case attached(ConnectionID, Endpoint)
         /// A well-formed request came in.
         case request(ConnectionID, RPCID, ClientRequest)
+        /// A request came in with a signed token that is not good, or cannot be read.
+        case badToken(ConnectionID, RPCID, RPCError, closes: Bool)
         /// Something came in that is no request.
         case malformed(ConnectionID, RPCMessage.Malformed)
         /// The socket is gone, whatever the reason.
         case disconnected(ConnectionID)
         /// The operator has something to tell a user's devices (CONN-11).
         case notify(UserID, JSONValue)
+        /// Every device is to connect anew within a time, at the address that is given if there is one (CONN-12).
+        case move(within: Duration, to: String?)
         /// ``nextDeadline`` has come. Early calls are harmless.
         case timer
     }
@@ -42,9 +58,10 @@ struct ExchangeCore: ProtocolCore, Sendable {
         case inviteTimesOut(InviteID)
         case inviteIsForgotten(InviteID)
         case sessionIsForgotten(SessionID)
-        case callMayBeOrphaned(InviteID)
+        case callMayBeOrphaned(CallID)
         case loginIsDue(ConnectionID)
-        case tokenIsForgotten(SecretDigest)
+        case tokensAreSwept
+        case tokenIsChecked(ConnectionID)
     }
 
     /// The settings that matter here.
@@ -52,13 +69,21 @@ struct ExchangeCore: ProtocolCore, Sendable {
         var keepalive = Duration.seconds(25)
         var resumeWindow = Duration.seconds(60)
         var tokenLifetime = Duration.seconds(3_600)
+        var refreshLifetime = Duration.seconds(2_592_000)
+        /// How long before its token's end a session is told of it.
+        var tokenNotice = Duration.seconds(60)
+        /// Messages that one connection may send.
+        var messages = TokenBucket.Rate(burst: 500, perSecond: 100)
+        /// Refusals for too many messages, past which a connection is closed.
+        var messagesRefused = 100
         /// How long an opened socket may stay without a session.
         var loginWindow = Duration.seconds(10)
         /// How long an ended invite is remembered, for errors that say how it ended and for idempotency keys.
         var inviteMemory = Duration.seconds(300)
         /// Malformed messages in a minute, past which a connection is closed.
         var malformedPerMinute = 100
-        /// Invites that one user may have open at once; contract and memory both want a bound.
+        /// Invites that one user may have open at once, those it sends and those it gets counted apart; and those in
+        /// one group. Contract and memory both want a bound.
         var openInvitesPerUser = 256
         /// Sessions that one user may have at once.
         var sessionsPerUser = 64
@@ -72,18 +97,27 @@ struct ExchangeCore: ProtocolCore, Sendable {
         var malformedSince = Instant.zero
         /// When it is closed if it has no session.
         var loginDue: Instant
+        /// What it may still send.
+        var messages: TokenBucket?
+        /// Messages refused since it last sent no more than it may.
+        var refusedCount = 0
     }
 
     let settings: Settings
-    let accounts: Accounts
+    var accounts: Accounts
     var tokens = TokenStore()
+    var isSweepDue = false
     var connections: [ConnectionID: Connection] = [:]
     var sessions = Sessions()
     var invites: [InviteID: InviteRecord] = [:]
     /// Which invite a user's idempotency key stands for, and back.
     var inviteByKey: [IdempotencyKey: InviteID] = [:]
     var keyByInvite: [InviteID: IdempotencyKey] = [:]
-    var openInvites: [UserID: Int] = [:]
+    var openInvites = OpenInvites()
+    /// The number of the newest invite.
+    var lastInvite: UInt64 = 0
+    var groups = Groups()
+    var pushes = PushBoard()
     var calls = Calls()
     var rooms = Rooms()
     var presence = PresenceBoard()
@@ -109,10 +143,17 @@ struct ExchangeCore: ProtocolCore, Sendable {
 
     mutating func handle(_ input: Input, at now: Instant, into outbox: inout [Output]) {
         switch input {
-        case .tokenIssued(let token, let grant):
-            let expires = now.advanced(by: settings.tokenLifetime)
-            tokens.add(token, grant, expires: expires)
-            deadlines.add(.tokenIsForgotten(token), due: expires.advanced(by: TokenStore.afterlife))
+        case .tokenIssued(let token, let grant, let refresh): issue(token, grant, refresh: refresh, at: now)
+        case .tokenRefreshed(let old, let access, let refresh):
+            rotate(old, access: access, refresh: refresh, at: now)
+        case .tokenPresented(let token, let grant, let expires): admit(token, grant, expires: expires, at: now)
+        case .tokenUsed(let token): tokens.confirm(token, at: now)
+        case .tokenRevoked(let token):
+            if let login = tokens.login(of: token) { end(login, .loggedOut, at: now, into: &outbox) }
+        case .userRevoked(let user): endLogins(of: user, at: now, into: &outbox)
+        case .accountsChanged(let accounts): replaceAccounts(accounts, at: now, into: &outbox)
+        case .badToken(let connection, let id, let error, let closes):
+            refuse(error, to: id, from: connection, closes: closes, at: now, into: &outbox)
         case .connected(let connection):
             expectLogin(on: connection, at: now)
         case .attached(let connection, let endpoint):
@@ -124,9 +165,10 @@ struct ExchangeCore: ProtocolCore, Sendable {
         case .disconnected(let connection):
             lose(connection, at: now, into: &outbox)
         case .notify(let user, let payload):
-            for session in sessions.sessions(of: user) {
+            for session in sessions.sessions(of: user) where session.room == nil {
                 tell(session.endpoint, .notification(NotificationReceived(payload: payload)), at: now, into: &outbox)
             }
+        case .move(let within, let url): requestMoves(within: within, to: url, into: &outbox)
         case .timer:
             while let deadline = deadlines.takeDue(at: now) { meet(deadline, at: now, into: &outbox) }
         }
@@ -140,6 +182,7 @@ struct ExchangeCore: ProtocolCore, Sendable {
     ) {
         guard connections[connection] != nil else { return }
         counters.requests += 1
+        guard mayAsk(id, on: connection, at: now, into: &outbox) else { return }
         let place = outbox.count
         do {
             let response = try perform(request, from: connection, at: now, into: &outbox)
@@ -147,69 +190,8 @@ struct ExchangeCore: ProtocolCore, Sendable {
         } catch {
             counters.refusals += 1
             outbox.insert(.refuse(connection, id, error), at: place)
-            if error.known == .tokenRejected || error.known == .tokenExpired {
-                outbox.append(.close(connection, .tokenRejected))
-            }
+            if case .sessionStart = request, error.isAboutToken { outbox.append(.close(connection, .tokenRejected)) }
         }
-    }
-
-    private mutating func perform(
-        _ request: ClientRequest, from connection: ConnectionID, at now: Instant, into outbox: inout [Output]
-    ) throws(RPCError) -> ClientResponse {
-        switch request {
-        case .ping: return .empty
-        case .sessionStart(let params):
-            return .session(try startSession(params, on: connection, at: now, into: &outbox))
-        case .sessionEnd:
-            try endSession(try session(on: connection), at: now, into: &outbox)
-        case .deviceRegister(let params):
-            try register(params.device, try member(on: connection))
-        case .deviceUnregister:
-            sessions.unregister(try member(on: connection).connection)
-        case .inviteSend(let params):
-            return .invite(try sendInvite(params, from: try member(on: connection), at: now, into: &outbox))
-        case .inviteAccept(let params):
-            let device = try member(on: connection)
-            try answerInvite(params.invite, .accepted, params.data, from: device, at: now, into: &outbox)
-        case .inviteReject(let params):
-            let device = try member(on: connection)
-            try answerInvite(params.invite, .rejected, params.data, from: device, at: now, into: &outbox)
-        case .inviteCancel(let params):
-            try cancelInvite(params, from: try member(on: connection), at: now, into: &outbox)
-        case .callSignal(let params):
-            try passSignal(params, from: try member(on: connection), at: now, into: &outbox)
-        case .callEnd(let params):
-            try endCall(params, from: try member(on: connection), at: now, into: &outbox)
-        case .roomJoin(let params):
-            return .room(try joinRoom(params.room, try session(on: connection), at: now, into: &outbox))
-        case .roomLeave(let params):
-            try leaveRoom(params.room, try session(on: connection), at: now, into: &outbox)
-        case .inviteModify, .inviteList, .roomSignal, .groupCreate, .groupJoin, .groupLeave, .groupDismiss,
-            .groupMembers, .groupList:
-            throw RPCError(.unknownMethod, "There is no such method; see docs/protocol.md for those there are.")
-        case .presenceSubscribe:
-            return .presence(try subscribeToPresence(try member(on: connection)))
-        case .presenceUnsubscribe:
-            presence.unsubscribe(try member(on: connection).connection)
-        }
-        return .empty
-    }
-
-    /// The session on a connection; without one nothing works (AUTH-6).
-    private func session(on connection: ConnectionID) throws(RPCError) -> Session {
-        guard let session = sessions[connection] else {
-            throw RPCError(.notAuthenticated, "Log in with session.start first.")
-        }
-        return session
-    }
-
-    /// The session on a connection, if it may do more than join rooms (AUTH-3).
-    private func member(on connection: ConnectionID) throws(RPCError) -> Session {
-        let session = try session(on: connection)
-        guard !session.isAnonymous else {
-            throw RPCError(.notAllowed, "An anonymous login may join rooms by name, and nothing else.")
-        }
-        return session
     }
 
     // MARK: - Telling

@@ -5,10 +5,15 @@ import Timekeeping
 /// One invite, from being sent until it is forgotten.
 struct InviteRecord: Sendable {
     let id: InviteID
+    /// Rises from invite to invite.
+    let number: UInt64
+    let sentAt: Instant
     let inviter: Endpoint
+    /// The group that hears of it (GRP-2).
+    let group: GroupID?
     /// Who is asked, in the order of asking.
     let invitees: [UserID]
-    let data: JSONValue?
+    private(set) var data: JSONValue?
     let payload: JSONValue?
     let timeoutPayload: JSONValue?
     /// When it times out; `nil` is never (INV-9).
@@ -16,9 +21,12 @@ struct InviteRecord: Sendable {
     private var states: [UserID: InviteeState]
 
     init(
-        id: InviteID, inviter: Endpoint, invitees: [UserID], terms: InviteSend, now: Instant
+        id: InviteID, number: UInt64, inviter: Endpoint, invitees: [UserID], terms: InviteSend, now: Instant
     ) {
         self.id = id
+        self.number = number
+        sentAt = now
+        group = terms.group
         self.inviter = inviter
         self.invitees = invitees
         data = terms.data
@@ -37,9 +45,9 @@ struct InviteRecord: Sendable {
     /// Every invitee has accepted, rejected, timed out or been released (INV-3).
     var isEnded: Bool { !states.values.contains(.pending) }
 
-    /// The devices of `invitee` that ring: all registered ones, but not the one that sent the invite.
-    func ringing(of invitee: UserID) -> Audience {
-        .registered(except: invitee == inviter.user ? inviter.device : nil)
+    /// The devices of a user that hear of it: all registered ones, but not the one that sent the invite.
+    func ringing(of user: UserID) -> Audience {
+        .registered(except: user == inviter.user ? inviter.device : nil)
     }
 
     /// Seconds that remain of the ttl at `now`; 0 is for ever, so that the last moments count as a millisecond.
@@ -64,6 +72,16 @@ struct InviteRecord: Sendable {
         case .refused(let code):
             throw RPCError(code, Self.sentence(for: code))
         }
+    }
+
+    /// Gives the invite other data (INV-15).
+    mutating func modify(_ data: JSONValue?) { self.data = data }
+
+    /// What devices are told of the invite at `now`.
+    func received(at now: Instant) -> InviteReceived {
+        InviteReceived(
+            invite: id, inviter: inviter.user, group: group, invitees: invitees, data: data,
+            ttlRemaining: remainingSeconds(at: now), payload: payload)
     }
 
     /// Takes the invite back from everybody who has not answered.
