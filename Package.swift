@@ -218,7 +218,7 @@ let package = Package(
             [
                 "AudioKit", "CallAgent", "CallControl", "ConfigReader", "Datagrams", "Exchange", "JSON", "MediaEngine",
                 "Peering",
-                "SignalingClient", "Timekeeping", logging,
+                "SignalingClient", "SignedTokens", "Timekeeping", logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
             ]),

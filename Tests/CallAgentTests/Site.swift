@@ -7,6 +7,7 @@ import MediaEngine
 import NIOCore
 import NIOPosix
 import SignalingClient
+import SignedTokens
 
 /// An exchange on the loopback and devices that log in to it, all in this process, on real sockets.
 final class Site: Sendable {
@@ -14,7 +15,12 @@ final class Site: Sendable {
     let exchange: ExchangeServer
     let logger: Logger
 
-    init(users: [String] = ["echo", "caller"]) async throws {
+    /// What signs tokens for sessions.
+    static let signingKey = SigningKey(name: "demo", secret: String(repeating: "k", count: 40))
+
+    init(
+        users: [String] = ["echo", "caller"], _ change: (inout ExchangeConfiguration) -> Void = { _ in }
+    ) async throws {
         var logger = Logger(label: "test")
         logger.logLevel = .critical
         self.logger = logger
@@ -22,8 +28,12 @@ final class Site: Sendable {
         configuration.port = 0
         configuration.apps = [RegisteredApp(key: "demo", secret: SecretDigest(of: "demo"))]
         configuration.users = users.map { name in
-            Account(id: name, publicIDs: ["\(name)@localhost"], mediaTokens: [SecretDigest(of: "token of \(name)")])
+            Account(
+                id: name, publicIDs: ["\(name)@localhost"], mediaTokens: [SecretDigest(of: "token of \(name)")],
+                accessTokens: [SecretDigest(of: "access token of \(name)")])
         }
+        if let key = Self.signingKey { configuration.apiKeys = [key] }
+        change(&configuration)
         exchange = try await ExchangeServer.start(configuration, on: group, logger: logger)
     }
 

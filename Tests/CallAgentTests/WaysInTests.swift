@@ -4,7 +4,9 @@ import ConfigReader
 import Exchange
 import Foundation
 import JSON
+import MediaEngine
 import SignalingClient
+import SignedTokens
 import Testing
 
 @Suite("The ways in, by the examples in config/examples", .timeLimit(.minutes(5)))
@@ -80,6 +82,88 @@ struct WaysInTests {
         }
         await device.shutDown()
         try await site.close(other)
+    }
+
+    @Test(
+        "AUTH-4: The example with a session token logs in by what a command prints, and its access token by the exchange's login"
+    )
+    func sessionToken() async throws {
+        let site = try await Site()
+        var configuration = try read("user-session-token.yaml", server: site.exchange.url)
+        let folder = FileManager.default.temporaryDirectory.path + "/handset-\(UUID().uuidString)"
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        let end = Date().timeIntervalSince1970 + 600
+        let key = try #require(Site.signingKey)
+        let token = try await SignedTokenMint.sign(
+            SignedToken(application: "demo", user: "caller", issued: end - 600, expires: end), with: key)
+        try Data(token.utf8).write(to: URL(fileURLWithPath: folder + "/token"))
+        configuration.account.credential = .sessionToken(user: "caller", .command(["cat", folder + "/token"]))
+        configuration.account.sessionFile = folder + "/session.json"
+        configuration.device.callRecords = nil
+        let device = try await Device.login(configuration, logger: site.logger)
+        #expect(await device.user == "caller")
+        await device.shutDown()
+        configuration.account.sessionFile = nil
+        configuration.account.credential = .accessToken(user: "caller", .fixed("access token of caller"))
+        let second = try await Device.login(configuration, logger: site.logger)
+        #expect(await second.user == "caller")
+        await second.shutDown()
+        try await site.close()
+    }
+
+    @Test("AUTH-5: The example with a signed token joins its session; a token for another one says so")
+    func signedToken() async throws {
+        let site = try await Site()
+        let key = try #require(Site.signingKey)
+        let end = Date().timeIntervalSince1970 + 600
+        var configuration = try read("signed-session.yaml", server: site.exchange.url)
+        for (session, works) in [("lecture", true), ("another", false)] {
+            let token = try await SignedTokenMint.sign(
+                SignedToken(
+                    application: "demo", user: "ann", issued: end - 600, expires: end,
+                    session: SignedToken.Session(id: session, data: "first row")), with: key)
+            configuration.account.credential = .sessionToken(user: nil, .fixed(token))
+            do throws(SignalingError) {
+                let device = try await Device.login(configuration, logger: site.logger)
+                #expect(works)
+                try await device.signal("hello", in: "lecture")
+                await device.shutDown()
+            } catch {
+                #expect(!works, "\(error)")
+                #expect("\(error)".contains("session"))
+                #expect(!"\(error)".contains(token))
+            }
+        }
+        try await site.close()
+    }
+
+    @Test("AUTH-4, CALL-6: A token that ends in a call is renewed, the call goes on, and nobody is told of a drop")
+    func renewedInCall() async throws {
+        let site = try await Site {
+            $0.tokenLifetime = .seconds(2)
+            $0.tokenNotice = .seconds(1)
+        }
+        let echo = try await site.device("echo", named: "desk", answer: AnswerPolicy(manner: .answer(after: .zero)))
+        let device = try await Device.login(
+            try read("media-token.yaml", server: site.exchange.url), logger: site.logger)
+        let call = await device.call("echo", audio: AudioBehaviour(source: .silence))
+        var told: [SignalingEvent] = []
+        var notices = 0
+        for await event in device.events {
+            if case .signaling(let event) = event { told.append(event) }
+            // The second notice is about a token that the first one brought.
+            if case .signaling(.unknown("tokenExpiring", _)) = event {
+                notices += 1
+                if notices == 3 { await device.hangUp(call) }
+            }
+            if case .ended(_, let record, _) = event {
+                #expect(record.reason == .completed)
+                break
+            }
+        }
+        #expect(!told.contains(.reconnecting) && !told.contains(.disconnected))
+        await device.shutDown()
+        try await site.close(echo)
     }
 
     @Test("AUTH-3: The example of a guest joins its room")

@@ -55,11 +55,16 @@ extension TokenSource {
             case .failure(let cause): throw failure(cause.text)
             }
         }
-        let lines = text.split(whereSeparator: \.isNewline).map { $0.filter { !$0.isWhitespace } }
+        let lines = text.split(whereSeparator: \.isNewline).map(Self.trimmed)
         guard let token = lines.first(where: { !$0.isEmpty }), lines.filter({ !$0.isEmpty }).count == 1 else {
             throw failure(lines.isEmpty ? "it gives nothing" : "it gives more than one line, and no token has several")
         }
         return Redacted(token)
+    }
+
+    private static func trimmed(_ line: Substring) -> String {
+        let start = line.drop { $0.isWhitespace }
+        return start.lastIndex { !$0.isWhitespace }.map { String(start[...$0]) } ?? ""
     }
 
     private func failure(_ cause: String) -> ServiceFailure {
