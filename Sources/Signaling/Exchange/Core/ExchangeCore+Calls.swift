@@ -7,7 +7,7 @@ extension ExchangeCore {
     mutating func passSignal(
         _ params: CallSignal, from session: Session, at now: Instant, into outbox: inout [Output]
     ) throws(RPCError) {
-        try Self.check(params)
+        try Self.check(params, isInternal: session.isInternal)
         let endpoint = session.endpoint
         let event = ExchangeEvent.callSignal(
             CallSignalled(invite: params.invite, type: params.type, data: params.data, from: endpoint.user))
@@ -28,7 +28,7 @@ extension ExchangeCore {
         }
     }
 
-    private static func check(_ params: CallSignal) throws(RPCError) {
+    private static func check(_ params: CallSignal, isInternal: Bool) throws(RPCError) {
         guard params.type.utf8.count <= SignalLimits.signalTypeBytes else {
             throw RPCError(
                 .tooLarge, "type has at most \(SignalLimits.signalTypeBytes) bytes.",
@@ -37,10 +37,9 @@ extension ExchangeCore {
         guard let data = params.data else { return }
         // What came in as JSON goes out as JSON: only its size is in question.
         let size = (try? SignalCoding.encode(data).count) ?? .max
-        guard size <= SignalLimits.signalDataBytes else {
-            throw RPCError(
-                .tooLarge, "data has at most \(SignalLimits.signalDataBytes) bytes as JSON text.",
-                limit: SignalLimits.signalDataBytes)
+        let limit = isInternal ? SignalLimits.streamSignalDataBytes : SignalLimits.signalDataBytes
+        guard size <= limit else {
+            throw RPCError(.tooLarge, "data has at most \(limit) bytes as JSON text.", limit: limit)
         }
     }
 
