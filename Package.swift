@@ -74,6 +74,7 @@ let package = Package(
     ],
     targets: [
         // Floor 0: C libraries, and the little C that Swift cannot import.
+        library("CALSA", pkgConfig: "alsa", apt: "libasound2-dev"),
         library("COpenSSL", pkgConfig: "openssl", apt: "libssl-dev"),
         library("COpus", pkgConfig: "opus", apt: "libopus-dev"),
         library("COpusFile", pkgConfig: "opusfile", apt: "libopusfile-dev"),
@@ -101,6 +102,9 @@ let package = Package(
 
         // Floor 3: media.
         module("Media", "AudioKit", ["Bytes", "COpusFile", "CSpeexDSP"]),
+        module("Media", "AudioDevices", ["AudioKit", "CALSA", "CSpeexDSP", "Realtime", "Timekeeping"]),
+        module("Media", "LoopbackAnalysis", ["AudioKit"]),
+        module("Media", "Speakerphone", ["AudioKit", "CSpeexDSP"]),
         module("Media", "OpusCodec", ["COpus"]),
         module("Media", "Playout", ["AudioKit", "OpusCodec", "Timekeeping"]),
         module("Media", "SecureTransport", ["COpenSSL", "CSRTP", "Timekeeping"]),
@@ -155,6 +159,10 @@ let package = Package(
         .target(
             name: "TestSupport", dependencies: ["Timekeeping"], path: "Tests/Support", swiftSettings: relaxed),
         tests("AudioKitTests", ["AudioKit"], resources: [.copy("Resources/tone-500hz-stereo.opus")]),
+        .target(name: "CScriptedCard", path: "Tests/CScriptedCard", exclude: ["plugin"]),
+        tests("AudioDevicesTests", ["AudioDevices", "CScriptedCard", "Realtime", "Timekeeping"]),
+        tests("LoopbackAnalysisTests", ["LoopbackAnalysis", "OpusCodec"]),
+        tests("SpeakerphoneTests", ["AudioKit", "Speakerphone"]),
         tests("ConfigReaderTests", ["ConfigReader"]),
         tests(
             "HandsetTests",
@@ -192,7 +200,7 @@ let package = Package(
             [
                 "AudioKit", "CAllocationCounter", "MediaEngine", "Datagrams", "OpusCodec", "Peering", "Playout", "RTP",
                 "Realtime",
-                "SecureTransport", "Timekeeping",
+                "SecureTransport", "Speakerphone", "Timekeeping",
             ]),
         tests("CallControlTests", ["CallControl", "JSON", "Timekeeping"]),
         tests(
