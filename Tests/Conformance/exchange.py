@@ -20,7 +20,7 @@ API = ("school", remember("conformance-api-key-secret-of-more-than-32-bytes"))
 OTHER_API = ("college", remember("another-api-key-secret-of-more-than-32-bytes"))
 PASSWORD = remember("correct horse battery staple")
 ACCESS_TOKEN = remember("long-lived-access-token-of-ada")
-PEOPLE = 800
+PEOPLE = 1000
 
 
 def digest(token):
