@@ -70,6 +70,8 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
         .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
         .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
+        .package(url: "https://github.com/vapor/jwt-kit", from: "5.7.1"),
+        .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
     ],
     targets: [
@@ -125,12 +127,19 @@ let package = Package(
             ]),
         module("Signaling", "WebPhone", resources: webPage),
         module(
+            "Signaling", "SignedTokens",
+            [
+                .product(name: "JWTKit", package: "jwt-kit"),
+                .product(name: "Crypto", package: "swift-crypto"),
+            ]),
+        module(
             "Signaling", "ExchangeStore",
             ["JSON", "SignalWire", "Timekeeping", .product(name: "GRDB", package: "GRDB.swift")]),
         module(
             "Signaling", "Exchange",
             nio + [
-                "COpenSSL", "ConfigReader", "ExchangeStore", "JSON", "SDP", "SignalWire", "Timekeeping", "WebPhone",
+                "COpenSSL", "ConfigReader", "ExchangeStore", "JSON", "SDP", "SignalWire", "SignedTokens", "Timekeeping",
+                "WebPhone",
                 logging,
             ]),
 
@@ -148,7 +157,7 @@ let package = Package(
             dependencies: [
                 "AudioKit", "CallAgent", "CallControl", "ConfigReader", "Datagrams", "Exchange", "MediaEngine",
                 "OpusCodec", "Peering", "Playout", "RTP", "Realtime", "SecureTransport", "SignalWire",
-                "SignalingClient", "Timekeeping", logging,
+                "SignalingClient", "SignedTokens", "Timekeeping", logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
@@ -206,13 +215,15 @@ let package = Package(
         tests(
             "SignalingClientTests",
             nio + ["CallControl", "JSON", "SignalWire", "SignalingClient", "Timekeeping", logging]),
+        tests("SignedTokensTests", ["SignedTokens", .product(name: "JWTKit", package: "jwt-kit")]),
         tests(
             "ExchangeTests",
             nio + [
-                "ConfigReader", "Exchange", "ExchangeStore", "JSON", "SDP", "SignalWire", "Timekeeping", logging,
+                "ConfigReader", "Exchange", "ExchangeStore", "JSON", "SDP", "SignalWire", "SignedTokens", "Timekeeping",
+                logging,
                 .product(name: "NIOEmbedded", package: "swift-nio"),
             ]),
-        tests("ExchangeIntegrationTests", nio + ["Exchange", "JSON", "SignalWire", logging]),
+        tests("ExchangeIntegrationTests", nio + ["Exchange", "JSON", "SignalWire", "SignedTokens", logging]),
         tests(
             "CallAgentTests",
             [

@@ -35,6 +35,7 @@ extension SignalingEvent {
         case .streamDropped(let data): self = .init(unmapped: .streamDropped, data)
         case .streamResumed(let data): self = .init(unmapped: .streamResumed, data)
         case .moveRequested(let data): self = .init(unmapped: .moveRequested, data)
+        case .tokenExpiring(let data): self = .init(unmapped: .tokenExpiring, data)
         case .presenceChanged(let data):
             // Only for those who subscribe to it, and a device does not.
             self = .unknown(

@@ -58,7 +58,8 @@ extension StreamTable {
         case (.inviteAccepted, _), (.inviteRejected, _), (.inviteTimedOut, _), (.callSignal, _), (.callEnded, _),
             (.inviteReceived, _), (.inviteHandled, _), (.inviteCancelled, _), (.inviteMissed, _), (.inviteEnded, _),
             (.inviteModified, _), (.groupChanged, _), (.connectionCreated, _), (.connectionDestroyed, _),
-            (.roomSignal, _), (.streamDropped, _), (.streamResumed, _), (.moveRequested, _), (.presenceChanged, _),
+            (.roomSignal, _), (.streamDropped, _), (.streamResumed, _), (.moveRequested, _), (.tokenExpiring, _),
+            (.presenceChanged, _),
             (.notification, _), (.unknown, _):
             break
         }
