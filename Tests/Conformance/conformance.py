@@ -23,8 +23,9 @@ from exchange import Exchange
 CONFIGURATIONS = {
     "exchange": {},
     # Everything ends soon.
-    "hasty": {"keepalive_seconds": 1, "resume_window_seconds": 1, "token_lifetime_seconds": 3,
-              "token_notice_seconds": 1},
+    "hasty": {"keepalive_seconds": 1, "resume_window_seconds": 1},
+    # Tokens do.
+    "fleeting": {"token_lifetime_seconds": 5, "token_notice_seconds": 2},
     # Little is allowed. What the clients' addresses are, they may say themselves.
     "strict": {"failed_logins_per_address": 5, "failed_logins_per_account": 10, "failed_login_seconds": 600,
                "messages_per_second": 20, "message_burst": 40, "trusted_proxies": ["127.0.0.1"], "anonymous": False,
