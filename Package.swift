@@ -70,6 +70,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
         .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
         .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
+        .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
     ],
     targets: [
         // Floor 0: C libraries, and the little C that Swift cannot import.
@@ -120,8 +121,14 @@ let package = Package(
             ]),
         module("Signaling", "WebPhone", resources: webPage),
         module(
+            "Signaling", "ExchangeStore",
+            ["JSON", "SignalWire", "Timekeeping", .product(name: "GRDB", package: "GRDB.swift")]),
+        module(
             "Signaling", "Exchange",
-            nio + ["COpenSSL", "ConfigReader", "JSON", "SDP", "SignalWire", "Timekeeping", "WebPhone", logging]),
+            nio + [
+                "COpenSSL", "ConfigReader", "ExchangeStore", "JSON", "SDP", "SignalWire", "Timekeeping", "WebPhone",
+                logging,
+            ]),
 
         // Floor 5: agent.
         module(
@@ -194,7 +201,7 @@ let package = Package(
         tests(
             "ExchangeTests",
             nio + [
-                "ConfigReader", "Exchange", "JSON", "SDP", "SignalWire", "Timekeeping", logging,
+                "ConfigReader", "Exchange", "ExchangeStore", "JSON", "SDP", "SignalWire", "Timekeeping", logging,
                 .product(name: "NIOEmbedded", package: "swift-nio"),
             ]),
         tests("ExchangeIntegrationTests", nio + ["Exchange", "JSON", "SignalWire", logging]),
