@@ -137,7 +137,8 @@ let package = Package(
         .executableTarget(
             name: "handset",
             dependencies: [
-                "AudioKit", "CallAgent", "CallControl", "ConfigReader", "Datagrams", "Exchange", "MediaEngine",
+                "AudioDevices", "AudioKit", "CallAgent", "CallControl", "ConfigReader", "Datagrams", "Exchange",
+                "MediaEngine",
                 "OpusCodec", "Peering", "Playout", "RTP", "Realtime", "SecureTransport", "SignalWire",
                 "SignalingClient", "Timekeeping", logging,
                 .product(name: "NIOCore", package: "swift-nio"),

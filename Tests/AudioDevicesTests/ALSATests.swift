@@ -70,7 +70,9 @@ final class ALSABench {
     /// 20 ms: a millisecond of sound at the beginning of each second, and a look for what came back.
     private func runFrame() {
         var frame = [Int16](repeating: 0, count: 960)
-        if nextFrame.nanoseconds / 1_000_000_000 != nextFrame.advanced(by: .milliseconds(-20)).nanoseconds / 1_000_000_000 {
+        if nextFrame.nanoseconds / 1_000_000_000 != nextFrame.advanced(by: .milliseconds(-20)).nanoseconds
+            / 1_000_000_000
+        {
             for index in 0..<48 { frame[index] = 20_000 }
             playedAt = nextFrame
         }
@@ -111,7 +113,8 @@ struct ALSATests {
     @Test(
         "Whatever rate, format and channels a card has, sound comes back through its cable after the delay that is told",
         arguments: [
-            (48_000, "S16_LE", 2, 1), (44_100, "S32_LE", 10, 2), (16_000, "S24_3LE", 32, 2), (96_000, "FLOAT_LE", 14, 6),
+            (48_000, "S16_LE", 2, 1), (44_100, "S32_LE", 10, 2), (16_000, "S24_3LE", 32, 2),
+            (96_000, "FLOAT_LE", 14, 6),
             (8_000, "U8", 1, 1),
         ] as [(UInt32, String, UInt32, UInt32)])
     func formats(rate: UInt32, name: String, format: UInt32, channels: UInt32) throws {

@@ -124,7 +124,8 @@ struct TroubleTests {
         expectSteadySound(bench)
     }
 
-    @Test("After a suspend the card resumes once it can, and starts anew if it cannot", arguments: [0, ENOSYS] as [Int32])
+    @Test(
+        "After a suspend the card resumes once it can, and starts anew if it cannot", arguments: [0, ENOSYS] as [Int32])
     func suspend(resumeErrno: Int32) {
         let bench = running()
         bench.world.isSuspended = true
