@@ -152,7 +152,7 @@ let package = Package(
             name: "TestSupport", dependencies: ["Timekeeping"], path: "Tests/Support", swiftSettings: relaxed),
         tests("AudioKitTests", ["AudioKit"], resources: [.copy("Resources/tone-500hz-stereo.opus")]),
         .target(name: "CScriptedCard", path: "Tests/CScriptedCard", exclude: ["plugin"]),
-        tests("AudioDevicesTests", ["AudioDevices", "CScriptedCard", "Realtime", "Timekeeping"]),
+        tests("AudioDevicesTests", ["AudioDevices", "CAllocationCounter", "CScriptedCard", "Realtime", "Timekeeping"]),
         tests("ConfigReaderTests", ["ConfigReader"]),
         tests(
             "HandsetTests",

@@ -1,4 +1,5 @@
 @testable import AudioDevices
+import CAllocationCounter
 import CScriptedCard
 import Foundation
 import Realtime
@@ -21,6 +22,8 @@ final class ALSABench {
     /// Round trips through the cable, in ms.
     private(set) var roundTrips: [Double] = []
     private var playedAt: Instant?
+    /// What the loop and libasound have allocated in steps.
+    private(set) var allocations: Int64 = 0
 
     init(_ card: ScriptedCard, _ configuration: AudioDeviceConfiguration) {
         self.card = card
@@ -44,6 +47,7 @@ final class ALSABench {
     }
 
     func forget() {
+        allocations = 0
         roundTrips = []
         events = []
     }
@@ -60,7 +64,10 @@ final class ALSABench {
             card.control.now_ns = now.nanoseconds
             if nextFrame <= now { runFrame() }
             guard nextStep <= now else { continue }
+            let before = handset_test_allocations()
             loop.step(at: now)
+            _ = loop.nextDeadline
+            allocations += handset_test_allocations() - before
             let late = jitterNanoseconds == 0 ? 0 : Int64.random(in: 0...jitterNanoseconds, using: &generator)
             nextStep = now.advanced(byNanoseconds: 500_000 + late)
             collect()
@@ -148,7 +155,7 @@ struct ALSATests {
     }
 
     @Test(
-        "The round trip stays within 2 ms a direction through minutes of drift and late wake-ups",
+        "The round trip stays within 2 ms a direction through a minute of drift and late wake-ups",
         arguments: [(1_500.0, 1_500.0), (-1_500, 1_500), (1_500, -1_500)])
     func drift(playback: Double, capture: Double) throws {
         let card = try ScriptedCard()
@@ -203,6 +210,18 @@ struct ALSATests {
         #expect(bench.events.last == .running)
         expectSteadySound(bench)
         #expect(bench.card.control.opens == 4, "two directions, twice")
+    }
+
+    @Test("A card that runs costs no allocation, while rates are corrected and reports are made")
+    func allocations() throws {
+        let card = try ScriptedCard()
+        card.control.ppm = (300, -300)
+        let bench = ALSABench(card, configuration)
+        bench.run(seconds: 5)
+        bench.forget()
+        bench.run(seconds: 10)
+        #expect(bench.statistics.isRunning && bench.statistics.playback.correctionPPM != 0)
+        #expect(bench.allocations == 0)
     }
 
     @Test("A stop lets the card play what it has")
