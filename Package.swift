@@ -70,6 +70,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
         .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
         .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
+        .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
     ],
     targets: [
         // Floor 0: C libraries, and the little C that Swift cannot import.
@@ -102,6 +103,8 @@ let package = Package(
         // Floor 3: media.
         module("Media", "AudioKit", ["Bytes", "COpusFile", "CSpeexDSP"]),
         module("Media", "AudioDevices", ["AudioKit", "CALSA", "CSpeexDSP", "Realtime", "Timekeeping"]),
+        module("Media", "LoopbackAnalysis", ["AudioKit"]),
+        module("Media", "Speakerphone", ["AudioKit", "CSpeexDSP"]),
         module("Media", "OpusCodec", ["COpus"]),
         module("Media", "Playout", ["AudioKit", "OpusCodec", "Timekeeping"]),
         module("Media", "SecureTransport", ["COpenSSL", "CSRTP", "Timekeeping"]),
@@ -122,8 +125,14 @@ let package = Package(
             ]),
         module("Signaling", "WebPhone", resources: webPage),
         module(
+            "Signaling", "ExchangeStore",
+            ["JSON", "SignalWire", "Timekeeping", .product(name: "GRDB", package: "GRDB.swift")]),
+        module(
             "Signaling", "Exchange",
-            nio + ["COpenSSL", "ConfigReader", "JSON", "SDP", "SignalWire", "Timekeeping", "WebPhone", logging]),
+            nio + [
+                "COpenSSL", "ConfigReader", "ExchangeStore", "JSON", "SDP", "SignalWire", "Timekeeping", "WebPhone",
+                logging,
+            ]),
 
         // Floor 5: agent.
         module(
@@ -138,8 +147,8 @@ let package = Package(
             name: "handset",
             dependencies: [
                 "AudioDevices", "AudioKit", "CallAgent", "CallControl", "ConfigReader", "Datagrams", "Exchange",
-                "MediaEngine",
-                "OpusCodec", "Peering", "Playout", "RTP", "Realtime", "SecureTransport", "SignalWire",
+                "ExchangeStore", "MediaEngine", "OpusCodec", "Peering", "Playout", "RTP", "Realtime", "SecureTransport",
+                "SignalWire",
                 "SignalingClient", "Timekeeping", logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
@@ -153,6 +162,8 @@ let package = Package(
         tests("AudioKitTests", ["AudioKit"], resources: [.copy("Resources/tone-500hz-stereo.opus")]),
         .target(name: "CScriptedCard", path: "Tests/CScriptedCard", exclude: ["plugin"]),
         tests("AudioDevicesTests", ["AudioDevices", "CAllocationCounter", "CScriptedCard", "Realtime", "Timekeeping"]),
+        tests("LoopbackAnalysisTests", ["LoopbackAnalysis", "OpusCodec"]),
+        tests("SpeakerphoneTests", ["AudioKit", "Speakerphone"]),
         tests("ConfigReaderTests", ["ConfigReader"]),
         tests(
             "HandsetTests",
@@ -190,7 +201,7 @@ let package = Package(
             [
                 "AudioKit", "CAllocationCounter", "MediaEngine", "Datagrams", "OpusCodec", "Peering", "Playout", "RTP",
                 "Realtime",
-                "SecureTransport", "Timekeeping",
+                "SecureTransport", "Speakerphone", "Timekeeping",
             ]),
         tests("CallControlTests", ["CallControl", "JSON", "Timekeeping"]),
         tests(
@@ -199,10 +210,11 @@ let package = Package(
         tests(
             "ExchangeTests",
             nio + [
-                "ConfigReader", "Exchange", "JSON", "SDP", "SignalWire", "Timekeeping", logging,
+                "ConfigReader", "Exchange", "ExchangeStore", "JSON", "SDP", "SignalWire", "Timekeeping", logging,
                 .product(name: "NIOEmbedded", package: "swift-nio"),
             ]),
-        tests("ExchangeIntegrationTests", nio + ["Exchange", "JSON", "SignalWire", logging]),
+        tests("ExchangeStoreTests", ["ExchangeStore", "JSON", "SignalWire", "Timekeeping"]),
+        tests("ExchangeIntegrationTests", nio + ["Exchange", "ExchangeStore", "JSON", "SignalWire", logging]),
         tests(
             "CallAgentTests",
             [

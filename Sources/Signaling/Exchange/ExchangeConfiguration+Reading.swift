@@ -1,4 +1,5 @@
 public import ConfigReader
+import ExchangeStore
 import SignalWire
 import Timekeeping
 
@@ -8,7 +9,8 @@ extension ExchangeConfiguration {
         [
             "listen", "certificate", "plain_text", "websocket_url", "web_phone", "allowed_origins", "apps", "users",
             "anonymous", "presence", "ice_servers", "keepalive_seconds", "resume_window_seconds",
-            "token_lifetime_seconds", "stream_ringing_seconds",
+            "token_lifetime_seconds", "stream_ringing_seconds", "database", "database_durability",
+            "database_if_corrupt", "call_records_days",
         ]
 
     /// Reads the section, noting every problem rather than stopping at the first.
@@ -29,6 +31,16 @@ extension ExchangeConfiguration {
         resumeWindow = section.seconds("resume_window_seconds", in: 0...600, &problems) ?? resumeWindow
         streamRinging = section.seconds("stream_ringing_seconds", in: 1...120, &problems) ?? streamRinging
         tokenLifetime = section.seconds("token_lifetime_seconds", in: 1...2_592_000, &problems) ?? tokenLifetime
+
+        databasePath = section.path("database", &problems)
+        databaseDurability =
+            section.enumeration("database_durability", of: ExchangeStore.Durability.self, &problems)
+            ?? databaseDurability
+        databaseIfCorrupt =
+            section.enumeration("database_if_corrupt", of: ExchangeStore.CorruptFilePolicy.self, &problems)
+            ?? databaseIfCorrupt
+        let days = section.integer("call_records_days", in: 1...36_500, &problems)
+        callRecordRetention = days.map { .seconds(86_400 * $0) } ?? callRecordRetention
 
         section.require(["apps", "users"], &problems)
         apps = (section.sections("apps", &problems) ?? []).compactMap { RegisteredApp($0, &problems) }

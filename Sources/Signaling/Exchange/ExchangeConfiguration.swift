@@ -1,3 +1,4 @@
+public import ExchangeStore
 public import SignalWire
 
 /// Everything that an exchange is told at start, as plain data.
@@ -58,6 +59,15 @@ public struct ExchangeConfiguration: Sendable {
     public var streamRinging = Duration.seconds(30)
     /// How long an access token is good.
     public var tokenLifetime = Duration.seconds(3_600)
+
+    /// Where what must survive the process is kept; without a database the exchange forgets it all.
+    public var databasePath: String?
+    /// What a commit waits for.
+    public var databaseDurability = ExchangeStore.Durability.full
+    /// What to do with a database that is damaged.
+    public var databaseIfCorrupt = ExchangeStore.CorruptFilePolicy.refuse
+    /// How long records of calls are kept.
+    public var callRecordRetention = Duration.seconds(90 * 86_400)
 
     /// Makes a configuration with defaults: loopback, port 8080, nobody registered.
     public init() {}

@@ -4,7 +4,11 @@ import SignalWire
 enum ClientResponse: Hashable, Sendable {
     case session(SessionStart.Result)
     case invite(InviteSend.Result)
+    case invites(InviteList.Result)
     case room(RoomJoin.Result)
+    case group(GroupCreate.Result)
+    case members(GroupMembers.Result)
+    case groups(GroupList.Result)
     case presence(PresenceSubscribe.Result)
     case empty
 }
@@ -21,6 +25,8 @@ enum CloseReason: Hashable, Sendable {
     case tooBig
     /// The access token is not good, or no longer.
     case tokenRejected
+    /// What the client was told last may not have been kept; connect again.
+    case notKept
 
     /// The close code on the wire.
     var code: UInt16 {
@@ -30,6 +36,7 @@ enum CloseReason: Hashable, Sendable {
         case .policy: 1008
         case .tooBig: 1009
         case .tokenRejected: 4001
+        case .notKept: 1013
         }
     }
 
@@ -41,6 +48,7 @@ enum CloseReason: Hashable, Sendable {
         case .protocolError: "not a WebSocket frame"
         case .tooBig: "messages have at most \(SignalLimits.messageBytes) bytes"
         case .tokenRejected: "the access token is not good"
+        case .notKept: "the exchange cannot write its database; connect again"
         }
     }
 }

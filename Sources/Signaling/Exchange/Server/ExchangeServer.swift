@@ -19,14 +19,16 @@ public final class ExchangeServer: Sendable {
     private let channel: any Channel
     private let hub: NIOLoopBound<ExchangeHub>
     private let passwordThread: NIOThreadPool
+    private let disk: ExchangeDisk?
 
     private init(
-        channel: any Channel, hub: NIOLoopBound<ExchangeHub>, passwordThread: NIOThreadPool,
+        channel: any Channel, hub: NIOLoopBound<ExchangeHub>, passwordThread: NIOThreadPool, disk: ExchangeDisk?,
         configuration: ExchangeConfiguration
     ) {
         self.channel = channel
         self.hub = hub
         self.passwordThread = passwordThread
+        self.disk = disk
         port = channel.localAddress?.port ?? configuration.port
         let scheme = configuration.certificate == nil ? "http" : "https"
         let host = configuration.host.contains(":") ? "[\(configuration.host)]" : configuration.host
@@ -38,18 +40,22 @@ public final class ExchangeServer: Sendable {
     /// - Parameters:
     ///   - group: One of its event loops will carry the exchange.
     ///   - logger: Gets calls and sessions at `info`, invites at `debug`; never a secret.
-    /// - Throws: ``ExchangeError`` if it may not or cannot listen.
+    /// - Throws: ``ExchangeError`` if it may not or cannot listen, or its database cannot be used.
     public static func start(
         _ configuration: ExchangeConfiguration, on group: any EventLoopGroup, logger: Logger
     ) async throws(ExchangeError) -> ExchangeServer {
         let address = try ListenAddress.resolve(configuration)
         let tls = try TLSContext.load(configuration.certificate)
+        let disk = try ExchangeDisk.open(configuration, logger)
         let passwordThread = NIOThreadPool(numberOfThreads: 1)
         passwordThread.start()
         let loop = group.next()
         do {
             let hub = try await loop.submit {
-                NIOLoopBound(ExchangeHub(loop: loop, configuration: configuration, logger: logger), eventLoop: loop)
+                let hub = ExchangeHub(
+                    loop: loop, configuration: configuration, logger: logger,
+                    journal: disk.map { (Journal($0.store, loop: loop, thread: $0.thread), $0.saved) })
+                return NIOLoopBound(hub, eventLoop: loop)
             }.get()
             let pipeline = try await loop.submit {
                 let service = RESTService(
@@ -61,11 +67,12 @@ public final class ExchangeServer: Sendable {
             }.get()
             let channel = try await bootstrap(on: loop, pipeline).bind(to: address).get()
             let server = ExchangeServer(
-                channel: channel, hub: hub, passwordThread: passwordThread, configuration: configuration)
+                channel: channel, hub: hub, passwordThread: passwordThread, disk: disk, configuration: configuration)
             logger.info("the exchange listens", metadata: ["url": "\(server.url)"])
             return server
         } catch {
             try? await passwordThread.shutdownGracefully()
+            await disk?.close()
             throw ListenAddress.explain(error, configuration)
         }
     }
@@ -96,11 +103,21 @@ public final class ExchangeServer: Sendable {
         channel.eventLoop.execute { [hub] in hub.value.notify(user: user, payload: payload) }
     }
 
-    /// Takes no more connections, tells clients to go (close code 1001), and returns within a second.
+    /// Asks every connected device to connect anew (CONN-12).
+    ///
+    /// - Parameters:
+    ///   - time: How long they have.
+    ///   - url: The WebSocket's address to go to; without it where they find this one.
+    public func requestMoves(within time: Duration, to url: String? = nil) {
+        channel.eventLoop.execute { [hub] in hub.value.requestMoves(within: time, to: url) }
+    }
+
+    /// Takes no more connections, tells clients to move and to go (close code 1001), and returns within a second.
     public func stop() async {
         try? await channel.close()
         let stopped = channel.eventLoop.flatSubmit { [hub] in hub.value.stop() }
         try? await stopped.get()
         try? await passwordThread.shutdownGracefully()
+        await disk?.close()
     }
 }

@@ -33,7 +33,14 @@ final class RESTService {
     }
 
     /// Answers one request, sooner or later, on the hub's event loop.
-    func answer(_ request: RESTRequest, then reply: @escaping (RESTAnswer) -> Void) {
+    func answer(_ request: RESTRequest, then tell: @escaping (RESTAnswer) -> Void) {
+        // A token that is told has been kept.
+        let reply = { [hub] (answer: RESTAnswer) in
+            hub.afterWriting { isKept in
+                let message = "The exchange cannot write its database."
+                tell(isKept ? answer : .failure(.unavailable, message, trace: request.trace, retryAfterSeconds: 5))
+            }
+        }
         guard !hub.isStopping else {
             return reply(
                 .failure(.unavailable, "The exchange is going down.", trace: request.trace, retryAfterSeconds: 5))
@@ -163,7 +170,10 @@ final class RESTService {
 
     private func noRoom(_ request: RESTRequest) -> RESTAnswer {
         .failure(
-            .unavailable, "The exchange has no room for another login.", trace: request.trace, retryAfterSeconds: 60)
+            .unavailable,
+            hub.failure == nil
+                ? "The exchange has no room for another login." : "The exchange cannot write its database.",
+            trace: request.trace, retryAfterSeconds: 60)
     }
 
     private func refusal(_ code: RESTErrorCode, _ request: RESTRequest) -> RESTAnswer {
