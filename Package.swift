@@ -157,9 +157,9 @@ let package = Package(
         .executableTarget(
             name: "handset",
             dependencies: [
-                "AudioKit", "CallAgent", "CallControl", "ConfigReader", "Datagrams", "Exchange", "ExchangeStore",
-                "MediaEngine", "OpusCodec", "Peering", "Playout", "RTP", "Realtime", "SecureTransport", "SignalWire",
-                "SignalingClient", "SignedTokens", "Timekeeping", logging,
+                "AudioDevices", "AudioKit", "CallAgent", "CallControl", "ConfigReader", "Datagrams", "Exchange",
+                "ExchangeStore", "MediaEngine", "OpusCodec", "Peering", "Playout", "RTP", "Realtime", "SecureTransport",
+                "SignalWire", "SignalingClient", "SignedTokens", "Timekeeping", logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
@@ -171,7 +171,7 @@ let package = Package(
             name: "TestSupport", dependencies: ["Timekeeping"], path: "Tests/Support", swiftSettings: relaxed),
         tests("AudioKitTests", ["AudioKit"], resources: [.copy("Resources/tone-500hz-stereo.opus")]),
         .target(name: "CScriptedCard", path: "Tests/CScriptedCard", exclude: ["plugin"]),
-        tests("AudioDevicesTests", ["AudioDevices", "CScriptedCard", "Realtime", "Timekeeping"]),
+        tests("AudioDevicesTests", ["AudioDevices", "CAllocationCounter", "CScriptedCard", "Realtime", "Timekeeping"]),
         tests("LoopbackAnalysisTests", ["LoopbackAnalysis", "OpusCodec"]),
         tests("SpeakerphoneTests", ["AudioKit", "Speakerphone"]),
         tests("ConfigReaderTests", ["ConfigReader"]),
