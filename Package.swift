@@ -133,6 +133,8 @@ let package = Package(
                 "Peering", "Playout", "Realtime", "SDP", "SecureTransport", "SignalingClient", "Timekeeping", logging,
             ]),
 
+        module("Agent", "LoopbackReport", ["AudioKit", "JSON", "LoopbackAnalysis"]),
+
         // Floor 6: the command line.
         .executableTarget(
             name: "handset",
@@ -151,6 +153,7 @@ let package = Package(
             name: "TestSupport", dependencies: ["Timekeeping"], path: "Tests/Support", swiftSettings: relaxed),
         tests("AudioKitTests", ["AudioKit"], resources: [.copy("Resources/tone-500hz-stereo.opus")]),
         tests("LoopbackAnalysisTests", ["LoopbackAnalysis", "OpusCodec"]),
+        tests("LoopbackReportTests", ["AudioKit", "JSON", "LoopbackAnalysis", "LoopbackReport"]),
         tests("SpeakerphoneTests", ["AudioKit", "Speakerphone"]),
         tests("ConfigReaderTests", ["ConfigReader"]),
         tests(
