@@ -153,6 +153,8 @@ let package = Package(
                 "Timekeeping", logging,
             ]),
 
+        module("Agent", "LoopbackReport", ["AudioKit", "JSON", "LoopbackAnalysis"]),
+
         // Floor 6: the command line.
         .executableTarget(
             name: "handset",
@@ -173,6 +175,7 @@ let package = Package(
         .target(name: "CScriptedCard", path: "Tests/CScriptedCard", exclude: ["plugin"]),
         tests("AudioDevicesTests", ["AudioDevices", "CAllocationCounter", "CScriptedCard", "Realtime", "Timekeeping"]),
         tests("LoopbackAnalysisTests", ["LoopbackAnalysis", "OpusCodec"]),
+        tests("LoopbackReportTests", ["AudioKit", "JSON", "LoopbackAnalysis", "LoopbackReport"]),
         tests("SpeakerphoneTests", ["AudioKit", "Speakerphone"]),
         tests("ConfigReaderTests", ["ConfigReader"]),
         tests("PrivateFilesTests", ["PrivateFiles"]),
