@@ -20,6 +20,12 @@ public enum Change: Hashable, Sendable {
     case invite(StoredInvite)
     /// An invite is over, and so is the time for which it is remembered.
     case inviteForgotten(String)
+    /// A group was made, or its members changed.
+    case group(StoredGroup)
+    /// A group was dismissed.
+    case groupForgotten(String)
+    /// A device is to be pushed to by these tokens and no others; none: not at all.
+    case pushTargets(StoredPushTargets)
     /// A call began.
     case call(StoredCall)
     /// A call is over; of one invite there may be a call for each invitee.
@@ -70,22 +76,28 @@ public struct StoredSession: Hashable, Sendable {
     public var isAnonymous: Bool
     /// Whether the device receives invites.
     public var isRegistered: Bool
+    /// How rooms and peers know its connection.
+    public var connection: String
+    /// The one room that its token opens, if it is for one.
+    public var scope: StoredPlace?
     /// The rooms it is in, in the order of joining.
-    public var rooms: [String]
+    public var places: [StoredPlace]
     /// Until when a session without a connection can be resumed; `nil` while it has one.
     public var resumableUntil: Instant?
 
     /// Makes an entry.
     public init(
-        id: String, user: String, device: String, isAnonymous: Bool, isRegistered: Bool, rooms: [String] = [],
-        resumableUntil: Instant? = nil
+        id: String, user: String, device: String, isAnonymous: Bool, isRegistered: Bool, connection: String,
+        scope: StoredPlace? = nil, places: [StoredPlace] = [], resumableUntil: Instant? = nil
     ) {
         self.id = id
         self.user = user
         self.device = device
         self.isAnonymous = isAnonymous
         self.isRegistered = isRegistered
-        self.rooms = rooms
+        self.connection = connection
+        self.scope = scope
+        self.places = places
         self.resumableUntil = resumableUntil
     }
 }

@@ -25,6 +25,10 @@ public struct Saved: Sendable {
     public var sessions: [StoredSession] = []
     /// Open invites, and those that are remembered, oldest first.
     public var invites: [StoredInvite] = []
+    /// The groups, each user's in the order of making.
+    public var groups: [StoredGroup] = []
+    /// Where to push, those that were set longest ago first.
+    public var pushTargets: [StoredPushTargets] = []
     /// Calls under way.
     public var calls: [StoredCall] = []
     /// The users' numbering.

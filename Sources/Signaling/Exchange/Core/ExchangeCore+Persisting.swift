@@ -16,8 +16,16 @@ extension ExchangeCore {
             outbox.append(.persist(stored.map(Change.token) ?? .tokenForgotten(digest: digest.hex)))
         }
         for id in sessions.takeChanged() {
-            let stored = sessions.stored(id)
+            let stored = stored(id)
             outbox.append(.persist(stored.map(Change.session) ?? .sessionForgotten(id)))
+        }
+        for id in groups.takeChanged() {
+            outbox.append(.persist(groups[id].map { .group($0.stored) } ?? .groupForgotten(id)))
+        }
+        for endpoint in pushes.takeChanged() {
+            let targets = pushes.targets(of: endpoint)
+            outbox.append(
+                .persist(.pushTargets(.init(user: endpoint.user, device: endpoint.device, targets: targets))))
         }
         for (id, before) in invites.takeChanges() {
             guard let record = invites[id] else {
@@ -40,6 +48,21 @@ extension ExchangeCore {
                 outbox.append(.persist(.callForgotten(invite: call.invite, invitee: call.invitee.user)))
             }
         }
+    }
+
+    /// A session as it is kept on disk; `nil` if there is nothing of it that could be resumed.
+    private func stored(_ id: SessionID) -> StoredSession? {
+        guard let session = sessions.session(id) else { return nil }
+        let places = rooms.rooms(of: id).compactMap { room in
+            rooms.occupant(id, in: room).map {
+                StoredPlace(room: room, role: $0.participant.role?.rawValue, data: $0.participant.data)
+            }
+        }
+        return StoredSession(
+            id: id, user: session.endpoint.user, device: session.endpoint.device, isAnonymous: session.isAnonymous,
+            isRegistered: session.isRegistered, connection: session.name,
+            scope: session.room.map { StoredPlace(room: $0.room, role: $0.role.rawValue, data: $0.data) },
+            places: places, resumableUntil: sessions.end(of: id))
     }
 
     /// Keeps how a call, or an attempt at one, ended (CALL-7).
@@ -100,4 +123,9 @@ extension Audience {
         case .registered(let except): self = .registered(except: except)
         }
     }
+}
+
+extension Group {
+    /// As it is kept on disk.
+    var stored: StoredGroup { StoredGroup(id: id, name: name, owner: owner, members: members) }
 }

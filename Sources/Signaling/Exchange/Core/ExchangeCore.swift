@@ -24,6 +24,8 @@ struct ExchangeCore: ProtocolCore, Sendable {
         case disconnected(ConnectionID)
         /// The operator has something to tell a user's devices (CONN-11).
         case notify(UserID, JSONValue)
+        /// Every device is to connect anew within a time, at the address that is given if there is one (CONN-12).
+        case move(within: Duration, to: String?)
         /// ``nextDeadline`` has come. Early calls are harmless.
         case timer
     }
@@ -45,7 +47,7 @@ struct ExchangeCore: ProtocolCore, Sendable {
         case inviteTimesOut(InviteID)
         case inviteIsForgotten(InviteID)
         case sessionIsForgotten(SessionID)
-        case callMayBeOrphaned(InviteID)
+        case callMayBeOrphaned(CallID)
         case loginIsDue(ConnectionID)
         case tokenIsForgotten(SecretDigest)
         case pruningIsDue
@@ -66,7 +68,8 @@ struct ExchangeCore: ProtocolCore, Sendable {
         var pruningInterval = Duration.seconds(600)
         /// Malformed messages in a minute, past which a connection is closed.
         var malformedPerMinute = 100
-        /// Invites that one user may have open at once; contract and memory both want a bound.
+        /// Invites that one user may have open at once, those it sends and those it gets counted apart; and those in
+        /// one group. Contract and memory both want a bound.
         var openInvitesPerUser = 256
         /// Sessions that one user may have at once.
         var sessionsPerUser = 64
@@ -91,7 +94,11 @@ struct ExchangeCore: ProtocolCore, Sendable {
     /// Which invite a user's idempotency key stands for, and back.
     var inviteByKey: [IdempotencyKey: InviteID] = [:]
     var keyByInvite: [InviteID: IdempotencyKey] = [:]
-    var openInvites: [UserID: Int] = [:]
+    var openInvites = OpenInvites()
+    /// The number of the newest invite.
+    var lastInvite: UInt64 = 0
+    var groups = Groups()
+    var pushes = PushBoard()
     var calls = Calls()
     var rooms = Rooms()
     var presence = PresenceBoard()
@@ -133,9 +140,10 @@ struct ExchangeCore: ProtocolCore, Sendable {
         case .disconnected(let connection):
             lose(connection, at: now, into: &outbox)
         case .notify(let user, let payload):
-            for session in sessions.sessions(of: user) {
+            for session in sessions.sessions(of: user) where session.room == nil {
                 tell(session.endpoint, .notification(NotificationReceived(payload: payload)), at: now, into: &outbox)
             }
+        case .move(let within, let url): requestMoves(within: within, to: url, into: &outbox)
         case .timer:
             while let deadline = deadlines.takeDue(at: now) { meet(deadline, at: now, into: &outbox) }
         }
@@ -157,66 +165,8 @@ struct ExchangeCore: ProtocolCore, Sendable {
         } catch {
             counters.refusals += 1
             outbox.insert(.refuse(connection, id, error), at: place)
-            if error.known == .tokenRejected || error.known == .tokenExpired {
-                outbox.append(.close(connection, .tokenRejected))
-            }
+            if case .sessionStart = request, error.isAboutToken { outbox.append(.close(connection, .tokenRejected)) }
         }
-    }
-
-    private mutating func perform(
-        _ request: ClientRequest, from connection: ConnectionID, at now: Instant, into outbox: inout [Output]
-    ) throws(RPCError) -> ClientResponse {
-        switch request {
-        case .ping: return .empty
-        case .sessionStart(let params):
-            return .session(try startSession(params, on: connection, at: now, into: &outbox))
-        case .sessionEnd:
-            try endSession(try session(on: connection), at: now, into: &outbox)
-        case .deviceRegister(let params):
-            try register(params.device, try member(on: connection))
-        case .deviceUnregister:
-            sessions.unregister(try member(on: connection).connection)
-        case .inviteSend(let params):
-            return .invite(try sendInvite(params, from: try member(on: connection), at: now, into: &outbox))
-        case .inviteAccept(let params):
-            let device = try member(on: connection)
-            try answerInvite(params.invite, .accepted, params.data, from: device, at: now, into: &outbox)
-        case .inviteReject(let params):
-            let device = try member(on: connection)
-            try answerInvite(params.invite, .rejected, params.data, from: device, at: now, into: &outbox)
-        case .inviteCancel(let params):
-            try cancelInvite(params, from: try member(on: connection), at: now, into: &outbox)
-        case .callSignal(let params):
-            try passSignal(params, from: try member(on: connection), at: now, into: &outbox)
-        case .callEnd(let params):
-            try endCall(params, from: try member(on: connection), at: now, into: &outbox)
-        case .roomJoin(let params):
-            return .room(try joinRoom(params.room, try session(on: connection), at: now, into: &outbox))
-        case .roomLeave(let params):
-            try leaveRoom(params.room, try session(on: connection), at: now, into: &outbox)
-        case .presenceSubscribe:
-            return .presence(try subscribeToPresence(try member(on: connection)))
-        case .presenceUnsubscribe:
-            presence.unsubscribe(try member(on: connection).connection)
-        }
-        return .empty
-    }
-
-    /// The session on a connection; without one nothing works (AUTH-6).
-    private func session(on connection: ConnectionID) throws(RPCError) -> Session {
-        guard let session = sessions[connection] else {
-            throw RPCError(.notAuthenticated, "Log in with session.start first.")
-        }
-        return session
-    }
-
-    /// The session on a connection, if it may do more than join rooms (AUTH-3).
-    private func member(on connection: ConnectionID) throws(RPCError) -> Session {
-        let session = try session(on: connection)
-        guard !session.isAnonymous else {
-            throw RPCError(.notAllowed, "An anonymous login may join rooms by name, and nothing else.")
-        }
-        return session
     }
 
     // MARK: - Telling

@@ -7,7 +7,7 @@ extension InviteRecord {
     /// As it is kept on disk.
     func stored(key: String?, forgottenAt: Instant?) -> StoredInvite {
         StoredInvite(
-            id: id, inviter: inviter.user, inviterDevice: inviter.device,
+            id: id, inviter: inviter.user, inviterDevice: inviter.device, group: group,
             invitees: invitees.compactMap { user in
                 state(of: user).map { StoredInvite.Invitee(user: user, state: $0.stored, device: $0.device) }
             }, data: data, payload: payload, timeoutPayload: timeoutPayload, idempotencyKey: key,
@@ -19,7 +19,7 @@ extension InviteRecord {
         invitees.compactMap { user in
             let kind: CallStep.Kind
             switch (before?.state(of: user), state(of: user)) {
-            case (nil, _?): kind = .rang(inviter: inviter.user, inviterDevice: inviter.device, group: nil)
+            case (nil, _?): kind = .rang(inviter: inviter.user, inviterDevice: inviter.device, group: group)
             case (.pending?, .timedOut?): kind = .ended(reason: "noAnswer", durationMilliseconds: 0)
             case (.pending?, .cancelled?): kind = .ended(reason: "cancelled", durationMilliseconds: 0)
             case (_?, .pending?), (_?, .accepted?), (_?, .rejected?), (_?, .timedOut?), (_?, .cancelled?), (_, nil):

@@ -6,10 +6,14 @@ import Timekeeping
 /// One invite, from being sent until it is forgotten.
 struct InviteRecord: Sendable {
     let id: InviteID
+    /// Rises from invite to invite.
+    let number: UInt64
     let inviter: Endpoint
+    /// The group that hears of it (GRP-2).
+    let group: GroupID?
     /// Who is asked, in the order of asking.
     let invitees: [UserID]
-    let data: JSONValue?
+    private(set) var data: JSONValue?
     let payload: JSONValue?
     let timeoutPayload: JSONValue?
     let sentAt: Instant
@@ -20,9 +24,11 @@ struct InviteRecord: Sendable {
     private var states: [UserID: InviteeState]
 
     init(
-        id: InviteID, inviter: Endpoint, invitees: [UserID], terms: InviteSend, now: Instant
+        id: InviteID, number: UInt64, inviter: Endpoint, invitees: [UserID], terms: InviteSend, now: Instant
     ) {
         self.id = id
+        self.number = number
+        group = terms.group
         self.inviter = inviter
         self.invitees = invitees
         data = terms.data
@@ -35,8 +41,10 @@ struct InviteRecord: Sendable {
     }
 
     /// Reads one that was kept on disk; it has no more time left than it was given.
-    init(_ stored: StoredInvite, at now: Instant) {
+    init(_ stored: StoredInvite, number: UInt64, at now: Instant) {
         id = stored.id
+        self.number = number
+        group = stored.group
         inviter = Endpoint(user: stored.inviter, device: stored.inviterDevice)
         invitees = stored.invitees.map(\.user)
         data = stored.data
@@ -58,9 +66,9 @@ struct InviteRecord: Sendable {
     /// Every invitee has accepted, rejected, timed out or been released (INV-3).
     var isEnded: Bool { !states.values.contains(.pending) }
 
-    /// The devices of `invitee` that ring: all registered ones, but not the one that sent the invite.
-    func ringing(of invitee: UserID) -> Audience {
-        .registered(except: invitee == inviter.user ? inviter.device : nil)
+    /// The devices of a user that hear of it: all registered ones, but not the one that sent the invite.
+    func ringing(of user: UserID) -> Audience {
+        .registered(except: user == inviter.user ? inviter.device : nil)
     }
 
     /// Seconds that remain of the ttl at `now`; 0 is for ever, so that the last moments count as a millisecond.
@@ -85,6 +93,16 @@ struct InviteRecord: Sendable {
         case .refused(let code):
             throw RPCError(code, Self.sentence(for: code))
         }
+    }
+
+    /// Gives the invite other data (INV-15).
+    mutating func modify(_ data: JSONValue?) { self.data = data }
+
+    /// What devices are told of the invite at `now`.
+    func received(at now: Instant) -> InviteReceived {
+        InviteReceived(
+            invite: id, inviter: inviter.user, group: group, invitees: invitees, data: data,
+            ttlRemaining: remainingSeconds(at: now), payload: payload)
     }
 
     /// Takes the invite back from everybody who has not answered.
