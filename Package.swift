@@ -72,6 +72,7 @@ let package = Package(
         .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
         .package(url: "https://github.com/vapor/jwt-kit", from: "5.7.1"),
         .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
+        .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
     ],
     targets: [
         // Floor 0: C libraries, and the little C that Swift cannot import.
@@ -129,9 +130,13 @@ let package = Package(
                 .product(name: "Crypto", package: "swift-crypto"),
             ]),
         module(
+            "Signaling", "ExchangeStore",
+            ["JSON", "SignalWire", "Timekeeping", .product(name: "GRDB", package: "GRDB.swift")]),
+        module(
             "Signaling", "Exchange",
             nio + [
-                "COpenSSL", "ConfigReader", "JSON", "SDP", "SignalWire", "SignedTokens", "Timekeeping", "WebPhone",
+                "COpenSSL", "ConfigReader", "ExchangeStore", "JSON", "SDP", "SignalWire", "SignedTokens", "Timekeeping",
+                "WebPhone",
                 logging,
             ]),
 
@@ -209,7 +214,8 @@ let package = Package(
         tests(
             "ExchangeTests",
             nio + [
-                "ConfigReader", "Exchange", "JSON", "SDP", "SignalWire", "SignedTokens", "Timekeeping", logging,
+                "ConfigReader", "Exchange", "ExchangeStore", "JSON", "SDP", "SignalWire", "SignedTokens", "Timekeeping",
+                logging,
                 .product(name: "NIOEmbedded", package: "swift-nio"),
             ]),
         tests("ExchangeIntegrationTests", nio + ["Exchange", "JSON", "SignalWire", "SignedTokens", logging]),

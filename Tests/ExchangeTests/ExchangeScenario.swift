@@ -1,3 +1,4 @@
+import ExchangeStore
 import JSON
 import SignalWire
 import TestSupport
@@ -12,6 +13,8 @@ struct ExchangeScenario {
     private(set) var inboxes: [ConnectionID: [Received]] = [:]
     private(set) var closed: [ConnectionID: CloseReason] = [:]
     private(set) var notes: [ExchangeNote] = []
+    /// What would be on disk, in order.
+    private(set) var changes: [Change] = []
     private var lastNumber: UInt64 = 0
 
     enum Received: Equatable {
@@ -56,6 +59,7 @@ struct ExchangeScenario {
                 for connection in connections { inboxes[connection, default: []].append(.event(event)) }
             case .close(let connection, let reason): closed[connection] = reason
             case .note(let note): notes.append(note)
+            case .persist(let change): changes.append(change)
             }
         }
     }

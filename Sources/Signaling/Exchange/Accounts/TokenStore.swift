@@ -1,3 +1,4 @@
+import ExchangeStore
 import SignalWire
 import Timekeeping
 
@@ -45,11 +46,13 @@ struct TokenStore: Sendable {
 
     private struct Login {
         var grant: Grant
+        /// The user's ``Account/loginsSince`` when it began.
+        var epoch: Int64?
         /// Oldest first.
         var tokens: [SecretDigest]
     }
 
-    private var entries: [SecretDigest: Entry] = [:]
+    private(set) var entries = Kept<SecretDigest, Entry>()
     private var logins: [LoginID: Login] = [:]
     /// Oldest first.
     private var loginsByUser: [UserID: [LoginID]] = [:]
@@ -65,13 +68,16 @@ struct TokenStore: Sendable {
     // MARK: - Changing
 
     /// Begins a login. A token that is known already, as a signed one may be, changes nothing.
+    ///
+    /// - Parameter epoch: The user's ``Account/loginsSince``.
     mutating func begin(
-        _ grant: Grant, access: SecretDigest, expires: Instant, refresh: (token: SecretDigest, expires: Instant)? = nil
+        _ grant: Grant, epoch: Int64? = nil, access: SecretDigest, expires: Instant,
+        refresh: (token: SecretDigest, expires: Instant)? = nil
     ) {
         guard entries[access] == nil else { return }
         let known = loginsByUser[grant.user] ?? []
         if known.count >= Self.loginsPerUser { drop(known[0]) }
-        logins[access] = Login(grant: grant, tokens: [])
+        logins[access] = Login(grant: grant, epoch: epoch, tokens: [])
         loginsByUser[grant.user, default: []].append(access)
         put(access, .access, in: access, expires: expires)
         if let refresh { put(refresh.token, .refresh, in: access, expires: refresh.expires) }
@@ -113,8 +119,7 @@ struct TokenStore: Sendable {
 
     /// Clears away what is over.
     mutating func sweep(at now: Instant) {
-        let over = entries.filter { $0.value.forgotten <= now }
-        for (token, entry) in over {
+        for (token, entry) in entries.all(where: { $0.forgotten <= now }) {
             entries[token] = nil
             logins[entry.login]?.tokens.removeAll { $0 == token }
             if logins[entry.login]?.tokens.isEmpty == true { unlist(entry.login) }
@@ -166,11 +171,47 @@ struct TokenStore: Sendable {
     /// The login that a token belongs to.
     func login(of token: SecretDigest) -> LoginID? { entries[token]?.login }
 
+    /// Whether a login has not been ended.
+    func isStanding(_ login: LoginID) -> Bool { logins[login] != nil }
+
     /// When a token ends.
     func expiry(of token: SecretDigest) -> Instant? { entries[token]?.expires }
 
     /// The logins of a user, those with session tokens in its name included.
     func logins(of user: UserID) -> [LoginID] { loginsByUser[user] ?? [] }
+
+    // MARK: - To disk and back
+
+    /// What was changed since last asked.
+    mutating func takeChanges() -> [SecretDigest] { entries.takeChanges().map(\.key) }
+
+    /// A token as it is kept on disk; `nil` if it is not.
+    func stored(_ token: SecretDigest) -> StoredToken? {
+        guard let entry = entries[token] else { return nil }
+        let login = logins[entry.login]
+        return StoredToken(
+            digest: token.hex, user: login?.grant.user ?? "", isAnonymous: login?.grant.isAnonymous ?? false,
+            expires: entry.expires, login: entry.login.hex, isRefresh: entry.use == .refresh,
+            application: login?.grant.application,
+            scope: login?.grant.room.map { StoredPlace(room: $0.room, role: $0.role.rawValue, data: $0.data) },
+            parent: entry.parent?.hex, superseded: entry.superseded, isRevoked: entry.isRevoked || login == nil,
+            forgotten: entry.forgotten, epoch: login?.epoch)
+    }
+
+    /// Takes in a token that is on disk; those of one login come in the order of their making.
+    ///
+    /// - Parameter grant: What its login is good for; `nil` if that is over.
+    mutating func restore(_ token: SecretDigest, _ entry: Entry, _ grant: Grant?, epoch: Int64?) {
+        var entry = entry
+        if grant == nil { entry.isRevoked = true }
+        entries.restore(entry, for: token)
+        guard let grant, !entry.isRevoked else { return }
+        if logins[entry.login] == nil {
+            logins[entry.login] = Login(grant: grant, epoch: epoch, tokens: [])
+            loginsByUser[grant.user, default: []].append(entry.login)
+        }
+        if logins[entry.login]?.tokens.contains(token) == false { logins[entry.login]?.tokens.append(token) }
+    }
 
     // MARK: - Within
 

@@ -35,8 +35,15 @@ struct Calls: Sendable {
         var begun = 0
     }
 
+    /// What happened to a call.
+    enum Change: Sendable {
+        case began(Call)
+        case ended(Call)
+    }
+
     private var byInvite: [InviteID: Entry] = [:]
     private var callsByEndpoint: [Endpoint: [CallID]] = [:]
+    private var changes: [Change] = []
     private(set) var count = 0
 
     subscript(id: CallID) -> Call? { byInvite[id.invite]?.calls.first { $0.invitee.user == id.invitee } }
@@ -50,7 +57,20 @@ struct Calls: Sendable {
     /// The calls that a device is in, oldest first.
     func calls(of endpoint: Endpoint) -> [Call] { (callsByEndpoint[endpoint] ?? []).compactMap { self[$0] } }
 
+    /// What happened since last asked, in order.
+    mutating func takeChanges() -> [Change] {
+        guard !changes.isEmpty else { return [] }
+        defer { changes = [] }
+        return changes
+    }
+
     mutating func add(_ call: Call) {
+        changes.append(.began(call))
+        restore(call)
+    }
+
+    /// Adds a call that is on disk already.
+    mutating func restore(_ call: Call) {
         count += 1
         byInvite[call.invite, default: Entry()].calls.append(call)
         byInvite[call.invite]?.begun += 1
@@ -59,6 +79,7 @@ struct Calls: Sendable {
 
     mutating func remove(_ call: Call) {
         guard let index = byInvite[call.invite]?.calls.firstIndex(where: { $0.id == call.id }) else { return }
+        changes.append(.ended(call))
         count -= 1
         byInvite[call.invite]?.calls.remove(at: index)
         if byInvite[call.invite]?.calls.isEmpty == true { byInvite[call.invite] = nil }

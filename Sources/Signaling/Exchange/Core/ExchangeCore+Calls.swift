@@ -91,6 +91,8 @@ extension ExchangeCore {
     ) {
         guard let peer = call.peer(of: endpoint) else { return }
         calls.remove(call)
+        recordEnd(
+            of: call.invite, with: call.invitee.user, reason: reason, duration: duration, at: now, into: &outbox)
         let event = CallEnded(
             invite: call.invite, reason: reason, durationMilliseconds: duration, from: endpoint.user)
         tell(peer, .callEnded(event), at: now, into: &outbox)
@@ -106,6 +108,9 @@ extension ExchangeCore {
         guard left.allSatisfy(\.isInternal) else { return }
         calls.remove(call)
         let duration = Int64(call.acceptedAt.duration(to: now).milliseconds)
+        recordEnd(
+            of: call.invite, with: call.invitee.user, reason: "connectionLost", duration: duration, at: now,
+            into: &outbox)
         for session in left {
             let event = CallEnded(
                 invite: invite, reason: "connectionLost", durationMilliseconds: duration,

@@ -120,7 +120,9 @@ extension ExchangeCore {
         case .accepted:
             calls.add(Call(invite: id, inviter: record.inviter, invitee: endpoint, acceptedAt: now))
             count(\.calls)
-        case .rejected: break
+        case .rejected:
+            let reason = data?["reason"]?.string == "busy" ? "busy" : "declined"
+            recordEnd(of: id, with: endpoint.user, reason: reason, duration: 0, at: now, into: &outbox)
         }
         let event: ExchangeEvent = action == .accepted ? .inviteAccepted(answer) : .inviteRejected(answer)
         tell(record.inviter, event, at: now, into: &outbox)

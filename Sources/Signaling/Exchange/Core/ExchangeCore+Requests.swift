@@ -108,6 +108,7 @@ extension ExchangeCore {
         case .callMayBeOrphaned(let id): dropOrphan(id, at: now, into: &outbox)
         case .tokensAreSwept: sweepTokens(at: now)
         case .tokenIsChecked(let connection): checkToken(on: connection, at: now, into: &outbox)
+        case .pruningIsDue: prune(at: now, into: &outbox)
         case .loginIsDue(let connection):
             guard let state = connections[connection], state.loginDue <= now, sessions[connection] == nil else {
                 return

@@ -17,6 +17,7 @@ extension ExchangeCore {
         let participant = RoomJoin.Participant(
             connection: session.name, user: session.endpoint.user, role: terms?.role, data: terms?.data ?? params.data)
         rooms.join(room, Occupant(session: session.id, endpoint: session.endpoint, participant: participant))
+        sessions.note(session)
         let created = ConnectionCreated(
             room: room, connection: participant.connection, user: participant.user, role: participant.role,
             data: participant.data)
@@ -79,6 +80,7 @@ extension ExchangeCore {
         _ room: RoomName, _ session: SessionID, reason: String, at now: Instant, into outbox: inout [Output]
     ) -> Bool {
         guard let left = rooms.leave(room, session) else { return false }
+        sessions.note(sessions.session(session))
         let destroyed = ConnectionDestroyed(room: room, connection: left.participant.connection, reason: reason)
         for other in rooms.occupants(of: room) {
             tell(other.endpoint, .connectionDestroyed(destroyed), at: now, into: &outbox)

@@ -1,3 +1,4 @@
+import ExchangeStore
 import SignalWire
 import Timekeeping
 
@@ -128,7 +129,7 @@ extension ExchangeCore {
         leaveRooms(session.id, reason: "disconnected", at: now, into: &outbox)
         presence.unsubscribe(session.connection)
         _ = sessions.remove(session.connection)
-        forgetStranger(session)
+        forgetStranger(session, into: &outbox)
         outbox.append(.note(.sessionEnded(session.endpoint, session.connection)))
         expectLogin(on: session.connection, at: now)
     }
@@ -170,14 +171,17 @@ extension ExchangeCore {
     mutating func giveUp(_ id: SessionID, at now: Instant, into outbox: inout [Output]) {
         guard let left = sessions.takeDetached(id) else { return }
         leaveRooms(id, reason: "connectionLost", at: now, into: &outbox)
-        forgetStranger(left.session)
+        forgetStranger(left.session, into: &outbox)
     }
 
     /// An anonymous user is nobody once its last session is gone, and leaves no event log behind.
-    private mutating func forgetStranger(_ session: Session) {
+    private mutating func forgetStranger(_ session: Session, into outbox: inout [Output]) {
         let user = session.endpoint.user
-        guard session.isAnonymous || session.room != nil, accounts.account(id: user) == nil else { return }
-        if sessions.sessions(of: user).isEmpty, sessions.detached(of: user).isEmpty { logs[user] = nil }
+        guard session.isAnonymous || session.room != nil, accounts.account(id: user) == nil,
+            sessions.sessions(of: user).isEmpty, sessions.detached(of: user).isEmpty
+        else { return }
+        logs[user] = nil
+        outbox.append(.persist(.streamForgotten(user: user)))
     }
 
     mutating func register(

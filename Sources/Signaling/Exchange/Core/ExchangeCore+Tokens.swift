@@ -5,7 +5,7 @@ import Timekeeping
 extension ExchangeCore {
     mutating func issue(_ token: SecretDigest, _ grant: Grant, refresh: SecretDigest?, at now: Instant) {
         tokens.begin(
-            grant, access: token, expires: now.advanced(by: settings.tokenLifetime),
+            grant, epoch: epoch(of: grant), access: token, expires: now.advanced(by: settings.tokenLifetime),
             refresh: refresh.map { ($0, now.advanced(by: settings.refreshLifetime)) })
         expectSweep(at: now)
     }
@@ -18,7 +18,7 @@ extension ExchangeCore {
     }
 
     mutating func admit(_ token: SecretDigest, _ grant: Grant, expires: Instant, at now: Instant) {
-        tokens.begin(grant, access: token, expires: expires)
+        tokens.begin(grant, epoch: epoch(of: grant), access: token, expires: expires)
         expectSweep(at: now)
     }
 
@@ -28,7 +28,9 @@ extension ExchangeCore {
         if tokens.count > 0 { expectSweep(at: now) }
     }
 
-    private mutating func expectSweep(at now: Instant) {
+    private func epoch(of grant: Grant) -> Int64? { accounts.account(id: grant.user)?.loginsSince }
+
+    mutating func expectSweep(at now: Instant) {
         guard !isSweepDue else { return }
         isSweepDue = true
         deadlines.add(.tokensAreSwept, due: now.advanced(by: TokenStore.sweepInterval))

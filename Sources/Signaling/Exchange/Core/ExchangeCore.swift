@@ -1,3 +1,4 @@
+import ExchangeStore
 import JSON
 import SignalWire
 import Timekeeping
@@ -51,6 +52,8 @@ struct ExchangeCore: ProtocolCore, Sendable {
         case event([ConnectionID], NumberedEvent)
         case close(ConnectionID, CloseReason)
         case note(ExchangeNote)
+        /// Write this to disk before anything else that the input caused is done.
+        case persist(Change)
     }
 
     /// What the core will have to look at later.
@@ -62,6 +65,7 @@ struct ExchangeCore: ProtocolCore, Sendable {
         case loginIsDue(ConnectionID)
         case tokensAreSwept
         case tokenIsChecked(ConnectionID)
+        case pruningIsDue
     }
 
     /// The settings that matter here.
@@ -70,6 +74,7 @@ struct ExchangeCore: ProtocolCore, Sendable {
         var resumeWindow = Duration.seconds(60)
         var tokenLifetime = Duration.seconds(3_600)
         var refreshLifetime = Duration.seconds(2_592_000)
+        var signedTokenLifetime = Duration.seconds(2_592_000)
         /// How long before its token's end a session is told of it.
         var tokenNotice = Duration.seconds(60)
         /// Messages that one connection may send.
@@ -80,6 +85,10 @@ struct ExchangeCore: ProtocolCore, Sendable {
         var loginWindow = Duration.seconds(10)
         /// How long an ended invite is remembered, for errors that say how it ended and for idempotency keys.
         var inviteMemory = Duration.seconds(300)
+        /// How long records of calls are kept.
+        var recordRetention = Duration.seconds(90 * 86_400)
+        /// How often what is too old is dropped.
+        var pruningInterval = Duration.seconds(600)
         /// Malformed messages in a minute, past which a connection is closed.
         var malformedPerMinute = 100
         /// Invites that one user may have open at once, those it sends and those it gets counted apart; and those in
@@ -109,7 +118,7 @@ struct ExchangeCore: ProtocolCore, Sendable {
     var isSweepDue = false
     var connections: [ConnectionID: Connection] = [:]
     var sessions = Sessions()
-    var invites: [InviteID: InviteRecord] = [:]
+    var invites = Kept<InviteID, InviteRecord>()
     /// Which invite a user's idempotency key stands for, and back.
     var inviteByKey: [IdempotencyKey: InviteID] = [:]
     var keyByInvite: [InviteID: IdempotencyKey] = [:]
@@ -124,6 +133,7 @@ struct ExchangeCore: ProtocolCore, Sendable {
     var logs: [UserID: EventLog] = [:]
     var ids: IDSource
     var deadlines = DeadlineQueue<Deadline>()
+    var isPruningPlanned = false
     private(set) var counters = CoreCounters()
 
     /// A key is one user's own.
@@ -173,6 +183,7 @@ struct ExchangeCore: ProtocolCore, Sendable {
             while let deadline = deadlines.takeDue(at: now) { meet(deadline, at: now, into: &outbox) }
         }
         announcePresence(into: &outbox)
+        recordChanges(at: now, into: &outbox)
     }
 
     /// Answers one request. The response comes before every event that the request causes.
@@ -200,8 +211,17 @@ struct ExchangeCore: ProtocolCore, Sendable {
     mutating func tell(
         _ user: UserID, _ audience: Audience, _ event: ExchangeEvent, at now: Instant, into outbox: inout [Output]
     ) {
+        let forgotten = logs[user]?.forgotten ?? 0
         let numbered = logs[user, default: EventLog()].append(
             event, for: audience, at: now, window: settings.resumeWindow)
+        outbox.append(
+            .persist(
+                .event(
+                    StoredEvent(user: user, numbered: numbered, audience: audience.stored, at: now))))
+        if let newest = logs[user]?.forgotten, newest > forgotten {
+            outbox.append(.persist(.eventsForgotten(user: user, upTo: newest)))
+        }
+        planPruning(at: now)
         let receivers = sessions.sessions(of: user)
             .filter { audience.includes($0.endpoint.device, isRegistered: $0.isRegistered) }
         guard !receivers.isEmpty else { return }
@@ -218,7 +238,9 @@ struct ExchangeCore: ProtocolCore, Sendable {
 
     /// Numbers an event and sends it on one connection, now or never: a device that resumes asks anew.
     mutating func mention(_ event: ExchangeEvent, to session: Session, into outbox: inout [Output]) {
-        let numbered = logs[session.endpoint.user, default: EventLog()].pass(event)
+        let user = session.endpoint.user
+        let (numbered, reserved) = logs[user, default: EventLog()].pass(event)
+        if let reserved { outbox.append(.persist(.sequenceReserved(user: user, upTo: reserved))) }
         counters.events += 1
         outbox.append(.event([session.connection], numbered))
     }

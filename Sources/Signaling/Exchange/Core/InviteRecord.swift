@@ -1,3 +1,4 @@
+import ExchangeStore
 import JSON
 import SignalWire
 import Timekeeping
@@ -7,7 +8,6 @@ struct InviteRecord: Sendable {
     let id: InviteID
     /// Rises from invite to invite.
     let number: UInt64
-    let sentAt: Instant
     let inviter: Endpoint
     /// The group that hears of it (GRP-2).
     let group: GroupID?
@@ -16,6 +16,9 @@ struct InviteRecord: Sendable {
     private(set) var data: JSONValue?
     let payload: JSONValue?
     let timeoutPayload: JSONValue?
+    let sentAt: Instant
+    /// The whole time to live; 0 is for ever.
+    let ttlSeconds: Double
     /// When it times out; `nil` is never (INV-9).
     let deadline: Instant?
     private var states: [UserID: InviteeState]
@@ -25,15 +28,33 @@ struct InviteRecord: Sendable {
     ) {
         self.id = id
         self.number = number
-        sentAt = now
         group = terms.group
         self.inviter = inviter
         self.invitees = invitees
         data = terms.data
         payload = terms.payload
         timeoutPayload = terms.timeoutPayload
+        sentAt = now
+        ttlSeconds = terms.ttl
         deadline = terms.ttl > 0 ? now.advanced(by: .seconds(terms.ttl)) : nil
         states = Dictionary(invitees.map { ($0, .pending) }, uniquingKeysWith: { first, _ in first })
+    }
+
+    /// Reads one that was kept on disk; it has no more time left than it was given.
+    init(_ stored: StoredInvite, number: UInt64, at now: Instant) {
+        id = stored.id
+        self.number = number
+        group = stored.group
+        inviter = Endpoint(user: stored.inviter, device: stored.inviterDevice)
+        invitees = stored.invitees.map(\.user)
+        data = stored.data
+        payload = stored.payload
+        timeoutPayload = stored.timeoutPayload
+        sentAt = stored.sentAt
+        ttlSeconds = stored.ttlSeconds
+        deadline = stored.deadline.map { min($0, now.advanced(by: .seconds(stored.ttlSeconds))) }
+        states = Dictionary(
+            stored.invitees.map { ($0.user, InviteeState($0)) }, uniquingKeysWith: { first, _ in first })
     }
 
     /// How far `invitee` has come; `nil` if it is not asked.

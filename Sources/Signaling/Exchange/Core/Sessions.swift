@@ -1,3 +1,4 @@
+import ExchangeStore
 import SignalWire
 import Timekeeping
 
@@ -42,6 +43,10 @@ struct Sessions: Sendable {
     private var detachedByUser: [UserID: [SessionID]] = [:]
     /// The users one of whose devices has come or gone since ``takeTouched()``.
     private var touched: Set<UserID> = []
+    /// The connection of each session that has one.
+    private var connectionBySession: [SessionID: ConnectionID] = [:]
+    /// The sessions that began, changed or ended since ``takeChanged()``.
+    private var changed: Set<SessionID> = []
 
     /// How many sessions have a connection.
     var count: Int { byConnection.count }
@@ -71,8 +76,30 @@ struct Sessions: Sendable {
         return touched.sorted()
     }
 
+    /// The sessions that began, changed or ended since last asked, in the order of their ids.
+    mutating func takeChanged() -> [SessionID] {
+        guard !changed.isEmpty else { return [] }
+        defer { changed = [] }
+        return changed.sorted()
+    }
+
+    /// A session that has a connection or can be resumed.
+    func session(_ id: SessionID) -> Session? {
+        connectionBySession[id].flatMap { byConnection[$0] } ?? detached[id]?.session
+    }
+
+    /// Until when a session can be resumed; `nil` while it has a connection.
+    func end(of id: SessionID) -> Instant? { detached[id]?.until }
+
+    /// Notes that a session must be written anew; one that the exchange stands for dies with the process.
+    mutating func note(_ session: Session?) {
+        if let session, !session.isInternal { changed.insert(session.id) }
+    }
+
     mutating func add(_ session: Session) {
         touched.insert(session.endpoint.user)
+        note(session)
+        connectionBySession[session.id] = session.connection
         byConnection[session.connection] = session
         connectionsByUser[session.endpoint.user, default: []].append(session.connection)
     }
@@ -81,6 +108,8 @@ struct Sessions: Sendable {
         guard let session = byConnection.removeValue(forKey: connection) else { return nil }
         let user = session.endpoint.user
         touched.insert(user)
+        note(session)
+        connectionBySession[session.id] = nil
         connectionsByUser[user]?.removeAll { $0 == connection }
         if connectionsByUser[user]?.isEmpty == true { connectionsByUser[user] = nil }
         return session
@@ -90,6 +119,7 @@ struct Sessions: Sendable {
     mutating func renew(_ connection: ConnectionID, login: TokenStore.LoginID, ends: Instant) {
         byConnection[connection]?.login = login
         byConnection[connection]?.tokenEnds = ends
+        note(byConnection[connection])
     }
 
     /// Notes when a session's token is looked at next.
@@ -101,11 +131,13 @@ struct Sessions: Sendable {
         if let user = byConnection[connection]?.endpoint.user { touched.insert(user) }
         byConnection[connection]?.isRegistered = true
         byConnection[connection]?.device = device
+        note(byConnection[connection])
     }
 
     mutating func unregister(_ connection: ConnectionID) {
         if let user = byConnection[connection]?.endpoint.user { touched.insert(user) }
         byConnection[connection]?.isRegistered = false
+        note(byConnection[connection])
     }
 
     // MARK: - Without a connection
@@ -121,6 +153,12 @@ struct Sessions: Sendable {
 
     /// Keeps a session that lost its connection.
     mutating func detach(_ session: Session, until: Instant, isMissed: Bool) {
+        note(session)
+        restore(session, until: until, isMissed: isMissed)
+    }
+
+    /// Takes in a session that is on disk, without a connection.
+    mutating func restore(_ session: Session, until: Instant, isMissed: Bool) {
         detached[session.id] = Detached(session: session, until: until, isMissed: isMissed)
         detachedByUser[session.endpoint.user, default: []].append(session.id)
     }
@@ -128,6 +166,7 @@ struct Sessions: Sendable {
     /// Takes out a session that has no connection: somebody goes on with it, or it is over.
     mutating func takeDetached(_ id: SessionID) -> Detached? {
         guard let found = detached.removeValue(forKey: id) else { return nil }
+        note(found.session)
         let user = found.session.endpoint.user
         detachedByUser[user]?.removeAll { $0 == id }
         if detachedByUser[user]?.isEmpty == true { detachedByUser[user] = nil }

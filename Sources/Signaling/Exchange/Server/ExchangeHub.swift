@@ -38,6 +38,7 @@ final class ExchangeHub {
         settings.resumeWindow = configuration.resumeWindow
         settings.tokenLifetime = configuration.tokenLifetime
         settings.refreshLifetime = configuration.refreshLifetime
+        settings.signedTokenLifetime = configuration.signedTokenLifetime
         settings.tokenNotice = configuration.tokenNotice
         settings.messages = TokenBucket.Rate(
             burst: Double(configuration.messageBurst), perSecond: Double(configuration.messagesPerSecond))
@@ -233,6 +234,7 @@ final class ExchangeHub {
             if deliver(.closed, to: connection) { return }
             sockets[connection]?.close(reason)
         case .note(let note): log(note)
+        case .persist: break
         }
     }
 
