@@ -23,6 +23,9 @@ struct ChangeWriter {
         case .sessionForgotten(let id): try run("DELETE FROM sessions WHERE id = ?", [id])
         case .invite(let invite): try write(invite)
         case .inviteForgotten(let id): try run("DELETE FROM invites WHERE id = ?", [id])
+        case .group(let group): try write(group)
+        case .groupForgotten(let id): try run("DELETE FROM groups WHERE id = ?", [id])
+        case .pushTargets(let entry): try write(entry)
         case .call(let call):
             try run(
                 """
@@ -61,22 +64,45 @@ struct ChangeWriter {
     private func write(_ session: StoredSession) throws {
         try run(
             """
-            INSERT OR REPLACE INTO sessions (id, user, device, anonymous, registered, rooms, resumable_until_ms)
-            VALUES (?, ?, ?, ?, ?, ?, ?)
+            INSERT OR REPLACE INTO sessions (
+                id, user, device, anonymous, registered, connection, scope, places, resumable_until_ms
+            ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
             """,
             [
                 session.id, session.user, session.device, session.isAnonymous, session.isRegistered,
-                try StoreCoding.text(session.rooms), times.milliseconds(session.resumableUntil),
+                session.connection, try session.scope.map { try StoreCoding.text($0) },
+                try StoreCoding.text(session.places), times.milliseconds(session.resumableUntil),
             ])
+    }
+
+    /// A group keeps its place among the others.
+    private func write(_ group: StoredGroup) throws {
+        try run(
+            """
+            INSERT INTO groups (id, name, owner, members) VALUES (?1, ?2, ?3, ?4)
+            ON CONFLICT DO UPDATE SET name = ?2, owner = ?3, members = ?4
+            """, [group.id, group.name, group.owner, try StoreCoding.text(group.members)])
+    }
+
+    /// What is set last comes last.
+    private func write(_ entry: StoredPushTargets) throws {
+        guard !entry.targets.isEmpty else {
+            return try run("DELETE FROM push_targets WHERE user = ? AND device = ?", [entry.user, entry.device])
+        }
+        try run(
+            "INSERT OR REPLACE INTO push_targets (user, device, targets) VALUES (?, ?, ?)",
+            [entry.user, entry.device, try StoreCoding.text(entry.targets)])
     }
 
     private func write(_ invite: StoredInvite) throws {
         try run(
             """
-            INSERT OR REPLACE INTO invites (
+            INSERT INTO invites (
                 id, inviter, inviter_device, group_id, invitees, data, payload, timeout_payload, idempotency_key,
                 ttl_s, sent_ms, deadline_ms, forgotten_ms
             ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            ON CONFLICT DO UPDATE SET invitees = excluded.invitees, data = excluded.data,
+                forgotten_ms = excluded.forgotten_ms
             """,
             [
                 invite.id, invite.inviter, invite.inviterDevice, invite.group, try StoreCoding.text(invite.invitees),

@@ -20,6 +20,18 @@ struct SavedReader {
         }
         saved.sessions = try rows("SELECT * FROM sessions ORDER BY id").map(session)
         saved.invites = try rows("SELECT * FROM invites ORDER BY sent_ms, rowid").map(invite)
+        saved.groups = try rows("SELECT * FROM groups ORDER BY rowid").map { row in
+            StoredGroup(
+                id: try row.decode(forColumn: "id"), name: try row.decode(forColumn: "name"),
+                owner: try row.decode(forColumn: "owner"),
+                members: try StoreCoding.value([String].self, try row.decode(forColumn: "members")))
+        }
+        saved.pushTargets = try rows("SELECT * FROM push_targets ORDER BY rowid").map { row in
+            StoredPushTargets(
+                user: try row.decode(forColumn: "user"), device: try row.decode(forColumn: "device"),
+                targets: try StoreCoding.value(
+                    [DeviceRegister.PushTarget].self, try row.decode(forColumn: "targets")))
+        }
         saved.calls = try rows("SELECT * FROM calls ORDER BY accepted_ms").map { row in
             StoredCall(
                 invite: try row.decode(forColumn: "invite"), inviter: try row.decode(forColumn: "inviter"),
@@ -47,7 +59,9 @@ struct SavedReader {
             id: try row.decode(forColumn: "id"), user: try row.decode(forColumn: "user"),
             device: try row.decode(forColumn: "device"), isAnonymous: try row.decode(forColumn: "anonymous"),
             isRegistered: try row.decode(forColumn: "registered"),
-            rooms: try StoreCoding.value([String].self, try row.decode(forColumn: "rooms")),
+            connection: try row.decode(forColumn: "connection"),
+            scope: try row.decode(String?.self, forColumn: "scope").map { try StoreCoding.value(StoredPlace.self, $0) },
+            places: try StoreCoding.value([StoredPlace].self, try row.decode(forColumn: "places")),
             resumableUntil: times.instant(try row.decode(Int64?.self, forColumn: "resumable_until_ms")))
     }
 

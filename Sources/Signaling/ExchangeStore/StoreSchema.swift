@@ -20,8 +20,13 @@ enum StoreSchema {
         ) STRICT, WITHOUT ROWID;
         CREATE TABLE sessions (
             id TEXT PRIMARY KEY, user TEXT NOT NULL, device TEXT NOT NULL, anonymous INTEGER NOT NULL,
-            registered INTEGER NOT NULL, rooms TEXT NOT NULL, resumable_until_ms INTEGER
+            registered INTEGER NOT NULL, connection TEXT NOT NULL, scope TEXT, places TEXT NOT NULL,
+            resumable_until_ms INTEGER
         ) STRICT, WITHOUT ROWID;
+        CREATE TABLE groups (id TEXT PRIMARY KEY, name TEXT, owner TEXT NOT NULL, members TEXT NOT NULL) STRICT;
+        CREATE TABLE push_targets (
+            user TEXT NOT NULL, device TEXT NOT NULL, targets TEXT NOT NULL, PRIMARY KEY (user, device)
+        ) STRICT;
         CREATE TABLE invites (
             id TEXT PRIMARY KEY, inviter TEXT NOT NULL, inviter_device TEXT NOT NULL, group_id TEXT,
             invitees TEXT NOT NULL, data TEXT, payload TEXT, timeout_payload TEXT, idempotency_key TEXT,
