@@ -92,6 +92,7 @@ let package = Package(
         module("Base", "Realtime", ["CRealtime", "Timekeeping"]),
         module("Base", "Datagrams", ["CRealtime", "Realtime", "Timekeeping"]),
         module("Base", "ConfigReader", ["CYAML"]),
+        module("Base", "PrivateFiles"),
 
         // Floor 2: protocols, pure.
         module("Protocols", "RTP", ["Bytes", "Timekeeping"]),
@@ -122,7 +123,7 @@ let package = Package(
         module(
             "Signaling", "SignalingClient",
             nio + [
-                "CallControl", "JSON", "SignalWire", "Timekeeping", logging,
+                "CallControl", "JSON", "PrivateFiles", "SignalWire", "Timekeeping", logging,
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
             ]),
         module("Signaling", "WebPhone", resources: webPage),
@@ -148,15 +149,16 @@ let package = Package(
             "Agent", "CallAgent",
             [
                 "AudioKit", "CallControl", "ConfigReader", "Datagrams", "ICE", "JSON", "MediaEngine", "OpusCodec",
-                "Peering", "Playout", "Realtime", "SDP", "SecureTransport", "SignalingClient", "Timekeeping", logging,
+                "Peering", "Playout", "PrivateFiles", "Realtime", "SDP", "SecureTransport", "SignalingClient",
+                "Timekeeping", logging,
             ]),
 
         // Floor 6: the command line.
         .executableTarget(
             name: "handset",
             dependencies: [
-                "AudioKit", "CallAgent", "CallControl", "ConfigReader", "Datagrams", "Exchange", "MediaEngine",
-                "OpusCodec", "Peering", "Playout", "RTP", "Realtime", "SecureTransport", "SignalWire",
+                "AudioKit", "CallAgent", "CallControl", "ConfigReader", "Datagrams", "Exchange", "ExchangeStore",
+                "MediaEngine", "OpusCodec", "Peering", "Playout", "RTP", "Realtime", "SecureTransport", "SignalWire",
                 "SignalingClient", "SignedTokens", "Timekeeping", logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
@@ -173,6 +175,7 @@ let package = Package(
         tests("LoopbackAnalysisTests", ["LoopbackAnalysis", "OpusCodec"]),
         tests("SpeakerphoneTests", ["AudioKit", "Speakerphone"]),
         tests("ConfigReaderTests", ["ConfigReader"]),
+        tests("PrivateFilesTests", ["PrivateFiles"]),
         tests(
             "HandsetTests",
             [
@@ -223,13 +226,16 @@ let package = Package(
                 logging,
                 .product(name: "NIOEmbedded", package: "swift-nio"),
             ]),
-        tests("ExchangeIntegrationTests", nio + ["Exchange", "JSON", "SignalWire", "SignedTokens", logging]),
+        tests("ExchangeStoreTests", ["ExchangeStore", "JSON", "SignalWire", "Timekeeping"]),
+        tests(
+            "ExchangeIntegrationTests",
+            nio + ["Exchange", "ExchangeStore", "JSON", "SignalWire", "SignedTokens", logging]),
         tests(
             "CallAgentTests",
             [
-                "AudioKit", "CallAgent", "CallControl", "ConfigReader", "Datagrams", "Exchange", "MediaEngine",
+                "AudioKit", "CallAgent", "CallControl", "ConfigReader", "Datagrams", "Exchange", "JSON", "MediaEngine",
                 "Peering",
-                "SignalingClient", "Timekeeping", logging,
+                "SignalingClient", "SignedTokens", "Timekeeping", logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
             ]),

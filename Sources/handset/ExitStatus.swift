@@ -3,6 +3,7 @@ internal import AudioKit
 internal import CallControl
 internal import ConfigReader
 internal import Exchange
+internal import ExchangeStore
 internal import Glibc
 internal import MediaEngine
 internal import RTP
@@ -24,6 +25,7 @@ enum ExitStatus: Int32, CaseIterable, Sendable {
     case audioFileUnusable = 8
     case recordingFailed = 9
     case callNotAnswered = 10
+    case databaseUnusable = 11
     case interrupted = 130
 
     /// What the number stands for, in a few words.
@@ -40,6 +42,7 @@ enum ExitStatus: Int32, CaseIterable, Sendable {
         case .audioFileUnusable: "an audio file to play cannot be used"
         case .recordingFailed: "a recording could not be written"
         case .callNotAnswered: "the call was declined, the other side busy, or there was no answer"
+        case .databaseUnusable: "the exchange's database cannot be opened or read"
         case .interrupted: "interrupted"
         }
     }
@@ -69,6 +72,7 @@ extension ExitStatus {
         case is PacketRecordingError: self = .audioFileUnusable
         case let error as MediaStartError: self = error.file.map { ExitStatus($0) } ?? .failed
         case let error as ExchangeError: self.init(error)
+        case is StoreError: self = .databaseUnusable
         default: self = .failed
         }
     }
@@ -76,6 +80,7 @@ extension ExitStatus {
     private init(_ error: ExchangeError) {
         switch error.code {
         case .portInUse: self = .portInUse
+        case .databaseNotUsable: self = .databaseUnusable
         case .plainTextRefused, .addressNotUsable, .certificateNotUsable: self = .configuration
         default: self = .failed
         }

@@ -11,9 +11,13 @@ final class HandsetProcess: Sendable {
     private let output: LineLog
 
     /// Starts `handset` with these arguments, and `input` on its standard input.
-    init(_ arguments: [String], environment: [String: String] = [:], input: String = "") throws {
+    ///
+    /// - Parameter executable: Another program, which starts `handset` in turn.
+    init(
+        _ arguments: [String], environment: [String: String] = [:], input: String = "", executable: String? = nil
+    ) throws {
         process = Process()
-        process.executableURL = try Self.executable()
+        process.executableURL = try executable.map { URL(fileURLWithPath: $0) } ?? Self.executable()
         process.arguments = arguments
         process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
         let inputPipe = Pipe()
@@ -53,6 +57,9 @@ final class HandsetProcess: Sendable {
         return process.terminationReason == .exit ? process.terminationStatus : -process.terminationStatus
     }
 
+    /// The process's id.
+    var identifier: Int32 { process.processIdentifier }
+
     /// All that came on standard error so far.
     var errorText: String { log.text }
 
@@ -60,7 +67,7 @@ final class HandsetProcess: Sendable {
     var outputText: String { output.text }
 
     /// The command that this build made, beside the tests.
-    private static func executable() throws -> URL {
+    static func executable() throws -> URL {
         let tests = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
         var folder = URL(fileURLWithPath: tests).deletingLastPathComponent()
         // `swift test` may run the tests from a helper of its own; then the bundle's path is an argument.

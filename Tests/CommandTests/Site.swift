@@ -15,8 +15,9 @@ struct Site {
     /// - Parameters:
     ///   - port: What the exchange listens on; with 0 the devices must be told with `--server`.
     ///   - isEncrypted: Whether the exchange has a certificate, which the device trusts.
+    ///   - database: The exchange's database, relative to the folder; without one it keeps nothing.
     ///   - answer: What the device does with a call.
-    init(port: Int = 0, isEncrypted: Bool = false, answer: String = "auto") throws {
+    init(port: Int = 0, isEncrypted: Bool = false, database: String? = nil, answer: String = "auto") throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("handset-\(UUID())")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         func path(_ name: String) -> String { [folder.path, name].joined(separator: "/") }
@@ -36,6 +37,7 @@ struct Site {
         try """
         listen: 127.0.0.1:\(port)
         \(isEncrypted ? certificate : "")
+        \(database.map { "database: \($0)" } ?? "")
         apps:
           - key: tests
             secret_file: app.secret

@@ -38,6 +38,13 @@ struct ExchangeScenario {
         feed(.tokenIssued(SecretDigest(of: "token of guest"), Grant(user: "guest", isAnonymous: true)))
     }
 
+    /// An exchange that goes on with what is on disk.
+    init(restoring saved: Saved, at now: Instant) {
+        var core = ExchangeCore(accounts: Self.users, run: 2)
+        core.restore(saved, at: now)
+        timeline = Timeline(core, now: now)
+    }
+
     var core: ExchangeCore { timeline.core }
 
     mutating func feed(_ input: ExchangeCore.Input) { sort(timeline.feed(input)) }

@@ -87,7 +87,7 @@ struct SmallPartsTests {
 
     @Test("CONN-10: The first listener hears what was said before it came; the second hears from then on")
     func eventHub() async {
-        let hub = EventHub(capacity: 2)
+        let hub = EventHub<SignalingEvent>(capacity: 2)
         for name in ["one", "two", "three"] { hub.publish(.notification(.string(name))) }
         #expect(hub.lostCount == 1)
         var first = hub.listen().makeAsyncIterator()

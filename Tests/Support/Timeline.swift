@@ -11,8 +11,11 @@ public struct Timeline<Core: ProtocolCore> {
     /// The core under test.
     public var core: Core
 
-    /// Starts at time zero.
-    public init(_ core: Core) { self.core = core }
+    /// Starts at time zero, or later.
+    public init(_ core: Core, now: Instant = .zero) {
+        self.core = core
+        self.now = now
+    }
 
     /// Everything put out so far, without the times.
     public var outputs: [Core.Output] { log.map(\.output) }

@@ -1,4 +1,5 @@
 public import ConfigReader
+import ExchangeStore
 import SignalWire
 import SignedTokens
 import Timekeeping
@@ -12,7 +13,7 @@ extension ExchangeConfiguration {
             "token_lifetime_seconds", "stream_ringing_seconds", "users_file", "api_keys", "refresh_lifetime_seconds",
             "token_notice_seconds", "signed_token_lifetime_seconds", "failed_logins_per_address",
             "failed_logins_per_account", "failed_login_seconds", "messages_per_second", "message_burst",
-            "trusted_proxies",
+            "trusted_proxies", "database", "database_durability", "database_if_corrupt", "call_records_days",
         ]
 
     /// Reads the section, noting every problem rather than stopping at the first.
@@ -33,6 +34,7 @@ extension ExchangeConfiguration {
         resumeWindow = section.seconds("resume_window_seconds", in: 0...600, &problems) ?? resumeWindow
         streamRinging = section.seconds("stream_ringing_seconds", in: 1...120, &problems) ?? streamRinging
 
+        readDatabase(section, &problems)
         readTokens(section, &problems)
         readLimits(section, &problems)
 
@@ -43,6 +45,18 @@ extension ExchangeConfiguration {
         users = Account.list(section, &problems)
         readUsersFile(section, &problems)
         section.rejectUnknownKeys(known: Self.keys, &problems)
+    }
+
+    private mutating func readDatabase(_ section: ConfigSection, _ problems: inout [ConfigProblem]) {
+        databasePath = section.path("database", &problems)
+        databaseDurability =
+            section.enumeration("database_durability", of: ExchangeStore.Durability.self, &problems)
+            ?? databaseDurability
+        databaseIfCorrupt =
+            section.enumeration("database_if_corrupt", of: ExchangeStore.CorruptFilePolicy.self, &problems)
+            ?? databaseIfCorrupt
+        let days = section.integer("call_records_days", in: 1...36_500, &problems)
+        callRecordRetention = days.map { .seconds(86_400 * $0) } ?? callRecordRetention
     }
 
     private mutating func readTokens(_ section: ConfigSection, _ problems: inout [ConfigProblem]) {

@@ -1,3 +1,4 @@
+public import ExchangeStore
 public import SignalWire
 public import SignedTokens
 
@@ -92,6 +93,15 @@ public struct ExchangeConfiguration: Sendable {
     public var messageBurst = 500
     /// Proxies whose `X-Forwarded-For` says where a client is, by their addresses.
     public var trustedProxies: [String] = []
+
+    /// Where what must survive the process is kept; without a database the exchange forgets it all.
+    public var databasePath: String?
+    /// What a commit waits for.
+    public var databaseDurability = ExchangeStore.Durability.full
+    /// What to do with a database that is damaged.
+    public var databaseIfCorrupt = ExchangeStore.CorruptFilePolicy.refuse
+    /// How long records of calls are kept.
+    public var callRecordRetention = Duration.seconds(90 * 86_400)
 
     /// Makes a configuration with defaults: loopback, port 8080, nobody registered.
     public init() {}

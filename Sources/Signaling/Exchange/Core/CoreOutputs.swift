@@ -30,6 +30,8 @@ enum CloseReason: Hashable, Sendable {
     case tokenExpired
     /// The login is over.
     case loggedOut
+    /// What the client was told last may not have been kept; connect again.
+    case notKept
 
     /// The close code on the wire.
     var code: UInt16 {
@@ -39,6 +41,7 @@ enum CloseReason: Hashable, Sendable {
         case .policy: 1008
         case .tooBig: 1009
         case .tokenRejected, .tokenExpired, .loggedOut: 4001
+        case .notKept: 1013
         }
     }
 
@@ -50,6 +53,7 @@ enum CloseReason: Hashable, Sendable {
         case .protocolError: "not a WebSocket frame"
         case .tooBig: "messages have at most \(SignalLimits.messageBytes) bytes"
         case .tokenRejected: "the access token is not good"
+        case .notKept: "the exchange cannot write its database; connect again"
         case .tokenExpired: "the access token has expired"
         case .loggedOut: "logged out"
         }

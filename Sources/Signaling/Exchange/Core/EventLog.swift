@@ -40,6 +40,9 @@ struct EventLog: Sendable {
     /// After a restart numbers go on above this one, if no event that is kept has a higher.
     private var reserved: UInt64 = 0
 
+    /// Nothing is kept for devices that resume.
+    var isEmpty: Bool { entries.isEmpty }
+
     init() {}
 
     /// Goes on with a stream that is on disk.

@@ -89,7 +89,7 @@ extension ExchangeCore {
         for user in logs.keys { logs[user]?.forget(before: eventsBefore) }
         let recordsBefore = now.advanced(by: .zero - settings.recordRetention)
         outbox.append(.persist(.pruned(eventsBefore: eventsBefore, recordsBefore: recordsBefore)))
-        planPruning(at: now)
+        if logs.values.contains(where: { !$0.isEmpty }) { planPruning(at: now) }
     }
 }
 

@@ -245,6 +245,9 @@ struct ExchangeCore: ProtocolCore, Sendable {
         outbox.append(.event([session.connection], numbered))
     }
 
+    /// Goes on counting where an earlier core ended.
+    mutating func goOn(from earlier: CoreCounters) { counters = earlier }
+
     /// Changes the counters; they are set from nowhere else.
     mutating func count(_ counter: WritableKeyPath<CoreCounters, Int>) { counters[keyPath: counter] += 1 }
 }

@@ -30,6 +30,8 @@ public struct ExchangeCounters: Hashable, Sendable {
     public var invites = 0
     /// Invites that were accepted.
     public var calls = 0
+    /// Transactions of the database.
+    public var commits = 0
     /// Candidates of devices that came when a stream's client could not be told any more.
     public var lateCandidates = 0
     /// Connections dropped since their client did not read what was sent to it.

@@ -14,6 +14,9 @@ public struct ExchangeError: Error, Sendable, CustomStringConvertible {
         public static let addressNotUsable = Code(name: "addressNotUsable")
         /// The certificate or its key cannot be read or used.
         public static let certificateNotUsable = Code(name: "certificateNotUsable")
+
+        /// The database cannot be opened or read.
+        public static let databaseNotUsable = Code(name: "databaseNotUsable")
     }
 
     /// What kind of thing went wrong.

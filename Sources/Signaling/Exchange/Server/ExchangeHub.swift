@@ -1,3 +1,4 @@
+import ExchangeStore
 import JSON
 import Logging
 import NIOCore
@@ -11,13 +12,18 @@ import Timekeeping
 final class ExchangeHub {
     let loop: any EventLoop
     private let logger: Logger
-    private var core: ExchangeCore
+    private let configuration: ExchangeConfiguration
+    private(set) var core: ExchangeCore
     private let signedTokens: SignedTokenReader
-    /// Those of the configuration itself.
-    private let configuredAccounts: [Account]
-    private var sockets: [ConnectionID: SocketHandler] = [:]
+    /// Those of the users file, as it was read last.
+    private var fileUsers: [Account]
+    /// `nil` if the exchange keeps nothing on disk.
+    private let journal: Journal?
+    /// Why the database cannot be written; nothing is done for anybody until it can.
+    private(set) var failure: StoreError?
+    private(set) var sockets: [ConnectionID: SocketHandler] = [:]
     /// Connections that are no sockets: those of streams.
-    private var attached: Set<ConnectionID> = []
+    private(set) var attached: Set<ConnectionID> = []
     /// Hears what attached connections are told.
     weak var streams: StreamService?
     private var channels: [ObjectIdentifier: any Channel] = [:]
@@ -30,9 +36,29 @@ final class ExchangeHub {
     /// Set once by ``stop()``.
     private(set) var isStopping = false
 
-    init(loop: any EventLoop, configuration: ExchangeConfiguration, logger: Logger) {
+    /// - Parameters:
+    ///   - journal: Where what must survive is written, with what an earlier run left; none to forget it all.
+    init(
+        loop: any EventLoop, configuration: ExchangeConfiguration, logger: Logger,
+        journal: (Journal, Saved)? = nil
+    ) {
         self.loop = loop
         self.logger = logger
+        self.configuration = configuration
+        self.journal = journal?.0
+        signedTokens = SignedTokenReader(
+            configuration.apiKeys, maximumLifetime: configuration.signedTokenLifetime.seconds)
+        fileUsers = configuration.fileUsers
+        core = Self.makeCore(configuration, fileUsers: configuration.fileUsers)
+        guard let (journal, saved) = journal else { return }
+        core.restore(saved, at: now)
+        // Connections' names stand in rooms that outlive the process.
+        lastConnection = saved.run << 32
+        journal.finish = { [weak self] batch, error in self?.written(batch, error) }
+        setTimer()
+    }
+
+    private static func makeCore(_ configuration: ExchangeConfiguration, fileUsers: [Account]) -> ExchangeCore {
         var settings = ExchangeCore.Settings()
         settings.keepalive = configuration.keepalive
         settings.resumeWindow = configuration.resumeWindow
@@ -43,11 +69,8 @@ final class ExchangeHub {
         settings.messages = TokenBucket.Rate(
             burst: Double(configuration.messageBurst), perSecond: Double(configuration.messagesPerSecond))
         settings.tellsPresence = configuration.tellsPresence
-        signedTokens = SignedTokenReader(
-            configuration.apiKeys, maximumLifetime: configuration.signedTokenLifetime.seconds)
-        configuredAccounts = configuration.users
-        core = ExchangeCore(
-            accounts: configuration.users + configuration.fileUsers, settings: settings, run: .random(in: 0...(.max)))
+        settings.recordRetention = configuration.callRecordRetention
+        return ExchangeCore(accounts: configuration.users + fileUsers, settings: settings, run: .random(in: 0...(.max)))
     }
 
     var now: Instant { Instant(nanoseconds: Int64(clamping: NIODeadline.now().uptimeNanoseconds)) }
@@ -57,14 +80,20 @@ final class ExchangeHub {
     /// Gives the core one input and carries out what comes of it, and of inputs that this causes in turn.
     func handle(_ input: ExchangeCore.Input) {
         waiting.append(input)
-        guard !isBusy else { return }
+        if !isBusy { work() }
+    }
+
+    /// Carries out what can be told now, and handles the inputs that wait and those that come of it.
+    private func work(_ outputs: [ExchangeCore.Output] = []) {
         isBusy = true
+        for output in outputs { carryOut(output) }
         var outbox: [ExchangeCore.Output] = []
         var next = 0
         while next < waiting.count {
-            core.handle(waiting[next], at: now, into: &outbox)
+            let input = waiting[next]
             next += 1
-            for output in outbox { carryOut(output) }
+            if !refuses(input) { core.handle(input, at: now, into: &outbox) }
+            for output in journal?.take(outbox) ?? outbox { carryOut(output) }
             outbox.removeAll(keepingCapacity: true)
         }
         waiting.removeAll(keepingCapacity: true)
@@ -138,11 +167,14 @@ final class ExchangeHub {
     var accounts: Accounts { core.accounts }
 
     /// The accounts of the users file are these from now on.
-    func replaceFileUsers(_ users: [Account]) { handle(.accountsChanged(configuredAccounts + users)) }
+    func replaceFileUsers(_ users: [Account]) {
+        fileUsers = users
+        handle(.accountsChanged(configuration.users + users))
+    }
 
     /// Makes an access token, with a refresh token for those who have an account; `nil` if there is no room.
     func issueTokens(_ grant: Grant) -> (access: Redacted<String>, refresh: Redacted<String>?)? {
-        guard core.tokens.hasRoom(for: grant) else { return nil }
+        guard core.tokens.hasRoom(for: grant), failure == nil else { return nil }
         let access = FreshSecret.make()
         let refresh = grant.isAnonymous ? nil : FreshSecret.make()
         let digest = refresh.map { SecretDigest(of: $0.secret) }
@@ -273,7 +305,7 @@ final class ExchangeHub {
     }
 
     private func setTimer() {
-        let due = core.nextDeadline
+        let due = failure == nil && !isStopping ? core.nextDeadline : nil
         guard due != timer?.due else { return }
         timer?.scheduled.cancel()
         timer = due.map { due in
@@ -318,6 +350,7 @@ final class ExchangeHub {
         snapshot.events = core.counters.events
         snapshot.invites = core.counters.invites
         snapshot.calls = core.counters.calls
+        snapshot.commits = journal?.commits ?? 0
         return snapshot
     }
 
@@ -335,7 +368,87 @@ final class ExchangeHub {
             for channel in self?.channels.values ?? [:].values { channel.close(promise: nil) }
         }
         return EventLoopFuture.andAllComplete(channels.values.map(\.closeFuture), on: loop)
+            .flatMap { [journal] in journal?.settled() ?? self.loop.makeSucceededVoidFuture() }
     }
+
+    // MARK: - The disk
+
+    /// Calls `then` once all that was done so far is on disk, or is known never to be.
+    func afterWriting(_ then: @escaping (Bool) -> Void) {
+        guard let journal else { return then(true) }
+        journal.afterWriting(then)
+    }
+
+    /// Whether an input must wait for the disk to be written again; a request is told so.
+    private func refuses(_ input: ExchangeCore.Input) -> Bool {
+        guard failure != nil || journal?.isFull == true else { return false }
+        if case .request(let connection, let id, _) = input {
+            carryOut(.refuse(connection, id, Self.notKept))
+            return true
+        }
+        // Sockets are counted anew when the disk is back.
+        return failure != nil
+    }
+
+    private func written(_ batch: Journal.Batch, _ error: StoreError?) {
+        guard let error else {
+            work(batch.outputs)
+            for then in batch.waiting { then(true) }
+            return
+        }
+        fail(batch, error)
+    }
+
+    /// The core has gone on from what is lost. It is left as it is, and everybody is sent away to come back to one
+    /// that has been read from disk anew, as after a restart.
+    private func fail(_ batch: Journal.Batch, _ error: StoreError) {
+        failure = error
+        logger.critical("nothing can be kept, so that nobody is served", metadata: ["error": "\(error)"])
+        isBusy = true
+        for output in batch.outputs {
+            switch output {
+            case .respond(let connection, let id, _): carryOut(.refuse(connection, id, Self.notKept))
+            case .refuse, .close: carryOut(output)
+            case .event, .note, .persist: break
+            }
+        }
+        isBusy = false
+        for then in batch.waiting { then(false) }
+        for connection in attached { _ = deliver(.closed, to: connection) }
+        for socket in sockets.values { socket.close(.notKept) }
+        work()
+        recover()
+    }
+
+    /// How often a disk that failed is tried.
+    private static let recoveryInterval = TimeAmount.seconds(1)
+
+    private func recover() {
+        loop.assumeIsolated().scheduleTask(in: Self.recoveryInterval) { [weak self] in
+            guard let self, let journal, !isStopping else { return }
+            journal.recover().assumeIsolated().whenComplete { [weak self] result in
+                guard let self else { return }
+                switch result {
+                case .success(let saved): goOn(with: saved)
+                case .failure: recover()
+                }
+            }
+        }
+    }
+
+    private func goOn(with saved: Saved) {
+        var fresh = Self.makeCore(configuration, fileUsers: fileUsers)
+        fresh.restore(saved, at: now)
+        fresh.goOn(from: core.counters)
+        core = fresh
+        failure = nil
+        logger.notice("the database can be written again")
+        for connection in sockets.keys.sorted(by: { $0.number < $1.number }) { handle(.connected(connection)) }
+        handle(.timer)
+    }
+
+    private static let notKept = RPCError(
+        .internalError, "The exchange cannot write its database, so that nothing was done; try again later.")
 
     private func log(_ note: ExchangeNote) {
         guard logger.logLevel <= note.level else { return }

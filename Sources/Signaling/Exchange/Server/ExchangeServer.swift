@@ -21,15 +21,17 @@ public final class ExchangeServer: Sendable {
     /// Held here; `nil` without a users file.
     private let usersWatch: NIOLoopBound<UsersWatch?>
     private let passwordThread: NIOThreadPool
+    private let disk: ExchangeDisk?
 
     private init(
         channel: any Channel, hub: NIOLoopBound<ExchangeHub>, usersWatch: NIOLoopBound<UsersWatch?>,
-        passwordThread: NIOThreadPool, configuration: ExchangeConfiguration
+        passwordThread: NIOThreadPool, disk: ExchangeDisk?, configuration: ExchangeConfiguration
     ) {
         self.channel = channel
         self.hub = hub
         self.usersWatch = usersWatch
         self.passwordThread = passwordThread
+        self.disk = disk
         port = channel.localAddress?.port ?? configuration.port
         let scheme = configuration.certificate == nil ? "http" : "https"
         let host = configuration.host.contains(":") ? "[\(configuration.host)]" : configuration.host
@@ -41,18 +43,22 @@ public final class ExchangeServer: Sendable {
     /// - Parameters:
     ///   - group: One of its event loops will carry the exchange.
     ///   - logger: Gets calls and sessions at `info`, invites at `debug`; never a secret.
-    /// - Throws: ``ExchangeError`` if it may not or cannot listen.
+    /// - Throws: ``ExchangeError`` if it may not or cannot listen, or its database cannot be used.
     public static func start(
         _ configuration: ExchangeConfiguration, on group: any EventLoopGroup, logger: Logger
     ) async throws(ExchangeError) -> ExchangeServer {
         let address = try ListenAddress.resolve(configuration)
         let tls = try TLSContext.load(configuration.certificate)
+        let disk = try ExchangeDisk.open(configuration, logger)
         let passwordThread = NIOThreadPool(numberOfThreads: 1)
         passwordThread.start()
         let loop = group.next()
         do {
             let hub = try await loop.submit {
-                NIOLoopBound(ExchangeHub(loop: loop, configuration: configuration, logger: logger), eventLoop: loop)
+                let hub = ExchangeHub(
+                    loop: loop, configuration: configuration, logger: logger,
+                    journal: disk.map { (Journal($0.store, loop: loop, thread: $0.thread), $0.saved) })
+                return NIOLoopBound(hub, eventLoop: loop)
             }.get()
             let pipeline = try await loop.submit {
                 let service = RESTService(
@@ -72,12 +78,13 @@ public final class ExchangeServer: Sendable {
                 return NIOLoopBound(watch, eventLoop: loop)
             }.get()
             let server = ExchangeServer(
-                channel: channel, hub: hub, usersWatch: watch, passwordThread: passwordThread,
+                channel: channel, hub: hub, usersWatch: watch, passwordThread: passwordThread, disk: disk,
                 configuration: configuration)
             logger.info("the exchange listens", metadata: ["url": "\(server.url)"])
             return server
         } catch {
             try? await passwordThread.shutdownGracefully()
+            await disk?.close()
             throw ListenAddress.explain(error, configuration)
         }
     }
@@ -123,5 +130,6 @@ public final class ExchangeServer: Sendable {
         let stopped = channel.eventLoop.flatSubmit { [hub] in hub.value.stop() }
         try? await stopped.get()
         try? await passwordThread.shutdownGracefully()
+        await disk?.close()
     }
 }

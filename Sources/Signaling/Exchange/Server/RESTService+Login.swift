@@ -140,7 +140,10 @@ extension RESTService {
 
     func noRoom(_ request: RESTRequest) -> RESTAnswer {
         .failure(
-            .unavailable, "The exchange has no room for another login.", trace: request.trace, retryAfterSeconds: 60)
+            .unavailable,
+            hub.failure == nil
+                ? "The exchange has no room for another login." : "The exchange cannot write its database.",
+            trace: request.trace, retryAfterSeconds: 60)
     }
 
     /// The answer to a token that is not good.

@@ -36,11 +36,18 @@ final class RESTService {
     }
 
     /// Answers one request, sooner or later, on the hub's event loop.
-    func answer(_ request: RESTRequest, then reply: @escaping (RESTAnswer) -> Void) {
+    func answer(_ request: RESTRequest, then tell: @escaping (RESTAnswer) -> Void) {
         var request = request
         request.client = .of(
             peer: request.client, forwarded: request.headers[canonicalForm: "X-Forwarded-For"].map(String.init),
             proxies: proxies)
+        // A token that is told has been kept.
+        let reply = { [hub, trace = request.trace] (answer: RESTAnswer) in
+            hub.afterWriting { isKept in
+                let message = "The exchange cannot write its database."
+                tell(isKept ? answer : .failure(.unavailable, message, trace: trace, retryAfterSeconds: 5))
+            }
+        }
         guard !hub.isStopping else {
             return reply(
                 .failure(.unavailable, "The exchange is going down.", trace: request.trace, retryAfterSeconds: 5))

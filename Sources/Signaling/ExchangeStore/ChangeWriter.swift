@@ -1,0 +1,176 @@
+internal import FoundationEssentials
+internal import GRDB
+import JSON
+import SignalWire
+import Timekeeping
+
+/// Writes changes within one transaction. Statements are prepared once for a connection.
+struct ChangeWriter {
+    let database: Database
+    /// For deadlines and moments: as the clock was when the exchange opened the database.
+    let times: TimeMap
+    /// For records: as the clock is now.
+    let recordTimes: TimeMap
+
+    func write(_ change: Change) throws {
+        switch change {
+        case .token(let token):
+            try run(
+                "INSERT OR REPLACE INTO tokens (digest, user, anonymous, expires_ms) VALUES (?, ?, ?, ?)",
+                [token.digest, token.user, token.isAnonymous, times.milliseconds(token.expires)])
+        case .tokenForgotten(let digest): try run("DELETE FROM tokens WHERE digest = ?", [digest])
+        case .session(let session): try write(session)
+        case .sessionForgotten(let id): try run("DELETE FROM sessions WHERE id = ?", [id])
+        case .invite(let invite): try write(invite)
+        case .inviteForgotten(let id): try run("DELETE FROM invites WHERE id = ?", [id])
+        case .call(let call):
+            try run(
+                """
+                INSERT OR REPLACE INTO calls (invite, invitee, invitee_device, inviter, inviter_device, accepted_ms)
+                VALUES (?, ?, ?, ?, ?, ?)
+                """,
+                [
+                    call.invite, call.invitee, call.inviteeDevice, call.inviter, call.inviterDevice,
+                    times.milliseconds(call.acceptedAt),
+                ])
+        case .callForgotten(let invite, let invitee):
+            try run("DELETE FROM calls WHERE invite = ? AND invitee = ?", [invite, invitee])
+        case .event(let event): try write(event)
+        case .sequenceReserved(let user, let number):
+            try run(
+                """
+                INSERT INTO streams (user, reserved) VALUES (?1, ?2)
+                ON CONFLICT DO UPDATE SET reserved = max(reserved, ?2)
+                """, [user, Int64(clamping: number)])
+        case .eventsForgotten(let user, let number):
+            try run("DELETE FROM events WHERE user = ? AND sequence <= ?", [user, Int64(clamping: number)])
+            try forget(user, upTo: Int64(clamping: number))
+        case .streamForgotten(let user):
+            try run("DELETE FROM events WHERE user = ?", [user])
+            try run("DELETE FROM streams WHERE user = ?", [user])
+        case .record(let step): try write(step)
+        case .pruned(let eventsBefore, let recordsBefore):
+            try prune(eventsBefore: times.milliseconds(eventsBefore), recordTimes.milliseconds(recordsBefore))
+        }
+    }
+
+    private func run(_ sql: String, _ arguments: [(any DatabaseValueConvertible)?]) throws {
+        try database.cachedStatement(sql: sql).execute(arguments: StatementArguments(arguments))
+    }
+
+    private func write(_ session: StoredSession) throws {
+        try run(
+            """
+            INSERT OR REPLACE INTO sessions (id, user, device, anonymous, registered, rooms, resumable_until_ms)
+            VALUES (?, ?, ?, ?, ?, ?, ?)
+            """,
+            [
+                session.id, session.user, session.device, session.isAnonymous, session.isRegistered,
+                try StoreCoding.text(session.rooms), times.milliseconds(session.resumableUntil),
+            ])
+    }
+
+    private func write(_ invite: StoredInvite) throws {
+        try run(
+            """
+            INSERT OR REPLACE INTO invites (
+                id, inviter, inviter_device, group_id, invitees, data, payload, timeout_payload, idempotency_key,
+                ttl_s, sent_ms, deadline_ms, forgotten_ms
+            ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            """,
+            [
+                invite.id, invite.inviter, invite.inviterDevice, invite.group, try StoreCoding.text(invite.invitees),
+                try StoreCoding.payload(invite.data), try StoreCoding.payload(invite.payload),
+                try StoreCoding.payload(invite.timeoutPayload), invite.idempotencyKey, invite.ttlSeconds,
+                times.milliseconds(invite.sentAt), times.milliseconds(invite.deadline),
+                times.milliseconds(invite.forgottenAt),
+            ])
+    }
+
+    private func write(_ event: StoredEvent) throws {
+        let (device, except): (String?, String?) =
+            switch event.audience {
+            case .device(let device): (device, nil)
+            case .registered(let except): (nil, except)
+            }
+        try run(
+            """
+            INSERT OR REPLACE INTO events (user, sequence, body, device, except_device, at_ms)
+            VALUES (?, ?, ?, ?, ?, ?)
+            """,
+            [
+                event.user, Int64(clamping: event.numbered.sequence), try StoreCoding.text(event.numbered), device,
+                except, times.milliseconds(event.at),
+            ])
+    }
+
+    private func write(_ step: CallStep) throws {
+        let at = recordTimes.milliseconds(step.at)
+        switch step.kind {
+        case .rang(let inviter, let device, let group):
+            try run(
+                """
+                INSERT OR IGNORE INTO call_records (invite, invitee, inviter, inviter_device, group_id, sent_ms)
+                VALUES (?, ?, ?, ?, ?, ?)
+                """, [step.invite, step.invitee, inviter, device, group, at])
+        case .answered(let device):
+            try run(
+                "UPDATE call_records SET answered_ms = ?, invitee_device = ? WHERE invite = ? AND invitee = ?",
+                [at, device, step.invite, step.invitee])
+        case .ended(let reason, let duration):
+            // What ended a call first is why it ended.
+            try run(
+                """
+                UPDATE call_records SET ended_ms = ?, reason = ?, duration_ms = ?
+                WHERE invite = ? AND invitee = ? AND ended_ms IS NULL
+                """, [at, reason, duration, step.invite, step.invitee])
+        }
+    }
+
+    private func forget(_ user: String, upTo number: Int64) throws {
+        try run(
+            """
+            INSERT INTO streams (user, forgotten) VALUES (?1, ?2)
+            ON CONFLICT DO UPDATE SET forgotten = max(forgotten, ?2)
+            """, [user, number])
+    }
+
+    private func prune(eventsBefore: Int64, _ recordsBefore: Int64) throws {
+        try run(
+            """
+            INSERT INTO streams (user, forgotten)
+            SELECT user, max(sequence) FROM events WHERE at_ms < ? GROUP BY user
+            ON CONFLICT DO UPDATE SET forgotten = max(forgotten, excluded.forgotten)
+            """, [eventsBefore])
+        try run("DELETE FROM events WHERE at_ms < ?", [eventsBefore])
+        try run("DELETE FROM call_records WHERE sent_ms < ?", [recordsBefore])
+    }
+}
+
+/// JSON in columns. Not ``SignalCoding``, whose bounds are those of a message: an event is one with an envelope.
+enum StoreCoding {
+    private static let encoder = {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        return encoder
+    }()
+    private static let decoder = JSONDecoder()
+
+    static func text(_ value: some Encodable) throws -> String {
+        String(decoding: try encoder.encode(value), as: UTF8.self)
+    }
+
+    static func payload(_ value: JSONValue?) throws -> String? {
+        guard let value else { return nil }
+        return try text(value)
+    }
+
+    static func value<Value: Decodable>(_ type: Value.Type = Value.self, _ text: String) throws -> Value {
+        try decoder.decode(type, from: Data(text.utf8))
+    }
+
+    static func payload(_ text: String?) throws -> JSONValue? {
+        guard let text else { return nil }
+        return try value(JSONValue.self, text)
+    }
+}

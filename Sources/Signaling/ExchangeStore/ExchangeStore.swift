@@ -1,0 +1,151 @@
+internal import GRDB
+public import Timekeeping
+
+/// The exchange's database: one file of SQLite, with its write-ahead log beside it.
+///
+/// Every call waits for the disk: not for an event loop. Any thread may call; one at a time is served.
+public final class ExchangeStore: Sendable {
+    /// What a commit waits for.
+    public enum Durability: String, CaseIterable, Sendable {
+        /// For the disk: nothing is lost when the power fails.
+        case full
+        /// For the system: nothing is lost when the process dies; a power cut may cost the last moments.
+        case normal
+    }
+
+    /// What to do with a file that is damaged.
+    public enum CorruptFilePolicy: String, CaseIterable, Sendable {
+        /// Not to start.
+        case refuse
+        /// To rename it, and start with an empty one.
+        case setAside = "set_aside"
+    }
+
+    /// Where it is.
+    public let path: String
+    /// Where the damaged file went that was found instead, if one was.
+    public let setAside: String?
+    private let queue: DatabaseQueue
+    private let lock: StoreLock
+    private let clock: StoreClock
+    private let times: TimeMap
+
+    /// Opens the database, making or migrating it as need be. It belongs to this exchange alone until ``close()``.
+    ///
+    /// - Throws: ``StoreError``.
+    public static func open(
+        path: String, durability: Durability = .full, ifCorrupt: CorruptFilePolicy = .refuse,
+        clock: StoreClock = .system
+    ) throws(StoreError) -> ExchangeStore {
+        let lock = try StoreLock(path: path)
+        do throws(StoreError) {
+            return try ExchangeStore(path, lock, durability, clock, setAside: nil)
+        } catch {
+            guard error.code == .corrupt, ifCorrupt == .setAside else { throw error }
+            let aside = try StoreFiles.setAside(path, at: clock.timeOfDay())
+            return try ExchangeStore(path, lock, durability, clock, setAside: aside)
+        }
+    }
+
+    private init(
+        _ path: String, _ lock: StoreLock, _ durability: Durability, _ clock: StoreClock, setAside: String?
+    ) throws(StoreError) {
+        self.path = path
+        self.lock = lock
+        self.clock = clock
+        self.setAside = setAside
+        times = TimeMap(offset: clock.offset)
+        try StoreFiles.make(path)
+        do {
+            var configuration = Configuration()
+            configuration.journalMode = .wal
+            configuration.busyMode = .timeout(5)
+            configuration.label = "exchange"
+            let queue = try DatabaseQueue(path: path, configuration: configuration)
+            try queue.writeWithoutTransaction { database in
+                // Opening in WAL mode has set it to NORMAL.
+                try database.execute(sql: "PRAGMA synchronous = \(durability == .full ? "FULL" : "NORMAL")")
+                // A log that a burst made long does not stay so.
+                try database.execute(sql: "PRAGMA journal_size_limit = 4194304")
+                let verdict = try String.fetchOne(database, sql: "PRAGMA quick_check(1)") ?? "no answer"
+                guard verdict == "ok" else { throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: verdict) }
+            }
+            if try queue.read(StoreSchema.migrator.hasBeenSuperseded) {
+                throw StoreError(
+                    .newer,
+                    "cannot open the database \(path): a newer version of handset has changed it. Run that version, "
+                        + "or put a backup from before in its place.")
+            }
+            try StoreSchema.migrator.migrate(queue)
+            self.queue = queue
+            try queue.write { [clock, times] database in try Self.begin(database, clock, times) }
+        } catch {
+            throw StoreError(error, "open", path)
+        }
+    }
+
+    /// Counts the run. If the machine has not been started anew since the last one, instants go on, and what the clock
+    /// was set by meanwhile is made up for.
+    private static func begin(_ database: Database, _ clock: StoreClock, _ times: TimeMap) throws {
+        if let last = try Row.fetchOne(database, sql: "SELECT boot, clock_offset_ms FROM exchange") {
+            let boot: String = try last.decode(forColumn: "boot")
+            let step = times.offset - (try last.decode(Int64.self, forColumn: "clock_offset_ms"))
+            if !boot.isEmpty, boot == clock.boot, step != 0 {
+                for (table, column) in StoreSchema.timed {
+                    try database.execute(sql: "UPDATE \(table) SET \(column) = \(column) + ?", arguments: [step])
+                }
+            }
+        }
+        try database.execute(
+            sql: """
+                INSERT INTO exchange (id, runs, boot, clock_offset_ms) VALUES (1, 1, ?1, ?2)
+                ON CONFLICT DO UPDATE SET runs = runs + 1, boot = ?1, clock_offset_ms = ?2
+                """, arguments: [clock.boot, times.offset])
+    }
+
+    /// What is on disk.
+    ///
+    /// - Throws: ``StoreError``.
+    public func read() throws(StoreError) -> Saved {
+        do {
+            return try queue.read { [times, clock] database in
+                try SavedReader(database: database, times: times, now: clock.instant()).read()
+            }
+        } catch {
+            throw StoreError(error, "read", path)
+        }
+    }
+
+    /// Writes changes in one transaction: all of them, or none. When this returns, they are on disk.
+    ///
+    /// - Throws: ``StoreError``; then nothing has been written.
+    public func write(_ changes: [Change]) throws(StoreError) {
+        do {
+            try queue.write { [times, clock] database in
+                let writer = ChangeWriter(
+                    database: database, times: times, recordTimes: TimeMap(offset: clock.offset))
+                for change in changes { try writer.write(change) }
+            }
+        } catch {
+            throw StoreError(error, "write", path)
+        }
+    }
+
+    /// Tries whether the database can be written, by writing a number.
+    ///
+    /// - Throws: ``StoreError`` if not.
+    public func probe() throws(StoreError) {
+        do {
+            try queue.write { database in try database.execute(sql: "UPDATE exchange SET probed = probed + 1") }
+        } catch {
+            throw StoreError(error, "write", path)
+        }
+    }
+
+    /// Brings the write-ahead log into the file and lets go of it.
+    public func close() {
+        // The log is as good as the file; whoever opens it next goes on from there.
+        try? queue.close()
+        lock.release()
+    }
+}

@@ -1,0 +1,78 @@
+internal import GRDB
+import SignalWire
+import Timekeeping
+
+/// Reads what an exchange left.
+struct SavedReader {
+    let database: Database
+    let times: TimeMap
+    /// What happened, happened no later than this, whatever the clock said then.
+    let now: Instant
+
+    func read() throws -> Saved {
+        var saved = Saved()
+        saved.run = UInt64(try Int64.fetchOne(database, sql: "SELECT runs FROM exchange") ?? 1)
+        saved.tokens = try rows("SELECT * FROM tokens").map { row in
+            StoredToken(
+                digest: try row.decode(forColumn: "digest"), user: try row.decode(forColumn: "user"),
+                isAnonymous: try row.decode(forColumn: "anonymous"),
+                expires: times.instant(try row.decode(Int64.self, forColumn: "expires_ms")))
+        }
+        saved.sessions = try rows("SELECT * FROM sessions ORDER BY id").map(session)
+        saved.invites = try rows("SELECT * FROM invites ORDER BY sent_ms, rowid").map(invite)
+        saved.calls = try rows("SELECT * FROM calls ORDER BY accepted_ms").map { row in
+            StoredCall(
+                invite: try row.decode(forColumn: "invite"), inviter: try row.decode(forColumn: "inviter"),
+                inviterDevice: try row.decode(forColumn: "inviter_device"),
+                invitee: try row.decode(forColumn: "invitee"),
+                inviteeDevice: try row.decode(forColumn: "invitee_device"),
+                acceptedAt: past(try row.decode(forColumn: "accepted_ms")))
+        }
+        saved.streams = try rows("SELECT * FROM streams").map { row in
+            Saved.Stream(
+                user: try row.decode(forColumn: "user"),
+                reserved: UInt64(clamping: try row.decode(Int64.self, forColumn: "reserved")),
+                forgotten: UInt64(clamping: try row.decode(Int64.self, forColumn: "forgotten")))
+        }
+        saved.events = try rows("SELECT * FROM events ORDER BY user, sequence").map(event)
+        return saved
+    }
+
+    private func rows(_ sql: String) throws -> [Row] { try Row.fetchAll(database, sql: sql) }
+
+    private func past(_ milliseconds: Int64) -> Instant { min(times.instant(milliseconds), now) }
+
+    private func session(_ row: Row) throws -> StoredSession {
+        StoredSession(
+            id: try row.decode(forColumn: "id"), user: try row.decode(forColumn: "user"),
+            device: try row.decode(forColumn: "device"), isAnonymous: try row.decode(forColumn: "anonymous"),
+            isRegistered: try row.decode(forColumn: "registered"),
+            rooms: try StoreCoding.value([String].self, try row.decode(forColumn: "rooms")),
+            resumableUntil: times.instant(try row.decode(Int64?.self, forColumn: "resumable_until_ms")))
+    }
+
+    private func invite(_ row: Row) throws -> StoredInvite {
+        StoredInvite(
+            id: try row.decode(forColumn: "id"), inviter: try row.decode(forColumn: "inviter"),
+            inviterDevice: try row.decode(forColumn: "inviter_device"), group: try row.decode(forColumn: "group_id"),
+            invitees: try StoreCoding.value([StoredInvite.Invitee].self, try row.decode(forColumn: "invitees")),
+            data: try StoreCoding.payload(try row.decode(String?.self, forColumn: "data")),
+            payload: try StoreCoding.payload(try row.decode(String?.self, forColumn: "payload")),
+            timeoutPayload: try StoreCoding.payload(try row.decode(String?.self, forColumn: "timeout_payload")),
+            idempotencyKey: try row.decode(forColumn: "idempotency_key"),
+            ttlSeconds: try row.decode(forColumn: "ttl_s"),
+            sentAt: past(try row.decode(forColumn: "sent_ms")),
+            deadline: times.instant(try row.decode(Int64?.self, forColumn: "deadline_ms")),
+            forgottenAt: times.instant(try row.decode(Int64?.self, forColumn: "forgotten_ms")))
+    }
+
+    private func event(_ row: Row) throws -> StoredEvent {
+        let device: String? = try row.decode(forColumn: "device")
+        let except: String? = try row.decode(forColumn: "except_device")
+        return StoredEvent(
+            user: try row.decode(forColumn: "user"),
+            numbered: try StoreCoding.value(NumberedEvent.self, try row.decode(forColumn: "body")),
+            audience: device.map { .device($0) } ?? .registered(except: except),
+            at: past(try row.decode(forColumn: "at_ms")))
+    }
+}

@@ -1,0 +1,67 @@
+internal import Glibc
+public import Timekeeping
+
+/// The clocks that a store goes by; tests give it others.
+public struct StoreClock: Sendable {
+    /// The clock of the exchange's instants.
+    public var instant: @Sendable () -> Instant
+    /// The time of day.
+    public var timeOfDay: @Sendable () -> WallClock
+    /// Names the machine's current boot; instants of one boot can be compared.
+    public var boot: String
+
+    /// Makes clocks.
+    public init(
+        instant: @escaping @Sendable () -> Instant, timeOfDay: @escaping @Sendable () -> WallClock, boot: String
+    ) {
+        self.instant = instant
+        self.timeOfDay = timeOfDay
+        self.boot = boot
+    }
+
+    /// The machine's own clocks.
+    public static var system: StoreClock {
+        StoreClock(
+            instant: { Instant(nanoseconds: read(CLOCK_MONOTONIC)) },
+            timeOfDay: { WallClock(unixMilliseconds: read(CLOCK_REALTIME) / 1_000_000) }, boot: currentBoot())
+    }
+
+    private static func read(_ clock: clockid_t) -> Int64 {
+        var time = timespec()
+        // Fills `time`; both clocks are always there.
+        unsafe clock_gettime(clock, &time)
+        return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
+    }
+
+    /// Empty where the system does not say; then no two runs are taken to be of one boot.
+    private static func currentBoot() -> String {
+        let file = unsafe open("/proc/sys/kernel/random/boot_id", O_RDONLY)
+        guard file >= 0 else { return "" }
+        defer { close(file) }
+        var bytes = [UInt8](repeating: 0, count: 64)
+        // Reads at most the 64 bytes that are there.
+        let count = unsafe Glibc.read(file, &bytes, bytes.count)
+        return String(decoding: bytes.prefix(max(0, count)).filter { $0 > 32 }, as: UTF8.self)
+    }
+
+    /// By how much the time of day is ahead of the instants' origin now, in milliseconds.
+    var offset: Int64 { timeOfDay().unixMilliseconds - instant().nanoseconds / 1_000_000 }
+}
+
+/// Instants to times of day and back.
+struct TimeMap: Sendable {
+    /// By how much the time of day is ahead of the instants' origin, in milliseconds.
+    var offset: Int64
+
+    func milliseconds(_ instant: Instant) -> Int64 { instant.nanoseconds / 1_000_000 + offset }
+    func milliseconds(_ instant: Instant?) -> Int64? { instant.map { milliseconds($0) } }
+
+    /// Times far beyond reason, of a damaged or meddled-with file, are brought to the end of what can be told.
+    func instant(_ milliseconds: Int64) -> Instant {
+        let (difference, isTooFar) = milliseconds.subtractingReportingOverflow(offset)
+        let limit: Int64 = 1 << 42
+        let bounded = isTooFar ? (milliseconds > 0 ? limit : -limit) : min(max(difference, -limit), limit)
+        return Instant(nanoseconds: bounded * 1_000_000)
+    }
+    func instant(_ milliseconds: Int64?) -> Instant? { milliseconds.map { instant($0) } }
+}

@@ -1,0 +1,81 @@
+internal import GRDB
+
+/// The database could not be opened, read or written.
+///
+/// Match on `code`; print the error itself. The message says what was tried, what went wrong and what to try.
+public struct StoreError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// What kind of thing went wrong.
+    public struct Code: Hashable, Sendable {
+        private let name: String
+
+        /// The file, or its folder, cannot be reached or made.
+        public static let notReachable = Code(name: "notReachable")
+        /// Another exchange has the database.
+        public static let inUse = Code(name: "inUse")
+        /// The file, or the disk, may not be written.
+        public static let readOnly = Code(name: "readOnly")
+        /// The disk is full.
+        public static let full = Code(name: "full")
+        /// The file is damaged, or no database of an exchange.
+        public static let corrupt = Code(name: "corrupt")
+        /// A newer version has made the database.
+        public static let newer = Code(name: "newer")
+        /// The system said something else.
+        public static let failed = Code(name: "failed")
+    }
+
+    /// What kind of thing went wrong.
+    public let code: Code
+    /// What was tried, what went wrong, and what to try.
+    public let description: String
+
+    init(_ code: Code, _ description: String) {
+        self.code = code
+        self.description = description
+    }
+
+    /// Says in our words what SQLite said.
+    ///
+    /// - Parameter doing: What was being done, such as `open`.
+    init(_ error: any Error, _ doing: String, _ path: String) {
+        if let error = error as? StoreError {
+            self = error
+            return
+        }
+        let task = "cannot \(doing) the database \(path)"
+        guard let error = error as? DatabaseError else {
+            // What decoding says would quote what is stored.
+            self.init(.corrupt, "\(task): it holds something that no exchange writes. \(Self.corruptRemedy)")
+            return
+        }
+        let said = error.message ?? "SQLite says \(error.extendedResultCode)"
+        switch error.resultCode {
+        case .SQLITE_FULL:
+            self.init(.full, "\(task): the disk is full (\(said)). Make room on it; nothing need be restarted.")
+        case .SQLITE_READONLY, .SQLITE_PERM, .SQLITE_AUTH:
+            self.init(
+                .readOnly,
+                "\(task): it may not be written (\(said)). Mount the disk for writing, and give the user that runs "
+                    + "the exchange the right to write the file and its folder.")
+        case .SQLITE_CORRUPT, .SQLITE_NOTADB:
+            self.init(.corrupt, "\(task): it is damaged, or no database (\(said)). \(Self.corruptRemedy)")
+        case .SQLITE_CANTOPEN:
+            self.init(
+                .notReachable,
+                "\(task): \(said). The folder must be there, and the user that runs the exchange may write it.")
+        case .SQLITE_BUSY, .SQLITE_LOCKED:
+            self.init(.inUse, "\(task): another program holds it for longer than 5 s (\(said)). End that one.")
+        default:
+            self.init(.failed, "\(task): \(said). The system's log may say what is wrong with the disk.")
+        }
+    }
+
+    /// The database was closed before it could be written.
+    public init(stopped path: String) {
+        self.init(.failed, "cannot write the database \(path): the exchange is going down.")
+    }
+
+    static let corruptRemedy =
+        "Put a backup in its place, or move it away, with the files that end in -wal and -shm, and start with an empty "
+        + "one; database_if_corrupt: set_aside does that by itself."
+}

@@ -1,0 +1,78 @@
+internal import Glibc
+internal import Synchronization
+import Timekeeping
+
+/// The database's files.
+enum StoreFiles {
+    /// Makes the file, so that nobody but its owner may read it; SQLite gives the log the same rights.
+    static func make(_ path: String) throws(StoreError) {
+        let file = unsafe open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, mode_t(0o600))
+        if file >= 0 { close(file) } else if errno != EEXIST { throw notReachable(path, errno) }
+    }
+
+    /// Renames a damaged database, with its log.
+    ///
+    /// - Returns: Its new path.
+    static func setAside(_ path: String, at time: WallClock) throws(StoreError) -> String {
+        let aside = "\(path).corrupt-\(time.unixMilliseconds)"
+        for ending in ["-wal", "-shm", ""] where unsafe rename(path + ending, aside + ending) != 0 {
+            let code = errno
+            guard ending.isEmpty || code != ENOENT else { continue }
+            throw StoreError(
+                code == ENOENT ? .notReachable : .failed,
+                "cannot rename the damaged database \(path) to \(aside): \(text(code)). Move it away by hand.")
+        }
+        return aside
+    }
+
+    static func notReachable(_ path: String, _ code: Int32) -> StoreError {
+        switch code {
+        case EROFS, EACCES, EPERM:
+            StoreError(
+                .readOnly,
+                "cannot open the database \(path): \(text(code)). Mount the disk for writing, and give the user that "
+                    + "runs the exchange the right to write the file and its folder.")
+        case ENOSPC:
+            StoreError(.full, "cannot open the database \(path): \(text(code)). Make room on the disk.")
+        default:
+            StoreError(
+                .notReachable,
+                "cannot open the database \(path): \(text(code)). The folder must be there, and the user that runs "
+                    + "the exchange may write it.")
+        }
+    }
+
+    /// The system's words for an error.
+    static func text(_ code: Int32) -> String { unsafe String(cString: strerror(code)) }
+}
+
+/// Keeps a second exchange away from a database: a lock on a file beside it, which ends with the process.
+final class StoreLock: Sendable {
+    /// -1 once it is released.
+    private let descriptor: Mutex<Int32>
+
+    init(path: String) throws(StoreError) {
+        // Not on the database itself: closing any descriptor of that would drop SQLite's own locks.
+        let file = unsafe open(path + ".lock", O_CREAT | O_RDWR | O_CLOEXEC, mode_t(0o600))
+        guard file >= 0 else { throw StoreFiles.notReachable(path, errno) }
+        guard flock(file, LOCK_EX | LOCK_NB) == 0 else {
+            let code = errno
+            close(file)
+            throw StoreError(
+                .inUse,
+                "cannot open the database \(path): "
+                    + (code == EWOULDBLOCK ? "another exchange has it. " : "\(StoreFiles.text(code)). ")
+                    + "`fuser \(path).lock` names the process; stop that one, or give this one a database of its own.")
+        }
+        descriptor = Mutex(file)
+    }
+
+    func release() {
+        descriptor.withLock { file in
+            if file >= 0 { close(file) }
+            file = -1
+        }
+    }
+
+    deinit { release() }
+}

@@ -1,0 +1,55 @@
+internal import GRDB
+
+/// The tables, as docs/exchange-database.md describes them, and how each version came from the one before.
+///
+/// A migration that has been released is never changed; what is new gets one of its own.
+enum StoreSchema {
+    static var migrator: DatabaseMigrator {
+        var migrator = DatabaseMigrator()
+        migrator.registerMigration("1 exchange") { database in try database.execute(sql: first) }
+        return migrator
+    }
+
+    private static let first = """
+        CREATE TABLE exchange (
+            id INTEGER PRIMARY KEY CHECK (id = 1), runs INTEGER NOT NULL, boot TEXT NOT NULL,
+            clock_offset_ms INTEGER NOT NULL, probed INTEGER NOT NULL DEFAULT 0
+        ) STRICT;
+        CREATE TABLE tokens (
+            digest TEXT PRIMARY KEY, user TEXT NOT NULL, anonymous INTEGER NOT NULL, expires_ms INTEGER NOT NULL
+        ) STRICT, WITHOUT ROWID;
+        CREATE TABLE sessions (
+            id TEXT PRIMARY KEY, user TEXT NOT NULL, device TEXT NOT NULL, anonymous INTEGER NOT NULL,
+            registered INTEGER NOT NULL, rooms TEXT NOT NULL, resumable_until_ms INTEGER
+        ) STRICT, WITHOUT ROWID;
+        CREATE TABLE invites (
+            id TEXT PRIMARY KEY, inviter TEXT NOT NULL, inviter_device TEXT NOT NULL, group_id TEXT,
+            invitees TEXT NOT NULL, data TEXT, payload TEXT, timeout_payload TEXT, idempotency_key TEXT,
+            ttl_s REAL NOT NULL, sent_ms INTEGER NOT NULL, deadline_ms INTEGER, forgotten_ms INTEGER
+        ) STRICT;
+        CREATE TABLE calls (
+            invite TEXT NOT NULL, invitee TEXT NOT NULL, invitee_device TEXT NOT NULL, inviter TEXT NOT NULL,
+            inviter_device TEXT NOT NULL, accepted_ms INTEGER NOT NULL, PRIMARY KEY (invite, invitee)
+        ) STRICT, WITHOUT ROWID;
+        CREATE TABLE streams (
+            user TEXT PRIMARY KEY, reserved INTEGER NOT NULL DEFAULT 0, forgotten INTEGER NOT NULL DEFAULT 0
+        ) STRICT, WITHOUT ROWID;
+        CREATE TABLE events (
+            user TEXT NOT NULL, sequence INTEGER NOT NULL, body TEXT NOT NULL, device TEXT, except_device TEXT,
+            at_ms INTEGER NOT NULL, PRIMARY KEY (user, sequence)
+        ) STRICT;
+        CREATE INDEX events_by_time ON events (at_ms);
+        CREATE TABLE call_records (
+            invite TEXT NOT NULL, invitee TEXT NOT NULL, invitee_device TEXT, inviter TEXT NOT NULL,
+            inviter_device TEXT NOT NULL, group_id TEXT, sent_ms INTEGER NOT NULL, answered_ms INTEGER,
+            ended_ms INTEGER, reason TEXT, duration_ms INTEGER, PRIMARY KEY (invite, invitee)
+        ) STRICT;
+        CREATE INDEX call_records_by_time ON call_records (sent_ms);
+        """
+
+    /// Every column that holds a deadline or a moment of the exchange's own, which move when the clock was set.
+    static let timed = [
+        ("tokens", "expires_ms"), ("sessions", "resumable_until_ms"), ("invites", "sent_ms"),
+        ("invites", "deadline_ms"), ("invites", "forgotten_ms"), ("calls", "accepted_ms"), ("events", "at_ms"),
+    ]
+}

@@ -1,0 +1,57 @@
+internal import ArgumentParser
+internal import ExchangeStore
+internal import Timekeeping
+
+/// `handset calls`: the records that an exchange keeps.
+struct CallsCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "calls", abstract: "Print the calls that an exchange has kept records of, the newest first.",
+        discussion: """
+            One line for each invitee of each invite: when it was sent, who called whom, how it ended, and for how many \
+            seconds media flowed. The exchange may be running.
+            """)
+
+    @Option(help: "The exchange's database, as in its configuration.")
+    var database: String
+
+    @Option(help: "Only the calls of this user, by the user's own id.")
+    var user: String?
+
+    @Option(help: "At most so many.")
+    var limit = 1_000
+
+    @Flag(help: "Print a JSON object on each line.")
+    var json = false
+
+    func validate() throws {
+        guard limit > 0 else { throw ValidationError("--limit must be at least 1.") }
+    }
+
+    func run() throws {
+        for record in try CallRecord.read(path: database, user: user, limit: limit) {
+            Terminal.print(json ? Self.object(record) : Self.line(record))
+        }
+    }
+
+    private static func line(_ record: CallRecord) -> String {
+        let state = record.reason ?? (record.answeredAt == nil ? "ringing" : "standing")
+        let duration = record.durationMilliseconds.map { " \(Double($0) / 1_000) s" } ?? ""
+        return "\(record.sentAt.rfc3339) \(record.inviter) → \(record.invitee): \(state)\(duration)"
+    }
+
+    private static func object(_ record: CallRecord) -> String {
+        var object = JSONObjectText()
+        object.add("invite", record.invite)
+        object.add("inviter", record.inviter)
+        object.add("inviter_device", record.inviterDevice)
+        object.add("invitee", record.invitee)
+        object.add("invitee_device", record.inviteeDevice)
+        object.add("group", record.group)
+        object.add("sent", record.sentAt.rfc3339)
+        object.add("answered", record.answeredAt?.rfc3339)
+        object.add("ended", record.endedAt?.rfc3339)
+        object.add("reason", record.reason)
+        object.add("duration_ms", record.durationMilliseconds.map(Double.init))
+        return object.text
+    }
+}

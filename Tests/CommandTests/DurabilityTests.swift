@@ -1,0 +1,129 @@
+import Foundation
+import Testing
+
+/// The exchange's database in the hands of the real command.
+@Suite struct DurabilityTests {
+    @Test("INV-16: Killed twenty times under load, the exchange loses no invite and lets none be answered twice")
+    func kills() async throws {
+        let torture = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .appendingPathComponent("Durability/torture.py").path
+        let process = try HandsetProcess(
+            ["python3", torture, try HandsetProcess.executable().path, "20"], executable: "/usr/bin/env")
+        let code = await process.ending()
+        #expect(code == 0, "\(process.outputText)\n\(process.errorText)")
+        #expect(process.outputText.contains("20 kills, "))
+    }
+
+    @Test("CALL-7: A call of two devices leaves a record that `handset calls` prints after a kill -9")
+    func records() async throws {
+        let site = try Site(database: "exchange.sqlite")
+        let running = try await RunningSite(site)
+        defer { site.remove() }
+        let call = try running.call(["--duration", "1"])
+        #expect(await call.ending() == 0)
+        running.exchange.send(SIGKILL)
+        #expect(await running.exchange.ending() == -SIGKILL)
+        let calls = try HandsetProcess(["calls", "--database", site.path("exchange.sqlite"), "--json"])
+        #expect(await calls.ending() == 0)
+        let lines = calls.outputText.split(separator: "\n")
+        #expect(lines.count == 1)
+        #expect(lines.first?.contains(#""reason": "completed""#) == true)
+        #expect(lines.first?.contains(#""inviter": "caller""#) == true)
+    }
+
+    @Test("A database that is in use, damaged or nowhere ends `serve` with 11 and says what to do")
+    func unusable() async throws {
+        let site = try Site(database: "exchange.sqlite")
+        defer { site.remove() }
+        let arguments = ["serve", "--config", site.exchangeConfiguration]
+        let first = try HandsetProcess(arguments)
+        try await first.line(containing: "Listening")
+        let second = try HandsetProcess(arguments)
+        #expect(await second.ending() == 11)
+        #expect(second.errorText.contains("another exchange has it"))
+        first.send(SIGTERM)
+        #expect(await first.ending() == 0)
+
+        let path = site.path("exchange.sqlite")
+        try Data(repeating: 0x41, count: 20_000).write(to: URL(fileURLWithPath: path))
+        let third = try HandsetProcess(arguments)
+        #expect(await third.ending() == 11)
+        #expect(third.errorText.contains("database_if_corrupt: set_aside"))
+
+        try FileManager.default.removeItem(atPath: path)
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
+        let fourth = try HandsetProcess(arguments)
+        #expect(await fourth.ending() == 11)
+    }
+
+    @Test("A full disk stops the exchange from promising anything; with room it goes on by itself")
+    func fullDisk() async throws {
+        let site = try Site(database: "disk/exchange.sqlite")
+        defer { site.remove() }
+        let exchange = try Self.serve(site, onDiskAfter: "true")
+        let line = try await exchange.line(containing: #""Listening""#)
+        let url = try #require(line.firstMatch(of: #/"url":"([^"]+)"/#))
+        let server = url.1.replacingOccurrences(of: "127.0.0.1", with: "localhost")
+        func call() throws -> HandsetProcess {
+            try HandsetProcess([
+                "call", "echo@localhost", "--config", site.callerConfiguration, "--server", server, "--duration", "1",
+            ])
+        }
+        let device = try HandsetProcess([
+            "run", "--config", site.deviceConfiguration, "--server", server, "--log-format", "json",
+        ])
+        try await device.line(containing: #""Ready""#)
+        // The disk as the exchange sees it.
+        let filler = "/proc/\(exchange.identifier)/root\(site.path("disk/filler"))"
+        #expect(FileManager.default.createFile(atPath: filler, contents: nil))
+        let handle = try #require(FileHandle(forWritingAtPath: filler))
+        while (try? handle.write(contentsOf: Data(count: 1_024))) != nil {}
+        try handle.close()
+        // Whoever asks for something now is told so; who is there comes back when there is room.
+        let refused = try call()
+        #expect(try await exchange.line(containing: "nothing can be kept").contains("disk is full"))
+        refused.send(SIGKILL)
+        _ = await refused.ending()
+        try FileManager.default.removeItem(atPath: filler)
+        try await exchange.line(containing: "can be written again")
+        try await device.line(containing: "Connected again")
+        let again = try call()
+        #expect(await again.ending() == 0, "\(again.errorText)\n\(device.errorText)")
+        device.send(SIGTERM)
+        #expect(await device.ending() == 0)
+        exchange.send(SIGTERM)
+        #expect(await exchange.ending() == 0)
+    }
+
+    @Test("A disk that may not be written, or is full, at the start ends `serve` with 11 and says which it is")
+    func unwritableDisk() async throws {
+        let site = try Site(database: "disk/exchange.sqlite")
+        defer { site.remove() }
+        let faults = [
+            ("mount -o remount,ro \"$1\"", "Mount the disk for writing"),
+            ("dd if=/dev/zero of=\"$1/filler\" bs=1k 2>/dev/null; true", "disk is full"),
+        ]
+        for (fault, text) in faults {
+            let exchange = try Self.serve(site, onDiskAfter: fault)
+            #expect(await exchange.ending() == 11, "\(exchange.errorText)")
+            #expect(exchange.errorText.contains(text))
+        }
+    }
+
+    /// Starts an exchange with a small disk of its own for its database, in a namespace that ends with it.
+    ///
+    /// - Parameter preparation: What a shell does with the disk first; `$1` is its folder, `$2` the command, `$3` its
+    ///   configuration.
+    private static func serve(_ site: Site, onDiskAfter preparation: String) throws -> HandsetProcess {
+        let disk = site.path("disk")
+        try FileManager.default.createDirectory(atPath: disk, withIntermediateDirectories: true)
+        let script =
+            "mount -t tmpfs -o size=1m disk \"$1\" && { \(preparation); } "
+            + "&& exec \"$2\" serve --config \"$3\" --log-format json"
+        return try HandsetProcess(
+            [
+                "--user", "--map-root-user", "--mount", "sh", "-c", script, "sh", disk,
+                try HandsetProcess.executable().path, site.exchangeConfiguration,
+            ], executable: "/usr/bin/unshare")
+    }
+}

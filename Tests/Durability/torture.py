@@ -1,0 +1,483 @@
+"""Kills a serving exchange with SIGKILL at random moments, under load, and checks that it keeps its promises.
+
+    torture.py HANDSET ROUNDS [--seed N] [--folder PATH] [--keep]
+
+Several users invite, accept, reject, cancel and hang up, each invitee on two devices at once, while the exchange is
+killed and started again ROUNDS times on one database. What the clients were told is then compared with what they are
+told later, and with the records of the calls:
+
+- an invite whose sending was confirmed is there afterwards: the same key gives the same invite, and it ends once;
+- an accept that was confirmed is the only one, and the inviter hears of it and of no other answer;
+- a timer that fell due while nothing ran fires at once after the start;
+- every session resumes, with each event once and in order; access tokens stay good;
+- each confirmed invite has one record, which says how it ended.
+
+Exits with 0 if all of that holds, and otherwise with 1 after naming what does not. Uses nothing but Python.
+"""
+
+import argparse
+import asyncio
+import base64
+import hashlib
+import json
+import os
+import random
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+TTL = 1.2  # Seconds; invites that nobody answers end by it.
+LATE = 6.0  # Seconds after its time, downtime not counted, by which a timer must have fired on a busy machine.
+
+
+class Gone(Exception):
+    """The connection broke; what was asked for may have been done or not."""
+
+
+class Refused(Exception):
+    def __init__(self, error):
+        super().__init__(error)
+        self.code = error["code"]
+
+
+class Faults:
+    def __init__(self):
+        self.found = []
+
+    def check(self, holds, text):
+        if not holds:
+            self.found.append(text)
+            print("FAULT:", text, flush=True)
+
+
+class Exchange:
+    """The process under test, and when it was up."""
+
+    def __init__(self, handset, folder):
+        self.handset, self.folder = handset, folder
+        self.port = free_port()
+        self.process = None
+        self.down = []  # (from, to)
+        self.slowest_start = 0.0
+        self.log = open(os.path.join(folder, "serve.log"), "ab")
+
+    def start(self):
+        began = time.monotonic()
+        self.process = subprocess.Popen(
+            [self.handset, "serve", "--config", os.path.join(self.folder, "exchange.yaml"), "--listen",
+             f"127.0.0.1:{self.port}"], stdout=self.log, stderr=self.log)
+        while True:
+            if self.process.poll() is not None:
+                raise SystemExit(f"the exchange ended by itself with {self.process.returncode}; see {self.log.name}")
+            try:
+                socket.create_connection(("127.0.0.1", self.port), 1).close()
+                break
+            except OSError:
+                time.sleep(0.005)
+        self.slowest_start = max(self.slowest_start, time.monotonic() - began)
+        if self.down and self.down[-1][1] is None:
+            self.down[-1] = (self.down[-1][0], time.monotonic())
+
+    def kill(self):
+        self.down.append((time.monotonic(), None))
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        if self.process.wait(timeout=20) != 0:
+            raise SystemExit(f"the exchange ended with {self.process.returncode}")
+
+    def uptime(self, begin, end):
+        """For how much of that time it was up."""
+        down = ((since, until if until is not None else end) for since, until in self.down)
+        return end - begin - sum(max(0, min(end, until) - max(begin, since)) for since, until in down)
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+class WebSocket:
+    """A client's half of RFC 6455, as far as this needs it."""
+
+    def __init__(self, reader, writer):
+        self.reader, self.writer = reader, writer
+
+    @classmethod
+    async def open(cls, port):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        key = base64.b64encode(os.urandom(16)).decode()
+        writer.write((f"GET /v1/rtc HTTP/1.1\r\nHost: localhost:{port}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+                      f"Sec-WebSocket-Key: {key}\r\nSec-WebSocket-Version: 13\r\n\r\n").encode())
+        head = await reader.readuntil(b"\r\n\r\n")
+        if b" 101 " not in head.split(b"\r\n")[0]:
+            raise Gone(head)
+        return cls(reader, writer)
+
+    def send(self, payload, opcode=1):
+        mask = os.urandom(4)
+        size = len(payload)
+        head = bytes([0x80 | opcode]) + (
+            bytes([0x80 | size]) if size < 126 else bytes([0x80 | 126]) + struct.pack(">H", size))
+        self.writer.write(head + mask + bytes(byte ^ mask[i % 4] for i, byte in enumerate(payload)))
+
+    async def receive(self):
+        while True:
+            first, second = await self.reader.readexactly(2)
+            size = second & 0x7F
+            if size == 126:
+                size, = struct.unpack(">H", await self.reader.readexactly(2))
+            elif size == 127:
+                size, = struct.unpack(">Q", await self.reader.readexactly(8))
+            payload = await self.reader.readexactly(size)
+            if first & 0x0F == 1:
+                return payload
+            if first & 0x0F == 8:
+                raise Gone(payload)
+            if first & 0x0F == 9:
+                self.send(payload, opcode=10)
+
+
+async def post(port, path, body):
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    text = json.dumps(body).encode()
+    basic = base64.b64encode(b"torture:torture").decode()
+    writer.write((f"POST {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Basic {basic}\r\nConnection: close\r\n"
+                  f"Content-Type: application/json\r\nContent-Length: {len(text)}\r\n\r\n").encode() + text)
+    answer = await reader.read()
+    writer.close()
+    head, _, content = answer.partition(b"\r\n\r\n")
+    if b" 200 " not in head.split(b"\r\n")[0]:
+        raise Gone(head)
+    return json.loads(content)
+
+
+class Device:
+    """One device: connected whenever that is possible, resuming its session."""
+
+    def __init__(self, world, user, name):
+        self.world, self.user, self.name = world, user, name
+        self.token = self.session = self.link = None
+        self.after = 0
+        self.last_id = 0
+        self.waiting = {}
+        self.ready = asyncio.Event()
+        self.on_event = lambda kind, data: None
+        self.resumes = 0
+
+    def description(self):
+        return {"id": self.name, "name": self.name, "capabilities": ["audio"]}
+
+    async def run(self):
+        while not self.world.over:
+            try:
+                await self.connect()
+                while True:
+                    self.take(json.loads(await self.link.receive()))
+            except (Gone, OSError, asyncio.IncompleteReadError):
+                pass
+            finally:
+                self.ready.clear()
+                if self.link:
+                    self.link.writer.close()
+                self.link = None
+                for answer in self.waiting.values():
+                    if not answer.done():
+                        answer.set_exception(Gone())
+                        answer.exception()  # Nobody may be waiting for it any more.
+                self.waiting = {}
+            await asyncio.sleep(random.uniform(0.005, 0.05))
+
+    async def connect(self):
+        port = self.world.exchange.port
+        if not self.token:
+            login = await post(port, "/v1.1/login", {"type": "Cima", "media_token": f"media-{self.user}"})
+            self.token = login["token"]
+        self.link = await WebSocket.open(port)
+        start = {"token": self.token, "device": self.description()}
+        if self.session:
+            start["resume"] = {"session": self.session, "after": self.after}
+        asked = self.ask("session.start", start)
+        while not asked.done():
+            self.take(json.loads(await self.link.receive()))
+        try:
+            result = asked.result()
+        except Refused as error:
+            self.world.faults.check(False, f"{self.user}/{self.name}: a good token was refused: {error}")
+            self.token = None
+            raise Gone() from error
+        if self.session:
+            self.world.faults.check(result["resumed"], f"{self.user}/{self.name}: did not resume {self.session}")
+            self.resumes += 1
+        if not result["resumed"]:
+            self.after = result["sequence"]
+        self.session = result["session"]
+        registered = self.ask("device.register", {"device": self.description()})
+        while not registered.done():
+            self.take(json.loads(await self.link.receive()))
+        registered.result()
+        self.ready.set()
+
+    def take(self, message):
+        if "id" in message:
+            answer = self.waiting.pop(message["id"], None)
+            if answer and not answer.done():
+                if "error" in message:
+                    answer.set_exception(Refused(message["error"]))
+                else:
+                    answer.set_result(message["result"])
+            return
+        event = message["params"]
+        self.world.faults.check(
+            event["sequence"] > self.after,
+            f"{self.user}/{self.name}: event {event['sequence']} ({event['type']}) came after {self.after}")
+        self.after = max(self.after, event["sequence"])
+        self.on_event(event["type"], event["data"])
+
+    def ask(self, method, params):
+        if not self.link:
+            raise Gone()
+        self.last_id += 1
+        answer = asyncio.get_running_loop().create_future()
+        self.waiting[self.last_id] = answer
+        self.link.send(json.dumps(
+            {"jsonrpc": "2.0", "id": self.last_id, "method": method, "params": params}).encode())
+        return answer
+
+    async def insist(self, method, params):
+        """Asks again after each break, until there is an answer."""
+        while True:
+            try:
+                await asyncio.wait_for(self.ready.wait(), 60)
+                return await asyncio.wait_for(self.ask(method, params), 30)
+            except Gone:
+                await asyncio.sleep(0.01)
+
+
+class Inviter:
+    """Sends invites, and keeps what it is told of each."""
+
+    def __init__(self, world, device, invitee):
+        self.world, self.device, self.invitee = world, device, invitee
+        self.heard = {}  # invite → [(kind, data)]
+        self.ended = {}  # invite → when
+        self.sent = {}  # invite → what was to happen
+        self.news = asyncio.Event()
+        device.on_event = self.hear
+
+    def hear(self, kind, data):
+        if kind in ("inviteAccepted", "inviteRejected", "inviteTimedOut"):
+            self.heard.setdefault(data["invite"], []).append((kind, data))
+        if kind == "inviteEnded":
+            self.ended.setdefault(data["invite"], []).append(time.monotonic())
+        self.news.set()
+
+    async def run(self):
+        number = 0
+        while not self.world.closing:
+            number += 1
+            key = f"{self.device.user}-{number}"
+            plan = random.choice(["accept", "accept", "accept", "reject", "ignore", "cancel"])
+            terms = {"to": self.invitee, "ttl": TTL if plan == "ignore" else 300, "idempotency_key": key,
+                     "data": {"plan": plan}, "timeout_payload": {"missed": key}}
+            began = time.monotonic()
+            first = await self.device.insist("invite.send", terms)
+            answered = time.monotonic()
+            invite = first["invite"]
+            self.world.faults.check(invite not in self.sent, f"{key}: {invite} was another's already")
+            self.sent[invite] = plan
+            if random.random() < 0.3:
+                again = await self.device.insist("invite.send", terms)
+                self.world.faults.check(
+                    again["invite"] == invite, f"{key}: {invite} became {again['invite']} for the same key")
+            if plan == "cancel":
+                try:
+                    await self.device.insist("invite.cancel", {"invite": invite})
+                except Refused as error:
+                    # An answer that was lost, and the cancel repeated.
+                    self.world.faults.check(error.code == 4091, f"{invite}: cancelling said {error}")
+            await self.finish(invite, plan, answered, began)
+
+    async def finish(self, invite, plan, answered, began):
+        deadline = time.monotonic() + 60
+        while invite not in self.ended:
+            self.news.clear()
+            try:
+                await asyncio.wait_for(self.news.wait(), max(0.01, deadline - time.monotonic()))
+            except asyncio.TimeoutError:
+                self.world.faults.check(False, f"{invite} ({plan}) was confirmed and never ended: lost")
+                return
+        if plan == "ignore":
+            ended = self.ended[invite][0]
+            late = self.world.exchange.uptime(answered + TTL, ended) if ended > answered + TTL else 0
+            self.world.faults.check(late <= LATE, f"{invite}: timed out when it had been due for {late:.1f} s of uptime")
+            self.world.faults.check(
+                ended >= began + TTL - 0.05, f"{invite}: timed out {began + TTL - ended:.2f} s early")
+        if plan == "accept" and random.random() < 0.7:
+            try:
+                await self.device.insist(
+                    "call.end", {"invite": invite, "reason": "completed", "duration_ms": 1})
+            except Refused as error:
+                self.world.faults.check(error.code == 4043, f"{invite}: hanging up said {error}")
+
+
+class Invitee:
+    """Two devices of one user, both of which answer each invite."""
+
+    def __init__(self, world, devices):
+        self.world, self.devices = world, devices
+        self.confirmed = {}  # invite → the devices whose answer was confirmed
+        self.tasks = set()
+        for device in devices:
+            device.on_event = lambda kind, data, device=device: self.hear(device, kind, data)
+
+    def hear(self, device, kind, data):
+        if kind != "inviteReceived":
+            return
+        plan = (data.get("data") or {}).get("plan")
+        if plan in ("accept", "reject"):
+            task = asyncio.ensure_future(self.answer(device, plan, data["invite"]))
+            self.tasks.add(task)
+            task.add_done_callback(self.tasks.discard)
+
+    async def answer(self, device, plan, invite):
+        await asyncio.sleep(random.uniform(0, 0.02))
+        try:
+            await device.insist(f"invite.{plan}", {"invite": invite, "data": {"from": device.name}})
+            self.confirmed.setdefault(invite, []).append(device.name)
+        except Refused as error:
+            self.world.faults.check(error.code == 4090, f"{invite}: {plan} by {device.name} said {error}")
+
+
+class World:
+    def __init__(self, exchange, pairs):
+        self.exchange = exchange
+        self.faults = Faults()
+        self.closing = self.over = False
+        self.inviters, self.invitees, self.devices = [], [], []
+        for pair in range(pairs):
+            caller = Device(self, f"caller{pair}", "phone")
+            desks = [Device(self, f"callee{pair}", name) for name in ("desk", "mobile")]
+            self.devices += [caller, *desks]
+            self.inviters.append(Inviter(self, caller, f"callee{pair}"))
+            self.invitees.append(Invitee(self, desks))
+
+    async def run(self, rounds):
+        links = [asyncio.ensure_future(device.run()) for device in self.devices]
+        for device in self.devices:
+            await asyncio.wait_for(device.ready.wait(), 60)
+        work = [asyncio.ensure_future(inviter.run()) for inviter in self.inviters]
+        loop = asyncio.get_running_loop()
+        for number in range(rounds):
+            # Most often in the thick of it; now and then before everybody is back.
+            await asyncio.sleep(random.choice([random.uniform(0.02, 0.3), random.uniform(0.3, 1.0)]))
+            self.exchange.kill()
+            if random.random() < 0.2:
+                await asyncio.sleep(TTL)
+            await loop.run_in_executor(None, self.exchange.start)
+            if (number + 1) % 50 == 0:
+                print(f"{number + 1} rounds, {sum(len(i.sent) for i in self.inviters)} invites", flush=True)
+            for task in work:
+                if task.done():
+                    task.result()
+        self.closing = True
+        await asyncio.wait_for(asyncio.gather(*work), 120)
+        for invitee in self.invitees:
+            await asyncio.wait_for(asyncio.gather(*invitee.tasks), 60)
+        self.over = True
+        for link in links:
+            link.cancel()
+        await asyncio.gather(*links, return_exceptions=True)
+
+    def judge(self, records):
+        by_invite = {}
+        for record in records:
+            by_invite.setdefault(record["invite"], []).append(record)
+        words = {"inviteAccepted": None, "inviteRejected": "declined", "inviteTimedOut": "noAnswer"}
+        for inviter, invitee in zip(self.inviters, self.invitees):
+            for invite, plan in inviter.sent.items():
+                heard = inviter.heard.get(invite, [])
+                self.faults.check(len(inviter.ended.get(invite, [])) == 1, f"{invite} ({plan}) ended other than once")
+                self.faults.check(
+                    len(heard) == (0 if plan == "cancel" else 1),
+                    f"{invite} ({plan}): the inviter heard {[kind for kind, _ in heard]}")
+                confirmed = set(invitee.confirmed.get(invite, []))
+                self.faults.check(len(confirmed) <= 1, f"{invite}: answered by {sorted(confirmed)}")
+                if confirmed and heard:
+                    self.faults.check(
+                        {heard[0][1].get("device")} == confirmed,
+                        f"{invite}: {sorted(confirmed)} answered, and the inviter heard {heard[0][1]}")
+                found = by_invite.get(invite, [])
+                self.faults.check(len(found) == 1, f"{invite}: {len(found)} records")
+                if not found:
+                    continue
+                reason = found[0]["reason"]
+                if plan == "cancel":
+                    right = reason == "cancelled"
+                elif heard and heard[0][0] == "inviteAccepted":
+                    right = reason in (None, "completed") and found[0]["invitee_device"] == heard[0][1]["device"]
+                else:
+                    right = bool(heard) and reason == words[heard[0][0]]
+                self.faults.check(right, f"{invite} ({plan}): the record says {reason}")
+
+
+def write_configuration(folder, pairs):
+    def digest(text):
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    users = [f"{kind}{pair}" for pair in range(pairs) for kind in ("caller", "callee")]
+    lines = ["listen: 127.0.0.1:0", "database: exchange.sqlite", "presence: false", "apps:", "  - key: torture",
+             f"    secret_hash: {digest('torture')}", "users:"]
+    for user in users:
+        lines += [f"  - id: {user}", f"    media_token_hashes: [{digest('media-' + user)}]"]
+    with open(os.path.join(folder, "exchange.yaml"), "w", encoding="utf-8") as file:
+        file.write("\n".join(lines) + "\n")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("handset")
+    parser.add_argument("rounds", type=int)
+    parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--pairs", type=int, default=6)
+    parser.add_argument("--folder", default=None)
+    options = parser.parse_args()
+    seed = options.seed if options.seed is not None else random.SystemRandom().randrange(1 << 32)
+    random.seed(seed)
+    folder = tempfile.mkdtemp(prefix="handset-torture-", dir=options.folder)
+    write_configuration(folder, options.pairs)
+    exchange = Exchange(os.path.abspath(options.handset), folder)
+    exchange.start()
+    world = World(exchange, options.pairs)
+    try:
+        asyncio.run(world.run(options.rounds))
+        exchange.stop()
+        output = subprocess.run(
+            [exchange.handset, "calls", "--database", os.path.join(folder, "exchange.sqlite"), "--json", "--limit",
+             "1000000"], check=True, capture_output=True, text=True).stdout
+        world.judge([json.loads(line) for line in output.splitlines()])
+    finally:
+        if exchange.process.poll() is None:
+            exchange.process.kill()
+            exchange.process.wait()
+    invites = sum(len(inviter.sent) for inviter in world.inviters)
+    resumes = sum(device.resumes for device in world.devices)
+    print(f"{options.rounds} kills, {invites} invites, {resumes} sessions resumed, slowest start "
+          f"{exchange.slowest_start:.2f} s, seed {seed}: {len(world.faults.found)} faults")
+    world.faults.check(invites > 0 and (resumes > 0 or options.rounds == 0), "there was no load")
+    if world.faults.found:
+        print(f"kept: {folder}")
+        sys.exit(1)
+    shutil.rmtree(folder)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,76 @@
+import ExchangeStore
+import Foundation
+import JSON
+import SignalWire
+import Synchronization
+import Timekeeping
+
+/// A clock that a test sets, and steps.
+final class ScriptedClock: Sendable {
+    private struct State {
+        var instant = Instant(nanoseconds: 5_000_000_000)
+        var timeOfDay = WallClock(unixMilliseconds: 1_700_000_000_000)
+        var boot = "first"
+    }
+    private let state = Mutex(State())
+
+    var now: Instant { state.withLock { $0.instant } }
+
+    /// Time goes by.
+    func advance(by duration: Duration) {
+        state.withLock {
+            $0.instant = $0.instant.advanced(by: duration)
+            $0.timeOfDay.unixMilliseconds += Int64(duration.milliseconds)
+        }
+    }
+
+    /// Somebody sets the clock.
+    func step(by duration: Duration) {
+        state.withLock { $0.timeOfDay.unixMilliseconds += Int64(duration.milliseconds) }
+    }
+
+    /// The machine is started anew: instants begin again.
+    func reboot() {
+        state.withLock {
+            $0.boot += " again"
+            $0.instant = Instant(nanoseconds: 1_000_000_000)
+        }
+    }
+
+    var clock: StoreClock {
+        StoreClock(
+            instant: { self.state.withLock { $0.instant } }, timeOfDay: { self.state.withLock { $0.timeOfDay } },
+            boot: state.withLock { $0.boot })
+    }
+}
+
+/// A folder for one test, removed with it.
+final class Folder {
+    let path: String
+
+    init() throws {
+        let url = FileManager.default.temporaryDirectory.appendingPathComponent("store-\(UUID())")
+        try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
+        path = url.path
+    }
+
+    var database: String { path + "/exchange.sqlite" }
+    deinit { try? FileManager.default.removeItem(atPath: path) }
+}
+
+/// What is written and read in these tests.
+enum Sample {
+    static func invite(at now: Instant, ttl: Double = 30) -> StoredInvite {
+        StoredInvite(
+            id: "invite-1", inviter: "alice", inviterDevice: "a", group: "g",
+            invitees: [.init(user: "bob", state: .accepted, device: "b"), .init(user: "carol", state: .pending)],
+            data: ["offer": "v=0\r\nü"], payload: [1, nil, 2.5], timeoutPayload: "missed", idempotencyKey: "k",
+            ttlSeconds: ttl, sentAt: now, deadline: now.advanced(by: .seconds(ttl)))
+    }
+
+    static func event(_ number: UInt64, at now: Instant, for audience: StoredEvent.Audience) -> StoredEvent {
+        let event = ExchangeEvent.notification(NotificationReceived(payload: ["n": 9_007_199_254_740_993]))
+        return StoredEvent(
+            user: "bob", numbered: NumberedEvent(sequence: number, event: event), audience: audience, at: now)
+    }
+}

@@ -1,0 +1,154 @@
+import ExchangeStore
+import Foundation
+import JSON
+import SignalWire
+import Testing
+import Timekeeping
+
+@Suite struct StoreTests {
+    @Test("Everything that is written is read again by the next run as it was")
+    func roundTrip() throws {
+        let folder = try Folder()
+        let clock = ScriptedClock()
+        let now = clock.now
+        let token = StoredToken(
+            digest: String(repeating: "ab", count: 32), user: "bob", isAnonymous: false,
+            expires: now.advanced(by: .seconds(60)))
+        let sessions = [
+            StoredSession(
+                id: "s1", user: "bob", device: "b", isAnonymous: false, isRegistered: true, rooms: ["lobby", "ü"]),
+            StoredSession(
+                id: "s2", user: "guest", device: "g", isAnonymous: true, isRegistered: false, resumableUntil: now),
+        ]
+        let invite = Sample.invite(at: now)
+        let call = StoredCall(
+            invite: "invite-1", inviter: "alice", inviterDevice: "a", invitee: "bob", inviteeDevice: "b",
+            acceptedAt: now)
+        let events = [
+            Sample.event(3, at: now, for: .device("b")), Sample.event(4, at: now, for: .registered(except: nil)),
+            Sample.event(5, at: now, for: .registered(except: "b")),
+        ]
+        let changes: [Change] =
+            [.token(token), .invite(invite), .call(call), .sequenceReserved(user: "carol", upTo: 1_025)]
+            + sessions.map(Change.session) + events.map(Change.event)
+        let first = try ExchangeStore.open(path: folder.database, clock: clock.clock)
+        try first.write(changes)
+        try first.write(changes)
+        first.close()
+
+        let second = try ExchangeStore.open(path: folder.database, clock: clock.clock)
+        let saved = try second.read()
+        #expect(saved.run == 2)
+        #expect(saved.tokens == [token])
+        #expect(saved.sessions == sessions)
+        #expect(saved.invites == [invite])
+        #expect(saved.calls == [call])
+        #expect(saved.events == events)
+        #expect(saved.streams == [.init(user: "carol", reserved: 1_025, forgotten: 0)])
+
+        try second.write([
+            .tokenForgotten(digest: token.digest), .sessionForgotten("s1"), .sessionForgotten("s2"),
+            .inviteForgotten("invite-1"), .callForgotten(invite: "invite-1", invitee: "bob"),
+            .eventsForgotten(user: "bob", upTo: 4), .streamForgotten(user: "carol"),
+        ])
+        let rest = try second.read()
+        #expect(rest.tokens.isEmpty && rest.sessions.isEmpty && rest.invites.isEmpty && rest.calls.isEmpty)
+        #expect(rest.events == [events[2]])
+        #expect(rest.streams == [.init(user: "bob", reserved: 0, forgotten: 4)])
+        second.close()
+    }
+
+    @Test("Retention drops old events and records, and remembers up to which number events are gone")
+    func retention() throws {
+        let folder = try Folder()
+        let clock = ScriptedClock()
+        let store = try ExchangeStore.open(path: folder.database, clock: clock.clock)
+        defer { store.close() }
+        func call(_ name: String) -> Change {
+            .record(
+                CallStep(
+                    invite: name, invitee: "bob", kind: .rang(inviter: "alice", inviterDevice: "a", group: nil),
+                    at: clock.now))
+        }
+        try store.write([.event(Sample.event(1, at: clock.now, for: .device("b"))), call("old")])
+        clock.advance(by: .seconds(100))
+        try store.write([.event(Sample.event(2, at: clock.now, for: .device("b"))), call("new")])
+        let limit = clock.now.advanced(by: .seconds(-50))
+        try store.write([.pruned(eventsBefore: limit, recordsBefore: limit)])
+        let saved = try store.read()
+        #expect(saved.events.map(\.numbered.sequence) == [2])
+        #expect(saved.streams == [.init(user: "bob", reserved: 0, forgotten: 1)])
+        #expect(try CallRecord.read(path: folder.database).map(\.invite) == ["new"])
+    }
+
+    @Test("CALL-7: A call's record holds when it rang, was answered and ended, and why; the first reason counts")
+    func records() throws {
+        let folder = try Folder()
+        let clock = ScriptedClock()
+        let store = try ExchangeStore.open(path: folder.database, clock: clock.clock)
+        defer { store.close() }
+        func write(_ kind: CallStep.Kind, _ invite: String) throws {
+            try store.write([.record(CallStep(invite: invite, invitee: "bob", kind: kind, at: clock.now))])
+        }
+        try write(.rang(inviter: "alice", inviterDevice: "a", group: nil), "1")
+        clock.advance(by: .seconds(3))
+        // Records go by the clock as it is, even if it was wrong when the exchange was started.
+        clock.step(by: .seconds(3_600))
+        try write(.answered(device: "b"), "1")
+        clock.advance(by: .seconds(10))
+        try write(.ended(reason: "completed", durationMilliseconds: 9_900), "1")
+        try write(.ended(reason: "connectionLost", durationMilliseconds: 1), "1")
+        try write(.rang(inviter: "carol", inviterDevice: "c", group: nil), "2")
+        try write(.ended(reason: "noAnswer", durationMilliseconds: 0), "2")
+
+        let records = try CallRecord.read(path: folder.database, user: "alice")
+        let record = try #require(records.first)
+        #expect(records.count == 1)
+        #expect(record.reason == "completed" && record.durationMilliseconds == 9_900)
+        #expect(record.inviteeDevice == "b")
+        let answered = try #require(record.answeredAt)
+        #expect(answered.unixMilliseconds - record.sentAt.unixMilliseconds == 3_603_000)
+        #expect(record.endedAt?.unixMilliseconds == answered.unixMilliseconds + 10_000)
+        #expect(try CallRecord.read(path: folder.database).map(\.reason) == ["noAnswer", "completed"])
+    }
+
+    @Test(
+        "A clock set by an hour, either way, over a restart of the exchange alone changes no time that remains",
+        arguments: [-3_600, 3_600])
+    func stepOverRestart(seconds: Int) throws {
+        let folder = try Folder()
+        let clock = ScriptedClock()
+        let first = try ExchangeStore.open(path: folder.database, clock: clock.clock)
+        let invite = Sample.invite(at: clock.now)
+        try first.write([.invite(invite), .event(Sample.event(1, at: clock.now, for: .device("b")))])
+        first.close()
+        clock.advance(by: .seconds(10))
+        clock.step(by: .seconds(seconds))
+        for _ in 0..<2 {
+            let next = try ExchangeStore.open(path: folder.database, clock: clock.clock)
+            let saved = try next.read()
+            #expect(saved.invites.first?.deadline == invite.deadline)
+            #expect(saved.events.first?.at == invite.sentAt)
+            next.close()
+        }
+    }
+
+    @Test(
+        "Over a restart of the machine times go by the clock, and nothing that happened is in the future",
+        arguments: [-3_600, 0, 3_600])
+    func stepOverReboot(seconds: Int) throws {
+        let folder = try Folder()
+        let clock = ScriptedClock()
+        let first = try ExchangeStore.open(path: folder.database, clock: clock.clock)
+        try first.write([.invite(Sample.invite(at: clock.now))])
+        first.close()
+        clock.advance(by: .seconds(10))
+        clock.reboot()
+        clock.step(by: .seconds(seconds))
+        let second = try ExchangeStore.open(path: folder.database, clock: clock.clock)
+        defer { second.close() }
+        let invite = try #require(try second.read().invites.first)
+        #expect(invite.deadline == clock.now.advanced(by: .seconds(20 - seconds)))
+        #expect(invite.sentAt <= clock.now)
+    }
+}
