@@ -36,7 +36,7 @@ CONFIGURATIONS = {
     "restless": {},
 }
 AT_ONCE = 12  # Tests at a time. Those of races are for themselves.
-HANGS = 120  # Seconds after which a test that has not ended has failed.
+HANGS = 300  # Seconds after which a test that has not ended has failed.
 
 
 class Stage:
