@@ -94,7 +94,7 @@ async def rest(port, method, path, body=None, **headers):
     return json.loads(text), trace
 
 
-def signed(key, secret, user, seconds=60, algorithm="HS256", **claims):
+def signed(key, secret, user, seconds=600, algorithm="HS256", **claims):
     """A signed token (RFC 7519). A claim of None is left out."""
     def part(value):
         return base64.urlsafe_b64encode(value).rstrip(b"=").decode()
@@ -263,7 +263,7 @@ class Device:
         """The types of all events with these members, in order."""
         return [event["type"] for event in self.events if _fits(event, None, members)]
 
-    async def hear(self, kind, _within=PATIENCE, **members):
+    async def hear(self, kind, _within=PATIENCE, /, **members):
         """The next event of this kind, with these members in its data, that was not returned before."""
         deadline = time.monotonic() + _within
         while True:

@@ -23,7 +23,7 @@ from exchange import Exchange
 CONFIGURATIONS = {
     "exchange": {},
     # Everything ends soon.
-    "hasty": {"keepalive_seconds": 1, "resume_window_seconds": 1},
+    "hasty": {"keepalive_seconds": 3, "resume_window_seconds": 1},
     # Tokens do.
     "fleeting": {"token_lifetime_seconds": 5, "token_notice_seconds": 2},
     # Little is allowed. What the clients' addresses are, they may say themselves.
@@ -36,7 +36,7 @@ CONFIGURATIONS = {
     "restless": {},
 }
 AT_ONCE = 12  # Tests at a time. Those of races are for themselves.
-HANGS = 120  # Seconds after which a test that has not ended has failed.
+HANGS = 300  # Seconds after which a test that has not ended has failed.
 
 
 class Stage:

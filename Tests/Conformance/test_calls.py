@@ -89,9 +89,9 @@ async def test_several_accept(exchange):
     await bob.ask("invite.accept", invite=number)
     await alice.ask("call.signal", invite=number, type="to the one who has accepted")
     await carol.ask("invite.accept", invite=number)
-    await refusal(alice.ask("call.signal", invite=number, type="to whom?"), "invalidParams", "unknownCall")
-    await refusal(alice.ask("call.end", invite=number, reason="completed", duration_ms=1),
-                  "invalidParams", "unknownCall")
+    await refusal(alice.ask("call.signal", invite=number, type="to whom?"), "invalidParams")
+    await refusal(alice.ask("call.signal", invite=number, type="to alice?", peer=alice.user), "unknownCall")
+    await refusal(alice.ask("call.end", invite=number, reason="completed", duration_ms=1), "invalidParams")
     await alice.ask("call.signal", invite=number, type="to carol", peer=carol.user)
     await bob.ask("call.end", invite=number, reason="completed", duration_ms=5)
     assert (await alice.hear("callEnded"))["from"] == bob.user

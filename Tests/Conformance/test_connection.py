@@ -8,7 +8,7 @@ import time
 
 import websockets
 
-from client import Connection, Device, Lost, refusal, settle
+from client import PATIENCE, Connection, Device, Lost, refusal, settle
 from conformance import waits
 from exchange import call, invite
 
@@ -83,7 +83,10 @@ async def test_rule_breakers_are_closed(exchange):
     assert await devices[0].line.closing() == 1008
     await devices[1].line.raw("x" * 65_537)
     assert await devices[1].line.closing() == 1009
-    await devices[2].line.raw(json.dumps({"jsonrpc": "2.0", "id": 0, "method": "ping", "params": {}}).ljust(65_536))
+    whole = asyncio.ensure_future(devices[2].line.answer_to("whole"))
+    await asyncio.sleep(0)
+    await devices[2].line.raw(json.dumps({"jsonrpc": "2.0", "id": "whole", "method": "ping"}).ljust(65_536))
+    assert (await whole)["result"] == {}, "64 KiB are allowed"
     waiting = devices[3].line
     waiting._take = lambda text: None
     try:
@@ -92,6 +95,20 @@ async def test_rule_breakers_are_closed(exchange):
     except websockets.ConnectionClosed:
         pass
     assert await waiting.closing() == 1008
+
+
+async def test_bad_frames(exchange):
+    """CONN-1: Frames that are not masked, out of place or of no known kind close the connection with 1002"""
+    for frame in b"\x81\x02{}", b"\x80\x80\x00\x00\x00\x00", b"\xc1\x80\x00\x00\x00\x00", b"\x83\x80\x00\x00\x00\x00":
+        reader, writer = await asyncio.open_connection("127.0.0.1", exchange.port)
+        writer.write(b"GET /v1/rtc HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+                     b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n")
+        answer = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), PATIENCE)
+        assert answer.startswith(b"HTTP/1.1 101 ") and b"s3pPLMBiTxaQ9kYGzzhZRbK+xOo=" in answer, answer
+        writer.write(frame)
+        rest = await asyncio.wait_for(reader.read(), PATIENCE)
+        assert rest[:1] == b"\x88" and int.from_bytes(rest[2:4], "big") == 1002, (frame, rest)
+        writer.close()
 
 
 @waits
@@ -114,6 +131,7 @@ async def test_foreign_pages(exchange):
     await (await Connection.open(url, origin=f"http://127.0.0.1:{exchange.port}")).close()
 
 
+@waits
 async def test_silent_client_is_dropped(hasty):
     """CONN-4: A client that answers no ping is dropped within two intervals, one that does is kept, and peers hear it"""
     alice, bob = await hasty.party(1, 1)
@@ -121,7 +139,7 @@ async def test_silent_client_is_dropped(hasty):
     bob.line.socket.transport.pause_reading()  # Alive, but deaf and mute.
     told = await alice.hear("streamDropped")
     assert told["invite"] == number
-    await asyncio.sleep(2)
+    await asyncio.sleep(4)
     await alice.ask("ping")  # Answered pings, and nothing else, for longer than that.
 
 
@@ -214,6 +232,32 @@ async def test_nothing_lost_over_many_drops(exchange):
         assert [told["data"] for told in bob.heard("callSignal")] == list(range(total))
 
     await asyncio.gather(*(talk(*pair, seed) for seed, pair in enumerate(pairs)))
+
+
+async def test_two_connections_resume_at_once(stage, exchange):
+    """CONN-1, CONN-5: Two connections resume one session at once; one is left, closed is the other, and no event is lost"""
+    alice, bob = await exchange.party(1, 1)
+    number = await call(alice, bob)
+    for n in range(max(1, stage.rounds // 20)):
+        twins = []
+        for _ in range(2):
+            twin = Device(exchange, bob.user, bob.token, bob.id)
+            twin.session, twin.sequence = bob.session, bob.sequence
+            twins.append(twin)
+        if n % 2:
+            await bob.lose()
+        await alice.ask("call.signal", invite=number, type="n", data=n)
+        await asyncio.gather(*(twin.resume() for twin in twins), return_exceptions=True)
+        ends = [asyncio.ensure_future(twin.line.closing()) for twin in twins]
+        closed, _ = await asyncio.wait(ends, timeout=PATIENCE, return_when=asyncio.FIRST_COMPLETED)
+        (end,) = closed
+        assert end.result() == 1008
+        bob = twins[1 - ends.index(end)]
+        ends[twins.index(bob)].cancel()
+        await alice.ask("call.signal", invite=number, type="after", data=n)
+        await bob.hear("callSignal", type="after", data=n)
+        await settle(bob)
+        assert [told["data"] for told in bob.heard("callSignal")] == [n, n], bob.heard("callSignal")
 
 
 async def test_resume_after_the_window(hasty):

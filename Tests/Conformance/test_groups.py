@@ -66,7 +66,7 @@ async def test_groups_have_bounds(exchange):
     """GRP-1: A group has 200 members, a user owns 64"""
     (alice,) = await exchange.party(1)
     others = [f"user-{number}" for number in range(600, 801)]
-    await refusal(alice.ask("group.create", members=others[:200]), "tooLarge")
+    assert (await refusal(alice.ask("group.create", members=others[:200]), "tooLarge")).limit == 200
     group = (await alice.ask("group.create", members=others[:199]))["group"]
     assert len((await alice.ask("group.members", group=group))["members"]) == 200
     (bob,) = await exchange.party(1)
@@ -113,7 +113,7 @@ async def test_only_members_invite_and_are_invited(exchange):
     alice, bob, mallory = await exchange.party(1, 1, 1)
     group = await group_of(alice, bob)
     await refusal(invite(mallory, bob, group=group), "unknownGroup")
-    await refusal(invite(alice, mallory, group=group), "notAllowed", "unknownGroup", "unknownUser", "invalidParams")
+    await refusal(invite(alice, mallory, group=group), "notAllowed")
     await refusal(invite(alice, bob, group="group-none"), "unknownGroup")
     number = await invite(alice, bob, group=group)
     await alice.ask("group.dismiss", group=group)

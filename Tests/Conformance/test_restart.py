@@ -57,7 +57,7 @@ class Pair:
     def __init__(self, inviter, first, second):
         self.inviter, self.first, self.second = self.everyone = inviter, first, second
 
-    async def hear(self, device, kind, **members):
+    async def hear(self, device, kind, /, **members):
         """Waits for an event, coming back as often as the connection is lost meanwhile."""
         while True:
             waiting = asyncio.ensure_future(device.hear(kind, 2 * PATIENCE, **members))

@@ -33,12 +33,11 @@ class Stakes:
         for number in everywhere:
             rows += [(method, {"invite": number}, {"notYours"})
                      for method in ("invite.accept", "invite.reject", "invite.cancel")]
-            rows += [("invite.modify", {"invite": number, "data": "changed"}, {"notYours"}),
-                     ("call.signal", {"invite": number, "type": "t", "data": 1}, {"notYours"}),
-                     ("call.end", {"invite": number, "reason": "completed", "duration_ms": 1}, {"notYours"})]
-            rows += [(method, {"invite": number, "peer": peer, "type": "t", "reason": "completed", "duration_ms": 1},
-                      {"notYours"})
-                     for method in ("call.signal", "call.end") for peer in (self.alice.user, self.bob.user)]
+            rows += [("invite.modify", {"invite": number, "data": "changed"}, {"notYours"})]
+            rows += [(method, {"invite": number, "type": "t", "reason": "completed", "duration_ms": 1} | peer,
+                      {"notYours"} if number == self.call else {"notYours", "unknownCall"})
+                     for method in ("call.signal", "call.end")
+                     for peer in ({}, {"peer": self.alice.user}, {"peer": self.bob.user})]
         rows += [(method, {"group": self.group}, {"unknownGroup"})
                  for method in ("group.leave", "group.members", "group.dismiss")]
         rows += [

@@ -190,7 +190,7 @@ private let events: [ExchangeEvent] = [
             (#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, .invalidRequest, nil),
             (#"{"jsonrpc":"2.0","id":1}"#, .invalidRequest, .number(1)),
             (#"{"jsonrpc":"2.0","id":1,"method":"ping","result":{}}"#, .invalidRequest, .number(1)),
-            (#"{"jsonrpc":"2.0","id":1,"method":3}"#, .invalidRequest, nil),
+            (#"{"jsonrpc":"2.0","id":1,"method":3}"#, .invalidRequest, .number(1)),
             (#"{"jsonrpc":"2.0","id":1,"error":3}"#, .invalidRequest, nil),
         ]
         for (text, code, id) in cases {

@@ -8,6 +8,11 @@ import Timekeeping
 
 @Suite("Small parts of the signaling client")
 struct SmallPartsTests {
+    @Test("CALL-5: The device ends calls for the reasons that the wire knows, and for no others")
+    func reasons() {
+        #expect(Set(CallEndReason.allCases.map(\.rawValue)) == CallEnd.reasons)
+    }
+
     @Test("Addresses are taken apart, and what is none is refused with what is wrong")
     func endpoints() throws {
         let plain = try Endpoint("ws://127.1.2.3:8080/v1/rtc?x=1")

@@ -71,9 +71,9 @@ extension ExchangeCore {
         guard let call = try call(params.invite, params.peer, of: session.endpoint) else {
             throw noCall(params.invite, for: session.endpoint)
         }
-        guard params.reason.utf8.count <= SignalLimits.nameBytes else {
+        guard CallEnd.reasons.contains(params.reason) else {
             throw RPCError(
-                .tooLarge, "reason has at most \(SignalLimits.nameBytes) bytes.", limit: SignalLimits.nameBytes)
+                .invalidParams, "reason must be one of \(CallEnd.reasons.sorted().joined(separator: ", ")).")
         }
         guard params.durationMilliseconds >= 0 else {
             throw RPCError(.invalidParams, "duration_ms must not be negative.")
