@@ -35,7 +35,8 @@ struct ShutdownPolicy: Equatable, Sendable {
     }
 }
 
-/// SIGINT and SIGTERM: the first asks the command to end, the second ends the process, and so does time.
+/// SIGINT and SIGTERM: the first asks the command to end, the second ends the process, and so does time. SIGUSR1 is the
+/// command's own.
 ///
 /// The signals are blocked in every thread and taken by the first one, which waits for nothing else; so no code runs
 /// inside a signal handler. (Were the first thread left to Dispatch, as an `async` main does, it would unblock them.)
@@ -45,6 +46,9 @@ enum Shutdown {
 
     /// What the running command does when it is asked to end.
     private static let ending = Mutex<(@Sendable () -> Void)?>(nil)
+
+    /// What the running command does about SIGUSR1.
+    private static let wish = Mutex<(@Sendable () -> Void)?>(nil)
 
     /// Blocks the signals. Must come before any other thread is started, which then inherits it.
     static func blockSignals() {
@@ -60,11 +64,17 @@ enum Shutdown {
         ending.withLock { $0 = end }
     }
 
+    /// Says what SIGUSR1 leads to; without this, nothing. `act` is called on the first thread, and must not block.
+    static func onUserSignal(_ act: @escaping @Sendable () -> Void) {
+        wish.withLock { $0 = act }
+    }
+
     private static var signals: sigset_t {
         var signals = sigset_t()
         unsafe sigemptyset(&signals)
         unsafe sigaddset(&signals, SIGINT)
         unsafe sigaddset(&signals, SIGTERM)
+        unsafe sigaddset(&signals, SIGUSR1)
         return signals
     }
 
@@ -88,14 +98,22 @@ enum Shutdown {
     }
 
     /// - Parameter deadline: On the monotonic clock; `nil` waits for ever.
+    /// - Returns: What to ask the policy about; `nil` if that is nothing.
     private static func wait(for signals: inout sigset_t, until deadline: Int64?) -> ShutdownPolicy.Input? {
         guard let deadline else {
             var number: Int32 = 0
-            return unsafe sigwait(&signals, &number) == 0 ? .signal : nil
+            return unsafe sigwait(&signals, &number) == 0 ? input(from: number) : nil
         }
         let left = max(0, deadline - MonotonicClock.now.nanoseconds)
         var time = timespec(tv_sec: Int(left / 1_000_000_000), tv_nsec: Int(left % 1_000_000_000))
-        if unsafe sigtimedwait(&signals, nil, &time) > 0 { return .signal }
+        let number = unsafe sigtimedwait(&signals, nil, &time)
+        if number > 0 { return input(from: number) }
         return errno == EAGAIN ? .timeout : nil
+    }
+
+    private static func input(from number: Int32) -> ShutdownPolicy.Input? {
+        guard number == SIGUSR1 else { return .signal }
+        wish.withLock { $0 }?()
+        return nil
     }
 }

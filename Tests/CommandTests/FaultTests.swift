@@ -44,6 +44,20 @@ struct FaultTests {
         #expect(await call.ending() == 0, "\(call.errorText)")
     }
 
+    @Test("CONN-12: SIGUSR1 has the exchange ask devices to move, and ends neither it nor a call")
+    func move() async throws {
+        let running = try await RunningSite(Site())
+        defer { running.site.remove() }
+        let call = try running.call(["--duration", "2", "--json"])
+        try await call.line(containing: "Media flows both ways")
+        running.exchange.send(SIGUSR1)
+        try await running.exchange.line(containing: "Asking devices to connect anew")
+        #expect(await call.ending() == 0, "\(call.errorText)")
+        #expect(call.outputText.contains(#""outcome": "completed""#))
+        running.exchange.send(SIGTERM)
+        #expect(await running.exchange.ending() == 0, "\(running.exchange.errorText)")
+    }
+
     @Test("CALL-3: A device that is told to end hangs up its call first, and the caller's call is completed")
     func endedDeviceHangsUp() async throws {
         let running = try await RunningSite(Site())

@@ -182,13 +182,47 @@ import Testing
         }
     }
 
-    @Test("An exchange that stops tells each client with close code 1001, and is gone afterwards")
+    @Test("CONN-12: The operator asks devices to move; one that resumes on another connection goes on, unheard")
+    func move() async throws {
+        try await ServerFixture.withServer { server in
+            let alice = try await ServerFixture.device("a", of: "alice", port: server.port)
+            let token = try await ServerFixture.token(of: "bob", port: server.port)
+            let device = DeviceDescription(id: "b", name: "b")
+            let bob = try await RPCClient(RawClient.connect(port: server.port))
+            let session = try await bob.call(SessionStart(token: Redacted(token), device: device))
+            for client in [alice, bob] { _ = try await client.call(RoomJoin(room: "r")) }
+            server.requestMoves(within: .seconds(30), to: "wss://elsewhere/v1/rtc")
+            let asked = ExchangeEvent.moveRequested(
+                MoveRequested(withinSeconds: 30, webSocketURL: "wss://elsewhere/v1/rtc"))
+            #expect(try await bob.event() == asked)
+            guard case .connectionCreated = try await alice.event() else {
+                Issue.record("Bob did not come")
+                return
+            }
+            #expect(try await alice.event() == asked)
+            let moved = try await RPCClient(RawClient.connect(port: server.port))
+            let resume = SessionStart.Resume(session: session.session, after: 1)
+            let result = try await moved.call(SessionStart(token: Redacted(token), device: device, resume: resume))
+            #expect(result.resumed && result.connection == session.connection)
+            #expect(await bob.raw.frame()?.closeCode == 1008)
+            _ = try await moved.call(RoomSignal(room: "r", type: "t"))
+            guard case .roomSignal(let signal) = try await alice.event() else {
+                Issue.record("Alice heard something else first")
+                return
+            }
+            #expect(signal.from == session.connection)
+            for client in [alice, bob, moved] { client.raw.close() }
+        }
+    }
+
+    @Test("An exchange that stops asks each client to move, closes with 1001, and is gone afterwards")
     func stop() async throws {
         let server = try await ExchangeServer.start(
             ServerFixture.configuration(), on: MultiThreadedEventLoopGroup.singleton, logger: LogCapture().makeLogger())
         let bob = try await ServerFixture.device("b", of: "bob", port: server.port)
         let idle = try await RawClient.connect(port: server.port)
         async let stopped: Void = server.stop()
+        #expect(try await bob.event() == .moveRequested(MoveRequested(withinSeconds: 0)))
         #expect(await bob.raw.frame()?.closeCode == 1001)
         await stopped
         #expect(await bob.raw.frame() == nil)

@@ -1,3 +1,4 @@
+import ExchangeStore
 import JSON
 import SignalWire
 import TestSupport
@@ -12,6 +13,8 @@ struct ExchangeScenario {
     private(set) var inboxes: [ConnectionID: [Received]] = [:]
     private(set) var closed: [ConnectionID: CloseReason] = [:]
     private(set) var notes: [ExchangeNote] = []
+    /// What would be on disk, in order.
+    private(set) var changes: [Change] = []
     private var lastNumber: UInt64 = 0
 
     enum Received: Equatable {
@@ -29,7 +32,8 @@ struct ExchangeScenario {
     init(settings: ExchangeCore.Settings = .init()) {
         timeline = Timeline(ExchangeCore(accounts: Self.users, settings: settings, run: 1))
         for user in ["alice", "bob", "carol"] {
-            feed(.tokenIssued(SecretDigest(of: "token of \(user)"), Grant(user: user, isAnonymous: false)))
+            let grant = Grant(user: user, isAnonymous: false, application: "app")
+            feed(.tokenIssued(SecretDigest(of: "token of \(user)"), grant))
         }
         feed(.tokenIssued(SecretDigest(of: "token of guest"), Grant(user: "guest", isAnonymous: true)))
     }
@@ -55,6 +59,7 @@ struct ExchangeScenario {
                 for connection in connections { inboxes[connection, default: []].append(.event(event)) }
             case .close(let connection, let reason): closed[connection] = reason
             case .note(let note): notes.append(note)
+            case .persist(let change): changes.append(change)
             }
         }
     }
@@ -70,10 +75,13 @@ struct ExchangeScenario {
     }
 
     /// A device of `user` that is logged in and registered.
-    mutating func device(_ id: String, of user: String, registers: Bool = true) -> ConnectionID {
+    mutating func device(
+        _ id: String, of user: String, registers: Bool = true, resume: SessionStart.Resume? = nil
+    ) -> ConnectionID {
         let connection = connect()
         let device = DeviceDescription(id: id, name: id)
-        request(.sessionStart(SessionStart(token: Redacted("token of \(user)"), device: device)), from: connection)
+        let token = Redacted("token of \(user)")
+        request(.sessionStart(SessionStart(token: token, device: device, resume: resume)), from: connection)
         if registers { request(.deviceRegister(DeviceRegister(device: device)), from: connection) }
         inboxes[connection] = []
         return connection
@@ -110,6 +118,14 @@ struct ExchangeScenario {
             to: to, data: data, ttl: ttl, timeoutPayload: timeoutPayload, idempotencyKey: key)
         guard case .success(.invite(let result)) = request(.inviteSend(params), from: connection) else { return "none" }
         return result.invite
+    }
+
+    /// The session on a connection.
+    func session(on connection: ConnectionID) -> Session? { core.sessions[connection] }
+
+    /// With what a device that loses `connection` now goes on.
+    func resumePoint(of connection: ConnectionID) -> SessionStart.Resume? {
+        session(on: connection).map { .init(session: $0.id, after: core.logs[$0.endpoint.user]?.sequence ?? 0) }
     }
 
     /// The events a connection received since last asked, in order.

@@ -57,6 +57,7 @@ private func reject(_ invite: String, _ data: JSONValue? = nil) -> ClientRequest
 
         let device = DeviceDescription(id: "b1", name: "b1")
         #expect(scenario.refusal(of: .deviceRegister(DeviceRegister(device: device)), from: quiet) == nil)
+        #expect(scenario.events(of: quiet).count == 1, "the one that waits")
         _ = scenario.invite("bob", from: alice, key: "second")
         #expect(scenario.events(of: quiet).count == 1)
         #expect(scenario.refusal(of: .deviceUnregister(DeviceUnregister()), from: quiet) == nil)

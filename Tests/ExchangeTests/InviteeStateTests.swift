@@ -49,7 +49,8 @@ import Timekeeping
     func severalInvitees() throws {
         let terms = InviteSend(to: "", ttl: 30, idempotencyKey: "k")
         var record = InviteRecord(
-            id: "i", inviter: Endpoint(user: "alice", device: "a"), invitees: ["bob", "carol", "dave"], terms: terms,
+            id: "i", number: 1, inviter: Endpoint(user: "alice", device: "a"), invitees: ["bob", "carol", "dave"],
+            terms: terms,
             now: .zero)
         #expect(try record.take(.accept(by: "b"), for: "bob"))
         #expect(!record.isEnded)

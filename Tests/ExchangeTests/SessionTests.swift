@@ -20,7 +20,11 @@ private func start(_ token: String, device: String = "d", resume: SessionStart.R
             .sessionEnd(SessionEnd()), .deviceRegister(DeviceRegister(device: device)),
             .deviceUnregister(DeviceUnregister()), .inviteSend(InviteSend(to: "bob", ttl: 1, idempotencyKey: "k")),
             .inviteAccept(InviteAccept(invite: "i")), .inviteReject(InviteReject(invite: "i")),
-            .inviteCancel(InviteCancel(invite: "i")), .callSignal(CallSignal(invite: "i", type: "t")),
+            .inviteCancel(InviteCancel(invite: "i")), .inviteModify(InviteModify(invite: "i")),
+            .inviteList(InviteList()), .groupCreate(GroupCreate()), .groupJoin(GroupJoin(group: "g")),
+            .groupLeave(GroupLeave(group: "g")), .groupDismiss(GroupDismiss(group: "g")),
+            .groupMembers(GroupMembers(group: "g")), .groupList(GroupList()),
+            .roomSignal(RoomSignal(room: "r", type: "t")), .callSignal(CallSignal(invite: "i", type: "t")),
             .callEnd(CallEnd(invite: "i", reason: "completed", durationMilliseconds: 1)),
             .roomJoin(RoomJoin(room: "r")), .roomLeave(RoomLeave(room: "r")),
             .presenceSubscribe(PresenceSubscribe()), .presenceUnsubscribe(PresenceUnsubscribe()),
@@ -43,7 +47,10 @@ private func start(_ token: String, device: String = "d", resume: SessionStart.R
         #expect(scenario.refusal(of: .deviceRegister(DeviceRegister(device: device)), from: guest) == .notAllowed)
         #expect(scenario.refusal(of: .inviteAccept(InviteAccept(invite: "i")), from: guest) == .notAllowed)
         #expect(scenario.refusal(of: .callSignal(CallSignal(invite: "i", type: "t")), from: guest) == .notAllowed)
+        #expect(scenario.refusal(of: .groupCreate(GroupCreate()), from: guest) == .notAllowed)
+        #expect(scenario.refusal(of: .inviteList(InviteList()), from: guest) == .notAllowed)
         #expect(scenario.refusal(of: .roomJoin(RoomJoin(room: "lobby")), from: guest) == nil)
+        #expect(scenario.refusal(of: .roomSignal(RoomSignal(room: "lobby", type: "t")), from: guest) == nil)
         #expect(scenario.refusal(of: .roomLeave(RoomLeave(room: "lobby")), from: guest) == nil)
         let alice = scenario.device("a", of: "alice")
         let back = ClientRequest.inviteSend(InviteSend(to: "guest", ttl: 1, idempotencyKey: "k"))
@@ -66,6 +73,20 @@ private func start(_ token: String, device: String = "d", resume: SessionStart.R
         scenario.advance(by: .seconds(601))
         let later = scenario.connect()
         #expect(scenario.refusal(of: start("token of bob"), from: later) == .tokenRejected)
+    }
+
+    @Test("AUTH-4, AUTH-8: A client that says whose token it has is refused if it has another user's or application's")
+    func expectations() {
+        var scenario = ExchangeScenario()
+        let device = DeviceDescription(id: "d", name: "")
+        for (user, application, isGood) in [
+            ("bob", "app", true), ("alice", nil, false), (nil, "other", false), (nil, "app", true), ("bob", nil, true),
+        ] {
+            let start = SessionStart(
+                token: Redacted("token of bob"), device: device, user: user, application: application)
+            let refusal = scenario.refusal(of: .sessionStart(start), from: scenario.connect())
+            #expect(refusal == (isGood ? nil : .tokenRejected))
+        }
     }
 
     @Test("A session tells who the user is; a second one on the same connection is refused")

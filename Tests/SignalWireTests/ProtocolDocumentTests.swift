@@ -97,10 +97,19 @@ import Testing
         try check(InviteAccept.self)
         try check(InviteReject.self)
         try check(InviteCancel.self)
+        try check(InviteModify.self)
+        try check(InviteList.self)
         try check(CallSignal.self)
         try check(CallEnd.self)
         try check(RoomJoin.self)
         try check(RoomLeave.self)
+        try check(RoomSignal.self)
+        try check(GroupCreate.self)
+        try check(GroupJoin.self)
+        try check(GroupLeave.self)
+        try check(GroupDismiss.self)
+        try check(GroupMembers.self)
+        try check(GroupList.self)
         try check(PresenceSubscribe.self)
         try check(PresenceUnsubscribe.self)
         try check(Ping.self)
@@ -144,13 +153,14 @@ import Testing
         }
         try check(LoginRequest.self)
         try check(LoginResponse.self)
+        try check(TokenRequest.self)
         try check(AnonymousLoginRequest.self)
         try check(AnonymousLoginResponse.self)
         try check(Identities.self)
         try check(ConnectionResources.self)
         try check(WebConfiguration.self)
         try check(RESTFailure.self)
-        #expect(checked.count == 8 && checked == Set(examples("body").map(\.name)))
+        #expect(checked.count == 9 && checked == Set(examples("body").map(\.name)))
     }
 
     @Test("The limits in the page are those of the code")
@@ -162,6 +172,13 @@ import Testing
             "| `data` of a signal, as JSON text | \(SignalLimits.signalDataBytes) bytes |",
             "| \(SignalLimits.nameBytes) bytes each |",
             "| Capabilities of a device | \(SignalLimits.capabilities) |",
+            "| Users in `to` of one invite | \(SignalLimits.invitees) |",
+            "| Members of a group | \(SignalLimits.groupMembers) |",
+            "| Groups that one user owns | \(SignalLimits.groupsOwned) |",
+            "| Groups that one user is in | \(SignalLimits.groupsJoined) |",
+            "| Connection data of a participant | \(SignalLimits.connectionDataBytes) bytes |",
+            "| Push tokens of a device | \(SignalLimits.pushTargets), of \(SignalLimits.pushTokenBytes) bytes each |",
+            "| Invites told of by `device.register` | \(SignalLimits.syncBytes) bytes |",
             "| Users in the answer to `presence.subscribe` | \(SignalLimits.presenceUsers) |",
             "| `ttl` | \(Int(SignalLimits.ttlSeconds)) seconds, or 0 for no end |",
         ] { #expect(page.contains(row), "\(row)") }

@@ -34,13 +34,19 @@ private let events: [ExchangeEvent] = [
     .inviteRejected(InviteAnswered(invite: "i", invitee: "v", device: "d", data: ["reason": "busy"])),
     .inviteHandled(InviteHandled(invite: "i", device: "d", action: .rejected)),
     .inviteCancelled(InviteCancelled(invite: "i")),
+    .inviteModified(InviteModified(invite: "i", data: offer)),
     .inviteTimedOut(InviteTimedOut(invite: "i", invitees: ["v"])),
     .inviteMissed(InviteMissed(invite: "i", payload: "missed")),
     .inviteEnded(InviteEnded(invite: "i")),
+    .groupChanged(GroupChanged(group: "g", change: .created, user: "u", members: ["u", "v"], name: "G")),
     .callSignal(CallSignalled(invite: "i", type: "candidate", data: [], from: "u")),
     .callEnded(CallEnded(invite: "i", reason: "completed", durationMilliseconds: 1_200, from: "u")),
-    .connectionCreated(ConnectionCreated(room: "r", connection: "c", user: "u")),
+    .connectionCreated(ConnectionCreated(room: "r", connection: "c", user: "u", role: .moderator, data: "d")),
     .connectionDestroyed(ConnectionDestroyed(room: "r", connection: "c", reason: "left")),
+    .roomSignal(RoomSignalled(room: "r", type: "chat", data: [1], from: "c", user: "u")),
+    .streamDropped(StreamChange(room: "r", connection: "c", user: "u")),
+    .streamResumed(StreamChange(invite: "i", connection: "c", user: "u")),
+    .moveRequested(MoveRequested(withinSeconds: 2.5, webSocketURL: "wss://b/v1/rtc")),
     .presenceChanged(Presence(user: "u", publicIDs: ["u@h", "+1"], reachable: false)),
     .notification(NotificationReceived(payload: ["deep": [["x": 18_446_744_073_709_551]]])),
     .unknown(type: "fromTheFuture", data: ["kept": true]),
@@ -53,26 +59,61 @@ private let events: [ExchangeEvent] = [
             session: "s", connection: "c", user: "u", publicIDs: ["u@localhost"], resumed: false, sequence: .max,
             keepaliveSeconds: 25, isAnonymous: false)
         try roundTrip(
-            method: SessionStart(token: Redacted("t"), device: device, resume: .init(session: "s", after: 4)), result)
+            method: SessionStart(
+                token: Redacted("t"), device: device, resume: .init(session: "s", after: 4), user: "u",
+                application: "a"), result)
         try roundTrip(method: SessionEnd(), Empty())
         try roundTrip(method: DeviceRegister(device: device), Empty())
+        try roundTrip(
+            method: DeviceRegister(device: device, start: .warm, push: [.init(kind: "apns", token: Redacted("t"))]),
+            Empty())
         try roundTrip(method: DeviceUnregister(), Empty())
         try roundTrip(
             method: InviteSend(
                 to: "v", data: offer, ttl: 30, payload: ["apns": [:]], timeoutPayload: "missed", onlineOnly: true,
                 idempotencyKey: "k"),
             InviteSend.Result(invite: "i", invitees: ["v"]))
+        try roundTrip(
+            method: InviteSend(to: ["v", "w"], group: "g", ttl: 0, idempotencyKey: "k"),
+            InviteSend.Result(invite: "i", invitees: ["v", "w"]))
         try roundTrip(method: InviteAccept(invite: "i", data: offer), Empty())
         try roundTrip(method: InviteReject(invite: "i"), Empty())
         try roundTrip(method: InviteCancel(invite: "i", data: ["x": 1]), Empty())
+        try roundTrip(method: InviteModify(invite: "i", data: offer), Empty())
+        let entry = InviteList.Entry(
+            invite: "i", inviter: "u", group: "g", invitees: ["v", "w"], pending: ["w"], data: offer, ttlRemaining: 2.5)
+        try roundTrip(method: InviteList(after: 3), InviteList.Result(invites: [entry], next: 4))
         try roundTrip(method: CallSignal(invite: "i", type: "candidate", data: "…"), Empty())
         try roundTrip(method: CallEnd(invite: "i", reason: "completed", durationMilliseconds: 9_000_000_000), Empty())
-        try roundTrip(method: RoomJoin(room: "r"), RoomJoin.Result(participants: [.init(connection: "c", user: "u")]))
+        try roundTrip(method: CallSignal(invite: "i", type: "candidate", peer: "v"), Empty())
+        try roundTrip(
+            method: RoomJoin(room: "r", token: Redacted("t"), data: "d"),
+            RoomJoin.Result(participants: [.init(connection: "c", user: "u", role: .publisher, data: "d")]))
         try roundTrip(method: RoomLeave(room: "r"), Empty())
+        try roundTrip(method: RoomSignal(room: "r", to: "c", type: "chat", data: ["x": 1]), Empty())
+        try roundTrip(method: GroupCreate(group: "g", name: "G", members: ["v"]), .init(group: "g"))
+        try roundTrip(method: GroupJoin(group: "g"), Empty())
+        try roundTrip(method: GroupLeave(group: "g"), Empty())
+        try roundTrip(method: GroupDismiss(group: "g"), Empty())
+        try roundTrip(
+            method: GroupMembers(group: "g"), .init(group: "g", name: "G", owner: "u", members: ["u", "v"]))
+        try roundTrip(method: GroupList(), .init(groups: [.init(group: "g", name: "G", owner: "u")]))
         try roundTrip(
             method: PresenceSubscribe(), .init(users: [Presence(user: "b", publicIDs: ["b@h"], reachable: true)]))
         try roundTrip(method: PresenceUnsubscribe(), Empty())
         try roundTrip(method: Ping(), Empty())
+    }
+
+    @Test("Whom an invite asks is a string for one user and a list for several, and anything else is refused")
+    func addressees() throws {
+        func read(_ to: String) throws -> [String] {
+            let text = #"{"to":\#(to),"ttl":1,"idempotency_key":"k"}"#
+            return try SignalCoding.decode(InviteSend.self, from: Array(text.utf8)).to
+        }
+        #expect(try read(#""v""#) == ["v"])
+        #expect(try read(#"["v"]"#) == ["v"])
+        #expect(try read(#"["v","w"]"#) == ["v", "w"])
+        for wrong in ["7", #"[7]"#, "{}", "null"] { #expect(throws: SignalCodingError.self) { try read(wrong) } }
     }
 
     @Test("Every event comes back from the wire as it was sent, one from the future too")
@@ -90,6 +131,8 @@ private let events: [ExchangeEvent] = [
     func bodies() throws {
         try roundTrip(LoginRequest(mediaToken: Redacted("m")))
         try roundTrip(LoginRequest(userID: "u", password: Redacted("p")))
+        try roundTrip(LoginRequest(userID: "u", accessToken: Redacted("a")))
+        try roundTrip(TokenRequest(refreshToken: Redacted("r")))
         try roundTrip(
             LoginResponse(
                 token: Redacted("t"), refreshToken: Redacted("r"), expiresIn: 3_600, id: "u", idMappingCount: 2,

@@ -13,9 +13,12 @@ public struct CallSignal: RPCMethod {
     public var type: String
     /// The signal; at most ``SignalLimits/signalDataBytes`` as JSON text.
     public var data: JSONValue?
+    /// From an inviter: which invitee it is for. Needed once several have accepted.
+    public var peer: String?
 
     /// Makes the parameters.
-    public init(invite: String, type: String, data: JSONValue? = nil) {
+    public init(invite: String, type: String, data: JSONValue? = nil, peer: String? = nil) {
+        self.peer = peer
         self.invite = invite
         self.type = type
         self.data = data
@@ -35,62 +38,16 @@ public struct CallEnd: RPCMethod {
     public var reason: String
     /// How long the call was established, in milliseconds.
     public var durationMilliseconds: Int64
+    /// From an inviter: the call with which invitee. Needed once several have accepted.
+    public var peer: String?
 
     /// Makes the parameters.
-    public init(invite: String, reason: String, durationMilliseconds: Int64) {
+    public init(invite: String, reason: String, durationMilliseconds: Int64, peer: String? = nil) {
+        self.peer = peer
         self.invite = invite
         self.reason = reason
         self.durationMilliseconds = durationMilliseconds
     }
 
-    private enum CodingKeys: String, CodingKey { case invite, reason, durationMilliseconds = "duration_ms" }
-}
-
-/// `room.join`: joins a room by name; it is made if it is not there.
-public struct RoomJoin: RPCMethod {
-    /// The method's name on the wire.
-    public static let method = "room.join"
-
-    /// One connection in a room.
-    public struct Participant: Codable, Hashable, Sendable {
-        /// The connection's id.
-        public var connection: String
-        /// Whose connection it is.
-        public var user: String
-
-        /// Makes a participant.
-        public init(connection: String, user: String) {
-            self.connection = connection
-            self.user = user
-        }
-    }
-
-    /// Who is there.
-    public struct Result: Codable, Hashable, Sendable {
-        /// Everybody who was there already.
-        public var participants: [Participant]
-
-        /// Makes a result.
-        public init(participants: [Participant]) { self.participants = participants }
-    }
-
-    /// The room's name.
-    public var room: String
-
-    /// Makes the parameters.
-    public init(room: String) { self.room = room }
-}
-
-/// `room.leave`: leaves a room.
-public struct RoomLeave: RPCMethod {
-    /// The method's name on the wire.
-    public static let method = "room.leave"
-    /// Nothing to tell.
-    public typealias Result = Empty
-
-    /// The room's name.
-    public var room: String
-
-    /// Makes the parameters.
-    public init(room: String) { self.room = room }
+    private enum CodingKeys: String, CodingKey { case invite, reason, peer, durationMilliseconds = "duration_ms" }
 }

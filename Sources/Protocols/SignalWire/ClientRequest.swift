@@ -8,10 +8,19 @@ public enum ClientRequest: Hashable, Sendable {
     case inviteAccept(InviteAccept)
     case inviteReject(InviteReject)
     case inviteCancel(InviteCancel)
+    case inviteModify(InviteModify)
+    case inviteList(InviteList)
     case callSignal(CallSignal)
     case callEnd(CallEnd)
     case roomJoin(RoomJoin)
     case roomLeave(RoomLeave)
+    case roomSignal(RoomSignal)
+    case groupCreate(GroupCreate)
+    case groupJoin(GroupJoin)
+    case groupLeave(GroupLeave)
+    case groupDismiss(GroupDismiss)
+    case groupMembers(GroupMembers)
+    case groupList(GroupList)
     case presenceSubscribe(PresenceSubscribe)
     case presenceUnsubscribe(PresenceUnsubscribe)
     case ping(Ping)
@@ -19,8 +28,10 @@ public enum ClientRequest: Hashable, Sendable {
     /// Every method of the wire.
     public static let methods: [String] = [
         SessionStart.method, SessionEnd.method, DeviceRegister.method, DeviceUnregister.method, InviteSend.method,
-        InviteAccept.method, InviteReject.method, InviteCancel.method, CallSignal.method, CallEnd.method,
-        RoomJoin.method, RoomLeave.method, PresenceSubscribe.method, PresenceUnsubscribe.method, Ping.method,
+        InviteAccept.method, InviteReject.method, InviteCancel.method, InviteModify.method, InviteList.method,
+        CallSignal.method, CallEnd.method, RoomJoin.method, RoomLeave.method, RoomSignal.method, GroupCreate.method,
+        GroupJoin.method, GroupLeave.method, GroupDismiss.method, GroupMembers.method, GroupList.method,
+        PresenceSubscribe.method, PresenceUnsubscribe.method, Ping.method,
     ]
 
     /// Reads the parameters of a request whose envelope names `method`.
@@ -36,10 +47,19 @@ public enum ClientRequest: Hashable, Sendable {
         case InviteAccept.method: self = .inviteAccept(try message.params(InviteAccept.self))
         case InviteReject.method: self = .inviteReject(try message.params(InviteReject.self))
         case InviteCancel.method: self = .inviteCancel(try message.params(InviteCancel.self))
+        case InviteModify.method: self = .inviteModify(try message.params(InviteModify.self))
+        case InviteList.method: self = .inviteList(try message.params(InviteList.self))
         case CallSignal.method: self = .callSignal(try message.params(CallSignal.self))
         case CallEnd.method: self = .callEnd(try message.params(CallEnd.self))
         case RoomJoin.method: self = .roomJoin(try message.params(RoomJoin.self))
         case RoomLeave.method: self = .roomLeave(try message.params(RoomLeave.self))
+        case RoomSignal.method: self = .roomSignal(try message.params(RoomSignal.self))
+        case GroupCreate.method: self = .groupCreate(try message.params(GroupCreate.self))
+        case GroupJoin.method: self = .groupJoin(try message.params(GroupJoin.self))
+        case GroupLeave.method: self = .groupLeave(try message.params(GroupLeave.self))
+        case GroupDismiss.method: self = .groupDismiss(try message.params(GroupDismiss.self))
+        case GroupMembers.method: self = .groupMembers(try message.params(GroupMembers.self))
+        case GroupList.method: self = .groupList(try message.params(GroupList.self))
         case PresenceSubscribe.method: self = .presenceSubscribe(try message.params(PresenceSubscribe.self))
         case PresenceUnsubscribe.method: self = .presenceUnsubscribe(try message.params(PresenceUnsubscribe.self))
         case Ping.method: self = .ping(try message.params(Ping.self))

@@ -7,13 +7,19 @@ public enum ExchangeEvent: Hashable, Sendable {
     case inviteRejected(InviteAnswered)
     case inviteHandled(InviteHandled)
     case inviteCancelled(InviteCancelled)
+    case inviteModified(InviteModified)
     case inviteTimedOut(InviteTimedOut)
     case inviteMissed(InviteMissed)
     case inviteEnded(InviteEnded)
+    case groupChanged(GroupChanged)
     case callSignal(CallSignalled)
     case callEnded(CallEnded)
     case connectionCreated(ConnectionCreated)
     case connectionDestroyed(ConnectionDestroyed)
+    case roomSignal(RoomSignalled)
+    case streamDropped(StreamChange)
+    case streamResumed(StreamChange)
+    case moveRequested(MoveRequested)
     case presenceChanged(Presence)
     case notification(NotificationReceived)
     /// An event of a newer exchange; a client passes over it.
@@ -21,9 +27,9 @@ public enum ExchangeEvent: Hashable, Sendable {
 
     /// The types that this version of the wire knows, by their names on the wire.
     public enum Kind: String, CaseIterable, Sendable {
-        case inviteReceived, inviteAccepted, inviteRejected, inviteHandled, inviteCancelled, inviteTimedOut
-        case inviteMissed, inviteEnded, callSignal, callEnded, connectionCreated, connectionDestroyed, presenceChanged
-        case notification
+        case inviteReceived, inviteAccepted, inviteRejected, inviteHandled, inviteCancelled, inviteModified
+        case inviteTimedOut, inviteMissed, inviteEnded, groupChanged, callSignal, callEnded, connectionCreated
+        case connectionDestroyed, roomSignal, streamDropped, streamResumed, moveRequested, presenceChanged, notification
     }
 }
 
@@ -68,13 +74,19 @@ extension NumberedEvent: Codable {
             case .inviteRejected: .inviteRejected(try data())
             case .inviteHandled: .inviteHandled(try data())
             case .inviteCancelled: .inviteCancelled(try data())
+            case .inviteModified: .inviteModified(try data())
             case .inviteTimedOut: .inviteTimedOut(try data())
             case .inviteMissed: .inviteMissed(try data())
             case .inviteEnded: .inviteEnded(try data())
+            case .groupChanged: .groupChanged(try data())
             case .callSignal: .callSignal(try data())
             case .callEnded: .callEnded(try data())
             case .connectionCreated: .connectionCreated(try data())
             case .connectionDestroyed: .connectionDestroyed(try data())
+            case .roomSignal: .roomSignal(try data())
+            case .streamDropped: .streamDropped(try data())
+            case .streamResumed: .streamResumed(try data())
+            case .moveRequested: .moveRequested(try data())
             case .presenceChanged: .presenceChanged(try data())
             case .notification: .notification(try data())
             }
@@ -94,13 +106,19 @@ extension NumberedEvent: Codable {
         case .inviteRejected(let data): try put(.inviteRejected, data)
         case .inviteHandled(let data): try put(.inviteHandled, data)
         case .inviteCancelled(let data): try put(.inviteCancelled, data)
+        case .inviteModified(let data): try put(.inviteModified, data)
         case .inviteTimedOut(let data): try put(.inviteTimedOut, data)
         case .inviteMissed(let data): try put(.inviteMissed, data)
         case .inviteEnded(let data): try put(.inviteEnded, data)
+        case .groupChanged(let data): try put(.groupChanged, data)
         case .callSignal(let data): try put(.callSignal, data)
         case .callEnded(let data): try put(.callEnded, data)
         case .connectionCreated(let data): try put(.connectionCreated, data)
         case .connectionDestroyed(let data): try put(.connectionDestroyed, data)
+        case .roomSignal(let data): try put(.roomSignal, data)
+        case .streamDropped(let data): try put(.streamDropped, data)
+        case .streamResumed(let data): try put(.streamResumed, data)
+        case .moveRequested(let data): try put(.moveRequested, data)
         case .presenceChanged(let data): try put(.presenceChanged, data)
         case .notification(let data): try put(.notification, data)
         case .unknown(let type, let data):

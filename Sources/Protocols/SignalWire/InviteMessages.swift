@@ -1,6 +1,6 @@
 public import JSON
 
-/// `invite.send`: asks a user's devices to ring.
+/// `invite.send`: asks one user's devices to ring, or those of several users.
 public struct InviteSend: RPCMethod {
     /// The method's name on the wire.
     public static let method = "invite.send"
@@ -19,8 +19,14 @@ public struct InviteSend: RPCMethod {
         }
     }
 
-    /// A public id or a user id.
-    public var to: String
+    private var addressees: OneOrMany
+    /// Public ids or user ids, 1 to ``SignalLimits/invitees``; on the wire a single one may be a plain string.
+    public var to: [String] {
+        get { addressees.values }
+        set { addressees.values = newValue }
+    }
+    /// A group that all of ``to`` are members of, and that hears of the invite and of each answer (GRP-2).
+    public var group: String?
     /// For the invitee's application; for a call an object with the key `offer`.
     public var data: JSONValue?
     /// Seconds until the invite times out; 0 is never (INV-9).
@@ -36,10 +42,11 @@ public struct InviteSend: RPCMethod {
 
     /// Makes the parameters.
     public init(
-        to: String, data: JSONValue? = nil, ttl: Double, payload: JSONValue? = nil, timeoutPayload: JSONValue? = nil,
-        onlineOnly: Bool? = nil, idempotencyKey: String
+        to: [String], group: String? = nil, data: JSONValue? = nil, ttl: Double, payload: JSONValue? = nil,
+        timeoutPayload: JSONValue? = nil, onlineOnly: Bool? = nil, idempotencyKey: String
     ) {
-        self.to = to
+        addressees = OneOrMany(to)
+        self.group = group
         self.data = data
         self.ttl = ttl
         self.payload = payload
@@ -48,8 +55,19 @@ public struct InviteSend: RPCMethod {
         self.idempotencyKey = idempotencyKey
     }
 
+    /// Makes the parameters of an invite to one user.
+    public init(
+        to: String, data: JSONValue? = nil, ttl: Double, payload: JSONValue? = nil, timeoutPayload: JSONValue? = nil,
+        onlineOnly: Bool? = nil, idempotencyKey: String
+    ) {
+        self.init(
+            to: [to], data: data, ttl: ttl, payload: payload, timeoutPayload: timeoutPayload, onlineOnly: onlineOnly,
+            idempotencyKey: idempotencyKey)
+    }
+
     private enum CodingKeys: String, CodingKey {
-        case to, data, ttl, payload
+        case group, data, ttl, payload
+        case addressees = "to"
         case timeoutPayload = "timeout_payload"
         case onlineOnly = "online_only"
         case idempotencyKey = "idempotency_key"

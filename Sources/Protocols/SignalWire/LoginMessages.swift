@@ -1,13 +1,15 @@
 /// Body of `POST /v1.1/login` (AUTH-1): a media token, or our addition, a user id with a password.
 public struct LoginRequest: Codable, Hashable, Sendable {
-    /// Which kind of login: ``mediaTokenType`` or ``passwordType``.
+    /// Which kind of login: ``mediaTokenType``, ``passwordType`` or ``accessTokenType``.
     public var type: String
     /// With a media-token login: the token.
     public var mediaToken: Redacted<String>?
-    /// With a password login: whose it is.
+    /// With a password or access-token login: whose it is.
     public var userID: String?
     /// With a password login: the password.
     public var password: Redacted<String>?
+    /// With an access-token login: the user's long-lived access token.
+    public var accessToken: Redacted<String>?
     /// `offline`: the login outlives the connection.
     public var accessType: String?
     /// `mappings`: the answer names the user's ids.
@@ -17,6 +19,8 @@ public struct LoginRequest: Codable, Hashable, Sendable {
     public static let mediaTokenType = "Cima"
     /// The type of a password login.
     public static let passwordType = "Password"
+    /// The type of a login with a long-lived access token.
+    public static let accessTokenType = "AccessToken"
 
     /// A media-token login, exactly as AUTH-1 has it.
     public init(mediaToken: Redacted<String>) {
@@ -35,8 +39,18 @@ public struct LoginRequest: Codable, Hashable, Sendable {
         scope = "mappings"
     }
 
+    /// A login with a long-lived access token (AUTH-4).
+    public init(userID: String, accessToken: Redacted<String>) {
+        type = Self.accessTokenType
+        self.userID = userID
+        self.accessToken = accessToken
+        accessType = "offline"
+        scope = "mappings"
+    }
+
     private enum CodingKeys: String, CodingKey {
         case type, password, scope
+        case accessToken = "access_token"
         case mediaToken = "media_token"
         case userID = "user_id"
         case accessType = "access_type"
@@ -110,6 +124,17 @@ public struct LoginResponse: Codable, Hashable, Sendable {
         routingID = try container.decodeIfPresent(String.self, forKey: .routingID)
         userData = try container.decodeIfPresent(UserData.self, forKey: .userData)
     }
+}
+
+/// Body of `POST /v1.1/token`: a new access token for a refresh token (AUTH-4).
+public struct TokenRequest: Codable, Hashable, Sendable {
+    /// What the login, or the request before, gave.
+    public var refreshToken: Redacted<String>
+
+    /// Makes the body.
+    public init(refreshToken: Redacted<String>) { self.refreshToken = refreshToken }
+
+    private enum CodingKeys: String, CodingKey { case refreshToken = "refresh_token" }
 }
 
 /// A number, or a number in a string.

@@ -16,6 +16,12 @@ public enum RPCErrorCode: Int, CaseIterable, Sendable {
     case tokenExpired = 4002
     /// The token never was good, or was withdrawn.
     case tokenRejected = 4003
+    /// The token says that it was signed here, but was not.
+    case tokenWrongSignature = 4004
+    /// The token is good, but for another session (AUTH-5).
+    case tokenForAnotherSession = 4005
+    /// The token was good until somebody took it back: by a logout, or the exchange's operator.
+    case tokenRevoked = 4006
     /// This login may not do that: an anonymous one may only join rooms (AUTH-3).
     case notAllowed = 4030
     /// Register the device first (DEV-1).
@@ -28,6 +34,8 @@ public enum RPCErrorCode: Int, CaseIterable, Sendable {
     case unknownRoom = 4042
     /// The invite has not become a call, or the call is over.
     case unknownCall = 4043
+    /// There is no such group, or this user is not in it.
+    case unknownGroup = 4044
     /// Another device of this user has answered, or this one has answered otherwise (INV-5).
     case alreadyHandled = 4090
     /// The invite is over: every invitee is done (INV-6).
@@ -36,8 +44,10 @@ public enum RPCErrorCode: Int, CaseIterable, Sendable {
     case inviteTimedOut = 4092
     /// The inviter has taken the invite back (INV-10).
     case inviteCancelled = 4093
-    /// Only the inviter cancels, and only invitees answer.
+    /// Only the inviter cancels, only invitees answer, and only the owner dismisses a group.
     case notYours = 4094
+    /// Another group has that id already.
+    case groupExists = 4095
     /// Something is larger than allowed; `data.limit` says what is.
     case tooLarge = 4130
     /// Too many messages, invites or sessions at once.
@@ -56,17 +66,22 @@ public enum RPCErrorCode: Int, CaseIterable, Sendable {
         case .notAuthenticated: "notAuthenticated"
         case .tokenExpired: "tokenExpired"
         case .tokenRejected: "tokenRejected"
+        case .tokenWrongSignature: "tokenWrongSignature"
+        case .tokenForAnotherSession: "tokenForAnotherSession"
+        case .tokenRevoked: "tokenRevoked"
         case .notAllowed: "notAllowed"
         case .notRegistered: "notRegistered"
         case .unknownUser: "unknownUser"
         case .unknownInvite: "unknownInvite"
         case .unknownRoom: "unknownRoom"
         case .unknownCall: "unknownCall"
+        case .unknownGroup: "unknownGroup"
         case .alreadyHandled: "alreadyHandled"
         case .inviteEnded: "inviteEnded"
         case .inviteTimedOut: "inviteTimedOut"
         case .inviteCancelled: "inviteCancelled"
         case .notYours: "notYours"
+        case .groupExists: "groupExists"
         case .tooLarge: "tooLarge"
         case .tooManyRequests: "tooManyRequests"
         case .noDeviceOnline: "noDeviceOnline"

@@ -128,10 +128,18 @@ public enum RESTErrorCode: String, CaseIterable, Sendable {
     case wrongPassword
     /// 401: no user has this media token.
     case wrongMediaToken
+    /// 401: no such user, or not this user's access token.
+    case wrongAccessToken
     /// 401: there is no Bearer token, or it never was good.
     case tokenRejected
     /// 401: the token was good once.
     case tokenExpired
+    /// 401: the signed token was signed by somebody else.
+    case tokenWrongSignature
+    /// 401: the signed token is good for one session, and not for this.
+    case tokenForAnotherSession
+    /// 401: the token was taken back.
+    case tokenRevoked
     /// 403: this login may not do that.
     case notAllowed
     /// 404: there is nothing at this path.
@@ -151,7 +159,9 @@ public enum RESTErrorCode: String, CaseIterable, Sendable {
     public var status: Int {
         switch self {
         case .badRequest: 400
-        case .unknownAppKey, .wrongPassword, .wrongMediaToken, .tokenRejected, .tokenExpired: 401
+        case .unknownAppKey, .wrongPassword, .wrongMediaToken, .wrongAccessToken, .tokenRejected, .tokenExpired,
+            .tokenWrongSignature, .tokenForAnotherSession, .tokenRevoked:
+            401
         case .notAllowed: 403
         case .notFound: 404
         case .methodNotAllowed: 405

@@ -87,12 +87,21 @@ public struct SessionStart: RPCMethod {
     public var device: DeviceDescription
     /// A session to go on with, if there was one.
     public var resume: Resume?
+    /// The user that the client takes the token to be of: refused if it is another's (AUTH-4).
+    public var user: String?
+    /// The application that the client takes the token to be of: refused if it is another's (AUTH-8).
+    public var application: String?
 
     /// Makes the parameters.
-    public init(token: Redacted<String>, device: DeviceDescription, resume: Resume? = nil) {
+    public init(
+        token: Redacted<String>, device: DeviceDescription, resume: Resume? = nil, user: String? = nil,
+        application: String? = nil
+    ) {
         self.token = token
         self.device = device
         self.resume = resume
+        self.user = user
+        self.application = application
     }
 }
 
@@ -114,14 +123,44 @@ public struct DeviceRegister: RPCMethod {
     /// Nothing to tell.
     public typealias Result = Empty
 
+    /// Which group invites a device is told of when it registers (INV-14).
+    public enum Start: String, Codable, Sendable {
+        /// Its program has just started: those of the last 30 s.
+        case cold
+        /// Its program was there all the time: all of them.
+        case warm
+    }
+
+    /// One way to push to the device.
+    public struct PushTarget: Codable, Hashable, Sendable {
+        /// Which service: `apns`, `fcm` or any other name.
+        public var kind: String
+        /// What that service knows the device by.
+        public var token: Redacted<String>
+
+        /// Makes a target.
+        public init(kind: String, token: Redacted<String>) {
+            self.kind = kind
+            self.token = token
+        }
+    }
+
     /// The device, with the id that `session.start` gave.
     public var device: DeviceDescription
+    /// Which group invites the device is told of. Absent: ``Start/cold``.
+    public var start: Start?
+    /// Where to push while the device is not connected, in the place of what was there; absent: as it was (DEV-2).
+    public var push: [PushTarget]?
 
     /// Makes the parameters.
-    public init(device: DeviceDescription) { self.device = device }
+    public init(device: DeviceDescription, start: Start? = nil, push: [PushTarget]? = nil) {
+        self.device = device
+        self.start = start
+        self.push = push
+    }
 }
 
-/// `device.unregister`: from now on the device receives no invites.
+/// `device.unregister`: from now on the device receives no invites and no pushes (DEV-2).
 public struct DeviceUnregister: RPCMethod {
     /// The method's name on the wire.
     public static let method = "device.unregister"

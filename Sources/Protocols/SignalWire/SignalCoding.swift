@@ -8,14 +8,30 @@ public enum SignalLimits {
     public static let messageBytes = 65_536
     /// Objects and arrays within each other.
     public static let nesting = 64
-    /// Bytes in the type of a `call.signal` (SIG-1).
+    /// Bytes in the type of a `call.signal` or `room.signal` (SIG-1).
     public static let signalTypeBytes = 128
-    /// Bytes in the data of a `call.signal`, as JSON text (SIG-1).
+    /// Bytes in the data of a `call.signal` or `room.signal`, as JSON text (SIG-1).
     public static let signalDataBytes = 8_192
-    /// Bytes in a name: a user, device, room, capability or idempotency key.
+    /// Bytes in a name: a user, device, room, group, capability or idempotency key.
     public static let nameBytes = 256
     /// Capabilities that a device may list.
     public static let capabilities = 32
+    /// Users that one invite may ask.
+    public static let invitees = 32
+    /// Members of one group, its owner included.
+    public static let groupMembers = 200
+    /// Groups that one user may own.
+    public static let groupsOwned = 64
+    /// Groups that one user may be in.
+    public static let groupsJoined = 256
+    /// Bytes in the connection data of a participant of a room.
+    public static let connectionDataBytes = 1_000
+    /// Push tokens of one device.
+    public static let pushTargets = 8
+    /// Bytes in a push token.
+    public static let pushTokenBytes = 4_096
+    /// Bytes of invites that a device is told of when it registers; the rest it gets by `invite.list`.
+    public static let syncBytes = 524_288
     /// Users that the answer to `presence.subscribe` lists.
     public static let presenceUsers = 200
     /// Seconds that an invite with a ttl may live: a day.

@@ -54,6 +54,7 @@ public struct SignalCodingError: Error, Hashable, Sendable, CustomStringConverti
         case is Bool.Type: "true or false"
         case is Int.Type, is Int64.Type, is UInt64.Type: "a whole number"
         case is Double.Type: "a number"
+        case is OneOrMany.Type: "a string or an array of strings"
         case is [Any].Type: "an array"
         default: "an object"
         }

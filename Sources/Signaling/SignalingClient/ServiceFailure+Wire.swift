@@ -8,7 +8,7 @@ extension SignalingError {
             switch error.known {
             case .notAuthenticated: .notAuthenticated
             case .tokenExpired: .tokenExpired
-            case .tokenRejected: .tokenRejected
+            case .tokenRejected, .tokenWrongSignature, .tokenForAnotherSession, .tokenRevoked: .tokenRejected
             case .notAllowed: .notAllowed
             case .notRegistered: .notRegistered
             case .unknownUser: .unknownUser
@@ -23,6 +23,7 @@ extension SignalingError {
             case .tooLarge: .tooLarge
             case .tooManyRequests: .tooManyRequests
             case .noDeviceOnline: .noDeviceOnline
+            case .unknownGroup, .groupExists: Code(rawValue: error.data?.name ?? "error\(error.code)")
             case .parseError, .invalidRequest, .unknownMethod, .invalidParams: .invalidRequest
             case .internalError: .serverError
             case nil: Code(rawValue: error.data?.name ?? "error\(error.code)")

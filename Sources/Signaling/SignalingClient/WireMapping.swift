@@ -29,6 +29,12 @@ extension SignalingEvent {
             self = .connectionCreated(room: data.room, connection: data.connection, user: UserID(data.user))
         case .connectionDestroyed(let data):
             self = .connectionDestroyed(room: data.room, connection: data.connection, reason: data.reason)
+        case .inviteModified(let data): self = .init(unmapped: .inviteModified, data)
+        case .groupChanged(let data): self = .init(unmapped: .groupChanged, data)
+        case .roomSignal(let data): self = .init(unmapped: .roomSignal, data)
+        case .streamDropped(let data): self = .init(unmapped: .streamDropped, data)
+        case .streamResumed(let data): self = .init(unmapped: .streamResumed, data)
+        case .moveRequested(let data): self = .init(unmapped: .moveRequested, data)
         case .presenceChanged(let data):
             // Only for those who subscribe to it, and a device does not.
             self = .unknown(
@@ -37,6 +43,14 @@ extension SignalingEvent {
         case .notification(let data): self = .notification(data.payload ?? .null)
         case .unknown(let type, let data): self = .unknown(type: type, data: data ?? .null)
         }
+    }
+}
+
+extension SignalingEvent {
+    /// An event that has no case here; the application gets it as it came.
+    private init(unmapped kind: ExchangeEvent.Kind, _ data: some Encodable) {
+        let value = try? SignalCoding.decode(JSONValue.self, from: SignalCoding.encode(data))
+        self = .unknown(type: kind.rawValue, data: value ?? .null)
     }
 }
 
@@ -107,7 +121,7 @@ extension InviteSend {
     /// An invite on the wire, where 0 stands for no time limit.
     init(_ options: InviteOptions) {
         self.init(
-            to: options.to.rawValue, data: options.data, ttl: options.timeToLive?.wireSeconds ?? 0,
+            to: [options.to.rawValue], data: options.data, ttl: options.timeToLive?.wireSeconds ?? 0,
             payload: options.payload, timeoutPayload: options.timeoutPayload,
             onlineOnly: options.isOnlineOnly ? true : nil, idempotencyKey: options.idempotencyKey)
     }

@@ -14,6 +14,9 @@ struct ServeCommand: AsyncParsableCommand {
             Without --config it listens on 127.0.0.1:8555 for the accounts of the demonstration, "echo", "caller",
             "alice" and "bob", whose media tokens are no secrets: good for trying things out on one machine, and refused
             elsewhere. A browser is shown a phone there, at http://127.0.0.1:8555.
+
+            SIGUSR1 asks all devices to connect anew within 30 seconds; their calls go on. So they move to another
+            exchange once its address is given out in the place of this one's.
             """)
 
     @Option(help: "The exchange's configuration file.")
@@ -42,11 +45,18 @@ struct ServeCommand: AsyncParsableCommand {
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         let server = try await ExchangeServer.start(configuration, on: group, logger: logger)
         logger.info("Listening", metadata: ["url": "\(server.url)"])
+        Shutdown.onUserSignal {
+            logger.info("Asking devices to connect anew", metadata: ["within": "\(Self.movingTime)"])
+            server.requestMoves(within: Self.movingTime)
+        }
         await ending.wait()
         logger.info("Telling clients to go")
         await server.stop()
         try? await group.shutdownGracefully()
     }
+
+    /// How long devices have to move once SIGUSR1 has come.
+    private static let movingTime = Duration.seconds(30)
 
     /// The demonstration's tokens stand in this program for everybody to read: they must not open a door to others.
     private static func refuseStrangers(_ configuration: ExchangeConfiguration) throws {

@@ -1,12 +1,20 @@
 import SignalWire
 import Timekeeping
 
+/// Names one call: each invitee that accepts an invite has a call of its own with the inviter.
+struct CallID: Hashable, Sendable {
+    let invite: InviteID
+    let invitee: UserID
+}
+
 /// One accepted invite, until somebody hangs up.
 struct Call: Hashable, Sendable {
     let invite: InviteID
     let inviter: Endpoint
     let invitee: Endpoint
     let acceptedAt: Instant
+
+    var id: CallID { CallID(invite: invite, invitee: invitee.user) }
 
     /// The other end, if `endpoint` is one of the two.
     func peer(of endpoint: Endpoint) -> Endpoint? {
@@ -20,26 +28,64 @@ struct Call: Hashable, Sendable {
 
 /// The calls under way. Ends are devices, not connections, so that a call outlives a connection that drops (CALL-6).
 struct Calls: Sendable {
-    private var byInvite: [InviteID: Call] = [:]
-    private var invitesByEndpoint: [Endpoint: [InviteID]] = [:]
+    /// The calls of one invite.
+    private struct Entry {
+        var calls: [Call] = []
+        /// How many have begun since the first of those that are left.
+        var begun = 0
+    }
 
-    var count: Int { byInvite.count }
+    /// What happened to a call.
+    enum Change: Sendable {
+        case began(Call)
+        case ended(Call)
+    }
 
-    subscript(invite: InviteID) -> Call? { byInvite[invite] }
+    private var byInvite: [InviteID: Entry] = [:]
+    private var callsByEndpoint: [Endpoint: [CallID]] = [:]
+    private var changes: [Change] = []
+    private(set) var count = 0
+
+    subscript(id: CallID) -> Call? { byInvite[id.invite]?.calls.first { $0.invitee.user == id.invitee } }
+
+    /// The calls that an invite has become, oldest first.
+    func calls(of invite: InviteID) -> [Call] { byInvite[invite]?.calls ?? [] }
+
+    /// Whether an invite has become more than one call, so that its inviter must say which one it means.
+    func isAmbiguous(_ invite: InviteID) -> Bool { (byInvite[invite]?.begun ?? 0) > 1 }
 
     /// The calls that a device is in, oldest first.
-    func calls(of endpoint: Endpoint) -> [Call] { (invitesByEndpoint[endpoint] ?? []).compactMap { byInvite[$0] } }
+    func calls(of endpoint: Endpoint) -> [Call] { (callsByEndpoint[endpoint] ?? []).compactMap { self[$0] } }
+
+    /// What happened since last asked, in order.
+    mutating func takeChanges() -> [Change] {
+        guard !changes.isEmpty else { return [] }
+        defer { changes = [] }
+        return changes
+    }
 
     mutating func add(_ call: Call) {
-        byInvite[call.invite] = call
-        for end in [call.inviter, call.invitee] { invitesByEndpoint[end, default: []].append(call.invite) }
+        changes.append(.began(call))
+        restore(call)
+    }
+
+    /// Adds a call that is on disk already.
+    mutating func restore(_ call: Call) {
+        count += 1
+        byInvite[call.invite, default: Entry()].calls.append(call)
+        byInvite[call.invite]?.begun += 1
+        for end in [call.inviter, call.invitee] { callsByEndpoint[end, default: []].append(call.id) }
     }
 
     mutating func remove(_ call: Call) {
-        byInvite[call.invite] = nil
+        guard let index = byInvite[call.invite]?.calls.firstIndex(where: { $0.id == call.id }) else { return }
+        changes.append(.ended(call))
+        count -= 1
+        byInvite[call.invite]?.calls.remove(at: index)
+        if byInvite[call.invite]?.calls.isEmpty == true { byInvite[call.invite] = nil }
         for end in [call.inviter, call.invitee] {
-            invitesByEndpoint[end]?.removeAll { $0 == call.invite }
-            if invitesByEndpoint[end]?.isEmpty == true { invitesByEndpoint[end] = nil }
+            callsByEndpoint[end]?.removeAll { $0 == call.id }
+            if callsByEndpoint[end]?.isEmpty == true { callsByEndpoint[end] = nil }
         }
     }
 }

@@ -4,7 +4,11 @@ import SignalWire
 enum ClientResponse: Hashable, Sendable {
     case session(SessionStart.Result)
     case invite(InviteSend.Result)
+    case invites(InviteList.Result)
     case room(RoomJoin.Result)
+    case group(GroupCreate.Result)
+    case members(GroupMembers.Result)
+    case groups(GroupList.Result)
     case presence(PresenceSubscribe.Result)
     case empty
 }

@@ -29,11 +29,40 @@ struct EventLog: Sendable {
     }
 
     static let capacity = 256
+    /// Numbers that are reserved at once for events that are not kept.
+    private static let reservation: UInt64 = 1_024
+
     private var entries: [Entry] = []
     /// The number of the newest event that was kept and is not any more.
-    private var forgotten: UInt64 = 0
+    private(set) var forgotten: UInt64 = 0
     /// The number of the newest event; 0 before the first.
     private(set) var sequence: UInt64 = 0
+    /// After a restart numbers go on above this one, if no event that is kept has a higher.
+    private var reserved: UInt64 = 0
+
+    init() {}
+
+    /// Goes on with a stream that is on disk.
+    init(reserved: UInt64, forgotten: UInt64) {
+        self.reserved = reserved
+        self.forgotten = forgotten
+        sequence = max(reserved, forgotten)
+    }
+
+    /// Takes in an event that is on disk; they come in the order of their numbers.
+    mutating func restore(_ numbered: NumberedEvent, for audience: Audience, at instant: Instant) {
+        sequence = max(sequence, numbered.sequence)
+        entries.append(Entry(numbered: numbered, audience: audience, at: instant))
+    }
+
+    /// Forgets what is older than `instant`.
+    mutating func forget(before instant: Instant) { drop(entries.prefix { $0.at < instant }.count) }
+
+    private mutating func drop(_ count: Int) {
+        guard count > 0 else { return }
+        forgotten = entries[count - 1].numbered.sequence
+        entries.removeFirst(count)
+    }
 
     /// Numbers an event and keeps it.
     mutating func append(
@@ -42,17 +71,20 @@ struct EventLog: Sendable {
         sequence += 1
         let numbered = NumberedEvent(sequence: sequence, event: event)
         let stale = entries.prefix { $0.at.advanced(by: window) < now }.count
-        let surplus = max(stale, entries.count + 1 - Self.capacity)
-        if surplus > 0 { forgotten = entries[surplus - 1].numbered.sequence }
-        entries.removeFirst(surplus)
+        drop(max(stale, entries.count + 1 - Self.capacity))
         entries.append(Entry(numbered: numbered, audience: audience, at: now))
         return numbered
     }
 
     /// Numbers an event that nobody gets who is not there now.
-    mutating func pass(_ event: ExchangeEvent) -> NumberedEvent {
+    ///
+    /// - Returns: The event, and up to which number a restart must not give any again, if that is news.
+    mutating func pass(_ event: ExchangeEvent) -> (event: NumberedEvent, reserved: UInt64?) {
         sequence += 1
-        return NumberedEvent(sequence: sequence, event: event)
+        let numbered = NumberedEvent(sequence: sequence, event: event)
+        guard sequence > reserved else { return (numbered, nil) }
+        reserved = sequence + Self.reservation
+        return (numbered, reserved)
     }
 
     /// What a device missed since event number `after`; `nil` if that is not known any more.

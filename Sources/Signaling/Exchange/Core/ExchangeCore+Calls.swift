@@ -1,3 +1,4 @@
+import JSON
 import SignalWire
 import Timekeeping
 
@@ -7,34 +8,55 @@ extension ExchangeCore {
     mutating func passSignal(
         _ params: CallSignal, from session: Session, at now: Instant, into outbox: inout [Output]
     ) throws(RPCError) {
-        try Self.check(params)
+        try Self.checkSignal(type: params.type, params.data)
         let endpoint = session.endpoint
         let event = ExchangeEvent.callSignal(
             CallSignalled(invite: params.invite, type: params.type, data: params.data, from: endpoint.user))
-        if let call = calls[params.invite] {
-            guard let peer = call.peer(of: endpoint) else {
-                throw RPCError(.notYours, "This device is not in that call.")
-            }
-            tell(peer, event, at: now, into: &outbox)
-            return
+        if let call = try call(params.invite, params.peer, of: endpoint) {
+            guard let peer = call.peer(of: endpoint) else { throw Self.unknownCall }
+            return tell(peer, event, at: now, into: &outbox)
         }
-        guard let record = invites[params.invite], !record.isEnded else { throw Self.unknownCall }
+        guard let record = invites[params.invite], !record.isEnded else {
+            throw noCall(params.invite, for: endpoint)
+        }
         if record.inviter == endpoint {
-            for user in record.pending { tell(user, record.ringing(of: user), event, at: now, into: &outbox) }
-        } else if record.state(of: endpoint.user) == .pending {
+            let pending = record.pending.filter { params.peer == nil || params.peer == $0 }
+            guard !pending.isEmpty else { throw Self.unknownCall }
+            for user in pending { tell(user, record.ringing(of: user), event, at: now, into: &outbox) }
+        } else if record.state(of: endpoint.user) == .pending, session.isRegistered {
             tell(record.inviter, event, at: now, into: &outbox)
         } else {
             throw RPCError(.notYours, "This device is neither inviter nor invitee.")
         }
     }
 
-    private static func check(_ params: CallSignal) throws(RPCError) {
-        guard params.type.utf8.count <= SignalLimits.signalTypeBytes else {
+    /// The call of an invite that a device is in, with `peer` if that is given; `nil` if it is in none.
+    ///
+    /// - Throws: `invalidParams` if the invite has become several calls, and the inviter does not say which it means.
+    private func call(_ invite: InviteID, _ peer: UserID?, of endpoint: Endpoint) throws(RPCError) -> Call? {
+        let own = calls.calls(of: invite).filter { $0.peer(of: endpoint) != nil }
+        if let peer { return own.first { $0.peer(of: endpoint)?.user == peer } }
+        if own.first?.inviter == endpoint, calls.isAmbiguous(invite) {
+            throw RPCError(.invalidParams, "Several users have accepted the invite: peer must say whom this is for.")
+        }
+        return own.first
+    }
+
+    /// Why a device is in no call of an invite, or not in the one that it means.
+    private func noCall(_ invite: InviteID, for endpoint: Endpoint) -> RPCError {
+        let others = calls.calls(of: invite)
+        let isParty = others.contains { $0.peer(of: endpoint) != nil }
+        guard others.isEmpty || isParty else { return RPCError(.notYours, "This device is not in that call.") }
+        return Self.unknownCall
+    }
+
+    static func checkSignal(type: String, _ data: JSONValue?) throws(RPCError) {
+        guard type.utf8.count <= SignalLimits.signalTypeBytes else {
             throw RPCError(
                 .tooLarge, "type has at most \(SignalLimits.signalTypeBytes) bytes.",
                 limit: SignalLimits.signalTypeBytes)
         }
-        guard let data = params.data else { return }
+        guard let data else { return }
         // What came in as JSON goes out as JSON: only its size is in question.
         let size = (try? SignalCoding.encode(data).count) ?? .max
         guard size <= SignalLimits.signalDataBytes else {
@@ -47,9 +69,8 @@ extension ExchangeCore {
     mutating func endCall(
         _ params: CallEnd, from session: Session, at now: Instant, into outbox: inout [Output]
     ) throws(RPCError) {
-        guard let call = calls[params.invite] else { throw Self.unknownCall }
-        guard call.peer(of: session.endpoint) != nil else {
-            throw RPCError(.notYours, "This device is not in that call.")
+        guard let call = try call(params.invite, params.peer, of: session.endpoint) else {
+            throw noCall(params.invite, for: session.endpoint)
         }
         guard params.reason.utf8.count <= SignalLimits.nameBytes else {
             throw RPCError(
@@ -70,6 +91,8 @@ extension ExchangeCore {
     ) {
         guard let peer = call.peer(of: endpoint) else { return }
         calls.remove(call)
+        recordEnd(
+            of: call.invite, with: call.invitee.user, reason: reason, duration: duration, at: now, into: &outbox)
         let event = CallEnded(
             invite: call.invite, reason: reason, durationMilliseconds: duration, from: endpoint.user)
         tell(peer, .callEnded(event), at: now, into: &outbox)
@@ -78,12 +101,16 @@ extension ExchangeCore {
 
     /// Drops a call that nobody can hang up any more, since both its devices have been gone for the resume window; a
     /// device that the exchange stands for is never gone by itself, and hears of it.
-    mutating func dropOrphan(_ invite: InviteID, at now: Instant, into outbox: inout [Output]) {
-        guard let call = calls[invite] else { return }
+    mutating func dropOrphan(_ id: CallID, at now: Instant, into outbox: inout [Output]) {
+        guard let call = calls[id] else { return }
+        let invite = id.invite
         let left = [call.inviter, call.invitee].compactMap { sessions.session(at: $0) }
         guard left.allSatisfy(\.isInternal) else { return }
         calls.remove(call)
         let duration = Int64(call.acceptedAt.duration(to: now).milliseconds)
+        recordEnd(
+            of: call.invite, with: call.invitee.user, reason: "connectionLost", duration: duration, at: now,
+            into: &outbox)
         for session in left {
             let event = CallEnded(
                 invite: invite, reason: "connectionLost", durationMilliseconds: duration,

@@ -13,41 +13,33 @@ extension ExchangeCore {
         if let known = inviteByKey[key].flatMap({ invites[$0] }) {
             return InviteSend.Result(invite: known.id, invitees: known.invitees)
         }
-        guard let invitee = accounts.account(called: params.to)?.id else {
-            throw RPCError(.unknownUser, "Nobody here is called that.")
-        }
-        if params.onlineOnly == true {
-            let isOnline = sessions.sessions(of: invitee).contains { $0.isRegistered && $0.endpoint != inviter }
-            guard isOnline else { throw RPCError(.noDeviceOnline, "None of the user's devices is online.") }
-        }
-        guard openInvites[inviter.user, default: 0] < settings.openInvitesPerUser else {
-            throw RPCError(.tooManyRequests, "This user has \(settings.openInvitesPerUser) open invites already.")
-        }
+        let invitees = try users(called: params.to)
+        try checkGroup(of: params, invitees, from: session)
+        if params.onlineOnly == true { try checkOnline(invitees, but: inviter) }
+        try checkSpace(for: invitees, in: params.group, from: inviter.user)
 
+        lastInvite += 1
         let record = InviteRecord(
-            id: ids.next("invite"), inviter: inviter, invitees: [invitee], terms: params, now: now)
+            id: ids.next("invite"), number: lastInvite, inviter: inviter, invitees: invitees, terms: params, now: now)
         invites[record.id] = record
         inviteByKey[key] = record.id
         keyByInvite[record.id] = key
-        openInvites[inviter.user, default: 0] += 1
+        openInvites.add(record)
         count(\.invites)
         if let deadline = record.deadline { deadlines.add(.inviteTimesOut(record.id), due: deadline) }
         outbox.append(.note(.inviteSent(record.id, from: inviter, to: record.invitees)))
-        for user in record.invitees { ring(user, record, at: now, into: &outbox) }
+        let event = ExchangeEvent.inviteReceived(record.received(at: now))
+        for user in record.invitees { tell(user, record.ringing(of: user), event, at: now, into: &outbox) }
+        tellGroup(of: record, but: record.invitees, event, at: now, into: &outbox)
         return InviteSend.Result(invite: record.id, invitees: record.invitees)
     }
 
-    /// Tells one invitee's devices of an invite (INV-2, DEV-3); the device that sent it does not ring itself.
-    private mutating func ring(
-        _ user: UserID, _ record: InviteRecord, at now: Instant, into outbox: inout [Output]
-    ) {
-        let event = InviteReceived(
-            invite: record.id, inviter: record.inviter.user, invitees: record.invitees, data: record.data,
-            ttlRemaining: record.remainingSeconds(at: now), payload: record.payload)
-        tell(user, record.ringing(of: user), .inviteReceived(event), at: now, into: &outbox)
-    }
-
     private static func check(_ params: InviteSend) throws(RPCError) {
+        guard !params.to.isEmpty else { throw RPCError(.invalidParams, "to must name somebody.") }
+        guard params.to.count <= SignalLimits.invitees else {
+            throw RPCError(
+                .tooLarge, "An invite asks at most \(SignalLimits.invitees) users.", limit: SignalLimits.invitees)
+        }
         guard params.ttl >= 0, params.ttl <= SignalLimits.ttlSeconds else {
             throw RPCError(
                 .invalidParams, "ttl must be from 0 (never) to \(Int(SignalLimits.ttlSeconds)) seconds.")
@@ -59,6 +51,48 @@ extension ExchangeCore {
             throw RPCError(
                 .tooLarge, "idempotency_key has at most \(SignalLimits.nameBytes) bytes.",
                 limit: SignalLimits.nameBytes)
+        }
+    }
+
+    /// In a group members ask members.
+    private func checkGroup(
+        of params: InviteSend, _ invitees: [UserID], from session: Session
+    ) throws(RPCError) {
+        guard let id = params.group else { return }
+        let group = try group(id, of: session)
+        guard invitees.allSatisfy(group.members.contains) else {
+            throw RPCError(.notAllowed, "An invite in a group asks its members only.")
+        }
+    }
+
+    private func checkOnline(_ invitees: [UserID], but inviter: Endpoint) throws(RPCError) {
+        for invitee in invitees {
+            let isOnline = sessions.sessions(of: invitee).contains { $0.isRegistered && $0.endpoint != inviter }
+            guard isOnline else { throw RPCError(.noDeviceOnline, "None of the user's devices is online.") }
+        }
+    }
+
+    private func checkSpace(for invitees: [UserID], in group: GroupID?, from user: UserID) throws(RPCError) {
+        let limit = settings.openInvitesPerUser
+        guard openInvites.sent(by: user).count < limit else {
+            throw RPCError(.tooManyRequests, "This user has \(limit) open invites already.")
+        }
+        guard invitees.allSatisfy({ openInvites.received(by: $0).count < limit }) else {
+            throw RPCError(.tooManyRequests, "A user that is asked has \(limit) open invites to answer already.")
+        }
+        guard group.map({ openInvites.inGroup($0).count < limit }) ?? true else {
+            throw RPCError(.tooManyRequests, "There are \(limit) open invites in the group already.")
+        }
+    }
+
+    /// Tells the members of an invite's group, `others` aside, who are told otherwise (GRP-2).
+    private mutating func tellGroup(
+        of record: InviteRecord, but others: [UserID], _ event: ExchangeEvent, at now: Instant,
+        into outbox: inout [Output]
+    ) {
+        guard let group = record.group.flatMap({ groups[$0] }) else { return }
+        for member in group.members where !others.contains(member) {
+            tell(member, record.ringing(of: member), event, at: now, into: &outbox)
         }
     }
 
@@ -86,10 +120,13 @@ extension ExchangeCore {
         case .accepted:
             calls.add(Call(invite: id, inviter: record.inviter, invitee: endpoint, acceptedAt: now))
             count(\.calls)
-            tell(record.inviter, .inviteAccepted(answer), at: now, into: &outbox)
         case .rejected:
-            tell(record.inviter, .inviteRejected(answer), at: now, into: &outbox)
+            let reason = data?["reason"]?.string == "busy" ? "busy" : "declined"
+            recordEnd(of: id, with: endpoint.user, reason: reason, duration: 0, at: now, into: &outbox)
         }
+        let event: ExchangeEvent = action == .accepted ? .inviteAccepted(answer) : .inviteRejected(answer)
+        tell(record.inviter, event, at: now, into: &outbox)
+        tellGroup(of: record, but: [endpoint.user], event, at: now, into: &outbox)
         let handled = InviteHandled(invite: id, device: endpoint.device, action: action)
         tell(
             endpoint.user, .registered(except: endpoint.device), .inviteHandled(handled), at: now, into: &outbox)
@@ -111,8 +148,28 @@ extension ExchangeCore {
         outbox.append(.note(.inviteCancelled(record.id)))
         let event = ExchangeEvent.inviteCancelled(InviteCancelled(invite: record.id, data: params.data))
         for user in released { tell(user, record.ringing(of: user), event, at: now, into: &outbox) }
+        tellGroup(of: record, but: released, event, at: now, into: &outbox)
         tellMissed(record, released, at: now, into: &outbox)
         finish(record, at: now, into: &outbox)
+    }
+
+    /// Gives those who have still to answer other data (INV-15).
+    mutating func modifyInvite(
+        _ params: InviteModify, from session: Session, at now: Instant, into outbox: inout [Output]
+    ) throws(RPCError) {
+        guard var record = invites[params.invite] else { throw Self.unknownInvite }
+        guard record.inviter.user == session.endpoint.user else {
+            throw RPCError(.notYours, "Only the inviter modifies an invite.")
+        }
+        let pending = record.pending
+        guard !pending.isEmpty else {
+            throw RPCError(.inviteEnded, "The invite is over; there is nobody left to answer it.")
+        }
+        record.modify(params.data)
+        invites[record.id] = record
+        let event = ExchangeEvent.inviteModified(InviteModified(invite: record.id, data: params.data))
+        for user in pending { tell(user, record.ringing(of: user), event, at: now, into: &outbox) }
+        tellGroup(of: record, but: pending, event, at: now, into: &outbox)
     }
 
     /// The ttl is over: both sides hear it, whoever of them is still there (INV-7).
@@ -125,6 +182,7 @@ extension ExchangeCore {
         let event = ExchangeEvent.inviteTimedOut(InviteTimedOut(invite: id, invitees: released))
         for user in released { tell(user, record.ringing(of: user), event, at: now, into: &outbox) }
         tell(record.inviter, event, at: now, into: &outbox)
+        tellGroup(of: record, but: released, event, at: now, into: &outbox)
         tellMissed(record, released, at: now, into: &outbox)
         finish(record, at: now, into: &outbox)
     }
@@ -142,9 +200,7 @@ extension ExchangeCore {
     private mutating func finish(_ record: InviteRecord, at now: Instant, into outbox: inout [Output]) {
         tell(record.inviter, .inviteEnded(InviteEnded(invite: record.id)), at: now, into: &outbox)
         deadlines.add(.inviteIsForgotten(record.id), due: now.advanced(by: settings.inviteMemory))
-        let user = record.inviter.user
-        let open = openInvites[user, default: 1] - 1
-        openInvites[user] = open > 0 ? open : nil
+        openInvites.remove(record)
     }
 
     mutating func forgetInvite(_ id: InviteID) {

@@ -1,3 +1,4 @@
+import ExchangeStore
 import SignalWire
 import Timekeeping
 
@@ -16,28 +17,56 @@ extension ExchangeCore {
         guard sessions[connection] == nil else {
             throw RPCError(.notAllowed, "This connection has a session already; end it first.")
         }
-        let grant = try tokens.grant(for: SecretDigest(of: params.token.secret), at: now)
+        let grant = try grant(for: params.token, at: now)
+        try Self.check(params, against: grant)
         try Self.check(params.device)
-        let endpoint = Endpoint(user: grant.user, device: params.device.id)
-        let resumed = takeOver(endpoint, params.resume, at: now, into: &outbox)
-        guard sessions.sessions(of: grant.user).count < settings.sessionsPerUser else {
+        let endpoint = Self.endpoint(of: params.device, grant)
+        let others = sessions.sessions(of: grant.user).filter { $0.endpoint != endpoint }
+        guard others.count < settings.sessionsPerUser else {
             throw RPCError(.tooManyRequests, "This user has \(settings.sessionsPerUser) sessions already.")
         }
+        let kept = takeOver(endpoint, grant, params.resume, at: now, into: &outbox)
 
-        let id = resumed?.session ?? ids.next("session")
-        sessions.add(
-            Session(
-                id: id, connection: connection, endpoint: endpoint, isAnonymous: grant.isAnonymous,
-                isRegistered: resumed?.isRegistered ?? false, device: params.device))
+        var session =
+            kept.resumed?.session
+            ?? Session(
+                id: ids.next("session"), name: ids.next("connection"), connection: connection, endpoint: endpoint,
+                isAnonymous: grant.isAnonymous, room: grant.room, device: params.device)
+        session.connection = connection
+        session.device = params.device
+        sessions.add(session)
         count(\.sessions)
-        outbox.append(.note(.sessionStarted(endpoint, connection, resumed: resumed != nil)))
-        for event in resumed?.missed ?? [] { outbox.append(.event([connection], event)) }
+        outbox.append(.note(.sessionStarted(endpoint, connection, resumed: kept.resumed != nil)))
+        for event in kept.resumed?.missed ?? [] { outbox.append(.event([connection], event)) }
+        if kept.wasMissed { tellResumed(session, at: now, into: &outbox) }
 
-        let publicIDs = grant.isAnonymous ? [] : accounts.account(id: grant.user)?.publicIDs ?? []
+        let mayDoMore = !grant.isAnonymous && grant.room == nil
+        let publicIDs = mayDoMore ? accounts.account(id: grant.user)?.publicIDs ?? [] : []
         return SessionStart.Result(
-            session: id, connection: connection.name, user: grant.user, publicIDs: publicIDs,
-            resumed: resumed != nil, sequence: logs[grant.user]?.sequence ?? 0,
-            keepaliveSeconds: max(1, Int(settings.keepalive.seconds)), isAnonymous: grant.isAnonymous)
+            session: session.id, connection: session.name, user: grant.user, publicIDs: publicIDs,
+            resumed: kept.resumed != nil, sequence: logs[grant.user]?.sequence ?? 0,
+            keepaliveSeconds: max(1, Int(settings.keepalive.seconds)), isAnonymous: !mayDoMore)
+    }
+
+    /// What a token is good for, wherever it stands in a request.
+    func grant(for token: Redacted<String>, at now: Instant) throws(RPCError) -> Grant {
+        try tokens.grant(for: SecretDigest(of: token.secret), at: now)
+    }
+
+    /// A client that says whose token it has is refused if it has another's (AUTH-4, AUTH-8).
+    private static func check(_ params: SessionStart, against grant: Grant) throws(RPCError) {
+        if let user = params.user, user != grant.user {
+            throw RPCError(.tokenRejected, "The token is another user's; log in as this one.")
+        }
+        if let application = params.application, application != grant.application {
+            throw RPCError(.tokenRejected, "The token is another application's; log in with this one.")
+        }
+    }
+
+    /// The device that a login is on. A token for a room opens that alone, even if its bearer knows how one of the
+    /// user's own devices is called: no device with a full login has an id with a zero in it.
+    private static func endpoint(of device: DeviceDescription, _ grant: Grant) -> Endpoint {
+        Endpoint(user: grant.user, device: grant.room.map { "\($0.room)\0\(device.id)" } ?? device.id)
     }
 
     /// Gives a connection of the exchange's own a session; its device is the exchange's choice and receives no invites.
@@ -47,33 +76,47 @@ extension ExchangeCore {
         connections[connection] = Connection(loginDue: now)
         sessions.add(
             Session(
-                id: ids.next("session"), connection: connection, endpoint: endpoint, isAnonymous: false,
-                isInternal: true, device: DeviceDescription(id: endpoint.device, name: endpoint.device)))
+                id: ids.next("session"), name: ids.next("connection"), connection: connection, endpoint: endpoint,
+                isAnonymous: false, isInternal: true,
+                device: DeviceDescription(id: endpoint.device, name: endpoint.device)))
         count(\.sessions)
         outbox.append(.note(.sessionStarted(endpoint, connection, resumed: false)))
     }
 
-    /// What a device goes on with.
-    private struct Resumed {
-        var session: SessionID
-        var isRegistered: Bool
-        var missed: [NumberedEvent]
+    /// What is left of a device's earlier sessions.
+    private struct Kept {
+        /// The one that it goes on with, and what it missed.
+        var resumed: (session: Session, missed: [NumberedEvent])?
+        /// Peers were told that the device was dropped.
+        var wasMissed: Bool
     }
 
     /// Ends what is left of the device's earlier connection, and finds what it can go on with (CONN-5).
     private mutating func takeOver(
-        _ endpoint: Endpoint, _ resume: SessionStart.Resume?, at now: Instant, into outbox: inout [Output]
-    ) -> Resumed? {
+        _ endpoint: Endpoint, _ grant: Grant, _ resume: SessionStart.Resume?, at now: Instant,
+        into outbox: inout [Output]
+    ) -> Kept {
         if let earlier = sessions.session(at: endpoint) {
-            // The device is here again, so that its earlier connection is dead, whether the exchange noticed or not.
+            // The device is here again, so that its earlier connection is dead, whether the exchange noticed or not;
+            // or it has moved. Nobody hears of a drop.
             outbox.append(.close(earlier.connection, .policy("replaced by a newer connection of this device")))
-            lose(earlier.connection, at: now, into: &outbox)
+            part(earlier, at: now, isMissed: false, into: &outbox)
         }
-        guard let resume, let kept = sessions.reattach(resume.session, at: endpoint, now: now),
-            let missed = (logs[endpoint.user] ?? EventLog()).missed(
-                after: resume.after, by: endpoint.device, isRegistered: kept.isRegistered)
-        else { return nil }
-        return Resumed(session: resume.session, isRegistered: kept.isRegistered, missed: missed)
+        let left = sessions.detached(of: endpoint.user).filter { $0.session.endpoint == endpoint }
+        var kept = Kept(resumed: nil, wasMissed: left.contains(where: \.isMissed))
+        for candidate in left {
+            _ = sessions.takeDetached(candidate.session.id)
+            if let resume, resume.session == candidate.session.id, now < candidate.until,
+                candidate.session.isAnonymous == grant.isAnonymous, candidate.session.room == grant.room,
+                let missed = (logs[endpoint.user] ?? EventLog()).missed(
+                    after: resume.after, by: endpoint.device, isRegistered: candidate.session.isRegistered)
+            {
+                kept.resumed = (candidate.session, missed)
+            } else {
+                leaveRooms(candidate.session.id, reason: "connectionLost", at: now, into: &outbox)
+            }
+        }
+        return kept
     }
 
     /// A clean goodbye: the device's calls end with it (CONN-9).
@@ -82,42 +125,94 @@ extension ExchangeCore {
             let duration = Int64(call.acceptedAt.duration(to: now).milliseconds)
             end(call, by: session.endpoint, reason: "disconnected", duration: duration, at: now, into: &outbox)
         }
-        leaveRooms(session, reason: "disconnected", at: now, into: &outbox)
+        leaveRooms(session.id, reason: "disconnected", at: now, into: &outbox)
         presence.unsubscribe(session.connection)
         _ = sessions.remove(session.connection)
-        forgetStranger(session)
+        forgetStranger(session, into: &outbox)
         outbox.append(.note(.sessionEnded(session.endpoint, session.connection)))
         expectLogin(on: session.connection, at: now)
     }
 
-    /// The socket is gone. Calls and invites stay: the device may come back (CALL-6, INV-13).
+    /// The socket is gone. Calls, invites and places in rooms stay: the device may come back (CALL-6, INV-13).
     mutating func lose(_ connection: ConnectionID, at now: Instant, into outbox: inout [Output]) {
         connections[connection] = nil
         guard let session = sessions[connection] else { return }
-        leaveRooms(session, reason: "connectionLost", at: now, into: &outbox)
-        presence.unsubscribe(session.connection)
-        _ = sessions.remove(connection)
-        forgetStranger(session)
+        part(session, at: now, isMissed: true, into: &outbox)
+        tellDropped(session, at: now, into: &outbox)
+        let left = sessions.detached(of: session.endpoint.user)
+        if left.count > settings.sessionsPerUser, let oldest = left.first {
+            giveUp(oldest.session.id, at: now, into: &outbox)
+        }
+    }
 
+    /// Takes a session off its connection, and keeps it for the resume window.
+    private mutating func part(
+        _ session: Session, at now: Instant, isMissed: Bool, into outbox: inout [Output]
+    ) {
+        connections[session.connection] = nil
+        presence.unsubscribe(session.connection)
+        _ = sessions.remove(session.connection)
         let until = now.advanced(by: settings.resumeWindow)
-        sessions.detach(session, until: until)
+        sessions.detach(session, until: until, isMissed: isMissed)
         deadlines.add(.sessionIsForgotten(session.id), due: until)
-        for call in calls.calls(of: session.endpoint) { deadlines.add(.callMayBeOrphaned(call.invite), due: until) }
-        outbox.append(.note(.sessionLost(session.endpoint, connection)))
+        for call in calls.calls(of: session.endpoint) { deadlines.add(.callMayBeOrphaned(call.id), due: until) }
+        outbox.append(.note(.sessionLost(session.endpoint, session.connection)))
+    }
+
+    /// Nobody went on with a session in time.
+    mutating func giveUp(_ id: SessionID, at now: Instant, into outbox: inout [Output]) {
+        guard let left = sessions.takeDetached(id) else { return }
+        leaveRooms(id, reason: "connectionLost", at: now, into: &outbox)
+        forgetStranger(left.session, into: &outbox)
     }
 
     /// An anonymous user is nobody once its last session is gone, and leaves no event log behind.
-    private mutating func forgetStranger(_ session: Session) {
+    private mutating func forgetStranger(_ session: Session, into outbox: inout [Output]) {
         let user = session.endpoint.user
-        if session.isAnonymous, sessions.sessions(of: user).isEmpty { logs[user] = nil }
+        guard session.isAnonymous || session.room != nil, accounts.account(id: user) == nil,
+            sessions.sessions(of: user).isEmpty, sessions.detached(of: user).isEmpty
+        else { return }
+        logs[user] = nil
+        outbox.append(.persist(.streamForgotten(user: user)))
     }
 
-    mutating func register(_ device: DeviceDescription, _ session: Session) throws(RPCError) {
+    mutating func register(
+        _ params: DeviceRegister, _ session: Session, at now: Instant, into outbox: inout [Output]
+    ) throws(RPCError) {
+        let device = params.device
         try Self.check(device)
         guard device.id == session.endpoint.device else {
             throw RPCError(.invalidParams, "device.id must be the one that session.start gave.")
         }
+        let targets = params.push ?? device.pushToken.map { [.init(kind: "push", token: $0)] }
+        if let targets {
+            try Self.check(targets)
+            pushes.set(targets, for: session.endpoint)
+        }
         sessions.register(session.connection, as: device)
+        synchronize(session.endpoint, params.start ?? .cold, at: now, into: &outbox)
+    }
+
+    private static func check(_ targets: [DeviceRegister.PushTarget]) throws(RPCError) {
+        guard targets.count <= SignalLimits.pushTargets else {
+            throw RPCError(
+                .tooLarge, "A device has at most \(SignalLimits.pushTargets) push tokens.",
+                limit: SignalLimits.pushTargets)
+        }
+        for target in targets {
+            guard target.kind.utf8.count <= SignalLimits.nameBytes,
+                target.token.secret.utf8.count <= SignalLimits.pushTokenBytes
+            else {
+                throw RPCError(
+                    .tooLarge, "A push token has at most \(SignalLimits.pushTokenBytes) bytes.",
+                    limit: SignalLimits.pushTokenBytes)
+            }
+        }
+    }
+
+    mutating func unregister(_ session: Session) {
+        sessions.unregister(session.connection)
+        pushes.set([], for: session.endpoint)
     }
 
     private static func check(_ device: DeviceDescription) throws(RPCError) {
@@ -132,7 +227,9 @@ extension ExchangeCore {
                 .tooLarge, "A device lists at most \(SignalLimits.capabilities) capabilities.",
                 limit: SignalLimits.capabilities)
         }
-        guard !device.id.isEmpty else { throw RPCError(.invalidParams, "device.id must not be empty.") }
+        guard !device.id.isEmpty, !device.id.utf8.contains(0) else {
+            throw RPCError(.invalidParams, "device.id must be a text that is not empty and has no zero in it.")
+        }
     }
 
     /// Answers what is no request; a connection that sends much of it is closed.

@@ -1,3 +1,4 @@
+import ExchangeStore
 import JSON
 import SignalWire
 import Timekeeping
@@ -23,6 +24,8 @@ struct ExchangeCore: ProtocolCore, Sendable {
         case disconnected(ConnectionID)
         /// The operator has something to tell a user's devices (CONN-11).
         case notify(UserID, JSONValue)
+        /// Every device is to connect anew within a time, at the address that is given if there is one (CONN-12).
+        case move(within: Duration, to: String?)
         /// ``nextDeadline`` has come. Early calls are harmless.
         case timer
     }
@@ -35,6 +38,8 @@ struct ExchangeCore: ProtocolCore, Sendable {
         case event([ConnectionID], NumberedEvent)
         case close(ConnectionID, CloseReason)
         case note(ExchangeNote)
+        /// Write this to disk before anything else that the input caused is done.
+        case persist(Change)
     }
 
     /// What the core will have to look at later.
@@ -42,9 +47,10 @@ struct ExchangeCore: ProtocolCore, Sendable {
         case inviteTimesOut(InviteID)
         case inviteIsForgotten(InviteID)
         case sessionIsForgotten(SessionID)
-        case callMayBeOrphaned(InviteID)
+        case callMayBeOrphaned(CallID)
         case loginIsDue(ConnectionID)
         case tokenIsForgotten(SecretDigest)
+        case pruningIsDue
     }
 
     /// The settings that matter here.
@@ -56,9 +62,14 @@ struct ExchangeCore: ProtocolCore, Sendable {
         var loginWindow = Duration.seconds(10)
         /// How long an ended invite is remembered, for errors that say how it ended and for idempotency keys.
         var inviteMemory = Duration.seconds(300)
+        /// How long records of calls are kept.
+        var recordRetention = Duration.seconds(90 * 86_400)
+        /// How often what is too old is dropped.
+        var pruningInterval = Duration.seconds(600)
         /// Malformed messages in a minute, past which a connection is closed.
         var malformedPerMinute = 100
-        /// Invites that one user may have open at once; contract and memory both want a bound.
+        /// Invites that one user may have open at once, those it sends and those it gets counted apart; and those in
+        /// one group. Contract and memory both want a bound.
         var openInvitesPerUser = 256
         /// Sessions that one user may have at once.
         var sessionsPerUser = 64
@@ -79,17 +90,22 @@ struct ExchangeCore: ProtocolCore, Sendable {
     var tokens = TokenStore()
     var connections: [ConnectionID: Connection] = [:]
     var sessions = Sessions()
-    var invites: [InviteID: InviteRecord] = [:]
+    var invites = Kept<InviteID, InviteRecord>()
     /// Which invite a user's idempotency key stands for, and back.
     var inviteByKey: [IdempotencyKey: InviteID] = [:]
     var keyByInvite: [InviteID: IdempotencyKey] = [:]
-    var openInvites: [UserID: Int] = [:]
+    var openInvites = OpenInvites()
+    /// The number of the newest invite.
+    var lastInvite: UInt64 = 0
+    var groups = Groups()
+    var pushes = PushBoard()
     var calls = Calls()
     var rooms = Rooms()
     var presence = PresenceBoard()
     var logs: [UserID: EventLog] = [:]
     var ids: IDSource
     var deadlines = DeadlineQueue<Deadline>()
+    var isPruningPlanned = false
     private(set) var counters = CoreCounters()
 
     /// A key is one user's own.
@@ -124,13 +140,15 @@ struct ExchangeCore: ProtocolCore, Sendable {
         case .disconnected(let connection):
             lose(connection, at: now, into: &outbox)
         case .notify(let user, let payload):
-            for session in sessions.sessions(of: user) {
+            for session in sessions.sessions(of: user) where session.room == nil {
                 tell(session.endpoint, .notification(NotificationReceived(payload: payload)), at: now, into: &outbox)
             }
+        case .move(let within, let url): requestMoves(within: within, to: url, into: &outbox)
         case .timer:
             while let deadline = deadlines.takeDue(at: now) { meet(deadline, at: now, into: &outbox) }
         }
         announcePresence(into: &outbox)
+        recordChanges(at: now, into: &outbox)
     }
 
     /// Answers one request. The response comes before every event that the request causes.
@@ -147,66 +165,8 @@ struct ExchangeCore: ProtocolCore, Sendable {
         } catch {
             counters.refusals += 1
             outbox.insert(.refuse(connection, id, error), at: place)
-            if error.known == .tokenRejected || error.known == .tokenExpired {
-                outbox.append(.close(connection, .tokenRejected))
-            }
+            if case .sessionStart = request, error.isAboutToken { outbox.append(.close(connection, .tokenRejected)) }
         }
-    }
-
-    private mutating func perform(
-        _ request: ClientRequest, from connection: ConnectionID, at now: Instant, into outbox: inout [Output]
-    ) throws(RPCError) -> ClientResponse {
-        switch request {
-        case .ping: return .empty
-        case .sessionStart(let params):
-            return .session(try startSession(params, on: connection, at: now, into: &outbox))
-        case .sessionEnd:
-            try endSession(try session(on: connection), at: now, into: &outbox)
-        case .deviceRegister(let params):
-            try register(params.device, try member(on: connection))
-        case .deviceUnregister:
-            sessions.unregister(try member(on: connection).connection)
-        case .inviteSend(let params):
-            return .invite(try sendInvite(params, from: try member(on: connection), at: now, into: &outbox))
-        case .inviteAccept(let params):
-            let device = try member(on: connection)
-            try answerInvite(params.invite, .accepted, params.data, from: device, at: now, into: &outbox)
-        case .inviteReject(let params):
-            let device = try member(on: connection)
-            try answerInvite(params.invite, .rejected, params.data, from: device, at: now, into: &outbox)
-        case .inviteCancel(let params):
-            try cancelInvite(params, from: try member(on: connection), at: now, into: &outbox)
-        case .callSignal(let params):
-            try passSignal(params, from: try member(on: connection), at: now, into: &outbox)
-        case .callEnd(let params):
-            try endCall(params, from: try member(on: connection), at: now, into: &outbox)
-        case .roomJoin(let params):
-            return .room(try joinRoom(params.room, try session(on: connection), at: now, into: &outbox))
-        case .roomLeave(let params):
-            try leaveRoom(params.room, try session(on: connection), at: now, into: &outbox)
-        case .presenceSubscribe:
-            return .presence(try subscribeToPresence(try member(on: connection)))
-        case .presenceUnsubscribe:
-            presence.unsubscribe(try member(on: connection).connection)
-        }
-        return .empty
-    }
-
-    /// The session on a connection; without one nothing works (AUTH-6).
-    private func session(on connection: ConnectionID) throws(RPCError) -> Session {
-        guard let session = sessions[connection] else {
-            throw RPCError(.notAuthenticated, "Log in with session.start first.")
-        }
-        return session
-    }
-
-    /// The session on a connection, if it may do more than join rooms (AUTH-3).
-    private func member(on connection: ConnectionID) throws(RPCError) -> Session {
-        let session = try session(on: connection)
-        guard !session.isAnonymous else {
-            throw RPCError(.notAllowed, "An anonymous login may join rooms by name, and nothing else.")
-        }
-        return session
     }
 
     // MARK: - Telling
@@ -215,8 +175,17 @@ struct ExchangeCore: ProtocolCore, Sendable {
     mutating func tell(
         _ user: UserID, _ audience: Audience, _ event: ExchangeEvent, at now: Instant, into outbox: inout [Output]
     ) {
+        let forgotten = logs[user]?.forgotten ?? 0
         let numbered = logs[user, default: EventLog()].append(
             event, for: audience, at: now, window: settings.resumeWindow)
+        outbox.append(
+            .persist(
+                .event(
+                    StoredEvent(user: user, numbered: numbered, audience: audience.stored, at: now))))
+        if let newest = logs[user]?.forgotten, newest > forgotten {
+            outbox.append(.persist(.eventsForgotten(user: user, upTo: newest)))
+        }
+        planPruning(at: now)
         let receivers = sessions.sessions(of: user)
             .filter { audience.includes($0.endpoint.device, isRegistered: $0.isRegistered) }
         guard !receivers.isEmpty else { return }
@@ -233,7 +202,9 @@ struct ExchangeCore: ProtocolCore, Sendable {
 
     /// Numbers an event and sends it on one connection, now or never: a device that resumes asks anew.
     mutating func mention(_ event: ExchangeEvent, to session: Session, into outbox: inout [Output]) {
-        let numbered = logs[session.endpoint.user, default: EventLog()].pass(event)
+        let user = session.endpoint.user
+        let (numbered, reserved) = logs[user, default: EventLog()].pass(event)
+        if let reserved { outbox.append(.persist(.sequenceReserved(user: user, upTo: reserved))) }
         counters.events += 1
         outbox.append(.event([session.connection], numbered))
     }

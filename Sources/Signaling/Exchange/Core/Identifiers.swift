@@ -6,12 +6,17 @@ typealias DeviceID = String
 typealias InviteID = String
 /// A room's name.
 typealias RoomName = String
+/// A group's id, given by its owner or the exchange.
+typealias GroupID = String
 /// A session's id, given by the exchange.
 typealias SessionID = String
 
 /// One socket, for as long as it lives. Numbers are not used twice.
 struct ConnectionID: Hashable, Sendable {
     var number: UInt64
+
+    /// How the log calls the socket.
+    var name: String { "c\(number)" }
 }
 
 /// One device of one user: what a call's ends are, however often the device's connection changes.

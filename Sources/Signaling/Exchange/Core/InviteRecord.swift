@@ -1,3 +1,4 @@
+import ExchangeStore
 import JSON
 import SignalWire
 import Timekeeping
@@ -5,27 +6,55 @@ import Timekeeping
 /// One invite, from being sent until it is forgotten.
 struct InviteRecord: Sendable {
     let id: InviteID
+    /// Rises from invite to invite.
+    let number: UInt64
     let inviter: Endpoint
+    /// The group that hears of it (GRP-2).
+    let group: GroupID?
     /// Who is asked, in the order of asking.
     let invitees: [UserID]
-    let data: JSONValue?
+    private(set) var data: JSONValue?
     let payload: JSONValue?
     let timeoutPayload: JSONValue?
+    let sentAt: Instant
+    /// The whole time to live; 0 is for ever.
+    let ttlSeconds: Double
     /// When it times out; `nil` is never (INV-9).
     let deadline: Instant?
     private var states: [UserID: InviteeState]
 
     init(
-        id: InviteID, inviter: Endpoint, invitees: [UserID], terms: InviteSend, now: Instant
+        id: InviteID, number: UInt64, inviter: Endpoint, invitees: [UserID], terms: InviteSend, now: Instant
     ) {
         self.id = id
+        self.number = number
+        group = terms.group
         self.inviter = inviter
         self.invitees = invitees
         data = terms.data
         payload = terms.payload
         timeoutPayload = terms.timeoutPayload
+        sentAt = now
+        ttlSeconds = terms.ttl
         deadline = terms.ttl > 0 ? now.advanced(by: .seconds(terms.ttl)) : nil
         states = Dictionary(invitees.map { ($0, .pending) }, uniquingKeysWith: { first, _ in first })
+    }
+
+    /// Reads one that was kept on disk; it has no more time left than it was given.
+    init(_ stored: StoredInvite, number: UInt64, at now: Instant) {
+        id = stored.id
+        self.number = number
+        group = stored.group
+        inviter = Endpoint(user: stored.inviter, device: stored.inviterDevice)
+        invitees = stored.invitees.map(\.user)
+        data = stored.data
+        payload = stored.payload
+        timeoutPayload = stored.timeoutPayload
+        sentAt = stored.sentAt
+        ttlSeconds = stored.ttlSeconds
+        deadline = stored.deadline.map { min($0, now.advanced(by: .seconds(stored.ttlSeconds))) }
+        states = Dictionary(
+            stored.invitees.map { ($0.user, InviteeState($0)) }, uniquingKeysWith: { first, _ in first })
     }
 
     /// How far `invitee` has come; `nil` if it is not asked.
@@ -37,9 +66,9 @@ struct InviteRecord: Sendable {
     /// Every invitee has accepted, rejected, timed out or been released (INV-3).
     var isEnded: Bool { !states.values.contains(.pending) }
 
-    /// The devices of `invitee` that ring: all registered ones, but not the one that sent the invite.
-    func ringing(of invitee: UserID) -> Audience {
-        .registered(except: invitee == inviter.user ? inviter.device : nil)
+    /// The devices of a user that hear of it: all registered ones, but not the one that sent the invite.
+    func ringing(of user: UserID) -> Audience {
+        .registered(except: user == inviter.user ? inviter.device : nil)
     }
 
     /// Seconds that remain of the ttl at `now`; 0 is for ever, so that the last moments count as a millisecond.
@@ -64,6 +93,16 @@ struct InviteRecord: Sendable {
         case .refused(let code):
             throw RPCError(code, Self.sentence(for: code))
         }
+    }
+
+    /// Gives the invite other data (INV-15).
+    mutating func modify(_ data: JSONValue?) { self.data = data }
+
+    /// What devices are told of the invite at `now`.
+    func received(at now: Instant) -> InviteReceived {
+        InviteReceived(
+            invite: id, inviter: inviter.user, group: group, invitees: invitees, data: data,
+            ttlRemaining: remainingSeconds(at: now), payload: payload)
     }
 
     /// Takes the invite back from everybody who has not answered.

@@ -1,37 +1,51 @@
+import SignalWire
+
+/// One session in one room. It stays while the session's connection is lost, for as long as it can be resumed.
+struct Occupant: Hashable, Sendable {
+    let session: SessionID
+    let endpoint: Endpoint
+    let participant: RoomJoin.Participant
+}
+
 /// Who is in which room. A room is there for as long as somebody is in it.
 ///
-/// Capacity: ``participants`` in a room, ``roomsPerConnection`` for a connection.
+/// Capacity: ``participants`` in a room, ``roomsPerSession`` for a session.
 struct Rooms: Sendable {
     static let participants = 200
-    static let roomsPerConnection = 32
+    static let roomsPerSession = 32
 
-    private var connectionsByRoom: [RoomName: [ConnectionID]] = [:]
-    private var roomsByConnection: [ConnectionID: [RoomName]] = [:]
+    private var occupantsByRoom: [RoomName: [Occupant]] = [:]
+    private var roomsBySession: [SessionID: [RoomName]] = [:]
 
     /// Who is in `room`, in the order of joining.
-    func connections(in room: RoomName) -> [ConnectionID] { connectionsByRoom[room] ?? [] }
+    func occupants(of room: RoomName) -> [Occupant] { occupantsByRoom[room] ?? [] }
 
-    /// Whether `room`, or `connection` with its rooms, has reached its capacity.
-    func isFull(_ room: RoomName, for connection: ConnectionID) -> Bool {
-        connections(in: room).count >= Self.participants
-            || (roomsByConnection[connection]?.count ?? 0) >= Self.roomsPerConnection
+    /// A session's place in `room`, if it is there.
+    func occupant(_ session: SessionID, in room: RoomName) -> Occupant? {
+        occupants(of: room).first { $0.session == session }
     }
 
-    mutating func join(_ room: RoomName, _ connection: ConnectionID) {
-        connectionsByRoom[room, default: []].append(connection)
-        roomsByConnection[connection, default: []].append(room)
+    /// Whether `room`, or `session` with its rooms, has reached its capacity.
+    func isFull(_ room: RoomName, for session: SessionID) -> Bool {
+        occupants(of: room).count >= Self.participants
+            || (roomsBySession[session]?.count ?? 0) >= Self.roomsPerSession
     }
 
-    /// - Returns: Whether the connection was in the room.
-    mutating func leave(_ room: RoomName, _ connection: ConnectionID) -> Bool {
-        guard let index = connectionsByRoom[room]?.firstIndex(of: connection) else { return false }
-        connectionsByRoom[room]?.remove(at: index)
-        if connectionsByRoom[room]?.isEmpty == true { connectionsByRoom[room] = nil }
-        roomsByConnection[connection]?.removeAll { $0 == room }
-        if roomsByConnection[connection]?.isEmpty == true { roomsByConnection[connection] = nil }
-        return true
+    mutating func join(_ room: RoomName, _ occupant: Occupant) {
+        occupantsByRoom[room, default: []].append(occupant)
+        roomsBySession[occupant.session, default: []].append(room)
     }
 
-    /// The rooms that a connection is in, in the order of joining.
-    func rooms(of connection: ConnectionID) -> [RoomName] { roomsByConnection[connection] ?? [] }
+    /// - Returns: The place that the session had in the room, if it was there.
+    mutating func leave(_ room: RoomName, _ session: SessionID) -> Occupant? {
+        guard let index = occupantsByRoom[room]?.firstIndex(where: { $0.session == session }) else { return nil }
+        let occupant = occupantsByRoom[room]?.remove(at: index)
+        if occupantsByRoom[room]?.isEmpty == true { occupantsByRoom[room] = nil }
+        roomsBySession[session]?.removeAll { $0 == room }
+        if roomsBySession[session]?.isEmpty == true { roomsBySession[session] = nil }
+        return occupant
+    }
+
+    /// The rooms that a session is in, in the order of joining.
+    func rooms(of session: SessionID) -> [RoomName] { roomsBySession[session] ?? [] }
 }

@@ -135,6 +135,9 @@ final class ExchangeHub {
     /// Delivers a payload to every device of a user that is online (CONN-11).
     func notify(user: UserID, payload: JSONValue) { handle(.notify(user, payload)) }
 
+    /// Asks every device to connect anew (CONN-12).
+    func requestMoves(within time: Duration, to url: String?) { handle(.move(within: time, to: url)) }
+
     // MARK: - Outputs
 
     private func carryOut(_ output: ExchangeCore.Output) {
@@ -153,6 +156,7 @@ final class ExchangeHub {
             if deliver(.closed, to: connection) { return }
             sockets[connection]?.close(reason)
         case .note(let note): log(note)
+        case .persist: break
         }
     }
 
@@ -168,6 +172,10 @@ final class ExchangeHub {
             switch response {
             case .session(let result): try SignalCoding.response(id: id, result)
             case .invite(let result): try SignalCoding.response(id: id, result)
+            case .invites(let result): try SignalCoding.response(id: id, result)
+            case .group(let result): try SignalCoding.response(id: id, result)
+            case .members(let result): try SignalCoding.response(id: id, result)
+            case .groups(let result): try SignalCoding.response(id: id, result)
             case .presence(let result): try SignalCoding.response(id: id, result)
             case .room(let result): try SignalCoding.response(id: id, result)
             case .empty: try SignalCoding.response(id: id, Empty())
@@ -242,6 +250,7 @@ final class ExchangeHub {
         isStopping = true
         timer?.scheduled.cancel()
         streams?.stop()
+        requestMoves(within: .zero, to: nil)
         for socket in sockets.values { socket.close(.goingDown) }
         loop.assumeIsolated().scheduleTask(in: Self.farewell) { [weak self] in
             for channel in self?.channels.values ?? [:].values { channel.close(promise: nil) }

@@ -96,7 +96,16 @@ public final class ExchangeServer: Sendable {
         channel.eventLoop.execute { [hub] in hub.value.notify(user: user, payload: payload) }
     }
 
-    /// Takes no more connections, tells clients to go (close code 1001), and returns within a second.
+    /// Asks every connected device to connect anew (CONN-12).
+    ///
+    /// - Parameters:
+    ///   - time: How long they have.
+    ///   - url: The WebSocket's address to go to; without it where they find this one.
+    public func requestMoves(within time: Duration, to url: String? = nil) {
+        channel.eventLoop.execute { [hub] in hub.value.requestMoves(within: time, to: url) }
+    }
+
+    /// Takes no more connections, tells clients to move and to go (close code 1001), and returns within a second.
     public func stop() async {
         try? await channel.close()
         let stopped = channel.eventLoop.flatSubmit { [hub] in hub.value.stop() }

@@ -38,9 +38,9 @@ struct RESTAnswer: Sendable {
             status: HTTPResponseStatus(statusCode: code.status), body: (try? SignalCoding.encode(failure)) ?? [])
         if let seconds = retryAfterSeconds { answer.headers.add(name: "Retry-After", value: "\(seconds)") }
         switch code {
-        case .unknownAppKey, .wrongPassword, .wrongMediaToken:
+        case .unknownAppKey, .wrongPassword, .wrongMediaToken, .wrongAccessToken:
             answer.headers.add(name: "WWW-Authenticate", value: "Basic realm=\"handset\"")
-        case .tokenRejected, .tokenExpired:
+        case .tokenRejected, .tokenExpired, .tokenWrongSignature, .tokenForAnotherSession, .tokenRevoked:
             answer.headers.add(name: "WWW-Authenticate", value: "Bearer realm=\"handset\"")
         case .badRequest, .notAllowed, .notFound, .methodNotAllowed, .tooLarge, .tooManyRequests, .internalError,
             .unavailable:

@@ -57,8 +57,9 @@ extension StreamTable {
             fail(session, .hungUp, into: &outbox)
         case (.inviteAccepted, _), (.inviteRejected, _), (.inviteTimedOut, _), (.callSignal, _), (.callEnded, _),
             (.inviteReceived, _), (.inviteHandled, _), (.inviteCancelled, _), (.inviteMissed, _), (.inviteEnded, _),
-            (.connectionCreated, _), (.connectionDestroyed, _), (.presenceChanged, _), (.notification, _),
-            (.unknown, _):
+            (.inviteModified, _), (.groupChanged, _), (.connectionCreated, _), (.connectionDestroyed, _),
+            (.roomSignal, _), (.streamDropped, _), (.streamResumed, _), (.moveRequested, _), (.presenceChanged, _),
+            (.notification, _), (.unknown, _):
             break
         }
     }

@@ -10,6 +10,7 @@ import { SoundError } from './sound.js';
  *   name: string, direction: 'outgoing' | 'incoming', phase: Phase, invite: string | null, offer: any,
  *   peer: Peer | null, microphone: MediaStream | null, isMuted: boolean, isTroubled: boolean, isHeld: boolean,
  *   since: number, ending: Ending | null, early: [string, any][], isOrphan: boolean,
+ *   isToldAgain: boolean,
  * }} Call
  */
 
@@ -163,6 +164,11 @@ export class Calls extends EventTarget {
     if (type === 'inviteReceived') return this.#ring(data);
     const { call } = this;
     if (!call || call.invite !== data?.invite) return this.#hearOfOther(type, data);
+    // Members of a group hear how others answer, and how the invite ends for those.
+    const isAnswer = type === 'inviteAccepted' || type === 'inviteRejected';
+    const isEnd = type === 'inviteTimedOut' || type === 'inviteCancelled';
+    if (isAnswer && call.direction !== 'outgoing') return;
+    if (isEnd && (call.phase === 'connecting' || call.phase === 'talking')) return;
     switch (type) {
       case 'inviteAccepted': this.#accepted(call, data); break;
       case 'inviteRejected':
@@ -193,7 +199,11 @@ export class Calls extends EventTarget {
 
   /** @param {any} data */
   #ring(data) {
-    if (this.call?.invite === data.invite) return;
+    if (!data.invitees.includes(this.#signaling.user)) return;  // In a group: others are asked.
+    if (this.call?.invite === data.invite) {
+      this.call.isToldAgain = true;
+      return;
+    }
     if (this.call) {
       this.#signaling.tell('invite.reject', { invite: data.invite, data: { reason: 'busy' } });
       this.dispatchEvent(new CustomEvent('missed', { detail: data.inviter }));
@@ -228,6 +238,10 @@ export class Calls extends EventTarget {
   #meetSession({ resumed }) {
     const { call } = this;
     if (!call || resumed) return;
+    if (call.isToldAgain && (call.phase === 'ringing' || call.phase === 'answering')) {
+      call.isToldAgain = false;
+      return;  // The exchange knows of it still.
+    }
     // The exchange knows nothing of the call any more. If there is sound, it goes on, and is hung up by going silent.
     call.isOrphan = true;
     if (call.phase !== 'talking' && call.phase !== 'connecting' && call.phase !== 'preparing') {
@@ -247,6 +261,7 @@ export class Calls extends EventTarget {
     this.call = {
       name, direction, phase, invite: null, offer: null, peer: null, microphone: null, isMuted: false,
       isTroubled: false, isHeld: false, since: 0, ending: null, early: [], isOrphan: false,
+      isToldAgain: false,
     };
     this.#changed();
     return this.call;

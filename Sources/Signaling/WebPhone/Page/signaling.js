@@ -48,6 +48,8 @@ export class Signaling extends EventTarget {
   #lastRequest = 0;
   /** @type {{ session: string, after: number } | null} */
   #resume = null;
+  /** The id of the user that is signed in; empty before the first session. */
+  user = '';
   /** Requests that wait for a session; at most 128, past which the newest are lost. @type {{ method: string, params: object }[]} */
   #later = [];
   #ended = false;
@@ -222,6 +224,7 @@ export class Signaling extends EventTarget {
     const session = await this.request('session.start', {
       token: this.grant?.token, device: this.#device, ...(this.#resume ? { resume: this.#resume } : {}),
     });
+    this.user = session.user;
     // A session that is not resumed begins a new count of events, and knows nothing of earlier invites.
     this.#resume = { session: session.session, after: session.resumed ? this.#resume?.after ?? 0 : session.sequence };
     if (!session.resumed) await this.request('device.register', { device: this.#device });

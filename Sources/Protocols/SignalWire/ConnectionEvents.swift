@@ -1,0 +1,50 @@
+public import JSON
+
+/// Data of `streamDropped` and `streamResumed`: a peer's connection was lost, or is there again (CONN-8).
+///
+/// Either ``room`` or ``invite`` is there: what the peer is a peer in.
+public struct StreamChange: Codable, Hashable, Sendable {
+    /// The room that both are in.
+    public var room: String?
+    /// The invite that became the call that both are in.
+    public var invite: String?
+    /// The peer's connection.
+    public var connection: String
+    /// The peer.
+    public var user: String
+
+    /// Makes the data.
+    public init(room: String? = nil, invite: String? = nil, connection: String, user: String) {
+        self.room = room
+        self.invite = invite
+        self.connection = connection
+        self.user = user
+    }
+}
+
+/// Data of `moveRequested`: the exchange asks the device to connect anew (CONN-12).
+public struct MoveRequested: Codable, Hashable, Sendable {
+    /// How long the device may take, in seconds; after it the exchange may close the connection.
+    public var withinSeconds: Double
+    /// Where to connect; absent: where the resources for the connection say.
+    public var webSocketURL: String?
+
+    /// Makes the data.
+    public init(withinSeconds: Double, webSocketURL: String? = nil) {
+        self.withinSeconds = withinSeconds
+        self.webSocketURL = webSocketURL
+    }
+
+    private enum CodingKeys: String, CodingKey { case withinSeconds = "within_seconds", webSocketURL = "websocket_url" }
+}
+
+/// Data of `notification`: a payload for the application, unchanged (CONN-11).
+public struct NotificationReceived: Codable, Hashable, Sendable {
+    /// The payload.
+    public var payload: JSONValue?
+
+    /// Makes the data.
+    public init(payload: JSONValue? = nil) {
+        self.payload = payload
+    }
+}

@@ -1,0 +1,165 @@
+/// `group.create`: makes a group whose owner is this user (GRP-1).
+public struct GroupCreate: RPCMethod {
+    /// The method's name on the wire.
+    public static let method = "group.create"
+
+    /// What the exchange made of it.
+    public struct Result: Codable, Hashable, Sendable {
+        /// The group's id.
+        public var group: String
+
+        /// Makes a result.
+        public init(group: String) { self.group = group }
+    }
+
+    /// The id that the group is to have; absent: the exchange chooses one.
+    public var group: String?
+    /// For people.
+    public var name: String?
+    /// Who else is in it from the start: user ids or public ids. Absent: nobody.
+    public var members: [String]?
+
+    /// Makes the parameters.
+    public init(group: String? = nil, name: String? = nil, members: [String]? = nil) {
+        self.group = group
+        self.name = name
+        self.members = members
+    }
+}
+
+/// `group.join`: this user becomes a member; who knows a group's id may.
+public struct GroupJoin: RPCMethod {
+    /// The method's name on the wire.
+    public static let method = "group.join"
+    /// Nothing to tell.
+    public typealias Result = Empty
+
+    /// The group's id.
+    public var group: String
+
+    /// Makes the parameters.
+    public init(group: String) { self.group = group }
+}
+
+/// `group.leave`: this user is a member no more. The owner cannot leave; it dismisses the group.
+public struct GroupLeave: RPCMethod {
+    /// The method's name on the wire.
+    public static let method = "group.leave"
+    /// Nothing to tell.
+    public typealias Result = Empty
+
+    /// The group's id.
+    public var group: String
+
+    /// Makes the parameters.
+    public init(group: String) { self.group = group }
+}
+
+/// `group.dismiss`: the owner ends the group.
+public struct GroupDismiss: RPCMethod {
+    /// The method's name on the wire.
+    public static let method = "group.dismiss"
+    /// Nothing to tell.
+    public typealias Result = Empty
+
+    /// The group's id.
+    public var group: String
+
+    /// Makes the parameters.
+    public init(group: String) { self.group = group }
+}
+
+/// `group.members`: who is in a group; only members are told.
+public struct GroupMembers: RPCMethod {
+    /// The method's name on the wire.
+    public static let method = "group.members"
+
+    /// The group as it stands.
+    public struct Result: Codable, Hashable, Sendable {
+        /// The group's id.
+        public var group: String
+        /// For people.
+        public var name: String?
+        /// The user that made it.
+        public var owner: String
+        /// Everybody who is in it, in the order of joining, the owner first.
+        public var members: [String]
+
+        /// Makes a result.
+        public init(group: String, name: String? = nil, owner: String, members: [String]) {
+            self.group = group
+            self.name = name
+            self.owner = owner
+            self.members = members
+        }
+    }
+
+    /// The group's id.
+    public var group: String
+
+    /// Makes the parameters.
+    public init(group: String) { self.group = group }
+}
+
+/// `group.list`: the groups that this user is in.
+public struct GroupList: RPCMethod {
+    /// The method's name on the wire.
+    public static let method = "group.list"
+
+    /// One of the user's groups.
+    public struct Entry: Codable, Hashable, Sendable {
+        /// The group's id.
+        public var group: String
+        /// For people.
+        public var name: String?
+        /// The user that made it.
+        public var owner: String
+
+        /// Makes an entry.
+        public init(group: String, name: String? = nil, owner: String) {
+            self.group = group
+            self.name = name
+            self.owner = owner
+        }
+    }
+
+    /// The user's groups.
+    public struct Result: Codable, Hashable, Sendable {
+        /// The groups, in the order of joining.
+        public var groups: [Entry]
+
+        /// Makes a result.
+        public init(groups: [Entry]) { self.groups = groups }
+    }
+
+    /// Makes the parameters: none.
+    public init() {}
+}
+
+/// Data of `groupChanged`: to each device of each member, whoever brought the change about (GRP-1).
+public struct GroupChanged: Codable, Hashable, Sendable {
+    /// What became of a group.
+    public enum Change: String, Codable, Sendable {
+        case created, joined, left, dismissed
+    }
+
+    /// The group's id.
+    public var group: String
+    /// What became of it.
+    public var change: Change
+    /// Who made, joined, left or dismissed it.
+    public var user: String
+    /// With `created`: everybody who is in it.
+    public var members: [String]?
+    /// With `created`: its name for people, if it has one.
+    public var name: String?
+
+    /// Makes the data.
+    public init(group: String, change: Change, user: String, members: [String]? = nil, name: String? = nil) {
+        self.group = group
+        self.change = change
+        self.user = user
+        self.members = members
+        self.name = name
+    }
+}

@@ -1,0 +1,97 @@
+public import JSON
+
+/// `invite.list`: the invites to and from this user that have not ended.
+public struct InviteList: RPCMethod {
+    /// The method's name on the wire.
+    public static let method = "invite.list"
+
+    /// One invite as it stands.
+    public struct Entry: Codable, Hashable, Sendable {
+        /// The invite.
+        public var invite: String
+        /// Who invites.
+        public var inviter: String
+        /// The group that is invited, if it is a group invite.
+        public var group: String?
+        /// Everybody who is invited.
+        public var invitees: [String]
+        /// Who has not answered.
+        public var pending: [String]
+        /// From the inviter's application, as last modified.
+        public var data: JSONValue?
+        /// Seconds until the invite times out; 0 is never.
+        public var ttlRemaining: Double
+
+        /// Makes an entry.
+        public init(
+            invite: String, inviter: String, group: String? = nil, invitees: [String], pending: [String],
+            data: JSONValue? = nil, ttlRemaining: Double
+        ) {
+            self.invite = invite
+            self.inviter = inviter
+            self.group = group
+            self.invitees = invitees
+            self.pending = pending
+            self.data = data
+            self.ttlRemaining = ttlRemaining
+        }
+
+        private enum CodingKeys: String, CodingKey {
+            case invite, inviter, group, invitees, pending, data
+            case ttlRemaining = "ttl_remaining"
+        }
+    }
+
+    /// Some of the invites.
+    public struct Result: Codable, Hashable, Sendable {
+        /// The invites, oldest first: as many as fit into one message.
+        public var invites: [Entry]
+        /// There are more: ask again with this as `after`.
+        public var next: UInt64?
+
+        /// Makes a result.
+        public init(invites: [Entry], next: UInt64? = nil) {
+            self.invites = invites
+            self.next = next
+        }
+    }
+
+    /// `next` of the answer before; absent: from the start.
+    public var after: UInt64?
+
+    /// Makes the parameters.
+    public init(after: UInt64? = nil) { self.after = after }
+}
+
+/// `invite.modify`: the inviter gives a pending invite other data (INV-15).
+public struct InviteModify: RPCMethod {
+    /// The method's name on the wire.
+    public static let method = "invite.modify"
+    /// Nothing to tell.
+    public typealias Result = Empty
+
+    /// The invite.
+    public var invite: String
+    /// What takes the place of the invite's data.
+    public var data: JSONValue?
+
+    /// Makes the parameters.
+    public init(invite: String, data: JSONValue? = nil) {
+        self.invite = invite
+        self.data = data
+    }
+}
+
+/// Data of `inviteModified`: to the invitees that are pending (INV-15).
+public struct InviteModified: Codable, Hashable, Sendable {
+    /// The invite.
+    public var invite: String
+    /// What takes the place of the invite's data.
+    public var data: JSONValue?
+
+    /// Makes the data.
+    public init(invite: String, data: JSONValue? = nil) {
+        self.invite = invite
+        self.data = data
+    }
+}

@@ -1,0 +1,157 @@
+public import JSON
+
+/// What a participant of a room may do, as its signed token says; the exchange passes it on, and applications act by it.
+public enum RoomRole: String, Codable, Sendable {
+    case publisher, subscriber, moderator
+}
+
+/// `room.join`: joins a room by name; it is made if it is not there.
+public struct RoomJoin: RPCMethod {
+    /// The method's name on the wire.
+    public static let method = "room.join"
+
+    /// One connection in a room.
+    public struct Participant: Codable, Hashable, Sendable {
+        /// The connection's id.
+        public var connection: String
+        /// Whose connection it is.
+        public var user: String
+        /// What it may do, if it joined with a signed token.
+        public var role: RoomRole?
+        /// Its connection data, if it has some.
+        public var data: String?
+
+        /// Makes a participant.
+        public init(connection: String, user: String, role: RoomRole? = nil, data: String? = nil) {
+            self.connection = connection
+            self.user = user
+            self.role = role
+            self.data = data
+        }
+    }
+
+    /// Who is there.
+    public struct Result: Codable, Hashable, Sendable {
+        /// Everybody who was there already.
+        public var participants: [Participant]
+
+        /// Makes a result.
+        public init(participants: [Participant]) { self.participants = participants }
+    }
+
+    /// The room's name.
+    public var room: String
+    /// A signed token for this room, which says role and connection data (AUTH-5).
+    public var token: Redacted<String>?
+    /// Connection data for the others to see, at most ``SignalLimits/connectionDataBytes``; a token's own go first.
+    public var data: String?
+
+    /// Makes the parameters.
+    public init(room: String, token: Redacted<String>? = nil, data: String? = nil) {
+        self.room = room
+        self.token = token
+        self.data = data
+    }
+}
+
+/// `room.leave`: leaves a room.
+public struct RoomLeave: RPCMethod {
+    /// The method's name on the wire.
+    public static let method = "room.leave"
+    /// Nothing to tell.
+    public typealias Result = Empty
+
+    /// The room's name.
+    public var room: String
+
+    /// Makes the parameters.
+    public init(room: String) { self.room = room }
+}
+
+/// `room.signal`: a message to one connection of a room, or to all others (SIG-1).
+public struct RoomSignal: RPCMethod {
+    /// The method's name on the wire.
+    public static let method = "room.signal"
+    /// Nothing to tell.
+    public typealias Result = Empty
+
+    /// The room's name.
+    public var room: String
+    /// The connection that it is for; absent: everybody in the room, the sender too.
+    public var to: String?
+    /// What kind of signal; at most ``SignalLimits/signalTypeBytes``.
+    public var type: String
+    /// The signal; at most ``SignalLimits/signalDataBytes`` as JSON text.
+    public var data: JSONValue?
+
+    /// Makes the parameters.
+    public init(room: String, to: String? = nil, type: String, data: JSONValue? = nil) {
+        self.room = room
+        self.to = to
+        self.type = type
+        self.data = data
+    }
+}
+
+/// Data of `roomSignal`: to whom a signal in a room is for (SIG-1).
+public struct RoomSignalled: Codable, Hashable, Sendable {
+    /// The room's name.
+    public var room: String
+    /// What kind of signal.
+    public var type: String
+    /// The signal, unchanged.
+    public var data: JSONValue?
+    /// The connection that sent it.
+    public var from: String
+    /// Whose connection that is.
+    public var user: String
+
+    /// Makes the data.
+    public init(room: String, type: String, data: JSONValue? = nil, from: String, user: String) {
+        self.room = room
+        self.type = type
+        self.data = data
+        self.from = from
+        self.user = user
+    }
+}
+
+/// Data of `connectionCreated`: to everybody else in a room, when one joins (CONN-7).
+public struct ConnectionCreated: Codable, Hashable, Sendable {
+    /// The room's name.
+    public var room: String
+    /// The connection that joined.
+    public var connection: String
+    /// Whose connection it is.
+    public var user: String
+    /// What it may do, if it joined with a signed token.
+    public var role: RoomRole?
+    /// Its connection data, if it has some.
+    public var data: String?
+
+    /// Makes the data.
+    public init(room: String, connection: String, user: String, role: RoomRole? = nil, data: String? = nil) {
+        self.room = room
+        self.connection = connection
+        self.user = user
+        self.role = role
+        self.data = data
+    }
+}
+
+/// Data of `connectionDestroyed`: to everybody else in a room, when one leaves (CONN-7).
+public struct ConnectionDestroyed: Codable, Hashable, Sendable {
+    /// The room's name.
+    public var room: String
+    /// The connection that left.
+    public var connection: String
+    /// Why: `left`, `disconnected` (a clean goodbye) or `connectionLost`.
+    public var reason: String
+
+    /// Makes the data.
+    public init(room: String, connection: String, reason: String) {
+        self.room = room
+        self.connection = connection
+        self.reason = reason
+    }
+}

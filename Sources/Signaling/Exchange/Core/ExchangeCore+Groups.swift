@@ -1,0 +1,131 @@
+import SignalWire
+import Timekeeping
+
+/// Groups (GRP-1). Of a group that a user is not in it learns nothing but that it cannot have its id.
+extension ExchangeCore {
+    mutating func createGroup(
+        _ params: GroupCreate, _ session: Session, at now: Instant, into outbox: inout [Output]
+    ) throws(RPCError) -> GroupCreate.Result {
+        let owner = session.endpoint.user
+        try Self.check(params)
+        if let known = params.group.flatMap({ groups[$0] }) {
+            guard known.owner == owner else { throw RPCError(.groupExists, "Another group has that id.") }
+            return GroupCreate.Result(group: known.id)
+        }
+        var members = [owner]
+        for user in try users(called: params.members ?? []) where user != owner { members.append(user) }
+        guard groups.owns(owner) < SignalLimits.groupsOwned else {
+            throw RPCError(.tooManyRequests, "This user owns \(SignalLimits.groupsOwned) groups already.")
+        }
+        for member in members { try checkRoomForGroup(member) }
+
+        let group = Group(id: params.group ?? ids.next("group"), name: params.name, owner: owner, members: members)
+        groups.add(group)
+        let event = GroupChanged(group: group.id, change: .created, user: owner, members: members, name: group.name)
+        tell(members, event, at: now, into: &outbox)
+        return GroupCreate.Result(group: group.id)
+    }
+
+    private static func check(_ params: GroupCreate) throws(RPCError) {
+        guard params.group?.isEmpty != true else { throw RPCError(.invalidParams, "group must not be empty.") }
+        guard (params.group?.utf8.count ?? 0) <= SignalLimits.nameBytes,
+            (params.name?.utf8.count ?? 0) <= SignalLimits.nameBytes
+        else {
+            throw RPCError(
+                .tooLarge, "group and name have at most \(SignalLimits.nameBytes) bytes each.",
+                limit: SignalLimits.nameBytes)
+        }
+        guard (params.members?.count ?? 0) < SignalLimits.groupMembers else {
+            throw RPCError(
+                .tooLarge, "A group has at most \(SignalLimits.groupMembers) members, its owner included.",
+                limit: SignalLimits.groupMembers)
+        }
+    }
+
+    private func checkRoomForGroup(_ user: UserID) throws(RPCError) {
+        guard groups.joins(user) < SignalLimits.groupsJoined else {
+            throw RPCError(.tooManyRequests, "A user can be in \(SignalLimits.groupsJoined) groups at most.")
+        }
+    }
+
+    mutating func joinGroup(
+        _ id: GroupID, _ session: Session, at now: Instant, into outbox: inout [Output]
+    ) throws(RPCError) {
+        let user = session.endpoint.user
+        guard let group = groups[id] else { throw Self.unknownGroup }
+        guard !group.members.contains(user) else { return }
+        guard group.members.count < SignalLimits.groupMembers else {
+            throw RPCError(.tooManyRequests, "The group has \(SignalLimits.groupMembers) members already.")
+        }
+        try checkRoomForGroup(user)
+        groups.join(id, user)
+        tell(
+            group.members + [user], GroupChanged(group: id, change: .joined, user: user), at: now, into: &outbox)
+    }
+
+    mutating func leaveGroup(
+        _ id: GroupID, _ session: Session, at now: Instant, into outbox: inout [Output]
+    ) throws(RPCError) {
+        let group = try group(id, of: session)
+        let user = session.endpoint.user
+        guard group.owner != user else {
+            throw RPCError(.notAllowed, "The owner cannot leave a group; it dismisses it.")
+        }
+        groups.leave(id, user)
+        tell(group.members, GroupChanged(group: id, change: .left, user: user), at: now, into: &outbox)
+    }
+
+    mutating func dismissGroup(
+        _ id: GroupID, _ session: Session, at now: Instant, into outbox: inout [Output]
+    ) throws(RPCError) {
+        let group = try group(id, of: session)
+        guard group.owner == session.endpoint.user else {
+            throw RPCError(.notYours, "Only the owner dismisses a group.")
+        }
+        groups.remove(group)
+        tell(group.members, GroupChanged(group: id, change: .dismissed, user: group.owner), at: now, into: &outbox)
+    }
+
+    func membersOfGroup(_ id: GroupID, _ session: Session) throws(RPCError) -> GroupMembers.Result {
+        let group = try group(id, of: session)
+        return GroupMembers.Result(group: id, name: group.name, owner: group.owner, members: group.members)
+    }
+
+    func groups(of session: Session) -> GroupList.Result {
+        GroupList.Result(
+            groups: groups.groups(of: session.endpoint.user).map {
+                GroupList.Entry(group: $0.id, name: $0.name, owner: $0.owner)
+            })
+    }
+
+    /// A group that the session's user is in.
+    ///
+    /// - Throws: `unknownGroup`, whether or not there is one that it is not in.
+    func group(_ id: GroupID, of session: Session) throws(RPCError) -> Group {
+        guard let group = groups[id], group.members.contains(session.endpoint.user) else { throw Self.unknownGroup }
+        return group
+    }
+
+    /// The ids of the users that are called `names`, each once, in that order.
+    func users(called names: [String]) throws(RPCError) -> [UserID] {
+        var users: [UserID] = []
+        for name in names {
+            guard let user = accounts.account(called: name)?.id else {
+                throw RPCError(.unknownUser, "Nobody here is called that.")
+            }
+            if !users.contains(user) { users.append(user) }
+        }
+        return users
+    }
+
+    private mutating func tell(
+        _ members: [UserID], _ change: GroupChanged, at now: Instant, into outbox: inout [Output]
+    ) {
+        for member in members {
+            tell(member, .registered(except: nil), .groupChanged(change), at: now, into: &outbox)
+        }
+    }
+
+    private static let unknownGroup = RPCError(
+        .unknownGroup, "There is no such group, or this user is not in it.")
+}

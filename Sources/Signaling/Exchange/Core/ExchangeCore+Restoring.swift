@@ -1,0 +1,95 @@
+import ExchangeStore
+import SignalWire
+import Timekeeping
+
+/// Going on where an earlier run was cut off.
+extension ExchangeCore {
+    /// Takes in what is on disk. For a core that has been given nothing yet; what is overdue is due at once (INV-16).
+    ///
+    /// No time that remains is longer than the whole time, so that a clock set back meanwhile holds nothing up for more
+    /// than that.
+    mutating func restore(_ saved: Saved, at now: Instant) {
+        for token in saved.tokens { restore(token, at: now) }
+        for session in saved.sessions { restore(session, at: now) }
+        for group in saved.groups { groups.restore(Group(group)) }
+        for entry in saved.pushTargets {
+            pushes.restore(entry.targets, for: Endpoint(user: entry.user, device: entry.device))
+        }
+        for invite in saved.invites { restore(invite, at: now) }
+        for call in saved.calls {
+            calls.restore(Call(call))
+            let id = CallID(invite: call.invite, invitee: call.invitee)
+            deadlines.add(.callMayBeOrphaned(id), due: now.advanced(by: settings.resumeWindow))
+        }
+        for stream in saved.streams {
+            logs[stream.user] = EventLog(reserved: stream.reserved, forgotten: stream.forgotten)
+        }
+        for event in saved.events {
+            logs[event.user, default: EventLog()].restore(event.numbered, for: Audience(event.audience), at: event.at)
+        }
+        if !saved.events.isEmpty || !saved.invites.isEmpty { planPruning(at: now) }
+    }
+
+    private mutating func restore(_ token: StoredToken, at now: Instant) {
+        guard let digest = SecretDigest(hex: token.digest) else { return }
+        let expires = min(token.expires, now.advanced(by: settings.tokenLifetime))
+        tokens.restore(digest, Grant(user: token.user, isAnonymous: token.isAnonymous), expires: expires)
+        deadlines.add(.tokenIsForgotten(digest), due: expires.advanced(by: TokenStore.afterlife))
+    }
+
+    /// A session that had its connection when the exchange went away lost it then, as far as anybody knows.
+    private mutating func restore(_ stored: StoredSession, at now: Instant) {
+        let whole = now.advanced(by: settings.resumeWindow)
+        let until = min(stored.resumableUntil ?? whole, whole)
+        let session = Session(stored)
+        // Of a drop that the earlier run did not see its peers have not heard.
+        sessions.restore(session, until: until, isMissed: stored.resumableUntil != nil)
+        for place in stored.places {
+            let participant = RoomJoin.Participant(
+                connection: session.name, user: stored.user, role: place.role.flatMap(RoomRole.init(rawValue:)),
+                data: place.data)
+            rooms.join(
+                place.room, Occupant(session: session.id, endpoint: session.endpoint, participant: participant))
+        }
+        deadlines.add(.sessionIsForgotten(session.id), due: until)
+    }
+
+    private mutating func restore(_ invite: StoredInvite, at now: Instant) {
+        lastInvite += 1
+        let record = InviteRecord(invite, number: lastInvite, at: now)
+        invites.restore(record, for: record.id)
+        if let key = invite.idempotencyKey.map({ IdempotencyKey(user: invite.inviter, key: $0) }) {
+            inviteByKey[key] = record.id
+            keyByInvite[record.id] = key
+        }
+        if record.isEnded {
+            let whole = now.advanced(by: settings.inviteMemory)
+            deadlines.add(.inviteIsForgotten(record.id), due: min(invite.forgottenAt ?? whole, whole))
+        } else {
+            openInvites.add(record)
+            if let deadline = record.deadline { deadlines.add(.inviteTimesOut(record.id), due: deadline) }
+        }
+    }
+}
+
+extension Session {
+    /// One that was kept on disk. It has no connection; number 0 is none.
+    init(_ stored: StoredSession) {
+        let scope = stored.scope.flatMap { place in
+            place.role.flatMap(RoomRole.init(rawValue:)).map {
+                Grant.RoomGrant(room: place.room, role: $0, data: place.data)
+            }
+        }
+        self.init(
+            id: stored.id, name: stored.connection, connection: ConnectionID(number: 0),
+            endpoint: Endpoint(user: stored.user, device: stored.device), isAnonymous: stored.isAnonymous,
+            room: scope, isRegistered: stored.isRegistered,
+            device: DeviceDescription(id: stored.device, name: stored.device))
+    }
+}
+
+extension Group {
+    init(_ stored: StoredGroup) {
+        self.init(id: stored.id, name: stored.name, owner: stored.owner, members: stored.members)
+    }
+}

@@ -1,0 +1,63 @@
+import ExchangeStore
+import SignalWire
+import Timekeeping
+
+/// To disk and back.
+extension InviteRecord {
+    /// As it is kept on disk.
+    func stored(key: String?, forgottenAt: Instant?) -> StoredInvite {
+        StoredInvite(
+            id: id, inviter: inviter.user, inviterDevice: inviter.device, group: group,
+            invitees: invitees.compactMap { user in
+                state(of: user).map { StoredInvite.Invitee(user: user, state: $0.stored, device: $0.device) }
+            }, data: data, payload: payload, timeoutPayload: timeoutPayload, idempotencyKey: key,
+            ttlSeconds: ttlSeconds, sentAt: sentAt, deadline: deadline, forgottenAt: forgottenAt)
+    }
+
+    /// What an input meant for the records of the invite's calls; an accept is recorded with the call.
+    func steps(since before: InviteRecord?, at now: Instant) -> [CallStep] {
+        invitees.compactMap { user in
+            let kind: CallStep.Kind
+            switch (before?.state(of: user), state(of: user)) {
+            case (nil, _?): kind = .rang(inviter: inviter.user, inviterDevice: inviter.device, group: group)
+            case (.pending?, .timedOut?): kind = .ended(reason: "noAnswer", durationMilliseconds: 0)
+            case (.pending?, .cancelled?): kind = .ended(reason: "cancelled", durationMilliseconds: 0)
+            case (_?, .pending?), (_?, .accepted?), (_?, .rejected?), (_?, .timedOut?), (_?, .cancelled?), (_, nil):
+                return nil
+            }
+            return CallStep(invite: id, invitee: user, kind: kind, at: now)
+        }
+    }
+}
+
+extension InviteeState {
+    /// The word for it on disk.
+    var stored: StoredInvite.Invitee.State {
+        switch self {
+        case .pending: .pending
+        case .accepted: .accepted
+        case .rejected: .rejected
+        case .timedOut: .timedOut
+        case .cancelled: .cancelled
+        }
+    }
+
+    /// The device that answered.
+    var device: DeviceID? {
+        switch self {
+        case .accepted(let device), .rejected(let device): device
+        case .pending, .timedOut, .cancelled: nil
+        }
+    }
+
+    init(_ stored: StoredInvite.Invitee) {
+        self =
+            switch stored.state {
+            case .pending: .pending
+            case .accepted: .accepted(by: stored.device ?? "")
+            case .rejected: .rejected(by: stored.device ?? "")
+            case .timedOut: .timedOut
+            case .cancelled: .cancelled
+            }
+    }
+}

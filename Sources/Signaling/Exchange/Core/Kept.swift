@@ -1,0 +1,31 @@
+/// A dictionary that remembers what was changed in it, so that whoever writes it to disk need not be told.
+struct Kept<Key: Hashable & Sendable, Value: Sendable>: Sendable {
+    private var byKey: [Key: Value] = [:]
+    /// What was there before, for each key that was changed since ``takeChanges()``, in the order of the first change.
+    private var changed: [(key: Key, before: Value?)] = []
+    private var changedKeys: Set<Key> = []
+
+    var count: Int { byKey.count }
+    var values: some Collection<Value> & Sendable { byKey.values }
+
+    subscript(key: Key) -> Value? {
+        get { byKey[key] }
+        set {
+            if changedKeys.insert(key).inserted { changed.append((key, byKey[key])) }
+            byKey[key] = newValue
+        }
+    }
+
+    /// Sets a value that is on disk already.
+    mutating func restore(_ value: Value, for key: Key) { byKey[key] = value }
+
+    /// What was changed since last asked, with what was there before.
+    mutating func takeChanges() -> [(key: Key, before: Value?)] {
+        guard !changed.isEmpty else { return [] }
+        defer {
+            changed = []
+            changedKeys = []
+        }
+        return changed
+    }
+}

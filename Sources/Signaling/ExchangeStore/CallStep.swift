@@ -1,0 +1,32 @@
+public import Timekeeping
+
+/// A step in the record of one call: of one invitee of one invite (CALL-7).
+public struct CallStep: Hashable, Sendable {
+    /// What happened.
+    public enum Kind: Hashable, Sendable {
+        /// The invite was sent; the record begins.
+        case rang(inviter: String, inviterDevice: String, group: String?)
+        /// A device accepted.
+        case answered(device: String)
+        /// It is over, for a reason of CALL-5, or one that a device gave; the duration as the device that hung up told
+        /// it, 0 if nobody answered.
+        case ended(reason: String, durationMilliseconds: Int64)
+    }
+
+    /// The invite's id.
+    public var invite: String
+    /// Whose answer it is about.
+    public var invitee: String
+    /// What happened.
+    public var kind: Kind
+    /// When it happened.
+    public var at: Instant
+
+    /// Makes a step.
+    public init(invite: String, invitee: String, kind: Kind, at: Instant) {
+        self.invite = invite
+        self.invitee = invitee
+        self.kind = kind
+        self.at = at
+    }
+}

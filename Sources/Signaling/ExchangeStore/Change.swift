@@ -1,0 +1,160 @@
+// ExchangeStore: what the exchange keeps on disk (docs/exchange-database.md). The only module that knows SQLite.
+
+public import SignalWire
+public import Timekeeping
+
+/// One thing that the exchange's core did and that must survive the process.
+///
+/// Changes are written in the order in which they come. Each sets a state rather than a difference, so that one that is
+/// written twice does no harm. Instants are the core's; the store turns them into times of day.
+public enum Change: Hashable, Sendable {
+    /// An access token is good from now on, or for another time than before.
+    case token(StoredToken)
+    /// A token, by its digest, is of no interest any more.
+    case tokenForgotten(digest: String)
+    /// A session began or changed.
+    case session(StoredSession)
+    /// A session can be resumed no longer.
+    case sessionForgotten(String)
+    /// An invite was sent or changed.
+    case invite(StoredInvite)
+    /// An invite is over, and so is the time for which it is remembered.
+    case inviteForgotten(String)
+    /// A group was made, or its members changed.
+    case group(StoredGroup)
+    /// A group was dismissed.
+    case groupForgotten(String)
+    /// A device is to be pushed to by these tokens and no others; none: not at all.
+    case pushTargets(StoredPushTargets)
+    /// A call began.
+    case call(StoredCall)
+    /// A call is over; of one invite there may be a call for each invitee.
+    case callForgotten(invite: String, invitee: String)
+    /// An event was numbered for a user's devices.
+    case event(StoredEvent)
+    /// Numbers of a user's events up to this one may have been given.
+    case sequenceReserved(user: String, upTo: UInt64)
+    /// A user's events up to this number are kept no longer.
+    case eventsForgotten(user: String, upTo: UInt64)
+    /// A user without an account is gone, and its numbers start anew.
+    case streamForgotten(user: String)
+    /// A call, answered or not, went one step further in its record.
+    case record(CallStep)
+    /// Time has come to drop what is older than retention allows.
+    case pruned(eventsBefore: Instant, recordsBefore: Instant)
+}
+
+/// An access token as it is kept: never the token itself.
+public struct StoredToken: Hashable, Sendable {
+    /// The SHA-256 digest, 64 hexadecimal digits.
+    public var digest: String
+    /// Whom it lets in.
+    public var user: String
+    /// Whether for rooms only.
+    public var isAnonymous: Bool
+    /// When it ends.
+    public var expires: Instant
+
+    /// Makes an entry.
+    public init(digest: String, user: String, isAnonymous: Bool, expires: Instant) {
+        self.digest = digest
+        self.user = user
+        self.isAnonymous = isAnonymous
+        self.expires = expires
+    }
+}
+
+/// A session as it is kept.
+public struct StoredSession: Hashable, Sendable {
+    /// The session's id.
+    public var id: String
+    /// Whose it is.
+    public var user: String
+    /// Which of the user's devices has it.
+    public var device: String
+    /// Whether it is for rooms only.
+    public var isAnonymous: Bool
+    /// Whether the device receives invites.
+    public var isRegistered: Bool
+    /// How rooms and peers know its connection.
+    public var connection: String
+    /// The one room that its token opens, if it is for one.
+    public var scope: StoredPlace?
+    /// The rooms it is in, in the order of joining.
+    public var places: [StoredPlace]
+    /// Until when a session without a connection can be resumed; `nil` while it has one.
+    public var resumableUntil: Instant?
+
+    /// Makes an entry.
+    public init(
+        id: String, user: String, device: String, isAnonymous: Bool, isRegistered: Bool, connection: String,
+        scope: StoredPlace? = nil, places: [StoredPlace] = [], resumableUntil: Instant? = nil
+    ) {
+        self.id = id
+        self.user = user
+        self.device = device
+        self.isAnonymous = isAnonymous
+        self.isRegistered = isRegistered
+        self.connection = connection
+        self.scope = scope
+        self.places = places
+        self.resumableUntil = resumableUntil
+    }
+}
+
+/// A call under way as it is kept.
+public struct StoredCall: Hashable, Sendable {
+    /// The invite that became it.
+    public var invite: String
+    /// Who invited.
+    public var inviter: String
+    /// With which device.
+    public var inviterDevice: String
+    /// Who accepted.
+    public var invitee: String
+    /// With which device.
+    public var inviteeDevice: String
+    /// When it was accepted.
+    public var acceptedAt: Instant
+
+    /// Makes an entry.
+    public init(
+        invite: String, inviter: String, inviterDevice: String, invitee: String, inviteeDevice: String,
+        acceptedAt: Instant
+    ) {
+        self.invite = invite
+        self.inviter = inviter
+        self.inviterDevice = inviterDevice
+        self.invitee = invitee
+        self.inviteeDevice = inviteeDevice
+        self.acceptedAt = acceptedAt
+    }
+}
+
+/// A numbered event as it is kept for devices that resume.
+public struct StoredEvent: Hashable, Sendable {
+    /// Which of the user's devices it is for.
+    public enum Audience: Hashable, Sendable {
+        /// One device, registered or not.
+        case device(String)
+        /// The devices that receive invites, but for one.
+        case registered(except: String?)
+    }
+
+    /// In whose stream it is.
+    public var user: String
+    /// The event with its number.
+    public var numbered: NumberedEvent
+    /// Whom it is for.
+    public var audience: Audience
+    /// When it happened.
+    public var at: Instant
+
+    /// Makes an entry.
+    public init(user: String, numbered: NumberedEvent, audience: Audience, at: Instant) {
+        self.user = user
+        self.numbered = numbered
+        self.audience = audience
+        self.at = at
+    }
+}

@@ -1,0 +1,41 @@
+/// What an exchange left on disk, for the next to go on with. Instants are those of the running process.
+public struct Saved: Sendable {
+    /// One user's numbering.
+    public struct Stream: Hashable, Sendable {
+        /// The user.
+        public var user: String
+        /// No number up to this one is given again.
+        public var reserved: UInt64
+        /// Events up to this number are kept no longer.
+        public var forgotten: UInt64
+
+        /// Makes an entry.
+        public init(user: String, reserved: UInt64, forgotten: UInt64) {
+            self.user = user
+            self.reserved = reserved
+            self.forgotten = forgotten
+        }
+    }
+
+    /// How often the database has been opened by an exchange, this time included; at least 1.
+    public var run: UInt64 = 1
+    /// Access tokens.
+    public var tokens: [StoredToken] = []
+    /// Sessions that may be resumed.
+    public var sessions: [StoredSession] = []
+    /// Open invites, and those that are remembered, oldest first.
+    public var invites: [StoredInvite] = []
+    /// The groups, each user's in the order of making.
+    public var groups: [StoredGroup] = []
+    /// Where to push, those that were set longest ago first.
+    public var pushTargets: [StoredPushTargets] = []
+    /// Calls under way.
+    public var calls: [StoredCall] = []
+    /// The users' numbering.
+    public var streams: [Stream] = []
+    /// Events, each user's in the order of their numbers.
+    public var events: [StoredEvent] = []
+
+    /// Nothing at all.
+    public init() {}
+}

@@ -1,0 +1,76 @@
+public import JSON
+public import Timekeeping
+
+/// An invite as it is kept, with how far each invitee has come.
+public struct StoredInvite: Hashable, Sendable {
+    /// One who is asked.
+    public struct Invitee: Codable, Hashable, Sendable {
+        /// How far an invitee can have come.
+        public enum State: String, Codable, Hashable, Sendable {
+            case pending, accepted, rejected, timedOut, cancelled
+        }
+
+        /// The user.
+        public var user: String
+        /// How far it has come.
+        public var state: State
+        /// The device that answered, once one has.
+        public var device: String?
+
+        /// Makes an entry.
+        public init(user: String, state: State, device: String? = nil) {
+            self.user = user
+            self.state = state
+            self.device = device
+        }
+    }
+
+    /// The invite's id.
+    public var id: String
+    /// Who sent it.
+    public var inviter: String
+    /// With which device.
+    public var inviterDevice: String
+    /// The group that was invited, if it is a group invite.
+    public var group: String?
+    /// Who is asked, in the order of asking.
+    public var invitees: [Invitee]
+    /// From the inviter's application.
+    public var data: JSONValue?
+    /// The push payload.
+    public var payload: JSONValue?
+    /// What invitees get who missed it.
+    public var timeoutPayload: JSONValue?
+    /// The client's key, unique for the inviter while the invite is remembered.
+    public var idempotencyKey: String?
+    /// The whole time to live, in seconds; 0 is for ever. No restart makes the rest longer than this.
+    public var ttlSeconds: Double
+    /// When it was sent.
+    public var sentAt: Instant
+    /// When it times out; `nil` is never.
+    public var deadline: Instant?
+    /// When an invite that is over is forgotten; `nil` while it is open.
+    public var forgottenAt: Instant?
+
+    /// Makes an entry.
+    public init(
+        id: String, inviter: String, inviterDevice: String, group: String? = nil, invitees: [Invitee],
+        data: JSONValue? = nil, payload: JSONValue? = nil, timeoutPayload: JSONValue? = nil,
+        idempotencyKey: String? = nil, ttlSeconds: Double, sentAt: Instant, deadline: Instant? = nil,
+        forgottenAt: Instant? = nil
+    ) {
+        self.id = id
+        self.inviter = inviter
+        self.inviterDevice = inviterDevice
+        self.group = group
+        self.invitees = invitees
+        self.data = data
+        self.payload = payload
+        self.timeoutPayload = timeoutPayload
+        self.idempotencyKey = idempotencyKey
+        self.ttlSeconds = ttlSeconds
+        self.sentAt = sentAt
+        self.deadline = deadline
+        self.forgottenAt = forgottenAt
+    }
+}
