@@ -4,10 +4,10 @@ import Testing
 
 @Suite("Following the carrier")
 struct CarrierTrackerTests {
-    /// A second and a half of carrier, which is all there is.
+    /// A second of carrier, which is all there is.
     static let signal = LoopbackSignal(soakWith: Carrier(seed: 7))
     static let carrierStart = 28_800
-    static let length = 28_800 + 72_000
+    static let length = 28_800 + 48_000
 
     struct Run {
         var found: (delay: Double, isInverted: Bool)?
@@ -15,10 +15,12 @@ struct CarrierTrackerTests {
         var events: [LoopbackEvent] = []
     }
 
-    static func run(_ channel: SyntheticChannel, maximumDelay: Int = 24_000, piece: Int = 4_801) -> Run {
-        let played = signal.samples(0..<length)
-        let captured = channel.capture(played, count: length + Int(channel.delay))
-        return follow(captured, until: length, maximumDelay: maximumDelay, piece: piece)
+    static func run(
+        _ channel: SyntheticChannel, extra: Int = 0, maximumDelay: Int = 24_000, piece: Int = 4_801
+    ) -> Run {
+        let played = signal.samples(0..<length + extra)
+        let captured = channel.capture(played, count: length + extra + Int(channel.delay))
+        return follow(captured, until: length + extra, maximumDelay: maximumDelay, piece: piece)
     }
 
     static func follow(_ captured: [Int16], until end: Int, maximumDelay: Int, piece: Int) -> Run {
@@ -42,17 +44,17 @@ struct CarrierTrackerTests {
 
     @Test(
         "A delay is found to a hundredth of a sample, whatever its fraction",
-        arguments: [0.0, 37, 480.25, 1_234.5, 9_999.75, 23_000.9])
+        arguments: [0.0, 480.25, 9_999.5, 23_000.9])
     func delay(_ delay: Double) throws {
         let run = Self.run(SyntheticChannel(delay: delay))
         let readings = run.readings.dropFirst(40)
-        #expect(readings.count > 90)
+        #expect(readings.count > 40)
         for reading in readings { #expect(abs(reading.delaySamples - delay) < 0.01) }
         #expect(run.events.isEmpty)
         #expect(run.found?.isInverted == false)
     }
 
-    @Test("Clocks that are apart are followed", arguments: [-1_500.0, -200, -1, 3, 87, 1_500])
+    @Test("Clocks that are apart are followed", arguments: [-1_500.0, -1, 87, 1_500])
     func drift(_ ppm: Double) throws {
         let run = Self.run(SyntheticChannel(delay: 1_000.3, driftPPM: ppm))
         #expect(run.events.isEmpty, "\(run.events)")
@@ -97,20 +99,22 @@ struct CarrierTrackerTests {
             Expectation(kind: .disturbance, hole: 100, missing: 0, noise: 2_000),
         ])
     func gaps(_ expected: Expectation) throws {
-        for (position, ppm) in [(60_000, -1_500.0), (60_123, 0), (60_399, 150)] {
-            var channel = SyntheticChannel(delay: 10_700.4, driftPPM: ppm)
-            channel.faults = [
-                .init(position: position, hole: expected.hole, missing: expected.missing, noise: expected.noise)
-            ]
-            let run = Self.run(channel)
-            #expect(run.events.count == 1, "\(run.events)")
-            let event = try #require(run.events.first)
-            #expect(event.kind == expected.kind, "\(ppm) ppm: \(event)")
-            #expect(abs(event.position - position) <= 2, "\(event.position) for \(position)")
-            #expect(abs(event.holeSamples - expected.hole) <= 3, "\(event.holeSamples)")
-            #expect(abs(event.missingSamples - expected.missing) <= 3, "\(event.missingSamples)")
-            if expected.hole == 0 { #expect(event.holeSamples == 0 && event.missingSamples == expected.missing) }
-        }
+        // Each length meets another place within the blocks, and other clocks.
+        let length = expected.hole + abs(expected.missing)
+        let position = 60_000 + length * 37 % 480
+        let ppm = [0, 150, -1_500][length % 3]
+        var channel = SyntheticChannel(delay: 10_700.4, driftPPM: Double(ppm))
+        channel.faults = [
+            .init(position: position, hole: expected.hole, missing: expected.missing, noise: expected.noise)
+        ]
+        let run = Self.run(channel, extra: 2 * length)
+        #expect(run.events.count == 1, "\(run.events)")
+        let event = try #require(run.events.first)
+        #expect(event.kind == expected.kind, "\(ppm) ppm: \(event)")
+        #expect(abs(event.position - position) <= 2, "\(event.position) for \(position)")
+        #expect(abs(event.holeSamples - expected.hole) <= 3, "\(event.holeSamples)")
+        #expect(abs(event.missingSamples - expected.missing) <= 3, "\(event.missingSamples)")
+        if expected.hole == 0 { #expect(event.holeSamples == 0 && event.missingSamples == expected.missing) }
     }
 
     @Test("Noise as loud as the carrier neither hides gaps of 10 ms nor makes any up")
@@ -132,11 +136,11 @@ struct CarrierTrackerTests {
         var channel = SyntheticChannel(delay: 500, noise: 20)
         channel.taps = [0.1, 0.5, 0.9, 0.3, -0.2, -0.1]
         for tap in 0..<60 { channel.taps.append(0.1 * pow(0.95, Double(tap)) * (tap % 3 == 0 ? 1 : -0.4)) }
-        channel.faults = [.init(position: 65_000, missing: 1), .init(position: 80_000, hole: 200, missing: 200)]
+        channel.faults = [.init(position: 65_000, missing: 1), .init(position: 70_500, hole: 200, missing: 200)]
         let run = Self.run(channel)
         #expect(run.events.map(\.missingSamples).first == 1)
         #expect(run.events.count == 2, "\(run.events)")
-        #expect(run.events.allSatisfy { abs($0.position - 65_000) < 100 || abs($0.position - 80_000) < 100 })
+        #expect(run.events.allSatisfy { abs($0.position - 65_000) < 100 || abs($0.position - 70_500) < 100 })
     }
 
     @Test("What is found does not hang on the length of the pieces")

@@ -124,25 +124,25 @@ struct SpeakerphoneTests {
 
     @Test("A delay that jumps is found again, and so is the echo")
     func jump() throws {
-        let far = talk(seconds: 12, seed: 2)
+        let far = talk(seconds: 9, seed: 2)
         let before = Room(delay: 1_440).echo(of: far)
         let after = Room(delay: 1_440 + 14_400).echo(of: far)
-        let heard = Self.captured(far.indices.map { $0 < 240_000 ? before[$0] : after[$0] })
+        let heard = Self.captured(far.indices.map { $0 < 144_000 ? before[$0] : after[$0] })
         let result = try Self.run(Self.only(echo: true), played: far, captured: heard)
         #expect(result.statistics.realignments == 1)
         #expect(try abs(#require(result.statistics.echoDelaySamples) - (1_488 + 14_400)) <= 24)
-        let last = 528_000..<575_000
+        let last = 384_000..<431_000
         let loss = decibels(meanSquare(heard[last]), meanSquare(result.sent[last]))
         #expect(loss > 25, "\(loss) dB")
     }
 
-    @Test("Clocks that drift apart do not bring the echo back", arguments: [-40.0, 10, 60])
+    @Test("Clocks that drift apart do not bring the echo back", arguments: [-40.0, 60])
     func drift(_ ppm: Double) throws {
-        let far = talk(seconds: 12, seed: 3)
+        let far = talk(seconds: 9, seed: 3)
         let room = Room().echo(of: far)
         let heard = Self.captured(far.indices.map { Self.value(of: room, at: Double($0) * (1 - ppm * 1e-6)) })
         let result = try Self.run(Self.only(echo: true), played: far, captured: heard)
-        let last = 528_000..<575_000
+        let last = 384_000..<431_000
         let loss = decibels(meanSquare(heard[last]), meanSquare(result.sent[last]))
         // A filter that does not follow has 15, 7 and 5 dB here.
         #expect(loss > 18, "\(loss) dB")
@@ -168,12 +168,12 @@ struct SpeakerphoneTests {
 
     @Test("When both talk at once the near talker is heard")
     func doubleTalk() throws {
-        let far = talk(seconds: 8, seed: 4)
-        var near = talk(seconds: 8, seed: 50, level: 3_000)
-        for index in 0..<240_000 { near[index] = 0 }
+        let far = talk(seconds: 6, seed: 4)
+        var near = talk(seconds: 6, seed: 50, level: 3_000)
+        for index in 0..<168_000 { near[index] = 0 }
         let echo = Room(couplingDB: -10).echo(of: far)
         let result = try Self.run(Self.only(echo: true), played: far, captured: Self.captured(echo, near))
-        let both = 264_000..<383_000
+        let both = 180_000..<287_000
         var (product, own, sent) = (0.0, 0.0, 0.0)
         for index in both {
             // The preprocessor delays by half of its window.

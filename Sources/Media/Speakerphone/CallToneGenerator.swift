@@ -19,8 +19,8 @@ public struct CallToneGenerator: Equatable, Sendable {
     }
 
     /// Edges take 4 ms: as quick as exchanges' relays without their click.
-    private static let edgeStep: Float = 1 / 192
-    private static let warbleSamples = AudioFormat.samples(milliseconds: 40)
+    private static let edgeStep: Float = 0.0052
+    private static let warbleSamples = 1_920
 
     /// - Parameters:
     ///   - pattern: Only the first eight pieces of its cadence count.

@@ -44,9 +44,6 @@ struct ReferenceFollower: ~Copyable {
         }
     }
 
-    /// The reference must be at least this old, in samples, for there to be something on both sides of it.
-    static let leastDelay = 32
-
     /// Sound that was played `delay` samples before the latest one, more exactly ``shift`` more than that.
     @_noAllocation @_noLocks
     func sample(_ played: borrowing SampleMemory, delay: Int) -> Float {

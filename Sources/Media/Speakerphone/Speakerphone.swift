@@ -7,7 +7,7 @@ internal import Glibc
 /// within a second or two of far speech, after which the reference is moved and the room learned anew.
 public struct SpeakerphoneProcessor: ~Copyable, Sendable {
     /// Samples in a frame: 10 ms at 48 kHz.
-    public static let frameSamples = EchoCanceller.frame
+    public static let frameSamples = 480
 
     private var canceller: EchoCanceller
     private var finder = EchoDelayFinder()
@@ -51,12 +51,14 @@ public struct SpeakerphoneProcessor: ~Copyable, Sendable {
     {
         canceller = try EchoCanceller(tailMilliseconds: settings.echoTailMilliseconds)
         self.settings = settings
-        referenceDelay = min(28_800, max(ReferenceFollower.leastDelay, echoDelaySamples - Self.lead))
+        referenceDelay = min(28_800, max(Self.leastDelay, echoDelaySamples - Self.lead))
         canceller.apply(settings)
     }
 
     /// The echo is kept this far behind the beginning of the canceller's window: it may come a little earlier, too.
     private static let lead = 240
+    /// The reference must be at least this old, in samples, for there to be something on both sides of it.
+    private static let leastDelay = 32
 
     /// Switches parts on and off; the echo's tail stays as it was made. Real-time safe.
     @_noAllocation @_noLocks
@@ -104,7 +106,7 @@ public struct SpeakerphoneProcessor: ~Copyable, Sendable {
             if !follower.isFollowing { follower.expect(lag: place) }
             return
         }
-        let wanted = min(28_800, max(ReferenceFollower.leastDelay, delay - Self.lead))
+        let wanted = min(28_800, max(Self.leastDelay, delay - Self.lead))
         guard wanted != referenceDelay else { return }
         follower.forget()
         referenceDelay = wanted

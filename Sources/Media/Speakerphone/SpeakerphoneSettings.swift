@@ -19,7 +19,9 @@ public struct SpeakerphoneSettings: Equatable, Sendable {
     /// The usual: all on.
     public init() {}
 
-    var hasAny: Bool { echoCancellation || noiseSuppression || gainControl }
+    var hasAny: Bool {
+        @_noAllocation @_noLocks get { echoCancellation || noiseSuppression || gainControl }
+    }
 }
 
 /// The library refused to work.
