@@ -94,6 +94,10 @@ private struct Claims: JWTPayload {
             #expect(refusal("\(base64(header)).\(parts[1]).\(parts[2])") == .wrongSignature)
             #expect(refusal("\(base64(header)).\(parts[1]).") == .wrongSignature)
         }
+        // Even with a signature that is right for it, a header must not say anything else.
+        for name in ["none", "hs256", "HS512", "RS256"] {
+            #expect(refusal(try await sign(Claims(), header: ["alg": .string(name)])) == .wrongSignature)
+        }
         let critical = try await sign(Claims(), header: ["crit": .array([.string("exp")])])
         #expect(refusal(critical) == .wrongSignature)
     }
