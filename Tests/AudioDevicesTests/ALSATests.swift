@@ -1,4 +1,5 @@
 @testable import AudioDevices
+import CAllocationCounter
 import CScriptedCard
 import Foundation
 import Realtime
@@ -21,6 +22,8 @@ final class ALSABench {
     /// Round trips through the cable, in ms.
     private(set) var roundTrips: [Double] = []
     private var playedAt: Instant?
+    /// What the loop and libasound have allocated in steps.
+    private(set) var allocations: Int64 = 0
 
     init(_ card: ScriptedCard, _ configuration: AudioDeviceConfiguration) {
         self.card = card
@@ -44,6 +47,7 @@ final class ALSABench {
     }
 
     func forget() {
+        allocations = 0
         roundTrips = []
         events = []
     }
@@ -60,7 +64,10 @@ final class ALSABench {
             card.control.now_ns = now.nanoseconds
             if nextFrame <= now { runFrame() }
             guard nextStep <= now else { continue }
+            let before = handset_test_allocations()
             loop.step(at: now)
+            _ = loop.nextDeadline
+            allocations += handset_test_allocations() - before
             let late = jitterNanoseconds == 0 ? 0 : Int64.random(in: 0...jitterNanoseconds, using: &generator)
             nextStep = now.advanced(byNanoseconds: 500_000 + late)
             collect()
@@ -70,7 +77,9 @@ final class ALSABench {
     /// 20 ms: a millisecond of sound at the beginning of each second, and a look for what came back.
     private func runFrame() {
         var frame = [Int16](repeating: 0, count: 960)
-        if nextFrame.nanoseconds / 1_000_000_000 != nextFrame.advanced(by: .milliseconds(-20)).nanoseconds / 1_000_000_000 {
+        if nextFrame.nanoseconds / 1_000_000_000 != nextFrame.advanced(by: .milliseconds(-20)).nanoseconds
+            / 1_000_000_000
+        {
             for index in 0..<48 { frame[index] = 20_000 }
             playedAt = nextFrame
         }
@@ -111,7 +120,8 @@ struct ALSATests {
     @Test(
         "Whatever rate, format and channels a card has, sound comes back through its cable after the delay that is told",
         arguments: [
-            (48_000, "S16_LE", 2, 1), (44_100, "S32_LE", 10, 2), (16_000, "S24_3LE", 32, 2), (96_000, "FLOAT_LE", 14, 6),
+            (48_000, "S16_LE", 2, 1), (44_100, "S32_LE", 10, 2), (16_000, "S24_3LE", 32, 2),
+            (96_000, "FLOAT_LE", 14, 6),
             (8_000, "U8", 1, 1),
         ] as [(UInt32, String, UInt32, UInt32)])
     func formats(rate: UInt32, name: String, format: UInt32, channels: UInt32) throws {
@@ -145,7 +155,7 @@ struct ALSATests {
     }
 
     @Test(
-        "The round trip stays within 2 ms a direction through minutes of drift and late wake-ups",
+        "The round trip stays within 2 ms a direction through a minute of drift and late wake-ups",
         arguments: [(1_500.0, 1_500.0), (-1_500, 1_500), (1_500, -1_500)])
     func drift(playback: Double, capture: Double) throws {
         let card = try ScriptedCard()
@@ -200,6 +210,18 @@ struct ALSATests {
         #expect(bench.events.last == .running)
         expectSteadySound(bench)
         #expect(bench.card.control.opens == 4, "two directions, twice")
+    }
+
+    @Test("A card that runs costs no allocation, while rates are corrected and reports are made")
+    func allocations() throws {
+        let card = try ScriptedCard()
+        card.control.ppm = (300, -300)
+        let bench = ALSABench(card, configuration)
+        bench.run(seconds: 5)
+        bench.forget()
+        bench.run(seconds: 10)
+        #expect(bench.statistics.isRunning && bench.statistics.playback.correctionPPM != 0)
+        #expect(bench.allocations == 0)
     }
 
     @Test("A stop lets the card play what it has")

@@ -6,7 +6,8 @@ import Timekeeping
 @Suite("The parts of a sound card's line")
 struct PartsTests {
     @Test(
-        "Samples come back from every format and number of channels as they went in", arguments: CardSampleFormat.allCases,
+        "Samples come back from every format and number of channels as they went in",
+        arguments: CardSampleFormat.allCases,
         [1, 2, 6])
     func formats(format: CardSampleFormat, channels: Int) {
         let frames = CardFrames(capacity: 8, format: format, channels: channels)
@@ -136,7 +137,8 @@ struct CardDirectoryTests {
             }
             let lines = cards.map { card in
                 let id = card.id.padding(toLength: 15, withPad: " ", startingAt: 0)
-                return " \(card.number) [\(id)]: USB-Audio - \(card.name)\n                      \(card.name) at usb-1, full speed\n"
+                return
+                    " \(card.number) [\(id)]: USB-Audio - \(card.name)\n                      \(card.name) at usb-1, full speed\n"
             }
             try lines.joined().write(toFile: root + "/proc/asound/cards", atomically: true, encoding: .utf8)
             for card in cards {

@@ -21,6 +21,8 @@ final class SimulatedWorld {
     private var peak: (value: Int16, at: Instant)?
     var opens = 0
     var isOpen = false
+    /// Takes and gives whatever it is asked for, like ALSA's `null`.
+    var hasNoClock = false
 
     /// One direction.
     struct Side {
@@ -143,6 +145,7 @@ struct SimulatedCard: SoundCard, ~Copyable {
     mutating func condition(_ direction: SoundDirection) -> LineCondition {
         if world.absence != 0 { return LineCondition(errno: world.absence) }
         if world.isSuspended { return LineCondition(errno: ESTRPIPE) }
+        if world.hasNoClock { return LineCondition(errno: 0, availableFrames: 3_840, delayFrames: 0) }
         switch direction {
         case .playback:
             let side = world.playback

@@ -90,6 +90,21 @@ private let json = ["Authorization": ServerFixture.basic, "Content-Type": "appli
         }
     }
 
+    @Test("A client that floods its connection with pings is closed with 1008, and others hear none of it")
+    func pings() async throws {
+        try await ServerFixture.withServer { server in
+            let alice = try await ServerFixture.device("a", of: "alice", port: server.port)
+            let bob = try await ServerFixture.device("b", of: "bob", port: server.port)
+            for _ in 0..<20_000 { bob.raw.sendFrame(9, []) }
+            var code: Int?
+            while code == nil, let frame = await bob.raw.frame() { code = frame.closeCode }
+            #expect(code == 1008)
+            _ = try await alice.call(Ping())
+            alice.raw.close()
+            bob.raw.close()
+        }
+    }
+
     @Test("Every answer tells browsers to take it for nothing else; what they are told of TLS goes with TLS alone")
     func headers() async throws {
         try await ServerFixture.withServer { server in

@@ -11,26 +11,42 @@ import Timekeeping
         let folder = try Folder()
         let clock = ScriptedClock()
         let now = clock.now
+        let digest = String(repeating: "ab", count: 32)
         let token = StoredToken(
-            digest: String(repeating: "ab", count: 32), user: "bob", isAnonymous: false,
-            expires: now.advanced(by: .seconds(60)))
+            digest: digest, user: "bob", isAnonymous: false, expires: now.advanced(by: .seconds(60)), login: digest,
+            isRefresh: true, application: "app", scope: nil, parent: String(repeating: "cd", count: 32),
+            superseded: now, isRevoked: false, forgotten: now.advanced(by: .seconds(660)), epoch: 1_767_225_600)
+        let signed = StoredToken(
+            digest: String(repeating: "ef", count: 32), user: "visitor", isAnonymous: false,
+            expires: now.advanced(by: .seconds(60)), login: String(repeating: "ef", count: 32), isRefresh: false,
+            application: nil, scope: StoredPlace(room: "lobby", role: "moderator", data: "d"), parent: nil,
+            superseded: nil, isRevoked: true, forgotten: now.advanced(by: .seconds(660)), epoch: nil)
         let sessions = [
             StoredSession(
-                id: "s1", user: "bob", device: "b", isAnonymous: false, isRegistered: true, rooms: ["lobby", "ü"]),
+                id: "s1", user: "bob", device: "b", isAnonymous: false, isRegistered: true, connection: "c1",
+                scope: StoredPlace(room: "ü", role: "publisher", data: "d"), login: digest, places: [StoredPlace(room: "lobby")]),
             StoredSession(
-                id: "s2", user: "guest", device: "g", isAnonymous: true, isRegistered: false, resumableUntil: now),
+                id: "s2", user: "guest", device: "g", isAnonymous: true, isRegistered: false, connection: "c2",
+                resumableUntil: now),
         ]
         let invite = Sample.invite(at: now)
         let call = StoredCall(
             invite: "invite-1", inviter: "alice", inviterDevice: "a", invitee: "bob", inviteeDevice: "b",
             acceptedAt: now)
+        let groups = [
+            StoredGroup(id: "z", name: "Z", owner: "bob", members: ["bob", "alice"]),
+            StoredGroup(id: "a", owner: "bob", members: ["bob"]),
+        ]
+        let target = DeviceRegister.PushTarget(kind: "apns", token: Redacted("push"))
+        let pushes = ["2", "1"].map { StoredPushTargets(user: "bob", device: $0, targets: [target]) }
         let events = [
             Sample.event(3, at: now, for: .device("b")), Sample.event(4, at: now, for: .registered(except: nil)),
             Sample.event(5, at: now, for: .registered(except: "b")),
         ]
         let changes: [Change] =
-            [.token(token), .invite(invite), .call(call), .sequenceReserved(user: "carol", upTo: 1_025)]
-            + sessions.map(Change.session) + events.map(Change.event)
+            [.token(token), .token(signed), .invite(invite), .call(call), .sequenceReserved(user: "carol", upTo: 1_025)]
+            + sessions.map(Change.session) + groups.map(Change.group) + pushes.map(Change.pushTargets)
+            + events.map(Change.event)
         let first = try ExchangeStore.open(path: folder.database, clock: clock.clock)
         try first.write(changes)
         try first.write(changes)
@@ -39,20 +55,24 @@ import Timekeeping
         let second = try ExchangeStore.open(path: folder.database, clock: clock.clock)
         let saved = try second.read()
         #expect(saved.run == 2)
-        #expect(saved.tokens == [token])
+        #expect(saved.tokens == [token, signed])
         #expect(saved.sessions == sessions)
         #expect(saved.invites == [invite])
         #expect(saved.calls == [call])
+        #expect(saved.groups == groups)
+        #expect(saved.pushTargets == pushes)
         #expect(saved.events == events)
         #expect(saved.streams == [.init(user: "carol", reserved: 1_025, forgotten: 0)])
 
         try second.write([
             .tokenForgotten(digest: token.digest), .sessionForgotten("s1"), .sessionForgotten("s2"),
             .inviteForgotten("invite-1"), .callForgotten(invite: "invite-1", invitee: "bob"),
+            .groupForgotten("z"), .pushTargets(StoredPushTargets(user: "bob", device: "2", targets: [])),
             .eventsForgotten(user: "bob", upTo: 4), .streamForgotten(user: "carol"),
         ])
         let rest = try second.read()
-        #expect(rest.tokens.isEmpty && rest.sessions.isEmpty && rest.invites.isEmpty && rest.calls.isEmpty)
+        #expect(rest.tokens == [signed] && rest.sessions.isEmpty && rest.invites.isEmpty && rest.calls.isEmpty)
+        #expect(rest.groups == [groups[1]] && rest.pushTargets == [pushes[1]])
         #expect(rest.events == [events[2]])
         #expect(rest.streams == [.init(user: "bob", reserved: 0, forgotten: 4)])
         second.close()

@@ -32,7 +32,7 @@ extension ExchangeScenario {
             case .eventsForgotten(let user, let number):
                 saved.events.removeAll { $0.user == user && $0.numbered.sequence <= number }
             case .streamForgotten(let user): saved.events.removeAll { $0.user == user }
-            case .record, .pruned: break
+            case .group, .groupForgotten, .pushTargets, .record, .pruned: break
             }
         }
         return saved

@@ -38,7 +38,8 @@ struct FloodTests {
             try #require(await pair.device.report(on: call.device)),
             try #require(await pair.caller.report(on: call.caller)),
         ]
-        #expect(sent >= 10 * 150)
+        // A machine that stalls takes the call's last packets in at once.
+        #expect(sent >= 10 * 100)
         // What a busy machine does to a call it does with and without a flood.
         #expect(flooded.concealed <= quiet.concealed + 0.02, "of all sound; \(quiet.concealed) without the flood")
         #expect(flooded.lost <= quiet.lost + 3)

@@ -61,6 +61,7 @@ struct ALSACard: SoundCard, ~Copyable {
         capture = nil
         playbackGrant = nil
         captureGrant = nil
+        wakeFrames = 0
     }
 
     func grant(_ direction: SoundDirection) -> CardGrant? {

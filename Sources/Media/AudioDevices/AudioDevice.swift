@@ -12,6 +12,8 @@ internal import Timekeeping
 public final class AudioDevice: Sendable {
     private let shared: Shared
     private let line: Mutex<SoundLine?>
+    /// Emptied by whoever joins them.
+    private let threads: Mutex<[RealtimeThread]>
 
     /// Starts the thread, which opens the card.
     ///
@@ -30,16 +32,18 @@ public final class AudioDevice: Sendable {
                 eventSignal: shared.eventWakeup.handle))
         let teller = EventBox(events.consumer)
         let priority = configuration.realtimePriority
-        _ = try RealtimeThread(name: "sound-card") { loop.run(shared, priority: priority) }
+        let cardThread = try RealtimeThread(name: "sound-card") { loop.run(shared, priority: priority) }
         do throws(RealtimeError) {
-            _ = try RealtimeThread(name: "sound-events") { teller.run(shared, onEvent) }
+            threads = Mutex([cardThread, try RealtimeThread(name: "sound-events") { teller.run(shared, onEvent) }])
         } catch {
             shared.stop()
+            cardThread.join()
             throw error
         }
     }
 
-    deinit { shared.stop() }
+    /// Stops the card, if ``stop()`` has not.
+    deinit { stop() }
 
     /// Events that may wait to be told. There is one a second, and a few more on bad days.
     private static let eventCapacity = 256
@@ -55,14 +59,20 @@ public final class AudioDevice: Sendable {
     /// How the card was doing a second ago at the most.
     public var statistics: CardStatistics { shared.statistics.withLock { $0 } }
 
-    /// Plays what the card still has and closes it.
+    /// Plays what the card still has and closes it. Not to be called from `onEvent`.
     ///
     /// - Returns: False if the driver did not let go of it within three seconds; its thread is then left behind.
     @discardableResult
     public func stop() -> Bool {
         shared.stop()
-        shared.stopped.wait(timeoutMilliseconds: 3_000)
-        return shared.hasStopped.load(ordering: .acquiring)
+        if !shared.hasStopped.load(ordering: .acquiring) { shared.stopped.wait(timeoutMilliseconds: 3_000) }
+        guard shared.hasStopped.load(ordering: .acquiring) else { return false }
+        let ended = threads.withLock { threads in
+            defer { threads = [] }
+            return threads
+        }
+        for thread in ended { thread.join() }
+        return true
     }
 
     /// What the threads and the owner have in common. It outlives them all.

@@ -15,6 +15,8 @@ struct CardLoop<Card: SoundCard & ~Copyable>: ~Copyable {
     private var outgoing = OutgoingFrames()
     private var incoming = SampleBuffer(capacity: 8_192)
     private var cushion = Cushion()
+    private var playbackPace = Pace()
+    private var capturePace = Pace()
     private var withoutCardAt: Instant?
     private var reportAt: Instant?
     private var worstLatenessNanoseconds: Int64 = 0
@@ -50,9 +52,8 @@ struct CardLoop<Card: SoundCard & ~Copyable>: ~Copyable {
     /// When ``step(at:)`` must run at the latest, whatever the card does.
     var nextDeadline: Instant? {
         var earliest = machine.nextDeadline
-        for other in [machine.mode == .withoutCard ? withoutCardAt : nil, reportAt] {
-            if let other { earliest = min(earliest ?? other, other) }
-        }
+        if machine.mode == .withoutCard, let withoutCardAt { earliest = min(earliest ?? withoutCardAt, withoutCardAt) }
+        if let reportAt { earliest = min(earliest ?? reportAt, reportAt) }
         return earliest
     }
 
@@ -130,7 +131,7 @@ struct CardLoop<Card: SoundCard & ~Copyable>: ~Copyable {
             withoutCardAt = now
             return nil
         case .run(let direction):
-            let result = run(direction)
+            let result = run(direction, at: now)
             return result < 0 ? .failed(direction, errno: -result) : nil
         case .resume(let direction):
             withoutCardAt = now
@@ -163,15 +164,19 @@ struct CardLoop<Card: SoundCard & ~Copyable>: ~Copyable {
         return .openFailed(CardFailure(direction: direction, errno: EINVAL))
     }
 
-    private mutating func run(_ direction: SoundDirection) -> Int32 {
+    private mutating func run(_ direction: SoundDirection, at now: Instant) -> Int32 {
         let prepared = card.prepare(direction)
         guard prepared >= 0 else { return prepared }
         guard let grant = card.grant(direction) else { return -EBADF }
         switch direction {
-        case .capture: capture.begin(periodFrames: grant.periodFrames)
+        case .capture:
+            capture.begin(periodFrames: grant.periodFrames)
+            capturePace.begin(grant, slackFrames: grant.bufferFrames, at: now)
         case .playback:
             playback.begin(queueFrames: cushion.queueFrames)
-            card.setWakeQueue(frames: cushion.wakeFrames, startFrames: cushion.queueFrames)
+            playbackPace.begin(grant, slackFrames: grant.bufferFrames, at: now)
+            // A sound server that ran empty waits for as much again: no more than there will be.
+            card.setWakeQueue(frames: cushion.wakeFrames, startFrames: min(grant.periodFrames, cushion.queueFrames))
             outgoing.removeAll()
             outgoing.add(silence: cushion.queueFrames)
             let written = outgoing.write(to: &card, again: -Int(EAGAIN))
@@ -203,7 +208,7 @@ struct CardLoop<Card: SoundCard & ~Copyable>: ~Copyable {
             fail(.capture, condition.errno, at: now)
             return false
         }
-        var left = condition.availableFrames
+        var left = min(condition.availableFrames, capturePace.allowance(at: now))
         guard left > 0 else { return false }
         let isHeard = machine.mode == .running
         if isHeard {
@@ -221,6 +226,7 @@ struct CardLoop<Card: SoundCard & ~Copyable>: ~Copyable {
             }
             guard count > 0 else { break }
             left -= count
+            capturePace.note(count)
             hasMoved = true
             if isHeard { Self.take(incoming, count: count, into: &capture) }
         }
@@ -241,17 +247,19 @@ struct CardLoop<Card: SoundCard & ~Copyable>: ~Copyable {
         }
         let cardQueue = max(0, grant.bufferFrames - condition.availableFrames)
         let queue = cardQueue + outgoing.count
-        guard queue <= cushion.wakeFrames else {
+        // At least a quarter of a period at a time, also of a card that takes all it is given.
+        let room = playbackPace.allowance(at: now) - outgoing.count
+        guard queue <= cushion.wakeFrames, room >= cushion.queueFrames - cushion.wakeFrames else {
             return outgoing.count > 0 && finishWriting(at: now)
         }
         if machine.mode == .running {
             playback.measure(
                 queueFrames: queue, behindFrames: max(0, condition.delayFrames - cardQueue), at: now)
-            outgoing.add(
-                from: &playback, want: cushion.queueFrames - queue, must: max(0, cushion.leastFrames - queue), at: now)
+            let (want, must) = (cushion.queueFrames - queue, max(0, cushion.leastFrames - queue))
+            outgoing.add(from: &playback, want: min(want, room), must: min(must, room), at: now)
         } else {
             playback.runWithoutCard(at: now)
-            outgoing.add(silence: cushion.queueFrames - queue)
+            outgoing.add(silence: min(room, cushion.queueFrames - queue))
         }
         return finishWriting(at: now)
     }
@@ -262,7 +270,10 @@ struct CardLoop<Card: SoundCard & ~Copyable>: ~Copyable {
             fail(.playback, Int32(clamping: -written), at: now)
             return false
         }
-        if written > 0 { machine.handle(.progressed(.playback), at: now, into: &outbox) }
+        if written > 0 {
+            playbackPace.note(written)
+            machine.handle(.progressed(.playback), at: now, into: &outbox)
+        }
         return written > 0
     }
 

@@ -59,7 +59,8 @@ struct OutgoingFrames: ~Copyable {
     }
 
     private static func fill(
-        _ samples: inout SampleBuffer, from start: Int, of line: inout PlaybackLine, want: Int, must: Int, at now: Instant
+        _ samples: inout SampleBuffer, from start: Int, of line: inout PlaybackLine, want: Int, must: Int,
+        at now: Instant
     ) -> Int {
         var space = samples.mutableSamples(samples.capacity)
         return line.fill(&space, from: start, want: want, must: must, at: now)

@@ -328,6 +328,7 @@ extension WorkerLoop {
                 counters.worstLatenessNanoseconds, deadline.nanoseconds(to: now))
             unsafe runFrames(of: call, at: now)
             unsafe tellNews(of: call)
+            if unsafe call.pointee.control.takeSilence(at: now) { emit(.fellSilent(unsafe call.pointee.id)) }
             if unsafe call.pointee.takePlaybackEnd() { emit(.playbackEnded(unsafe call.pointee.id)) }
         }
     }

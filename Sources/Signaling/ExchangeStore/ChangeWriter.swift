@@ -14,15 +14,15 @@ struct ChangeWriter {
 
     func write(_ change: Change) throws {
         switch change {
-        case .token(let token):
-            try run(
-                "INSERT OR REPLACE INTO tokens (digest, user, anonymous, expires_ms) VALUES (?, ?, ?, ?)",
-                [token.digest, token.user, token.isAnonymous, times.milliseconds(token.expires)])
+        case .token(let token): try write(token)
         case .tokenForgotten(let digest): try run("DELETE FROM tokens WHERE digest = ?", [digest])
         case .session(let session): try write(session)
         case .sessionForgotten(let id): try run("DELETE FROM sessions WHERE id = ?", [id])
         case .invite(let invite): try write(invite)
         case .inviteForgotten(let id): try run("DELETE FROM invites WHERE id = ?", [id])
+        case .group(let group): try write(group)
+        case .groupForgotten(let id): try run("DELETE FROM groups WHERE id = ?", [id])
+        case .pushTargets(let entry): try write(entry)
         case .call(let call):
             try run(
                 """
@@ -58,25 +58,63 @@ struct ChangeWriter {
         try database.cachedStatement(sql: sql).execute(arguments: StatementArguments(arguments))
     }
 
+    private func write(_ token: StoredToken) throws {
+        try run(
+            """
+            INSERT OR REPLACE INTO tokens (
+                digest, login, refresh, user, anonymous, application, scope, parent, superseded_ms, revoked, expires_ms,
+                forgotten_ms, epoch
+            ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            """,
+            [
+                token.digest, token.login, token.isRefresh, token.user, token.isAnonymous, token.application,
+                try token.scope.map { try StoreCoding.text($0) }, token.parent, times.milliseconds(token.superseded),
+                token.isRevoked, times.milliseconds(token.expires), times.milliseconds(token.forgotten), token.epoch,
+            ])
+    }
+
     private func write(_ session: StoredSession) throws {
         try run(
             """
-            INSERT OR REPLACE INTO sessions (id, user, device, anonymous, registered, rooms, resumable_until_ms)
-            VALUES (?, ?, ?, ?, ?, ?, ?)
+            INSERT OR REPLACE INTO sessions (
+                id, user, device, anonymous, registered, connection, scope, login, places, resumable_until_ms
+            ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             """,
             [
                 session.id, session.user, session.device, session.isAnonymous, session.isRegistered,
-                try StoreCoding.text(session.rooms), times.milliseconds(session.resumableUntil),
+                session.connection, try session.scope.map { try StoreCoding.text($0) }, session.login,
+                try StoreCoding.text(session.places), times.milliseconds(session.resumableUntil),
             ])
+    }
+
+    /// A group keeps its place among the others.
+    private func write(_ group: StoredGroup) throws {
+        try run(
+            """
+            INSERT INTO groups (id, name, owner, members) VALUES (?1, ?2, ?3, ?4)
+            ON CONFLICT DO UPDATE SET name = ?2, owner = ?3, members = ?4
+            """, [group.id, group.name, group.owner, try StoreCoding.text(group.members)])
+    }
+
+    /// What is set last comes last.
+    private func write(_ entry: StoredPushTargets) throws {
+        guard !entry.targets.isEmpty else {
+            return try run("DELETE FROM push_targets WHERE user = ? AND device = ?", [entry.user, entry.device])
+        }
+        try run(
+            "INSERT OR REPLACE INTO push_targets (user, device, targets) VALUES (?, ?, ?)",
+            [entry.user, entry.device, try StoreCoding.text(entry.targets)])
     }
 
     private func write(_ invite: StoredInvite) throws {
         try run(
             """
-            INSERT OR REPLACE INTO invites (
+            INSERT INTO invites (
                 id, inviter, inviter_device, group_id, invitees, data, payload, timeout_payload, idempotency_key,
                 ttl_s, sent_ms, deadline_ms, forgotten_ms
             ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            ON CONFLICT DO UPDATE SET invitees = excluded.invitees, data = excluded.data,
+                forgotten_ms = excluded.forgotten_ms
             """,
             [
                 invite.id, invite.inviter, invite.inviterDevice, invite.group, try StoreCoding.text(invite.invitees),

@@ -9,7 +9,7 @@ public struct FrequencyResponse: Equatable, Sendable {
         public let frequencyHz: Double
         /// Gain from played to captured, in dB.
         public let gainDB: Double
-        /// Harmonics 2 to 5 of this frequency against it, in percent; nil where they lie above 20 kHz or in the noise.
+        /// Harmonics 2 to 5 of this frequency against it, in percent; nil below 50 Hz, and where the third lies above 20 kHz.
         public let distortionPercent: Double?
     }
 
@@ -47,7 +47,7 @@ public struct FrequencyResponse: Equatable, Sendable {
             let share = power > 0 ? (distortion / power).squareRoot() * 100 : 0
             return Point(
                 frequencyHz: frequency, gainDB: 10 * log10(max(1e-12, power)),
-                distortionPercent: frequency < 10_000 && frequency >= 50 && share > 0 ? share : nil)
+                distortionPercent: frequency < 6_600 && frequency >= 50 && share > 0 ? share : nil)
         }
         let middle = points.min { abs($0.frequencyHz - 1_000) < abs($1.frequencyHz - 1_000) }
         guard let middle, middle.gainDB > -80 else { return nil }

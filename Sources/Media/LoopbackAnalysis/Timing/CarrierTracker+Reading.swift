@@ -70,7 +70,7 @@ extension CarrierTracker {
         return BlockReading(
             likeness: min(1, peak / Double(heardEnergy * playedEnergy).squareRoot()),
             error: Double(best - reach) + offset, isAtEdge: isAtEdge,
-            gainDB: 10 * log10(max(1e-10, Double(heardEnergy) / Double(count) / (carrier.rms * carrier.rms))),
+            gainDB: 10 * log10(max(1e-10, Double(heardEnergy / playedEnergy) * filterPower)),
             residual: residual, worstResidual: worst, signal: Double(heardEnergy) / Double(count))
     }
 
@@ -132,6 +132,10 @@ extension CarrierTracker {
         guard positions.lowerBound >= captureStart else { return }
         let reach = ChannelFilter.reach
         let around = expected(line, positions.lowerBound - reach..<positions.upperBound + reach)
-        if let fitted = ChannelFilter(captured: captured(positions), expected: around) { filter = fitted }
+        guard let fitted = ChannelFilter(captured: captured(positions), expected: around) else { return }
+        filter = fitted
+        let output = fitted.output(for: around)
+        let power = dotProduct(around, reach, around, reach, positions.count)
+        if power > 0 { filterPower = Double(dotProduct(output, 0, output, 0, output.count) / power) }
     }
 }

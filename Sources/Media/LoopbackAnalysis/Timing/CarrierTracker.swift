@@ -21,6 +21,8 @@ public struct CarrierTracker: Sendable {
     /// Number of the captured sample to go on at.
     var cursor: Int
     var filter = ChannelFilter(gain: 1)
+    /// What the filter makes of the carrier's power.
+    var filterPower = 1.0
     var usual = Usual()
     private(set) var isInverted = false
     private var hasBeenFound = false
@@ -145,7 +147,9 @@ public struct CarrierTracker: Sendable {
         if lost == nil {
             isInverted = isNegative
             usual = Usual()
-            filter = ChannelFilter(gain: gain(delay, in: window))
+            let gain = gain(delay, in: window)
+            filter = ChannelFilter(gain: gain)
+            filterPower = Double(gain * gain)
         }
         var line = DelayLine(delay: Double(delay), rate: lost?.before.rate ?? 0, origin: Double(cursor))
         // A carrier that has just begun sounds at the window's end.

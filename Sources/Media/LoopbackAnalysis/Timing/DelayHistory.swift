@@ -12,7 +12,10 @@ public struct DelayHistory: Equatable, Sendable {
         public var greatest: Double
         /// Mean delay in it, in samples.
         public var mean: Double { sum / Double(count) }
+        /// Mean gain in it, in dB.
+        public var meanGainDB: Double { gainSum / Double(count) }
         var sum: Double
+        var gainSum: Double
         var count: Int
     }
 
@@ -31,11 +34,15 @@ public struct DelayHistory: Equatable, Sendable {
             points[points.count - 1].least = min(last.least, delay)
             points[points.count - 1].greatest = max(last.greatest, delay)
             points[points.count - 1].sum += delay
+            points[points.count - 1].gainSum += reading.gainDB
             points[points.count - 1].count += 1
             return
         }
         if points.count >= capacity { coarsen() }
-        points.append(Point(position: reading.position, least: delay, greatest: delay, sum: delay, count: 1))
+        points.append(
+            Point(
+                position: reading.position, least: delay, greatest: delay, sum: delay, gainSum: reading.gainDB,
+                count: 1))
     }
 
     private mutating func coarsen() {
@@ -46,6 +53,7 @@ public struct DelayHistory: Equatable, Sendable {
                 merged[merged.count - 1] = Point(
                     position: last.position, least: min(last.least, point.least),
                     greatest: max(last.greatest, point.greatest), sum: last.sum + point.sum,
+                    gainSum: last.gainSum + point.gainSum,
                     count: last.count + point.count)
             } else {
                 merged.append(point)

@@ -386,6 +386,9 @@ final class ExchangeHub {
             carryOut(.refuse(connection, id, Self.notKept))
             return true
         }
+        if case .badToken(let connection, let id, _, _) = input, failure != nil {
+            carryOut(.refuse(connection, id, Self.notKept))
+        }
         // Sockets are counted anew when the disk is back.
         return failure != nil
     }

@@ -11,9 +11,9 @@ extension StreamTable {
         switch delivery {
         case .response(RequestID.invite, .invite(let result)): invited(result.invite, session, into: &outbox)
         case .refusal(RequestID.invite?, let error): fail(session, Self.failure(error), into: &outbox)
-        case .refusal(RequestID.offer?, _):
+        case .refusal(RequestID.offer?, let error):
             guard case .restarting(let accepted, _, _, _) = session.state else { return }
-            giveUp(.noRestart, accepted, session, into: &outbox)
+            giveUp(error.known == .tooLarge ? .tooLarge : .noRestart, accepted, session, into: &outbox)
         case .response, .refusal: break
         case .event(let event): take(event, session, at: now, into: &outbox)
         case .closed: fail(session, .failed, into: &outbox)
