@@ -30,6 +30,7 @@ ERRORS = {
 
 violations = []  # What no exchange may do, in words.
 known_secrets = set()  # Every token and password that was used: none may be in a log or an error.
+open_connections = set()  # So that one which nobody holds any more stays open all the same.
 complaints = []  # Every error message that was answered.
 
 
@@ -117,6 +118,8 @@ class Connection:
     def __init__(self, socket, hear):
         self.socket, self.hear, self.waiting, self.last = socket, hear, {}, 0
         self.reading = asyncio.create_task(self._read())
+        open_connections.add(self)
+        self.reading.add_done_callback(lambda _: open_connections.discard(self))
 
     @classmethod
     async def open(cls, url, hear=lambda event: None, **options):
@@ -133,7 +136,7 @@ class Connection:
         for future in self.waiting.values():
             if not future.done():
                 future.set_exception(Lost(f"closed with {self.socket.close_code} {self.socket.close_reason}"))
-                future.exception()  # Some are not awaited any more.
+                future.exception()
 
     def _take(self, text):
         message = json.loads(text)
@@ -174,7 +177,9 @@ class Connection:
                 raise Refused(method, message["error"])
             return message["result"]
 
-        return asyncio.ensure_future(finish())
+        asking = asyncio.ensure_future(finish())
+        asking.add_done_callback(lambda done: done.cancelled() or done.exception())  # Not all are awaited to the end.
+        return asking
 
     async def ask(self, method, **parameters):
         return await self.begin(method, **parameters)
@@ -275,8 +280,8 @@ class Device:
             try:
                 await asyncio.wait_for(self.news.wait(), deadline - time.monotonic())
             except asyncio.TimeoutError:
-                raise AssertionError(
-                    f"{self.user} did not hear {kind} {members}, but {[e['type'] for e in self.events][-12:]}") from None
+                last = [event["type"] for event in self.events][-12:]
+                raise AssertionError(f"{self.user} did not hear {kind} {members}, but {last}") from None
 
     def when(self, kind, **members):
         """When the first such event came, on time.monotonic()."""

@@ -77,7 +77,8 @@ def collect(pattern):
         tests += [test for name, test in vars(module).items() if name.startswith("test_")]
     for test in tests:
         assert re.match(r"[A-Z]+-\d+[^\n]*: ", test.__doc__ or ""), f"{test.__name__} says no rule"
-    return [test for test in tests if re.search(pattern, f"{test.__module__} {test.__name__} {test.__doc__}", re.IGNORECASE)]
+    wanted = re.compile(pattern, re.IGNORECASE)
+    return [test for test in tests if wanted.search(f"{test.__module__} {test.__name__} {test.__doc__}")]
 
 
 async def run(stage, test):

@@ -10,7 +10,9 @@ REASONS = ("completed", "declined", "busy", "noAnswer", "cancelled", "acceptedEl
 
 
 async def test_offer_answer_candidates(exchange):
-    """CALL-1: Offer, answer and candidates pass unchanged; the inviter's candidates reach whoever rings, after the invite"""
+    """CALL-1: Offer, answer and candidates pass unchanged; the inviter's candidates reach whoever rings, after the
+    invite
+    """
     alice, bob, bob_too = await exchange.party(1, 2)
     offer = {"offer": {"type": "offer", "sdp": "v=0\r\no=- 1 1 IN IP4 0.0.0.0\r\n" + "a=x\r\n" * 3000}}
     number = await invite(alice, bob, data=offer)

@@ -114,7 +114,9 @@ async def test_other_devices_stop_ringing(exchange):
 
 
 async def test_cancel(exchange):
-    """INV-6, INV-10: A cancel reaches the pending invitees alone, with the missed call, and any of the inviter's devices may"""
+    """INV-6, INV-10: A cancel reaches the pending invitees alone, with the missed call, and any of the inviter's
+    devices may
+    """
     alice, alice_too, bob, carol = await exchange.party(2, 1, 1)
     number = await invite(alice, bob, carol, timeout_payload={"text": "Alice called"})
     await bob.ask("invite.accept", invite=number)

@@ -3,7 +3,7 @@
 import asyncio
 import subprocess
 
-from client import Device, Lost, RESTRefused, basic, refusal, rest, settle
+from client import Device, Lost, basic, refusal, rest, settle
 from exchange import ACCESS_TOKEN, API, APP, PASSWORD, call, digest, invite, media_token
 
 # Every method of the page but ping, with parameters that say nothing wrong.
@@ -199,7 +199,8 @@ async def test_logout(exchange):
 
 
 async def test_guessing_is_slowed_down(strict):
-    """AUTH-11: Failed logins are limited by address and by account, with 429 and Retry-After, and owners still get in"""
+    """AUTH-11: Failed logins are limited by address and by account, with 429 and Retry-After, and owners still get in
+    """
     (user,) = strict.people(1)
     body = {"type": "Password", "user_id": "pat", "password": "wrong", "access_type": "offline", "scope": "mappings"}
 

@@ -61,12 +61,13 @@ class Lane:
         assert await outcome(loser.ask("call.signal", invite=number, type="hello", data=0)) == "notYours"
         assert await outcome(loser.ask("invite.accept", invite=number)) == "alreadyHandled"
         assert await outcome(winner.ask("invite.accept", invite=number)) == "ok", "an accept may be repeated"
-        assert await outcome(loser.ask("call.end", invite=number, reason="completed", duration_ms=1)) == "notYours"
+        hang_up = {"invite": number, "reason": "completed", "duration_ms": 1}
+        assert await outcome(loser.ask("call.end", **hang_up)) == "notYours"
         sides = [self.inviter, winner]
         random.shuffle(sides)
-        await sides[0].ask("call.end", invite=number, reason="completed", duration_ms=1)
+        await sides[0].ask("call.end", **hang_up)
         await sides[1].hear("callEnded", invite=number, reason="completed")
-        assert await outcome(sides[1].ask("call.end", invite=number, reason="completed", duration_ms=1)) == "unknownCall"
+        assert await outcome(sides[1].ask("call.end", **hang_up)) == "unknownCall"
         await settle(*self.everyone)
         told = {device: collections.Counter(device.kinds(invite=number)) for device in self.everyone}
         assert told[self.inviter] == collections.Counter(
@@ -143,7 +144,7 @@ async def test_accept_against_cancel(stage, exchange):
         accepted, cancelled = await lane.race(
             lambda: lane.first.ask("invite.accept", invite=number, data={"answer": number}),
             lambda: lane.inviter.ask("invite.cancel", invite=number))
-        lane.pace.steer(accepted == "ok", 0.0003)
+        lane.pace.steer(accepted == "ok", 0.0005)
         if accepted == "ok":
             assert cancelled == "inviteEnded", cancelled
             await lane.stands(number, lane.first)
@@ -183,7 +184,7 @@ async def test_two_devices_accept(stage, exchange):
         first, second = await lane.race(
             lambda: lane.first.ask("invite.accept", invite=number, data={"answer": 1}),
             lambda: lane.second.ask("invite.accept", invite=number, data={"answer": 2}))
-        lane.pace.steer(first == "ok", 0.0003)
+        lane.pace.steer(first == "ok", 0.0005)
         assert sorted((first, second)) == ["alreadyHandled", "ok"], (first, second)
         winner = lane.first if first == "ok" else lane.second
         (told,) = lane.inviter.heard("inviteAccepted", invite=number) or [
@@ -204,7 +205,7 @@ async def test_accept_against_reject(stage, exchange):
         accepted, rejected = await lane.race(
             lambda: lane.first.ask("invite.accept", invite=number),
             lambda: lane.second.ask("invite.reject", invite=number, data={"reason": "declined"}))
-        lane.pace.steer(accepted == "ok", 0.0003)
+        lane.pace.steer(accepted == "ok", 0.0005)
         assert sorted((accepted, rejected)) == ["alreadyHandled", "ok"], (accepted, rejected)
         if accepted == "ok":
             await lane.stands(number, lane.first)
@@ -228,7 +229,7 @@ async def test_both_hang_up(stage, exchange):
         one, other = await lane.race(
             lambda: lane.inviter.ask("call.end", invite=number, reason="completed", duration_ms=1000),
             lambda: lane.first.ask("call.end", invite=number, reason="connectionLost", duration_ms=2000))
-        lane.pace.steer(one == "ok", 0.0003)
+        lane.pace.steer(one == "ok", 0.0005)
         assert sorted((one, other)) == ["ok", "unknownCall"], (one, other)
         await settle(*lane.everyone)
         ended = [device.heard("callEnded", invite=number) for device in lane.everyone]

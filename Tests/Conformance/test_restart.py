@@ -163,7 +163,9 @@ async def durable_of_its_own(stage):
 
 @waits
 async def test_what_survives(stage):
-    """INV-16, INV-7, GRP-1, CONN-8: After kill -9 pending invites ring on, late timers fire at once, and calls, groups and rooms stand"""
+    """INV-16, INV-7, GRP-1, CONN-8: After kill -9 pending invites ring on, late timers fire at once, and calls, groups
+    and rooms stand
+    """
     exchange = await durable_of_its_own(stage)
     try:
         alice, bob, bob_too, carol = devices = await exchange.party(1, 2, 1)

@@ -1,11 +1,8 @@
 """CONN-7, CONN-8, SIG: rooms, who is in them, and signals there."""
 
-import asyncio
 import secrets
 
 from client import refusal, settle
-from conformance import waits
-from exchange import API
 
 
 def room():
@@ -67,7 +64,8 @@ async def test_dropped_participant(exchange):
 
 
 async def test_lost_participant(hasty):
-    """CONN-7, CONN-8: A participant that does not come back within the window is gone, with the reason connectionLost"""
+    """CONN-7, CONN-8: A participant that does not come back within the window is gone, with the reason connectionLost
+    """
     alice, bob = await hasty.party(1, 1)
     place = room()
     await alice.ask("room.join", room=place)

@@ -1,6 +1,5 @@
 """No user sees or answers what is another's: every method, with every id of somebody else."""
 
-import asyncio
 import secrets
 
 from client import Device, refusal, settle, signed
@@ -77,7 +76,8 @@ class Stakes:
 
 
 async def test_every_method_with_anothers_ids(exchange):
-    """INV-6, INV-10, GRP-1, SIG-1, CALL-3: Every method with every id of another user is refused, and changes nothing"""
+    """INV-6, INV-10, GRP-1, SIG-1, CALL-3: Every method with every id of another user is refused, and changes nothing
+    """
     stakes = await Stakes().set_up(exchange)
     rows = stakes.table()
     assert {row[0] for row in rows} | {

@@ -1,9 +1,6 @@
 """What holds for all that was sent and logged while every other test ran. These come last."""
 
-import asyncio
-
 import client
-from exchange import Exchange
 
 
 async def test_no_secret_anywhere(stage):
@@ -20,5 +17,6 @@ async def test_no_secret_anywhere(stage):
 
 
 async def test_nothing_was_broken_in_passing(stage):
-    """CONN-5, CONN-3: Over all tests numbers only rose, each request had one answer, and each error was one of the page"""
+    """CONN-5, CONN-3: Over all tests numbers only rose, each request had one answer, and each error was one of the page
+    """
     assert not client.violations, client.violations[:10]

@@ -1,11 +1,9 @@
 """AUTH-4 and AUTH-5: tokens that end, are refreshed, and are signed by applications."""
 
-import asyncio
 import secrets
 import time
 
 from client import Device, refusal, remember, settle, signed
-from conformance import waits
 from exchange import API, OTHER_API, call, invite
 
 
@@ -37,7 +35,8 @@ async def test_refresh(exchange):
 
 
 async def test_token_ends(fleeting):
-    """AUTH-4: A session is told before its token ends, goes on with a new one, and is closed without; the call stands"""
+    """AUTH-4: A session is told before its token ends, goes on with a new one, and is closed without; the call stands
+    """
     alice, bob = await fleeting.party(1, 1)
     number = await call(alice, bob)
     assert 0 < (await alice.hear("tokenExpiring"))["expires_in"] <= 2
@@ -83,7 +82,9 @@ async def test_signed_login(exchange):
 
 
 async def test_bad_signed_tokens(exchange):
-    """AUTH-5: A signed token past its end, with a wrong signature or for another session is refused with an error that says which"""
+    """AUTH-5: A signed token past its end, with a wrong signature or for another session is refused with an error that
+    says which
+    """
     (user,) = exchange.people(1)
     good = signed(*API, user)
     head, claims, signature = good.split(".")
@@ -145,7 +146,8 @@ async def test_session_tokens(exchange):
 
 
 async def test_joining_with_a_token(exchange):
-    """AUTH-5: Who is logged in joins with a session token of the same user; another's, or for another room, is refused"""
+    """AUTH-5: Who is logged in joins with a session token of the same user; another's, or for another room, is refused
+    """
     alice, bob = await exchange.party(1, 1)
     place = f"room-{secrets.token_hex(4)}"
     await alice.ask("room.join", room=place, token=signed(
