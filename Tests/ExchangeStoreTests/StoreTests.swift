@@ -24,7 +24,8 @@ import Timekeeping
         let sessions = [
             StoredSession(
                 id: "s1", user: "bob", device: "b", isAnonymous: false, isRegistered: true, connection: "c1",
-                scope: StoredPlace(room: "ü", role: "publisher", data: "d"), login: digest, places: [StoredPlace(room: "lobby")]),
+                scope: StoredPlace(room: "ü", role: "publisher", data: "d"), login: digest,
+                places: [StoredPlace(room: "lobby")]),
             StoredSession(
                 id: "s2", user: "guest", device: "g", isAnonymous: true, isRegistered: false, connection: "c2",
                 resumableUntil: now),
@@ -44,7 +45,10 @@ import Timekeeping
             Sample.event(5, at: now, for: .registered(except: "b")),
         ]
         let changes: [Change] =
-            [.token(token), .token(signed), .invite(invite), .call(call), .sequenceReserved(user: "carol", upTo: 1_025)]
+            [
+                .token(token), .token(signed), .invite(invite), .call(call),
+                .sequenceReserved(user: "carol", upTo: 1_025),
+            ]
             + sessions.map(Change.session) + groups.map(Change.group) + pushes.map(Change.pushTargets)
             + events.map(Change.event)
         let first = try ExchangeStore.open(path: folder.database, clock: clock.clock)

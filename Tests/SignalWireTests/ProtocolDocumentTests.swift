@@ -170,7 +170,8 @@ import Testing
             "| A message, a REST body | \(SignalLimits.messageBytes) bytes |",
             "| Objects and arrays within each other | \(SignalLimits.nesting) |",
             "| `type` of a signal | \(SignalLimits.signalTypeBytes) bytes |",
-            "| `data` of a signal, as JSON text | \(SignalLimits.signalDataBytes) bytes |",
+            "| `data` of a signal, as JSON text | \(SignalLimits.signalDataBytes) bytes; "
+                + "\(SignalLimits.streamSignalDataBytes) of one that the exchange sends",
             "| \(SignalLimits.nameBytes) bytes each |",
             "| Capabilities of a device | \(SignalLimits.capabilities) |",
             "| Users in `to` of one invite | \(SignalLimits.invitees) |",

@@ -56,7 +56,8 @@ enum StoreSchema {
 
     /// Every column that holds a deadline or a moment of the exchange's own, which move when the clock was set.
     static let timed = [
-        ("tokens", "expires_ms"), ("tokens", "superseded_ms"), ("tokens", "forgotten_ms"), ("sessions", "resumable_until_ms"), ("invites", "sent_ms"),
+        ("tokens", "expires_ms"), ("tokens", "superseded_ms"), ("tokens", "forgotten_ms"),
+        ("sessions", "resumable_until_ms"), ("invites", "sent_ms"),
         ("invites", "deadline_ms"), ("invites", "forgotten_ms"), ("calls", "accepted_ms"), ("events", "at_ms"),
     ]
 }
