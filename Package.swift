@@ -70,10 +70,13 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
         .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
         .package(url: "https://github.com/swift-server/async-http-client", from: "1.37.0"),
+        .package(url: "https://github.com/vapor/jwt-kit", from: "5.7.1"),
+        .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
     ],
     targets: [
         // Floor 0: C libraries, and the little C that Swift cannot import.
+        library("CALSA", pkgConfig: "alsa", apt: "libasound2-dev"),
         library("COpenSSL", pkgConfig: "openssl", apt: "libssl-dev"),
         library("COpus", pkgConfig: "opus", apt: "libopus-dev"),
         library("COpusFile", pkgConfig: "opusfile", apt: "libopusfile-dev"),
@@ -89,6 +92,7 @@ let package = Package(
         module("Base", "Realtime", ["CRealtime", "Timekeeping"]),
         module("Base", "Datagrams", ["CRealtime", "Realtime", "Timekeeping"]),
         module("Base", "ConfigReader", ["CYAML"]),
+        module("Base", "PrivateFiles"),
 
         // Floor 2: protocols, pure.
         module("Protocols", "RTP", ["Bytes", "Timekeeping"]),
@@ -101,6 +105,9 @@ let package = Package(
 
         // Floor 3: media.
         module("Media", "AudioKit", ["Bytes", "COpusFile", "CSpeexDSP"]),
+        module("Media", "AudioDevices", ["AudioKit", "CALSA", "CSpeexDSP", "Realtime", "Timekeeping"]),
+        module("Media", "LoopbackAnalysis", ["AudioKit"]),
+        module("Media", "Speakerphone", ["AudioKit", "CSpeexDSP"]),
         module("Media", "OpusCodec", ["COpus"]),
         module("Media", "Playout", ["AudioKit", "OpusCodec", "Timekeeping"]),
         module("Media", "SecureTransport", ["COpenSSL", "CSRTP", "Timekeeping"]),
@@ -116,17 +123,24 @@ let package = Package(
         module(
             "Signaling", "SignalingClient",
             nio + [
-                "CallControl", "JSON", "SignalWire", "Timekeeping", logging,
+                "CallControl", "JSON", "PrivateFiles", "SignalWire", "Timekeeping", logging,
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
             ]),
         module("Signaling", "WebPhone", resources: webPage),
+        module(
+            "Signaling", "SignedTokens",
+            [
+                .product(name: "JWTKit", package: "jwt-kit"),
+                .product(name: "Crypto", package: "swift-crypto"),
+            ]),
         module(
             "Signaling", "ExchangeStore",
             ["JSON", "SignalWire", "Timekeeping", .product(name: "GRDB", package: "GRDB.swift")]),
         module(
             "Signaling", "Exchange",
             nio + [
-                "COpenSSL", "ConfigReader", "ExchangeStore", "JSON", "SDP", "SignalWire", "Timekeeping", "WebPhone",
+                "COpenSSL", "ConfigReader", "ExchangeStore", "JSON", "SDP", "SignalWire", "SignedTokens", "Timekeeping",
+                "WebPhone",
                 logging,
             ]),
 
@@ -135,16 +149,19 @@ let package = Package(
             "Agent", "CallAgent",
             [
                 "AudioKit", "CallControl", "ConfigReader", "Datagrams", "ICE", "JSON", "MediaEngine", "OpusCodec",
-                "Peering", "Playout", "Realtime", "SDP", "SecureTransport", "SignalingClient", "Timekeeping", logging,
+                "Peering", "Playout", "PrivateFiles", "Realtime", "SDP", "SecureTransport", "SignalingClient",
+                "Timekeeping", logging,
             ]),
+
+        module("Agent", "LoopbackReport", ["AudioKit", "JSON", "LoopbackAnalysis"]),
 
         // Floor 6: the command line.
         .executableTarget(
             name: "handset",
             dependencies: [
-                "AudioKit", "CallAgent", "CallControl", "ConfigReader", "Datagrams", "Exchange", "ExchangeStore",
-                "MediaEngine", "OpusCodec", "Peering", "Playout", "RTP", "Realtime", "SecureTransport", "SignalWire",
-                "SignalingClient", "Timekeeping", logging,
+                "AudioDevices", "AudioKit", "CallAgent", "CallControl", "ConfigReader", "Datagrams", "Exchange",
+                "ExchangeStore", "MediaEngine", "OpusCodec", "Peering", "Playout", "RTP", "Realtime", "SecureTransport",
+                "SignalWire", "SignalingClient", "SignedTokens", "Timekeeping", logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
@@ -155,7 +172,13 @@ let package = Package(
         .target(
             name: "TestSupport", dependencies: ["Timekeeping"], path: "Tests/Support", swiftSettings: relaxed),
         tests("AudioKitTests", ["AudioKit"], resources: [.copy("Resources/tone-500hz-stereo.opus")]),
+        .target(name: "CScriptedCard", path: "Tests/CScriptedCard", exclude: ["plugin"]),
+        tests("AudioDevicesTests", ["AudioDevices", "CAllocationCounter", "CScriptedCard", "Realtime", "Timekeeping"]),
+        tests("LoopbackAnalysisTests", ["LoopbackAnalysis", "OpusCodec"]),
+        tests("LoopbackReportTests", ["AudioKit", "JSON", "LoopbackAnalysis", "LoopbackReport"]),
+        tests("SpeakerphoneTests", ["AudioKit", "Speakerphone"]),
         tests("ConfigReaderTests", ["ConfigReader"]),
+        tests("PrivateFilesTests", ["PrivateFiles"]),
         tests(
             "HandsetTests",
             [
@@ -192,26 +215,30 @@ let package = Package(
             [
                 "AudioKit", "CAllocationCounter", "MediaEngine", "Datagrams", "OpusCodec", "Peering", "Playout", "RTP",
                 "Realtime",
-                "SecureTransport", "Timekeeping",
+                "SecureTransport", "Speakerphone", "Timekeeping",
             ]),
         tests("CallControlTests", ["CallControl", "JSON", "Timekeeping"]),
         tests(
             "SignalingClientTests",
             nio + ["CallControl", "JSON", "SignalWire", "SignalingClient", "Timekeeping", logging]),
+        tests("SignedTokensTests", ["SignedTokens", .product(name: "JWTKit", package: "jwt-kit")]),
         tests(
             "ExchangeTests",
             nio + [
-                "ConfigReader", "Exchange", "ExchangeStore", "JSON", "SDP", "SignalWire", "Timekeeping", logging,
+                "ConfigReader", "Exchange", "ExchangeStore", "JSON", "SDP", "SignalWire", "SignedTokens", "Timekeeping",
+                logging,
                 .product(name: "NIOEmbedded", package: "swift-nio"),
             ]),
         tests("ExchangeStoreTests", ["ExchangeStore", "JSON", "SignalWire", "Timekeeping"]),
-        tests("ExchangeIntegrationTests", nio + ["Exchange", "ExchangeStore", "JSON", "SignalWire", logging]),
+        tests(
+            "ExchangeIntegrationTests",
+            nio + ["Exchange", "ExchangeStore", "JSON", "SignalWire", "SignedTokens", logging]),
         tests(
             "CallAgentTests",
             [
-                "AudioKit", "CallAgent", "CallControl", "ConfigReader", "Datagrams", "Exchange", "MediaEngine",
+                "AudioKit", "CallAgent", "CallControl", "ConfigReader", "Datagrams", "Exchange", "JSON", "MediaEngine",
                 "Peering",
-                "SignalingClient", "Timekeeping", logging,
+                "SignalingClient", "SignedTokens", "Timekeeping", logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
             ]),

@@ -92,6 +92,23 @@ def jitter(directory):
     return rows
 
 
+def pathloss(trials, problems):
+    rows = []
+    for kind in dict.fromkeys(trial["kind"] for trial in trials):
+        of_kind = [trial for trial in trials if trial["kind"] == kind]
+        row = {"kind": kind, "calls": len(of_kind)}
+        for figure in ("path_ms", "silence_ms"):
+            values = sorted(value for trial in of_kind for value in trial[figure].values() if value is not None)
+            if values:
+                row[figure] = {"p50": statistics.median(values), "max": values[-1]}
+        for trial in of_kind:
+            if trial["outcome"] != "completed" or None in trial["path_ms"].values():
+                problems.append(f"pathloss, {kind}: a call ended as {trial['outcome']}, with media after "
+                                f"{trial['path_ms']} ms")
+        rows.append(row)
+    return rows
+
+
 def collect(directory):
     result, problems = {}, []
     notes = {section: load(directory, section) for section in ("cost", "memory", "setup")}
@@ -103,6 +120,8 @@ def collect(directory):
         result["setup"] = notes["setup"][0]["of"]
     if rows := jitter(directory):
         result["jitter"] = rows
+    if trials := load(directory, "pathloss"):
+        result["pathloss"] = pathloss(trials, problems)
     result["problems"] = problems
     return result
 
@@ -124,10 +143,20 @@ def print_table(result):
     if setup := result.get("setup"):
         print(f"Set-up, invite to media both ways: p50 {setup['p50_ms']:.1f} ms, p99 {setup['p99_ms']:.1f} ms, "
               f"{setup['calls']} calls")
+    if rows := result.get("pathloss"):
+        print_pathloss(rows)
     if rows := result.get("jitter"):
         print_jitter(rows)
     for problem in result["problems"]:
         print(f"NOT BELIEVABLE: {problem}")
+
+
+def print_pathloss(rows):
+    print("A call loses its path (p50, max): until media comes on another, and without sound")
+    for row in rows:
+        path, silence = ({"p50": float("nan"), "max": float("nan"), **row.get(key, {})} for key in ("path_ms", "silence_ms"))
+        print(f"  {row['kind']:8} {row['calls']} calls  {path['p50']:5.0f} {path['max']:5.0f} ms  "
+              f"{silence['p50']:5.0f} {silence['max']:5.0f} ms")
 
 
 def print_jitter(rows):

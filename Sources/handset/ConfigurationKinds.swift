@@ -9,7 +9,10 @@ extension ConfigurationKind {
             command: "run", signature: ["account"],
             validate: { path throws(ConfigError) in _ = try DeviceConfiguration.read(path: path) }),
         ConfigurationKind(
-            command: "serve", signature: ["users", "apps"],
+            command: "serve", signature: ["apps", "listen", "users_file"],
             validate: { path throws(ConfigError) in _ = try ExchangeConfiguration.read(path: path) }),
+        ConfigurationKind(
+            command: "user", signature: ["users"],
+            validate: { path throws(ConfigError) in _ = try UsersFile(path: path).read() }),
     ]
 }

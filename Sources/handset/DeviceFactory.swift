@@ -18,43 +18,15 @@ struct DeviceFactory {
     /// A device that is not connected, and the event loop that carries it.
     func make() throws -> (device: Device, group: MultiThreadedEventLoopGroup) {
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
-        let service = try HandsetService(serviceConfiguration, group: group, logger: logger)
+        var settings = try HandsetServiceConfiguration(
+            configuration, program: DeviceProgram(version: HandsetVersion.current))
+        if failsFast {
+            settings.loginPatience = .zero
+            settings.connection.firstAttempts = 1
+        }
+        let service = try HandsetService(settings, group: group, logger: logger)
         let device = try Device(
             configuration, service: service, mediaAddress: try MediaAddress(for: configuration), logger: logger)
         return (device, group)
-    }
-
-    private var serviceConfiguration: HandsetServiceConfiguration {
-        let account = configuration.account
-        var service = HandsetServiceConfiguration(
-            addresses: .init(
-                authentication: account.authURL, identity: account.identityURL, events: account.eventsURL),
-            application: .init(
-                name: "Handset", version: HandsetVersion.current, system: "Linux", key: account.appKey,
-                secret: account.appSecret.revealed),
-            credentials: account.credential.forService,
-            device: .init(id: DeviceID(configuration.device.id ?? Self.newDeviceID()), name: configuration.device.name))
-        service.plainText = account.allowsPlainText ? .allowed : .loopbackOnly
-        if failsFast {
-            service.loginPatience = .zero
-            service.connection.firstAttempts = 1
-        }
-        service.trustRootFile = account.trustRoots
-        return service
-    }
-
-    private static func newDeviceID() -> String {
-        var generator = SystemRandomNumberGenerator()
-        return "handset-" + String(generator.next() as UInt64, radix: 36)
-    }
-}
-
-extension AccountConfiguration.Credential {
-    fileprivate var forService: HandsetServiceConfiguration.Credentials {
-        switch self {
-        case .mediaToken(let token): .mediaToken(token.revealed)
-        case .password(let user, let password): .password(user: user, password.revealed)
-        case .anonymous(let name): .anonymous(name: name)
-        }
     }
 }

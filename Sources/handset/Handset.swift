@@ -12,8 +12,7 @@ struct Handset: AsyncParsableCommand {
         version: HandsetVersion.current,
         subcommands: [
             ServeCommand.self, RunCommand.self, CallCommand.self, ReplayCommand.self, CheckCommand.self,
-            UserCommand.self, CallsCommand.self,
-            VersionCommand.self,
+            DevicesCommand.self, UserCommand.self, TokenCommand.self, CallsCommand.self, VersionCommand.self,
         ])
 }
 

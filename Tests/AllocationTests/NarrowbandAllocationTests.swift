@@ -10,6 +10,24 @@ import Timekeeping
 /// G.711 in virtual time: unoptimised, its filters are too slow for twenty calls at once.
 @Suite("Allocations of G.711", .serialized)
 struct NarrowbandAllocationTests {
+    @Test("Finding silence and describing it allocates nothing")
+    func silence() throws {
+        var settings = EncoderSettings()
+        settings.dtx = true
+        var encoder = try SoundEncoder(.pcmu, settings, describesNoise: true)
+        let samples = [Int16](repeating: 3, count: 960)
+        var bytes = [UInt8](repeating: 0, count: 160)
+        var (before, described) = (Int64(0), 0)
+        for index in 0..<400 {
+            if index == 200 { before = handset_test_allocations() }
+            var room = bytes.mutableSpan
+            _ = encoder.encode(samples.span, into: &room)
+            if encoder.isNoise { described += 1 }
+        }
+        let allocations = handset_test_allocations() - before
+        #expect(allocations == 0 && described > 10)
+    }
+
     @Test("Encoding, playing, making up and comfort noise allocate nothing")
     func steadyState() throws {
         var encoder = try SoundEncoder(.pcma, EncoderSettings())

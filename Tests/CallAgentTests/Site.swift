@@ -7,33 +7,45 @@ import MediaEngine
 import NIOCore
 import NIOPosix
 import SignalingClient
+import SignedTokens
 
 /// An exchange on the loopback and devices that log in to it, all in this process, on real sockets.
 final class Site: Sendable {
     let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
     let exchange: ExchangeServer
-    private let logger: Logger
+    let logger: Logger
 
-    init() async throws {
+    /// What signs tokens for sessions.
+    static let signingKey = SigningKey(name: "demo", secret: String(repeating: "k", count: 40))
+
+    init(
+        users: [String] = ["echo", "caller"], _ change: (inout ExchangeConfiguration) -> Void = { _ in }
+    ) async throws {
         var logger = Logger(label: "test")
         logger.logLevel = .critical
         self.logger = logger
         var configuration = ExchangeConfiguration()
         configuration.port = 0
         configuration.apps = [RegisteredApp(key: "demo", secret: SecretDigest(of: "demo"))]
-        configuration.users = ["echo", "caller"].map { name in
-            Account(id: name, publicIDs: ["\(name)@localhost"], mediaTokens: [SecretDigest(of: "token of \(name)")])
+        configuration.users = users.map { name in
+            Account(
+                id: name, publicIDs: ["\(name)@localhost"], mediaTokens: [SecretDigest(of: "token of \(name)")],
+                accessTokens: [SecretDigest(of: "access token of \(name)")])
         }
+        if let key = Self.signingKey { configuration.apiKeys = [key] }
+        change(&configuration)
         exchange = try await ExchangeServer.start(configuration, on: group, logger: logger)
     }
 
     /// A connected device of `user`.
-    func device(_ user: String, named name: String, answer: AnswerPolicy = AnswerPolicy(manner: .ring)) async throws
-        -> Handheld
-    {
+    func device(
+        _ user: String, named name: String, answer: AnswerPolicy = AnswerPolicy(manner: .ring),
+        _ change: (inout DeviceConfiguration) -> Void = { _ in }
+    ) async throws -> Handheld {
         var configuration = DeviceConfiguration(account: AccountConfiguration(server: exchange.url))
         configuration.answer = answer
         configuration.media.realtimePriority = nil
+        change(&configuration)
         let service = try HandsetService(
             HandsetServiceConfiguration(
                 addresses: .init(exchange.url),
@@ -62,6 +74,9 @@ final class Handheld {
         self.device = device
         iterator = device.events.makeAsyncIterator()
     }
+
+    /// The next event; nil when the device has stopped.
+    func next() async -> DeviceEvent? { await iterator.next() }
 
     /// The next call that comes in.
     func incoming() async throws -> CallID {

@@ -42,6 +42,30 @@ struct ConnectionMachineTests {
         #expect(timeline.core.state == .connected)
     }
 
+    @Test(
+        "CONN-12: Asked to move, a device resumes at the new address, and falls back on the usual way if nobody is there"
+    )
+    func moving() {
+        var timeline = Timeline(ConnectionMachine.standing())
+        timeline.feed(.link(.received(sequence: 12), attempt: 1))
+        timeline.feed(.move(to: "wss://other.example/v1/rtc"))
+        guard case .openSocket(let resources, attempt: 2)? = timeline.outputs.last else {
+            Issue.record("no socket is opened: \(timeline.outputs)")
+            return
+        }
+        #expect(resources.webSocketURL == "wss://other.example/v1/rtc")
+        // The old socket's end is no news.
+        #expect(timeline.feed(.link(.socketClosed(code: 1001), attempt: 1)).isEmpty)
+        timeline.feed(.link(.socketFailed(passingFailure), attempt: 2))
+        timeline.advance(by: .milliseconds(501), firing: .timerFired)
+        #expect(timeline.outputs.last == .fetchResources(attempt: 3))
+        timeline.feed(.link(.resourcesFetched(someResources), attempt: 3))
+        timeline.feed(.link(.socketOpened, attempt: 3))
+        #expect(timeline.outputs.last == .startSession(resume: ResumePoint(session: "s1", after: 12), attempt: 3))
+        timeline.feed(.link(.sessionStarted(someGrant), attempt: 3))
+        #expect(events(timeline) == [.reconnecting, .reconnected])
+    }
+
     @Test("CONN-3: A refused token while reconnecting gives the error before disconnected")
     func fatalError() {
         var timeline = Timeline(ConnectionMachine.standing())

@@ -30,6 +30,9 @@ struct ConnectionTableTests {
     private static let inputs: [(name: String, input: ConnectionMachine.Input)] = [
         ("connect", .connect),
         ("disconnect", .disconnect),
+        ("giveUp", .giveUp(fatalFailure.error)),
+        ("move", .move(to: nil)),
+        ("move there", .move(to: "wss://other.example/v1/rtc")),
         ("resourcesFetched", .link(.resourcesFetched(someResources), attempt: 1)),
         ("resourcesFailed", .link(.resourcesFailed(passingFailure), attempt: 1)),
         ("resourcesFailed for good", .link(.resourcesFailed(fatalFailure), attempt: 1)),
@@ -68,6 +71,9 @@ struct ConnectionTableTests {
 
     private static let connectedRow = [
         "disconnect": "disconnecting: endSession closeSocket →disconnecting",
+        "giveUp": "failed: !error →failed !disconnected",
+        "move": "reconnecting.fetching: closeSocket abandon →reconnecting !reconnecting fetchResources",
+        "move there": "reconnecting.opening: closeSocket abandon →reconnecting !reconnecting openSocket",
         "socketFailed": "reconnecting.waiting: →reconnecting !reconnecting retrying",
         "socketFailed for good": "failed: !error →failed !disconnected",
         "socketClosed": "reconnecting.waiting: →reconnecting !reconnecting retrying",
@@ -77,6 +83,7 @@ struct ConnectionTableTests {
     private static let expected: [String: [String: String]] = [
         "notConnected": ["connect": "connecting.fetching: fetchResources →connecting"],
         "connecting.fetching": [
+            "giveUp": "failed: !error →failed !disconnected",
             "disconnect": "notConnected: abandon →notConnected",
             "resourcesFetched": "connecting.opening: openSocket",
             "resourcesFailed": "connecting.waiting: retrying",
@@ -84,6 +91,7 @@ struct ConnectionTableTests {
             "timer": "connecting.waiting: abandon retrying",
         ],
         "connecting.opening": [
+            "giveUp": "failed: !error →failed !disconnected",
             "disconnect": "notConnected: abandon →notConnected",
             "socketOpened": "connecting.starting: startSession",
             "socketFailed": "connecting.waiting: retrying",
@@ -93,6 +101,7 @@ struct ConnectionTableTests {
             "timer": "connecting.waiting: abandon retrying",
         ],
         "connecting.starting": [
+            "giveUp": "failed: !error →failed !disconnected",
             "disconnect": "disconnecting: closeSocket →disconnecting",
             "socketFailed": "connecting.waiting: retrying",
             "socketFailed for good": "failed: !error →failed !disconnected",
@@ -104,6 +113,7 @@ struct ConnectionTableTests {
             "timer": "connecting.waiting: abandon retrying",
         ],
         "connecting.waiting": [
+            "giveUp": "failed: !error →failed !disconnected",
             "disconnect": "notConnected: →notConnected",
             "timer": "connecting.fetching: fetchResources",
         ],
@@ -113,6 +123,7 @@ struct ConnectionTableTests {
             "timer": "reconnecting.waiting: abandon →reconnecting !reconnecting retrying",
         ]) { $1 },
         "reconnecting.waiting": [
+            "giveUp": "failed: !error →failed !disconnected",
             "disconnect": "notConnected: →notConnected !disconnected",
             "timer": "reconnecting.fetching: fetchResources",
         ],

@@ -10,21 +10,27 @@ final class HandsetProcess: Sendable {
     private let log: LineLog
     private let output: LineLog
 
-    /// Starts `handset` with these arguments.
+    /// Starts `handset` with these arguments, and `input` on its standard input.
     ///
     /// - Parameter executable: Another program, which starts `handset` in turn.
-    init(_ arguments: [String], environment: [String: String] = [:], executable: String? = nil) throws {
+    init(
+        _ arguments: [String], environment: [String: String] = [:], input: String = "", executable: String? = nil
+    ) throws {
         process = Process()
         process.executableURL = try executable.map { URL(fileURLWithPath: $0) } ?? Self.executable()
         process.arguments = arguments
         process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
-        process.standardInput = FileHandle.nullDevice
+        let inputPipe = Pipe()
+        process.standardInput = input.isEmpty ? FileHandle.nullDevice : inputPipe
         let (outputPipe, logPipe) = (Pipe(), Pipe())
         process.standardOutput = outputPipe
         process.standardError = logPipe
         output = LineLog(outputPipe.fileHandleForReading)
         log = LineLog(logPipe.fileHandleForReading)
         try process.run()
+        // A pipe holds this much without a reader.
+        if !input.isEmpty { try inputPipe.fileHandleForWriting.write(contentsOf: Data(input.utf8)) }
+        try inputPipe.fileHandleForWriting.close()
     }
 
     deinit {

@@ -18,31 +18,12 @@ import Testing
         } catch { return error as? ExchangeError }
     }
 
-    /// A certificate for `localhost` that signs itself, and its key, in a new folder.
-    private func makeCertificate() throws -> ExchangeConfiguration.Certificate {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("exchange-\(UUID())").path
-        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
-        let certificate = ExchangeConfiguration.Certificate(
-            chainPath: "\(folder)/certificate.pem", keyPath: "\(folder)/key.pem")
-        let openssl = Process()
-        openssl.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        openssl.arguments = [
-            "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
-            "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-keyout", certificate.keyPath,
-            "-out", certificate.chainPath,
-        ]
-        openssl.standardError = FileHandle.nullDevice
-        try openssl.run()
-        openssl.waitUntilExit()
-        try #require(openssl.terminationStatus == 0)
-        return certificate
-    }
-
     @Test(
         "With a certificate everything is served over TLS: a client that trusts it gets in, one that does not is safe")
     func tls() async throws {
         var configuration = ServerFixture.configuration()
-        let certificate = try makeCertificate()
+        let certificate = try TestCertificate.make(
+            in: FileManager.default.temporaryDirectory.appendingPathComponent("exchange-\(UUID())").path)
         defer {
             try? FileManager.default.removeItem(atPath: (certificate.keyPath as NSString).deletingLastPathComponent)
         }

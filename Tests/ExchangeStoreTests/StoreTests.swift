@@ -11,13 +11,20 @@ import Timekeeping
         let folder = try Folder()
         let clock = ScriptedClock()
         let now = clock.now
+        let digest = String(repeating: "ab", count: 32)
         let token = StoredToken(
-            digest: String(repeating: "ab", count: 32), user: "bob", isAnonymous: false,
-            expires: now.advanced(by: .seconds(60)))
+            digest: digest, user: "bob", isAnonymous: false, expires: now.advanced(by: .seconds(60)), login: digest,
+            isRefresh: true, application: "app", scope: nil, parent: String(repeating: "cd", count: 32),
+            superseded: now, isRevoked: false, forgotten: now.advanced(by: .seconds(660)), epoch: 1_767_225_600)
+        let signed = StoredToken(
+            digest: String(repeating: "ef", count: 32), user: "visitor", isAnonymous: false,
+            expires: now.advanced(by: .seconds(60)), login: String(repeating: "ef", count: 32), isRefresh: false,
+            application: nil, scope: StoredPlace(room: "lobby", role: "moderator", data: "d"), parent: nil,
+            superseded: nil, isRevoked: true, forgotten: now.advanced(by: .seconds(660)), epoch: nil)
         let sessions = [
             StoredSession(
                 id: "s1", user: "bob", device: "b", isAnonymous: false, isRegistered: true, connection: "c1",
-                scope: StoredPlace(room: "ü", role: "publisher", data: "d"), places: [StoredPlace(room: "lobby")]),
+                scope: StoredPlace(room: "ü", role: "publisher", data: "d"), login: digest, places: [StoredPlace(room: "lobby")]),
             StoredSession(
                 id: "s2", user: "guest", device: "g", isAnonymous: true, isRegistered: false, connection: "c2",
                 resumableUntil: now),
@@ -37,7 +44,7 @@ import Timekeeping
             Sample.event(5, at: now, for: .registered(except: "b")),
         ]
         let changes: [Change] =
-            [.token(token), .invite(invite), .call(call), .sequenceReserved(user: "carol", upTo: 1_025)]
+            [.token(token), .token(signed), .invite(invite), .call(call), .sequenceReserved(user: "carol", upTo: 1_025)]
             + sessions.map(Change.session) + groups.map(Change.group) + pushes.map(Change.pushTargets)
             + events.map(Change.event)
         let first = try ExchangeStore.open(path: folder.database, clock: clock.clock)
@@ -48,7 +55,7 @@ import Timekeeping
         let second = try ExchangeStore.open(path: folder.database, clock: clock.clock)
         let saved = try second.read()
         #expect(saved.run == 2)
-        #expect(saved.tokens == [token])
+        #expect(saved.tokens == [token, signed])
         #expect(saved.sessions == sessions)
         #expect(saved.invites == [invite])
         #expect(saved.calls == [call])
@@ -64,7 +71,7 @@ import Timekeeping
             .eventsForgotten(user: "bob", upTo: 4), .streamForgotten(user: "carol"),
         ])
         let rest = try second.read()
-        #expect(rest.tokens.isEmpty && rest.sessions.isEmpty && rest.invites.isEmpty && rest.calls.isEmpty)
+        #expect(rest.tokens == [signed] && rest.sessions.isEmpty && rest.invites.isEmpty && rest.calls.isEmpty)
         #expect(rest.groups == [groups[1]] && rest.pushTargets == [pushes[1]])
         #expect(rest.events == [events[2]])
         #expect(rest.streams == [.init(user: "bob", reserved: 0, forgotten: 4)])

@@ -45,6 +45,23 @@ private struct CallScenario {
         }
     }
 
+    @Test("CALL-5: A call ends for one of twelve reasons, and a hang-up for any other is refused and ends nothing")
+    func reasons() {
+        #expect(CallEnd.reasons.count == 12)
+        for reason in CallEnd.reasons {
+            var call = CallScenario()
+            let end = CallEnd(invite: call.invite, reason: reason, durationMilliseconds: 1)
+            #expect(call.exchange.refusal(of: .callEnd(end), from: call.bob) == nil)
+        }
+        var call = CallScenario()
+        for reason in ["bored", "", "Completed"] {
+            let end = CallEnd(invite: call.invite, reason: reason, durationMilliseconds: 1)
+            #expect(call.exchange.refusal(of: .callEnd(end), from: call.bob) == .invalidParams)
+        }
+        #expect(call.exchange.events(of: call.alice).isEmpty)
+        #expect(call.exchange.refusal(of: call.hangUp, from: call.bob) == nil)
+    }
+
     @Test("CONN-9: A clean goodbye ends the device's calls, and the peer hears disconnected")
     func goodbye() {
         var call = CallScenario()

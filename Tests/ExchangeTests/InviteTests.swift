@@ -182,7 +182,9 @@ private func reject(_ invite: String, _ data: JSONValue? = nil) -> ClientRequest
 
     @Test("INV-9: An invite with a ttl of 0 rings for as long as nobody answers")
     func noTimeOut() {
-        var scenario = ExchangeScenario()
+        var settings = ExchangeCore.Settings()
+        settings.tokenLifetime = .seconds(2_000_000)
+        var scenario = ExchangeScenario(settings: settings)
         let alice = scenario.device("a", of: "alice")
         let bob = scenario.device("b", of: "bob")
         let invite = scenario.invite("bob", from: alice, ttl: 0)

@@ -90,6 +90,23 @@ struct PathTests {
         #expect(Instant.zero.duration(to: world.now) < .microseconds(2_000))
     }
 
+    @Test("With the peer's checks there before its candidates, all ways are tried all the same, to change to later")
+    func allWays() {
+        for seed: UInt64 in 0..<20 {
+            let peers = (0..<2).map { number in
+                Scenes.peer(
+                    number, seed: seed,
+                    addresses: (0..<2).map { Scenes.address("192.0.2.\(number * 10 + $0 + 1)") })
+            }
+            let world = World(seed: seed, weather: World.Weather(delay: 1...5), peers)
+            world.signalingDelay = .milliseconds(200)
+            world.start()
+            #expect(world.run(for: .seconds(10)) { world.isSettled })
+            world.run(for: .seconds(3))
+            #expect(peers.allSatisfy { $0.agent.validPaths.count == 4 }, "seed \(seed)")
+        }
+    }
+
     @Test("Both sides settle on the two ends of one pair")
     func samePair() {
         for seed: UInt64 in 0..<50 {

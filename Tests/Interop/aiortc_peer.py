@@ -1,9 +1,11 @@
-"""Calls a user of an exchange with aiortc, which is no browser: a small client of docs/protocol.md."""
+"""Calls a user of an exchange with aiortc, which is no browser, or is called: a small client of docs/protocol.md."""
 
 import asyncio
 import base64
+import contextlib
 import fractions
 import json
+import threading
 import time
 import urllib.request
 import uuid
@@ -68,7 +70,9 @@ def fetch(url, authorization, body=None):
         return json.load(answer)
 
 
-async def _call(port, user, callee, samples, seconds):
+@contextlib.asynccontextmanager
+async def _line(port, user):
+    """A registered device of a user of the demonstration."""
     base = f"http://127.0.0.1:{port}"
     key = base64.b64encode(b"demo:demo").decode()
     token = fetch(f"{base}/v1.1/login", f"Basic {key}", {
@@ -81,9 +85,14 @@ async def _call(port, user, callee, samples, seconds):
             device = {"id": "aiortc", "name": "aiortc", "capabilities": ["audio"]}
             await line.ask("session.start", token=token, device=device)
             await line.ask("device.register", device=device)
-            return await _talk(line, callee, samples, seconds)
+            yield line
         finally:
             reading.cancel()
+
+
+async def _call(port, user, callee, samples, seconds):
+    async with _line(port, user) as line:
+        return await _talk(line, callee, samples, seconds)
 
 
 async def _talk(line, callee, samples, seconds):
@@ -121,11 +130,15 @@ async def _listen(line, peer, invite):
         if event["type"] == "inviteAccepted":
             await peer.setRemoteDescription(aiortc.RTCSessionDescription(**data["data"]["answer"]))
         elif event["type"] == "callSignal" and data["type"] == "candidate":
-            text = data["data"]["candidate"]
-            candidate = candidate_from_sdp(text.removeprefix("candidate:")) if text else None
-            if candidate:
-                candidate.sdpMid, candidate.sdpMLineIndex = data["data"]["sdpMid"], data["data"]["sdpMLineIndex"]
-            await peer.addIceCandidate(candidate)
+            await _add(peer, data["data"])
+
+
+async def _add(peer, data):
+    text = data["candidate"]
+    candidate = candidate_from_sdp(text.removeprefix("candidate:")) if text else None
+    if candidate:
+        candidate.sdpMid, candidate.sdpMLineIndex = data["sdpMid"], data["sdpMLineIndex"]
+    await peer.addIceCandidate(candidate)
 
 
 def call(port, user, callee, samples, seconds):
@@ -134,3 +147,72 @@ def call(port, user, callee, samples, seconds):
     Hands back the time from invite to the first sound in seconds, and the samples heard.
     """
     return asyncio.run(asyncio.wait_for(_call(port, user, callee, samples, seconds), seconds + 60))
+
+
+class Answering:
+    """A user of the demonstration who answers one call with aiortc, on a thread of its own."""
+
+    def __init__(self, port, user, samples):
+        self.samples, self.parts, self.end, self.error = samples, [], None, None
+        self.isThere = threading.Event()
+        self.thread = threading.Thread(target=self._run, args=(port, user), daemon=True)
+        self.thread.start()
+
+    def _run(self, port, user):
+        try:
+            asyncio.run(asyncio.wait_for(self._answer(port, user), 60))
+        except Exception as error:  # Told to whoever waits.
+            self.error = error
+            self.isThere.set()
+
+    async def _answer(self, port, user):
+        async with _line(port, user) as line:
+            self.isThere.set()
+            peer, tasks = None, []
+            try:
+                while self.end is None:
+                    event = await line.events.get()
+                    data = event["data"]
+                    if event["type"] == "inviteReceived":
+                        peer = aiortc.RTCPeerConnection()
+                        peer.addTrack(Voice(self.samples))
+                        # Kept, for the loop holds its tasks by a thread.
+                        peer.on("track", lambda track: tasks.append(asyncio.create_task(self._listen(track))))
+                        await peer.setRemoteDescription(aiortc.RTCSessionDescription(**data["data"]["offer"]))
+                        await peer.setLocalDescription(await peer.createAnswer())
+                        answer = {"type": "answer", "sdp": peer.localDescription.sdp}
+                        await line.ask("invite.accept", invite=data["invite"], data={"answer": answer})
+                    elif event["type"] == "callSignal" and data["type"] == "candidate":
+                        await _add(peer, data["data"])
+                    elif event["type"] in ("callEnded", "inviteEnded", "inviteCancelled"):
+                        self.end = data.get("reason", self.end)
+            finally:
+                for task in tasks:
+                    task.cancel()
+                if peer:
+                    await peer.close()
+
+    async def _listen(self, track):
+        resampler = av.AudioResampler("s16", "mono", RATE)
+        with contextlib.suppress(aiortc.mediastreams.MediaStreamError):
+            while True:
+                for part in resampler.resample(await track.recv()):
+                    self.parts.append(part.to_ndarray().reshape(-1))
+
+    def heard(self):
+        """The samples that came in."""
+        return numpy.concatenate(self.parts).astype(numpy.float32) / 32_768
+
+
+@contextlib.contextmanager
+def answering(port, user, samples):
+    """For as long as this lasts `user` is there, answers a call, and sends `samples` over and over."""
+    peer = Answering(port, user, samples)
+    try:
+        if not peer.isThere.wait(20):
+            raise TimeoutError(f"{user} is not there within 20 s")
+        yield peer
+    finally:
+        peer.thread.join(20)
+        if peer.error:
+            raise peer.error

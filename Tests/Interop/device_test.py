@@ -20,6 +20,7 @@ from selenium.common.exceptions import WebDriverException
 import aiortc_peer
 import firefox
 import speech
+import tones
 from phones import Failed, wait
 from stage import SCRIPT, SETTLING, Stage, best, both_ways, ended, flows, hang_up, noted, quantiles, talk, time_calls
 
@@ -210,6 +211,24 @@ def sends_keys(stage):
 
 
 @check
+def is_sent_keys(stage):
+    """Keys that the device presses are heard in the browser as their tones, each once and in order."""
+    pressed = "12#70*A"
+    stage.alice.run("window.answers = true")
+    # Those in front may be over before anybody listens.
+    caller = stage.caller("alice", "--press", "99" + pressed, "--duration", 5)
+    stage.alice.phase("talking")
+    heard = tones.keys(stage.alice.hear(4))
+    report = caller.report()
+    stage.alice.run("window.answers = false")
+    stage.alice.run_async("rest()")
+    if report["outcome"] != "completed":
+        raise Failed(f"the call was {report}")
+    if not heard.endswith(pressed) or len(heard) > len(pressed) + 2:
+        raise Failed(f"99{pressed} was pressed, and the browser has heard {heard}")
+
+
+@check
 def calls_often(stage):
     """Fifty calls, one after the other, leave nothing behind in the device; how long each took to be set up."""
     stage.alice.run_async(f"callTimes('echo', {WARM_UP}, 0.2)", 120)
@@ -276,6 +295,25 @@ def meets_aiortc(stage):
 
     stage.figures["versions"]["aiortc"] = importlib.metadata.version("aiortc")
     stage.figures["pesq"]["aiortc → device → aiortc"] = best("echo", measure)
+
+
+@check
+def calls_aiortc(stage):
+    """The device calls aiortc, which answers; either hears the other well, and hears it hang up."""
+    record = stage.path / "record.wav"
+
+    def measure():
+        with aiortc_peer.answering(stage.exchange.port, "bob", stage.original) as bob:
+            caller = stage.caller("bob", "--play", stage.path / "play.wav", "--record", record, "--duration", 14)
+            report = caller.report()
+        if (report["outcome"], report["exit"]) != ("completed", 0):
+            raise Failed(f"the call was {report}")
+        if bob.end != "completed":
+            raise Failed(f"aiortc saw the end as {bob.end}")
+        recorded = speech.read(record)[int(SETTLING * speech.RATE):]
+        return both_ways(stage, "aiortc", recorded, bob.heard())
+
+    best("one way", measure)
 
 
 def report(figures):

@@ -15,7 +15,7 @@ import av
 import numpy
 import websocket
 
-from phones import Failed, wait
+from phones import Failed, Levels, wait
 
 PREFERENCES = {
     "media.navigator.streams.fake": True,
@@ -45,7 +45,7 @@ MICROPHONE = """() => {
 }"""
 
 
-class Firefox:
+class Firefox(Levels):
     """One Firefox with the page open."""
 
     def __init__(self, url, microphone, script):
@@ -93,6 +93,19 @@ class Firefox:
     def run(self, script):
         """What a script with a `return` gives."""
         return self.run_async(f"(() => {{ {script} }})()")
+
+    # What people see and do; buttons are pressed from within the page.
+
+    def click(self, selector):
+        one = f"document.querySelector({json.dumps(selector)})"
+        wait(f"{selector} can be clicked", lambda: self.run(f"return !!{one} && !{one}.disabled && {one}.checkVisibility()"))
+        self.run(f"return void {one}.click()")
+
+    def text(self, selector):
+        return self.run(f"return document.querySelector({json.dumps(selector)}).innerText")
+
+    def sees(self, selector):
+        return self.run(f"return document.querySelector({json.dumps(selector)})?.checkVisibility() ?? false")
 
     def hear(self, seconds):
         """The samples that come in during so many seconds, after the coding of Firefox's recorder at 256 kb/s."""

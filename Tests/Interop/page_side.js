@@ -19,8 +19,9 @@
     return send.call(this, text);
   };
   window.RTCPeerConnection = class extends RTCPeerConnection {
-    constructor(...given) {
-      super(...given);
+    constructor(configuration, ...given) {
+      // As a page has it that may tell nobody its address.
+      super(window.relaysOnly ? { ...configuration, iceTransportPolicy: 'relay' } : configuration, ...given);
       if (connections.at(-1) !== this) connections.push(this);
       const seen = window.moments = {};
       this.addEventListener('connectionstatechange', () => {
@@ -137,6 +138,24 @@
     const { selectedCandidatePairId } = [...stats.values()].find(({ type }) => type === 'transport');
     const { localCandidateId, remoteCandidateId } = stats.get(selectedCandidatePairId);
     return [localCandidateId, remoteCandidateId].map((id) => stats.get(id).usernameFragment);
+  };
+
+  /** What kinds of candidates the path in use has, ours and theirs, and all those that the other side told. */
+  window.kinds = async () => {
+    const stats = await connections.at(-1).getStats();
+    const { selectedCandidatePairId } = [...stats.values()].find(({ type }) => type === 'transport');
+    const { localCandidateId, remoteCandidateId } = stats.get(selectedCandidatePairId);
+    const told = [...stats.values()].filter(({ type }) => type === 'remote-candidate');
+    return {
+      path: [localCandidateId, remoteCandidateId].map((id) => stats.get(id).candidateType),
+      told: [...new Set(told.map(({ candidateType }) => candidateType))],
+    };
+  };
+
+  /** Packets of sound that have come in; Firefox counts no others. */
+  window.soundPackets = async () => {
+    const stats = await connections.at(-1).getStats();
+    return [...stats.values()].find(({ type }) => type === 'inbound-rtp')?.packetsReceived ?? 0;
   };
 
   /** Packets of any kind that have come in. */

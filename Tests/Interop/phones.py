@@ -12,6 +12,7 @@ import time
 from selenium import webdriver
 from selenium.common.exceptions import WebDriverException
 from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
 
 
 class Failed(Exception):
@@ -111,7 +112,21 @@ class Wire:
         self.server.close()
 
 
-class Phone:
+class Levels:
+    """What a page says of the sound that comes in, whichever browser shows it."""
+
+    def level(self):
+        """What comes from the other side, in dB; None while it is not known."""
+        found = re.match(r"(−?\d+)", self.run("return document.getElementById('value-level').textContent") or "")
+        return int(found.group(1).replace("−", "-")) if found else None
+
+    def hears(self):
+        """Whether there is sound: the made-up microphone beeps, and what is muted is below −80 dB."""
+        level = self.level()
+        return level is not None and level > -65
+
+
+class Phone(Levels):
     """One browser with the page open.
 
     `microphone` is "fake" (beeps), "refused", "none", or the path of a WAV file that is played over and over. `script`
@@ -201,6 +216,12 @@ class Phone:
         next(button for button in self.driver.find_elements(By.CSS_SELECTOR, ".guest") if button.text.lower() == name).click()
         self.online()
 
+    def sign_in_with(self, name, password):
+        """With an exchange of one's own, which has no guests."""
+        self.find("#user").send_keys(name)
+        self.find("#password").send_keys(password, Keys.ENTER)
+        self.online()
+
     def online(self, seconds=15):
         wait("the phone is online", lambda: self.run("return document.getElementById('link').dataset.state") == "ready", seconds)
 
@@ -216,16 +237,6 @@ class Phone:
 
     def says(self, text, selector="#state", seconds=15):
         wait(f"{selector} says “{text}”", lambda: text in self.text(selector), seconds)
-
-    def level(self):
-        """What comes from the other side, in dB; None while it is not known."""
-        found = re.match(r"(−?\d+)", self.run("return document.getElementById('value-level').textContent") or "")
-        return int(found.group(1).replace("−", "-")) if found else None
-
-    def hears(self):
-        """Whether there is sound: the made-up microphone beeps, and what is muted is below −80 dB."""
-        level = self.level()
-        return level is not None and level > -65
 
     def rest(self):
         if self.sees("#dismiss"):

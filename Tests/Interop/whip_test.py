@@ -21,13 +21,14 @@ import wave
 
 from selenium.common.exceptions import WebDriverException
 
+import mdns
 from phones import Exchange, Failed, Phone, wait
 
 CHECKS = []
 
 # A client of both protocols, as small as they are. `window.stream` is the one that is under way.
 CLIENT = """
-window.begin = async ({ url, token, direction, trickles, hasVideo }) => {
+window.begin = async ({ url, token, direction, trickles, videos }) => {
   const connection = new RTCPeerConnection();
   const headers = { Authorization: `Bearer ${token}` };
   const stream = { connection, headers, waiting: [], isEnded: false };
@@ -38,7 +39,7 @@ window.begin = async ({ url, token, direction, trickles, hasVideo }) => {
     const sound = await navigator.mediaDevices.getUserMedia({ audio: true });
     connection.addTransceiver(sound.getAudioTracks()[0], { direction });
   }
-  if (hasVideo) connection.addTransceiver('video', { direction });
+  for (let count = 0; count < videos; count += 1) connection.addTransceiver('video', { direction });
   connection.ontrack = ({ track }) => {
     const element = new Audio();
     element.srcObject = new MediaStream([track]);
@@ -67,7 +68,7 @@ window.begin = async ({ url, token, direction, trickles, hasVideo }) => {
     await gathered;
     patch = (await window.patch(stream.tag, window.fragment(connection.localDescription.sdp, stream.waiting))).status;
   }
-  return { status: 201, patch, answer, offered: /a=candidate:/.test(body) };
+  return { status: 201, patch, answer, offered: /a=candidate:/.test(body), length: body.length, hidden: stream.waiting };
 };
 
 window.fragment = (sdp, candidates) => [
@@ -185,9 +186,9 @@ class Scene:
             raise Failed(f"the browser: {result}")
         return result[0]
 
-    def begin(self, kind, user, direction, trickles=True, video=False):
+    def begin(self, kind, user, direction, trickles=True, videos=0):
         options = {"url": f"{self.exchange.url}{kind}/{user}", "token": self.token, "direction": direction,
-                   "trickles": trickles, "hasVideo": video}
+                   "trickles": trickles, "videos": videos}
         return self.do(f"window.begin({json.dumps(options)})")
 
     def hears(self):
@@ -240,10 +241,26 @@ def restarts(scene):
 
 
 @check
+def restarts_at_length(scene):
+    """A stream whose offer is longer than a signal of a device may be, for it has video, restarts ICE as well."""
+    begun = scene.begin("whip", "echo", "sendrecv", videos=2)
+    expect(f"created: {begun}", begun["status"] == 201)
+    expect(f"an offer of {begun['length']} bytes is long", begun["length"] > 8_192)
+    scene.hears()
+    restarted = scene.do("window.restart()")
+    expect(f"restarted: {restarted}",
+           restarted["status"] == 200 and restarted["isNew"] and restarted["tag"] != restarted["old"])
+    wait("it is connected", lambda: scene.do("window.measure()")["state"] == "connected")
+    time.sleep(1)
+    scene.hears()
+    scene.end()
+
+
+@check
 def records(scene):
     """A client of WHIP that only sends, with video and all its candidates in the offer, is heard by the device."""
     before = set(pathlib.Path(scene.folder.name).glob("*.wav"))
-    begun = scene.begin("whip", "echo", "sendonly", trickles=False, video=True)
+    begun = scene.begin("whip", "echo", "sendonly", trickles=False, videos=1)
     expect(f"created: {begun}", begun["status"] == 201 and begun["offered"])
     expect("the device only listens", "a=recvonly" in begun["answer"])
     expect("the device takes no video", "m=video 0 " in begun["answer"])
@@ -272,6 +289,29 @@ def plays(scene):
     scene.hears()
     scene.end()
     scene.token = scene.login()
+
+
+@check
+def is_hidden(scene):
+    """A browser without leave to listen hides its addresses behind names, which the device looks up, and is heard."""
+    page, scene.browser = scene.browser, Phone(scene.exchange.url, microphone="refused")
+    token, scene.token = scene.token, "caller-demo-token"
+    names = mdns.Listener()
+    try:
+        scene.browser.driver.set_script_timeout(40)
+        scene.browser.run(CLIENT)
+        begun = scene.begin("whep", "caller", "recvonly")
+        expect(f"created: {begun}", begun["status"] == 201)
+        hosts = [candidate.split()[4] for candidate in begun["hidden"] if " typ host" in candidate]
+        expect(f"the addresses are hidden: {hosts}", hosts and all(host.endswith(".local") for host in hosts))
+        scene.hears()
+        asked = wait("the device asks for a name", lambda: names.asked & set(hosts))
+        wait(f"the browser answers for {asked}", lambda: names.answered & asked)
+        scene.end()
+    finally:
+        names.close()
+        scene.browser.close()
+        scene.browser, scene.token = page, token
 
 
 @check

@@ -85,6 +85,8 @@ struct ConnectedCallTests {
 struct ConnectedCall {
     let caller: MediaCallID
     let device: MediaCallID
+    /// The device's name in checks.
+    let deviceFragment: String
 
     /// - Parameters:
     ///   - toldToCaller: What becomes of the device's candidates on their way.
@@ -142,6 +144,7 @@ struct ConnectedCall {
         _ caller: Half, _ device: Half, number: UInt32, promisedToDevice: DTLSFingerprint? = nil
     ) throws {
         (self.caller, self.device) = (caller.id, device.id)
+        deviceFragment = device.plan.credentials.usernameFragment
         _ = try device.engine.start(
             Self.media(local: number * 2 + 1, remote: number * 2, AudioBehaviour(source: .echo)),
             at: device.placement, connection: device.id)

@@ -1,3 +1,4 @@
+import OpusCodec
 import Peering
 import Playout
 import Testing
@@ -43,6 +44,44 @@ struct NarrowbandCallTests {
         #expect(digit?.code == 5 && digit?.milliseconds == 100)
         let playout = call.reports.right.playout
         #expect(playout.packetsLost == 0 && playout.resets == 0)
+    }
+
+    @Test(
+        "Silence is described rather than sent, and the peer goes on with noise of that level",
+        arguments: [true, false])
+    func silence(agreed: Bool) throws {
+        var call = try VirtualCall(audio: AudioBehaviour(source: .silence)) { plan in
+            Self.narrowband(.pcmu)(&plan)
+            plan.encoder.dtx = true
+            plan.peer.sendComfortNoisePayloadType = agreed ? 13 : nil
+        }
+        try call.run(seconds: 20)
+        let (types, right) = (call.payloadTypes, call.reports.right)
+        #expect(right.playout.packetsLost == 0 && right.playout.resets == 0 && right.playout.samplesConcealed == 0)
+        guard agreed else {
+            #expect(Array(types.keys) == [0] && types[0] ?? 0 > 990)
+            return
+        }
+        #expect((38...44).contains(types[13] ?? 0), "twice a second")
+        #expect(types[0] ?? 0 < 20, "the beginning")
+        #expect(right.playout.samplesSilent > 19 * 48_000)
+    }
+
+    @Test("Sound ends the silence at once, and nothing of it is missing")
+    func soundAfterSilence() throws {
+        var call = try VirtualCall(audio: AudioBehaviour(source: .echo)) { plan in
+            Self.narrowband(.pcma)(&plan)
+            plan.encoder.dtx = true
+            plan.peer.sendComfortNoisePayloadType = 13
+        }
+        try call.run(seconds: 3)
+        let before = call.payloadTypes[8] ?? 0
+        call.left.pointee.press(1)
+        try call.run(seconds: 2)
+        let digit = call.right.pointee.takeDigit()
+        let playout = call.reports.right.playout
+        #expect(digit?.code == 1 && playout.packetsLost == 0 && playout.samplesConcealed == 0)
+        #expect(call.payloadTypes[8] ?? 0 == before, "a key is no sound")
     }
 
     @Test("Loss is heard out, and reports of it change nothing that G.711 has not")

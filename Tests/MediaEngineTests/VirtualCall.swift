@@ -18,6 +18,10 @@ struct VirtualCall: ~Copyable {
     var loss = 0.0
     /// Reports and feedback arrive.
     var deliversControl = true
+    /// How long datagrams take; nil: they arrive at once, and are dated 5 ms later.
+    var travel: Duration?
+    /// Datagrams on their way, with their destinations.
+    private var underway: [(at: Instant, isToLeft: Bool, bytes: [UInt8])] = []
     /// Anything arrives.
     var isConnected = true
     /// Payload types of the packets that left has sent, lost ones included.
@@ -70,6 +74,7 @@ struct VirtualCall: ~Copyable {
     private mutating func turn(
         of call: UnsafeMutablePointer<MediaCall>, to other: UnsafeMutablePointer<MediaCall>, isFromLeft: Bool
     ) throws {
+        try receive(call, isLeft: isFromLeft)
         call.pointee.prepareFrames(at: now)
         running: while true {
             switch call.pointee.runFrame(at: now, scratch: &scratch, batch: &batch) {
@@ -80,6 +85,7 @@ struct VirtualCall: ~Copyable {
         }
         call.pointee.sendControlIfDue(at: now, into: &batch)
         call.pointee.sendFeedbackIfDue(at: now, into: &batch)
+        call.pointee.sendRequestsIfDue(at: now, into: &batch)
         let source = try #require(SocketAddress(host: isFromLeft ? "192.0.2.1" : "192.0.2.2", port: 5_000))
         for index in 0..<batch.count {
             let type = Self.type(of: index, in: &batch)
@@ -87,9 +93,36 @@ struct VirtualCall: ~Copyable {
             if isFromLeft, !isControl { payloadTypes[type & 0x7F, default: 0] += 1 }
             let isLost = !isControl && isFromLeft && Double.random(in: 0..<1, using: &generator) < loss
             guard isConnected, !isLost, deliversControl || !isControl else { continue }
-            Self.deliver(index, of: &batch, to: other, from: source, at: now.advanced(by: .milliseconds(5)))
+            if let travel {
+                underway.append((now.advanced(by: travel), !isFromLeft, Self.bytes(of: index, in: &batch)))
+            } else {
+                Self.deliver(index, of: &batch, to: other, from: source, at: now.advanced(by: .milliseconds(5)))
+            }
         }
         batch.clear()
+    }
+
+    /// Takes in what has arrived, as a worker does before its frames.
+    private mutating func receive(_ call: UnsafeMutablePointer<MediaCall>, isLeft: Bool) throws {
+        let source = try #require(SocketAddress(host: isLeft ? "192.0.2.2" : "192.0.2.1", port: 5_000))
+        let arrived = underway.filter { $0.isToLeft == isLeft && $0.at <= now }
+        underway.removeAll { $0.isToLeft == isLeft && $0.at <= now }
+        for datagram in arrived {
+            var bytes = datagram.bytes
+            var elements = bytes.mutableSpan
+            var span = elements.mutableBytes
+            call.pointee.receive(&span, from: DatagramPath(to: source), arrival: datagram.at)
+        }
+        while call.pointee.sendRepair(at: now, into: &batch) {}
+    }
+
+    private static func bytes(of index: Int, in batch: inout DatagramBatch) -> [UInt8] {
+        let datagram = batch.bytes(index)
+        var bytes: [UInt8] = []
+        for offset in 0..<datagram.byteCount {
+            bytes.append(datagram.bytes.unsafeLoad(fromByteOffset: offset, as: UInt8.self))
+        }
+        return bytes
     }
 
     private static func type(of index: Int, in batch: inout DatagramBatch) -> UInt8 {

@@ -65,9 +65,11 @@ struct ConnectionPair: ~Copyable {
     }
 
     /// Gives a side its part of the handshake, with the fingerprint that it has been promised.
-    mutating func begin(_ number: Int, promised: DTLSFingerprint? = nil) {
-        let own = ScriptedDTLS(number == 0 ? .passive : .active, seed: UInt64(number) + 1)
-        let other = ScriptedDTLS(.active, seed: UInt64(1 - number) + 1).fingerprint
+    ///
+    /// - Parameter round: Associations that the call has had before.
+    mutating func begin(_ number: Int, promised: DTLSFingerprint? = nil, round: UInt64 = 0) {
+        let own = ScriptedDTLS(number == 0 ? .passive : .active, seed: UInt64(number) + 1 + 10 * round)
+        let other = ScriptedDTLS(.active, seed: UInt64(1 - number) + 1 + 10 * round).fingerprint
         var outputs: [Connection<ScriptedDTLS>.Output] = []
         if number == 0 {
             left.connection.begin(own, at: now, into: &outputs)

@@ -1,6 +1,8 @@
 import DTLSSupport
+import ICE
 import Peering
 import SecureTransport
+import TestSupport
 import Testing
 import Timekeeping
 
@@ -123,5 +125,75 @@ struct ConnectionTests {
         pair.run(.seconds(60))
         let (closed, now) = (pair.right.said.contains(.closed), pair.left.said.count)
         #expect(closed && now == said)
+    }
+
+    @Test(
+        "A DTLS association made anew gives other keys, with the path of before or another, and no gap",
+        arguments: [true, false])
+    func anotherAssociation(restartsICE: Bool) throws {
+        var pair = try ConnectionPair()
+        pair.introduce()
+        pair.begin(0)
+        pair.begin(1)
+        pair.run(.seconds(10))
+        let before = (pair.left.said.keys, pair.right.said.keys)
+        try #require(before.0.count == 1 && before.1.count == 1)
+        if restartsICE {
+            var generator = SeededGenerator(seed: 77)
+            let (first, second) = (ICECredentials(using: &generator), ICECredentials(using: &generator))
+            pair.feed(0, .ice(.restart(first)))
+            pair.feed(1, .ice(.restart(second)))
+            let (ofLeft, ofRight) = (pair.left.connection.ice, pair.right.connection.ice)
+            pair.feed(0, .ice(.remoteCredentials(ofRight.credentials, isLite: false)))
+            for candidate in ofRight.localCandidates { pair.feed(0, .ice(.remoteCandidate(candidate))) }
+            pair.feed(1, .ice(.remoteCredentials(ofLeft.credentials, isLite: false)))
+            for candidate in ofLeft.localCandidates { pair.feed(1, .ice(.remoteCandidate(candidate))) }
+        }
+        // The side that is active begins first: its hello reaches the association of before, which passes over it.
+        pair.begin(1, round: 1)
+        pair.run(.milliseconds(45))
+        let early = pair.left.said.keys.count
+        #expect(early == 1, "the keys of before stay until there are others")
+        pair.begin(0, round: 1)
+        pair.run(.seconds(5))
+        let (left, right) = (pair.left.said.keys, pair.right.said.keys)
+        try #require(left.count == 2 && right.count == 2)
+        #expect(left[1] != left[0])
+        #expect(left[1].send == right[1].receive && left[1].receive == right[1].send)
+        let words = pair.left.said + pair.right.said
+        #expect(
+            !words.contains {
+                switch $0 {
+                case .path(false), .failed, .closed: true
+                case .path, .keys: false
+                }
+            })
+    }
+
+    @Test("A new association with a certificate that was not promised fails, and gives no keys")
+    func strangerLater() throws {
+        var pair = try ConnectionPair()
+        pair.introduce()
+        pair.begin(0)
+        pair.begin(1)
+        pair.run(.seconds(5))
+        pair.begin(0, promised: ScriptedDTLS(.active, seed: 99).fingerprint, round: 1)
+        pair.begin(1, round: 1)
+        pair.run(.seconds(5))
+        let (keys, failed) = (
+            pair.left.said.keys.count, pair.left.said.contains { if case .failed = $0 { true } else { false } }
+        )
+        #expect(keys == 1 && failed)
+    }
+}
+
+extension [ConnectionPair.Said] {
+    fileprivate struct Keys: Equatable {
+        var send: SRTPKey
+        var receive: SRTPKey
+    }
+
+    fileprivate var keys: [Keys] {
+        compactMap { if case .keys(let send, let receive) = $0 { Keys(send: send, receive: receive) } else { nil } }
     }
 }

@@ -16,6 +16,8 @@ struct SimulatedCall {
     var firstSequence: UInt16 = 100
     var firstTimestamp: UInt32 = 1_000
     var keepsOutput = false
+    /// How long after a request lost packets would come; nil if none are asked for.
+    var repairNanoseconds: Int64?
 
     struct Result {
         var statistics: PlayoutStatistics
@@ -49,6 +51,7 @@ struct SimulatedCall {
         let packets = try packets()
         var path = SimulatedNetwork(network, seed: seed)
         var buffer = PlayoutBuffer(configuration: configuration, decoder: try OpusDecoder())
+        buffer.repairNanoseconds = repairNanoseconds
         var result = Result(statistics: buffer.statistics)
         var inFlight: [(at: Instant, index: Int)] = []
         var sent = 0

@@ -43,6 +43,28 @@ struct RenegotiationTests {
         #expect(third.offer.media.map(\.mid) == ["0"])
     }
 
+    @Test("An offer that names another DTLS association is answered with a new one, though the certificate is the same")
+    func anotherAssociation() throws {
+        var us = OfferAnswer(Sides.media { $0.tlsID = "abcdefghij0123456789ours1" })
+        var them = OfferAnswer(Sides.peer())
+        func offer(_ name: String?) throws -> (NegotiationChanges, answer: SessionDescription) {
+            var offer = try them.makeOffer()
+            if let name { offer.media[0].attributes.append(.init("tls-id", name)) }
+            let changes = try us.receive(offer: offer)
+            let (answer, _) = try us.makeAnswer()
+            _ = try them.accept(answer: answer)
+            return (changes, answer)
+        }
+        let first = try offer("abcdefghij0123456789one")
+        #expect(Sides.tlsID(first.answer) == "abcdefghij0123456789ours1")
+        let same = try offer("abcdefghij0123456789one")
+        #expect(!same.0.contains(.keys))
+        let other = try offer("abcdefghij0123456789two")
+        #expect(other.0.contains(.keys) && !other.0.contains(.formats))
+        let silent = try offer(nil)
+        #expect(!silent.0.contains(.keys) && Sides.tlsID(silent.answer) == nil)
+    }
+
     @Test("Hold and resume change the direction and nothing else, whoever asks for them", arguments: [true, false])
     func hold(byUs: Bool) throws {
         var (us, them) = try call()
@@ -215,5 +237,12 @@ struct RenegotiationTests {
         let again = try us.makeOffer()
         #expect(again.media[0].profile == "RTP/SAVPF" && again.media[0].cryptoAttributes.count == 1)
         #expect(again.media[0].setup == nil)
+    }
+}
+
+extension Sides {
+    /// What the first section calls its end of the DTLS association.
+    fileprivate static func tlsID(_ description: SessionDescription) -> String? {
+        description.media[0].attributes.first { $0.name == "tls-id" }?.value
     }
 }

@@ -90,6 +90,7 @@ import Testing
             }
         }
         try check(SessionStart.self)
+        try check(SessionRenew.self)
         try check(SessionEnd.self)
         try check(DeviceRegister.self)
         try check(DeviceUnregister.self)

@@ -47,6 +47,7 @@ private let events: [ExchangeEvent] = [
     .streamDropped(StreamChange(room: "r", connection: "c", user: "u")),
     .streamResumed(StreamChange(invite: "i", connection: "c", user: "u")),
     .moveRequested(MoveRequested(withinSeconds: 2.5, webSocketURL: "wss://b/v1/rtc")),
+    .tokenExpiring(TokenExpiring(expiresIn: 30)),
     .presenceChanged(Presence(user: "u", publicIDs: ["u@h", "+1"], reachable: false)),
     .notification(NotificationReceived(payload: ["deep": [["x": 18_446_744_073_709_551]]])),
     .unknown(type: "fromTheFuture", data: ["kept": true]),
@@ -62,6 +63,7 @@ private let events: [ExchangeEvent] = [
             method: SessionStart(
                 token: Redacted("t"), device: device, resume: .init(session: "s", after: 4), user: "u",
                 application: "a"), result)
+        try roundTrip(method: SessionRenew(token: Redacted("t")), SessionRenew.Result(expiresIn: 60.5))
         try roundTrip(method: SessionEnd(), Empty())
         try roundTrip(method: DeviceRegister(device: device), Empty())
         try roundTrip(
@@ -188,7 +190,7 @@ private let events: [ExchangeEvent] = [
             (#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, .invalidRequest, nil),
             (#"{"jsonrpc":"2.0","id":1}"#, .invalidRequest, .number(1)),
             (#"{"jsonrpc":"2.0","id":1,"method":"ping","result":{}}"#, .invalidRequest, .number(1)),
-            (#"{"jsonrpc":"2.0","id":1,"method":3}"#, .invalidRequest, nil),
+            (#"{"jsonrpc":"2.0","id":1,"method":3}"#, .invalidRequest, .number(1)),
             (#"{"jsonrpc":"2.0","id":1,"error":3}"#, .invalidRequest, nil),
         ]
         for (text, code, id) in cases {

@@ -20,6 +20,7 @@ final class ScriptedExchange: Sendable {
         var sockets: [ScriptedSocket] = []
         var answers: [String: @Sendable (JSONValue) -> String] = [:]
         var sequence = 0
+        var logins: [String: @Sendable (RecordedRequest) -> ScriptedAnswer] = [:]
     }
 
     private let state = Mutex(State())
@@ -34,7 +35,10 @@ final class ScriptedExchange: Sendable {
         let scheme = tls == nil ? "ws" : "wss"
         let started = try await ScriptedServer.start(
             on: group, port: port, tls: tls, conversation: { [self] in converse($0, $1) },
-            answer: { [self] in Self.answer($0, webSocket: "\(scheme)://localhost:\(self.port)/v1/rtc") })
+            answer: { [self] request in
+                if let answer = state.withLock({ $0.logins[request.path] }) { return answer(request) }
+                return Self.answer(request, webSocket: "\(scheme)://localhost:\(self.port)/v1/rtc")
+            })
         server.withLock { $0 = started }
     }
 
@@ -46,6 +50,11 @@ final class ScriptedExchange: Sendable {
     /// From now on `method` is answered with this JSON text as its result, or as its error if it begins with `!`.
     func answer(_ method: String, _ text: @escaping @Sendable (JSONValue) -> String) {
         state.withLock { $0.answers[method] = text }
+    }
+
+    /// From now on requests to `path` are answered so.
+    func answer(path: String, _ answer: @escaping @Sendable (RecordedRequest) -> ScriptedAnswer) {
+        state.withLock { $0.logins[path] = answer }
     }
 
     /// Tells the newest connection an event.

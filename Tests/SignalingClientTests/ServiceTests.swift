@@ -150,7 +150,7 @@ struct ServiceTests {
         let attempts: [() async throws -> Void] = [
             { _ = try await service.invite(InviteOptions(to: "bob", idempotencyKey: "k")) },
             { try await service.accept("i", data: .null) }, { try await service.reject("i", data: .null) },
-            { try await service.cancel("i", data: .null) }, { _ = try await service.join(room: "r") },
+            { try await service.cancel("i", data: .null) }, { _ = try await service.join(room: "r", data: nil) },
             { try await service.send(CallSignal(invite: "i", type: "t", data: .null)) },
         ]
         for attempt in attempts {
@@ -258,7 +258,7 @@ struct ServiceTests {
         }
         exchange.answer("room.join") { _ in #"{"participants":[{"connection":"c9","user":"bob"}]}"# }
         try await withService(exchange, { $0.credentials = .anonymous(name: "guest") }) { service, exchange in
-            let participants = try await service.join(room: "r")
+            let participants = try await service.join(room: "r", data: nil)
             #expect(participants == [RoomParticipant(connection: "c9", user: "bob")])
             #expect(exchange.methods == ["session.start", "room.join"])
         }

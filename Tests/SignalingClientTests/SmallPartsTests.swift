@@ -8,6 +8,11 @@ import Timekeeping
 
 @Suite("Small parts of the signaling client")
 struct SmallPartsTests {
+    @Test("CALL-5: The device ends calls for the reasons that the wire knows, and for no others")
+    func reasons() {
+        #expect(Set(CallEndReason.allCases.map(\.rawValue)) == CallEnd.reasons)
+    }
+
     @Test("Addresses are taken apart, and what is none is refused with what is wrong")
     func endpoints() throws {
         let plain = try Endpoint("ws://127.1.2.3:8080/v1/rtc?x=1")
@@ -82,7 +87,7 @@ struct SmallPartsTests {
 
     @Test("CONN-10: The first listener hears what was said before it came; the second hears from then on")
     func eventHub() async {
-        let hub = EventHub(capacity: 2)
+        let hub = EventHub<SignalingEvent>(capacity: 2)
         for name in ["one", "two", "three"] { hub.publish(.notification(.string(name))) }
         #expect(hub.lostCount == 1)
         var first = hub.listen().makeAsyncIterator()

@@ -30,6 +30,10 @@ struct ActiveCall {
     var answerTimer: Task<Void, Never>?
     /// The record, once the machine has ended; the call is told as ended when its media has ended too.
     var record: CallRecord?
+    /// The journal's name for it.
+    var journalKey: String?
+    /// Whether its record is on disk, or is not to be.
+    var isKept = false
     /// What its media saw, once that has ended.
     var report: MediaReport?
 }

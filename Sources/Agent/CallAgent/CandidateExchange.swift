@@ -12,12 +12,13 @@ struct CandidateExchange {
     /// Candidates held in either direction; more are dropped, for no honest peer has as many.
     private static let limit = 64
 
-    /// A candidate of ours was found; nil says that there are no more.
+    /// A candidate of ours was found, given as the value of a `candidate` attribute; nil says that there are no more.
+    /// What is sent has the attribute's name in front, as browsers have it (RFC 8839 §5.1, RTCIceCandidateInit).
     ///
     /// - Returns: What is to be sent now.
     mutating func found(_ candidate: String?, mid: String) -> [JSONValue] {
         let data: JSONValue = [
-            "candidate": .string(candidate ?? ""), "sdpMid": .string(mid), "sdpMLineIndex": 0,
+            "candidate": .string(candidate.map { "candidate:" + $0 } ?? ""), "sdpMid": .string(mid), "sdpMLineIndex": 0,
         ]
         guard canSend else {
             if ours.count < Self.limit { ours.append(data) }

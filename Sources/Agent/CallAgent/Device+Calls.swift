@@ -43,6 +43,7 @@ extension Device {
         case .established(let setUpTime): tell(.established(id, setUpTime: setUpTime))
         case .ended(let record):
             calls[id]?.record = record
+            keep(record, of: id)
             finishIfOver(id)
         case .refused(let error):
             logger.info("A wish came too late for its call", metadata: ["call": "\(id)", "error": "\(error)"])
@@ -109,6 +110,7 @@ extension Device {
         Task {
             do throws(SignalingError) {
                 try await ask()
+                hangUpIfOver(id, confirmation)
                 feed(.service(confirmation), to: id)
                 if confirmation == .answerConfirmed { peerKnows(id) }
             } catch {
@@ -117,9 +119,32 @@ extension Device {
         }
     }
 
+    /// The service has taken an accept that this side had given up waiting for: the caller is not left with it.
+    private func hangUpIfOver(_ id: CallID, _ confirmation: CallMachine.ServiceWord) {
+        guard confirmation == .answerConfirmed, let call = calls[id], let record = call.record,
+            let invite = call.invite,
+            record.reason == .acceptFailed
+        else { return }
+        sendHangUp(CallHangUp(invite: invite, reason: CallEndReason.acceptFailed.rawValue, duration: .zero))
+    }
+
+    /// Puts a call's record on disk; the call is told as ended after that (contract CALL-7).
+    private func keep(_ record: CallRecord, of id: CallID) {
+        guard let journal, let key = calls[id]?.journalKey else {
+            calls[id]?.isKept = true
+            return
+        }
+        journal.end(key, record) { [weak self] in Task { await self?.isKept(id) } }
+    }
+
+    private func isKept(_ id: CallID) {
+        calls[id]?.isKept = true
+        finishIfOver(id)
+    }
+
     /// Tells that a call is over once its machine and its media both are.
     func finishIfOver(_ id: CallID) {
-        guard let call = calls[id], let record = call.record else { return }
+        guard let call = calls[id], let record = call.record, call.isKept else { return }
         if let media = call.media, call.report == nil {
             engine.stop(media)
             return

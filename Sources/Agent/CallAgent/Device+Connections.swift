@@ -91,10 +91,12 @@ extension Device {
                 // The candidates follow one by one, as they did not have to the first time.
                 negotiation.bring(credentials, candidates: [])
             }
+            if changes.contains(.keys) { negotiation.renewAssociation(using: &generator) }
             let (answer, audio) = try negotiation.answer()
             call.negotiation = negotiation
             calls[id] = call
-            if changes.contains(.ice), let connection = call.connection, let remote = try negotiation.remote(for: audio)
+            if changes.renewsConnection, let connection = call.connection,
+                let remote = try negotiation.remote(for: audio)
             {
                 engine.connect(connection, to: remote.keepingKeys(unless: changes.contains(.keys)))
             }
@@ -122,6 +124,11 @@ extension Device {
             }
         }
     }
+}
+
+extension NegotiationChanges {
+    /// The connection is to hear of it: ICE begins anew, or a DTLS association does.
+    var renewsConnection: Bool { contains(.ice) || contains(.keys) }
 }
 
 extension RemoteConnection {

@@ -59,7 +59,7 @@ extension Device {
         do {
             let (audio, changes) = try negotiation.accept(answer)
             calls[id]?.negotiation = negotiation
-            if changes.contains(.ice), let remote = try negotiation.remote(for: audio) {
+            if changes.renewsConnection, let remote = try negotiation.remote(for: audio) {
                 engine.connect(connection, to: remote.keepingKeys(unless: changes.contains(.keys)))
             }
         } catch {

@@ -1,4 +1,5 @@
 internal import CallControl
+internal import JSON
 internal import Logging
 internal import MediaEngine
 
@@ -8,7 +9,9 @@ extension Device {
         switch event {
         case .inviteReceived(let invite): receive(invite)
         case .inviteSent(let invite, let key):
-            guard let id = calls.first(where: { $0.value.idempotencyKey == key })?.key else { return }
+            guard let id = calls.first(where: { $0.value.idempotencyKey == key })?.key else {
+                return hear(.inviteSent(invite, invitees: []), aboutInvite: invite)
+            }
             calls[id]?.invite = invite
             feed(.service(.inviteSent(invite, invitees: [])), to: id)
             peerKnows(id)
@@ -21,21 +24,30 @@ extension Device {
         case .callEnded(let news): feed(.hungUp(news), about: news.invite)
         case .callSignal(let signal):
             if !take(signal) { tell(.signaling(event)) }
-        case .connected, .reconnecting, .reconnected, .disconnected, .error, .inviteMissed, .connectionCreated,
-            .connectionDestroyed, .notification, .unknown:
+        case .inviteModified(let invite, let data): tell(.invite(.modified(invite, data: data)))
+        case .inviteMissed(let invite, let payload): tell(.invite(.missed(invite, payload: payload)))
+        case .connected, .reconnecting, .reconnected, .disconnected, .error, .connectionCreated,
+            .connectionDestroyed, .roomSignal, .streamDropped, .streamResumed, .groupChanged,
+            .roomLost, .moveRequested, .notification, .unknown:
             tell(.signaling(event))
         }
     }
 
     private func receive(_ invite: ReceivedInvite) {
         guard isNew(invite.id) else { return }
+        guard invite.data["offer"] != nil, invite.group == nil || user.map(invite.invitees.contains) ?? true else {
+            return takeInvite(invite)
+        }
         let audio = configuration.behaviour.audio(for: invite.id)
-        let id = newCall(ActiveCall(machine: CallMachine(receiving: invite), audio: audio, invite: invite.id))
+        let id = newCall(
+            ActiveCall(machine: CallMachine(receiving: invite, timings: callTimings), audio: audio, invite: invite.id))
         feed(.begin, to: id)
     }
 
     private func feed(_ word: CallMachine.ServiceWord, about invite: InviteID) {
-        guard let id = calls.first(where: { $0.value.invite == invite })?.key else { return }
+        guard let id = calls.first(where: { $0.value.invite == invite })?.key else {
+            return hear(word, aboutInvite: invite)
+        }
         feed(.service(word), to: id)
     }
 }

@@ -11,8 +11,8 @@ public import Realtime
 ///
 /// It decides nothing about a call itself: each call's machine does, and the device carries out what it asks for.
 public actor Device {
-    /// What happens, in order. For one listener; up to 4,096 events wait for it.
-    public nonisolated let events: AsyncStream<DeviceEvent>
+    /// What happens, in order. The first to listen hears everything from the beginning.
+    public nonisolated let events = DeviceEvents()
 
     let configuration: DeviceConfiguration
     let service: any SignalingService
@@ -25,7 +25,13 @@ public actor Device {
     private var identity: DTLSIdentity?
     var calls: [CallID: ActiveCall] = [:]
     var isDraining = false
-    private let continuation: AsyncStream<DeviceEvent>.Continuation
+    /// Invites that are no calls, by their names.
+    var invites: [InviteID: PendingInvite] = [:]
+    /// Answers to invites of ours that came before their names did.
+    var earlyWords: [InviteID: [OutgoingInviteMachine.Input]] = [:]
+    /// Who this device is to the service; nil until it has connected.
+    var user: UserID?
+    let journal: CallJournal?
     private let mediaEvents: AsyncStream<MediaEvent>
     private var ledger = InviteLedger()
     private var lastCall: UInt64 = 0
@@ -44,7 +50,9 @@ public actor Device {
         self.configuration = configuration
         self.service = service
         self.logger = logger
-        (events, continuation) = AsyncStream.makeStream(bufferingPolicy: .bufferingOldest(4_096))
+        journal = configuration.device.callRecords.map {
+            CallJournal(path: $0, application: configuration.account.appKey, logger: logger)
+        }
         // The media side tells a few events a call; this many wait if the device is busy.
         let (stream, media) = AsyncStream.makeStream(of: MediaEvent.self, bufferingPolicy: .bufferingOldest(16_384))
         mediaEvents = stream
@@ -68,16 +76,22 @@ public actor Device {
         // Before anybody can call: the first certificate takes the longest to make.
         _ = try? currentIdentity()
         try await service.connect()
+        user = await service.session?.user
+        for room in configuration.allRooms { _ = try await service.join(room: room, data: nil) }
         iceServers = await ICEServerLookup.addresses(of: await service.iceServers + configuration.media.iceServers)
     }
 
     /// Calls somebody.
     ///
     /// - Parameter audio: What the call plays and records.
-    public func call(_ user: UserID, audio: AudioBehaviour, timeToLive: Duration = .seconds(30)) -> CallID {
-        let key = String(generator.next(), radix: 36) + String(generator.next(), radix: 36)
-        let options = InviteOptions(to: user, timeToLive: timeToLive, idempotencyKey: key)
-        let id = newCall(ActiveCall(machine: CallMachine(dialling: options), audio: audio, idempotencyKey: key))
+    public func call(_ user: UserID, audio: AudioBehaviour, timeToLive: Duration?? = .none) -> CallID {
+        let key = newKey()
+        let defaults = configuration.invites
+        let options = InviteOptions(
+            to: user, timeToLive: timeToLive ?? defaults.timeToLive, payload: defaults.payload,
+            timeoutPayload: defaults.missedPayload, isOnlineOnly: defaults.isOnlineOnly, idempotencyKey: key)
+        let machine = CallMachine(dialling: options, timings: callTimings)
+        let id = newCall(ActiveCall(machine: machine, audio: audio, idempotencyKey: key))
         feed(.begin, to: id)
         return id
     }
@@ -96,15 +110,43 @@ public actor Device {
 
     /// Hangs up all calls, says goodbye to the service and stops. Calls' last events come before `events` ends.
     public func shutDown() async {
+        await endCalls()
+        await service.disconnect()
+        await close()
+    }
+
+    /// Ends the calls, makes the login worthless at the service, forgets it and the keys here, and stops (AUTH-9).
+    ///
+    /// - Throws: ``SignalingError`` if the service could not be told; all is forgotten here, and stopped, all the same.
+    public func logOut() async throws(SignalingError) {
+        await endCalls()
+        var failure: SignalingError?
+        do throws(SignalingError) {
+            try await service.logOut()
+        } catch {
+            failure = error
+        }
+        identity = nil
+        user = nil
+        await close()
+        if let failure { throw failure }
+    }
+
+    private func endCalls() async {
         isDraining = true
         for id in calls.keys { feed(.user(.hangUp), to: id) }
         await allCallsEnded(within: .milliseconds(600))
         for id in calls.keys { feed(.service(.disconnected), to: id) }
-        await service.disconnect()
+    }
+
+    private func close() async {
         await allCallsEnded(within: .milliseconds(200))
+        for invite in invites.values { invite.timer?.cancel() }
+        invites = [:]
         engine.shutdown()
         for listener in listeners { listener.cancel() }
-        continuation.finish()
+        await journal?.close()
+        events.hub.finish()
     }
 
     // MARK: What the parts of the device share
@@ -119,17 +161,28 @@ public actor Device {
     }
 
     func tell(_ event: DeviceEvent) {
-        if case .dropped = continuation.yield(event) {
-            logger.warning("An event found nobody to take it and is lost")
-        }
+        let before = events.hub.lostCount
+        events.hub.publish(event)
+        if events.hub.lostCount > before { logger.warning("An event found nobody to take it and is lost") }
     }
 
     func newCall(_ call: ActiveCall) -> CallID {
         lastCall += 1
         let id = CallID(number: lastCall)
         calls[id] = call
+        calls[id]?.journalKey = journal?.begin(
+            invite: call.invite, peer: call.machine.peer, direction: call.machine.isOutgoing ? .outgoing : .incoming)
         return id
     }
+
+    /// What the machines of calls keep to.
+    var callTimings: CallTimings {
+        var timings = CallTimings()
+        timings.invite = inviteTimings
+        return timings
+    }
+
+    var inviteTimings: InviteTimings { configuration.invites.timings }
 
     /// Notes an invite; false if it was heard before (contract INV-17).
     func isNew(_ invite: InviteID) -> Bool { ledger.note(invite) }

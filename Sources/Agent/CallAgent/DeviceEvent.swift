@@ -17,6 +17,10 @@ public enum DeviceEvent: Sendable {
     case signaling(SignalingEvent)
     /// Somebody calls.
     case incoming(CallID, from: UserID)
+    /// Somebody invites to something that is no call.
+    case invited(IncomingInvite)
+    /// News of an invite that is no call.
+    case invite(InviteNews)
     /// The invitee took our call, or we took theirs; media does not flow yet.
     case answered(CallID)
     /// Media flows both ways (contract CALL-2).

@@ -47,8 +47,9 @@ struct MediaNegotiation {
         local.telephoneEvents = "0-16"
         local.headerExtensions = [.audioLevel, .transportSequenceNumber, .mid]
         // Feedback changes the profile of an offer, which plain telephones may not know.
-        if configuration.offers == .webRTC { local.feedback = [.transportWide] }
+        if configuration.offers == .webRTC { local.feedback = [.transportWide, .nack] }
         local.mid = "0"
+        local.tlsID = Self.associationName(using: &generator)
         local.stream = MediaStreamName(stream: nil, track: nil)
         exchange = OfferAnswer(local)
     }
@@ -57,6 +58,16 @@ struct MediaNegotiation {
     mutating func bring(_ credentials: ICECredentials, candidates: [String]) {
         exchange.local.ice = LocalICE(
             usernameFragment: credentials.usernameFragment, password: credentials.password, candidates: candidates)
+    }
+
+    /// Brings another DTLS association from the next answer on: the peer begins one (RFC 8842 §5.3).
+    mutating func renewAssociation(using generator: inout some RandomNumberGenerator) {
+        exchange.local.tlsID = Self.associationName(using: &generator)
+    }
+
+    private static func associationName(using generator: inout some RandomNumberGenerator) -> String {
+        // The top bits are set, so that all have 32 digits; 20 is the least.
+        String(generator.next() | 1 << 63, radix: 16) + String(generator.next() | 1 << 63, radix: 16)
     }
 
     /// Our offer, as an invite carries it.
@@ -133,7 +144,11 @@ extension MediaNegotiation {
         peer.telephoneEvents = Self.eventFormats(for: audio)
         peer.headerExtensions = Self.extensions(for: audio)
         peer.usesReducedSizeRTCP = audio.usesReducedSizeRTCP
-        if audio.codec != .opus { peer.comfortNoisePayloadType = audio.comfortNoise?.receive }
+        peer.repairsLoss = audio.feedback.contains(.nack)
+        if audio.codec != .opus {
+            peer.comfortNoisePayloadType = audio.comfortNoise?.receive
+            peer.sendComfortNoisePayloadType = audio.comfortNoise?.send
+        }
         var plan = MediaCallPlan(
             peer: peer, encoder: encoder(for: audio), playout: configuration.playout, audio: behaviour,
             start: audio.ice == nil ? start : .whenConnected)

@@ -17,10 +17,12 @@ public enum ConfigDocument {
     ///
     /// - Parameters:
     ///   - path: A YAML file. Paths inside it are taken from its folder.
+    ///   - maximumBytes: How long it may be.
     ///   - environment: Looks up an environment variable, for secrets given as `…_env`.
     /// - Throws: ``ConfigError`` with the file, the line and, where there is one, the key.
     public static func read(
-        path: String, environment: @escaping @Sendable (String) -> String? = SmallFile.environmentVariable
+        path: String, maximumBytes: Int = maximumBytes,
+        environment: @escaping @Sendable (String) -> String? = SmallFile.environmentVariable
     ) throws(ConfigError) -> ConfigSection {
         switch SmallFile.read(path: path, maximumBytes: maximumBytes) {
         case .failure(let failure):

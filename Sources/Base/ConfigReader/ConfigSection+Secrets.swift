@@ -33,22 +33,13 @@ extension ConfigSection {
         }
     }
 
-    /// Secret files longer than this are refused.
-    private static let maximumSecretBytes = 65_536
-
     private func secretFromFile(_ key: String, _ problems: inout [ConfigProblem]) -> Secret? {
         guard let path = path(key, &problems) else { return nil }
-        switch SmallFile.read(path: path, maximumBytes: Self.maximumSecretBytes) {
+        switch SmallFile.secret(path: path) {
         case .failure(let failure):
             problems.append(problem(key, "\"\(path)\" cannot be read: \(failure.message)"))
             return nil
-        case .success(let text):
-            let end = text.lastIndex { !$0.isNewline }
-            guard let end else {
-                problems.append(problem(key, "\"\(path)\" is empty; it must hold the secret and nothing else"))
-                return nil
-            }
-            return Secret(String(text[...end]))
+        case .success(let secret): return secret
         }
     }
 

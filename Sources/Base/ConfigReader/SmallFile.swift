@@ -3,8 +3,22 @@ internal import Glibc
 /// Reading of the small text files that configurations are made of, and of the process environment.
 public enum SmallFile {
     /// Why a file could not be read, in words for its user.
-    struct Failure: Error {
-        let message: String
+    public struct Failure: Error {
+        /// What is wrong with it; never what is in it.
+        public let message: String
+    }
+
+    /// Secret files longer than this are refused.
+    static let maximumSecretBytes = 65_536
+
+    /// The secret in a file that holds it and nothing else; a newline at its end does not count.
+    public static func secret(path: String) -> Result<Secret, Failure> {
+        read(path: path, maximumBytes: maximumSecretBytes).flatMap { text in
+            guard let end = text.lastIndex(where: { !$0.isNewline }) else {
+                return .failure(Failure(message: "it is empty; it must hold the secret and nothing else"))
+            }
+            return .success(Secret(String(text[...end])))
+        }
     }
 
     /// The value of an environment variable of this process.

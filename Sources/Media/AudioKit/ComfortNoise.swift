@@ -90,7 +90,7 @@ public struct ComfortNoise: Sendable {
     }
 
     @_noAllocation @_noLocks
-    private static func attenuation(_ meanSquare: Double) -> UInt8 {
+    static func attenuation(_ meanSquare: Double) -> UInt8 {
         let ratio = meanSquare / (32_767 * 32_767)
         var limit = 0.8912509381337456
         var attenuation: UInt8 = 0
@@ -99,6 +99,15 @@ public struct ComfortNoise: Sendable {
             attenuation += 1
         }
         return attenuation
+    }
+
+    /// What linear prediction leaves of the noise's power, 0…1: little of a tone, nearly all of white noise.
+    var residue: Float {
+        @_noAllocation @_noLocks get {
+            var share: Float = 1
+            for index in 0..<order { share *= max(0, 1 - coefficients[index] * coefficients[index]) }
+            return share
+        }
     }
 
     /// Power that white noise must have so that the noise has the level told, in squared sample units.
@@ -110,8 +119,7 @@ public struct ComfortNoise: Sendable {
                 power *= 0.794_328_2
                 step += 1
             }
-            for index in 0..<order { power *= max(0, 1 - coefficients[index] * coefficients[index]) }
-            return power
+            return power * residue
         }
     }
 }

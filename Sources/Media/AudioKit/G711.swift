@@ -50,7 +50,7 @@ public enum G711: Equatable, Hashable, Sendable {
 
     /// The sample of one byte.
     @_noAllocation @_noLocks
-    func sample(_ byte: UInt8) -> Int16 {
+    public func sample(_ byte: UInt8) -> Int16 {
         switch self {
         case .muLaw: Self.muLawSample(byte)
         case .aLaw: Self.aLawSample(byte)

@@ -13,7 +13,8 @@ public struct LevelMeter: Equatable, Sendable {
     /// The level told for silence, where the logarithm has none: below the smallest that 16 bits can hold.
     public static let floorDBFS = -100.0
 
-    /// Makes a meter that has measured nothing.
+    /// Makes a meter that has measured nothing. Real-time safe.
+    @_noAllocation @_noLocks
     public init() {}
 
     /// Measures `samples`. Real-time safe; good for 500 years at full scale.

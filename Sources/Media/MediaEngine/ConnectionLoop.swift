@@ -70,6 +70,7 @@ struct ConnectionLoop {
             with(id) { handle(.ice(.remoteCandidate(candidate)), $0, at: now) }
         case .endOfCandidates(let id): with(id) { handle(.ice(.remoteEndOfCandidates), $0, at: now) }
         case .restart(let id, let credentials): with(id) { handle(.ice(.restart(credentials)), $0, at: now) }
+        case .fellSilent(let id): with(id) { handle(.ice(.pathIsQuiet), $0, at: now) }
         case .close(let id): with(id) { close($0, at: now) }
         case .stop:
             for session in Array(sessions.values) { close(session, at: now) }

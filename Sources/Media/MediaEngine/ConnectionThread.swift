@@ -19,6 +19,8 @@ final class ConnectionThread: Sendable {
         case candidate(MediaCallID, String)
         case endOfCandidates(MediaCallID)
         case restart(MediaCallID, ICECredentials)
+        /// Nothing has come on the call's path for a while.
+        case fellSilent(MediaCallID)
         case close(MediaCallID)
         case stop
     }

@@ -16,7 +16,7 @@ struct MediaCall: ~Copyable {
     var playout: PlayoutBuffer
     var encoder: SoundEncoder
     private var audio: AudioGraph
-    private let frameSamples: Int
+    let frameSamples: Int
     private let sendPayloadType: UInt8
     private let periodNanoseconds: Int64
     private var pace: Pace
@@ -131,7 +131,7 @@ struct MediaCall: ~Copyable {
     /// Protects with these contexts from now on; those of before are left in their place.
     @_noAllocation @_noLocks
     mutating func install(_ pair: inout SRTPPair, at now: Instant) {
-        peer.install(&pair)
+        peer.install(&pair, at: now)
         startIfConnected(at: now)
     }
 
@@ -279,8 +279,8 @@ struct MediaCall: ~Copyable {
             counters.encodeErrors += 1
             return
         }
-        // One or two bytes: DTX, nothing worth sending (RFC 6716 §2.1.9). Media time goes on.
-        guard encoded > 2 else {
+        // One or two bytes that describe no noise: DTX, nothing worth sending (RFC 6716 §2.1.9). Media time goes on.
+        guard encoded > 2 || encoder.isNoise else {
             marker = true
             counters.framesNotSent += 1
             return
@@ -291,10 +291,11 @@ struct MediaCall: ~Copyable {
                 frame, count: encoded, payloadType: sendPayloadType, timestamp: timestamp, into: &packet, room)
             : encoded
         let length = peer.writeMedia(
-            payloadBytes: payloadBytes, timestamp: timestamp, marker: marker, isRedundant: repeats,
+            payloadBytes: payloadBytes, timestamp: timestamp, marker: marker && !encoder.isNoise, isRedundant: repeats,
+            isNoise: encoder.isNoise,
             level: peer.sendsAudioLevel ? level(samples, frameSamples) : .silence, at: now, into: &packet)
         guard length > 0 else { return }
-        marker = false
+        marker = encoder.isNoise
         send(length, by: path, batch: &batch)
     }
 }
@@ -315,7 +316,8 @@ extension MediaCall {
             let call = MediaCall(
                 id: id, peer: try PeerSession(plan.peer, at: now),
                 playout: try makePlayout(plan),
-                encoder: try SoundEncoder(plan.codec, plan.encoder),
+                encoder: try SoundEncoder(
+                    plan.codec, plan.encoder, describesNoise: plan.peer.sendComfortNoisePayloadType != nil),
                 audio: AudioGraph(plan.audio, player: files.player, recorder: files.recorder), plan: plan,
                 firstTimestamp: UInt32(truncatingIfNeeded: plan.peer.randomSeed >> 32), now: now)
             let memory = UnsafeMutablePointer<MediaCall>.allocate(capacity: 1)
@@ -325,16 +327,6 @@ extension MediaCall {
             throw MediaStartError("the call's media cannot be set up: \(error)")
         }
     }
-}
-
-/// Two frames' worth of working memory, one for all calls of a worker.
-struct FrameScratch: ~Copyable {
-    /// The longest frame: 60 ms at 48 kHz.
-    static var capacity: Int { 2_880 }
-
-    var encoded = EncodedFrame(repeating: 0)
-    var heard = SampleBuffer(capacity: FrameScratch.capacity)
-    var sending = SampleBuffer(capacity: FrameScratch.capacity)
 }
 
 // What follows hands out views of datagrams and frames. Unoptimised code counts the end of such a view as a deallocation,

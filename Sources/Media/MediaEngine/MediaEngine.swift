@@ -200,6 +200,7 @@ extension MediaEngine {
             onEvent(.digit(id, key, heldFor: .milliseconds(Int64(milliseconds))))
         case .sendingChanged(let id, .stopped(let reason)): onEvent(.sendingStopped(id, reason))
         case .sendingChanged(let id, .resumed): onEvent(.sendingResumed(id))
+        case .fellSilent(let id): connections.send(.fellSilent(id))
         case .goodbyeReceived(let id): onEvent(.goodbyeReceived(id))
         case .reported(let report, let found): unsafe answer(report, found: found)
         case .removed(let call):

@@ -11,6 +11,7 @@ struct SendingControl {
     private var isWatching = false
     private var packetsSentAtReport = 0
     private var heardAt: Instant?
+    private var silenceToldAt: Instant?
     /// Why sending has stopped; nil while it has not.
     private(set) var stop: SendingStop?
     private var change: Change?
@@ -24,6 +25,9 @@ struct SendingControl {
     /// The first reports tell of the call's beginning, when a peer may not be ready for all that comes: they change
     /// nothing.
     private static var reportsPassedOver: Int { @_noAllocation @_noLocks get { 2 } }
+
+    /// Ten packets of the usual length: fewer are missing now and then in any network.
+    private static var silenceNanoseconds: Int64 { @_noAllocation @_noLocks get { 200_000_000 } }
 
     /// - Parameters:
     ///   - bitrateBps: The most that is sent.
@@ -83,6 +87,16 @@ struct SendingControl {
         breaker = CircuitBreaker(breakerConfiguration)
         isWatching = false
         change = .resumed
+    }
+
+    /// Whether nothing has come from the peer for so long that its path is worth a look. True once a second while that
+    /// lasts: an answer that was on its way when the path died, or a peer that sends nothing in pauses, prove little.
+    @_noAllocation @_noLocks
+    mutating func takeSilence(at now: Instant) -> Bool {
+        guard let heard = heardAt, heard.nanoseconds(to: now) >= Self.silenceNanoseconds else { return false }
+        if let told = silenceToldAt, told.nanoseconds(to: now) < 1_000_000_000 { return false }
+        silenceToldAt = now
+        return true
     }
 
     /// Nothing is being sent, by agreement or for want of a path: no report need come.

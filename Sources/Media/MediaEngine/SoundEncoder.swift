@@ -28,8 +28,17 @@ struct SoundEncoder: ~Copyable {
     // Exactly one of the two.
     private var opus: OpusEncoder?
     private var narrowband: G711Encoder?
+    private let law: G711?
+    /// Finds the silence that is described rather than sent; none if all is sent.
+    private var silence: SilenceDetector?
+    /// What was encoded last is a description of noise (RFC 3389).
+    private(set) var isNoise = false
 
-    init(_ codec: SoundCodec, _ settings: EncoderSettings) throws(OpusError) {
+    /// - Parameter describesNoise: Silence may be described rather than sent, if the settings say so: comfort noise was
+    ///   agreed on. Opus needs no such agreement.
+    init(_ codec: SoundCodec, _ settings: EncoderSettings, describesNoise: Bool = false) throws(OpusError) {
+        law = codec.law
+        if codec.law != nil, describesNoise, settings.dtx { silence = SilenceDetector() }
         if let law = codec.law {
             narrowband = G711Encoder(law)
         } else {
@@ -43,7 +52,27 @@ struct SoundEncoder: ~Copyable {
     @_noAllocation @_noLocks
     mutating func encode(_ pcm: Span<Int16>, into packet: inout MutableSpan<UInt8>) -> Int {
         if case .none = narrowband { return opus?.encode(pcm, into: &packet) ?? -1 }
-        return narrowband?.encode(pcm, into: &packet) ?? -1
+        let count = narrowband?.encode(pcm, into: &packet) ?? -1
+        guard count > 0, case .some = silence, let law else { return count }
+        return describe(count, law, in: &packet)
+    }
+
+    /// Puts a description of the noise in the place of a frame of silence, or says that nothing need be sent.
+    ///
+    /// It goes by the sound as the peer would hear it.
+    @_noAllocation @_noLocks
+    private mutating func describe(_ count: Int, _ law: G711, in packet: inout MutableSpan<UInt8>) -> Int {
+        isNoise = false
+        var sound = InlineArray<480, Int16>(repeating: 0)
+        let heard = min(count, 480)
+        for index in 0..<heard { sound[index] = law.sample(packet[index]) }
+        switch decide(&silence, sound, heard) {
+        case .sound, nil: return count
+        case .nothing: return 1
+        case .noise(let noise):
+            isNoise = true
+            return noise.write(into: &packet)
+        }
     }
 
     /// Aims at a bitrate, if the codec has a choice.
@@ -53,4 +82,12 @@ struct SoundEncoder: ~Copyable {
     /// Expects so much loss, if the codec can protect against it.
     @_noAllocation @_noLocks
     mutating func set(expectedLossPercent: Int) { opus?.set(expectedLossPercent: expectedLossPercent) }
+}
+
+// Makes a view of memory in place, which neither allocates nor locks; what it calls is analysed.
+@_semantics("no_performance_analysis") @inline(__always)
+private func decide(
+    _ detector: inout SilenceDetector?, _ sound: borrowing InlineArray<480, Int16>, _ count: Int
+) -> SilenceDetector.Decision? {
+    detector?.take(sound.span.extracting(0..<count))
 }

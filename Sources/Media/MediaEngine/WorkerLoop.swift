@@ -216,7 +216,9 @@ extension WorkerLoop {
     @_noAllocation @_noLocks
     private mutating func route(_ index: Int) {
         switch Self.deliver(&incoming, index, to: calls, &counters) {
-        case .call(let position): takeNews(of: position, at: incoming.arrival(index))
+        case .call(let position):
+            takeNews(of: position, at: incoming.arrival(index))
+            sendRepairs(of: position, at: incoming.arrival(index))
         case .notMedia: forward(index)
         case .dropped: break
         }
@@ -243,6 +245,15 @@ extension WorkerLoop {
         if let change = unsafe call.pointee.control.takeChange() {
             emit(.sendingChanged(unsafe call.pointee.id, change))
         }
+    }
+
+    /// Sends again what a call's peer has just asked for: every moment counts.
+    @_noAllocation @_noLocks
+    private mutating func sendRepairs(of position: Int, at arrival: Instant) {
+        let call = unsafe calls[position]
+        repeat {
+            if outgoing.isFull { flush() }
+        } while unsafe call.pointee.sendRepair(at: arrival, into: &outgoing)
     }
 
     /// Lets the connection thread have a datagram that is not media.
@@ -317,6 +328,7 @@ extension WorkerLoop {
                 counters.worstLatenessNanoseconds, deadline.nanoseconds(to: now))
             unsafe runFrames(of: call, at: now)
             unsafe tellNews(of: call)
+            if unsafe call.pointee.control.takeSilence(at: now) { emit(.fellSilent(unsafe call.pointee.id)) }
             if unsafe call.pointee.takePlaybackEnd() { emit(.playbackEnded(unsafe call.pointee.id)) }
         }
     }
@@ -341,6 +353,8 @@ extension WorkerLoop {
         unsafe call.pointee.sendControlIfDue(at: now, into: &outgoing)
         if outgoing.isFull { flush() }
         unsafe call.pointee.sendFeedbackIfDue(at: now, into: &outgoing)
+        if outgoing.isFull { flush() }
+        unsafe call.pointee.sendRequestsIfDue(at: now, into: &outgoing)
     }
 
     /// Where a call's second frame goes: the less loaded of the two next slots.

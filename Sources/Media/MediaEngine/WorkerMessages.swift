@@ -34,6 +34,8 @@ enum WorkerEvent: BitwiseCopyable {
     case digit(MediaCallID, code: UInt8, milliseconds: Int32)
     /// Our sending has stopped, or goes on.
     case sendingChanged(MediaCallID, SendingControl.Change)
+    /// Nothing has come from the peer for a while.
+    case fellSilent(MediaCallID)
     /// The peer said goodbye (RTCP BYE).
     case goodbyeReceived(MediaCallID)
     /// The report asked for was written, or not: the worker has no such call.

@@ -43,6 +43,8 @@ public struct PeerPlan: Sendable {
     public var clockRate = 48_000
     /// The payload type of comfort noise (RFC 3389) in packets that the peer sends, if it may send any.
     public var comfortNoisePayloadType: UInt8?
+    /// The same in packets that we send, if the peer takes it.
+    public var sendComfortNoisePayloadType: UInt8?
     /// Telephone events that may come and go, once for each clock rate; we send with the first. Two at most.
     public var telephoneEvents: [TelephoneEventFormat] = []
     /// Packets that repeat earlier frames (RFC 2198), if both have them.
@@ -51,6 +53,8 @@ public struct PeerPlan: Sendable {
     public var headerExtensions = HeaderExtensionPlan()
     /// Feedback may go without a report in front of it (RFC 5506).
     public var usesReducedSizeRTCP = false
+    /// Lost packets are asked for, and sent again (RFC 4585 §6.2.1): `nack` was agreed on.
+    public var repairsLoss = false
     /// Our first sequence number and the seed of RTCP's random timing: unpredictable, from outside.
     public var randomSeed: UInt64
 

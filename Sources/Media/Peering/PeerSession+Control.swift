@@ -75,7 +75,7 @@ extension PeerSession {
     mutating func receiveControl(_ datagram: inout MutableRawSpan, at arrival: Instant) -> Received {
         do throws(SRTPContext.Failure) {
             if isProtected {
-                guard let length = try inbound?.unprotectControl(&datagram) else { return dropEarly() }
+                guard let length = try takeOff(&datagram, isControl: true, at: arrival) else { return dropEarly() }
                 datagram = datagram._consumingExtracting(..<length)
             }
         } catch {
@@ -109,7 +109,7 @@ extension PeerSession {
     }
 
     @_noAllocation @_noLocks
-    private mutating func protectControl(_ packet: inout MutableRawSpan, _ length: Int) -> Int {
+    mutating func protectControl(_ packet: inout MutableRawSpan, _ length: Int) -> Int {
         guard length > 0 else { return 0 }
         let protected = isProtected ? outbound?.protectControl(&packet, length: length) ?? 0 : length
         if protected > 0 { counters.controlPacketsSent += 1 }

@@ -10,17 +10,19 @@ extension PeerSession {
     /// - Parameters:
     ///   - timestamp: Media time, in ticks of the codec.
     ///   - isRedundant: The payload is one of those that repeat earlier frames, which the peer must take.
+    ///   - isNoise: The payload describes noise (RFC 3389), which the peer must take.
     ///   - level: How loud the payload is, for packets that tell.
     ///   - packet: Has ``maximumProtectionBytes`` of room behind the payload.
     /// - Returns: The packet's length; 0 if it could not be protected.
     @_noAllocation @_noLocks
     public mutating func writeMedia(
-        payloadBytes: Int, timestamp: UInt32, marker: Bool, isRedundant: Bool = false,
+        payloadBytes: Int, timestamp: UInt32, marker: Bool, isRedundant: Bool = false, isNoise: Bool = false,
         level: AudioLevel = AudioLevel(attenuation: 127, isVoice: false),
         at now: Instant, into packet: inout MutableRawSpan
     ) -> Int {
         var payloadType = plan.sendPayloadType
         if isRedundant, let redundancy = kinds.redundancy { payloadType = redundancy.sendPayloadType }
+        if isNoise, let noise = plan.sendComfortNoisePayloadType { payloadType = noise }
         let header = RTPHeader(
             payloadType: payloadType, sequenceNumber: nextSequenceNumber, timestamp: timestamp,
             ssrc: plan.localSSRC, marker: marker)
@@ -67,6 +69,7 @@ extension PeerSession {
         let plain = headerBytes + payloadBytes
         let length = isProtected ? outbound?.protect(&packet, length: plain) ?? 0 : plain
         guard length > 0 else { return 0 }
+        kept?.keep(packet, length: length, number: header.sequenceNumber)
         counters.packetsSent += 1
         counters.payloadBytesSent += payloadBytes
         rtcp.sentMedia(payloadOctets: payloadBytes, timestamp: mediaTime, at: now)

@@ -19,6 +19,9 @@ public struct PeerSession: ~Copyable {
     let isProtected: Bool
     var inbound: SRTPContext?
     var outbound: SRTPContext?
+    /// What the peer's packets were protected with before the keys in use, and until when some may still come.
+    var formerInbound: SRTPContext?
+    var formerUntil = Instant(nanoseconds: .min)
     private var hasOutbound = false
     let plan: PeerPlan
     let kinds: PayloadKinds
@@ -33,6 +36,10 @@ public struct PeerSession: ~Copyable {
     /// Arrivals of the peer's packets, to be told.
     var arrivals: TransportFeedbackWriter
     var lastFeedbackAt: Instant
+    /// What of the peer's is missing, and what of ours the peer may miss; the latter only where it can ask.
+    var requests = RetransmissionRequests()
+    var missing: NegativeAcknowledgement
+    var kept: SentPackets?
     private let remoteTransportSequenceIdentifier: UInt8?
 
     /// Starts a session.
@@ -43,6 +50,8 @@ public struct PeerSession: ~Copyable {
         remoteTransportSequenceIdentifier = plan.headerExtensions.remoteTransportSequenceIdentifier
         arrivals = TransportFeedbackWriter(sender: plan.localSSRC)
         lastFeedbackAt = now
+        missing = NegativeAcknowledgement(sender: plan.localSSRC, media: 0)
+        if plan.repairsLoss { kept = SentPackets() }
         remoteSSRC = plan.remoteSSRC
         switch plan.transport {
         case .direct(let remote, let control):
@@ -160,13 +169,18 @@ public struct PeerSession: ~Copyable {
         news.insert(.routeChanged)
     }
 
-    /// Protects with these contexts from now on, and leaves those of before in their place, to be freed elsewhere.
+    /// Protects with these contexts from now on, and leaves those that are of no more use in their place, to be freed
+    /// elsewhere. Packets of the peer's that were protected with the keys of before are taken for a while yet.
     ///
     /// They come from a handshake over the path that media takes, so each side is known to reach the other.
     @_noAllocation @_noLocks
-    public mutating func install(_ pair: inout SRTPPair) {
+    public mutating func install(_ pair: inout SRTPPair, at now: Instant) {
         exchange(&inbound, &pair.inbound)
+        exchange(&formerInbound, &pair.inbound)
+        if hasOutbound { formerUntil = now.advanced(byNanoseconds: Self.formerKeysNanoseconds) }
         exchange(&outbound, &pair.outbound)
+        // The peer could not read what was protected before.
+        kept?.removeAll()
         hasOutbound = true
         noteConfirmation()
     }
@@ -257,7 +271,7 @@ extension PeerSession {
     ) -> Received {
         do throws(SRTPContext.Failure) {
             if isProtected {
-                guard let length = try inbound?.unprotect(&datagram) else { return dropEarly() }
+                guard let length = try takeOff(&datagram, isControl: false, at: arrival) else { return dropEarly() }
                 datagram = datagram._consumingExtracting(..<length)
             }
         } catch {
@@ -271,7 +285,10 @@ extension PeerSession {
             }
             var isEvent = false
             if case .telephoneEvent = kind { isEvent = true }
-            if case .ownSource = rtcp.receivedMedia(header, at: arrival, measuresJitter: !isEvent) {
+            let isRepair = requests.received(
+                header.sequenceNumber, roundTrip: rtcp.roundTripNanoseconds, at: arrival)
+            if isRepair { counters.feedback.packetsRepaired += 1 }
+            if case .ownSource = rtcp.receivedMedia(header, at: arrival, measuresJitter: !isEvent && !isRepair) {
                 counters.dropped.looped += 1
                 return .dropped
             }

@@ -37,8 +37,16 @@ public struct FeedbackCounters: BitwiseCopyable, Sendable {
     public internal(set) var sent = 0
     /// Packets of the peer's that told when ours have come.
     public internal(set) var transportWide = 0
-    /// Packets of ours that the peer asked for again; they are not kept, and in-band FEC is what mends loss.
+    /// Packets of ours that the peer asked for again.
     public internal(set) var missingPackets = 0
+    /// Those that were sent again.
+    public internal(set) var packetsResent = 0
+    /// Those that were not: no longer kept, on their way already, or too many.
+    public internal(set) var packetsNotResent = 0
+    /// Packets of the peer's that we asked for again.
+    public internal(set) var packetsRequested = 0
+    /// Those that came.
+    public internal(set) var packetsRepaired = 0
     /// Requests for a whole picture: nothing to us, who send sound.
     public internal(set) var pictureRequests = 0
     /// Limits that the peer set to the bitrate of all that it receives (REMB).

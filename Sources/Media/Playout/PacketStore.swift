@@ -50,6 +50,13 @@ struct PacketStore: ~Copyable {
         return entry.isUsed && entry.sequence == sequence ? entry : nil
     }
 
+    /// Whether the packet waits.
+    @_noAllocation @_noLocks
+    func contains(_ sequence: Int64) -> Bool {
+        guard case .some = entry(sequence) else { return false }
+        return true
+    }
+
     /// The packet with the lowest sequence number from `sequence` on.
     @_noAllocation @_noLocks
     func first(from sequence: Int64) -> Entry? {

@@ -149,6 +149,7 @@ extension PlayoutBuffer {
     /// Notes when the packet came, and what waiting for it would be worth to a lost one before it.
     @_noAllocation @_noLocks
     private mutating func learn(from entry: PacketStore.Entry) {
+        if entry.sequence < endSequence, asked.contains(entry.sequence) { return }
         let mediaTime = Self.nanoseconds(samples: entry.timestamp)
         let transit = entry.arrivalNanoseconds &- mediaTime
         let duration = Self.nanoseconds(samples: Int64(entry.samples))
@@ -156,11 +157,27 @@ extension PlayoutBuffer {
         history.record(
             transit: transit, at: entry.arrivalNanoseconds, duration: duration, isOvertaken: isOvertaken)
         let followsGap = receivedNanoseconds > 0 && entry.sequence > endSequence
+        if followsGap { learnRepairs(before: entry, delay: transit &- history.baseline, duration) }
         if followsGap, entry.restorableSamples > 0 {
             let wait = Self.nanoseconds(samples: Int64(entry.restorableSamples))
             history.recordRestorable(delay: transit &- history.baseline &+ wait, share: Self.recoveryWorth)
         }
     }
+
+    /// Notes what waiting for the packets that a gap lacks would be worth, if they are asked for when it shows.
+    @_noAllocation @_noLocks
+    private mutating func learnRepairs(before entry: PacketStore.Entry, delay: Int64, _ duration: Int64) {
+        guard let repair = repairNanoseconds, !entry.isDiscontinuous else { return }
+        let missing = min(entry.sequence &- endSequence, Self.mostRepaired)
+        for age in 1...missing where !soundless.contains(entry.sequence &- age) {
+            // Forward error correction has most of the last one's worth already.
+            let share = age == 1 && entry.restorableSamples > 0 ? 1 - Self.recoveryWorth : 1
+            history.recordRestorable(delay: delay &+ age &* duration &+ repair, share: share)
+        }
+    }
+
+    /// Packets of one gap that are waited for; longer ones are outages.
+    private static var mostRepaired: Int64 { @_noAllocation @_noLocks get { 8 } }
 
     /// Restored sound is worth this much of the packet itself.
     private static var recoveryWorth: Float {
@@ -183,7 +200,8 @@ extension PlayoutBuffer {
         store.removeAll()
         decoder.reset()
         clock = StreamClock(samplesPerTick: decoder.samplesPerTick)
-        soundless = SoundlessPackets()
+        soundless = PacketNumbers()
+        asked = PacketNumbers()
         history.forgetBaseline()
         target.forgetChoice()
         endSequence = 0

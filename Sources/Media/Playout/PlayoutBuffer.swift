@@ -16,9 +16,14 @@ public struct PlayoutBuffer: ~Copyable {
     var store = PacketStore()
     var samples = SampleBuffer()
     var clock: StreamClock
-    var soundless = SoundlessPackets()
+    var soundless = PacketNumbers()
     var history: ArrivalHistory
     var target: TargetDelay
+    /// Packets that were asked for again: when they come says nothing of the path.
+    var asked = PacketNumbers()
+    /// How long after a request a lost packet comes; nil if none is asked for. What waiting for it is worth then counts
+    /// when the delay is chosen.
+    public var repairNanoseconds: Int64?
     let configuration: PlayoutConfiguration
 
     /// SSRC of the stream being played; means nothing before the first packet.

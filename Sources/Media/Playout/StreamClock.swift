@@ -42,6 +42,10 @@ struct StreamClock {
         return (lastTimestamp &+ Int64(step)) &* samplesPerTick
     }
 
+    /// The number in packets of an extended one.
+    @_noAllocation @_noLocks
+    func wire(_ sequence: Int64) -> UInt16 { sequenceOrigin &+ UInt16(truncatingIfNeeded: sequence) }
+
     private var sequenceOrigin: UInt16 = 0
     private var timestampOrigin: UInt32 = 0
 }

@@ -11,6 +11,11 @@ public struct ConnectionMachine: ProtocolCore, Sendable {
         case connect
         /// The application wants it down.
         case disconnect
+        /// The service asks to be reached by another connection, at the WebSocket address `to` if it gives one (CONN-12).
+        case move(to: String?)
+        /// Nothing can come of it any more, such as when the access token has ended and there is no new one. The link is
+        /// the driver's to close.
+        case giveUp(SignalingError)
         /// Something happened in the attempt numbered `attempt`.
         case link(LinkReport, attempt: Int)
         /// `nextDeadline` has come. Early calls are harmless.
@@ -143,10 +148,15 @@ public struct ConnectionMachine: ProtocolCore, Sendable {
         case (.connected(let link), .disconnect):
             outbox.append(.endSession)
             close(link.attempt, at: now, into: &outbox)
+        case (.connected(let link), .move(let address)):
+            move(link, to: address, at: now, into: &outbox)
         case (.connected(let link), .link(let report, let number)) where number == link.attempt:
             handle(report, on: link, at: now, into: &outbox)
         case (.connected(let link), .timerFired):
             handleTimer(on: link, at: now, into: &outbox)
+
+        case (.attempting, .giveUp(let error)), (.connected, .giveUp(let error)):
+            give(up: error, into: &outbox)
 
         case (.disconnecting(let attempt, let deadline, _), .connect):
             current = .disconnecting(attempt: attempt, deadline: deadline, thenConnects: true)
@@ -162,8 +172,8 @@ public struct ConnectionMachine: ProtocolCore, Sendable {
             break  // It is up or on its way: the same one serves (CONN-1).
         case (.notConnected, .disconnect), (.failed, .disconnect):
             break  // It is down already.
-        case (_, .link), (_, .timerFired):
-            break  // A word about an attempt given up, or woken early.
+        case (_, .giveUp), (_, .move), (_, .link), (_, .timerFired):
+            break  // Down already, on the move as it is, a word about an attempt given up, or woken early.
         }
     }
 }
@@ -321,6 +331,26 @@ extension ConnectionMachine {
         link.pingSentAt = now
         current = .connected(link)
         outbox.append(.sendPing)
+    }
+
+    /// Leaves a link that works for another one, and resumes there: what comes in between is told after that.
+    private mutating func move(
+        _ link: Link, to address: String?, at now: Instant, into outbox: inout [Output]
+    ) {
+        outbox.append(.closeSocket(code: 1001))
+        outbox.append(.abandon(attempt: link.attempt))
+        outbox.append(.stateChanged(.reconnecting))
+        emit(.reconnecting, .reconnecting, into: &outbox)
+        guard let address else {
+            return startAttempt(isReconnection: true, resume: link.resume, at: now, into: &outbox)
+        }
+        lastAttempt += 1
+        let step = Attempt.Step.opening(
+            keepalive: link.keepalive, deadline: now.advanced(by: timings.attemptTimeout))
+        current = .attempting(Attempt(number: lastAttempt, step: step, isReconnection: true, resume: link.resume))
+        let resources = ConnectionResources(
+            webSocketURL: address, keepalive: link.keepalive, resumeWindow: .zero)
+        outbox.append(.openSocket(resources, attempt: lastAttempt))
     }
 
     private mutating func drop(

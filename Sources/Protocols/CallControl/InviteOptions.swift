@@ -2,8 +2,10 @@ public import JSON
 
 /// What an invite says and how long it stands (contract INV-1).
 public struct InviteOptions: Hashable, Sendable {
-    /// Whom to invite: a user or one of its public ids.
-    public var to: UserID
+    /// Whom to invite: users or public ids, at least one.
+    public var invitees: [UserID]
+    /// The group in which to invite them, all members of which hear of it (GRP-2); `nil` for none.
+    public var group: GroupID?
     /// What the invitee hears with the invite; for a call an object whose key `offer` a call machine fills in.
     public var data: JSONValue
     /// How long the invite stands; `nil` never times out by itself (INV-9). Default 30 s.
@@ -17,12 +19,27 @@ public struct InviteOptions: Hashable, Sendable {
     /// The same key names the same invite, however often it is sent.
     public var idempotencyKey: String
 
-    /// Makes the options of one invite.
+    /// The first invitee, with whom a call is.
+    public var to: UserID { invitees.first ?? "" }
+
+    /// Makes the options of an invite to one user.
     public init(
         to: UserID, data: JSONValue = [:], timeToLive: Duration? = .seconds(30), payload: JSONValue? = nil,
         timeoutPayload: JSONValue? = nil, isOnlineOnly: Bool = false, idempotencyKey: String
     ) {
-        self.to = to
+        self.init(
+            to: [to], data: data, timeToLive: timeToLive, payload: payload, timeoutPayload: timeoutPayload,
+            isOnlineOnly: isOnlineOnly, idempotencyKey: idempotencyKey)
+    }
+
+    /// Makes the options of an invite to several users.
+    public init(
+        to invitees: [UserID], in group: GroupID? = nil, data: JSONValue = [:], timeToLive: Duration? = .seconds(30),
+        payload: JSONValue? = nil,
+        timeoutPayload: JSONValue? = nil, isOnlineOnly: Bool = false, idempotencyKey: String
+    ) {
+        self.invitees = invitees
+        self.group = group
         self.data = data
         self.timeToLive = timeToLive
         self.payload = payload

@@ -21,6 +21,8 @@ public enum SignalingEvent: Hashable, Sendable {
     case inviteReceived(ReceivedInvite)
     /// Another device of this user answered.
     case inviteHandled(InviteHandling)
+    /// The inviter changed what it says (INV-15).
+    case inviteModified(InviteID, data: JSONValue)
     /// The inviter took it back.
     case inviteCancelled(InviteID, data: JSONValue)
     /// The payload for those who let an invite pass.
@@ -47,9 +49,22 @@ public enum SignalingEvent: Hashable, Sendable {
     /// The peer hung up.
     case callEnded(CallHangUp)
     /// Somebody is in a room that this device is in.
-    case connectionCreated(room: String, connection: String, user: UserID)
+    case connectionCreated(room: String, RoomParticipant)
     /// Somebody left a room that this device is in.
     case connectionDestroyed(room: String, connection: String, reason: String)
+
+    /// Somebody in a room says something (SIG-1).
+    case roomSignal(RoomSignal)
+    /// The signaling connection of a peer dropped; its media may flow on (CONN-8).
+    case streamDropped(StreamPeer)
+    /// It is back.
+    case streamResumed(StreamPeer)
+    /// A group that this user is in changed (GRP-1).
+    case groupChanged(GroupChange)
+    /// A room that this device was in is lost to it: it could not be joined again after a fresh start.
+    case roomLost(room: String, SignalingError)
+    /// The service asks for another connection within the given time (CONN-12); it is made without being asked.
+    case moveRequested(within: Duration, webSocketURL: String?)
 
     /// An application's own message, unchanged (CONN-11).
     case notification(JSONValue)

@@ -48,6 +48,8 @@ struct CandidatePair: Sendable {
     var retryAt: Instant?
     /// When the first of the checks was sent that have followed the last answer.
     var unansweredSince: Instant?
+    /// The media on it has fallen silent since the last answer.
+    var isQuiet = false
     /// Since when every check was answered soon enough.
     var steadySince: Instant?
     /// It has been silent before.
@@ -115,11 +117,17 @@ struct CandidatePair: Sendable {
         return unansweredSince.duration(to: now)
     }
 
+    /// How long the pair may be silent before it no longer counts as one that answers.
+    func patience(_ settings: ICEConfiguration) -> Duration {
+        max(isQuiet ? settings.quietSwitchDelay : settings.switchDelay, (smoothedRoundTrip ?? .zero) * 3)
+    }
+
     mutating func fail() {
         state = .failed
         nextSend = nil
         probes = []
         unansweredSince = nil
+        isQuiet = false
         steadySince = nil
     }
 
@@ -135,6 +143,7 @@ struct CandidatePair: Sendable {
         // What is still on its way may be answered, but need not be: only what is sent from now on tells of silence.
         probes.removeAll { $0.sentAt <= probe.sentAt }
         unansweredSince = nil
+        isQuiet = false
         if steadySince == nil { steadySince = now }
         let measured = probe.sentAt.duration(to: now)
         roundTrip = measured

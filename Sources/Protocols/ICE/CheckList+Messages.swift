@@ -53,11 +53,15 @@ extension CheckList {
         _ commons: inout AgentCommons, at now: Instant
     ) {
         if index(of: key) == nil {
-            if !remoteCandidates.contains(where: { $0.address == key.remote }) {
+            let here = locals.filter { $0.base == key.base }
+            if let known = remoteCandidates.first(where: { $0.address == key.remote }) {
+                // Learnt from a check to another base of ours.
+                for local in here { addPair(local, known, &commons) }
+            } else {
                 let candidate = Candidate(
                     foundation: "prflx\(remoteCandidates.count)", priority: priority, address: key.remote,
                     type: .peerReflexive)
-                add(remote: candidate, locals.filter { $0.base == key.base }, &commons)
+                add(remote: candidate, here, &commons)
             }
         }
         guard let index = index(of: key) else { return }

@@ -26,8 +26,15 @@ extension CheckList {
         reviveIfNothingWorks(commons.configuration, at: now)
     }
 
+    /// The media on the selected pair has fallen silent: does it still answer? Its peer may just have nothing to say.
+    mutating func lookAtSelected(at now: Instant) {
+        guard let index = index(of: selected), pairs[index].isValid else { return }
+        pairs[index].isQuiet = true
+        if pairs[index].unansweredSince == nil { pairs[index].nextSend = now }
+    }
+
     private func answers(_ pair: CandidatePair, _ settings: ICEConfiguration, at now: Instant) -> Bool {
-        pair.isValid && pair.silence(at: now) < max(settings.switchDelay, (pair.smoothedRoundTrip ?? .zero) * 3)
+        pair.isValid && pair.silence(at: now) < pair.patience(settings)
     }
 
     /// The best pair that answers, leaving out those that have only just come back.
@@ -62,12 +69,12 @@ extension CheckList {
             pairs[index].steadySince = nil
             pairs[index].hasFaltered = true
         }
-        guard let present = pair(selected), present.isValid, present.silence(at: now) >= Self.closeLook,
-            let silentSince = present.unansweredSince
-        else { return }
+        guard let present = pair(selected), present.isValid, let silentSince = present.unansweredSince else { return }
+        let closeLook = present.isQuiet ? .zero : Self.closeLook
+        guard present.silence(at: now) >= closeLook else { return }
         for index in pairs.indices where pairs[index].isValid && pairs[index].unansweredSince == nil {
             // Once for each silence.
-            if let answer = pairs[index].lastAnswer, answer <= silentSince.advanced(by: Self.closeLook) {
+            if let answer = pairs[index].lastAnswer, answer <= silentSince.advanced(by: closeLook) {
                 pairs[index].nextSend = now
             }
         }
@@ -134,7 +141,7 @@ extension CheckList {
         if nominated == nil, let best = pair(selected), let end = graceEnd(best, settings) { times.append(end) }
         for pair in pairs where pair.isValid {
             if let since = pair.unansweredSince {
-                times.append(since.advanced(by: max(settings.switchDelay, (pair.smoothedRoundTrip ?? .zero) * 3)))
+                times.append(since.advanced(by: pair.patience(settings)))
                 guard pair.key == selected else { continue }
                 times.append(since.advanced(by: Self.closeLook))
                 times.append(since.advanced(by: Self.revivalDelay))

@@ -88,13 +88,14 @@ struct CheckList: Sendable {
             return
         }
         if let known = remoteCandidates.firstIndex(where: { $0.address == address }) {
-            // A candidate learnt from a check is now told: what is told counts.
+            // A candidate learnt from a check is now told: what is told counts, and from all bases.
             guard remoteCandidates[known].type == .peerReflexive, candidate.type != .peerReflexive else { return }
             remoteCandidates[known] = candidate
             for index in pairs.indices where pairs[index].key.remote == address {
                 pairs[index].remoteType = candidate.type
                 pairs[index].remotePriority = candidate.priority
             }
+            for local in locals { addPair(local, candidate, &commons) }
             sortPairs(commons.isControlling)
             return
         }
@@ -136,7 +137,7 @@ struct CheckList: Sendable {
         triggered.removeAll { $0.base == base }
     }
 
-    private mutating func addPair(_ local: LocalCandidate, _ candidate: Candidate, _ commons: inout AgentCommons) {
+    mutating func addPair(_ local: LocalCandidate, _ candidate: Candidate, _ commons: inout AgentCommons) {
         guard local.isPaired, let from = local.candidate.address, let remote = candidate.address,
             from.isIPv6 == remote.isIPv6, from.isLinkLocalIPv6 == remote.isLinkLocalIPv6
         else { return }

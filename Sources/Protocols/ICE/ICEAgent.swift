@@ -122,7 +122,7 @@ public struct ICEAgent: ProtocolCore, Sendable {
         case .serverClosed(let server): serverClosed(server, into: &outbox)
         case .serverBytes(let bytes, let server): relay(server, .bytes(bytes), at: now, into: &outbox)
         case .send(let data): send(data, at: now, into: &outbox)
-        case .pathIsQuiet: probeSelected(at: now)
+        case .pathIsQuiet: list.lookAtSelected(at: now)
         case .restart(let credentials): restart(credentials, at: now, into: &outbox)
         case .end:
             end(at: now, into: &outbox)
@@ -138,12 +138,6 @@ public struct ICEAgent: ProtocolCore, Sendable {
             return
         }
         if list.takesName(of: candidate, &commons) { outbox.append(.unresolvedName(candidate)) }
-    }
-
-    private mutating func probeSelected(at now: Instant) {
-        if let index = list.index(of: list.selected), list.pairs[index].unansweredSince == nil {
-            list.pairs[index].nextSend = now
-        }
     }
 
     private mutating func timerFired(at now: Instant, into outbox: inout [ICEOutput]) {

@@ -23,7 +23,8 @@ public enum ICEInput: Sendable {
     case serverBytes([UInt8], server: Int)
     /// Send this, which is no STUN, to the peer over the present path, for example DTLS.
     case send([UInt8])
-    /// The media thread has heard nothing on the path for longer than it should; check it now.
+    /// The media thread has heard nothing on the path for longer than it should: it is checked now, and so are the
+    /// others, and if it does not answer ``ICEConfiguration/quietSwitchDelay`` is enough to leave it.
     case pathIsQuiet
     /// Begin anew with other credentials; the present path stays in use until there is a new one (RFC 8445 §9).
     case restart(ICECredentials)

@@ -85,6 +85,8 @@ public struct ICEConfiguration: Sendable {
     public var livenessInterval = Duration.seconds(1)
     /// How long the selected pair may stay silent, once a check is overdue, before another that works takes over.
     public var switchDelay = Duration.milliseconds(1_000)
+    /// The same when the media has fallen silent, too (``ICEInput/pathIsQuiet``): two tries, and the time for a third.
+    public var quietSwitchDelay = Duration.milliseconds(400)
 
     /// Addresses of ours beyond this many are left out.
     public static let maximumLocalAddresses = 16

@@ -85,6 +85,7 @@ public struct RTCPSession: Sendable {
     private var sentReports = SentReports()
     /// A reference time of a peer that only receives, to be sent back with our next report.
     private var peerReference: PeerReport?
+    private var asked = AskedPackets()
 
     private struct PeerReport {
         var ssrc: UInt32
@@ -175,6 +176,10 @@ extension RTCPSession {
         return feedback
     }
 
+    /// The next packet of ours that the peer has asked for and that was not taken yet. Of many, 64 are remembered.
+    @_noAllocation @_noLocks
+    public mutating func takeAsked() -> UInt16? { asked.take() }
+
     /// Feedback and extended reports. What is malformed or unknown within its bounds says nothing to us.
     @_noAllocation @_noLocks
     private mutating func take(
@@ -188,8 +193,11 @@ extension RTCPSession {
             return
         }
         switch RTCPFeedback(type: type, body: body, in: datagram) {
-        case .nack(_, var missing)?:
-            while case .some = missing.next(in: datagram) { feedback.missingPackets += 1 }
+        case .nack(let media, var missing)?:
+            while let number = missing.next(in: datagram) {
+                feedback.missingPackets += 1
+                if media == configuration.ssrc { asked.append(number) }
+            }
         case .transportWide?: feedback.transportFeedbacks += 1
         case .pictureRequest?: feedback.pictureRequests += 1
         case .maximumBitrate?: feedback.bitrateLimits += 1

@@ -68,7 +68,8 @@ struct Agreement {
                 view, ours: local.headerExtensions, offered: offeredExtensions),
             mixesHeaderExtensionForms: !local.headerExtensions.isEmpty && !view.values("extmap-allow-mixed").isEmpty,
             usesReducedSizeRTCP: profileHasFeedback && section.attributes.has("rtcp-rsize"),
-            feedback: profileHasFeedback ? feedback() : [], keying: keying, ice: ice)
+            feedback: profileHasFeedback ? feedback() : [], keying: keying,
+            remoteTLSID: DTLSAgreement.name(in: view), ice: ice)
     }
 
     private func ice() throws(NegotiationError) -> NegotiatedICE? {

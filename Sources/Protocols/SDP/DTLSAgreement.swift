@@ -40,6 +40,17 @@ enum DTLSAgreement {
         }
     }
 
+    /// The name of the peer's end of the association (RFC 8842 §4), if it has one.
+    static func name(in view: SectionView) -> String? {
+        view.transportValue("tls-id").flatMap { (20...255).contains($0.utf8.count) ? $0 : nil }
+    }
+
+    /// Whether two names tell of two associations; a peer that gives none has nothing to tell them apart by.
+    static func differs(_ old: String?, _ new: String?) -> Bool {
+        guard let old, let new else { return false }
+        return old != new
+    }
+
     /// The lines of our section.
     static func lines(_ fingerprints: [Fingerprint], setup: String) -> [SDPAttribute] {
         fingerprints.map { SDPAttribute("fingerprint", $0.description) } + [SDPAttribute("setup", setup)]

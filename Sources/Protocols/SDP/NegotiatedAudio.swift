@@ -40,6 +40,8 @@ public struct NegotiatedAudio: Equatable, Sendable {
     public var feedback: [RTCPFeedbackKind]
     /// How media is protected.
     public var keying: NegotiatedKeying
+    /// The peer's name for its end of the DTLS association (RFC 8842 §4), if it gives one.
+    public var remoteTLSID: String?
     /// What ICE goes by; `nil` if the peer has no ICE, or we bring none.
     public var ice: NegotiatedICE?
 
@@ -140,7 +142,7 @@ public struct NegotiationChanges: OptionSet, Equatable, Hashable, Sendable {
         {
             changes.insert(.ice)
         }
-        if old.keying != new.keying { changes.insert(.keys) }
+        if old.keying != new.keying || DTLSAgreement.differs(old.remoteTLSID, new.remoteTLSID) { changes.insert(.keys) }
         if old.direction != new.direction || old.remoteDirection != new.remoteDirection {
             changes.insert(.direction)
         }
@@ -160,6 +162,7 @@ public struct NegotiationChanges: OptionSet, Equatable, Hashable, Sendable {
         audio.remoteCanonicalName = nil
         audio.remoteStreams = []
         audio.keying = .plain
+        audio.remoteTLSID = nil
         audio.ice = nil
         return audio
     }

@@ -59,7 +59,7 @@ extension OfferAnswer {
                 switch ours {
                 case .dtls(_, let role) where offersDTLS:
                     let chosen = try DTLSAgreement.choose(
-                        view, preferring: role, current: association(with: view.description))
+                        view, preferring: role, current: association(with: view))
                     return (.dtls(remote: chosen.remote, role: chosen.role), ours)
                 case .sdes(let keys) where offersKeys && profile != .dtls:
                     let (keying, taken) = try SDESAgreement.choose(view.section, ours: keys)
@@ -76,11 +76,12 @@ extension OfferAnswer {
         throw failure ?? Self.refusedProtection(profile, view.section.profile)
     }
 
-    /// The DTLS association that we have with the maker of a description.
-    private func association(with description: SessionDescription) -> DTLSAgreement.Association? {
+    /// The DTLS association that we have with the maker of a description, if that does not tell of another.
+    private func association(with view: SectionView) -> DTLSAgreement.Association? {
+        let origin = view.description.origin
         guard let settled, case .dtls(let remote, let role) = settled.audio.keying,
-            settled.peer.sessionID == description.origin.sessionID,
-            settled.peer.username == description.origin.username
+            settled.peer.sessionID == origin.sessionID, settled.peer.username == origin.username,
+            !DTLSAgreement.differs(settled.audio.remoteTLSID, DTLSAgreement.name(in: view))
         else { return nil }
         return .init(remote: remote, role: role)
     }
@@ -152,7 +153,7 @@ extension OfferAnswer {
         }
         switch offer.keying {
         case .dtls:
-            let chosen = try DTLSAgreement.accept(view, current: association(with: view.description))
+            let chosen = try DTLSAgreement.accept(view, current: association(with: view))
             return .dtls(remote: chosen.remote, role: chosen.role)
         case .sdes(let keys): return try SDESAgreement.accept(view.section, ours: keys)
         case .plain: return .plain

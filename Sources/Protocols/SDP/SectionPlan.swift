@@ -71,10 +71,11 @@ struct SectionPlan {
         if let types = audio.redundancy { others.append((Int(types.receive), .redundancy)) }
         if let types = audio.comfortNoise { others.append((Int(types.receive), .comfortNoise)) }
         others += audio.telephoneEvents.map { (Int($0.payloadTypes.receive), .telephoneEvents($0.clockRate)) }
-        let keyLines: [SDPAttribute]
+        var keyLines: [SDPAttribute]
         switch (keying, audio.keying) {
         case (.dtls(let fingerprints, _), .dtls(_, let role)):
             keyLines = DTLSAgreement.lines(fingerprints, setup: role.rawValue)
+            if audio.remoteTLSID != nil, let name = local.tlsID { keyLines.append(.init("tls-id", name)) }
         case (.sdes(let keys), .sdes):
             keyLines = keys.first.flatMap { SDESAgreement.line(taking: $0, of: view.section) }.map { [$0] } ?? []
         case (.dtls, _), (.sdes, _), (.plain, _): keyLines = []
@@ -110,7 +111,7 @@ struct SectionPlan {
 
     private static func transport(of section: MediaSection) -> [SDPAttribute] {
         let names: Set = [
-            "candidate", "end-of-candidates", "ice-ufrag", "ice-pwd", "ice-options", "fingerprint", "setup",
+            "candidate", "end-of-candidates", "ice-ufrag", "ice-pwd", "ice-options", "fingerprint", "setup", "tls-id",
             "rtcp-mux",
         ]
         return section.attributes.filter { names.contains($0.name) }

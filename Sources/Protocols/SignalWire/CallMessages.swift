@@ -29,12 +29,17 @@ public struct CallSignal: RPCMethod {
 public struct CallEnd: RPCMethod {
     /// The method's name on the wire.
     public static let method = "call.end"
+    /// All that `reason` may be (CALL-5).
+    public static let reasons: Set<String> = [
+        "completed", "declined", "busy", "noAnswer", "cancelled", "acceptedElsewhere", "declinedElsewhere",
+        "dialFailed", "acceptFailed", "connectionLost", "disconnected", "internalError",
+    ]
     /// Nothing to tell.
     public typealias Result = Empty
 
     /// The invite that became the call.
     public var invite: String
-    /// Why, as in CALL-5: `completed` for an ordinary hang-up.
+    /// Why, one of ``reasons``: `completed` for an ordinary hang-up.
     public var reason: String
     /// How long the call was established, in milliseconds.
     public var durationMilliseconds: Int64

@@ -1,6 +1,7 @@
 /// Everything that a client can ask of the exchange.
 public enum ClientRequest: Hashable, Sendable {
     case sessionStart(SessionStart)
+    case sessionRenew(SessionRenew)
     case sessionEnd(SessionEnd)
     case deviceRegister(DeviceRegister)
     case deviceUnregister(DeviceUnregister)
@@ -27,8 +28,9 @@ public enum ClientRequest: Hashable, Sendable {
 
     /// Every method of the wire.
     public static let methods: [String] = [
-        SessionStart.method, SessionEnd.method, DeviceRegister.method, DeviceUnregister.method, InviteSend.method,
-        InviteAccept.method, InviteReject.method, InviteCancel.method, InviteModify.method, InviteList.method,
+        SessionStart.method, SessionRenew.method, SessionEnd.method, DeviceRegister.method, DeviceUnregister.method,
+        InviteSend.method, InviteAccept.method, InviteReject.method, InviteCancel.method, InviteModify.method,
+        InviteList.method,
         CallSignal.method, CallEnd.method, RoomJoin.method, RoomLeave.method, RoomSignal.method, GroupCreate.method,
         GroupJoin.method, GroupLeave.method, GroupDismiss.method, GroupMembers.method, GroupList.method,
         PresenceSubscribe.method, PresenceUnsubscribe.method, Ping.method,
@@ -40,6 +42,7 @@ public enum ClientRequest: Hashable, Sendable {
     public init(method: String, in message: RPCMessage) throws(RPCError) {
         switch method {
         case SessionStart.method: self = .sessionStart(try message.params(SessionStart.self))
+        case SessionRenew.method: self = .sessionRenew(try message.params(SessionRenew.self))
         case SessionEnd.method: self = .sessionEnd(try message.params(SessionEnd.self))
         case DeviceRegister.method: self = .deviceRegister(try message.params(DeviceRegister.self))
         case DeviceUnregister.method: self = .deviceUnregister(try message.params(DeviceUnregister.self))

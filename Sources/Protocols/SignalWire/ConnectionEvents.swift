@@ -38,6 +38,17 @@ public struct MoveRequested: Codable, Hashable, Sendable {
     private enum CodingKeys: String, CodingKey { case withinSeconds = "within_seconds", webSocketURL = "websocket_url" }
 }
 
+/// Data of `tokenExpiring`: the token that the session stands on is about to end (AUTH-4).
+public struct TokenExpiring: Codable, Hashable, Sendable {
+    /// Seconds until then; after it the exchange closes the connection.
+    public var expiresIn: Double
+
+    /// Makes the data.
+    public init(expiresIn: Double) { self.expiresIn = expiresIn }
+
+    private enum CodingKeys: String, CodingKey { case expiresIn = "expires_in" }
+}
+
 /// Data of `notification`: a payload for the application, unchanged (CONN-11).
 public struct NotificationReceived: Codable, Hashable, Sendable {
     /// The payload.

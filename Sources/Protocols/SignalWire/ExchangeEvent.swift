@@ -20,6 +20,7 @@ public enum ExchangeEvent: Hashable, Sendable {
     case streamDropped(StreamChange)
     case streamResumed(StreamChange)
     case moveRequested(MoveRequested)
+    case tokenExpiring(TokenExpiring)
     case presenceChanged(Presence)
     case notification(NotificationReceived)
     /// An event of a newer exchange; a client passes over it.
@@ -29,7 +30,9 @@ public enum ExchangeEvent: Hashable, Sendable {
     public enum Kind: String, CaseIterable, Sendable {
         case inviteReceived, inviteAccepted, inviteRejected, inviteHandled, inviteCancelled, inviteModified
         case inviteTimedOut, inviteMissed, inviteEnded, groupChanged, callSignal, callEnded, connectionCreated
-        case connectionDestroyed, roomSignal, streamDropped, streamResumed, moveRequested, presenceChanged, notification
+        case connectionDestroyed, roomSignal, streamDropped, streamResumed, moveRequested, tokenExpiring,
+            presenceChanged
+        case notification
     }
 }
 
@@ -87,6 +90,7 @@ extension NumberedEvent: Codable {
             case .streamDropped: .streamDropped(try data())
             case .streamResumed: .streamResumed(try data())
             case .moveRequested: .moveRequested(try data())
+            case .tokenExpiring: .tokenExpiring(try data())
             case .presenceChanged: .presenceChanged(try data())
             case .notification: .notification(try data())
             }
@@ -119,6 +123,7 @@ extension NumberedEvent: Codable {
         case .streamDropped(let data): try put(.streamDropped, data)
         case .streamResumed(let data): try put(.streamResumed, data)
         case .moveRequested(let data): try put(.moveRequested, data)
+        case .tokenExpiring(let data): try put(.tokenExpiring, data)
         case .presenceChanged(let data): try put(.presenceChanged, data)
         case .notification(let data): try put(.notification, data)
         case .unknown(let type, let data):

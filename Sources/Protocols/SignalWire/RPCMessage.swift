@@ -124,7 +124,8 @@ private struct Envelope: Decodable {
     init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: Key.self)
         jsonrpc = try? container.decodeIfPresent(String.self, forKey: .jsonrpc)
-        method = try container.decodeIfPresent(String.self, forKey: .method)
+        // One of another kind is refused by who reads the envelope, and the refusal then bears the message's id.
+        method = try? container.decodeIfPresent(String.self, forKey: .method)
         id = try? container.decodeIfPresent(RPCID.self, forKey: .id)
         hasID = container.contains(.id)
         hasResult = container.contains(.result)

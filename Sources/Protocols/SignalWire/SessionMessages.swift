@@ -105,6 +105,29 @@ public struct SessionStart: RPCMethod {
     }
 }
 
+/// `session.renew`: the session goes on with another token, before the one that it stands on ends (AUTH-4).
+public struct SessionRenew: RPCMethod {
+    /// The method's name on the wire.
+    public static let method = "session.renew"
+
+    /// Until when.
+    public struct Result: Codable, Hashable, Sendable {
+        /// Seconds until the new token ends.
+        public var expiresIn: Double
+
+        /// Makes a result.
+        public init(expiresIn: Double) { self.expiresIn = expiresIn }
+
+        private enum CodingKeys: String, CodingKey { case expiresIn = "expires_in" }
+    }
+
+    /// The new token, of the same user; with a session token, for the same session.
+    public var token: Redacted<String>
+
+    /// Makes the parameters.
+    public init(token: Redacted<String>) { self.token = token }
+}
+
 /// `session.end`: a clean goodbye, which ends the device's calls (CONN-9). The client then closes the socket.
 public struct SessionEnd: RPCMethod {
     /// The method's name on the wire.

@@ -12,6 +12,9 @@ public enum SignalLimits {
     public static let signalTypeBytes = 128
     /// Bytes in the data of a `call.signal` or `room.signal`, as JSON text (SIG-1).
     public static let signalDataBytes = 8_192
+    /// The same for a stream's signals (WHIP and WHEP), which the exchange itself sends: an offer that restarts ICE is as
+    /// long as the one in the invite. What remains of a message is for what stands around it.
+    public static let streamSignalDataBytes = messageBytes - 2_048
     /// Bytes in a name: a user, device, room, group, capability or idempotency key.
     public static let nameBytes = 256
     /// Capabilities that a device may list.

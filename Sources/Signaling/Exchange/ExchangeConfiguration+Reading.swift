@@ -1,6 +1,7 @@
 public import ConfigReader
 import ExchangeStore
 import SignalWire
+import SignedTokens
 import Timekeeping
 
 /// Reading the section `exchange` of a configuration file.
@@ -9,8 +10,10 @@ extension ExchangeConfiguration {
         [
             "listen", "certificate", "plain_text", "websocket_url", "web_phone", "allowed_origins", "apps", "users",
             "anonymous", "presence", "ice_servers", "keepalive_seconds", "resume_window_seconds",
-            "token_lifetime_seconds", "stream_ringing_seconds", "database", "database_durability",
-            "database_if_corrupt", "call_records_days",
+            "token_lifetime_seconds", "stream_ringing_seconds", "users_file", "api_keys", "refresh_lifetime_seconds",
+            "token_notice_seconds", "signed_token_lifetime_seconds", "failed_logins_per_address",
+            "failed_logins_per_account", "failed_login_seconds", "messages_per_second", "message_burst",
+            "trusted_proxies", "database", "database_durability", "database_if_corrupt", "call_records_days",
         ]
 
     /// Reads the section, noting every problem rather than stopping at the first.
@@ -30,8 +33,21 @@ extension ExchangeConfiguration {
         keepalive = section.seconds("keepalive_seconds", in: 1...300, &problems) ?? keepalive
         resumeWindow = section.seconds("resume_window_seconds", in: 0...600, &problems) ?? resumeWindow
         streamRinging = section.seconds("stream_ringing_seconds", in: 1...120, &problems) ?? streamRinging
-        tokenLifetime = section.seconds("token_lifetime_seconds", in: 1...2_592_000, &problems) ?? tokenLifetime
 
+        readDatabase(section, &problems)
+        readTokens(section, &problems)
+        readLimits(section, &problems)
+
+        section.require(section.has("users_file") ? ["apps"] : ["apps", "users"], &problems)
+        apps = (section.sections("apps", &problems) ?? []).compactMap { RegisteredApp($0, &problems) }
+        apiKeys = (section.sections("api_keys", &problems) ?? []).compactMap { SigningKey($0, &problems) }
+        iceServers = (section.sections("ice_servers", &problems) ?? []).compactMap { ICEServer($0, &problems) }
+        users = Account.list(section, &problems)
+        readUsersFile(section, &problems)
+        section.rejectUnknownKeys(known: Self.keys, &problems)
+    }
+
+    private mutating func readDatabase(_ section: ConfigSection, _ problems: inout [ConfigProblem]) {
         databasePath = section.path("database", &problems)
         databaseDurability =
             section.enumeration("database_durability", of: ExchangeStore.Durability.self, &problems)
@@ -41,23 +57,42 @@ extension ExchangeConfiguration {
             ?? databaseIfCorrupt
         let days = section.integer("call_records_days", in: 1...36_500, &problems)
         callRecordRetention = days.map { .seconds(86_400 * $0) } ?? callRecordRetention
+    }
 
-        section.require(["apps", "users"], &problems)
-        apps = (section.sections("apps", &problems) ?? []).compactMap { RegisteredApp($0, &problems) }
-        iceServers = (section.sections("ice_servers", &problems) ?? []).compactMap { ICEServer($0, &problems) }
-        var owners: [String: String] = [:]
-        users = (section.sections("users", &problems) ?? []).compactMap { user in
-            Account(user, &problems).map { account in
-                for id in Set([account.id] + account.publicIDs) {
-                    if let owner = owners[id] {
-                        problems.append(user.problem("id", "\"\(id)\" is the id of \(owner) already"))
-                    }
-                    owners[id] = account.id
-                }
-                return account
-            }
+    private mutating func readTokens(_ section: ConfigSection, _ problems: inout [ConfigProblem]) {
+        tokenLifetime = section.seconds("token_lifetime_seconds", in: 1...2_592_000, &problems) ?? tokenLifetime
+        refreshLifetime =
+            section.seconds("refresh_lifetime_seconds", in: 60...31_536_000, &problems) ?? refreshLifetime
+        tokenNotice = section.seconds("token_notice_seconds", in: 0...3_600, &problems) ?? tokenNotice
+        signedTokenLifetime =
+            section.seconds("signed_token_lifetime_seconds", in: 1...31_536_000, &problems) ?? signedTokenLifetime
+    }
+
+    private mutating func readLimits(_ section: ConfigSection, _ problems: inout [ConfigProblem]) {
+        func count(_ key: String, _ value: inout Int) {
+            value = section.integer(key, in: 1...1_000_000, &problems) ?? value
         }
-        section.rejectUnknownKeys(known: Self.keys, &problems)
+        count("failed_logins_per_address", &failedLogins.perAddress)
+        count("failed_logins_per_account", &failedLogins.perAccount)
+        count("messages_per_second", &messagesPerSecond)
+        count("message_burst", &messageBurst)
+        failedLogins.window = section.seconds("failed_login_seconds", in: 1...86_400, &problems) ?? failedLogins.window
+        trustedProxies = (section.list("trusted_proxies", &problems) ?? []).filter { text in
+            if ClientAddress(text) != nil { return true }
+            problems.append(section.problem("trusted_proxies", "\"\(text)\" must be an address, such as 127.0.0.1"))
+            return false
+        }
+    }
+
+    private mutating func readUsersFile(_ section: ConfigSection, _ problems: inout [ConfigProblem]) {
+        guard let path = section.path("users_file", &problems) else { return }
+        let file = UsersFile(path: path)
+        usersFile = file
+        do throws(ConfigError) {
+            fileUsers = try file.read(beside: users)
+        } catch {
+            problems += error.problems
+        }
     }
 
     private static func origins(_ section: ConfigSection, _ problems: inout [ConfigProblem]) -> [String] {
@@ -109,7 +144,39 @@ extension ICEServer {
     }
 }
 
+extension SigningKey {
+    fileprivate init?(_ section: ConfigSection, _ problems: inout [ConfigProblem]) {
+        section.require(["key"], &problems)
+        let key = section.string("key", &problems)
+        let secret = section.secret("secret", required: true, &problems)
+        section.rejectUnknownKeys(known: ["key", "secret"] + ConfigSection.secretKeys("secret"), &problems)
+        guard let key, let secret else { return nil }
+        guard secret.revealed.utf8.count >= Self.minimumSecretBytes else {
+            let message = "must have at least \(Self.minimumSecretBytes) bytes; `openssl rand -hex 32` makes some"
+            problems.append(section.problem(section.has("secret_file") ? "secret_file" : "secret_env", message))
+            return nil
+        }
+        self.init(name: key, secret: secret.revealed)
+    }
+}
+
 extension Account {
+    /// The accounts under `users`, each id in them only once.
+    static func list(_ section: ConfigSection, _ problems: inout [ConfigProblem]) -> [Account] {
+        var owners: [String: String] = [:]
+        return (section.sections("users", &problems) ?? []).compactMap { user in
+            Account(user, &problems).map { account in
+                for id in Set([account.id] + account.publicIDs) {
+                    if let owner = owners[id] {
+                        problems.append(user.problem("id", "\"\(id)\" is the id of \(owner) already"))
+                    }
+                    owners[id] = account.id
+                }
+                return account
+            }
+        }
+    }
+
     fileprivate init?(_ section: ConfigSection, _ problems: inout [ConfigProblem]) {
         section.require(["id"], &problems)
         let id = section.string("id", &problems)
@@ -127,20 +194,25 @@ extension Account {
 
         let mediaTokens = section.tokens("media_token", &problems)
         let streamTokens = section.tokens("stream_token", &problems)
+        let accessTokens = section.tokens("access_token", &problems)
 
         let publicIDs = section.list("public_ids", &problems) ?? []
         let routingID = section.string("routing_id", &problems)
         let email = section.string("email", &problems)
+        let since = section.integer("logins_since", in: 0...253_402_300_799, &problems).map(Int64.init)
         section.rejectUnknownKeys(known: Self.keys, &problems)
         guard let id else { return nil }
         self.init(
             id: id, publicIDs: publicIDs, routingID: routingID, password: password, mediaTokens: mediaTokens,
-            streamTokens: streamTokens, email: email)
+            streamTokens: streamTokens, accessTokens: accessTokens, email: email, loginsSince: since)
     }
 
     private static let keys =
-        ["id", "public_ids", "routing_id", "email", "password_hash", "media_token_hashes", "stream_token_hashes"]
-        + ["password", "media_token", "stream_token"].flatMap { [$0] + ConfigSection.secretKeys($0) }
+        [
+            "id", "public_ids", "routing_id", "email", "password_hash", "media_token_hashes", "stream_token_hashes",
+            "access_token_hashes", "logins_since",
+        ]
+        + ["password", "media_token", "stream_token", "access_token"].flatMap { [$0] + ConfigSection.secretKeys($0) }
 }
 
 extension ConfigSection {

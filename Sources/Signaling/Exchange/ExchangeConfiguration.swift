@@ -1,5 +1,6 @@
 public import ExchangeStore
 public import SignalWire
+public import SignedTokens
 
 /// Everything that an exchange is told at start, as plain data.
 public struct ExchangeConfiguration: Sendable {
@@ -25,6 +26,19 @@ public struct ExchangeConfiguration: Sendable {
         case allowed
     }
 
+    /// How many logins may fail before the next has to wait.
+    public struct FailedLogins: Hashable, Sendable {
+        /// From one address.
+        public var perAddress = 30
+        /// At one account, from all addresses together from which it has not logged in lately.
+        public var perAccount = 100
+        /// In which time as many may fail again, evenly.
+        public var window = Duration.seconds(600)
+
+        /// The defaults.
+        public init() {}
+    }
+
     /// The address to listen on: a name or an address, without brackets.
     public var host = "127.0.0.1"
     /// The port to listen on; 0 lets the system choose.
@@ -37,8 +51,14 @@ public struct ExchangeConfiguration: Sendable {
     public var webSocketURL: String?
     /// The applications that may log users in.
     public var apps: [RegisteredApp] = []
+    /// The keys with which applications sign tokens (AUTH-5).
+    public var apiKeys: [SigningKey] = []
     /// The users.
     public var users: [Account] = []
+    /// A file with more users, which `handset user` writes and the exchange looks at every second.
+    public var usersFile: UsersFile?
+    /// The users that the file had when the configuration was read.
+    public var fileUsers: [Account] = []
     /// Whether anybody with an application's token may log in by a name alone (AUTH-3).
     public var allowsAnonymous = true
     /// Whether users may see who is there.
@@ -59,6 +79,20 @@ public struct ExchangeConfiguration: Sendable {
     public var streamRinging = Duration.seconds(30)
     /// How long an access token is good.
     public var tokenLifetime = Duration.seconds(3_600)
+    /// How long a refresh token is good.
+    public var refreshLifetime = Duration.seconds(2_592_000)
+    /// How long before its token's end a session is told of it.
+    public var tokenNotice = Duration.seconds(60)
+    /// How long a signed token may be good, from its signing to its end.
+    public var signedTokenLifetime = Duration.seconds(2_592_000)
+    /// How many logins may fail.
+    public var failedLogins = FailedLogins()
+    /// Messages that one connection may send in a second, for ever.
+    public var messagesPerSecond = 100
+    /// Messages that one connection may send at once.
+    public var messageBurst = 500
+    /// Proxies whose `X-Forwarded-For` says where a client is, by their addresses.
+    public var trustedProxies: [String] = []
 
     /// Where what must survive the process is kept; without a database the exchange forgets it all.
     public var databasePath: String?

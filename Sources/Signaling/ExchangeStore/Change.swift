@@ -44,7 +44,7 @@ public enum Change: Hashable, Sendable {
     case pruned(eventsBefore: Instant, recordsBefore: Instant)
 }
 
-/// An access token as it is kept: never the token itself.
+/// A token as it is kept: never the token itself.
 public struct StoredToken: Hashable, Sendable {
     /// The SHA-256 digest, 64 hexadecimal digits.
     public var digest: String
@@ -54,13 +54,44 @@ public struct StoredToken: Hashable, Sendable {
     public var isAnonymous: Bool
     /// When it ends.
     public var expires: Instant
+    /// The digest of the first token of its login.
+    public var login: String
+    /// Whether it is exchanged for the next pair, rather than used.
+    public var isRefresh: Bool
+    /// The key of the application that logged the user in, or signed the token.
+    public var application: String?
+    /// The one room that it opens, if it is for one.
+    public var scope: StoredPlace?
+    /// The digest of the refresh token that it was given for, until it is used.
+    public var parent: String?
+    /// For a refresh token: when a token that was given for it was first used.
+    public var superseded: Instant?
+    /// Whether its login is over.
+    public var isRevoked: Bool
+    /// When nothing need be known of it any more.
+    public var forgotten: Instant
+    /// From when on the user's logins were good when it began, in seconds since 1970; another value ends the login.
+    public var epoch: Int64?
 
     /// Makes an entry.
-    public init(digest: String, user: String, isAnonymous: Bool, expires: Instant) {
+    public init(
+        digest: String, user: String, isAnonymous: Bool, expires: Instant, login: String, isRefresh: Bool,
+        application: String?, scope: StoredPlace?, parent: String?, superseded: Instant?, isRevoked: Bool,
+        forgotten: Instant, epoch: Int64?
+    ) {
         self.digest = digest
         self.user = user
         self.isAnonymous = isAnonymous
         self.expires = expires
+        self.login = login
+        self.isRefresh = isRefresh
+        self.application = application
+        self.scope = scope
+        self.parent = parent
+        self.superseded = superseded
+        self.isRevoked = isRevoked
+        self.forgotten = forgotten
+        self.epoch = epoch
     }
 }
 
@@ -80,6 +111,8 @@ public struct StoredSession: Hashable, Sendable {
     public var connection: String
     /// The one room that its token opens, if it is for one.
     public var scope: StoredPlace?
+    /// The login that it stands on, by the digest of its first token.
+    public var login: String?
     /// The rooms it is in, in the order of joining.
     public var places: [StoredPlace]
     /// Until when a session without a connection can be resumed; `nil` while it has one.
@@ -88,7 +121,7 @@ public struct StoredSession: Hashable, Sendable {
     /// Makes an entry.
     public init(
         id: String, user: String, device: String, isAnonymous: Bool, isRegistered: Bool, connection: String,
-        scope: StoredPlace? = nil, places: [StoredPlace] = [], resumableUntil: Instant? = nil
+        scope: StoredPlace? = nil, login: String? = nil, places: [StoredPlace] = [], resumableUntil: Instant? = nil
     ) {
         self.id = id
         self.user = user
@@ -97,6 +130,7 @@ public struct StoredSession: Hashable, Sendable {
         self.isRegistered = isRegistered
         self.connection = connection
         self.scope = scope
+        self.login = login
         self.places = places
         self.resumableUntil = resumableUntil
     }

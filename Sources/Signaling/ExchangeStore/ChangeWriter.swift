@@ -14,10 +14,7 @@ struct ChangeWriter {
 
     func write(_ change: Change) throws {
         switch change {
-        case .token(let token):
-            try run(
-                "INSERT OR REPLACE INTO tokens (digest, user, anonymous, expires_ms) VALUES (?, ?, ?, ?)",
-                [token.digest, token.user, token.isAnonymous, times.milliseconds(token.expires)])
+        case .token(let token): try write(token)
         case .tokenForgotten(let digest): try run("DELETE FROM tokens WHERE digest = ?", [digest])
         case .session(let session): try write(session)
         case .sessionForgotten(let id): try run("DELETE FROM sessions WHERE id = ?", [id])
@@ -61,16 +58,31 @@ struct ChangeWriter {
         try database.cachedStatement(sql: sql).execute(arguments: StatementArguments(arguments))
     }
 
+    private func write(_ token: StoredToken) throws {
+        try run(
+            """
+            INSERT OR REPLACE INTO tokens (
+                digest, login, refresh, user, anonymous, application, scope, parent, superseded_ms, revoked, expires_ms,
+                forgotten_ms, epoch
+            ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            """,
+            [
+                token.digest, token.login, token.isRefresh, token.user, token.isAnonymous, token.application,
+                try token.scope.map { try StoreCoding.text($0) }, token.parent, times.milliseconds(token.superseded),
+                token.isRevoked, times.milliseconds(token.expires), times.milliseconds(token.forgotten), token.epoch,
+            ])
+    }
+
     private func write(_ session: StoredSession) throws {
         try run(
             """
             INSERT OR REPLACE INTO sessions (
-                id, user, device, anonymous, registered, connection, scope, places, resumable_until_ms
-            ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+                id, user, device, anonymous, registered, connection, scope, login, places, resumable_until_ms
+            ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             """,
             [
                 session.id, session.user, session.device, session.isAnonymous, session.isRegistered,
-                session.connection, try session.scope.map { try StoreCoding.text($0) },
+                session.connection, try session.scope.map { try StoreCoding.text($0) }, session.login,
                 try StoreCoding.text(session.places), times.milliseconds(session.resumableUntil),
             ])
     }

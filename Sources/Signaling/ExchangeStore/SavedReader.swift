@@ -12,12 +12,7 @@ struct SavedReader {
     func read() throws -> Saved {
         var saved = Saved()
         saved.run = UInt64(try Int64.fetchOne(database, sql: "SELECT runs FROM exchange") ?? 1)
-        saved.tokens = try rows("SELECT * FROM tokens").map { row in
-            StoredToken(
-                digest: try row.decode(forColumn: "digest"), user: try row.decode(forColumn: "user"),
-                isAnonymous: try row.decode(forColumn: "anonymous"),
-                expires: times.instant(try row.decode(Int64.self, forColumn: "expires_ms")))
-        }
+        saved.tokens = try rows("SELECT * FROM tokens").map(token)
         saved.sessions = try rows("SELECT * FROM sessions ORDER BY id").map(session)
         saved.invites = try rows("SELECT * FROM invites ORDER BY sent_ms, rowid").map(invite)
         saved.groups = try rows("SELECT * FROM groups ORDER BY rowid").map { row in
@@ -54,13 +49,31 @@ struct SavedReader {
 
     private func past(_ milliseconds: Int64) -> Instant { min(times.instant(milliseconds), now) }
 
+    private func token(_ row: Row) throws -> StoredToken {
+        StoredToken(
+            digest: try row.decode(forColumn: "digest"), user: try row.decode(forColumn: "user"),
+            isAnonymous: try row.decode(forColumn: "anonymous"),
+            expires: times.instant(try row.decode(Int64.self, forColumn: "expires_ms")),
+            login: try row.decode(forColumn: "login"), isRefresh: try row.decode(forColumn: "refresh"),
+            application: try row.decode(forColumn: "application"), scope: try place(row),
+            parent: try row.decode(forColumn: "parent"),
+            superseded: try row.decode(Int64?.self, forColumn: "superseded_ms").map(past),
+            isRevoked: try row.decode(forColumn: "revoked"),
+            forgotten: times.instant(try row.decode(Int64.self, forColumn: "forgotten_ms")),
+            epoch: try row.decode(forColumn: "epoch"))
+    }
+
+    private func place(_ row: Row) throws -> StoredPlace? {
+        try row.decode(String?.self, forColumn: "scope").map { try StoreCoding.value(StoredPlace.self, $0) }
+    }
+
     private func session(_ row: Row) throws -> StoredSession {
         StoredSession(
             id: try row.decode(forColumn: "id"), user: try row.decode(forColumn: "user"),
             device: try row.decode(forColumn: "device"), isAnonymous: try row.decode(forColumn: "anonymous"),
             isRegistered: try row.decode(forColumn: "registered"),
             connection: try row.decode(forColumn: "connection"),
-            scope: try row.decode(String?.self, forColumn: "scope").map { try StoreCoding.value(StoredPlace.self, $0) },
+            scope: try place(row), login: try row.decode(forColumn: "login"),
             places: try StoreCoding.value([StoredPlace].self, try row.decode(forColumn: "places")),
             resumableUntil: times.instant(try row.decode(Int64?.self, forColumn: "resumable_until_ms")))
     }

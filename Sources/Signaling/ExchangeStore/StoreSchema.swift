@@ -16,11 +16,13 @@ enum StoreSchema {
             clock_offset_ms INTEGER NOT NULL, probed INTEGER NOT NULL DEFAULT 0
         ) STRICT;
         CREATE TABLE tokens (
-            digest TEXT PRIMARY KEY, user TEXT NOT NULL, anonymous INTEGER NOT NULL, expires_ms INTEGER NOT NULL
+            digest TEXT PRIMARY KEY, login TEXT NOT NULL, refresh INTEGER NOT NULL, user TEXT NOT NULL,
+            anonymous INTEGER NOT NULL, application TEXT, scope TEXT, parent TEXT, superseded_ms INTEGER,
+            revoked INTEGER NOT NULL, expires_ms INTEGER NOT NULL, forgotten_ms INTEGER NOT NULL, epoch INTEGER
         ) STRICT, WITHOUT ROWID;
         CREATE TABLE sessions (
             id TEXT PRIMARY KEY, user TEXT NOT NULL, device TEXT NOT NULL, anonymous INTEGER NOT NULL,
-            registered INTEGER NOT NULL, connection TEXT NOT NULL, scope TEXT, places TEXT NOT NULL,
+            registered INTEGER NOT NULL, connection TEXT NOT NULL, scope TEXT, login TEXT, places TEXT NOT NULL,
             resumable_until_ms INTEGER
         ) STRICT, WITHOUT ROWID;
         CREATE TABLE groups (id TEXT PRIMARY KEY, name TEXT, owner TEXT NOT NULL, members TEXT NOT NULL) STRICT;
@@ -54,7 +56,7 @@ enum StoreSchema {
 
     /// Every column that holds a deadline or a moment of the exchange's own, which move when the clock was set.
     static let timed = [
-        ("tokens", "expires_ms"), ("sessions", "resumable_until_ms"), ("invites", "sent_ms"),
+        ("tokens", "expires_ms"), ("tokens", "superseded_ms"), ("tokens", "forgotten_ms"), ("sessions", "resumable_until_ms"), ("invites", "sent_ms"),
         ("invites", "deadline_ms"), ("invites", "forgotten_ms"), ("calls", "accepted_ms"), ("events", "at_ms"),
     ]
 }

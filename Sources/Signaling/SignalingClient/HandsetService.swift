@@ -2,6 +2,7 @@ public import CallControl
 public import JSON
 public import Logging
 public import NIOCore
+internal import NIOPosix
 internal import SignalWire
 
 /// Handset's own exchange, as a signaling service: REST login, then JSON-RPC over one WebSocket.
@@ -26,12 +27,19 @@ public final class HandsetService: SignalingService {
             try Endpoint(address).check(configuration.plainText, for: "use \(address)")
         }
         let trust = try TLSTrust(trustRootFile: configuration.trustRootFile)
-        let hub = EventHub()
+        let hub = EventHub<SignalingEvent>()
         let loop = group.next()
         events = SignalingEvents(hub: hub)
         self.loop = loop
         driver = NIOLoopBoundBox.makeBoxSendingValue(
             ServiceDriver(configuration, trust: trust, hub: hub, loop: loop, logger: logger), eventLoop: loop)
+    }
+
+    /// Makes a service that is not connected, on an event loop that all such share.
+    public convenience init(
+        _ configuration: HandsetServiceConfiguration, logger: Logger
+    ) throws(SignalingError) {
+        try self.init(configuration, group: MultiThreadedEventLoopGroup.singleton, logger: logger)
     }
 
     deinit { events.hub.finish() }
@@ -57,6 +65,24 @@ public final class HandsetService: SignalingService {
         try? await ask { driver, promise in driver.disconnect(promise) }
     }
 
+    /// Says goodbye, and makes the login worthless there and forgotten here (contract AUTH-9).
+    ///
+    /// - Throws: ``SignalingError`` if the exchange could not be told: the token is forgotten here all the same, and good
+    ///   there until it ends.
+    public func logOut() async throws(SignalingError) {
+        await disconnect()
+        let driver = driver
+        let forgotten = try? await loop.submit { driver.value.forgetLogin() }.get()
+        if let error = forgotten?.error { throw error }
+        guard let login = forgotten?.login else { return }
+        let rest = try? await loop.submit { driver.value.rest }.get()
+        do throws(ServiceFailure) {
+            try await rest?.logOut(login)
+        } catch {
+            throw error.error
+        }
+    }
+
     /// Sends an invite.
     public func invite(_ options: InviteOptions) async throws(SignalingError) -> SentInvite {
         let sent = try await ask { (driver, promise: EventLoopPromise<InviteSend.Result>) in
@@ -70,24 +96,29 @@ public final class HandsetService: SignalingService {
     /// Accepts an invite.
     public func accept(_ invite: InviteID, data: JSONValue) async throws(SignalingError) {
         try await tell(
-            InviteAccept(invite: invite.rawValue, data: data), waitsForLogin: true, doing: "accept the invite")
+            InviteAccept(invite: invite.rawValue, data: data), .answer, doing: "accept the invite")
     }
 
     /// Rejects an invite.
     public func reject(_ invite: InviteID, data: JSONValue) async throws(SignalingError) {
         try await tell(
-            InviteReject(invite: invite.rawValue, data: data), waitsForLogin: true, doing: "reject the invite")
+            InviteReject(invite: invite.rawValue, data: data), .answer, doing: "reject the invite")
+    }
+
+    /// Changes what a pending invite says.
+    public func modify(_ invite: InviteID, data: JSONValue) async throws(SignalingError) {
+        try await tell(InviteModify(invite: invite.rawValue, data: data), .queued, doing: "change the invite")
     }
 
     /// Takes an invite back.
     public func cancel(_ invite: InviteID, data: JSONValue) async throws(SignalingError) {
-        try await tell(InviteCancel(invite: invite.rawValue, data: data), doing: "cancel the invite")
+        try await tell(InviteCancel(invite: invite.rawValue, data: data), .queued, doing: "cancel the invite")
     }
 
     /// Sends a message to the peer of a call.
-    public func send(_ signal: CallControl.CallSignal) async throws(SignalingError) {
+    public func send(_ signal: CallControl.CallSignal, retryAfterReconnect: Bool) async throws(SignalingError) {
         let message = SignalWire.CallSignal(invite: signal.invite.rawValue, type: signal.type, data: signal.data)
-        try await tell(message, doing: "send a signal to the peer")
+        try await tell(message, retryAfterReconnect ? .queued : .atOnce, doing: "send a signal to the peer")
     }
 
     /// Tells the peer of a call that it is over.
@@ -96,47 +127,41 @@ public final class HandsetService: SignalingService {
             news.duration.components.seconds * 1_000 + news.duration.components.attoseconds / 1_000_000_000_000_000
         let message = CallEnd(
             invite: news.invite.rawValue, reason: news.reason, durationMilliseconds: milliseconds)
-        try await tell(message, doing: "hang up")
-    }
-
-    /// Joins a room.
-    public func join(room: String) async throws(SignalingError) -> [RoomParticipant] {
-        let joined = try await ask { (driver, promise: EventLoopPromise<RoomJoin.Result>) in
-            driver.request(RoomJoin(room: room), doing: "join the room \(room)", promise)
-        }
-        return joined.participants.map { RoomParticipant(connection: $0.connection, user: UserID($0.user)) }
-    }
-
-    /// Leaves a room.
-    public func leave(room: String) async throws(SignalingError) {
-        try await tell(RoomLeave(room: room), doing: "leave the room \(room)")
+        try await tell(message, .lasting, doing: "hang up")
     }
 }
 
 // MARK: To the loop and back
 
 extension HandsetService {
-    private func tell<Method: RPCMethod>(
-        _ message: Method, waitsForLogin: Bool = false, doing activity: String
+    func tell<Method: RPCMethod>(
+        _ message: Method, _ sending: ServiceDriver.Sending = .atOnce, doing activity: String
     ) async throws(SignalingError) where Method.Result == Empty {
         _ = try await ask { (driver, promise: EventLoopPromise<Empty>) in
-            driver.request(message, waitsForLogin: waitsForLogin, doing: activity, promise)
+            driver.request(message, sending, doing: activity, promise)
         }
     }
 
-    private func ask<Answer: Sendable>(
+    func ask<Answer: Sendable>(
         _ question: @escaping @Sendable (ServiceDriver, EventLoopPromise<Answer>) -> Void
     ) async throws(SignalingError) -> Answer {
-        let promise = loop.makePromise(of: Answer.self)
-        let driver = driver
-        loop.execute { question(driver.value, promise) }
         do {
-            return try await promise.futureResult.get()
+            return try await begin(question).get()
         } catch let error as SignalingError {
             throw error
         } catch {
             throw SignalingError(.internalError, activity: "ask the exchange", cause: "\(error)")
         }
+    }
+
+    /// Brings a question to the loop; questions of one task are asked in its order.
+    func begin<Answer: Sendable>(
+        _ question: @escaping @Sendable (ServiceDriver, EventLoopPromise<Answer>) -> Void
+    ) -> EventLoopFuture<Answer> {
+        let promise = loop.makePromise(of: Answer.self)
+        let driver = driver
+        loop.execute { question(driver.value, promise) }
+        return promise.futureResult
     }
 
     private func look<Answer: Sendable>(

@@ -51,8 +51,14 @@ public struct HandsetServiceConfiguration: Sendable {
     public enum Credentials: Hashable, Sendable {
         case mediaToken(String)
         case password(user: String, String)
+        /// A user's long-lived access token (AUTH-4).
+        case accessToken(user: String, TokenSource)
+        /// A token that opens sessions as it is, and ends: of a user, or signed for one session (AUTH-4, AUTH-5).
+        case sessionToken(user: String?, TokenSource)
         /// A name without an account: may join rooms and nothing else (AUTH-3).
         case anonymous(name: String)
+        /// Nothing but what ``HandsetServiceConfiguration/sessionStore`` has from an earlier login (AUTH-10).
+        case kept
     }
 
     /// This device, as it registers itself (DEV-1).
@@ -75,6 +81,16 @@ public struct HandsetServiceConfiguration: Sendable {
         }
     }
 
+    /// Which invites to groups a device is told of when it connects; of others it is told all that stand.
+    ///
+    /// After a connection that was lost for longer than the resume window it is always told all.
+    public enum Start: String, CaseIterable, Hashable, Sendable {
+        /// Those of the last 30 s.
+        case cold
+        /// All that stand.
+        case warm
+    }
+
     /// What may travel without TLS.
     public enum PlainText: Hashable, Sendable {
         /// Only what stays on this machine.
@@ -91,6 +107,10 @@ public struct HandsetServiceConfiguration: Sendable {
     public var credentials: Credentials
     /// This device.
     public var device: Device
+    /// Where the login is kept over restarts; `nil`, the default, keeps none.
+    public var sessionStore: SessionStore?
+    /// Which invites to groups the device is told of when it connects (INV-14). Default: those of the last 30 s.
+    public var start = Start.cold
     /// What may travel without TLS. Default: only what stays on this machine.
     public var plainText = PlainText.loopbackOnly
     /// A PEM file of certificates to trust beside the system's.
@@ -124,7 +144,19 @@ extension HandsetServiceConfiguration.Credentials: CustomStringConvertible, Cust
         switch self {
         case .mediaToken: "a media token"
         case .password(let user, _): "the password of \(user)"
+        case .accessToken(let user, let source): "an access token of \(user) from \(source)"
+        case .sessionToken(_, let source): "a session token from \(source)"
         case .anonymous(let name): "the name \(name) without an account"
+        case .kept: "the login kept from earlier"
+        }
+    }
+
+    /// Whose they are, as far as they say so.
+    var user: String? {
+        switch self {
+        case .password(let user, _), .accessToken(let user, _): user
+        case .sessionToken(let user, _): user
+        case .mediaToken, .anonymous, .kept: nil
         }
     }
 

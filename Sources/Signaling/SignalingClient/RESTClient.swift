@@ -10,58 +10,11 @@ internal import Timekeeping
 ///
 /// A client lives as long as a few calls belong together and is then shut down: between logins nothing is kept.
 struct RESTClient: Sendable {
-    /// What a login gives.
-    struct Login: Sendable {
-        let token: Redacted<String>
-        let publicIDs: [String]
-    }
-
     let configuration: HandsetServiceConfiguration
     let trust: TLSTrust
     let loop: any EventLoop
     /// For one call, connecting included.
     var timeout: TimeAmount = .seconds(10)
-
-    /// Logs in with whatever credentials there are, and asks who the user is.
-    func login() async throws(ServiceFailure) -> Login {
-        try await withClient { client async throws(ServiceFailure) in
-            let addresses = configuration.addresses
-            let activity = "log in at \(addresses.authentication)"
-            let path: String
-            let body: [UInt8]
-            do throws(SignalCodingError) {
-                switch configuration.credentials {
-                case .mediaToken(let token):
-                    path = "/v1.1/login"
-                    body = try SignalCoding.encode(LoginRequest(mediaToken: Redacted(token)))
-                case .password(let user, let password):
-                    path = "/v1.1/login"
-                    body = try SignalCoding.encode(LoginRequest(userID: user, password: Redacted(password)))
-                case .anonymous(let name):
-                    path = "/v1.1/login/anonymous"
-                    body = try SignalCoding.encode(AnonymousLoginRequest(userID: name))
-                }
-            } catch {
-                throw ServiceFailure(
-                    SignalingError(.internalError, activity: activity, cause: "\(error)"), remedy: .none)
-            }
-            let question = Question(
-                method: .POST, base: addresses.authentication, path: path, authorization: "Basic \(appToken)",
-                body: body, activity: activity)
-            if case .anonymous = configuration.credentials {
-                let answer = try await ask(question, of: client, for: AnonymousLoginResponse.self)
-                return Login(token: answer.token, publicIDs: [])
-            }
-            let answer = try await ask(question, of: client, for: LoginResponse.self)
-            let identities = try await ask(
-                Question(
-                    method: .GET, base: addresses.identity, path: "/v1/allidentities",
-                    authorization: "Bearer \(answer.token.secret)",
-                    activity: "ask \(addresses.identity) who this user is"),
-                of: client, for: Identities.self)
-            return Login(token: answer.token, publicIDs: identities.publicIDs)
-        }
-    }
 
     /// Asks the event manager for the connection's resources.
     func resources(token: Redacted<String>) async throws(ServiceFailure) -> SignalWire.ConnectionResources {
@@ -75,11 +28,11 @@ struct RESTClient: Sendable {
     }
 
     /// Base64 of `key:secret` (AUTH-1).
-    private var appToken: String {
+    var appToken: String {
         Data("\(configuration.application.key):\(configuration.application.secret)".utf8).base64EncodedString()
     }
 
-    private func withClient<Result: Sendable>(
+    func withClient<Result: Sendable>(
         _ body: (HTTPClient) async throws(ServiceFailure) -> Result
     ) async throws(ServiceFailure) -> Result {
         var settings = HTTPClient.Configuration(
@@ -102,7 +55,7 @@ struct RESTClient: Sendable {
 // MARK: One question and its answer
 
 extension RESTClient {
-    private struct Question {
+    struct Question {
         let method: HTTPMethod
         let base: String
         let path: String
@@ -112,7 +65,7 @@ extension RESTClient {
         let activity: String
     }
 
-    private func ask<Answer: Decodable>(
+    func ask<Answer: Decodable>(
         _ question: Question, of client: HTTPClient, for type: Answer.Type
     ) async throws(ServiceFailure) -> Answer {
         let endpoint = try checked(question)

@@ -28,6 +28,9 @@ struct RequestTable {
     /// When `expire` must next be called.
     var nextDeadline: Instant? { deadlines.first?.at }
 
+    /// Whether none waits for its answer.
+    var isEmpty: Bool { pending.isEmpty }
+
     /// Whether one more request fits.
     var hasRoom: Bool { pending.count < capacity }
 
@@ -61,13 +64,13 @@ struct RequestTable {
         }
     }
 
-    /// Takes all of them: the connection they were sent on is gone.
+    /// Takes all of them, in the order they were sent: the connection they were sent on is gone.
     mutating func takeAll() -> [() -> Void] {
         defer {
             pending = [:]
             deadlines = []
         }
-        return pending.values.map { entry in
+        return pending.sorted { $0.key < $1.key }.map { _, entry in
             { entry.complete(.failure(.connectionGone(entry.activity))) }
         }
     }

@@ -4,56 +4,43 @@ internal import SignalWire
 
 // Login, resources, socket and session: what the machines ask for on the way to a connection.
 extension ServiceDriver {
-    func sendLogin(_ number: Int) {
-        let rest = rest
-        let finish = finisher { (driver, result: Result<RESTClient.Login, ServiceFailure>) in
-            guard driver.loginNumber == number else { return }
-            switch result {
-            case .success(let login):
-                driver.token = login.token
-                driver.feed(login: .succeeded)
-            case .failure(let failure):
-                driver.feed(login: .failed(failure))
-            }
+    /// Fetches the resources; a token that is refused (the exchange may have been restarted) is replaced once.
+    func fetchResources(_ attempt: Int) {
+        guard let held else {
+            return feed(connection: .link(.resourcesFailed(lastTokenFailure ?? Self.noToken), attempt: attempt))
         }
-        Task {
-            do throws(ServiceFailure) {
-                finish(.success(try await rest.login()))
-            } catch {
-                finish(.failure(error))
+        if let rejection, rejection.generation == tokenGeneration {
+            return replaceToken(held.token, andFetch: attempt)  // Refused already, on a connection that stood.
+        }
+        fetchResources(attempt, with: held.token, isSecondTry: false)
+    }
+
+    private func replaceToken(_ token: Redacted<String>, andFetch attempt: Int) {
+        replace(token) { [self] outcome in
+            switch outcome {
+            case .success(let login): fetchResources(attempt, with: login.token, isSecondTry: true)
+            case .failure(let failure): feed(connection: .link(.resourcesFailed(failure), attempt: attempt))
             }
         }
     }
 
-    /// Fetches the resources; a token that an exchange no longer knows (it may have been restarted) is replaced once.
-    func fetchResources(_ attempt: Int) {
-        typealias Fetched = (token: Redacted<String>, resources: SignalWire.ConnectionResources)
+    private func fetchResources(_ attempt: Int, with token: Redacted<String>, isSecondTry: Bool) {
         let rest = rest
-        let token = token
-        let finish = finisher { (driver, result: Result<Fetched, ServiceFailure>) in
+        let finish = finisher { (driver, result: Result<SignalWire.ConnectionResources, ServiceFailure>) in
             switch result {
             case .success(let fetched):
-                driver.token = fetched.token
-                let resources = CallControl.ConnectionResources(fetched.resources)
+                let resources = CallControl.ConnectionResources(fetched)
                 driver.iceServers = resources.iceServers
                 driver.feed(connection: .link(.resourcesFetched(resources), attempt: attempt))
+            case .failure(let failure) where failure.error.isAboutToken && !isSecondTry && driver.canRenew:
+                driver.replaceToken(token, andFetch: attempt)
             case .failure(let failure):
                 driver.feed(connection: .link(.resourcesFailed(failure), attempt: attempt))
             }
         }
         Task {
             do throws(ServiceFailure) {
-                if let token {
-                    do throws(ServiceFailure) {
-                        return finish(.success((token, try await rest.resources(token: token))))
-                    } catch {
-                        guard error.error.code == .tokenExpired || error.error.code == .tokenRejected else {
-                            throw error
-                        }
-                    }
-                }
-                let login = try await rest.login()
-                finish(.success((login.token, try await rest.resources(token: login.token))))
+                finish(.success(try await rest.resources(token: token)))
             } catch {
                 finish(.failure(error))
             }
@@ -61,7 +48,7 @@ extension ServiceDriver {
     }
 
     /// Brings the outcome of work done elsewhere back to the loop.
-    private func finisher<Outcome: Sendable>(
+    func finisher<Outcome: Sendable>(
         _ work: @escaping @Sendable (ServiceDriver, Outcome) -> Void
     ) -> @Sendable (Outcome) -> Void {
         let loop = loop
@@ -109,16 +96,19 @@ extension ServiceDriver {
     }
 
     func startSession(_ resume: ResumePoint?, _ attempt: Int) {
-        guard let token else {
-            let error = SignalingError(.notAuthenticated, activity: "start a session", cause: "there is no token")
-            return feed(connection: .link(.sessionRefused(ServiceFailure(error, remedy: .none)), attempt: attempt))
+        guard let held else {
+            return feed(connection: .link(.sessionRefused(Self.noToken), attempt: attempt))
         }
         let start = SessionStart(
-            token: token, device: DeviceDescription(configuration.device), resume: resume.map { .init($0) })
+            token: held.token, device: DeviceDescription(configuration.device), resume: resume.map { .init($0) },
+            user: held.user, application: configuration.application.key)
         send(start, doing: "start a session") { [weak self] result in
             guard let self else { return }
             switch result {
             case .success(let result): self.register(SessionGrant(result), attempt)
+            case .failure(let error) where error.isAboutToken && self.isWorthNewToken():
+                let failure = ServiceFailure(error, remedy: .retry(after: nil))
+                self.feed(connection: .link(.sessionRefused(failure), attempt: attempt))
             case .failure(let error): self.refuseSession(error, attempt)
             }
         }
@@ -129,10 +119,14 @@ extension ServiceDriver {
         let stand = { [weak self] in
             guard let self else { return }
             self.session = grant
+            self.hasConnected = true
+            self.tokenWasGood = true
             self.feed(connection: .link(.sessionStarted(grant), attempt: attempt))
         }
         guard !grant.isAnonymous else { return stand() }
-        let register = DeviceRegister(device: DeviceDescription(configuration.device))
+        // A program that was there all the time has missed nothing but what the connection's loss cost it.
+        let start: DeviceRegister.Start = hasConnected || configuration.start == .warm ? .warm : .cold
+        let register = DeviceRegister(device: DeviceDescription(configuration.device), start: start)
         send(register, doing: "register the device") { [weak self] result in
             switch result {
             case .success: stand()

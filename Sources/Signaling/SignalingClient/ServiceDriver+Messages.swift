@@ -2,30 +2,79 @@ internal import CallControl
 internal import Logging
 internal import NIOCore
 internal import SignalWire
+internal import Timekeeping
 
 // Requests out, answers and events in.
 extension ServiceDriver {
-    /// Sends a request of the application through the gate (contract AUTH-6, AUTH-7).
+    /// How a request of the application bears a connection that is not there.
+    struct Sending {
+        /// Whether it waits for a login under way (contract AUTH-7).
+        var waitsForLogin = false
+        /// What it does while the connection is being made anew (CONN-6).
+        var manner = SendQueue<Int>.Manner.failsAtOnce
+        /// Whether it may be sent again when the connection went before the answer came: to say it twice does no harm.
+        var isRepeatable = false
+
+        /// It fails if it cannot be sent now.
+        static let atOnce = Sending()
+        /// It waits for the connection.
+        static let queued = Sending(manner: .waits(patience: nil))
+        /// It waits for the connection and may be said twice.
+        static let lasting = Sending(manner: .waits(patience: nil), isRepeatable: true)
+        /// An answer to an invite: it waits, though no longer than a caller would.
+        static let answer = Sending(
+            waitsForLogin: true, manner: .waits(patience: .seconds(5)), isRepeatable: true)
+    }
+
+    /// Sends a request of the application through the gate (contract AUTH-6, AUTH-7) and the queue (CONN-6).
     ///
     /// `onSuccess` runs on the loop before anything that the exchange said afterwards is told.
     func request<Method: RPCMethod>(
-        _ params: Method, waitsForLogin: Bool = false, doing activity: String,
+        _ params: Method, _ sending: Sending = .atOnce, doing activity: String,
         _ promise: EventLoopPromise<Method.Result>, onSuccess: @escaping (Method.Result) -> Void = { _ in }
     ) {
         lastTicket += 1
         let ticket = lastTicket
-        atGate[ticket] = AtGate(
-            proceed: { [self] in
-                guard connection.state == .connected else {
-                    return promise.fail(SignalingError.connectionGone(activity))
-                }
-                send(params, doing: activity) { result in
-                    if case .success(let value) = result { onSuccess(value) }
-                    promise.completeWith(result.mapError { $0 as any Error })
+        waiting[ticket] = Waiting(
+            activity: activity, manner: sending.manner,
+            send: { [self] in
+                send(params, doing: activity) { [self] result in
+                    switch result {
+                    case .success(let value):
+                        onSuccess(value)
+                        waiting[ticket] = nil
+                        promise.succeed(value)
+                    case .failure(let error) where error.code == .disconnected && sending.isRepeatable:
+                        enqueue(ticket)
+                    case .failure(let error): fail(ticket, with: error)
+                    }
                 }
             },
             fail: { promise.fail($0) })
-        feed(gate: .request(ticket, waits: waitsForLogin))
+        feed(gate: .request(ticket, waits: sending.waitsForLogin))
+    }
+
+    /// A request has passed the gate: it is sent, or kept until there is a connection.
+    func enqueue(_ ticket: Int) {
+        guard let request = waiting[ticket] else { return }
+        let state = link == nil && connection.state == .connected ? .reconnecting : connection.state
+        switch queue.offer(ticket, request.manner, while: state, doing: request.activity, at: now) {
+        case .send: request.send()
+        case .kept: scheduleWakeUp()
+        case .fail(let error): fail(ticket, with: error)
+        }
+    }
+
+    func fail(_ ticket: Int, with error: SignalingError) { waiting.removeValue(forKey: ticket)?.fail(error) }
+
+    /// The connection stands: what waited for it goes out before anything newer.
+    func sendQueued() {
+        for ticket in queue.takeAll() { waiting[ticket]?.send() }
+    }
+
+    /// There will be no connection for what waits for one.
+    func giveUpQueued() {
+        for (ticket, error) in queue.giveUp() { fail(ticket, with: error) }
     }
 
     /// Sends a request on the socket there is.
@@ -84,6 +133,11 @@ extension ServiceDriver {
             feed(connection: .link(.pong, attempt: attempt))
         case .lifeSign:
             feed(connection: .link(.received(sequence: nil), attempt: attempt))
+        case .closed(4001?) where isWorthNewToken():
+            let error = SignalingError(
+                .tokenRejected, activity: "keep the connection to the service",
+                cause: "the service closed it, refusing the access token")
+            loseLink(.socketFailed(ServiceFailure(error, remedy: .retry(after: nil))), attempt)
         case .closed(let code):
             loseLink(.socketClosed(code: code), attempt)
         case .failed(let error):
@@ -113,10 +167,12 @@ extension ServiceDriver {
         case .result(let id):
             feed(connection: .link(.received(sequence: nil), attempt: attempt))
             requests.take(id)?.complete(.success(message))
+            moveIfQuiet()
         case .failure(let id, let error):
             feed(connection: .link(.received(sequence: nil), attempt: attempt))
             guard let request = requests.take(id) else { return }
             request.complete(.failure(SignalingError(error, doing: request.activity)))
+            moveIfQuiet()
         case .request, .notification:
             feed(connection: .link(.received(sequence: nil), attempt: attempt))
         }
@@ -126,10 +182,42 @@ extension ServiceDriver {
         do throws(RPCError) {
             let numbered = try message.params(NumberedEvent.self)
             feed(connection: .link(.received(sequence: Int64(clamping: numbered.sequence)), attempt: attempt))
-            hub.publish(SignalingEvent(numbered.event))
+            publish(SignalingEvent(numbered.event))
+            if case .tokenExpiring = numbered.event { feed(tokens: .endsSoon) }
         } catch {
             logger.warning("event passed over", metadata: ["because": "\(error)"])
             feed(connection: .link(.received(sequence: nil), attempt: attempt))
         }
+    }
+
+    /// Passes an event on, unless it is only the echo of what this device did itself.
+    private func publish(_ event: SignalingEvent) {
+        switch event {
+        case .inviteHandled(let handling) where handling.device == configuration.device.id:
+            return  // Our own answer (contract INV-17).
+        case .moveRequested(let limit, let address):
+            hub.publish(event)
+            move(within: limit, to: address)
+        case .connectionCreated, .connectionDestroyed:
+            if rooms.note(event) { hub.publish(event) }
+        default:
+            hub.publish(event)
+        }
+    }
+
+    // MARK: Moving to another connection (contract CONN-12)
+
+    /// Moves as soon as no request waits for its answer, and after most of the time that the exchange gives anyway.
+    private func move(within limit: Duration, to address: String?) {
+        let patience = min(max(limit, .zero), .seconds(60)) * 0.5
+        pendingMove = PendingMove(address: address, deadline: now.advanced(by: patience))
+        moveIfQuiet()
+        scheduleWakeUp()
+    }
+
+    func moveIfQuiet() {
+        guard let move = pendingMove, requests.isEmpty || now >= move.deadline else { return }
+        pendingMove = nil
+        feed(connection: .move(to: move.address))
     }
 }

@@ -10,7 +10,7 @@ internal import Timekeeping
 final class ServiceDriver {
     let loop: any EventLoop
     let configuration: HandsetServiceConfiguration
-    let hub: EventHub
+    let hub: EventHub<SignalingEvent>
     let logger: Logger
     let trust: TLSTrust
     let rest: RESTClient
@@ -19,12 +19,28 @@ final class ServiceDriver {
     var connection: ConnectionMachine
     var gate = AuthenticationGate<Int>()
     var requests: RequestTable
-    /// Requests at the gate, by ticket.
-    var atGate: [Int: AtGate] = [:]
+    /// Requests that wait for the connection.
+    var queue = SendQueue<Int>()
+    /// Requests of the application that have no answer yet, by ticket.
+    var waiting: [Int: Waiting] = [:]
+    /// The rooms that this device is in.
+    var rooms = RoomBook()
     var lastTicket = 0
 
     var link: WebSocketLink?
-    var token: Redacted<String>?
+    /// The token, and what came with it.
+    var held: RESTClient.Login?
+    var tokens: TokenMachine
+    /// Counts the tokens that this device has had.
+    var tokenGeneration = 0
+    /// Whether the newest one has opened a session, or is kept from when it did.
+    var tokenWasGood = false
+    /// Who needs a new token.
+    var tokenWaiters: [(TokenOutcome) -> Void] = []
+    var lastTokenFailure: ServiceFailure?
+    var rejection: Rejection?
+    /// Whether this device has connected before, so that it starts warm.
+    var hasConnected = false
     var session: SessionGrant?
     var iceServers: [CallControl.ICEServer] = []
     /// Counts logins: the outcome of one that was given up is ignored.
@@ -38,14 +54,26 @@ final class ServiceDriver {
     private var wakeUp: Scheduled<Void>?
     private var wakeUpAt: Instant?
 
-    /// A request that has yet to be let through.
-    struct AtGate {
-        let proceed: () -> Void
+    /// The exchange has asked for another connection.
+    var pendingMove: PendingMove?
+
+    /// A request of the application on its way.
+    struct Waiting {
+        let activity: String
+        let manner: SendQueue<Int>.Manner
+        let send: () -> Void
         let fail: (SignalingError) -> Void
     }
 
+    /// Where to move to, and when at the latest.
+    struct PendingMove {
+        let address: String?
+        let deadline: Instant
+    }
+
     init(
-        _ configuration: HandsetServiceConfiguration, trust: TLSTrust, hub: EventHub, loop: any EventLoop,
+        _ configuration: HandsetServiceConfiguration, trust: TLSTrust, hub: EventHub<SignalingEvent>,
+        loop: any EventLoop,
         logger: Logger
     ) {
         self.configuration = configuration
@@ -56,6 +84,7 @@ final class ServiceDriver {
         rest = RESTClient(configuration: configuration, trust: trust, loop: loop)
         login = LoginMachine(patience: configuration.loginPatience, seed: .random(in: .min ... .max))
         connection = ConnectionMachine(timings: configuration.connection, seed: .random(in: .min ... .max))
+        tokens = TokenMachine(seed: .random(in: .min ... .max))
         requests = RequestTable(timeout: configuration.requestTimeout)
     }
 
@@ -113,8 +142,8 @@ final class ServiceDriver {
         gate.handle(input, at: now, into: &outbox)
         for output in outbox {
             switch output {
-            case .proceed(let ticket): atGate.removeValue(forKey: ticket)?.proceed()
-            case .fail(let ticket, let error): atGate.removeValue(forKey: ticket)?.fail(error)
+            case .proceed(let ticket): enqueue(ticket)
+            case .fail(let ticket, let error): fail(ticket, with: error)
             }
         }
         scheduleWakeUp()
@@ -159,25 +188,32 @@ final class ServiceDriver {
         logger.debug("connection state changed", metadata: ["state": "\(state.rawValue)"])
         switch state {
         case .connected:
+            if session?.isResumed != true { rejoinRooms() }
+            sendQueued()
             feed(gate: .loginSucceeded)
             settle(&connectWaiters, .success(()))
         case .failed:
+            giveUpQueued()
             let error = lastError ?? .connectionGone("connect")
             feed(gate: .loginFailed(error))
             settle(&connectWaiters, .failure(error))
             settle(&disconnectWaiters, .success(()))
         case .notConnected:
+            giveUpQueued()
+            rooms = RoomBook()
             settle(&disconnectWaiters, .success(()))
-        case .connecting, .reconnecting, .disconnecting:
-            break
+        case .connecting: break
+        case .reconnecting: pendingMove = nil
+        case .disconnecting: giveUpQueued()
         }
     }
 
     // MARK: The clock
 
-    private func scheduleWakeUp() {
+    func scheduleWakeUp() {
         let deadlines = [
             login.nextDeadline, connection.nextDeadline, gate.nextDeadline, requests.nextDeadline,
+            queue.nextDeadline, pendingMove?.deadline, tokens.nextDeadline,
         ]
         guard let next = deadlines.compactMap({ $0 }).min() else { return }
         // A wake-up that comes too early does no harm, so one that is set is left alone unless it is too late.
@@ -192,6 +228,9 @@ final class ServiceDriver {
         wakeUp = nil
         wakeUpAt = nil
         for fail in requests.takeExpired(at: now) { fail() }
+        for (ticket, error) in queue.takeExpired(at: now) { fail(ticket, with: error) }
+        moveIfQuiet()
+        feed(tokens: .timerFired)
         feed(login: .timerFired)
         feed(connection: .timerFired)
         feed(gate: .timerFired)

@@ -11,17 +11,17 @@ public struct SignalingEvents: AsyncSequence, Sendable {
     /// It ends only with the service.
     public typealias Failure = Never
 
-    let hub: EventHub
+    let hub: EventHub<SignalingEvent>
 
     /// Starts listening.
     public func makeAsyncIterator() -> AsyncStream<SignalingEvent>.Iterator { hub.listen().makeAsyncIterator() }
 }
 
 /// Hands events to every listener; keeps them until there is one (contract CONN-10).
-final class EventHub: Sendable {
+public final class EventHub<Event: Sendable>: Sendable {
     private struct State {
-        var backlog: EventBacklog<SignalingEvent>
-        var listeners: [Int: AsyncStream<SignalingEvent>.Continuation] = [:]
+        var backlog: EventBacklog<Event>
+        var listeners: [Int: AsyncStream<Event>.Continuation] = [:]
         var nextListener = 0
         var overflowCount = 0
         var isFinished = false
@@ -31,16 +31,16 @@ final class EventHub: Sendable {
     private let capacity: Int
 
     /// Holds `capacity` events for the first listener, and as many again for each that has fallen behind.
-    init(capacity: Int = 1_024) {
+    public init(capacity: Int = 1_024) {
         self.capacity = capacity
         state = Mutex(State(backlog: EventBacklog(capacity: capacity)))
     }
 
     /// Events that were lost because nobody took them in time.
-    var lostCount: Int { state.withLock { $0.backlog.droppedCount + $0.overflowCount } }
+    public var lostCount: Int { state.withLock { $0.backlog.droppedCount + $0.overflowCount } }
 
     /// Called from one thread at a time, so that all listeners hear everything in one order.
-    func publish(_ event: SignalingEvent) {
+    public func publish(_ event: Event) {
         let (event, listeners) = state.withLock { state in
             (state.backlog.offer(event), state.listeners.values.map { $0 })
         }
@@ -51,9 +51,10 @@ final class EventHub: Sendable {
         }
     }
 
-    func listen() -> AsyncStream<SignalingEvent> {
+    /// A stream of what comes from now on, the first with all that waited.
+    public func listen() -> AsyncStream<Event> {
         let (stream, continuation) = AsyncStream.makeStream(
-            of: SignalingEvent.self, bufferingPolicy: .bufferingOldest(capacity))
+            of: Event.self, bufferingPolicy: .bufferingOldest(capacity))
         let number = state.withLock { state in
             let number = state.nextListener
             state.nextListener += 1
@@ -65,7 +66,8 @@ final class EventHub: Sendable {
         return stream
     }
 
-    func finish() {
+    /// Ends all streams, now and later.
+    public func finish() {
         let listeners = state.withLock { state in
             state.isFinished = true
             defer { state.listeners = [:] }

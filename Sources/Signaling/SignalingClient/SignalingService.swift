@@ -26,6 +26,9 @@ public protocol SignalingService: Sendable {
     /// Says goodbye, closes, and returns when it is closed (CONN-9).
     func disconnect() async
 
+    /// Says goodbye, and makes the login worthless there and forgotten here (AUTH-9).
+    func logOut() async throws(SignalingError)
+
     /// Sends an invite. The event `inviteSent` comes before every other about it.
     func invite(_ options: InviteOptions) async throws(SignalingError) -> SentInvite
 
@@ -35,20 +38,56 @@ public protocol SignalingService: Sendable {
     /// Rejects an invite.
     func reject(_ invite: InviteID, data: JSONValue) async throws(SignalingError)
 
+    /// Changes what a pending invite says (INV-15).
+    func modify(_ invite: InviteID, data: JSONValue) async throws(SignalingError)
+
     /// Takes an invite back.
     func cancel(_ invite: InviteID, data: JSONValue) async throws(SignalingError)
 
     /// Sends a message to the peer of a call.
-    func send(_ signal: CallSignal) async throws(SignalingError)
+    ///
+    /// - Parameter retryAfterReconnect: While the connection is being made anew, whether the message waits for it or
+    ///   fails at once (CONN-6).
+    func send(_ signal: CallSignal, retryAfterReconnect: Bool) async throws(SignalingError)
 
     /// Tells the peer of a call that it is over.
     func hangUp(_ news: CallHangUp) async throws(SignalingError)
 
-    /// Joins a room; gives the connections that are there already.
-    func join(room: String) async throws(SignalingError) -> [RoomParticipant]
+    /// Joins a room; gives the connections that are there already, each of which is told as `connectionCreated`, too.
+    ///
+    /// - Parameter data: What the others are told of us, up to 1,000 bytes.
+    func join(room: String, data: String?) async throws(SignalingError) -> [RoomParticipant]
+
+    /// Says something in a room (SIG-1); while the connection is being made anew it waits for it, or fails at once.
+    func send(_ signal: RoomSignal, retryAfterReconnect: Bool) async throws(SignalingError)
 
     /// Leaves a room.
     func leave(room: String) async throws(SignalingError)
+
+    /// Makes a group; without an id the service gives it one (GRP-1).
+    func createGroup(_ id: GroupID?, name: String?, members: [UserID]) async throws(SignalingError) -> GroupID
+
+    /// Joins a group whose id one knows.
+    func join(group: GroupID) async throws(SignalingError)
+
+    /// Leaves a group.
+    func leave(group: GroupID) async throws(SignalingError)
+
+    /// Ends a group; only its owner may.
+    func dismiss(group: GroupID) async throws(SignalingError)
+
+    /// A group with its members, for a member.
+    func group(_ id: GroupID) async throws(SignalingError) -> Group
+
+    /// The groups that this user is in, without their members.
+    func groups() async throws(SignalingError) -> [Group]
+}
+
+extension SignalingService {
+    /// Sends a message to the peer of a call; while the connection is being made anew it waits for it.
+    public func send(_ signal: CallSignal) async throws(SignalingError) {
+        try await send(signal, retryAfterReconnect: true)
+    }
 }
 
 /// An invite that the service has taken.
@@ -62,19 +101,5 @@ public struct SentInvite: Hashable, Sendable {
     public init(id: InviteID, invitees: [UserID]) {
         self.id = id
         self.invitees = invitees
-    }
-}
-
-/// Somebody in a room.
-public struct RoomParticipant: Hashable, Sendable {
-    /// The connection's name.
-    public var connection: String
-    /// Whose it is.
-    public var user: UserID
-
-    /// Makes a participant.
-    public init(connection: String, user: UserID) {
-        self.connection = connection
-        self.user = user
     }
 }

@@ -26,15 +26,27 @@ extension SignalingEvent {
                     duration: .milliseconds(min(max(data.durationMilliseconds, 0), 1_000_000_000_000)),
                     from: UserID(data.from)))
         case .connectionCreated(let data):
-            self = .connectionCreated(room: data.room, connection: data.connection, user: UserID(data.user))
+            self = .connectionCreated(
+                room: data.room,
+                CallControl.RoomParticipant(connection: data.connection, user: UserID(data.user), data: data.data))
         case .connectionDestroyed(let data):
             self = .connectionDestroyed(room: data.room, connection: data.connection, reason: data.reason)
-        case .inviteModified(let data): self = .init(unmapped: .inviteModified, data)
-        case .groupChanged(let data): self = .init(unmapped: .groupChanged, data)
-        case .roomSignal(let data): self = .init(unmapped: .roomSignal, data)
-        case .streamDropped(let data): self = .init(unmapped: .streamDropped, data)
-        case .streamResumed(let data): self = .init(unmapped: .streamResumed, data)
-        case .moveRequested(let data): self = .init(unmapped: .moveRequested, data)
+        case .inviteModified(let data): self = .inviteModified(InviteID(data.invite), data: data.data ?? .null)
+        case .groupChanged(let data): self = .groupChanged(GroupChange(data))
+        case .roomSignal(let data):
+            self = .roomSignal(
+                CallControl.RoomSignal(
+                    room: data.room, type: data.type, data: data.data ?? .null, from: data.from,
+                    user: UserID(data.user)))
+        case .streamDropped(let data): self = .streamDropped(StreamPeer(data))
+        case .streamResumed(let data): self = .streamResumed(StreamPeer(data))
+        case .moveRequested(let data):
+            self = .moveRequested(
+                within: .seconds(min(max(data.withinSeconds, 0), 86_400)), webSocketURL: data.webSocketURL)
+        case .tokenExpiring(let data):
+            // Answered by the driver; an application may like to know.
+            self = .unknown(
+                type: ExchangeEvent.Kind.tokenExpiring.rawValue, data: ["expires_in": .number(Double(data.expiresIn))])
         case .presenceChanged(let data):
             // Only for those who subscribe to it, and a device does not.
             self = .unknown(
@@ -46,11 +58,26 @@ extension SignalingEvent {
     }
 }
 
-extension SignalingEvent {
-    /// An event that has no case here; the application gets it as it came.
-    private init(unmapped kind: ExchangeEvent.Kind, _ data: some Encodable) {
-        let value = try? SignalCoding.decode(JSONValue.self, from: SignalCoding.encode(data))
-        self = .unknown(type: kind.rawValue, data: value ?? .null)
+extension GroupChange {
+    fileprivate init(_ data: GroupChanged) {
+        let kind: Kind =
+            switch data.change {
+            case .created: .created
+            case .joined: .joined
+            case .left: .left
+            case .dismissed: .dismissed
+            }
+        self.init(
+            group: GroupID(data.group), kind: kind, user: UserID(data.user),
+            members: data.members?.map { UserID($0) } ?? [])
+    }
+}
+
+extension StreamPeer {
+    fileprivate init(_ data: StreamChange) {
+        self.init(
+            room: data.room, invite: data.invite.map { InviteID($0) }, connection: data.connection,
+            user: UserID(data.user))
     }
 }
 
@@ -121,7 +148,8 @@ extension InviteSend {
     /// An invite on the wire, where 0 stands for no time limit.
     init(_ options: InviteOptions) {
         self.init(
-            to: [options.to.rawValue], data: options.data, ttl: options.timeToLive?.wireSeconds ?? 0,
+            to: options.invitees.map(\.rawValue), group: options.group?.rawValue, data: options.data,
+            ttl: options.timeToLive?.wireSeconds ?? 0,
             payload: options.payload, timeoutPayload: options.timeoutPayload,
             onlineOnly: options.isOnlineOnly ? true : nil, idempotencyKey: options.idempotencyKey)
     }

@@ -158,7 +158,7 @@ struct CallCommand: AsyncParsableCommand {
             case .ended(_, let record, let report):
                 run.ended(record, report)
                 return
-            case .signaling, .incoming: break
+            case .signaling, .incoming, .invited, .invite: break
             }
         }
     }

@@ -72,6 +72,10 @@ struct RunCommand: AsyncParsableCommand {
         case .signaling(let event): log(event, logger)
         case .incoming(let call, let caller):
             logger.info("A call comes in", metadata: ["call": "\(call)", "from": "\(caller)"])
+        case .invited(let invite):
+            logger.info(
+                "An invite comes in", metadata: ["invite": "\(invite.id)", "from": "\(invite.received.inviter)"])
+        case .invite: logger.debug("News of an invite")
         case .answered(let call): logger.debug("Answered", metadata: ["call": "\(call)"])
         case .established(let call, let time):
             logger.info(
@@ -112,10 +116,13 @@ struct RunCommand: AsyncParsableCommand {
         case .reconnected: logger.info("Connected again")
         case .disconnected: logger.info("Disconnected")
         case .error(let error): logger.error("\(error)")
+        case .roomLost(let room, let error):
+            logger.warning("A room is lost", metadata: ["room": "\(room)", "error": "\(error)"])
+        case .moveRequested: logger.info("The service asks for another connection")
         case .notification: logger.info("A notification came")
         case .inviteReceived, .inviteHandled, .inviteCancelled, .inviteMissed, .inviteSent, .inviteAccepted,
             .inviteRejected, .inviteEnded, .inviteTimedOut, .callSignal, .callEnded, .connectionCreated,
-            .connectionDestroyed, .unknown:
+            .connectionDestroyed, .roomSignal, .streamDropped, .streamResumed, .groupChanged, .inviteModified, .unknown:
             logger.debug("The service says something that is not about a call of ours")
         }
     }

@@ -5,8 +5,15 @@ internal import Exchange
 /// `handset user`: accounts of the exchange.
 struct UserCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "user", abstract: "Prepare accounts of the exchange.",
-        subcommands: [HashPassword.self, HashToken.self])
+        commandName: "user", abstract: "Manage accounts of the exchange.",
+        discussion: """
+            add, remove and revoke write the exchange's users file (`users_file` of its configuration), and a running
+            exchange takes that up within two seconds. Users that stand in the configuration itself are changed there.
+            """,
+        subcommands: [
+            UserAddCommand.self, UserListCommand.self, UserRemoveCommand.self, UserRevokeCommand.self,
+            HashPassword.self, HashToken.self,
+        ])
 
     /// `handset user hash-password`.
     struct HashPassword: ParsableCommand {
@@ -23,16 +30,42 @@ struct UserCommand: ParsableCommand {
     struct HashToken: ParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "hash-token",
-            abstract:
-                "Read a token from standard input and print its hash for media_token_hashes or stream_token_hashes.")
+            abstract: "Read a token from standard input and print its hash for one of the lists of token hashes.")
 
         func run() throws { Terminal.print(SecretDigest(of: try UserCommand.secretFromInput()).hex) }
     }
 
-    private static func secretFromInput() throws -> String {
+    static func secretFromInput() throws -> String {
         guard let line = readLine(strippingNewline: true), !line.isEmpty else {
             throw CommandFailure(.usage, "there is no secret on standard input; type it, or pipe it in as one line")
         }
         return line
+    }
+}
+
+/// Where accounts are kept.
+struct UsersPlace: ParsableArguments {
+    @Option(help: "The exchange's configuration file, which names the users file.")
+    var config: String?
+
+    @Option(help: "The users file itself.")
+    var usersFile: String?
+
+    func validate() throws {
+        guard (config == nil) != (usersFile == nil) else {
+            throw ValidationError("Give either --config or --users-file.")
+        }
+    }
+
+    /// The file, and the users that the configuration has besides.
+    func resolve() throws -> (file: UsersFile, configured: [Account]) {
+        if let usersFile { return (UsersFile(path: usersFile), []) }
+        guard let config else { throw CommandFailure(.usage, "give either --config or --users-file") }
+        let configuration = try ExchangeConfiguration.read(path: config)
+        guard let file = configuration.usersFile else {
+            throw CommandFailure(
+                .configuration, "\(config) names no users file; add the line `users_file: users.yaml` to it")
+        }
+        return (file, configuration.users)
     }
 }

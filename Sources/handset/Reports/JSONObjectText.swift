@@ -18,6 +18,16 @@ struct JSONObjectText {
         members.append("\(JSONText.quoted(key)): \(value.map(JSONText.quoted) ?? "null")")
     }
 
+    /// Adds a list of texts.
+    mutating func add(_ key: String, texts: [String]) {
+        members.append("\(JSONText.quoted(key)): [\(texts.map(JSONText.quoted).joined(separator: ", "))]")
+    }
+
+    /// Adds a list of objects.
+    mutating func add(_ key: String, objects: [JSONObjectText]) {
+        members.append("\(JSONText.quoted(key)): [\(objects.map(\.text).joined(separator: ", "))]")
+    }
+
     /// Adds an object.
     mutating func add(_ key: String, object: JSONObjectText) {
         members.append("\(JSONText.quoted(key)): \(object.text)")

@@ -1,4 +1,5 @@
 public import ConfigReader
+public import SignalingClient
 
 /// Where and as whom a device logs in.
 public struct AccountConfiguration: Sendable {
@@ -11,7 +12,7 @@ public struct AccountConfiguration: Sendable {
     public var identityURL: String
     /// Base URL of the connection's resources (CONN-1).
     public var eventsURL: String
-    /// The application's key and secret (AUTH-1).
+    /// The application's key and secret (AUTH-1); the key is what other services call an application id or an API key.
     public var appKey = "demo"
     /// See ``appKey``.
     public var appSecret = Secret("demo")
@@ -22,14 +23,25 @@ public struct AccountConfiguration: Sendable {
     /// Speak without TLS to a server that is not on this machine.
     public var allowsPlainText = false
 
+    /// Where the login is kept, so that a device that starts again needs no secret (AUTH-10).
+    public var sessionFile: String?
+    /// The session that a signed token is good for, joined after each login (AUTH-5).
+    public var session: String?
+
     /// How to log in.
     public enum Credential: Sendable {
         /// With a media token (AUTH-1).
         case mediaToken(Secret)
         /// With a name and a password.
         case password(user: String, Secret)
+        /// With a user's long-lived access token (AUTH-4).
+        case accessToken(user: String, TokenSource)
+        /// With a token that opens sessions as it is and ends: a user's, or one signed for a session (AUTH-4, AUTH-5).
+        case sessionToken(user: String?, TokenSource)
         /// As a guest, who may join rooms and nothing else (AUTH-3).
         case anonymous(name: String)
+        /// With nothing but what ``sessionFile`` has from an earlier login.
+        case kept
     }
 
     /// Makes an account whose three base URLs are one server's.
@@ -50,39 +62,14 @@ public struct AccountConfiguration: Sendable {
         appSecret = section.secret("app_secret", &problems) ?? appSecret
         trustRoots = section.path("trust_roots", readable: true, &problems)
         allowsPlainText = section.bool("allow_plain_text", &problems) ?? false
-        readCredential(section, &problems)
+        sessionFile = section.path("session_file", &problems)
+        session = section.string("session", &problems)
+        if let credential = Credential(section, keeps: sessionFile != nil, &problems) { self.credential = credential }
         section.rejectUnknownKeys(
             known: [
                 "server", "auth_url", "identity_url", "events_url", "app_key", "trust_roots", "allow_plain_text",
-                "user", "anonymous",
-            ] + ["app_secret", "media_token", "password"].flatMap(ConfigSection.secretKeys), &problems)
-    }
-
-    private mutating func readCredential(_ section: ConfigSection, _ problems: inout [ConfigProblem]) {
-        let token = section.secret("media_token", &problems)
-        let password = section.secret("password", &problems)
-        let user = section.string("user", &problems)
-        let guest = section.string("anonymous", &problems)
-        switch (token, password, guest) {
-        case (let token?, nil, nil): credential = .mediaToken(token)
-        case (nil, let password?, nil):
-            guard let user else {
-                problems.append(section.problem("user", "is required with a password"))
-                return
-            }
-            credential = .password(user: user, password)
-        case (nil, nil, let guest?): credential = .anonymous(name: guest)
-        case (nil, nil, nil):
-            let given = ["media_token", "password"].flatMap(ConfigSection.secretKeys).contains { section.has($0) }
-            guard !given else { return }  // Told already why it cannot be read.
-            problems.append(
-                section.problem(
-                    "media_token_file",
-                    "is required: give one of media_token_file, media_token_env, password_file "
-                        + "(with user), password_env (with user), anonymous"))
-        default:
-            problems.append(
-                section.problem("media_token_file", "give only one of a media token, a password and anonymous"))
-        }
+                "kind", "user", "anonymous", "session", "session_file", "token_command",
+            ] + ["app_secret", "media_token", "password", "access_token", "token"].flatMap(ConfigSection.secretKeys),
+            &problems)
     }
 }

@@ -11,6 +11,10 @@ public struct DeviceConfiguration: Sendable {
     public var device = DeviceIdentity()
     /// Which calls it answers, and how.
     public var answer = AnswerPolicy(manner: .answer(after: .zero), callLimit: 64)
+    /// How invites go.
+    public var invites = InviteConfiguration()
+    /// Rooms that the device joins after each login.
+    public var rooms: [String] = []
     /// What an answered call does.
     public var behaviour = BehaviourConfiguration()
     /// Sockets, codec, playout.
@@ -40,8 +44,11 @@ public struct DeviceConfiguration: Sendable {
         if let section = root.section("behaviour", &problems) {
             behaviour = BehaviourConfiguration(section, &problems)
         }
+        if let section = root.section("invites", &problems) { invites = InviteConfiguration(section, &problems) }
+        rooms = root.list("rooms", &problems) ?? []
         if let section = root.section("media", &problems) { media = MediaConfiguration(section, &problems) }
-        root.rejectUnknownKeys(known: ["account", "device", "answer", "behaviour", "media"], &problems)
+        root.rejectUnknownKeys(
+            known: ["account", "device", "answer", "behaviour", "invites", "rooms", "media"], &problems)
     }
 }
 
@@ -51,6 +58,8 @@ public struct DeviceIdentity: Sendable, Equatable {
     public var id: String?
     /// For people.
     public var name = "Handset"
+    /// A file with a record of every call, answered or missed (contract CALL-7); nil keeps none.
+    public var callRecords: String?
 
     /// Makes an identity without a fixed id.
     public init() {}
@@ -58,7 +67,8 @@ public struct DeviceIdentity: Sendable, Equatable {
     init(_ section: ConfigSection, _ problems: inout [ConfigProblem]) {
         id = section.string("id", &problems)
         name = section.string("name", &problems) ?? name
-        section.rejectUnknownKeys(known: ["id", "name"], &problems)
+        callRecords = section.path("call_records", &problems)
+        section.rejectUnknownKeys(known: ["id", "name", "call_records"], &problems)
     }
 }
 

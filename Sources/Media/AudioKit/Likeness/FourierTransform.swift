@@ -1,14 +1,14 @@
 internal import Glibc
 
 /// A fast Fourier transform of complex numbers whose count is a power of two (iterative, radix 2), in place.
-struct FourierTransform {
-    let count: Int
+package struct FourierTransform: Sendable {
+    package let count: Int
     private let cosines: [Float]
     private let sines: [Float]
     private let reversed: [Int32]
 
     /// - Parameter minimumCount: The transform's count is the next power of two, and at least 2.
-    init(minimumCount: Int) {
+    package init(minimumCount: Int) {
         var bits = 1
         while 1 << bits < minimumCount { bits += 1 }
         let count = 1 << bits
@@ -24,7 +24,7 @@ struct FourierTransform {
     }
 
     /// Transforms forwards. Swapping `real` and `imaginary` transforms backwards, scaled by ``count``.
-    func transform(_ real: inout [Float], _ imaginary: inout [Float]) {
+    package func transform(_ real: inout [Float], _ imaginary: inout [Float]) {
         precondition(real.count == count && imaginary.count == count, "the transform has a fixed count")
         for index in 0..<count {
             let other = Int(reversed[index])
@@ -64,7 +64,7 @@ struct FourierTransform {
     ///
     /// - Returns: At index `lag` the sum over `n` of `first[n] · second[n + lag]`; negative lags stand at the end, as
     ///   `count + lag`. Right for every lag at which `second` moved by it still lies within ``count``.
-    func correlate(_ first: ArraySlice<Float>, _ second: ArraySlice<Float>) -> [Float] {
+    package func correlate(_ first: ArraySlice<Float>, _ second: ArraySlice<Float>) -> [Float] {
         var real = [Float](repeating: 0, count: count)
         var imaginary = [Float](repeating: 0, count: count)
         for (index, value) in first.enumerated() where index < count { real[index] = value }

@@ -12,13 +12,18 @@ public struct Account: Hashable, Sendable {
     public var mediaTokens: [SecretDigest]
     /// For streams to this user, and nothing else: the digest of each token that is good.
     public var streamTokens: [SecretDigest]
+    /// For a login with a long-lived access token: the digest of each that is good.
+    public var accessTokens: [SecretDigest]
     /// The mail address, for the answer to a login.
     public var email: String?
+    /// Only logins and signed tokens from this time on are good: seconds since 1970.
+    public var loginsSince: Int64?
 
     /// Makes an account.
     public init(
         id: String, publicIDs: [String] = [], routingID: String? = nil, password: Credential? = nil,
-        mediaTokens: [SecretDigest] = [], streamTokens: [SecretDigest] = [], email: String? = nil
+        mediaTokens: [SecretDigest] = [], streamTokens: [SecretDigest] = [], accessTokens: [SecretDigest] = [],
+        email: String? = nil, loginsSince: Int64? = nil
     ) {
         self.id = id
         self.publicIDs = publicIDs
@@ -26,7 +31,9 @@ public struct Account: Hashable, Sendable {
         self.password = password
         self.mediaTokens = mediaTokens
         self.streamTokens = streamTokens
+        self.accessTokens = accessTokens
         self.email = email
+        self.loginsSince = loginsSince
     }
 }
 

@@ -3,6 +3,7 @@ import SignalWire
 /// The result of a request.
 enum ClientResponse: Hashable, Sendable {
     case session(SessionStart.Result)
+    case renewal(SessionRenew.Result)
     case invite(InviteSend.Result)
     case invites(InviteList.Result)
     case room(RoomJoin.Result)
@@ -23,8 +24,12 @@ enum CloseReason: Hashable, Sendable {
     case protocolError
     /// A message is longer than ``SignalLimits/messageBytes``.
     case tooBig
-    /// The access token is not good, or no longer.
+    /// The access token is not good.
     case tokenRejected
+    /// The access token was good, and nobody has shown another.
+    case tokenExpired
+    /// The login is over.
+    case loggedOut
     /// What the client was told last may not have been kept; connect again.
     case notKept
 
@@ -35,7 +40,7 @@ enum CloseReason: Hashable, Sendable {
         case .protocolError: 1002
         case .policy: 1008
         case .tooBig: 1009
-        case .tokenRejected: 4001
+        case .tokenRejected, .tokenExpired, .loggedOut: 4001
         case .notKept: 1013
         }
     }
@@ -49,6 +54,8 @@ enum CloseReason: Hashable, Sendable {
         case .tooBig: "messages have at most \(SignalLimits.messageBytes) bytes"
         case .tokenRejected: "the access token is not good"
         case .notKept: "the exchange cannot write its database; connect again"
+        case .tokenExpired: "the access token has expired"
+        case .loggedOut: "logged out"
         }
     }
 }
@@ -64,6 +71,8 @@ enum ExchangeNote: Hashable, Sendable {
     case inviteTimedOut(InviteID)
     case callEnded(InviteID, reason: String, durationMilliseconds: Int64)
     case connectionRefused(ConnectionID, reason: String)
+    case tokenExpired(Endpoint, ConnectionID)
+    case loginEnded(UserID)
 }
 
 /// What the core has counted since it began.

@@ -8,7 +8,7 @@ extension ExchangeCore {
     mutating func passSignal(
         _ params: CallSignal, from session: Session, at now: Instant, into outbox: inout [Output]
     ) throws(RPCError) {
-        try Self.checkSignal(type: params.type, params.data)
+        try Self.checkSignal(type: params.type, params.data, isInternal: session.isInternal)
         let endpoint = session.endpoint
         let event = ExchangeEvent.callSignal(
             CallSignalled(invite: params.invite, type: params.type, data: params.data, from: endpoint.user))
@@ -50,7 +50,7 @@ extension ExchangeCore {
         return Self.unknownCall
     }
 
-    static func checkSignal(type: String, _ data: JSONValue?) throws(RPCError) {
+    static func checkSignal(type: String, _ data: JSONValue?, isInternal: Bool = false) throws(RPCError) {
         guard type.utf8.count <= SignalLimits.signalTypeBytes else {
             throw RPCError(
                 .tooLarge, "type has at most \(SignalLimits.signalTypeBytes) bytes.",
@@ -59,10 +59,9 @@ extension ExchangeCore {
         guard let data else { return }
         // What came in as JSON goes out as JSON: only its size is in question.
         let size = (try? SignalCoding.encode(data).count) ?? .max
-        guard size <= SignalLimits.signalDataBytes else {
-            throw RPCError(
-                .tooLarge, "data has at most \(SignalLimits.signalDataBytes) bytes as JSON text.",
-                limit: SignalLimits.signalDataBytes)
+        let limit = isInternal ? SignalLimits.streamSignalDataBytes : SignalLimits.signalDataBytes
+        guard size <= limit else {
+            throw RPCError(.tooLarge, "data has at most \(limit) bytes as JSON text.", limit: limit)
         }
     }
 
@@ -72,9 +71,9 @@ extension ExchangeCore {
         guard let call = try call(params.invite, params.peer, of: session.endpoint) else {
             throw noCall(params.invite, for: session.endpoint)
         }
-        guard params.reason.utf8.count <= SignalLimits.nameBytes else {
+        guard CallEnd.reasons.contains(params.reason) else {
             throw RPCError(
-                .tooLarge, "reason has at most \(SignalLimits.nameBytes) bytes.", limit: SignalLimits.nameBytes)
+                .invalidParams, "reason must be one of \(CallEnd.reasons.sorted().joined(separator: ", ")).")
         }
         guard params.durationMilliseconds >= 0 else {
             throw RPCError(.invalidParams, "duration_ms must not be negative.")

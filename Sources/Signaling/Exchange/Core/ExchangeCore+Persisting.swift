@@ -11,7 +11,7 @@ import Timekeeping
 extension ExchangeCore {
     /// Puts out what the input changed. The driver writes it before it does anything else that the input caused.
     mutating func recordChanges(at now: Instant, into outbox: inout [Output]) {
-        for (digest, _) in tokens.entries.takeChanges() {
+        for digest in tokens.takeChanges() {
             let stored = tokens.stored(digest)
             outbox.append(.persist(stored.map(Change.token) ?? .tokenForgotten(digest: digest.hex)))
         }
@@ -62,7 +62,7 @@ extension ExchangeCore {
             id: id, user: session.endpoint.user, device: session.endpoint.device, isAnonymous: session.isAnonymous,
             isRegistered: session.isRegistered, connection: session.name,
             scope: session.room.map { StoredPlace(room: $0.room, role: $0.role.rawValue, data: $0.data) },
-            places: places, resumableUntil: sessions.end(of: id))
+            login: session.login?.hex, places: places, resumableUntil: sessions.end(of: id))
     }
 
     /// Keeps how a call, or an attempt at one, ended (CALL-7).

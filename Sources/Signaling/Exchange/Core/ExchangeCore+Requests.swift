@@ -10,8 +10,10 @@ extension ExchangeCore {
         case .ping: return .empty
         case .sessionStart(let params):
             return .session(try startSession(params, on: connection, at: now, into: &outbox))
+        case .sessionRenew(let params):
+            return .renewal(try renew(params, try session(on: connection), at: now))
         case .sessionEnd:
-            try endSession(try session(on: connection), at: now, into: &outbox)
+            endSession(try session(on: connection), at: now, into: &outbox)
         case .deviceRegister(let params):
             try register(params, try member(on: connection), at: now, into: &outbox)
         case .deviceUnregister:
@@ -50,7 +52,7 @@ extension ExchangeCore {
         case .inviteModify(let params): try modifyInvite(params, from: session, at: now, into: &outbox)
         case .callSignal(let params): try passSignal(params, from: session, at: now, into: &outbox)
         case .callEnd(let params): try endCall(params, from: session, at: now, into: &outbox)
-        case .ping, .sessionStart, .sessionEnd, .deviceRegister, .deviceUnregister, .presenceSubscribe,
+        case .ping, .sessionStart, .sessionRenew, .sessionEnd, .deviceRegister, .deviceUnregister, .presenceSubscribe,
             .presenceUnsubscribe, .groupCreate, .groupJoin, .groupLeave, .groupDismiss, .groupMembers, .groupList,
             .roomJoin, .roomLeave, .roomSignal:
             break
@@ -68,7 +70,7 @@ extension ExchangeCore {
         case .groupJoin(let params): try joinGroup(params.group, session, at: now, into: &outbox)
         case .groupLeave(let params): try leaveGroup(params.group, session, at: now, into: &outbox)
         case .groupDismiss(let params): try dismissGroup(params.group, session, at: now, into: &outbox)
-        case .ping, .sessionStart, .sessionEnd, .deviceRegister, .deviceUnregister, .presenceSubscribe,
+        case .ping, .sessionStart, .sessionRenew, .sessionEnd, .deviceRegister, .deviceUnregister, .presenceSubscribe,
             .presenceUnsubscribe, .inviteSend, .inviteAccept, .inviteReject, .inviteCancel, .inviteModify, .inviteList,
             .callSignal, .callEnd, .roomJoin, .roomLeave, .roomSignal:
             break
@@ -104,7 +106,8 @@ extension ExchangeCore {
         case .sessionIsForgotten(let id):
             if sessions.isOver(id, at: now) { giveUp(id, at: now, into: &outbox) }
         case .callMayBeOrphaned(let id): dropOrphan(id, at: now, into: &outbox)
-        case .tokenIsForgotten(let token): tokens.forget(token)
+        case .tokensAreSwept: sweepTokens(at: now)
+        case .tokenIsChecked(let connection): checkToken(on: connection, at: now, into: &outbox)
         case .pruningIsDue: prune(at: now, into: &outbox)
         case .loginIsDue(let connection):
             guard let state = connections[connection], state.loginDue <= now, sessions[connection] == nil else {

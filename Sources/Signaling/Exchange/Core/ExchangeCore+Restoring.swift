@@ -9,7 +9,8 @@ extension ExchangeCore {
     /// No time that remains is longer than the whole time, so that a clock set back meanwhile holds nothing up for more
     /// than that.
     mutating func restore(_ saved: Saved, at now: Instant) {
-        for token in saved.tokens { restore(token, at: now) }
+        for token in saved.tokens.sorted(by: { $0.expires < $1.expires }) { restore(token, at: now) }
+        if tokens.count > 0 { expectSweep(at: now) }
         for session in saved.sessions { restore(session, at: now) }
         for group in saved.groups { groups.restore(Group(group)) }
         for entry in saved.pushTargets {
@@ -32,9 +33,22 @@ extension ExchangeCore {
 
     private mutating func restore(_ token: StoredToken, at now: Instant) {
         guard let digest = SecretDigest(hex: token.digest) else { return }
-        let expires = min(token.expires, now.advanced(by: settings.tokenLifetime))
-        tokens.restore(digest, Grant(user: token.user, isAnonymous: token.isAnonymous), expires: expires)
-        deadlines.add(.tokenIsForgotten(digest), due: expires.advanced(by: TokenStore.afterlife))
+        let lifetimes = [settings.tokenLifetime, settings.refreshLifetime, settings.signedTokenLifetime]
+        let lifetime = token.isRefresh ? settings.refreshLifetime : lifetimes.max() ?? settings.tokenLifetime
+        let expires = min(token.expires, now.advanced(by: lifetime))
+        let entry = TokenStore.Entry(
+            login: SecretDigest(hex: token.login) ?? digest, use: token.isRefresh ? .refresh : .access,
+            expires: expires, parent: token.parent.flatMap { SecretDigest(hex: $0) },
+            superseded: token.superseded.map { min($0, now) }, isRevoked: token.isRevoked,
+            forgotten: min(token.forgotten, expires.advanced(by: TokenStore.afterlife)))
+        // Who was removed, or whose logins were taken back, while the exchange was down is logged out.
+        let account = accounts.account(id: token.user)
+        let isOver =
+            account?.loginsSince != token.epoch || (account == nil && !token.isAnonymous && token.scope == nil)
+        let room = token.scope.flatMap { Grant.RoomGrant($0) }
+        let grant = Grant(
+            user: token.user, isAnonymous: token.isAnonymous, room: room, application: token.application)
+        tokens.restore(digest, entry, isOver ? nil : grant, epoch: token.epoch)
     }
 
     /// A session that had its connection when the exchange went away lost it then, as far as anybody knows.
@@ -42,6 +56,8 @@ extension ExchangeCore {
         let whole = now.advanced(by: settings.resumeWindow)
         let until = min(stored.resumableUntil ?? whole, whole)
         let session = Session(stored)
+        // Its login was ended while the exchange was down: so is the session.
+        if let login = session.login, !tokens.isStanding(login) { return }
         // Of a drop that the earlier run did not see its peers have not heard.
         sessions.restore(session, until: until, isMissed: stored.resumableUntil != nil)
         for place in stored.places {
@@ -75,16 +91,20 @@ extension ExchangeCore {
 extension Session {
     /// One that was kept on disk. It has no connection; number 0 is none.
     init(_ stored: StoredSession) {
-        let scope = stored.scope.flatMap { place in
-            place.role.flatMap(RoomRole.init(rawValue:)).map {
-                Grant.RoomGrant(room: place.room, role: $0, data: place.data)
-            }
-        }
         self.init(
             id: stored.id, name: stored.connection, connection: ConnectionID(number: 0),
             endpoint: Endpoint(user: stored.user, device: stored.device), isAnonymous: stored.isAnonymous,
-            room: scope, isRegistered: stored.isRegistered,
+            room: stored.scope.flatMap { Grant.RoomGrant($0) }, login: stored.login.flatMap { SecretDigest(hex: $0) },
+            isRegistered: stored.isRegistered,
             device: DeviceDescription(id: stored.device, name: stored.device))
+    }
+}
+
+extension Grant.RoomGrant {
+    /// One that was kept on disk; `nil` without a role, which a session token always has.
+    init?(_ stored: StoredPlace) {
+        guard let role = stored.role.flatMap(RoomRole.init(rawValue:)) else { return nil }
+        self.init(room: stored.room, role: role, data: stored.data)
     }
 }
 

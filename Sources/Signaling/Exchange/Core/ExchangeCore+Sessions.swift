@@ -20,6 +20,8 @@ extension ExchangeCore {
         let grant = try grant(for: params.token, at: now)
         try Self.check(params, against: grant)
         try Self.check(params.device)
+        let token = SecretDigest(of: params.token.secret)
+        tokens.confirm(token, at: now)
         let endpoint = Self.endpoint(of: params.device, grant)
         let others = sessions.sessions(of: grant.user).filter { $0.endpoint != endpoint }
         guard others.count < settings.sessionsPerUser else {
@@ -34,7 +36,9 @@ extension ExchangeCore {
                 isAnonymous: grant.isAnonymous, room: grant.room, device: params.device)
         session.connection = connection
         session.device = params.device
+        session.tokenCheck = nil
         sessions.add(session)
+        watch(token, on: connection, at: now)
         count(\.sessions)
         outbox.append(.note(.sessionStarted(endpoint, connection, resumed: kept.resumed != nil)))
         for event in kept.resumed?.missed ?? [] { outbox.append(.event([connection], event)) }
@@ -120,17 +124,21 @@ extension ExchangeCore {
     }
 
     /// A clean goodbye: the device's calls end with it (CONN-9).
-    mutating func endSession(_ session: Session, at now: Instant, into outbox: inout [Output]) throws(RPCError) {
-        for call in calls.calls(of: session.endpoint) {
-            let duration = Int64(call.acceptedAt.duration(to: now).milliseconds)
-            end(call, by: session.endpoint, reason: "disconnected", duration: duration, at: now, into: &outbox)
-        }
+    mutating func endSession(_ session: Session, at now: Instant, into outbox: inout [Output]) {
+        endCalls(of: session.endpoint, at: now, into: &outbox)
         leaveRooms(session.id, reason: "disconnected", at: now, into: &outbox)
         presence.unsubscribe(session.connection)
         _ = sessions.remove(session.connection)
         forgetStranger(session, into: &outbox)
         outbox.append(.note(.sessionEnded(session.endpoint, session.connection)))
         expectLogin(on: session.connection, at: now)
+    }
+
+    mutating func endCalls(of endpoint: Endpoint, at now: Instant, into outbox: inout [Output]) {
+        for call in calls.calls(of: endpoint) {
+            let duration = Int64(call.acceptedAt.duration(to: now).milliseconds)
+            end(call, by: endpoint, reason: "disconnected", duration: duration, at: now, into: &outbox)
+        }
     }
 
     /// The socket is gone. Calls, invites and places in rooms stay: the device may come back (CALL-6, INV-13).

@@ -10,14 +10,28 @@ import Timekeeping
 struct ExchangeCore: ProtocolCore, Sendable {
     /// What can happen.
     enum Input: Sendable {
-        /// A login succeeded and was given `token`.
-        case tokenIssued(SecretDigest, Grant)
+        /// A login succeeded and was given an access token, and perhaps a refresh token.
+        case tokenIssued(SecretDigest, Grant, refresh: SecretDigest? = nil)
+        /// A good refresh token was exchanged for a new pair.
+        case tokenRefreshed(SecretDigest, access: SecretDigest, refresh: SecretDigest)
+        /// A signed token was shown and found to be good until then.
+        case tokenPresented(SecretDigest, Grant, expires: Instant)
+        /// A token has reached its bearer.
+        case tokenUsed(SecretDigest)
+        /// The login that a token belongs to is over: its bearer has logged out, or it was copied.
+        case tokenRevoked(SecretDigest)
+        /// All logins of a user are over.
+        case userRevoked(UserID)
+        /// There are other accounts from now on; who has none any more is logged out.
+        case accountsChanged([Account])
         /// A WebSocket was opened.
         case connected(ConnectionID)
         /// The exchange itself stands for a device, whose user it has made sure of.
         case attached(ConnectionID, Endpoint)
         /// A well-formed request came in.
         case request(ConnectionID, RPCID, ClientRequest)
+        /// A request came in with a signed token that is not good, or cannot be read.
+        case badToken(ConnectionID, RPCID, RPCError, closes: Bool)
         /// Something came in that is no request.
         case malformed(ConnectionID, RPCMessage.Malformed)
         /// The socket is gone, whatever the reason.
@@ -49,7 +63,8 @@ struct ExchangeCore: ProtocolCore, Sendable {
         case sessionIsForgotten(SessionID)
         case callMayBeOrphaned(CallID)
         case loginIsDue(ConnectionID)
-        case tokenIsForgotten(SecretDigest)
+        case tokensAreSwept
+        case tokenIsChecked(ConnectionID)
         case pruningIsDue
     }
 
@@ -58,6 +73,14 @@ struct ExchangeCore: ProtocolCore, Sendable {
         var keepalive = Duration.seconds(25)
         var resumeWindow = Duration.seconds(60)
         var tokenLifetime = Duration.seconds(3_600)
+        var refreshLifetime = Duration.seconds(2_592_000)
+        var signedTokenLifetime = Duration.seconds(2_592_000)
+        /// How long before its token's end a session is told of it.
+        var tokenNotice = Duration.seconds(60)
+        /// Messages that one connection may send.
+        var messages = TokenBucket.Rate(burst: 500, perSecond: 100)
+        /// Refusals for too many messages, past which a connection is closed.
+        var messagesRefused = 100
         /// How long an opened socket may stay without a session.
         var loginWindow = Duration.seconds(10)
         /// How long an ended invite is remembered, for errors that say how it ended and for idempotency keys.
@@ -83,11 +106,16 @@ struct ExchangeCore: ProtocolCore, Sendable {
         var malformedSince = Instant.zero
         /// When it is closed if it has no session.
         var loginDue: Instant
+        /// What it may still send.
+        var messages: TokenBucket?
+        /// Messages refused since it last sent no more than it may.
+        var refusedCount = 0
     }
 
     let settings: Settings
-    let accounts: Accounts
+    var accounts: Accounts
     var tokens = TokenStore()
+    var isSweepDue = false
     var connections: [ConnectionID: Connection] = [:]
     var sessions = Sessions()
     var invites = Kept<InviteID, InviteRecord>()
@@ -125,10 +153,17 @@ struct ExchangeCore: ProtocolCore, Sendable {
 
     mutating func handle(_ input: Input, at now: Instant, into outbox: inout [Output]) {
         switch input {
-        case .tokenIssued(let token, let grant):
-            let expires = now.advanced(by: settings.tokenLifetime)
-            tokens.add(token, grant, expires: expires)
-            deadlines.add(.tokenIsForgotten(token), due: expires.advanced(by: TokenStore.afterlife))
+        case .tokenIssued(let token, let grant, let refresh): issue(token, grant, refresh: refresh, at: now)
+        case .tokenRefreshed(let old, let access, let refresh):
+            rotate(old, access: access, refresh: refresh, at: now)
+        case .tokenPresented(let token, let grant, let expires): admit(token, grant, expires: expires, at: now)
+        case .tokenUsed(let token): tokens.confirm(token, at: now)
+        case .tokenRevoked(let token):
+            if let login = tokens.login(of: token) { end(login, .loggedOut, at: now, into: &outbox) }
+        case .userRevoked(let user): endLogins(of: user, at: now, into: &outbox)
+        case .accountsChanged(let accounts): replaceAccounts(accounts, at: now, into: &outbox)
+        case .badToken(let connection, let id, let error, let closes):
+            refuse(error, to: id, from: connection, closes: closes, at: now, into: &outbox)
         case .connected(let connection):
             expectLogin(on: connection, at: now)
         case .attached(let connection, let endpoint):
@@ -158,6 +193,7 @@ struct ExchangeCore: ProtocolCore, Sendable {
     ) {
         guard connections[connection] != nil else { return }
         counters.requests += 1
+        guard mayAsk(id, on: connection, at: now, into: &outbox) else { return }
         let place = outbox.count
         do {
             let response = try perform(request, from: connection, at: now, into: &outbox)

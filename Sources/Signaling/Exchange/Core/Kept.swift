@@ -16,6 +16,11 @@ struct Kept<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         }
     }
 
+    /// All values of which something holds, with their keys.
+    func all(where holds: (Value) -> Bool) -> [(key: Key, value: Value)] {
+        byKey.filter { holds($0.value) }.map { ($0.key, $0.value) }
+    }
+
     /// Sets a value that is on disk already.
     mutating func restore(_ value: Value, for key: Key) { byKey[key] = value }
 

@@ -12,6 +12,12 @@ struct Session: Sendable {
     var isAnonymous: Bool
     /// The one room that the login opens, if it was by a token for a session (AUTH-5).
     var room: Grant.RoomGrant?
+    /// The login that it stands on; `nil` for one that the exchange began itself.
+    var login: TokenStore.LoginID?
+    /// When the token that was last shown ends.
+    var tokenEnds: Instant?
+    /// When that is looked at next.
+    var tokenCheck: Instant?
     /// The exchange stands for the device, which therefore never loses its connection.
     var isInternal = false
     /// The device receives invites (DEV-1).
@@ -107,6 +113,18 @@ struct Sessions: Sendable {
         connectionsByUser[user]?.removeAll { $0 == connection }
         if connectionsByUser[user]?.isEmpty == true { connectionsByUser[user] = nil }
         return session
+    }
+
+    /// Notes with which token a session goes on.
+    mutating func renew(_ connection: ConnectionID, login: TokenStore.LoginID, ends: Instant) {
+        byConnection[connection]?.login = login
+        byConnection[connection]?.tokenEnds = ends
+        note(byConnection[connection])
+    }
+
+    /// Notes when a session's token is looked at next.
+    mutating func setTokenCheck(_ connection: ConnectionID, due: Instant) {
+        byConnection[connection]?.tokenCheck = due
     }
 
     mutating func register(_ connection: ConnectionID, as device: DeviceDescription) {

@@ -42,7 +42,9 @@ struct ConnectionPipeline {
         let upgrade = NIOTypedHTTPServerUpgradeConfiguration<Void>(upgraders: [upgrader]) { channel in
             channel.eventLoop.makeCompletedFuture {
                 let (own, timer) = parts.value
-                try channel.pipeline.syncOperations.addHandler(RESTHandler(service: own.service, timer: timer))
+                let headers = SecurityHeaders(isEncrypted: own.tls != nil)
+                try channel.pipeline.syncOperations.addHandler(
+                    RESTHandler(service: own.service, timer: timer, headers: headers))
             }
         }
         _ = try pipeline.configureUpgradableHTTPServerPipeline(

@@ -1,9 +1,9 @@
 import ExchangeStore
-internal import FoundationEssentials
 import JSON
 import Logging
 import NIOCore
 import SignalWire
+import SignedTokens
 import Timekeeping
 
 /// Drives the core: gives it what sockets and clock bring, and does what it puts out.
@@ -14,6 +14,9 @@ final class ExchangeHub {
     private let logger: Logger
     private let configuration: ExchangeConfiguration
     private(set) var core: ExchangeCore
+    private let signedTokens: SignedTokenReader
+    /// Those of the users file, as it was read last.
+    private var fileUsers: [Account]
     /// `nil` if the exchange keeps nothing on disk.
     private let journal: Journal?
     /// Why the database cannot be written; nothing is done for anybody until it can.
@@ -43,7 +46,10 @@ final class ExchangeHub {
         self.logger = logger
         self.configuration = configuration
         self.journal = journal?.0
-        core = Self.makeCore(configuration)
+        signedTokens = SignedTokenReader(
+            configuration.apiKeys, maximumLifetime: configuration.signedTokenLifetime.seconds)
+        fileUsers = configuration.fileUsers
+        core = Self.makeCore(configuration, fileUsers: configuration.fileUsers)
         guard let (journal, saved) = journal else { return }
         core.restore(saved, at: now)
         // Connections' names stand in rooms that outlive the process.
@@ -52,17 +58,22 @@ final class ExchangeHub {
         setTimer()
     }
 
-    private static func makeCore(_ configuration: ExchangeConfiguration) -> ExchangeCore {
+    private static func makeCore(_ configuration: ExchangeConfiguration, fileUsers: [Account]) -> ExchangeCore {
         var settings = ExchangeCore.Settings()
         settings.keepalive = configuration.keepalive
         settings.resumeWindow = configuration.resumeWindow
         settings.tokenLifetime = configuration.tokenLifetime
+        settings.refreshLifetime = configuration.refreshLifetime
+        settings.signedTokenLifetime = configuration.signedTokenLifetime
+        settings.tokenNotice = configuration.tokenNotice
+        settings.messages = TokenBucket.Rate(
+            burst: Double(configuration.messageBurst), perSecond: Double(configuration.messagesPerSecond))
         settings.tellsPresence = configuration.tellsPresence
         settings.recordRetention = configuration.callRecordRetention
-        return ExchangeCore(accounts: configuration.users, settings: settings, run: .random(in: 0...(.max)))
+        return ExchangeCore(accounts: configuration.users + fileUsers, settings: settings, run: .random(in: 0...(.max)))
     }
 
-    private var now: Instant { Instant(nanoseconds: Int64(clamping: NIODeadline.now().uptimeNanoseconds)) }
+    var now: Instant { Instant(nanoseconds: Int64(clamping: NIODeadline.now().uptimeNanoseconds)) }
 
     // MARK: - Inputs
 
@@ -133,7 +144,9 @@ final class ExchangeHub {
                 throw RPCMessage.Malformed(id: nil, error: error)
             }
             do throws(RPCError) {
-                handle(.request(connection, id, try ClientRequest(method: method, in: message)))
+                let request = try ClientRequest(method: method, in: message)
+                guard admit(request, id, from: connection) else { return }
+                handle(.request(connection, id, request))
             } catch {
                 throw RPCMessage.Malformed(id: id, error: error)
             }
@@ -142,31 +155,98 @@ final class ExchangeHub {
         }
     }
 
-    /// Makes an access token; `nil` if there is no room for another.
-    func issueToken(_ grant: Grant) -> Redacted<String>? {
-        guard !core.tokens.isFull, failure == nil else { return nil }
-        let token = Self.makeSecret()
-        handle(.tokenIssued(SecretDigest(of: token.secret), grant))
-        counters.logins += 1
-        return token
-    }
-
-    /// What a token is good for at this moment.
-    func grant(for token: SecretDigest) throws(RPCError) -> Grant { try core.tokens.grant(for: token, at: now) }
-
-    /// 256 random bits from the system, in base64url.
-    static func makeSecret() -> Redacted<String> {
-        var generator = SystemRandomNumberGenerator()
-        let bytes = (0..<32).map { _ in UInt8.random(in: 0...255, using: &generator) }
-        let text = Data(bytes).base64EncodedString()
-        return Redacted(String(text.prefix { $0 != "=" }.map { $0 == "+" ? "-" : $0 == "/" ? "_" : $0 }))
-    }
-
     /// Delivers a payload to every device of a user that is online (CONN-11).
     func notify(user: UserID, payload: JSONValue) { handle(.notify(user, payload)) }
 
     /// Asks every device to connect anew (CONN-12).
     func requestMoves(within time: Duration, to url: String?) { handle(.move(within: time, to: url)) }
+
+    // MARK: - Tokens
+
+    /// The accounts as they are now.
+    var accounts: Accounts { core.accounts }
+
+    /// The accounts of the users file are these from now on.
+    func replaceFileUsers(_ users: [Account]) {
+        fileUsers = users
+        handle(.accountsChanged(configuration.users + users))
+    }
+
+    /// Makes an access token, with a refresh token for those who have an account; `nil` if there is no room.
+    func issueTokens(_ grant: Grant) -> (access: Redacted<String>, refresh: Redacted<String>?)? {
+        guard core.tokens.hasRoom(for: grant), failure == nil else { return nil }
+        let access = FreshSecret.make()
+        let refresh = grant.isAnonymous ? nil : FreshSecret.make()
+        let digest = refresh.map { SecretDigest(of: $0.secret) }
+        handle(.tokenIssued(SecretDigest(of: access.secret), grant, refresh: digest))
+        counters.logins += 1
+        return (access, refresh)
+    }
+
+    /// Exchanges a refresh token for a new pair.
+    ///
+    /// - Throws: `tokenExpired`, `tokenRevoked` or `tokenRejected`.
+    func refreshTokens(
+        _ old: Redacted<String>
+    ) throws(RPCError) -> (grant: Grant, access: Redacted<String>, refresh: Redacted<String>) {
+        let digest = SecretDigest(of: old.secret)
+        let grant: Grant
+        do {
+            grant = try core.tokens.refreshGrant(for: digest, at: now)
+        } catch {
+            if core.tokens.isReused(digest, at: now) { handle(.tokenRevoked(digest)) }
+            throw error
+        }
+        let (access, refresh) = (FreshSecret.make(), FreshSecret.make())
+        handle(
+            .tokenRefreshed(
+                digest, access: SecretDigest(of: access.secret), refresh: SecretDigest(of: refresh.secret)))
+        return (grant, access, refresh)
+    }
+
+    /// Ends the login that a token belongs to.
+    func revoke(_ token: Redacted<String>) { handle(.tokenRevoked(SecretDigest(of: token.secret))) }
+
+    /// What a token is good for at this moment.
+    ///
+    /// - Throws: An error that says which of expired, taken back, wrongly signed or unknown it is.
+    func grant(for token: Redacted<String>) throws(RPCError) -> Grant {
+        try admit(token)
+        let digest = SecretDigest(of: token.secret)
+        let grant = try core.tokens.grant(for: digest, at: now)
+        handle(.tokenUsed(digest))
+        return grant
+    }
+
+    /// Looks at a request's token if that is a signed one, before the core sees it; false if it was answered.
+    private func admit(_ request: ClientRequest, _ id: RPCID, from connection: ConnectionID) -> Bool {
+        guard let token = request.token else { return true }
+        do throws(RPCError) {
+            try admit(token)
+            return true
+        } catch {
+            handle(.badToken(connection, id, error, closes: request.isSessionStart))
+            return false
+        }
+    }
+
+    /// Tells the core of a signed token that is good; of others there is nothing to tell.
+    private func admit(_ token: Redacted<String>) throws(RPCError) {
+        guard SignedToken.isSigned(token.secret) else { return }
+        let wall = WallClock.now.seconds
+        let signed: SignedToken
+        do throws(SignedTokenError) {
+            signed = try signedTokens.read(token.secret, at: wall)
+        } catch {
+            throw RPCError(error)
+        }
+        let grant = try Grant(signed, accounts: accounts)
+        guard core.tokens.hasRoom(for: grant) else {
+            throw RPCError(.internalError, "The exchange has no room for another login; try again in a minute.")
+        }
+        let expires = now.advanced(by: .seconds(signed.expires - wall))
+        handle(.tokenPresented(SecretDigest(of: token.secret), grant, expires: expires))
+    }
 
     // MARK: - Outputs
 
@@ -201,6 +281,7 @@ final class ExchangeHub {
         send(to: [connection]) { () throws(SignalCodingError) in
             switch response {
             case .session(let result): try SignalCoding.response(id: id, result)
+            case .renewal(let result): try SignalCoding.response(id: id, result)
             case .invite(let result): try SignalCoding.response(id: id, result)
             case .invites(let result): try SignalCoding.response(id: id, result)
             case .group(let result): try SignalCoding.response(id: id, result)
@@ -305,6 +386,9 @@ final class ExchangeHub {
             carryOut(.refuse(connection, id, Self.notKept))
             return true
         }
+        if case .badToken(let connection, let id, _, _) = input, failure != nil {
+            carryOut(.refuse(connection, id, Self.notKept))
+        }
         // Sockets are counted anew when the disk is back.
         return failure != nil
     }
@@ -357,7 +441,7 @@ final class ExchangeHub {
     }
 
     private func goOn(with saved: Saved) {
-        var fresh = Self.makeCore(configuration)
+        var fresh = Self.makeCore(configuration, fileUsers: fileUsers)
         fresh.restore(saved, at: now)
         fresh.goOn(from: core.counters)
         core = fresh

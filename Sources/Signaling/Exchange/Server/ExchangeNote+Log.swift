@@ -5,7 +5,7 @@ import SignalWire
 extension ExchangeNote {
     var level: Logger.Level {
         switch self {
-        case .sessionStarted, .sessionEnded, .sessionLost, .callEnded: .info
+        case .sessionStarted, .sessionEnded, .sessionLost, .callEnded, .tokenExpired, .loginEnded: .info
         case .inviteSent, .inviteAnswered, .inviteCancelled, .inviteTimedOut: .debug
         case .connectionRefused: .notice
         }
@@ -22,6 +22,8 @@ extension ExchangeNote {
         case .inviteTimedOut: "invite timed out"
         case .callEnded: "call ended"
         case .connectionRefused: "connection refused"
+        case .tokenExpired: "session without a good token closed"
+        case .loginEnded: "login ended"
         }
     }
 
@@ -29,7 +31,8 @@ extension ExchangeNote {
         switch self {
         case .sessionStarted(let endpoint, let connection, let resumed):
             Self.metadata(endpoint, connection).merging(["resumed": "\(resumed)"]) { first, _ in first }
-        case .sessionEnded(let endpoint, let connection), .sessionLost(let endpoint, let connection):
+        case .sessionEnded(let endpoint, let connection), .sessionLost(let endpoint, let connection),
+            .tokenExpired(let endpoint, let connection):
             Self.metadata(endpoint, connection)
         case .inviteSent(let invite, let inviter, let invitees):
             ["invite": "\(invite)", "inviter": "\(inviter.user)", "invitees": .array(invitees.map { "\($0)" })]
@@ -43,6 +46,7 @@ extension ExchangeNote {
             ["invite": "\(invite)", "reason": "\(reason)", "duration_ms": "\(duration)"]
         case .connectionRefused(let connection, let reason):
             ["connection": "\(connection.name)", "reason": "\(reason)"]
+        case .loginEnded(let user): ["user": "\(user)"]
         }
     }
 

@@ -18,15 +18,18 @@ public final class ExchangeServer: Sendable {
 
     private let channel: any Channel
     private let hub: NIOLoopBound<ExchangeHub>
+    /// Held here; `nil` without a users file.
+    private let usersWatch: NIOLoopBound<UsersWatch?>
     private let passwordThread: NIOThreadPool
     private let disk: ExchangeDisk?
 
     private init(
-        channel: any Channel, hub: NIOLoopBound<ExchangeHub>, passwordThread: NIOThreadPool, disk: ExchangeDisk?,
-        configuration: ExchangeConfiguration
+        channel: any Channel, hub: NIOLoopBound<ExchangeHub>, usersWatch: NIOLoopBound<UsersWatch?>,
+        passwordThread: NIOThreadPool, disk: ExchangeDisk?, configuration: ExchangeConfiguration
     ) {
         self.channel = channel
         self.hub = hub
+        self.usersWatch = usersWatch
         self.passwordThread = passwordThread
         self.disk = disk
         port = channel.localAddress?.port ?? configuration.port
@@ -66,8 +69,17 @@ public final class ExchangeServer: Sendable {
                 return NIOLoopBound(pipeline, eventLoop: loop)
             }.get()
             let channel = try await bootstrap(on: loop, pipeline).bind(to: address).get()
+            let watch = try await loop.submit {
+                let watch = configuration.usersFile.map {
+                    UsersWatch(
+                        $0, beside: configuration.users, hub: hub.value, thread: passwordThread, logger: logger)
+                }
+                watch?.start()
+                return NIOLoopBound(watch, eventLoop: loop)
+            }.get()
             let server = ExchangeServer(
-                channel: channel, hub: hub, passwordThread: passwordThread, disk: disk, configuration: configuration)
+                channel: channel, hub: hub, usersWatch: watch, passwordThread: passwordThread, disk: disk,
+                configuration: configuration)
             logger.info("the exchange listens", metadata: ["url": "\(server.url)"])
             return server
         } catch {

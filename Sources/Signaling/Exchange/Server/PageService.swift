@@ -18,7 +18,7 @@ struct PageService {
     init?(_ configuration: ExchangeConfiguration) {
         guard configuration.showsWebPhone else { return nil }
         // The secret keeps nobody out who can open the page; a new one each time keeps it from being relied on.
-        appSecret = ExchangeHub.makeSecret()
+        appSecret = FreshSecret.make()
         app = RegisteredApp(key: "web-phone", secret: SecretDigest(of: appSecret.secret))
         guests = configuration.guests
         otherOrigins = configuration.webSocketURL.flatMap(Self.origin(of:)).map { [$0] } ?? []

@@ -8,6 +8,8 @@ struct RESTRequest: Sendable {
     var path: String
     var headers: HTTPHeaders
     var body: [UInt8]
+    /// Where it comes from.
+    var client = ClientAddress.none
     /// Stands in the response's `Trace-Id` and in the log.
     var trace: TraceID
 }

@@ -18,12 +18,14 @@ final class RESTHandler: ChannelInboundHandler {
 
     private let service: RESTService
     private let timer: RequestTimer
+    private let headers: SecurityHeaders
     private var state = State.idle
     private var context: ChannelHandlerContext?
 
-    init(service: RESTService, timer: RequestTimer) {
+    init(service: RESTService, timer: RequestTimer, headers: SecurityHeaders) {
         self.service = service
         self.timer = timer
+        self.headers = headers
     }
 
     func handlerAdded(context: ChannelHandlerContext) { self.context = context }
@@ -45,7 +47,7 @@ final class RESTHandler: ChannelInboundHandler {
             body += part.readableBytesView
             state = .receiving(head, body: body)
         case (.receiving(let head, let body), .end):
-            answer(head, body)
+            answer(head, body, from: context.channel.remoteAddress)
         case (.refused, .end):
             context.close(promise: nil)
         case (.refused, _), (.idle, _), (.receiving, _), (.answering, _):
@@ -53,11 +55,12 @@ final class RESTHandler: ChannelInboundHandler {
         }
     }
 
-    private func answer(_ head: HTTPRequestHead, _ body: [UInt8]) {
+    private func answer(_ head: HTTPRequestHead, _ body: [UInt8], from remote: SocketAddress?) {
         timer.restart(nil)
         let path = head.uri.prefix { $0 != "?" }
         let request = RESTRequest(
-            method: head.method, path: String(path), headers: head.headers, body: body, trace: TraceID())
+            method: head.method, path: String(path), headers: head.headers, body: body,
+            client: remote?.ipAddress.flatMap { ClientAddress($0) } ?? .none, trace: TraceID())
         state = .answering(request.trace)
         service.answer(request) { [weak self] answer in
             self?.write(answer, trace: request.trace, head, keepsAlive: head.isKeepAlive)
@@ -81,6 +84,7 @@ final class RESTHandler: ChannelInboundHandler {
         }
         head.headers.add(name: "Cache-Control", value: answer.cacheControl)
         head.headers.add(name: "Trace-Id", value: trace.description)
+        headers.add(to: &head.headers)
         if !keepsAlive { head.headers.add(name: "Connection", value: "close") }
         context.write(wrapOutboundOut(.head(head)), promise: nil)
         if request.method != .HEAD, !answer.body.isEmpty {

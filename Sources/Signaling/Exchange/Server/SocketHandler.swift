@@ -27,6 +27,11 @@ final class SocketHandler: ChannelInboundHandler, NIOScheduledCallbackHandler {
     private var assembly = MessageAssembly()
     private var callback: NIOScheduledCallback?
     private var hasBeenHeard = true
+    private var frames: TokenBucket?
+
+    /// Frames of any kind that a client may send: whole messages are counted elsewhere, but pings and pieces of messages
+    /// cost work as well.
+    private static let frameRate = TokenBucket.Rate(burst: 2_000, perSecond: 500)
 
     init(hub: ExchangeHub, keepalive: TimeAmount) {
         self.hub = hub
@@ -59,6 +64,7 @@ final class SocketHandler: ChannelInboundHandler, NIOScheduledCallbackHandler {
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         hasBeenHeard = true
         let frame = unwrapInboundIn(data)
+        guard state == .closing || mayCome() else { return close(.policy("too many frames")) }
         switch frame.opcode {
         case .connectionClose: answerClose(frame)
         case _ where state == .closing: break  // Only the client's own close frame matters now.
@@ -67,6 +73,13 @@ final class SocketHandler: ChannelInboundHandler, NIOScheduledCallbackHandler {
         case .text, .binary, .continuation: take(frame)
         default: fail(.protocolError)
         }
+    }
+
+    private func mayCome() -> Bool {
+        let now = hub.now
+        var bucket = frames ?? TokenBucket(Self.frameRate, at: now)
+        defer { frames = bucket }
+        return bucket.take(Self.frameRate, at: now)
     }
 
     private func take(_ frame: WebSocketFrame) {

@@ -1,3 +1,5 @@
+import SignalWire
+
 /// Where streams are found.
 enum StreamPath: Hashable, Sendable {
     /// `/whip/USER` and `/whep/USER`: takes offers to a user.
@@ -53,16 +55,19 @@ enum StreamPath: Hashable, Sendable {
     }
 }
 
-/// What a `Bearer` authorization header holds (RFC 6750 §2.1), as a digest.
+/// What a `Bearer` authorization header holds (RFC 6750 §2.1).
 struct BearerToken {
-    let digest: SecretDigest
+    let secret: Redacted<String>
+
+    /// What it is found by.
+    var digest: SecretDigest { SecretDigest(of: secret.secret) }
 
     /// - Parameter header: The header's value; `nil` or anything else than `Bearer TOKEN` gives `nil`.
     init?(_ header: String?) {
         guard let parts = header?.split(separator: " ", maxSplits: 1), parts.count == 2,
             parts[0].lowercased() == "bearer"
         else { return nil }
-        digest = SecretDigest(of: parts[1].trimmed)
+        secret = Redacted(parts[1].trimmed)
     }
 }
 

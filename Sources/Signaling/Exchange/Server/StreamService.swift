@@ -14,7 +14,7 @@ final class StreamService {
     static let fragmentType = "application/trickle-ice-sdpfrag"
 
     private let hub: ExchangeHub
-    private let accounts: Accounts
+    private var accounts: Accounts { hub.accounts }
     private let iceLinks: [String]
     let allowedOrigins: [String]
     private var table: StreamTable
@@ -24,9 +24,8 @@ final class StreamService {
     private var inputs: [StreamTable.Input] = []
     private var isBusy = false
 
-    init(hub: ExchangeHub, configuration: ExchangeConfiguration, accounts: Accounts) {
+    init(hub: ExchangeHub, configuration: ExchangeConfiguration) {
         self.hub = hub
-        self.accounts = accounts
         allowedOrigins = configuration.allowedOrigins
         iceLinks = configuration.iceServers.flatMap(\.links)
         var settings = StreamTable.Settings()
@@ -87,7 +86,7 @@ final class StreamService {
             let (caller, token) = try caller(request, callee: callee)
             try expect(Self.descriptionType, request)
             let opening = StreamOpening(
-                id: ExchangeHub.makeSecret().secret, kind: kind, caller: caller, callee: callee, token: token,
+                id: FreshSecret.make().secret, kind: kind, caller: caller, callee: callee, token: token,
                 offer: try Self.offer(kind, request.body), connection: hub.reserveConnection())
             wait(request, then: reply)
             handle(.offered(opening, request.trace))
@@ -133,14 +132,15 @@ final class StreamService {
     private func caller(
         _ request: RESTRequest, callee: String
     ) throws(Refusal) -> (UserID, SecretDigest) {
-        let token = try bearer(request)
+        let bearer = try bearer(request)
+        let token = bearer.digest
         let user: UserID
         if let owner = accounts.account(streamToken: token) {
             guard accounts.account(called: callee)?.id == owner.id else { throw Refusal(.foreignToken) }
             user = owner.id
         } else {
-            let grant = try grant(token)
-            guard !grant.isAnonymous else { throw Refusal(.noAccount) }
+            let grant = try grant(bearer)
+            guard !grant.isAnonymous, grant.room == nil else { throw Refusal(.noAccount) }
             user = grant.user
         }
         guard accounts.account(called: callee) != nil else { throw Refusal(.unknownUser) }
@@ -149,25 +149,32 @@ final class StreamService {
 
     /// Who may change a session: whoever began it, and who is logged in to the same account.
     private func authorize(_ kind: StreamKind, _ id: StreamID, _ request: RESTRequest) throws(Refusal) {
-        let token = try bearer(request)
+        let bearer = try bearer(request)
+        let token = bearer.digest
         let session = table.sessions[id].flatMap { $0.opening.kind == kind ? $0.opening : nil }
         if let session, session.token == token { return }
         let user: UserID
-        if let owner = accounts.account(streamToken: token) { user = owner.id } else { user = try grant(token).user }
+        if let owner = accounts.account(streamToken: token) {
+            user = owner.id
+        } else {
+            let grant = try grant(bearer)
+            guard grant.room == nil else { throw Refusal(.foreignToken) }
+            user = grant.user
+        }
         guard let session else { throw Refusal(.unknownSession) }
         guard session.caller == user else { throw Refusal(.foreignToken) }
     }
 
-    private func bearer(_ request: RESTRequest) throws(Refusal) -> SecretDigest {
+    private func bearer(_ request: RESTRequest) throws(Refusal) -> BearerToken {
         guard let token = BearerToken(request.headers.first(name: "Authorization")) else {
             hub.countRefusedLogin()
             throw Refusal(.notAuthenticated)
         }
-        return token.digest
+        return token
     }
 
-    private func grant(_ token: SecretDigest) throws(Refusal) -> Grant {
-        do throws(RPCError) { return try hub.grant(for: token) } catch {
+    private func grant(_ token: BearerToken) throws(Refusal) -> Grant {
+        do throws(RPCError) { return try hub.grant(for: token.secret) } catch {
             hub.countRefusedLogin()
             throw Refusal(error.known == .tokenExpired ? .tokenExpired : .notAuthenticated)
         }

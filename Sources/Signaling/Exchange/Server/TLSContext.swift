@@ -14,6 +14,8 @@ enum TLSContext {
             var configuration = TLSConfiguration.makeServerConfiguration(
                 certificateChain: chain.map { .certificate($0) }, privateKey: .privateKey(key))
             configuration.minimumTLSVersion = .tlsv12
+            // Forward secrecy and authenticated encryption only (RFC 9325 §4.2); TLS 1.3 has nothing else.
+            configuration.cipherSuites = "ECDHE+AESGCM:ECDHE+CHACHA20"
             configuration.applicationProtocols = ["http/1.1"]
             return try NIOSSLContext(configuration: configuration)
         } catch let error as ExchangeError {

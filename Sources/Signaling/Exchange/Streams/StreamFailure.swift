@@ -110,7 +110,8 @@ enum StreamFailure: Hashable, Sendable {
         case .unknownSession: "There is no such session, or it is over."
         case .methodNotAllowed: "This path does not take that method; Allow says which it takes."
         case .wrongType(let expected): "The body must be of the type \(expected)."
-        case .tooLarge: "A description has at most \(StreamTable.maximumOfferBytes) bytes."
+        case .tooLarge:
+            "A description has at most \(StreamTable.maximumOfferBytes) bytes, and less if it is long as JSON text."
         case .malformed(let problem): "The body cannot be read: \(problem)."
         case .unusable(let problem): "The body can be read, but not used: \(problem)."
         case .conditionMissing: "A PATCH needs If-Match, with the session's ETag, or with * to restart ICE."

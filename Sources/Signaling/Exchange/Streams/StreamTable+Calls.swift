@@ -11,9 +11,9 @@ extension StreamTable {
         switch delivery {
         case .response(RequestID.invite, .invite(let result)): invited(result.invite, session, into: &outbox)
         case .refusal(RequestID.invite?, let error): fail(session, Self.failure(error), into: &outbox)
-        case .refusal(RequestID.offer?, _):
+        case .refusal(RequestID.offer?, let error):
             guard case .restarting(let accepted, _, _, _) = session.state else { return }
-            giveUp(.noRestart, accepted, session, into: &outbox)
+            giveUp(error.known == .tooLarge ? .tooLarge : .noRestart, accepted, session, into: &outbox)
         case .response, .refusal: break
         case .event(let event): take(event, session, at: now, into: &outbox)
         case .closed: fail(session, .failed, into: &outbox)
@@ -58,7 +58,8 @@ extension StreamTable {
         case (.inviteAccepted, _), (.inviteRejected, _), (.inviteTimedOut, _), (.callSignal, _), (.callEnded, _),
             (.inviteReceived, _), (.inviteHandled, _), (.inviteCancelled, _), (.inviteMissed, _), (.inviteEnded, _),
             (.inviteModified, _), (.groupChanged, _), (.connectionCreated, _), (.connectionDestroyed, _),
-            (.roomSignal, _), (.streamDropped, _), (.streamResumed, _), (.moveRequested, _), (.presenceChanged, _),
+            (.roomSignal, _), (.streamDropped, _), (.streamResumed, _), (.moveRequested, _), (.tokenExpiring, _),
+            (.presenceChanged, _),
             (.notification, _), (.unknown, _):
             break
         }

@@ -1,5 +1,5 @@
-/// Numbers of packets that came and hold no sound, as many as the packet store holds with it.
-struct SoundlessPackets {
+/// Numbers of packets of one sort, such as those that hold no sound: the newest, over as many as the packet store holds.
+struct PacketNumbers {
     private var numbers = InlineArray<128, Int64>(repeating: .min)
 
     @_noAllocation @_noLocks

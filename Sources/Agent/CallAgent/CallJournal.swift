@@ -1,0 +1,205 @@
+public import CallControl
+internal import FoundationEssentials
+public import Logging
+internal import PrivateFiles
+
+/// One record of every call, answered or missed, in a file that outlasts a crash (contract CALL-7).
+///
+/// A line is written when a call begins and another when it ends, each on disk before the end is told. A call whose end
+/// is missing when the file is opened again was cut off with the program, and is given its end then. Lines are JSON; the
+/// file is its owner's alone, and bounded: at 4 MiB it becomes `PATH.1`, and four such are kept.
+public final class CallJournal: Sendable {
+    private struct Job: Sendable {
+        let entry: KeptCall
+        let done: @Sendable () -> Void
+    }
+
+    private let application: String
+    private let queue: AsyncStream<Job>.Continuation
+    private let writer: Task<Void, Never>
+
+    /// Opens a journal; what belongs to another application is removed first (AUTH-8).
+    ///
+    /// A file that cannot be used is told to the log: calls go on without their records.
+    public init(path: String, application: String, logger: Logger) {
+        self.application = application
+        // Two lines a call, a few hundred bytes each; if the disk stands still for so long, records are lost.
+        let (jobs, queue) = AsyncStream.makeStream(of: Job.self, bufferingPolicy: .bufferingOldest(16_384))
+        self.queue = queue
+        writer = Task.detached {
+            let journal = Self.open(path, application, logger)
+            for await job in jobs {
+                Self.append([job.entry], to: journal, logger)
+                job.done()
+            }
+        }
+    }
+
+    /// Notes that a call begins, and gives it a name of the journal's.
+    func begin(invite: InviteID?, peer: UserID, direction: CallRecord.Direction) -> String {
+        let key = UUID().uuidString.lowercased()
+        let entry = KeptCall(
+            call: key, application: application, isOver: false, began: Self.now, invite: invite?.rawValue,
+            direction: direction.rawValue, peer: peer.rawValue)
+        queue.yield(Job(entry: entry, done: {}))
+        return key
+    }
+
+    /// Notes how a call ended; `done` is called when that is on disk, or cannot be.
+    func end(_ key: String, _ record: CallRecord, done: @escaping @Sendable () -> Void) {
+        var entry = KeptCall(
+            call: key, application: application, isOver: true, began: nil, invite: record.invite?.rawValue,
+            direction: record.direction.rawValue, peer: record.peer.rawValue)
+        entry.ended = Self.now
+        entry.answeredAfter = record.answeredAfter.map(Self.milliseconds)
+        entry.setUpTime = record.setUpTime.map(Self.milliseconds)
+        entry.duration = Self.milliseconds(record.duration)
+        entry.reason = record.reason.rawValue
+        entry.endedBy = record.endedBy.rawValue
+        entry.error = record.error.map(\.description)
+        if case .enqueued = queue.yield(Job(entry: entry, done: done)) { return }
+        done()
+    }
+
+    /// Writes what is waiting, and stops.
+    func close() async {
+        queue.finish()
+        await writer.value
+    }
+
+    /// The records in a journal's files, the oldest first, one for each call.
+    ///
+    /// - Throws: ``SignalingError`` with the code `badConfiguration` if a file cannot be read.
+    public static func records(in path: String) throws(SignalingError) -> [KeptCall] {
+        do throws(PrivateFileError) {
+            return merged(try LineJournal.lines(in: path).compactMap(KeptCall.init(line:)))
+        } catch {
+            throw SignalingError(
+                .badConfiguration, activity: "read the calls in \"\(path)\"", cause: error.cause)
+        }
+    }
+
+    // MARK: On the writer's side
+
+    private static func open(_ path: String, _ application: String, _ logger: Logger) -> LineJournal? {
+        do throws(PrivateFileError) {
+            let journal = try LineJournal(path: path)
+            let kept = try journal.lines().compactMap(KeptCall.init(line:))
+            if kept.contains(where: { $0.application != application }) {
+                try journal.clear()
+                return journal
+            }
+            let cutOff = merged(kept).filter { !$0.isOver }.map { call in
+                var call = call
+                call.isOver = true
+                call.ended = now
+                call.duration = 0
+                call.reason = CallEndReason.internalError.rawValue
+                call.endedBy = CallRecord.Ender.neither.rawValue
+                call.error = "the device stopped while the call stood"
+                return call
+            }
+            append(cutOff, to: journal, logger)
+            return journal
+        } catch {
+            logger.error("Calls leave no records", metadata: ["because": "\(error)"])
+            return nil
+        }
+    }
+
+    private static func append(_ entries: [KeptCall], to journal: LineJournal?, _ logger: Logger) {
+        guard let journal, !entries.isEmpty else { return }
+        do throws(PrivateFileError) {
+            try journal.append(entries.compactMap(\.line))
+        } catch {
+            logger.error("A call leaves no record", metadata: ["because": "\(error)"])
+        }
+    }
+
+    /// One entry for each call: what its end says, and when it began.
+    private static func merged(_ entries: [KeptCall]) -> [KeptCall] {
+        var order: [String] = []
+        var calls: [String: KeptCall] = [:]
+        for entry in entries {
+            if let earlier = calls[entry.call] {
+                var later = entry.isOver ? entry : earlier
+                later.began = earlier.began ?? entry.began
+                calls[entry.call] = later
+            } else {
+                order.append(entry.call)
+                calls[entry.call] = entry
+            }
+        }
+        return order.compactMap { calls[$0] }
+    }
+
+    private static var now: Int64 { Int64((Date().timeIntervalSince1970 * 1_000).rounded()) }
+
+    private static func milliseconds(_ duration: Duration) -> Int64 {
+        duration.components.seconds * 1_000 + duration.components.attoseconds / 1_000_000_000_000_000
+    }
+}
+
+/// A call's line in a journal.
+public struct KeptCall: Codable, Hashable, Sendable {
+    /// The journal's name for the call.
+    public var call: String
+    /// The application that the device was logged in as.
+    public var application: String
+    /// Whether it has ended.
+    public var isOver: Bool
+    /// When it began, in milliseconds since 1970 by this machine's clock.
+    public var began: Int64?
+    /// When it ended.
+    public var ended: Int64?
+    /// The invite's id, if it had one.
+    public var invite: String?
+    /// `incoming` or `outgoing`.
+    public var direction: String
+    /// The other side.
+    public var peer: String
+    /// Milliseconds from the invite to the answer, if there was one.
+    public var answeredAfter: Int64?
+    /// Milliseconds from the invite to media flowing both ways, if it did.
+    public var setUpTime: Int64?
+    /// Milliseconds for which media flowed both ways.
+    public var duration: Int64?
+    /// One of ``CallEndReason``.
+    public var reason: String?
+    /// `local`, `remote` or `neither`.
+    public var endedBy: String?
+    /// What went wrong, if something did.
+    public var error: String?
+
+    private enum CodingKeys: String, CodingKey {
+        case call, application, began, ended, invite, direction, peer, reason, error
+        case isOver = "over"
+        case answeredAfter = "answered_after_ms"
+        case setUpTime = "setup_ms"
+        case duration = "duration_ms"
+        case endedBy = "ended_by"
+    }
+
+    init?(line: String) {
+        guard let call = try? JSONDecoder().decode(Self.self, from: Data(line.utf8)) else { return nil }
+        self = call
+    }
+
+    init(
+        call: String, application: String, isOver: Bool, began: Int64?, invite: String?, direction: String, peer: String
+    ) {
+        self.call = call
+        self.application = application
+        self.isOver = isOver
+        self.began = began
+        self.invite = invite
+        self.direction = direction
+        self.peer = peer
+    }
+
+    var line: String? {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        return (try? encoder.encode(self)).map { String(decoding: $0, as: UTF8.self) }
+    }
+}

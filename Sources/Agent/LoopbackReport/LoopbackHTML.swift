@@ -1,0 +1,202 @@
+internal import AudioKit
+internal import LoopbackAnalysis
+
+/// The report for a person: one page that needs nothing else, neither network nor scripts.
+public struct LoopbackHTML: Sendable {
+    let run: LoopbackRun
+    private let verdict: LoopbackVerdict
+
+    /// Makes the page of a run.
+    public init(_ run: LoopbackRun) {
+        self.run = run
+        verdict = LoopbackVerdict(run)
+    }
+
+    var timing: TimingSummary { run.measurement.timing }
+
+    /// The page.
+    public var text: String {
+        let title = "\(heading), \(run.startedAt)"
+        let body = [
+            header, tiles, checks, stages, delayPlot, pair(responsePlot, noisePlot),
+            pair(distortionPlot, levelPlot), pair(histogram, driftPlot), events, minutes, facts, footer,
+        ]
+        return """
+            <!DOCTYPE html>
+            <html lang="en">
+            <head>
+            <meta charset="utf-8">
+            <meta name="viewport" content="width=device-width,initial-scale=1">
+            <title>\(HTMLText.escaped(title))</title>
+            <style>
+            \(Self.style)
+            </style>
+            </head>
+            <body>
+            <main>
+            \(body.filter { !$0.isEmpty }.joined(separator: "\n"))
+            </main>
+            </body>
+            </html>
+
+            """
+    }
+
+    private var heading: String {
+        switch run.mode {
+        case .device: "Loopback of a sound card"
+        case .call: "Loopback through a call"
+        case .soak: "Soak"
+        }
+    }
+
+    private var header: String {
+        let seconds = Double(run.measurement.capturedSamples) / Double(AudioFormat.sampleRate)
+        let failed = verdict.checks.count { $0.outcome == .failed }
+        let passed = verdict.checks.count { $0.outcome == .passed }
+        let word = verdict.isPass ? "Passed" : "Failed"
+        return """
+            <header><div><h1>\(heading)</h1><p>\(HTMLText.escaped(run.startedAt)) · \
+            \(AudioText.time(seconds)) captured · \(passed) checks passed, \(failed) failed</p></div>
+            <div class="badge \(verdict.isPass ? "passed" : "failed")">\(word)</div></header>
+            """
+    }
+
+    private func tile(_ name: String, _ value: String?, _ note: String) -> String {
+        "<div class=\"tile\"><dt>\(HTMLText.escaped(name))</dt><dd>\(HTMLText.escaped(value ?? "–"))"
+            + "<small>\(HTMLText.escaped(note))</small></dd></div>"
+    }
+
+    private var tiles: String {
+        let range = timing.delayRange.map {
+            "\(AudioText.number(AudioText.milliseconds($0.lowerBound))) … "
+                + AudioText.number(AudioText.milliseconds($0.upperBound), "ms")
+        }
+        let drift = timing.driftPPM
+        let gaps = timing.eventCount
+        var made = [
+            tile(
+                "Delay", timing.meanDelay.map { AudioText.number(AudioText.milliseconds($0), "ms") },
+                range ?? "not found"),
+            tile(
+                "Drift", drift.map { AudioText.number($0.value, "ppm") },
+                drift.map { "± \(AudioText.number($0.error, "ppm"))" } ?? "too short to tell"),
+            tile(
+                "Gaps and repeats", timing.isFound ? "\(gaps)" : nil,
+                gaps == 0
+                    ? "every sample in its place"
+                    : AudioText.number(AudioFormat.milliseconds(samples: timing.disturbedSamples), "ms") + " in all"),
+            tile(
+                "Signal to noise", run.measurement.signalToNoiseDB.map { AudioText.number($0, "dB") },
+                run.measurement.noise.map { "floor \(AudioText.number($0.levelDBFS.rounded(), "dBFS"))" }
+                    ?? "no silence heard"),
+        ]
+        if let tone = run.measurement.tone {
+            made.append(
+                tile(
+                    "THD+N", AudioText.number(tone.thdPlusNoisePercent, "%"),
+                    "\(AudioText.number(tone.thdPlusNoiseDB, "dB")) at 997 Hz"))
+        }
+        if let response = run.measurement.response {
+            made.append(
+                tile(
+                    "Band (−3 dB)", AudioText.frequency(response.bandHz.upperBound),
+                    "from \(AudioText.frequency(response.bandHz.lowerBound))"))
+        }
+        made.append(
+            tile(
+                "Likeness", (run.speech?.likeness ?? timing.likeness(quantile: 0.5)).map { AudioText.fixed($0, 2) },
+                run.speech == nil ? "of the carrier, 0 to 1" : "of speech, 0 to 1"))
+        return "<dl class=\"tiles\">\n\(made.joined(separator: "\n"))\n</dl>"
+    }
+
+    private var checks: String {
+        let rows = verdict.checks.map { check in
+            """
+            <tr><th scope="row">\(HTMLText.escaped(check.name))</th>\
+            <td><span class="chip \(check.outcome.rawValue)">\(check.outcome.rawValue)</span></td>\
+            <td>\(HTMLText.escaped(check.measured))</td><td>\(HTMLText.escaped(check.limit))</td>\
+            <td>\(HTMLText.escaped(check.advice))</td></tr>
+            """
+        }
+        return """
+            <section><h2>Checks</h2><div class="scroll"><table><caption>Thresholds and what was measured</caption>
+            <thead><tr><th scope="col">What</th><th scope="col">Result</th><th scope="col">Measured</th>\
+            <th scope="col">Allowed</th><th scope="col">What to try</th></tr></thead><tbody>
+            \(rows.joined(separator: "\n"))
+            </tbody></table></div></section>
+            """
+    }
+
+    private var stages: String {
+        let total = run.stages.reduce(0) { $0 + $1.milliseconds }
+        guard total > 0 else { return "" }
+        let bars = run.stages.map {
+            "<div style=\"flex:\(AudioText.fixed($0.milliseconds, 3))\" title=\"\(HTMLText.escaped($0.name))\"></div>"
+        }
+        let rows = run.stages.map { [$0.name, AudioText.number($0.milliseconds, "ms")] }
+        return "<section><h2>Where the delay comes from</h2><div class=\"stages\" aria-hidden=\"true\">\(bars.joined())"
+            + "</div>"
+            + HTMLText.table(
+                "Delay by stage", ["Stage", "Delay"], rows + [["Together", AudioText.number(total, "ms")]])
+            + "</section>"
+    }
+
+    func section(_ title: String, _ note: String, _ content: String) -> String {
+        "<section><h2>\(HTMLText.escaped(title))</h2><p class=\"note\">\(HTMLText.escaped(note))</p>\n\(content)</section>"
+    }
+
+    private func pair(_ first: String, _ second: String) -> String {
+        first.isEmpty || second.isEmpty ? first + second : "<div class=\"pair\">\n\(first)\n\(second)\n</div>"
+    }
+
+    private var events: String {
+        guard !timing.events.isEmpty else { return "" }
+        let rows = timing.events.prefix(100).map { event in
+            [
+                AudioText.fixed(event.seconds, 6) + "\u{202F}s", event.kind.rawValue,
+                AudioText.number(event.lengthMilliseconds, "ms"), "\(event.holeSamples)", "\(event.missingSamples)",
+                AudioText.fixed(AudioText.milliseconds(event.delayAfter - event.delayBefore), 3) + "\u{202F}ms",
+            ]
+        }
+        let note =
+            timing.eventCount > rows.count
+            ? "The first \(rows.count) of \(timing.eventCount)." : "Places and lengths are to the sample, at 48 kHz."
+        let head = ["At", "Kind", "Length", "Hole, samples", "Missing, samples", "Change of delay"]
+        return section("Gaps and repeats one by one", note, HTMLText.table("Gaps and repeats", head, Array(rows)))
+    }
+
+    private var minutes: String {
+        guard !run.minutes.isEmpty else { return "" }
+        let rows = run.minutes.map { minute in
+            [
+                "\(minute.number + 1)", minute.delay.map { AudioText.fixed(AudioText.milliseconds($0.mean), 2) } ?? "–",
+                minute.delay.map { AudioText.fixed(AudioText.milliseconds($0.greatest - $0.least), 2) } ?? "–",
+                minute.driftPPM.map { AudioText.number($0) } ?? "–", "\(minute.events)",
+                AudioText.number(AudioFormat.milliseconds(samples: minute.disturbedSamples)),
+                AudioText.fixed(minute.levelDBFS, 1), minute.likeness.map { AudioText.fixed($0, 2) } ?? "–",
+            ]
+        }
+        let head = ["Minute", "Delay, ms", "Range, ms", "Drift, ppm", "Gaps", "Gaps, ms", "Level, dBFS", "Likeness"]
+        return "<section><details><summary>All \(rows.count) minutes</summary>"
+            + HTMLText.table("Minute by minute", head, rows) + "</details></section>"
+    }
+
+    private var facts: String {
+        var all = run.facts
+        if timing.isFound {
+            all.append(.init("Polarity", timing.isInverted ? "inverted" : "kept"))
+            if let gain = timing.gainDB { all.append(.init("Gain", AudioText.number(gain, "dB"))) }
+        }
+        all.append(.init("Peak", AudioText.number(run.measurement.peakDBFS, "dBFS")))
+        all += run.momentFiles.map { LoopbackRun.Fact("Worst moment", $0) }
+        return section(
+            "The run", "What was measured, and how it was set.",
+            HTMLText.table("Facts", ["What", "Value"], all.map { [$0.label, $0.value] }))
+    }
+
+    private var footer: String {
+        "<footer>Delays are from the moment at which a sample is given to be played to that at which it is read again. "
+            + "docs/loopback.md says how each figure is measured, and how exactly.</footer>"
+    }
+}

@@ -1,0 +1,165 @@
+internal import AudioKit
+internal import Foundation
+public import JSON
+internal import LoopbackAnalysis
+
+extension LoopbackRun {
+    /// The report for a program: docs/loopback.md says what each member means. Members are added over time; none changes
+    /// its meaning without a new `schema`.
+    public var json: JSONValue {
+        let verdict = LoopbackVerdict(self)
+        var object: [String: JSONValue] = [
+            "schema": "handset-loopback/1", "mode": .string(mode.rawValue), "started_at": .string(startedAt),
+            "passed": .bool(verdict.isPass),
+            "checks": .array(
+                verdict.checks.map {
+                    [
+                        "key": .string($0.key), "outcome": .string($0.outcome.rawValue),
+                        "measured": .string($0.measured), "limit": .string($0.limit), "advice": .string($0.advice),
+                    ]
+                }),
+            "facts": .array(facts.map { ["label": .string($0.label), "value": .string($0.value)] }),
+            "stages": .array(stages.map { ["name": .string($0.name), "ms": Self.number($0.milliseconds, 3)] }),
+            "captured_s": Self.number(Double(measurement.capturedSamples) / Double(AudioFormat.sampleRate), 3),
+            "timing": timing, "level": level, "worst_moments": .array(momentFiles.map(JSONValue.string)),
+        ]
+        if mode == .soak { object["minutes"] = .array(minutes.map(Self.minute)) }
+        object["noise"] = noise
+        object["response"] = response
+        object["tone"] = tone
+        object["speech"] = speech.map {
+            [
+                "likeness": Self.number($0.likeness, 4), "likeness_p10": Self.number($0.tenthPercentile, 4),
+                "delay_ms": Self.number($0.delayMilliseconds, 2), "windows": .integer(Int64($0.speechWindows)),
+                "windows_found": .integer(Int64($0.foundWindows)),
+            ]
+        }
+        return .object(object)
+    }
+
+    /// ``json`` as text, its members sorted.
+    public var jsonText: String {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+        // Numbers that JSON does not have never get into it, see `number`.
+        guard let data = try? encoder.encode(json) else { return "{}" }
+        return String(decoding: data, as: UTF8.self)
+    }
+
+    private static func number(_ value: Double?, _ places: Int) -> JSONValue {
+        guard let value, value.isFinite else { return .null }
+        var factor = 1.0
+        for _ in 0..<places { factor *= 10 }
+        return .number((value * factor).rounded() / factor)
+    }
+
+    private static func milliseconds(_ samples: Double?) -> JSONValue {
+        number(samples.map(AudioText.milliseconds), 3)
+    }
+
+    private var timing: JSONValue {
+        let timing = measurement.timing
+        let counts = LoopbackEvent.Kind.allCases.map { ($0.rawValue, JSONValue.integer(Int64(timing.counts[$0] ?? 0))) }
+        return [
+            "found": .bool(timing.isFound),
+            "delay_ms": [
+                "mean": Self.milliseconds(timing.meanDelay), "first": Self.milliseconds(timing.firstDelay),
+                "last": Self.milliseconds(timing.lastDelay),
+                "least": Self.milliseconds(timing.delayRange?.lowerBound),
+                "greatest": Self.milliseconds(timing.delayRange?.upperBound),
+            ],
+            "drift_ppm": Self.number(timing.driftPPM?.value, 3),
+            "drift_error_ppm": Self.number(timing.driftPPM?.error, 3),
+            "likeness_median": Self.number(timing.likeness(quantile: 0.5), 3),
+            "likeness_p10": Self.number(timing.likeness(quantile: 0.1), 3),
+            "events": .integer(Int64(timing.eventCount)),
+            "events_by_kind": .object(Dictionary(uniqueKeysWithValues: counts)),
+            "disturbed_ms": Self.milliseconds(Double(timing.disturbedSamples)),
+            "heard_s": Self.number(Double(timing.heardSamples) / Double(AudioFormat.sampleRate), 3),
+            "event_list": .array(timing.events.map(Self.event)),
+            "length_histogram": [
+                "upper_ms": .array(TimingSummary.lengthBounds.map(JSONValue.number)),
+                "counts": .array(timing.lengths.map { .integer(Int64($0)) }),
+            ],
+            "delay_track": .array(
+                timing.history.points.map {
+                    .array([
+                        Self.number(Double($0.position) / Double(AudioFormat.sampleRate), 2),
+                        Self.milliseconds($0.least), Self.milliseconds($0.mean), Self.milliseconds($0.greatest),
+                        Self.number($0.meanGainDB, 2),
+                    ])
+                }),
+        ]
+    }
+
+    private static func event(_ event: LoopbackEvent) -> JSONValue {
+        [
+            "kind": .string(event.kind.rawValue), "at_sample": .integer(Int64(event.position)),
+            "at_s": number(event.seconds, 6), "hole_samples": .integer(Int64(event.holeSamples)),
+            "missing_samples": .integer(Int64(event.missingSamples)),
+            "delay_before_ms": milliseconds(event.delayBefore), "delay_after_ms": milliseconds(event.delayAfter),
+        ]
+    }
+
+    private static func minute(_ minute: SoakMonitor.Minute) -> JSONValue {
+        [
+            "minute": .integer(Int64(minute.number)), "delay_least_ms": milliseconds(minute.delay?.least),
+            "delay_mean_ms": milliseconds(minute.delay?.mean),
+            "delay_greatest_ms": milliseconds(minute.delay?.greatest),
+            "drift_ppm": number(minute.driftPPM, 3), "events": .integer(Int64(minute.events)),
+            "disturbed_ms": milliseconds(Double(minute.disturbedSamples)), "level_dbfs": number(minute.levelDBFS, 2),
+            "likeness": number(minute.likeness, 3),
+        ]
+    }
+
+    private var level: JSONValue {
+        [
+            "gain_db": Self.number(measurement.timing.gainDB, 2), "rms_dbfs": Self.number(measurement.levelDBFS, 2),
+            "peak_dbfs": Self.number(measurement.peakDBFS, 2),
+            "clipped_samples": .integer(Int64(measurement.clipping.samples)),
+            "inverted": .bool(measurement.timing.isInverted),
+            "signal_to_noise_db": Self.number(measurement.signalToNoiseDB, 2),
+        ]
+    }
+
+    private var noise: JSONValue? {
+        measurement.noise.map { noise in
+            [
+                "rms_dbfs": Self.number(noise.levelDBFS, 2), "a_weighted_dbfs": Self.number(noise.weightedDBFS, 2),
+                "third_octaves": .array(
+                    noise.thirds.map {
+                        .array([Self.number($0.frequencyHz, 1), Self.number($0.levelDBFS, 2)])
+                    }),
+            ]
+        }
+    }
+
+    private var response: JSONValue? {
+        measurement.response.map { response in
+            [
+                "band_low_hz": Self.number(response.bandHz.lowerBound, 1),
+                "band_high_hz": Self.number(response.bandHz.upperBound, 1),
+                "speech_ripple_db": Self.number(response.speechRippleDB, 2),
+                "delay_change_samples": Self.number(measurement.delayChangeAtEnd, 3),
+                "points": .array(
+                    response.points.map {
+                        .array([
+                            Self.number($0.frequencyHz, 1), Self.number($0.gainDB, 2),
+                            Self.number($0.distortionPercent, 4),
+                        ])
+                    }),
+            ]
+        }
+    }
+
+    private var tone: JSONValue? {
+        measurement.tone.map { tone in
+            [
+                "frequency_hz": Self.number(tone.frequencyHz, 4), "level_dbfs": Self.number(tone.levelDBFS, 2),
+                "thd_percent": Self.number(tone.thdPercent, 4),
+                "thd_n_percent": Self.number(tone.thdPlusNoisePercent, 4),
+                "thd_n_db": Self.number(tone.thdPlusNoiseDB, 2),
+            ]
+        }
+    }
+}

@@ -1,0 +1,66 @@
+// LoopbackReport: what `handset loopback` found, for a person to look at, for a program to parse, and while it runs.
+
+public import AudioKit
+public import LoopbackAnalysis
+
+/// One run of `handset loopback`, with all that its reports say.
+public struct LoopbackRun: Equatable, Sendable {
+    /// What was measured.
+    public enum Mode: String, CaseIterable, Sendable {
+        /// A card, out and back in.
+        case device
+        /// A whole call to a device that echoes.
+        case call
+        /// Hours of it.
+        case soak
+    }
+
+    /// A part of the delay.
+    public struct Stage: Equatable, Sendable {
+        /// Its name.
+        public let name: String
+        /// Its share of the delay, in milliseconds.
+        public let milliseconds: Double
+
+        /// Makes a stage.
+        public init(_ name: String, milliseconds: Double) { (self.name, self.milliseconds) = (name, milliseconds) }
+    }
+
+    /// A fact about the run, or a counter of it: a label and a text.
+    public struct Fact: Equatable, Sendable {
+        /// What it is.
+        public let label: String
+        /// Its value, with its unit.
+        public let value: String
+
+        /// Makes a fact.
+        public init(_ label: String, _ value: String) { (self.label, self.value) = (label, value) }
+    }
+
+    /// What was measured.
+    public var mode: Mode
+    /// When it began, as ISO 8601 has it.
+    public var startedAt: String
+    /// Cards, formats, peers, counters: whatever a reader should know, in order.
+    public var facts: [Fact] = []
+    /// What the analysis found.
+    public var measurement: LoopbackMeasurement
+    /// A soak's minutes.
+    public var minutes: [SoakMonitor.Minute] = []
+    /// Where the delay comes from, as far as that is known.
+    public var stages: [Stage] = []
+    /// Likeness of speech that went through a call.
+    public var speech: LikenessReport?
+    /// Files with the worst moments, worst first.
+    public var momentFiles: [String] = []
+    /// What is good enough.
+    public var thresholds: LoopbackThresholds
+
+    /// Makes a run with the usual thresholds of its mode.
+    public init(mode: Mode, startedAt: String, measurement: LoopbackMeasurement) {
+        self.mode = mode
+        self.startedAt = startedAt
+        self.measurement = measurement
+        thresholds = LoopbackThresholds(mode)
+    }
+}

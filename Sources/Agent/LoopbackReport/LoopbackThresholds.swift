@@ -1,0 +1,48 @@
+/// What is good enough. A threshold that is nil is not looked at.
+public struct LoopbackThresholds: Equatable, Sendable {
+    /// Greatest mean delay, in milliseconds.
+    public var delayMilliseconds: Double?
+    /// Greatest difference between the least and the greatest delay, in milliseconds.
+    public var delayRangeMilliseconds: Double?
+    /// Greatest drift, either way, in ppm.
+    public var driftPPM: Double?
+    /// Most gaps and repeats.
+    public var events: Int?
+    /// Most milliseconds in gaps and repeats, for each minute.
+    public var disturbedMillisecondsPerMinute: Double?
+    /// Least likeness of the carrier, 0…1, that nine in ten readings have.
+    public var likeness: Double?
+    /// Least carrier against noise, in dB.
+    public var signalToNoiseDB: Double?
+    /// Greatest THD+N of the tone, in percent.
+    public var distortionPercent: Double?
+    /// Greatest gain less least from 300 Hz to 3.4 kHz, in dB.
+    public var speechRippleDB: Double?
+    /// Most samples that were clipped.
+    public var clippedSamples: Int?
+
+    /// What is usual for `mode`: a cable and a good card; a call with Opus; hours of either.
+    public init(_ mode: LoopbackRun.Mode) {
+        clippedSamples = 0
+        signalToNoiseDB = 30
+        switch mode {
+        case .device:
+            delayMilliseconds = 100
+            driftPPM = 200
+            events = 0
+            likeness = 0.7
+            distortionPercent = 1
+            speechRippleDB = 6
+        case .call:
+            delayMilliseconds = 150
+            delayRangeMilliseconds = 60
+            disturbedMillisecondsPerMinute = 200
+            likeness = 0.3
+        case .soak:
+            delayMilliseconds = 150
+            delayRangeMilliseconds = 4
+            disturbedMillisecondsPerMinute = 20
+            likeness = 0.3
+        }
+    }
+}

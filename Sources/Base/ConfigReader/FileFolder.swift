@@ -1,0 +1,94 @@
+internal import Glibc
+
+/// What tells one version of a file from the next.
+public struct FileVersion: Hashable, Sendable {
+    private let device: UInt64
+    private let inode: UInt64
+    private let size: Int64
+    private let seconds: Int64
+    private let nanoseconds: Int64
+
+    /// - Returns: `nil` if there is no file at `path`, or none that may be looked at.
+    public init?(of path: String) {
+        var status = stat()
+        // Writes one status.
+        guard unsafe stat(path, &status) == 0 else { return nil }
+        device = UInt64(status.st_dev)
+        inode = UInt64(status.st_ino)
+        size = Int64(status.st_size)
+        seconds = Int64(status.st_mtim.tv_sec)
+        nanoseconds = Int64(status.st_mtim.tv_nsec)
+    }
+}
+
+/// Why a file could not be changed.
+public struct FileChangeError: Error, Sendable, CustomStringConvertible {
+    /// What was tried, what the system said, and what to try.
+    public let description: String
+
+    /// Says it.
+    public init(_ description: String) { self.description = description }
+
+    init(_ action: String, _ path: String, errno code: Int32) {
+        let reason = unsafe strerror(code).map { unsafe String(cString: $0) } ?? "error \(code)"
+        description = "cannot \(action) \(path): \(reason). Check that its folder is there and may be written to."
+    }
+}
+
+/// The folder of a file that is replaced as a whole, and locked while it is.
+public struct FileFolder: ~Copyable {
+    private let path: String
+    private let descriptor: Int32
+
+    /// Opens the folder of `file`.
+    public init(of file: String) throws(FileChangeError) {
+        path = file.lastIndex(of: "/").map { String(file[...$0]) } ?? "."
+        descriptor = unsafe open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard descriptor >= 0 else { throw FileChangeError("open the folder", path, errno: errno) }
+    }
+
+    deinit { close(descriptor) }
+
+    /// Waits until no other process changes a file here.
+    public borrowing func lock() throws(FileChangeError) {
+        while flock(descriptor, LOCK_EX) != 0 {
+            guard errno == EINTR else { throw FileChangeError("lock", path, errno: errno) }
+        }
+    }
+
+    /// Puts a new file in the place of an old one, whose owner and mode it takes; without one it is the folder's
+    /// owner's alone, so that an exchange that runs as another user can read what an administrator wrote.
+    public borrowing func replace(_ file: String, with bytes: [UInt8]) throws(FileChangeError) {
+        let temporary = "\(file).\(getpid()).new"
+        let output = unsafe open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard output >= 0 else { throw FileChangeError("write", temporary, errno: errno) }
+        defer { close(output) }
+        do throws(FileChangeError) {
+            var status = stat()
+            if unsafe stat(file, &status) == 0 {
+                _ = fchmod(output, status.st_mode & 0o777)
+                _ = fchown(output, status.st_uid, status.st_gid)
+            } else if unsafe fstat(descriptor, &status) == 0 {
+                _ = fchown(output, status.st_uid, status.st_gid)
+            }
+            try Self.write(bytes, to: output, temporary)
+            guard fsync(output) == 0 else { throw FileChangeError("write", temporary, errno: errno) }
+            guard unsafe rename(temporary, file) == 0 else { throw FileChangeError("replace", file, errno: errno) }
+        } catch {
+            _ = unsafe unlink(temporary)
+            throw error
+        }
+        // The file is whole either way; this makes its new name last, where the file system can.
+        _ = fsync(descriptor)
+    }
+
+    private static func write(_ bytes: [UInt8], to output: Int32, _ name: String) throws(FileChangeError) {
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let count = unsafe rest.withUnsafeBytes { unsafe Glibc.write(output, $0.baseAddress, $0.count) }
+            if count < 0 && errno == EINTR { continue }
+            guard count > 0 else { throw FileChangeError("write", name, errno: errno) }
+            rest = rest.dropFirst(count)
+        }
+    }
+}

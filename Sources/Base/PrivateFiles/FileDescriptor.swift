@@ -1,0 +1,61 @@
+internal import Glibc
+
+/// One open file; closed when let go of.
+struct FileDescriptor: ~Copyable {
+    private let number: Int32
+
+    init(opening path: String, _ flags: Int32, doing activity: String) throws(PrivateFileError) {
+        number = unsafe open(path, flags | O_CLOEXEC, 0o600)
+        guard number >= 0 else { throw PrivateFileError(doing: activity, path, errno) }
+    }
+
+    deinit { close(number) }
+
+    /// Makes sure that only the owner reads it, whoever made it.
+    func makePrivate(_ path: String) throws(PrivateFileError) {
+        guard fchmod(number, 0o600) == 0 else { throw PrivateFileError(doing: "protect", path, errno) }
+    }
+
+    /// Its length in bytes.
+    func length(_ path: String) throws(PrivateFileError) -> Int {
+        let end = lseek(number, 0, SEEK_END)
+        guard end >= 0 else { throw PrivateFileError(doing: "measure", path, errno) }
+        return Int(end)
+    }
+
+    func write(_ bytes: [UInt8], to path: String) throws(PrivateFileError) {
+        var written = 0
+        while written < bytes.count {
+            let count = unsafe bytes.withUnsafeBytes {
+                unsafe Glibc.write(number, $0.baseAddress.map { unsafe $0 + written }, $0.count - written)
+            }
+            if count < 0, errno == EINTR { continue }
+            guard count >= 0 else { throw PrivateFileError(doing: "write", path, errno) }
+            written += count
+        }
+    }
+
+    /// Shortens it, as after a line that was written in part.
+    func cut(to length: Int, _ path: String) throws(PrivateFileError) {
+        guard ftruncate(number, off_t(length)) == 0 else { throw PrivateFileError(doing: "cut", path, errno) }
+    }
+
+    func synchronize(_ path: String) throws(PrivateFileError) {
+        guard fsync(number) == 0 else { throw PrivateFileError(doing: "save", path, errno) }
+    }
+
+    func readAll(of path: String, maximumBytes: Int) throws(PrivateFileError) -> [UInt8] {
+        var bytes: [UInt8] = []
+        var block = [UInt8](repeating: 0, count: 16_384)
+        while true {
+            let count = unsafe block.withUnsafeMutableBytes { unsafe Glibc.read(number, $0.baseAddress, $0.count) }
+            if count < 0, errno == EINTR { continue }
+            guard count >= 0 else { throw PrivateFileError(doing: "read", path, errno) }
+            guard count > 0 else { return bytes }
+            bytes.append(contentsOf: block.prefix(count))
+            guard bytes.count <= maximumBytes else {
+                throw PrivateFileError(doing: "read", path, "it is longer than the \(maximumBytes) bytes allowed")
+            }
+        }
+    }
+}

@@ -1,0 +1,166 @@
+// AudioDevices: sound cards. Threads of their own that move samples between cards and the media workers, at a delay
+// that stays, whatever the cards and their clocks do.
+
+internal import Glibc
+public import Realtime
+internal import Synchronization
+internal import Timekeeping
+
+/// A sound card in use: its thread, and what it tells. All methods may be called from any thread.
+///
+/// The card need not be there: while it is not, its line gives silence, and sound comes with it.
+public final class AudioDevice: Sendable {
+    private let shared: Shared
+    private let line: Mutex<SoundLine?>
+    /// Emptied by whoever joins them.
+    private let threads: Mutex<[RealtimeThread]>
+
+    /// Starts the thread, which opens the card.
+    ///
+    /// - Parameter onEvent: Is told what happens, in order, on a thread of its own.
+    public init(
+        _ configuration: AudioDeviceConfiguration, onEvent: @escaping @Sendable (CardEvent) -> Void
+    ) throws(RealtimeError) {
+        let pair = LinePair()
+        line = Mutex(pair.worker)
+        let events = SPSCRing<CardEvent>(capacity: Self.eventCapacity)
+        let shared = try Shared()
+        self.shared = shared
+        let loop = LoopBox(
+            CardLoop(
+                ALSACard(configuration), pair.device, events: events.producer,
+                eventSignal: shared.eventWakeup.handle))
+        let teller = EventBox(events.consumer)
+        let priority = configuration.realtimePriority
+        let cardThread = try RealtimeThread(name: "sound-card") { loop.run(shared, priority: priority) }
+        do throws(RealtimeError) {
+            threads = Mutex([cardThread, try RealtimeThread(name: "sound-events") { teller.run(shared, onEvent) }])
+        } catch {
+            shared.stop()
+            cardThread.join()
+            throw error
+        }
+    }
+
+    /// Stops the card, if ``stop()`` has not.
+    deinit { stop() }
+
+    /// Events that may wait to be told. There is one a second, and a few more on bad days.
+    private static let eventCapacity = 256
+
+    /// The media worker's end; the first time only, nil from then on.
+    public func takeLine() -> SoundLine? {
+        line.withLock { line in
+            let taken = line.take()
+            return taken
+        }
+    }
+
+    /// How the card was doing a second ago at the most.
+    public var statistics: CardStatistics { shared.statistics.withLock { $0 } }
+
+    /// Plays what the card still has and closes it. Not to be called from `onEvent`.
+    ///
+    /// - Returns: False if the driver did not let go of it within three seconds; its thread is then left behind.
+    @discardableResult
+    public func stop() -> Bool {
+        shared.stop()
+        if !shared.hasStopped.load(ordering: .acquiring) { shared.stopped.wait(timeoutMilliseconds: 3_000) }
+        guard shared.hasStopped.load(ordering: .acquiring) else { return false }
+        let ended = threads.withLock { threads in
+            defer { threads = [] }
+            return threads
+        }
+        for thread in ended { thread.join() }
+        return true
+    }
+
+    /// What the threads and the owner have in common. It outlives them all.
+    private final class Shared: Sendable {
+        let wakeup: Wakeup
+        let eventWakeup: Wakeup
+        let stopped: Wakeup
+        let mustStop = Atomic<Bool>(false)
+        let hasStopped = Atomic<Bool>(false)
+        let statistics = Mutex(CardStatistics())
+
+        init() throws(RealtimeError) {
+            wakeup = try Wakeup()
+            eventWakeup = try Wakeup()
+            stopped = try Wakeup()
+        }
+
+        func stop() {
+            mustStop.store(true, ordering: .releasing)
+            wakeup.signal()
+        }
+    }
+
+    /// Hands the loop to its thread.
+    private final class LoopBox: @unchecked Sendable {
+        // Made before the thread starts, and touched by it alone from then on.
+        private var loop: CardLoop<ALSACard>
+
+        init(_ loop: consuming CardLoop<ALSACard>) { self.loop = loop }
+
+        func run(_ shared: Shared, priority: Int32?) {
+            if let priority {
+                do throws(RealtimeError) {
+                    try RealtimeThread.makeCurrentRealtime(priority: priority)
+                } catch {
+                    loop.tellPriorityRefused(errno: error.errno)
+                }
+            }
+            loop.run(wakeup: shared.wakeup.handle) { shared.mustStop.load(ordering: .acquiring) }
+        }
+    }
+
+    /// Hands the events to theirs.
+    private final class EventBox: @unchecked Sendable {
+        // Made before the thread starts, and touched by it alone from then on.
+        private var events: SPSCRing<CardEvent>.Consumer
+
+        init(_ events: consuming SPSCRing<CardEvent>.Consumer) { self.events = events }
+
+        func run(_ shared: Shared, _ onEvent: @Sendable (CardEvent) -> Void) {
+            while true {
+                shared.eventWakeup.wait()
+                while let event = events.pop() {
+                    if case .report(let statistics) = event { shared.statistics.withLock { $0 = statistics } }
+                    onEvent(event)
+                    guard case .stopped = event else { continue }
+                    shared.hasStopped.store(true, ordering: .releasing)
+                    shared.stopped.signal()
+                    return
+                }
+            }
+        }
+    }
+}
+
+extension CardLoop where Card == ALSACard {
+    /// Runs until the card has been closed as asked.
+    ///
+    /// - Parameter mustStop: Whether to close it; asked after each wake-up.
+    fileprivate mutating func run(wakeup: WakeupHandle, mustStop: () -> Bool) {
+        start(at: MonotonicClock.now)
+        var idleWakes = 0
+        while !isStopped {
+            let hasMoved = step(at: MonotonicClock.now)
+            idleWakes = hasMoved ? 0 : idleWakes + 1
+            // A driver may say that there is something to do when there is not. It is not believed twice in a row, and
+            // looked at four times in a period.
+            let watchesCard = isCardRunning && idleWakes < 3
+            var milliseconds = isCardRunning ? max(1, Int64(card.periodMilliseconds / (watchesCard ? 1 : 4))) : 1_000
+            if let deadline = nextDeadline {
+                let left = MonotonicClock.now.nanoseconds(to: deadline)
+                milliseconds = max(0, min(milliseconds, (left + 999_999) / 1_000_000))
+            }
+            let asked = MonotonicClock.now
+            card.wait(wakeup.descriptor, milliseconds: Int32(milliseconds), watchesCard: watchesCard)
+            note(latenessNanoseconds: asked.nanoseconds(to: MonotonicClock.now) - milliseconds * 1_000_000)
+            wakeup.clear()
+            if mustStop() { stop(at: MonotonicClock.now) }
+        }
+    }
+}

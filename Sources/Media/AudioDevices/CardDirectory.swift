@@ -1,0 +1,154 @@
+internal import Glibc
+
+/// Where a card was found, to be found again under another number.
+struct CardHome: Equatable, Sendable {
+    /// As in ``CardDirectory/Card/identities``, the best first.
+    var identities: [String]
+    var device: Int
+}
+
+/// The sound cards that the kernel knows, and the names that stay theirs whatever number they get.
+public struct CardDirectory: Sendable {
+    /// A card.
+    public struct Card: Equatable, Sendable {
+        /// Its number, which depends on the order in which cards were found.
+        public var number: Int
+        /// Its short name, which is its own unless another of the same kind was first.
+        public var id: String
+        /// Its name for people.
+        public var name: String
+        /// Names that stay its own, the best first: "by-id/…" with maker, kind and serial number, "by-path/…" with the
+        /// socket that it is plugged into, "hw:CARD=…" with its short name.
+        public var identities: [String]
+    }
+
+    private let root: String
+
+    /// - Parameter root: Where /proc and /dev are found; empty but for tests.
+    public init(root: String = "") { self.root = root }
+
+    /// All cards, in the order of their numbers.
+    public var cards: [Card] {
+        let links = ["by-id", "by-path"].flatMap { folder in
+            Self.entries(of: "\(root)/dev/snd/\(folder)").sorted().compactMap { name -> (Int, String)? in
+                Self.cardNumber(linkedFrom: "\(root)/dev/snd/\(folder)/\(name)").map { ($0, "\(folder)/\(name)") }
+            }
+        }
+        return Self.parse(Self.text(of: "\(root)/proc/asound/cards")).map { card in
+            var card = card
+            card.identities = links.filter { $0.0 == card.number }.map(\.1) + ["hw:CARD=\(card.id)"]
+            return card
+        }
+    }
+
+    /// The name under which libasound finds the PCM that `name` means now; nil if its card is not there.
+    func pcmName(for name: String, lastSeen home: CardHome?) -> String? {
+        if name.hasPrefix("by-id/") || name.hasPrefix("by-path/") {
+            let parts = name.split(separator: ",", maxSplits: 1)
+            let device = parts.count > 1 ? Int(parts[1]) ?? 0 : 0
+            guard let identity = parts.first.map(String.init),
+                let card = cards.first(where: { $0.identities.contains(identity) })
+            else { return nil }
+            return "plughw:\(card.number),\(device)"
+        }
+        guard let home, let kind = Self.numberedKind(name) else { return name }
+        // By number it would be whichever card came first; it is the one that was there before.
+        for identity in home.identities {
+            if let card = cards.first(where: { $0.identities.contains(identity) }) {
+                return "\(kind):\(card.number),\(home.device)"
+            }
+        }
+        return nil
+    }
+
+    /// Where the card with this number is found.
+    func home(ofCard number: Int, device: Int) -> CardHome? {
+        cards.first { $0.number == number }.map { CardHome(identities: $0.identities, device: device) }
+    }
+
+    /// "hw" or "plughw" of a PCM that is named with a card's number.
+    private static func numberedKind(_ name: String) -> String? {
+        for kind in ["hw", "plughw"] where name.hasPrefix(kind + ":") {
+            if name.dropFirst(kind.count + 1).first?.isNumber == true { return kind }
+        }
+        return nil
+    }
+
+    /// Reads /proc/asound/cards: " 1 [Headset        ]: USB-Audio - Plantronics C320", and a line with more.
+    private static func parse(_ text: String) -> [Card] {
+        text.split(separator: "\n").compactMap { line in
+            guard let open = line.firstIndex(of: "["), let close = line[open...].firstIndex(of: "]"),
+                let number = Int(line[..<open].filter { $0 != " " })
+            else { return nil }
+            let id = line[line.index(after: open)..<close].trimmed
+            let dash = line[close...].firstIndex(of: "-").map { line[$0...] } ?? ""
+            // The kind of driver may have a dash of its own, the one that is meant has spaces.
+            let name = line[close...].separated(by: " - ") ?? dash.dropFirst().trimmed
+            return Card(number: number, id: id, name: name, identities: [])
+        }
+    }
+
+    /// The number of the card whose control device, "controlC1", a link leads to.
+    private static func cardNumber(linkedFrom path: String) -> Int? {
+        var bytes = [UInt8](repeating: 0, count: 4_096)
+        let count = unsafe bytes.withUnsafeMutableBytes { buffer in
+            guard let base = buffer.baseAddress else { return -1 }
+            return unsafe readlink(path, base.assumingMemoryBound(to: CChar.self), buffer.count)
+        }
+        guard count > 0 else { return nil }
+        let target = String(decoding: bytes.prefix(count), as: UTF8.self)
+        guard let name = target.split(separator: "/").last, name.hasPrefix("controlC") else { return nil }
+        return Int(name.dropFirst("controlC".count))
+    }
+
+    private static func entries(of folder: String) -> [String] {
+        guard let directory = unsafe opendir(folder) else { return [] }
+        defer { unsafe closedir(directory) }
+        var names: [String] = []
+        while let entry = unsafe readdir(directory) {
+            let name = unsafe withUnsafeBytes(of: entry.pointee.d_name) { field in
+                unsafe String(decoding: field.prefix { $0 != 0 }, as: UTF8.self)
+            }
+            if !name.hasPrefix(".") { names.append(name) }
+        }
+        return names
+    }
+
+    private static func text(of path: String) -> String {
+        let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { return "" }
+        defer { close(descriptor) }
+        var bytes: [UInt8] = []
+        // 32 cards of two lines each are some kilobytes.
+        while bytes.count < 65_536 {
+            let old = bytes.count
+            bytes += Array(repeating: 0, count: 4_096)
+            let count = unsafe bytes.withUnsafeMutableBytes { buffer in
+                unsafe Glibc.read(descriptor, buffer.baseAddress?.advanced(by: old), 4_096)
+            }
+            bytes.removeLast(4_096 - max(0, count))
+            if count <= 0 { break }
+        }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+}
+
+extension Substring {
+    /// Without spaces at either end.
+    fileprivate var trimmed: String {
+        var text = self
+        while text.first == " " { text.removeFirst() }
+        while text.last == " " { text.removeLast() }
+        return String(text)
+    }
+
+    /// What follows the first `separator`.
+    fileprivate func separated(by separator: String) -> String? {
+        var rest = self
+        while !rest.isEmpty {
+            if rest.hasPrefix(separator) { return rest.dropFirst(separator.count).trimmed }
+            rest.removeFirst()
+        }
+        return nil
+    }
+}

@@ -1,0 +1,304 @@
+internal import Glibc
+internal import Realtime
+internal import Timekeeping
+
+/// What a device's thread does: has the machine decide, does what it asks for, and moves samples between the card and
+/// the lines. Steps are quick and never wait, but for the opening of a card.
+struct CardLoop<Card: SoundCard & ~Copyable>: ~Copyable {
+    var card: Card
+    private var machine = CardMachine()
+    private var playback: PlaybackLine
+    private var capture: CaptureLine
+    private var events: SPSCRing<CardEvent>.Producer
+    private let eventSignal: WakeupHandle?
+    private var outbox: [CardMachine.Output] = []
+    private var outgoing = OutgoingFrames()
+    private var incoming = SampleBuffer(capacity: 8_192)
+    private var cushion = Cushion()
+    private var playbackPace = Pace()
+    private var capturePace = Pace()
+    private var withoutCardAt: Instant?
+    private var reportAt: Instant?
+    private var worstLatenessNanoseconds: Int64 = 0
+    /// Events that found their ring full.
+    private(set) var eventsDropped = 0
+
+    private static var tickNanoseconds: Int64 { 10_000_000 }
+    private static var reportNanoseconds: Int64 { 1_000_000_000 }
+
+    /// - Parameters:
+    ///   - events: Where the loop tells what happens. When it is full, events are dropped and counted.
+    ///   - eventSignal: Is signalled with each event.
+    init(
+        _ card: consuming Card, _ ends: consuming LineEnds, events: consuming SPSCRing<CardEvent>.Producer,
+        eventSignal: WakeupHandle?
+    ) {
+        self.card = card
+        playback = PlaybackLine(ends.playing, ends.playingMarks)
+        capture = CaptureLine(ends.capturing, ends.capturingMarks)
+        self.events = events
+        self.eventSignal = eventSignal
+        outbox.reserveCapacity(16)
+        // Until a card says otherwise.
+        playback.begin(queueFrames: 720)
+        capture.begin(periodFrames: 480)
+    }
+
+    /// Whether the card has been closed as asked.
+    var isStopped: Bool { machine.mode == .stopped }
+    /// Whether the card's own wake-ups are to be waited for.
+    var isCardRunning: Bool { machine.mode == .running || machine.mode == .settling || machine.mode == .playingOut }
+
+    /// When ``step(at:)`` must run at the latest, whatever the card does.
+    var nextDeadline: Instant? {
+        var earliest = machine.nextDeadline
+        if machine.mode == .withoutCard, let withoutCardAt { earliest = min(earliest ?? withoutCardAt, withoutCardAt) }
+        if let reportAt { earliest = min(earliest ?? reportAt, reportAt) }
+        return earliest
+    }
+
+    mutating func start(at now: Instant) {
+        reportAt = now.advanced(byNanoseconds: Self.reportNanoseconds)
+        handle(.start, at: now)
+    }
+
+    mutating func stop(at now: Instant) { handle(.stop, at: now) }
+
+    /// Tells how much later than asked the thread runs, for the statistics.
+    mutating func note(latenessNanoseconds: Int64) {
+        worstLatenessNanoseconds = max(worstLatenessNanoseconds, latenessNanoseconds)
+    }
+
+    /// Tells that the thread was refused its priority.
+    mutating func tellPriorityRefused(errno: Int32) { tell(.priorityRefused(errno: errno)) }
+
+    /// Does what is due.
+    ///
+    /// - Returns: Whether frames were moved.
+    @discardableResult
+    mutating func step(at now: Instant) -> Bool {
+        if let deadline = machine.nextDeadline, deadline <= now { handle(.timerFired, at: now) }
+        var hasMoved = false
+        switch machine.mode {
+        case .withoutCard: runWithoutCard(at: now)
+        case .settling, .running:
+            // Any failure may end this state, and the card with it.
+            hasMoved = exchangeCapture(at: now)
+            if isCardRunning { hasMoved = exchangePlayback(at: now) || hasMoved }
+        case .playingOut: playOut(at: now)
+        case .stopped: break
+        }
+        if let due = reportAt, now >= due {
+            reportAt = now.advanced(byNanoseconds: Self.reportNanoseconds)
+            tell(.report(statistics))
+            worstLatenessNanoseconds = 0
+        }
+        return hasMoved
+    }
+
+    var statistics: CardStatistics {
+        var statistics = CardStatistics()
+        statistics.playback = playback.statistics
+        statistics.capture = capture.statistics
+        statistics.opens = machine.opens
+        statistics.losses = machine.losses
+        statistics.suspends = machine.suspends
+        statistics.isRunning = machine.mode == .running
+        statistics.worstLatenessMilliseconds = Double(worstLatenessNanoseconds) * 1e-6
+        return statistics
+    }
+
+    // MARK: What the machine asks for
+
+    private mutating func handle(_ input: CardMachine.Input, at now: Instant) {
+        machine.handle(input, at: now, into: &outbox)
+        // What is done may fail, which the machine is told at once and answers into the same list.
+        var index = 0
+        while index < outbox.count {
+            let output = outbox[index]
+            index += 1
+            if let failure = execute(output, at: now) { machine.handle(failure, at: now, into: &outbox) }
+        }
+        outbox.removeAll(keepingCapacity: true)
+    }
+
+    /// - Returns: What the machine is to be told.
+    private mutating func execute(_ output: CardMachine.Output, at now: Instant) -> CardMachine.Input? {
+        switch output {
+        case .open: return open()
+        case .close:
+            card.close()
+            withoutCardAt = now
+            return nil
+        case .run(let direction):
+            let result = run(direction, at: now)
+            return result < 0 ? .failed(direction, errno: -result) : nil
+        case .resume(let direction):
+            withoutCardAt = now
+            let result = card.resume(direction)
+            return result < 0 ? .resumeFailed(direction, errno: -result) : .resumed(direction)
+        case .tell(let event):
+            if case .lost = event { cushion.reset() }
+            tell(event)
+            return nil
+        }
+    }
+
+    private mutating func open() -> CardMachine.Input {
+        if let failure = card.open() { return .openFailed(failure) }
+        let (playing, capturing) = (card.grant(.playback), card.grant(.capture))
+        if let playing {
+            cushion.open(playing)
+            guard playback.open(rate: playing.rate) else { return refuse(.playback) }
+            outgoing.reserve(playing.bufferFrames)
+        }
+        if let capturing {
+            guard capture.open(rate: capturing.rate) else { return refuse(.capture) }
+        }
+        return .opened(playback: playing, capture: capturing)
+    }
+
+    /// The card has a rate that nobody can use.
+    private mutating func refuse(_ direction: SoundDirection) -> CardMachine.Input {
+        card.close()
+        return .openFailed(CardFailure(direction: direction, errno: EINVAL))
+    }
+
+    private mutating func run(_ direction: SoundDirection, at now: Instant) -> Int32 {
+        let prepared = card.prepare(direction)
+        guard prepared >= 0 else { return prepared }
+        guard let grant = card.grant(direction) else { return -EBADF }
+        switch direction {
+        case .capture:
+            capture.begin(periodFrames: grant.periodFrames)
+            capturePace.begin(grant, slackFrames: grant.bufferFrames, at: now)
+        case .playback:
+            playback.begin(queueFrames: cushion.queueFrames)
+            playbackPace.begin(grant, slackFrames: grant.bufferFrames, at: now)
+            // A sound server that ran empty waits for as much again: no more than there will be.
+            card.setWakeQueue(frames: cushion.wakeFrames, startFrames: min(grant.periodFrames, cushion.queueFrames))
+            outgoing.removeAll()
+            outgoing.add(silence: cushion.queueFrames)
+            let written = outgoing.write(to: &card, again: -Int(EAGAIN))
+            if written < 0 { return Int32(clamping: written) }
+        }
+        return card.start(direction)
+    }
+
+    private mutating func tell(_ event: CardEvent) {
+        if !events.push(event) { eventsDropped += 1 }
+        eventSignal?.signal()
+    }
+
+    // MARK: Samples
+
+    /// Every 10 ms, keeps the lines moving as a card would.
+    private mutating func runWithoutCard(at now: Instant) {
+        let due = withoutCardAt ?? now
+        guard now >= due else { return }
+        withoutCardAt = max(due.advanced(byNanoseconds: Self.tickNanoseconds), now)
+        playback.runWithoutCard(at: now)
+        capture.runWithoutCard(at: now)
+    }
+
+    private mutating func exchangeCapture(at now: Instant) -> Bool {
+        guard card.grant(.capture) != nil else { return false }
+        let condition = card.condition(.capture)
+        guard condition.errno == 0 else {
+            fail(.capture, condition.errno, at: now)
+            return false
+        }
+        var left = min(condition.availableFrames, capturePace.allowance(at: now))
+        guard left > 0 else { return false }
+        let isHeard = machine.mode == .running
+        if isHeard {
+            let behind = max(0, condition.delayFrames - condition.availableFrames)
+            capture.measure(queueFrames: left, behindFrames: behind, at: now)
+        } else {
+            capture.runWithoutCard(at: now)
+        }
+        var hasMoved = false
+        while left > 0 {
+            let count = card.read(into: &incoming, count: min(left, incoming.capacity))
+            if count < 0 && count != -Int(EAGAIN) {
+                fail(.capture, Int32(-count), at: now)
+                return hasMoved
+            }
+            guard count > 0 else { break }
+            left -= count
+            capturePace.note(count)
+            hasMoved = true
+            if isHeard { Self.take(incoming, count: count, into: &capture) }
+        }
+        if hasMoved { machine.handle(.progressed(.capture), at: now, into: &outbox) }
+        return hasMoved
+    }
+
+    private static func take(_ samples: borrowing SampleBuffer, count: Int, into line: inout CaptureLine) {
+        line.take(samples.samples(count), count: count)
+    }
+
+    private mutating func exchangePlayback(at now: Instant) -> Bool {
+        guard let grant = card.grant(.playback) else { return false }
+        let condition = card.condition(.playback)
+        guard condition.errno == 0 else {
+            fail(.playback, condition.errno, at: now)
+            return false
+        }
+        let cardQueue = max(0, grant.bufferFrames - condition.availableFrames)
+        let queue = cardQueue + outgoing.count
+        // At least a quarter of a period at a time, also of a card that takes all it is given.
+        let room = playbackPace.allowance(at: now) - outgoing.count
+        guard queue <= cushion.wakeFrames, room >= cushion.queueFrames - cushion.wakeFrames else {
+            return outgoing.count > 0 && finishWriting(at: now)
+        }
+        if machine.mode == .running {
+            playback.measure(
+                queueFrames: queue, behindFrames: max(0, condition.delayFrames - cardQueue), at: now)
+            let (want, must) = (cushion.queueFrames - queue, max(0, cushion.leastFrames - queue))
+            outgoing.add(from: &playback, want: min(want, room), must: min(must, room), at: now)
+        } else {
+            playback.runWithoutCard(at: now)
+            outgoing.add(silence: min(room, cushion.queueFrames - queue))
+        }
+        return finishWriting(at: now)
+    }
+
+    private mutating func finishWriting(at now: Instant) -> Bool {
+        let written = outgoing.write(to: &card, again: -Int(EAGAIN))
+        if written < 0 {
+            fail(.playback, Int32(clamping: -written), at: now)
+            return false
+        }
+        if written > 0 {
+            playbackPace.note(written)
+            machine.handle(.progressed(.playback), at: now, into: &outbox)
+        }
+        return written > 0
+    }
+
+    private mutating func fail(_ direction: SoundDirection, _ errno: Int32, at now: Instant) {
+        if direction == .playback { outgoing.removeAll() }
+        if errno == EPIPE && machine.mode != .playingOut {
+            switch direction {
+            case .playback:
+                playback.countXrun()
+                cushion.noteXrun(at: now)
+            case .capture: capture.countXrun()
+            }
+        }
+        handle(.failed(direction, errno: errno), at: now)
+    }
+
+    /// Lets the card play what it has.
+    private mutating func playOut(at now: Instant) {
+        _ = finishWriting(at: now)
+        guard isCardRunning, let grant = card.grant(.playback) else { return }
+        let condition = card.condition(.playback)
+        if condition.errno != 0 {
+            fail(.playback, condition.errno, at: now)
+        } else if condition.availableFrames >= grant.bufferFrames {
+            handle(.playedOut, at: now)
+        }
+    }
+}

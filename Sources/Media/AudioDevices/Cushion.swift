@@ -1,0 +1,44 @@
+internal import Timekeeping
+
+/// How long the card's queue of samples to play is kept: one and a half periods, and more for a machine on which that
+/// is not enough.
+struct Cushion: BitwiseCopyable, Sendable {
+    private var periodFrames = 480
+    private var bufferFrames = 1_920
+    private var rate = 48_000
+    private var extraFrames = 0
+    private var lastXrun: Instant?
+
+    /// Frames that the queue is filled up to.
+    var queueFrames: Int { min(bufferFrames, periodFrames + periodFrames / 2 + extraFrames) }
+
+    /// The queue is filled up once it is no longer than this. A quarter of a period lies between the two: enough that
+    /// the card's wake-ups do not follow each other without end, and so little that a card whose thread came late is
+    /// seen to at its next interrupt all the same.
+    var wakeFrames: Int { max(0, queueFrames - max(1, periodFrames / 4)) }
+
+    /// The least to fill the queue up to, with silence if the worker has not given enough: it lasts until the next
+    /// interrupt, and a millisecond longer.
+    var leastFrames: Int { min(queueFrames, periodFrames + rate / 1_000) }
+
+    /// A card was opened.
+    mutating func open(_ grant: CardGrant) {
+        periodFrames = grant.periodFrames
+        bufferFrames = grant.bufferFrames
+        rate = grant.rate
+    }
+
+    /// The queue ran empty. Once may be an accident; twice within half a minute, and half a period is added.
+    mutating func noteXrun(at now: Instant) {
+        if let lastXrun, lastXrun.nanoseconds(to: now) < 30_000_000_000 { extraFrames += periodFrames / 2 }
+        // Never so much that the card would have no room for a period.
+        extraFrames = max(0, min(extraFrames, bufferFrames - 2 * periodFrames - periodFrames / 2))
+        lastXrun = now
+    }
+
+    /// Another card may need less.
+    mutating func reset() {
+        extraFrames = 0
+        lastXrun = nil
+    }
+}

@@ -1,0 +1,159 @@
+internal import Timekeeping
+
+/// Holds the delay of one direction at its target although the card's clock and the worker's run at different rates.
+///
+/// A loop of second order: it learns the drift between the clocks, and asks for a rate of resampling that makes up for
+/// it and brings the delay back. The rate changes slowly enough not to be heard. Delays that are too far off for that
+/// are put right at once, by leaving out samples or putting in silence: a jump.
+struct DriftLoop: Sendable {
+    /// What a measurement led to.
+    enum Verdict: Equatable, Sendable {
+        /// Nothing is to be done.
+        case none
+        /// ``correctionPPM`` has changed.
+        case correct
+        /// So many samples are to be taken out of the way at once; if negative, put in.
+        case jump(samples: Int)
+    }
+
+    /// The delay to hold, in samples of 48 kHz.
+    private(set) var targetSamples: Double
+    /// The latest delay, the median over a tenth of a second, in samples of 48 kHz.
+    private(set) var delaySamples: Double
+    /// How much faster than nominal samples are to be consumed, in millionths.
+    private(set) var correctionPPM = 0.0
+    /// How much the two clocks differ, as learnt, in millionths.
+    private(set) var driftPPM = 0.0
+    /// Delays that were put right at once.
+    private(set) var jumps = 0
+
+    private var isAligned = false
+    private var isLocked = false
+    private var calmSeconds = 0.0
+    private var window = InlineArray<32, Double>(repeating: 0)
+    private var windowCount = 0
+    private var windowStart = Instant(nanoseconds: 0)
+    private var lastUpdate = Instant(nanoseconds: 0)
+
+    /// - Parameter targetSamples: The delay to hold, in samples of 48 kHz.
+    @_noAllocation @_noLocks
+    init(targetSamples: Double) {
+        self.targetSamples = targetSamples
+        delaySamples = targetSamples
+    }
+
+    /// Sets another target; it is approached by resampling, or with a jump if it is far.
+    @_noAllocation @_noLocks
+    mutating func retarget(samples: Double) { targetSamples = samples }
+
+    /// Makes the next measurement set the delay right at once, whatever it is. What was learnt of the drift stays.
+    @_noAllocation @_noLocks
+    mutating func realign() {
+        isAligned = false
+        isLocked = false
+        calmSeconds = 0
+        windowCount = 0
+        correctionPPM = driftPPM
+    }
+
+    /// Takes in one measurement of the delay, in samples of 48 kHz.
+    @_noAllocation @_noLocks
+    mutating func add(delaySamples delay: Double, at now: Instant) -> Verdict {
+        if !isAligned {
+            isAligned = true
+            lastUpdate = now
+            delaySamples = targetSamples
+            let samples = Self.rounded(delay - targetSamples)
+            return samples == 0 ? .none : .jump(samples: samples)
+        }
+        if windowCount == 0 { windowStart = now }
+        insert(delay)
+        guard windowStart.nanoseconds(to: now) >= Self.windowNanoseconds else { return .none }
+        delaySamples = window[windowCount / 2]
+        windowCount = 0
+        let error = delaySamples - targetSamples
+        if abs(error) > Self.jumpSamples {
+            jumps += 1
+            realign()
+            isAligned = true
+            lastUpdate = now
+            return .jump(samples: Self.rounded(error))
+        }
+        let seconds = max(0.05, min(0.5, Double(lastUpdate.nanoseconds(to: now)) * 1e-9))
+        lastUpdate = now
+        update(errorMilliseconds: error / 48, seconds: seconds)
+        return .correct
+    }
+
+    /// One step of the loop. With the error in ms and rates in millionths, the delay changes by a thousandth of the
+    /// rates' difference each second; so a loop of the natural frequency ω, critically damped, has these gains.
+    @_noAllocation @_noLocks
+    private mutating func update(errorMilliseconds error: Double, seconds: Double) {
+        gearUp(errorMilliseconds: error, seconds: seconds)
+        let frequency = isLocked ? 0.2 : 1.2
+        // A larger error is the mark of a thread that stood still, and says nothing about clocks.
+        let telling = Self.limited(error, to: 1)
+        driftPPM = Self.limited(driftPPM + 1_000 * frequency * frequency * telling * seconds, to: Self.driftLimitPPM)
+        let wanted = Self.limited(driftPPM + 2_000 * frequency * error, to: Self.correctionLimitPPM)
+        let step = (isLocked ? Self.slewPPM : Self.acquiringSlewPPM) * seconds
+        correctionPPM += Self.limited(wanted - correctionPPM, to: step)
+    }
+
+    /// Fast while the drift is being learnt, slow once the delay has been steady for three seconds.
+    @_noAllocation @_noLocks
+    private mutating func gearUp(errorMilliseconds error: Double, seconds: Double) {
+        if abs(error) > 1.2 {
+            isLocked = false
+            calmSeconds = 0
+        } else if abs(error) < 0.5 {
+            calmSeconds += seconds
+            if calmSeconds >= 3 { isLocked = true }
+        } else if !isLocked {
+            calmSeconds = 0
+        }
+    }
+
+    /// Keeps the window sorted. Measurements beyond its capacity say nothing new.
+    @_noAllocation @_noLocks
+    private mutating func insert(_ delay: Double) {
+        guard windowCount < 32 else { return }
+        var place = windowCount
+        while place > 0, window[place - 1] > delay {
+            window[place] = window[place - 1]
+            place -= 1
+        }
+        window[place] = delay
+        windowCount += 1
+    }
+
+    @_noAllocation @_noLocks
+    private static func limited(_ value: Double, to limit: Double) -> Double { max(-limit, min(limit, value)) }
+
+    @_noAllocation @_noLocks
+    private static func rounded(_ value: Double) -> Int {
+        let bounded = limited(value, to: 1e9)
+        return Int(bounded < 0 ? bounded - 0.5 : bounded + 0.5)
+    }
+
+    private static var windowNanoseconds: Int64 {
+        @_noAllocation @_noLocks get { 100_000_000 }
+    }
+    /// Beyond 8 ms, resampling would take too long.
+    private static var jumpSamples: Double {
+        @_noAllocation @_noLocks get { 384 }
+    }
+    /// No clock worth the name is off by more.
+    private static var driftLimitPPM: Double {
+        @_noAllocation @_noLocks get { 2_500 }
+    }
+    /// A sixteenth of a semitone: nobody hears it.
+    private static var correctionLimitPPM: Double {
+        @_noAllocation @_noLocks get { 3_500 }
+    }
+    private static var acquiringSlewPPM: Double {
+        @_noAllocation @_noLocks get { 1_500 }
+    }
+    private static var slewPPM: Double {
+        @_noAllocation @_noLocks get { 150 }
+    }
+}

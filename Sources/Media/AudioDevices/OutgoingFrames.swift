@@ -1,0 +1,78 @@
+internal import Realtime
+internal import Timekeeping
+
+/// Samples made for a card that it has not taken yet.
+struct OutgoingFrames: ~Copyable {
+    private var samples = SampleBuffer(capacity: 8_192)
+    private var start = 0
+    private var end = 0
+
+    /// How many wait.
+    var count: Int { end - start }
+
+    /// Takes memory for a card's whole buffer.
+    mutating func reserve(_ capacity: Int) {
+        removeAll()
+        if samples.capacity < capacity { samples = SampleBuffer(capacity: capacity) }
+    }
+
+    mutating func removeAll() {
+        start = 0
+        end = 0
+    }
+
+    /// Adds what the worker has given; see ``PlaybackLine/fill(_:from:want:must:at:)``.
+    mutating func add(from line: inout PlaybackLine, want: Int, must: Int, at now: Instant) {
+        compact()
+        end += Self.fill(&samples, from: end, of: &line, want: want, must: must, at: now)
+    }
+
+    /// Adds silence.
+    mutating func add(silence count: Int) {
+        compact()
+        let last = min(end + max(0, count), samples.capacity)
+        Self.clear(&samples, from: end, to: last)
+        end = last
+    }
+
+    /// Hands them to the card, in as many pieces as it likes.
+    ///
+    /// - Returns: How many it took, or a negative errno.
+    mutating func write<Card: SoundCard & ~Copyable>(to card: inout Card, again: Int) -> Int {
+        var total = 0
+        while start < end {
+            let taken = card.write(samples, from: start, to: end)
+            if taken == again || taken == 0 { break }
+            if taken < 0 { return taken }
+            start += taken
+            total += taken
+        }
+        return total
+    }
+
+    /// Moves what waits to the front.
+    private mutating func compact() {
+        guard start > 0 else { return }
+        Self.move(&samples, from: start, to: end)
+        end -= start
+        start = 0
+    }
+
+    private static func fill(
+        _ samples: inout SampleBuffer, from start: Int, of line: inout PlaybackLine, want: Int, must: Int,
+        at now: Instant
+    ) -> Int {
+        var space = samples.mutableSamples(samples.capacity)
+        return line.fill(&space, from: start, want: want, must: must, at: now)
+    }
+
+    private static func clear(_ samples: inout SampleBuffer, from start: Int, to end: Int) {
+        var space = samples.mutableSamples(end)
+        for index in start..<end { space[index] = 0 }
+    }
+
+    private static func move(_ samples: inout SampleBuffer, from start: Int, to end: Int) {
+        var space = samples.mutableSamples(end)
+        for index in start..<end { space[index - start] = space[index] }
+    }
+}

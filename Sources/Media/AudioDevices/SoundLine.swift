@@ -1,0 +1,128 @@
+public import Realtime
+public import Timekeeping
+
+/// The media worker's end of a sound card: samples of 48 kHz to play and samples that were captured.
+///
+/// Made once for each ``AudioDevice`` and given to one thread. Frames of any size, 10 ms or 20 ms as a rule, go in and
+/// out at the worker's own pace; the device's thread makes up for the difference between the worker's clock and the
+/// card's. Whether there is a card at the moment makes no difference here: without one, what is played is lost and what
+/// is captured is silence.
+public struct SoundLine: ~Copyable, Sendable {
+    private var playing: AudioRing.Producer
+    private var playingMarks: SPSCRing<LineMark>.Producer
+    private var capturing: AudioRing.Consumer
+    private var capturingMarks: SPSCRing<LineMark>.Producer
+    private var played = 0
+    private var captured = 0
+    /// What this end has lost and lacked.
+    public private(set) var counters = Counters()
+
+    /// Samples that did not fit, and samples that were not there.
+    public struct Counters: BitwiseCopyable, Equatable, Sendable {
+        /// Samples to be played that were dropped because the ring was full: the device's thread stands still.
+        public var playOverrun = 0
+        /// Samples of silence handed out because nothing captured was there.
+        public var captureUnderrun = 0
+    }
+
+    init(
+        playing: consuming AudioRing.Producer, playingMarks: consuming SPSCRing<LineMark>.Producer,
+        capturing: consuming AudioRing.Consumer, capturingMarks: consuming SPSCRing<LineMark>.Producer
+    ) {
+        self.playing = playing
+        self.playingMarks = playingMarks
+        self.capturing = capturing
+        self.capturingMarks = capturingMarks
+    }
+
+    /// Hands over the next samples to be played, at the worker's rhythm. Real-time safe.
+    ///
+    /// - Parameter now: When the frame was due, or is handed over, on the machine's monotonic clock.
+    @_noAllocation @_noLocks
+    public mutating func play(_ samples: Span<Int16>, at now: Instant) {
+        let mark = LineMark(count: played, nanoseconds: now.nanoseconds, missing: 0, isPause: false)
+        let taken = playing.write(samples)
+        played &+= taken
+        counters.playOverrun &+= samples.count - taken
+        // Full of marks: the device's thread stands still, and will need the latest ones only.
+        _ = playingMarks.push(mark)
+    }
+
+    /// Fills `samples` with what was captured, and with silence where that is not enough. Real-time safe.
+    ///
+    /// - Parameter now: When the frame was due, or is taken, on the machine's monotonic clock.
+    @_noAllocation @_noLocks
+    public mutating func capture(into samples: inout MutableSpan<Int16>, at now: Instant) {
+        let read = capturing.read(into: &samples)
+        captured &+= read
+        for index in read..<samples.count { samples[index] = 0 }
+        counters.captureUnderrun &+= samples.count - read
+        _ = capturingMarks.push(
+            LineMark(
+                count: captured, nanoseconds: now.nanoseconds, missing: Int32(clamping: samples.count - read),
+                isPause: false))
+    }
+
+    /// Says that no more frames will come or be taken for now, so that their absence is not taken for a fault.
+    /// Real-time safe. The next frame ends the pause.
+    @_noAllocation @_noLocks
+    public mutating func pause(at now: Instant) {
+        _ = playingMarks.push(LineMark(count: played, nanoseconds: now.nanoseconds, missing: 0, isPause: true))
+        _ = capturingMarks.push(LineMark(count: captured, nanoseconds: now.nanoseconds, missing: 0, isPause: true))
+    }
+}
+
+/// One frame at the worker's end of a line: how far it was, and when. From these the device's thread knows the worker's
+/// clock.
+@frozen @usableFromInline
+struct LineMark: BitwiseCopyable, Sendable {
+    /// Samples played before this frame, or captured with it.
+    @usableFromInline let count: Int
+    /// When, on the monotonic clock.
+    @usableFromInline let nanoseconds: Int64
+    /// Samples that the worker asked for in vain.
+    @usableFromInline let missing: Int32
+    @usableFromInline let isPause: Bool
+
+    /// Samples that the worker has reached at `now`, if its clock goes on between the marks.
+    @_noAllocation @_noLocks
+    func position(at now: Instant) -> Double { Double(count) + Double(now.nanoseconds &- nanoseconds) * 48e-6 }
+
+    /// Whether the worker is known to be at work at `now`: it may miss a dozen frames.
+    @_noAllocation @_noLocks
+    func isCurrent(at now: Instant) -> Bool { !isPause && now.nanoseconds &- nanoseconds < 250_000_000 }
+
+    /// Marks that may wait: a third of a second of 10 ms frames, as much as the rings of samples hold.
+    static var capacity: Int { 64 }
+    /// Samples of 48 kHz that each ring holds: a third of a second.
+    static var ringSamples: Int { 16_384 }
+}
+
+/// The device thread's ends of a line.
+@frozen @usableFromInline
+struct LineEnds: ~Copyable {
+    @usableFromInline var playing: AudioRing.Consumer
+    @usableFromInline var playingMarks: SPSCRing<LineMark>.Consumer
+    @usableFromInline var capturing: AudioRing.Producer
+    @usableFromInline var capturingMarks: SPSCRing<LineMark>.Consumer
+}
+
+/// Both ends of a new line.
+@frozen @usableFromInline
+struct LinePair: ~Copyable {
+    @usableFromInline var worker: SoundLine
+    @usableFromInline var device: LineEnds
+
+    init() {
+        let playing = AudioRing(capacity: LineMark.ringSamples)
+        let capturing = AudioRing(capacity: LineMark.ringSamples)
+        let playingMarks = SPSCRing<LineMark>(capacity: LineMark.capacity)
+        let capturingMarks = SPSCRing<LineMark>(capacity: LineMark.capacity)
+        worker = SoundLine(
+            playing: playing.producer, playingMarks: playingMarks.producer, capturing: capturing.consumer,
+            capturingMarks: capturingMarks.producer)
+        device = LineEnds(
+            playing: playing.consumer, playingMarks: playingMarks.consumer, capturing: capturing.producer,
+            capturingMarks: capturingMarks.consumer)
+    }
+}

@@ -1,0 +1,30 @@
+/// All that one measurement told.
+public struct LoopbackMeasurement: Equatable, Sendable {
+    /// Delay, drift, gaps and repeats.
+    public var timing: TimingSummary
+    /// Samples captured.
+    public var capturedSamples: Int
+    /// Level of all that was captured, in dBFS: its root of the mean square and its peak.
+    public var levelDBFS: Double
+    /// Level of the loudest sample, in dBFS.
+    public var peakDBFS: Double
+    /// Samples that did not fit.
+    public var clipping: ClippingCounter
+    /// What is heard while nothing is played; nil of what was captured too short.
+    public var noise: NoiseFloor?
+    /// From the sweep; nil in a soak, and if the delay is not known.
+    public var response: FrequencyResponse?
+    /// From the tone; nil in a soak, or if it did not come through.
+    public var tone: ToneAnalysis?
+    /// How much the delay had changed at the end against what the drift alone makes, in samples. If this is not about 0,
+    /// something happened while the sweep or the tone was played, and neither can be trusted.
+    public var delayChangeAtEnd: Double?
+
+    /// Carrier against the noise floor in the same place, in dB.
+    public var signalToNoiseDB: Double? {
+        guard let noise, let gain = timing.gainDB, let carrierDBFS else { return nil }
+        return carrierDBFS + gain - noise.levelDBFS
+    }
+    /// Level at which the carrier was played.
+    public var carrierDBFS: Double?
+}

@@ -1,0 +1,144 @@
+public import AudioKit
+
+/// Watches a soak for hours: a line for each minute, and the worst moments with the sound around them.
+///
+/// Memory is bounded: the tracker's two seconds, five seconds of sound, and ``keptMoments`` pieces of three seconds.
+public struct SoakMonitor: Sendable {
+    /// One minute.
+    public struct Minute: Equatable, Sendable {
+        /// Counted from 0.
+        public var number: Int
+        /// Least, mean and greatest delay in it, in samples; nil if the carrier was not heard.
+        public var delay: (least: Double, mean: Double, greatest: Double)?
+        /// Drift in it, in ppm.
+        public var driftPPM: Double?
+        /// Gaps and repeats that began in it, and their length together, in samples.
+        public var events = 0
+        /// Length of all its gaps and repeats, in samples.
+        public var disturbedSamples = 0
+        /// Level, in dBFS.
+        public var levelDBFS: Double
+        /// Median of the likeness of its readings, 0…1.
+        public var likeness: Double?
+
+        /// Whether both are of the same minute and say the same.
+        public static func == (left: Self, right: Self) -> Bool {
+            left.number == right.number && left.driftPPM == right.driftPPM && left.events == right.events
+                && left.disturbedSamples == right.disturbedSamples && left.levelDBFS == right.levelDBFS
+                && left.likeness == right.likeness && left.delay?.least == right.delay?.least
+                && left.delay?.mean == right.delay?.mean && left.delay?.greatest == right.delay?.greatest
+        }
+    }
+
+    /// A moment worth listening to.
+    public struct Moment: Equatable, Sendable {
+        /// What happened.
+        public let event: LoopbackEvent
+        /// Number of the first captured sample of ``samples``.
+        public let start: Int
+        /// What was captured from a second before the event to a second behind it, three seconds at most.
+        public let samples: [Int16]
+    }
+
+    /// Worst moments kept.
+    public static let keptMoments = 8
+
+    /// All of it so far.
+    public private(set) var timing = TimingSummary()
+    /// The worst moments, worst first.
+    public private(set) var moments: [Moment] = []
+    /// Samples that did not fit.
+    public private(set) var clipping = ClippingCounter()
+    /// Level of all of it.
+    public private(set) var meter = LevelMeter()
+    private var tracker: CarrierTracker
+    private var minuteTiming = TimingSummary()
+    private var minuteMeter = LevelMeter()
+    private var minute = 0
+    private var received = 0
+    private var recent: [Int16] = []
+    private var recentStart = 0
+    private var waiting: [LoopbackEvent] = []
+    private var outbox: [CarrierFinding] = []
+
+    private static let around = AudioFormat.sampleRate
+    private static let longest = 3 * AudioFormat.sampleRate
+    private static let samplesPerMinute = 60 * AudioFormat.sampleRate
+
+    /// Makes a monitor of a signal made by ``LoopbackSignal/init(soakWith:)``.
+    public init(_ signal: LoopbackSignal, maximumDelay: Int = 2 * AudioFormat.sampleRate) {
+        let active = signal.range(of: .carrier) ?? 0..<Int.max
+        tracker = CarrierTracker(carrier: signal.carrier, active: active, maximumDelay: maximumDelay)
+    }
+
+    /// Takes the next captured samples, a second at most at a time to keep memory bounded; answers with the minutes that
+    /// ended in them.
+    public mutating func add(_ samples: Span<Int16>, into minutes: inout [Minute]) {
+        meter.add(samples)
+        minuteMeter.add(samples)
+        clipping.add(samples)
+        for index in 0..<samples.count { recent.append(samples[index]) }
+        received += samples.count
+        tracker.add(samples, into: &outbox)
+        take()
+        keepMoments(all: false)
+        if received >= (minute + 1) * Self.samplesPerMinute { minutes.append(endMinute()) }
+        let surplus = recent.count - 5 * AudioFormat.sampleRate
+        if surplus > AudioFormat.sampleRate {
+            recent.removeFirst(surplus)
+            recentStart += surplus
+        }
+    }
+
+    /// Ends: the minute that was begun, and a gap that was not over.
+    public mutating func finish() -> Minute {
+        tracker.finish(into: &outbox)
+        take()
+        keepMoments(all: true)
+        return endMinute()
+    }
+
+    private mutating func take() {
+        for finding in outbox {
+            timing.add(finding)
+            minuteTiming.add(finding)
+            if case .event(let event) = finding, isWorthKeeping(event) { waiting.append(event) }
+        }
+        outbox.removeAll(keepingCapacity: true)
+    }
+
+    private func isWorthKeeping(_ event: LoopbackEvent) -> Bool {
+        let isWorse = moments.count < Self.keptMoments || event.lengthSamples > (moments.last?.event.lengthSamples ?? 0)
+        return isWorse && waiting.count < 4 * Self.keptMoments
+    }
+
+    /// Keeps the events of which enough has been captured by now.
+    private mutating func keepMoments(all: Bool) {
+        waiting.removeAll { event in
+            let end = min(event.position + Self.longest - Self.around, event.position + event.holeSamples + Self.around)
+            guard all || received >= end else { return false }
+            let range = max(recentStart, event.position - Self.around)..<min(received, end)
+            guard !range.isEmpty, range.lowerBound >= recentStart else { return true }
+            let piece = recent[range.lowerBound - recentStart..<range.upperBound - recentStart]
+            moments.append(Moment(event: event, start: range.lowerBound, samples: Array(piece)))
+            return true
+        }
+        moments.sort { $0.event.lengthSamples > $1.event.lengthSamples }
+        if moments.count > Self.keptMoments { moments.removeLast(moments.count - Self.keptMoments) }
+    }
+
+    private mutating func endMinute() -> Minute {
+        var line = Minute(number: minute, delay: nil, driftPPM: nil, levelDBFS: minuteMeter.rmsDBFS)
+        if let range = minuteTiming.delayRange, let mean = minuteTiming.meanDelay {
+            line.delay = (range.lowerBound, mean, range.upperBound)
+        }
+        line.driftPPM = minuteTiming.driftPPM?.value
+        line.events = minuteTiming.eventCount
+        line.disturbedSamples = minuteTiming.disturbedSamples
+        line.likeness = minuteTiming.likeness(quantile: 0.5)
+        minuteTiming = TimingSummary()
+        minuteMeter = LevelMeter()
+        minute += 1
+        return line
+    }
+}

@@ -1,0 +1,94 @@
+internal import AudioKit
+internal import Glibc
+
+/// Level and distortion of a captured tone: sines of its frequency and of the harmonics, fitted by least squares
+/// (IEEE Std 1057, the fit with four parameters).
+public struct ToneAnalysis: Equatable, Sendable {
+    /// Frequency found, in Hz by the capturing clock.
+    public let frequencyHz: Double
+    /// Level of the tone itself, in dBFS.
+    public let levelDBFS: Double
+    /// Harmonics 2 to 10 against the tone, in percent.
+    public let thdPercent: Double
+    /// All that is not the tone, noise included, against it, in percent; from 20 Hz up.
+    public let thdPlusNoisePercent: Double
+
+    /// The same as a ratio in dB.
+    public var thdPlusNoiseDB: Double { 20 * log10(max(1e-9, thdPlusNoisePercent / 100)) }
+
+    /// - Returns: nil if `captured` holds no tone within 3000 ppm of `expectedHz`, or is shorter than 100 ms.
+    init?(captured: [Float], expectedHz: Double) {
+        guard captured.count >= 4_800 else { return nil }
+        let samples = Self.withoutRumble(captured)
+        var frequency = expectedHz
+        // The phases of both halves tell how far the frequency is off.
+        for _ in 0..<3 {
+            let half = samples.count / 2
+            let first = Self.fit(samples[..<half], frequency)
+            let second = Self.fit(samples[half..<2 * half], frequency)
+            var turn = atan2(second.sine, second.cosine) - atan2(first.sine, first.cosine)
+            turn -= 2 * Double.pi * (turn / (2 * Double.pi)).rounded()
+            // A later phase of sine over cosine is a lower frequency.
+            frequency -= turn / (2 * Double.pi) * Double(AudioFormat.sampleRate) / Double(half)
+        }
+        guard abs(frequency / expectedHz - 1) < 3e-3 else { return nil }
+        let tone = Self.fit(samples[...], frequency)
+        let power = tone.power
+        let total = samples.reduce(0.0) { $0 + Double($1) * Double($1) } / Double(samples.count)
+        guard power > 1, power > 0.2 * total else { return nil }
+        let rest = Self.without(tone, frequency, samples)
+        // Fitted to what remains: the tone itself would leak into a piece that is not a whole number of its periods.
+        let harmonics = (2...10).reduce(0.0) { sum, order in
+            let harmonic = frequency * Double(order)
+            return harmonic < 22_000 ? sum + Self.fit(rest[...], harmonic).power : sum
+        }
+        let remaining = rest.reduce(0.0) { $0 + Double($1) * Double($1) } / Double(rest.count)
+        frequencyHz = frequency
+        levelDBFS = 10 * log10(2 * power / (32_767 * 32_767))
+        thdPercent = (harmonics / power).squareRoot() * 100
+        thdPlusNoisePercent = (remaining / power).squareRoot() * 100
+    }
+
+    private struct Fit {
+        var cosine: Double
+        var sine: Double
+        var power: Double { (cosine * cosine + sine * sine) / 2 }
+    }
+
+    /// The sine of that frequency that is nearest, with its phase counted from the beginning of the whole.
+    private static func fit(_ samples: ArraySlice<Float>, _ frequencyHz: Double) -> Fit {
+        let angle = 2 * Double.pi * frequencyHz / Double(AudioFormat.sampleRate)
+        var (cc, cs, ss, yc, ys) = (0.0, 0.0, 0.0, 0.0, 0.0)
+        var (x, y) = (cos(angle * Double(samples.startIndex)), sin(angle * Double(samples.startIndex)))
+        let (stepX, stepY) = (cos(angle), sin(angle))
+        for value in samples {
+            cc += x * x
+            cs += x * y
+            ss += y * y
+            yc += Double(value) * x
+            ys += Double(value) * y
+            (x, y) = (x * stepX - y * stepY, x * stepY + y * stepX)
+        }
+        let determinant = cc * ss - cs * cs
+        guard determinant > 0 else { return Fit(cosine: 0, sine: 0) }
+        return Fit(cosine: (yc * ss - ys * cs) / determinant, sine: (ys * cc - yc * cs) / determinant)
+    }
+
+    /// What remains without the tone.
+    private static func without(_ tone: Fit, _ frequencyHz: Double, _ samples: [Float]) -> [Float] {
+        let angle = 2 * Double.pi * frequencyHz / Double(AudioFormat.sampleRate)
+        var (x, y) = (1.0, 0.0)
+        let (stepX, stepY) = (cos(angle), sin(angle))
+        return samples.map { value in
+            let difference = Double(value) - tone.cosine * x - tone.sine * y
+            (x, y) = (x * stepX - y * stepY, x * stepY + y * stepX)
+            return Float(difference)
+        }
+    }
+
+    /// Without the mean; a constant offset is not distortion.
+    private static func withoutRumble(_ samples: [Float]) -> [Float] {
+        let mean = Float(samples.reduce(0.0) { $0 + Double($1) } / Double(samples.count))
+        return samples.map { $0 - mean }
+    }
+}

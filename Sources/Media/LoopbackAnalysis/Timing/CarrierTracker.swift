@@ -1,0 +1,256 @@
+public import AudioKit
+internal import Glibc
+
+/// Follows a captured ``Carrier`` sample by sample: delay to a small part of a sample, drift, and each gap and repeat.
+///
+/// Told of captured samples in pieces of any length, it answers with findings. It keeps two seconds of them at most,
+/// however long it runs. It is not for a media thread: it allocates, and looking for a carrier that was lost costs some
+/// milliseconds.
+public struct CarrierTracker: Sendable {
+    /// Numbers of played samples that are carrier.
+    let active: Range<Int>
+    let maximumDelay: Int
+    let carrier: Carrier
+    let interpolator = Interpolator()
+    let wideSearch = FourierTransform(minimumCount: 2 * Self.wideRadius + 2 * Self.block)
+
+    /// Captured samples from number `captureStart` on, as far back as they may still be needed.
+    var capture: [Float] = []
+    var captureStart = 0
+    var state = State.searching(lost: nil)
+    /// Number of the captured sample to go on at.
+    var cursor: Int
+    var filter = ChannelFilter(gain: 1)
+    /// What the filter makes of the carrier's power.
+    var filterPower = 1.0
+    var usual = Usual()
+    private(set) var isInverted = false
+    private var hasBeenFound = false
+
+    /// Samples in one reading: 10 ms.
+    static let block = 480
+    /// How far from the expected place each reading looks, in samples.
+    static let lagReach = 4
+    /// How far a jump is looked for at once, in samples: 100 ms.
+    static let wideRadius = 4_800
+    /// Samples in which a lost carrier is looked for: 85 ms.
+    static let searchWindow = 4_096
+    /// A hole that lasts longer is a carrier lost, which is then looked for everywhere: 300 ms.
+    static let patience = 14_400
+
+    enum State {
+        case searching(lost: Lost?)
+        case following(DelayLine)
+        case resolving(before: DelayLine, suspect: Int, probe: Int)
+    }
+
+    /// A carrier that was there and went.
+    struct Lost {
+        let before: DelayLine
+        let start: Int
+    }
+
+    /// What readings are like as long as nothing happens.
+    struct Usual {
+        var likeness = 0.0
+        var likenessSpread = 0.0
+        var errorSpread = 0.0
+        /// Mean squares, in sample units.
+        var residual = 0.0
+        var signal = 0.0
+        var count = 0
+    }
+
+    /// Makes a tracker that has heard nothing.
+    ///
+    /// - Parameters:
+    ///   - active: Numbers of the played samples that are carrier; captured samples are counted from the same moment.
+    ///   - maximumDelay: The longest delay looked for, in samples, 480 or more.
+    public init(carrier: Carrier, active: Range<Int>, maximumDelay: Int = 2 * AudioFormat.sampleRate) {
+        self.carrier = carrier
+        self.active = active
+        self.maximumDelay = max(480, maximumDelay)
+        cursor = active.lowerBound
+        captureStart = max(0, active.lowerBound - 2 * Self.block)
+        skipped = captureStart
+    }
+
+    /// Samples of the beginning that are not needed and not kept.
+    private var skipped: Int
+
+    /// Takes the next captured samples.
+    public mutating func add(_ samples: Span<Int16>, into outbox: inout [CarrierFinding]) {
+        for index in 0..<samples.count {
+            if skipped > 0 { skipped -= 1 } else { capture.append(Float(samples[index])) }
+        }
+        while step(into: &outbox) {}
+        trim()
+    }
+
+    /// Ends: what is missing to the end of the carrier is told as a gap.
+    public mutating func finish(into outbox: inout [CarrierFinding]) {
+        guard case .searching(let lost?) = state else { return }
+        let delay = lost.before.delay(at: Double(lost.start))
+        let heard = active.upperBound == .max ? captureEnd : min(captureEnd, active.upperBound + Int(delay))
+        guard heard - lost.start > Self.patience else { return }
+        outbox.append(
+            .event(
+                LoopbackEvent(
+                    kind: isQuiet(lost.start..<heard) ? .silence : .disturbance, position: lost.start,
+                    holeSamples: heard - lost.start, delayBefore: delay, delayAfter: delay)))
+        state = .searching(lost: nil)
+    }
+
+    /// Whether all of the carrier has been heard and measured.
+    public var isFinished: Bool {
+        switch state {
+        case .searching(let lost):
+            let delay = lost.map { $0.before.delay(at: Double($0.start)) } ?? Double(maximumDelay)
+            return active.upperBound != .max && cursor >= active.upperBound + Int(delay)
+        case .following(let line): return isBehindEnd(cursor + Self.block, line)
+        case .resolving(let line, _, let probe): return isBehindEnd(probe + Self.block, line)
+        }
+    }
+
+    var captureEnd: Int { captureStart + capture.count }
+
+    func isBehindEnd(_ position: Int, _ line: DelayLine) -> Bool {
+        active.upperBound != .max && Double(position) - line.delay(at: Double(position)) > Double(active.upperBound)
+    }
+
+    // MARK: - Steps
+
+    /// One step, if there is enough captured for it.
+    private mutating func step(into outbox: inout [CarrierFinding]) -> Bool {
+        guard !isFinished else { return false }
+        switch state {
+        case .searching(let lost):
+            guard captureEnd >= cursor + Self.searchWindow + Self.block else { return false }
+            search(lost, into: &outbox)
+        case .following(let line):
+            guard captureEnd >= cursor + 2 * Self.block else { return false }
+            follow(line, into: &outbox)
+        case .resolving(let before, let suspect, let probe):
+            guard captureEnd >= probe + 3 * Self.block else { return false }
+            resolve(before, suspect, probe, into: &outbox)
+        }
+        return true
+    }
+
+    /// Looks for the carrier everywhere.
+    private mutating func search(_ lost: Lost?, into outbox: inout [CarrierFinding]) {
+        let window = cursor..<cursor + Self.searchWindow
+        guard let (delay, isNegative) = anywhere(window) else {
+            cursor += Self.searchWindow / 2
+            return
+        }
+        if lost == nil {
+            isInverted = isNegative
+            usual = Usual()
+            let gain = gain(delay, in: window)
+            filter = ChannelFilter(gain: gain)
+            filterPower = Double(gain * gain)
+        }
+        var line = DelayLine(delay: Double(delay), rate: lost?.before.rate ?? 0, origin: Double(cursor))
+        // A carrier that has just begun sounds at the window's end.
+        let place = cursor + Self.searchWindow - Self.block
+        let reading = read(line, at: place)
+        guard lost == nil || isLikely(reading) else {
+            cursor += Self.searchWindow / 2
+            return
+        }
+        line.delay += reading.error
+        if let lost {
+            if let event = seamAfterLoss(lost, line, place) { outbox.append(.event(event)) }
+            line.age = 8
+        } else if !hasBeenFound {
+            hasBeenFound = true
+            outbox.append(.found(position: cursor, delaySamples: line.delay, isInverted: isInverted))
+        }
+        cursor = place
+        state = .following(line)
+    }
+
+    /// Takes a reading where the carrier is expected.
+    private mutating func follow(_ line: DelayLine, into outbox: inout [CarrierFinding]) {
+        let reading = read(line, at: cursor)
+        guard isUsual(reading, line) else {
+            state = .resolving(before: line, suspect: cursor, probe: cursor)
+            return
+        }
+        var line = line
+        let middle = Double(cursor) + Double(Self.block) / 2
+        line.correct(error: reading.error, at: middle, spacing: Double(Self.block))
+        learn(reading, line)
+        outbox.append(
+            .reading(
+                CarrierReading(
+                    position: Int(middle), delaySamples: line.delay, likeness: reading.likeness,
+                    gainDB: reading.gainDB, rate: line.rate)))
+        cursor += Self.block
+        state = .following(line)
+        if line.age == 6 || line.age == 40, usual.count <= 45 { fit(line) }
+    }
+
+    /// Looks where the carrier goes on after something happened, a little later each time.
+    private mutating func resolve(
+        _ before: DelayLine, _ suspect: Int, _ probe: Int, into outbox: inout [CarrierFinding]
+    ) {
+        guard probe - suspect <= Self.patience else {
+            state = .searching(lost: Lost(before: before, start: seamBeforeLoss(before, suspect)))
+            cursor = probe
+            return
+        }
+        guard let (after, place) = continuation(of: before, at: probe) else {
+            state = .resolving(before: before, suspect: suspect, probe: probe + Self.block / 2)
+            return
+        }
+        if let event = seam(before, after, suspect - Self.block..<place + Self.block) { outbox.append(.event(event)) }
+        cursor = place
+        state = .following(after)
+    }
+
+    /// A line on which the carrier goes on at `probe` or a block later: the old one, or one up to 100 ms away.
+    private func continuation(of before: DelayLine, at probe: Int) -> (DelayLine, Int)? {
+        var line = before
+        if let found = settled(&line, at: probe, isKnown: true) { return (line, found) }
+        guard let delay = nearby(before, probe..<probe + 2 * Self.block) else { return nil }
+        line.delay = Double(delay) - before.rate * Double(Self.block)
+        line.origin = Double(probe)
+        line.age = min(before.age, 8)
+        for place in [probe, probe + Self.block] {
+            if let found = settled(&line, at: place, isKnown: false) { return (line, found) }
+        }
+        return nil
+    }
+
+    /// Moves `line` to where it fits at `place`, if it does; one that is known from many readings only if it must be.
+    private func settled(_ line: inout DelayLine, at place: Int, isKnown: Bool) -> Int? {
+        let first = read(line, at: place)
+        guard isLikely(first) else { return nil }
+        var moved = line
+        moved.delay += first.error
+        let second = read(moved, at: place)
+        guard isUsual(second, moved) else { return nil }
+        moved.delay += second.error
+        if !isKnown || abs(moved.delay - line.delay) > Self.sameDelay { line = moved }
+        return place
+    }
+
+    /// Delays no further apart than this are one, in samples.
+    static let sameDelay = 0.3
+
+    private mutating func trim() {
+        let needed: Int
+        switch state {
+        case .searching(let lost): needed = min(lost?.start ?? cursor, cursor) - 4 * Self.block
+        case .following: needed = cursor - 12 * Self.block
+        case .resolving(_, let suspect, _): needed = suspect - 12 * Self.block
+        }
+        let surplus = max(needed, captureEnd - 2 * AudioFormat.sampleRate) - captureStart
+        // Moving what remains costs as much as what is dropped, if that is done rarely.
+        guard surplus > AudioFormat.sampleRate / 2 else { return }
+        capture.removeFirst(min(surplus, capture.count))
+        captureStart += surplus
+    }
+}

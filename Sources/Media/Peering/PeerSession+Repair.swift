@@ -1,0 +1,67 @@
+internal import RTP
+public import Timekeeping
+
+// Packets that are lost and sent again (RFC 4585 §6.2.1): asked for by us, and by the peer.
+extension PeerSession {
+    /// Whether both ask for packets that they miss, and send them again.
+    public var repairsLoss: Bool {
+        @_noAllocation @_noLocks get { plan.repairsLoss }
+    }
+
+    /// How long after we ask for a packet it comes; nil while that is not known, or if the peer does not answer.
+    @_noAllocation @_noLocks
+    public func repairNanoseconds(at now: Instant) -> Int64? {
+        guard plan.repairsLoss, requests.isAnswered(at: now) else { return nil }
+        return requests.answerNanoseconds(roundTrip: rtcp.roundTripNanoseconds)
+    }
+
+    /// Asks for a packet of the peer's with the next ``writeRequests(into:)``, if it can come in time. To be called in the
+    /// order of the numbers.
+    ///
+    /// - Parameter nanosecondsLeft: Until it must be there.
+    /// - Returns: Whether it is asked for.
+    @_noAllocation @_noLocks
+    public mutating func ask(for number: UInt16, nanosecondsLeft: Int64, at now: Instant) -> Bool {
+        guard plan.repairsLoss, let media = remoteSSRC else { return false }
+        guard
+            requests.ask(
+                for: number, nanosecondsLeft: nanosecondsLeft, roundTrip: rtcp.roundTripNanoseconds, at: now)
+        else { return false }
+        if missing.isEmpty { missing = NegativeAcknowledgement(sender: plan.localSSRC, media: media) }
+        guard missing.append(number) else { return false }
+        counters.feedback.packetsRequested += 1
+        return true
+    }
+
+    /// Writes the request for the packets that ``ask(for:nanosecondsLeft:at:)`` has gathered, protected.
+    ///
+    /// - Returns: The datagram's length; 0 if nothing is asked for.
+    @_noAllocation @_noLocks
+    public mutating func writeRequests(into packet: inout MutableRawSpan) -> Int {
+        guard !missing.isEmpty else { return 0 }
+        let start = plan.usesReducedSizeRTCP ? 0 : rtcp.writeEmptyReport(into: &packet)
+        var rest = packet._mutatingExtracting(start...)
+        let length = missing.write(into: &rest)
+        missing = NegativeAcknowledgement(sender: plan.localSSRC, media: 0)
+        guard length > 0 else { return 0 }
+        return protectControl(&packet, start + length)
+    }
+
+    /// Writes the next packet of ours that the peer has asked for and that may be sent again, as it was sent before.
+    ///
+    /// - Returns: The packet's length; 0 if there is none.
+    @_noAllocation @_noLocks
+    public mutating func writeRepair(at now: Instant, into packet: inout MutableRawSpan) -> Int {
+        guard plan.repairsLoss else { return 0 }
+        while let number = rtcp.takeAsked() {
+            let length =
+                kept?.write(number, roundTrip: rtcp.roundTripNanoseconds, at: now, into: &packet) ?? 0
+            if length > 0 {
+                counters.feedback.packetsResent += 1
+                return length
+            }
+            counters.feedback.packetsNotResent += 1
+        }
+        return 0
+    }
+}

@@ -1,0 +1,156 @@
+internal import Glibc
+
+/// Keeps what was played in step with its echo, to a small part of a sample, while the two clocks drift apart.
+///
+/// The canceller's filter has 48 000 samples a second to keep in phase: at 30 ppm it would have to be learned anew every
+/// second, and echo would be left. So the reference is read between its samples, at a place that a slow loop moves so that
+/// the peak of its correlation with what the microphone hears stays where it was first seen.
+struct ReferenceFollower: ~Copyable {
+    private static let frame = 480
+    private static let tapCount = 16
+    private static let phaseCount = 256
+    /// Lags around the expected one that are looked at, in samples.
+    private static let reach = 16
+    private static let lagCount = 33
+
+    private var table = FloatMemory(count: (Self.phaseCount + 1) * Self.tapCount)
+    /// The reference as it was read, with its low frequencies lowered.
+    private var history = FloatMemory(count: 8_192)
+    private var sums = FloatMemory(count: Self.lagCount)
+    private var heard = FloatMemory(count: Self.frame)
+    private var written = 0
+    private var lastReference: Float = 0
+    private var lastHeard: Float = 0
+    private var power: Float = 0
+    private var heardPower: Float = 0
+
+    /// Where the echo is expected in the reference, in samples; −1 before it has been found.
+    private var lag = -1
+    /// The peak's place as first seen, against `lag`.
+    private var home: Float = 0
+    private var framesOfPeak = 0
+    /// How much more the reference is delayed than at first, in samples, and how much of that is added for each frame.
+    private(set) var shift = 0.0
+    private(set) var rate = 0.0
+
+    init() {
+        for phase in 0...Self.phaseCount {
+            for tap in 0..<Self.tapCount {
+                let distance = Double(tap - Self.tapCount / 2) + Double(phase) / Double(Self.phaseCount)
+                let sinc = distance == 0 ? 1 : sin(Double.pi * distance) / (Double.pi * distance)
+                let window = cos(Double.pi * distance / Double(Self.tapCount + 1))
+                table[phase * Self.tapCount + tap] = Float(sinc * window * window)
+            }
+        }
+    }
+
+    /// Sound that was played `delay` samples before the latest one, more exactly ``shift`` more than that.
+    @_noAllocation @_noLocks
+    func sample(_ played: borrowing SampleMemory, delay: Int) -> Float {
+        let place = max(Double(Self.tapCount), Double(delay) + shift)
+        let whole = Int(place)
+        let phase = Int((place - Double(whole)) * Double(Self.phaseCount) + 0.5)
+        var sum: Float = 0
+        var tap = 0
+        while tap < Self.tapCount {
+            // The tap's distance from the place: a sample that is older by one is one further.
+            let age = whole + Self.tapCount / 2 - tap
+            sum += table[phase * Self.tapCount + tap] * Float(played.sample(age: age))
+            tap &+= 1
+        }
+        return sum
+    }
+
+    /// The echo is expected so many samples behind the reference, within a dozen; what was learned is forgotten.
+    @_noAllocation @_noLocks
+    mutating func expect(lag: Int) {
+        self.lag = max(Self.reach, min(6_000, lag))
+        framesOfPeak = 0
+        for index in 0..<Self.lagCount { sums[index] = 0 }
+        (power, heardPower) = (0, 0)
+    }
+
+    /// What was learned of the delay no longer holds: it is counted from another place.
+    @_noAllocation @_noLocks
+    mutating func forget() {
+        lag = -1
+        shift = 0
+    }
+
+    var isFollowing: Bool { @_noAllocation @_noLocks get { lag >= 0 } }
+
+    /// The next sample of the reference, as it was read.
+    @_noAllocation @_noLocks
+    mutating func note(_ reference: Float) {
+        history[written & 8_191] = reference - 0.9 * lastReference
+        lastReference = reference
+        written &+= 1
+    }
+
+    /// The frame that was heard while the last 480 noted samples were played.
+    @_noAllocation @_noLocks
+    mutating func follow(_ captured: inout MutableSpan<Int16>) {
+        shift += rate
+        var loudness: Float = 0
+        for index in 0..<Self.frame {
+            let value = Float(captured[index])
+            heard[index] = value - 0.9 * lastHeard
+            lastHeard = value
+            let reference = history[(written &- Self.frame &+ index) & 8_191]
+            loudness += reference * reference
+            heardPower += heard[index] * heard[index]
+        }
+        guard lag >= 0 else { return }
+        power = power * Self.memory + loudness
+        heardPower *= Self.memory
+        let best = correlate()
+        // A frame in which little is played tells little.
+        guard loudness > 480 * 100, best > 0, best < Self.lagCount - 1 else { return }
+        let peak = sums[best]
+        // The echo must stand out of whatever else is heard, near talkers above all.
+        guard peak * peak > 0.02 * power * heardPower else { return }
+        let bend = sums[best - 1] - 2 * peak + sums[best + 1]
+        guard bend < 0 else { return }
+        steer(Float(best) + max(-0.5, min(0.5, (sums[best - 1] - sums[best + 1]) / (2 * bend))))
+    }
+
+    /// Half a second.
+    private static let memory: Float = 0.98
+
+    /// Adds this frame; the lag with the strongest positive or negative correlation, whose sign is then made positive.
+    @_noAllocation @_noLocks
+    private mutating func correlate() -> Int {
+        var best = 0
+        for place in 0..<Self.lagCount {
+            var sum = sums[place] * Self.memory
+            let start = written &- Self.frame &- (lag - Self.reach + place)
+            var index = 0
+            while index < Self.frame {
+                sum += heard[index] * history[(start &+ index) & 8_191]
+                index &+= 1
+            }
+            sums[place] = sum
+            if sum > sums[best] { best = place }
+        }
+        return best
+    }
+
+    @_noAllocation @_noLocks
+    private mutating func steer(_ place: Float) {
+        framesOfPeak += 1
+        guard framesOfPeak > Self.settling else {
+            home = place
+            return
+        }
+        let error = Double(place - home)
+        rate = max(-Self.maximumRate, min(Self.maximumRate, rate + Self.integral * error))
+        shift += Self.proportional * error
+    }
+
+    /// Frames until the peak's place is believed.
+    private static let settling = 40
+    private static let proportional = 0.02
+    private static let integral = 1e-4
+    /// 500 ppm.
+    private static let maximumRate = 0.24
+}

@@ -1,0 +1,119 @@
+public import JSON
+
+/// Names a group of users.
+public struct GroupID: TextIdentifier {
+    /// The text.
+    public let rawValue: String
+    /// Makes the identifier from its text.
+    public init(rawValue: String) { self.rawValue = rawValue }
+}
+
+/// A group as its members see it (contract GRP-1).
+public struct Group: Hashable, Sendable {
+    /// The group.
+    public var id: GroupID
+    /// What people call it.
+    public var name: String?
+    /// Who made it, and alone may dismiss it.
+    public var owner: UserID
+    /// Everybody in it, the owner included; empty in a list of groups.
+    public var members: [UserID]
+
+    /// Makes a group's description.
+    public init(id: GroupID, name: String? = nil, owner: UserID, members: [UserID] = []) {
+        self.id = id
+        self.name = name
+        self.owner = owner
+        self.members = members
+    }
+}
+
+/// What became of a group (contract GRP-1).
+public struct GroupChange: Hashable, Sendable {
+    /// What happened.
+    public enum Kind: String, CaseIterable, Hashable, Sendable {
+        case created, joined, left, dismissed
+    }
+
+    /// The group.
+    public var group: GroupID
+    /// What happened.
+    public var kind: Kind
+    /// Who did it.
+    public var user: UserID
+    /// Who is in it, if the service says so.
+    public var members: [UserID]
+
+    /// Makes a change.
+    public init(group: GroupID, kind: Kind, user: UserID, members: [UserID] = []) {
+        self.group = group
+        self.kind = kind
+        self.user = user
+        self.members = members
+    }
+}
+
+/// Somebody in a room.
+public struct RoomParticipant: Hashable, Sendable {
+    /// The connection's name.
+    public var connection: String
+    /// Whose it is.
+    public var user: UserID
+    /// What it said of itself when it joined, or its token did.
+    public var data: String?
+
+    /// Makes a participant.
+    public init(connection: String, user: UserID, data: String? = nil) {
+        self.connection = connection
+        self.user = user
+        self.data = data
+    }
+}
+
+/// A message in a room, to everybody or to one connection (contract SIG-1).
+public struct RoomSignal: Hashable, Sendable {
+    /// The room.
+    public var room: String
+    /// Up to 128 bytes.
+    public var type: String
+    /// Up to 8 KiB as JSON text.
+    public var data: JSONValue
+    /// The connection that it is for; `nil` for everybody else in the room.
+    public var to: String?
+    /// The connection that sent it; empty on the way out.
+    public var from: String
+    /// Who sent it; empty on the way out.
+    public var user: UserID
+
+    /// Makes a signal.
+    public init(
+        room: String, type: String, data: JSONValue = .null, to: String? = nil, from: String = "", user: UserID = ""
+    ) {
+        self.room = room
+        self.type = type
+        self.data = data
+        self.to = to
+        self.from = from
+        self.user = user
+    }
+}
+
+/// A peer whose signaling connection dropped, or came back (contract CONN-8).
+public struct StreamPeer: Hashable, Sendable {
+    /// The room that it is in with us, if that is how we know it.
+    public var room: String?
+    /// The call that it is in with us, if that is how we know it.
+    public var invite: InviteID?
+    /// Its connection.
+    public var connection: String
+    /// Who it is.
+    public var user: UserID
+
+    /// Makes a peer.
+    public init(room: String? = nil, invite: InviteID? = nil, connection: String, user: UserID) {
+        self.room = room
+        self.invite = invite
+        self.connection = connection
+        self.user = user
+    }
+}

@@ -1,0 +1,182 @@
+import SignalWire
+import Timekeeping
+
+/// Tokens, and the sessions that stand on them.
+extension ExchangeCore {
+    mutating func issue(_ token: SecretDigest, _ grant: Grant, refresh: SecretDigest?, at now: Instant) {
+        tokens.begin(
+            grant, epoch: epoch(of: grant), access: token, expires: now.advanced(by: settings.tokenLifetime),
+            refresh: refresh.map { ($0, now.advanced(by: settings.refreshLifetime)) })
+        expectSweep(at: now)
+    }
+
+    mutating func rotate(_ old: SecretDigest, access: SecretDigest, refresh: SecretDigest, at now: Instant) {
+        tokens.rotate(
+            old, access: access, expires: now.advanced(by: settings.tokenLifetime), refresh: refresh,
+            refreshExpires: now.advanced(by: settings.refreshLifetime), at: now)
+        expectSweep(at: now)
+    }
+
+    mutating func admit(_ token: SecretDigest, _ grant: Grant, expires: Instant, at now: Instant) {
+        tokens.begin(grant, epoch: epoch(of: grant), access: token, expires: expires)
+        expectSweep(at: now)
+    }
+
+    mutating func sweepTokens(at now: Instant) {
+        isSweepDue = false
+        tokens.sweep(at: now)
+        if tokens.count > 0 { expectSweep(at: now) }
+    }
+
+    private func epoch(of grant: Grant) -> Int64? { accounts.account(id: grant.user)?.loginsSince }
+
+    mutating func expectSweep(at now: Instant) {
+        guard !isSweepDue else { return }
+        isSweepDue = true
+        deadlines.add(.tokensAreSwept, due: now.advanced(by: TokenStore.sweepInterval))
+    }
+
+    // MARK: - Sessions and their tokens
+
+    /// From now on a session stands on `token`, and is told in time when that ends (AUTH-4).
+    mutating func watch(_ token: SecretDigest, on connection: ConnectionID, at now: Instant) {
+        guard let login = tokens.login(of: token), let ends = tokens.expiry(of: token) else { return }
+        sessions.renew(connection, login: login, ends: ends)
+        let due = max(now, ends.advanced(by: .zero - settings.tokenNotice))
+        // A later look that is due already finds out by itself that the token is another.
+        guard sessions[connection]?.tokenCheck.map({ due < $0 }) ?? true else { return }
+        expectCheck(on: connection, due: due)
+    }
+
+    private mutating func expectCheck(on connection: ConnectionID, due: Instant) {
+        sessions.setTokenCheck(connection, due: due)
+        deadlines.add(.tokenIsChecked(connection), due: due)
+    }
+
+    /// Tells a session that its token is about to end, or closes it when it has.
+    mutating func checkToken(on connection: ConnectionID, at now: Instant, into outbox: inout [Output]) {
+        guard let session = sessions[connection], let ends = session.tokenEnds, let due = session.tokenCheck,
+            due <= now
+        else { return }
+        let notice = ends.advanced(by: .zero - settings.tokenNotice)
+        if ends <= now {
+            outbox.append(.close(connection, .tokenExpired))
+            outbox.append(.note(.tokenExpired(session.endpoint, connection)))
+            lose(connection, at: now, into: &outbox)
+        } else if notice <= now {
+            let remaining = now.duration(to: ends).seconds
+            mention(.tokenExpiring(TokenExpiring(expiresIn: remaining)), to: session, into: &outbox)
+            expectCheck(on: connection, due: ends)
+        } else {
+            expectCheck(on: connection, due: notice)
+        }
+    }
+
+    /// A session goes on with a new token; one that is not good changes nothing.
+    mutating func renew(
+        _ params: SessionRenew, _ session: Session, at now: Instant
+    ) throws(RPCError) -> SessionRenew.Result {
+        let token = SecretDigest(of: params.token.secret)
+        let grant = try tokens.grant(for: token, at: now)
+        guard grant.user == session.endpoint.user, grant.isAnonymous == session.isAnonymous else {
+            throw RPCError(.tokenRejected, "The token is another user's than this session's.")
+        }
+        guard grant.room?.room == session.room?.room else {
+            throw RPCError(.tokenForAnotherSession, "The token is good for another session than this one.")
+        }
+        tokens.confirm(token, at: now)
+        watch(token, on: session.connection, at: now)
+        let ends = tokens.expiry(of: token) ?? now
+        return SessionRenew.Result(expiresIn: now.duration(to: ends).seconds)
+    }
+
+    // MARK: - The end of logins
+
+    /// Ends a login with its sessions, calls included (AUTH-9).
+    mutating func end(
+        _ login: TokenStore.LoginID, _ reason: CloseReason, at now: Instant, into outbox: inout [Output]
+    ) {
+        guard let grant = tokens.revoke(login, at: now) else { return }
+        for session in sessions.sessions(of: grant.user) where session.login == login {
+            endSession(session, at: now, into: &outbox)
+            outbox.append(.close(session.connection, reason))
+        }
+        for left in sessions.detached(of: grant.user).map(\.session) where left.login == login {
+            if sessions.session(at: left.endpoint) == nil { endCalls(of: left.endpoint, at: now, into: &outbox) }
+            giveUp(left.id, at: now, into: &outbox)
+        }
+        outbox.append(.note(.loginEnded(grant.user)))
+    }
+
+    mutating func endLogins(of user: UserID, at now: Instant, into outbox: inout [Output]) {
+        for login in tokens.logins(of: user) { end(login, .loggedOut, at: now, into: &outbox) }
+    }
+
+    /// Whoever has no account any more, or had its logins taken back, is logged out.
+    mutating func replaceAccounts(_ accounts: [Account], at now: Instant, into outbox: inout [Output]) {
+        let before = self.accounts
+        self.accounts = Accounts(accounts)
+        for account in before.all {
+            let after = self.accounts.account(id: account.id)
+            guard after == nil || after?.loginsSince != account.loginsSince else { continue }
+            endLogins(of: account.id, at: now, into: &outbox)
+            if after == nil { endSessions(of: account.id, at: now, into: &outbox) }
+        }
+        // A stranger's name may have become a user's.
+        for account in self.accounts.all where before.account(called: account.id) == nil {
+            for id in [account.id] + account.publicIDs { endLogins(of: id, at: now, into: &outbox) }
+        }
+    }
+
+    /// Ends what a user without an account has left: sessions that the exchange began itself, and events.
+    private mutating func endSessions(of user: UserID, at now: Instant, into outbox: inout [Output]) {
+        for session in sessions.sessions(of: user) {
+            endSession(session, at: now, into: &outbox)
+            outbox.append(.close(session.connection, .loggedOut))
+        }
+        logs[user] = nil
+    }
+
+    // MARK: - Too much
+
+    /// Whether a connection may send one more message; if not, it is told so, and closed if it does not stop.
+    mutating func mayAsk(
+        _ id: RPCID, on connection: ConnectionID, at now: Instant, into outbox: inout [Output]
+    ) -> Bool {
+        guard sessions[connection]?.isInternal != true, let state = connections[connection] else { return true }
+        var bucket = state.messages ?? TokenBucket(settings.messages, at: now)
+        let mayAsk = bucket.take(settings.messages, at: now)
+        connections[connection]?.messages = bucket
+        if mayAsk {
+            if state.refusedCount > 0, bucket.isFull(settings.messages, at: now) {
+                connections[connection]?.refusedCount = 0
+            }
+            return true
+        }
+        connections[connection]?.refusedCount += 1
+        count(\.refusals)
+        let rate = Int(settings.messages.perSecond)
+        let error = RPCError(
+            .tooManyRequests, "A connection sends at most \(rate) messages a second; slow down.", limit: rate)
+        outbox.append(.refuse(connection, id, error))
+        if state.refusedCount + 1 > settings.messagesRefused {
+            outbox.append(.close(connection, .policy("too many messages")))
+            outbox.append(.note(.connectionRefused(connection, reason: "too many messages")))
+            lose(connection, at: now, into: &outbox)
+        }
+        return false
+    }
+
+    /// Answers a request whose signed token was looked at, and is not good.
+    mutating func refuse(
+        _ error: RPCError, to id: RPCID, from connection: ConnectionID, closes: Bool, at now: Instant,
+        into outbox: inout [Output]
+    ) {
+        guard connections[connection] != nil else { return }
+        count(\.requests)
+        guard mayAsk(id, on: connection, at: now, into: &outbox) else { return }
+        count(\.refusals)
+        outbox.append(.refuse(connection, id, error))
+        if closes { outbox.append(.close(connection, .tokenRejected)) }
+    }
+}

@@ -1,0 +1,81 @@
+public import CallControl
+internal import NIOCore
+internal import SignalWire
+
+// Rooms and groups.
+extension HandsetService {
+    /// Joins a room.
+    public func join(room: String, data: String?) async throws(SignalingError) -> [RoomParticipant] {
+        let joined = try await ask { (driver, promise: EventLoopPromise<RoomJoin.Result>) in
+            driver.join(RoomJoin(room: room, data: data), promise)
+        }
+        return joined.participants.map(CallControl.RoomParticipant.init)
+    }
+
+    /// Leaves a room.
+    public func leave(room: String) async throws(SignalingError) {
+        _ = try await ask { (driver, promise: EventLoopPromise<Empty>) in
+            driver.leave(RoomLeave(room: room), promise)
+        }
+    }
+
+    /// Says something in a room.
+    public func send(_ signal: CallControl.RoomSignal, retryAfterReconnect: Bool) async throws(SignalingError) {
+        let message = SignalWire.RoomSignal(
+            room: signal.room, to: signal.to, type: signal.type, data: signal.data)
+        try await tell(
+            message, retryAfterReconnect ? .queued : .atOnce, doing: "send a signal in the room \(signal.room)")
+    }
+
+    /// Makes a group.
+    public func createGroup(
+        _ id: GroupID?, name: String?, members: [UserID]
+    ) async throws(SignalingError) -> GroupID {
+        let created = try await ask { (driver, promise: EventLoopPromise<GroupCreate.Result>) in
+            driver.request(
+                GroupCreate(group: id?.rawValue, name: name, members: members.map(\.rawValue)), doing: "make a group",
+                promise)
+        }
+        return GroupID(created.group)
+    }
+
+    /// Joins a group.
+    public func join(group: GroupID) async throws(SignalingError) {
+        try await tell(GroupJoin(group: group.rawValue), doing: "join the group \(group)")
+    }
+
+    /// Leaves a group.
+    public func leave(group: GroupID) async throws(SignalingError) {
+        try await tell(GroupLeave(group: group.rawValue), doing: "leave the group \(group)")
+    }
+
+    /// Ends a group.
+    public func dismiss(group: GroupID) async throws(SignalingError) {
+        try await tell(GroupDismiss(group: group.rawValue), doing: "dismiss the group \(group)")
+    }
+
+    /// A group with its members.
+    public func group(_ id: GroupID) async throws(SignalingError) -> Group {
+        let found = try await ask { (driver, promise: EventLoopPromise<GroupMembers.Result>) in
+            driver.request(GroupMembers(group: id.rawValue), doing: "ask who is in the group \(id)", promise)
+        }
+        return Group(
+            id: GroupID(found.group), name: found.name, owner: UserID(found.owner),
+            members: found.members.map { UserID($0) })
+    }
+
+    /// The groups that this user is in.
+    public func groups() async throws(SignalingError) -> [Group] {
+        let found = try await ask { (driver, promise: EventLoopPromise<GroupList.Result>) in
+            driver.request(GroupList(), doing: "list the groups", promise)
+        }
+        return found.groups.map { Group(id: GroupID($0.group), name: $0.name, owner: UserID($0.owner)) }
+    }
+}
+
+extension CallControl.RoomParticipant {
+    /// Somebody in a room, from the wire.
+    init(_ participant: RoomJoin.Participant) {
+        self.init(connection: participant.connection, user: UserID(participant.user), data: participant.data)
+    }
+}

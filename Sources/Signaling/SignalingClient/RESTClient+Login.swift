@@ -1,0 +1,150 @@
+internal import CallControl
+internal import FoundationEssentials
+internal import NIOCore
+internal import NIOHTTP1
+internal import SignalWire
+internal import Timekeeping
+
+// Who this device is: logging in, renewing the token, logging out (contract AUTH-1 to 4, AUTH-9).
+extension RESTClient {
+    /// What a login gives.
+    struct Login: Sendable {
+        let token: Redacted<String>
+        var refreshToken: Redacted<String>?
+        /// How long the token is good; `nil` until it is refused.
+        var lifetime: Duration?
+        var user: String?
+        var publicIDs: [String] = []
+    }
+
+    /// Logs in with whatever credentials there are, and asks who the user is.
+    func login() async throws(ServiceFailure) -> Login {
+        switch configuration.credentials {
+        case .mediaToken(let token):
+            try await login(LoginRequest(mediaToken: Redacted(token)))
+        case .password(let user, let password):
+            try await login(LoginRequest(userID: user, password: Redacted(password)))
+        case .accessToken(let user, let source):
+            try await login(LoginRequest(userID: user, accessToken: try await source.read()))
+        case .sessionToken(let user, let source):
+            Self.login(with: try await source.read(), of: user)
+        case .anonymous(let name):
+            try await login(anonymously: name)
+        case .kept:
+            throw ServiceFailure(
+                SignalingError(
+                    .notAuthenticated, activity: "log in at \(configuration.addresses.authentication)",
+                    cause: "no login is kept from earlier, and nothing else to log in with is configured",
+                    advice: "Configure a media token, a password, an access token or a session token."),
+                remedy: .none)
+        }
+    }
+
+    /// Gets a new token in place of `old`: anew from where it came, by its refresh token, or by another login.
+    ///
+    /// - Parameter isRefused: Whether the service refuses the old one already.
+    func renew(_ old: Login, isRefused: Bool) async throws(ServiceFailure) -> Login {
+        if case .sessionToken(let user, let source) = configuration.credentials {
+            let token = try await source.read()
+            guard token == old.token else { return Self.login(with: token, of: user) }
+            // Whoever writes the file may be a little late.
+            throw ServiceFailure(
+                SignalingError(
+                    .tokenExpired, activity: "renew the access token", cause: "\(source) still gives the old one",
+                    advice: "See that it gives a new token before the old one ends."),
+                remedy: isRefused || source.isFixed ? .none : .retry(after: .seconds(2)))
+        }
+        if let refreshToken = old.refreshToken {
+            do throws(ServiceFailure) {
+                return try await refresh(refreshToken, old)
+            } catch {
+                // A service that is unwell is asked again; one that refuses may yet take the credentials.
+                if case .retry = error.remedy { throw error }
+                if case .kept = configuration.credentials { throw error }
+            }
+        }
+        return try await login()
+    }
+
+    /// Makes the token, and what it was renewed with, worthless (AUTH-9).
+    func logOut(_ login: Login) async throws(ServiceFailure) {
+        let base = configuration.addresses.authentication
+        let question = Question(
+            method: .POST, base: base, path: "/v1.1/logout", authorization: "Bearer \(login.token.secret)",
+            activity: "log out at \(base)")
+        try await withClient { client async throws(ServiceFailure) in
+            _ = try await ask(question, of: client, for: Ignored.self)
+        }
+    }
+
+    private struct Ignored: Decodable {}
+
+    private func refresh(_ token: Redacted<String>, _ old: Login) async throws(ServiceFailure) -> Login {
+        let base = configuration.addresses.authentication
+        let activity = "renew the access token at \(base)"
+        let question = Question(
+            method: .POST, base: base, path: "/v1.1/token", authorization: "Basic \(appToken)",
+            body: try Self.encode(TokenRequest(refreshToken: token), doing: activity), activity: activity)
+        let answer = try await withClient { client async throws(ServiceFailure) in
+            try await ask(question, of: client, for: LoginResponse.self)
+        }
+        return Login(
+            token: answer.token, refreshToken: answer.refreshToken ?? token, lifetime: answer.lifetime,
+            user: answer.id ?? old.user, publicIDs: old.publicIDs)
+    }
+
+    private func login(_ body: LoginRequest) async throws(ServiceFailure) -> Login {
+        let addresses = configuration.addresses
+        let activity = "log in at \(addresses.authentication)"
+        let question = Question(
+            method: .POST, base: addresses.authentication, path: "/v1.1/login", authorization: "Basic \(appToken)",
+            body: try Self.encode(body, doing: activity), activity: activity)
+        return try await withClient { client async throws(ServiceFailure) in
+            let answer = try await ask(question, of: client, for: LoginResponse.self)
+            let identities = try await ask(
+                Question(
+                    method: .GET, base: addresses.identity, path: "/v1/allidentities",
+                    authorization: "Bearer \(answer.token.secret)",
+                    activity: "ask \(addresses.identity) who this user is"),
+                of: client, for: Identities.self)
+            return Login(
+                token: answer.token, refreshToken: answer.refreshToken, lifetime: answer.lifetime, user: answer.id,
+                publicIDs: identities.publicIDs)
+        }
+    }
+
+    private func login(anonymously name: String) async throws(ServiceFailure) -> Login {
+        let base = configuration.addresses.authentication
+        let activity = "log in at \(base)"
+        let question = Question(
+            method: .POST, base: base, path: "/v1.1/login/anonymous", authorization: "Basic \(appToken)",
+            body: try Self.encode(AnonymousLoginRequest(userID: name), doing: activity), activity: activity)
+        return try await withClient { client async throws(ServiceFailure) in
+            let answer = try await ask(question, of: client, for: AnonymousLoginResponse.self)
+            return Login(token: answer.token)
+        }
+    }
+
+    private static func login(with token: Redacted<String>, of user: String?) -> Login {
+        let claims = TokenClaims(token)
+        return Login(
+            token: token, lifetime: claims?.lifetime(now: Date().timeIntervalSince1970), user: user ?? claims?.user)
+    }
+
+    private static func encode(_ body: some Encodable, doing activity: String) throws(ServiceFailure) -> [UInt8] {
+        do throws(SignalCodingError) {
+            return try SignalCoding.encode(body)
+        } catch {
+            throw ServiceFailure(
+                SignalingError(.internalError, activity: activity, cause: "\(error)"), remedy: .none)
+        }
+    }
+}
+
+extension LoginResponse {
+    /// How long the token is good. What no clock could hold counts as unknown.
+    fileprivate var lifetime: Duration? {
+        guard let expiresIn, expiresIn > 0, expiresIn < 1e10 else { return nil }
+        return .milliseconds(Int64(expiresIn * 1_000))
+    }
+}

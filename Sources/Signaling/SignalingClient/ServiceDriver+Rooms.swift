@@ -1,0 +1,35 @@
+internal import CallControl
+internal import NIOCore
+internal import SignalWire
+
+// Rooms: joining, leaving, and coming back after the exchange has forgotten us.
+extension ServiceDriver {
+    func join(_ join: RoomJoin, _ promise: EventLoopPromise<RoomJoin.Result>) {
+        request(join, doing: "join the room \(join.room)", promise) { [self] result in enter(join, result) }
+    }
+
+    func leave(_ leave: RoomLeave, _ promise: EventLoopPromise<Empty>) {
+        rooms.leave(leave.room)
+        request(leave, .queued, doing: "leave the room \(leave.room)", promise)
+    }
+
+    private func enter(_ join: RoomJoin, _ result: RoomJoin.Result) {
+        for event in rooms.enter(join, result.participants.map(CallControl.RoomParticipant.init)) { hub.publish(event) }
+    }
+
+    /// A session that begins afresh is in no room: those that the device was in are joined again.
+    func rejoinRooms() {
+        for join in rooms.joins {
+            let activity = "join the room \(join.room) again"
+            send(join, doing: activity) { [self] result in
+                switch result {
+                case .success(let joined): enter(join, joined)
+                case .failure(let error) where error.code == .disconnected: break  // The next session tries again.
+                case .failure(let error):
+                    rooms.leave(join.room)
+                    hub.publish(.roomLost(room: join.room, error))
+                }
+            }
+        }
+    }
+}

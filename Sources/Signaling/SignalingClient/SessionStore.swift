@@ -1,0 +1,112 @@
+public import CallControl
+internal import PrivateFiles
+internal import SignalWire
+
+/// Keeps a login on disk, so that a device that starts again needs no secret (contract AUTH-10).
+///
+/// The file is its owner's alone and replaced at once; it belongs to one application at one server, and that of another
+/// counts as none (AUTH-8).
+public struct SessionStore: Hashable, Sendable {
+    /// Where it is kept.
+    public let path: String
+    /// The application that it belongs to.
+    public let application: String
+    /// The server that it belongs to, as its address is configured.
+    public let server: String
+
+    /// What is kept.
+    struct Kept: Codable, Equatable, Sendable {
+        /// Of this layout.
+        var version = 1
+        var application: String
+        var server: String
+        var device: String
+        var user: String?
+        var token: Redacted<String>
+        var refreshToken: Redacted<String>?
+        /// In milliseconds since 1970, by this machine's clock.
+        var expiresAt: Int64?
+        var publicIDs: [String]
+
+        private enum CodingKeys: String, CodingKey {
+            case version, application, server, device, user, token
+            case refreshToken = "refresh_token"
+            case expiresAt = "expires_at_ms"
+            case publicIDs = "public_ids"
+        }
+    }
+
+    /// What the file says of whom it belongs to.
+    public enum Content: Hashable, Sendable {
+        /// There is none, or it cannot be made sense of.
+        case nothing
+        /// A login that this device can go on with, made by the device of this id.
+        case login(device: DeviceID, user: UserID?)
+        /// A login of another application or at another server.
+        case foreign
+    }
+
+    /// Makes a store; the file need not be there yet, its folder must.
+    public init(path: String, application: String, server: String) {
+        self.path = path
+        self.application = application
+        self.server = server
+    }
+
+    /// Looks at what is kept.
+    ///
+    /// - Throws: ``SignalingError`` if there is a file that cannot be read.
+    public func look() throws(SignalingError) -> Content {
+        guard let kept = try read() else { return .nothing }
+        guard belongs(kept) else { return .foreign }
+        return .login(device: DeviceID(kept.device), user: kept.user.map { UserID($0) })
+    }
+
+    /// Forgets the login.
+    public func clear() throws(SignalingError) {
+        do throws(PrivateFileError) {
+            try PrivateFile.remove(path)
+        } catch {
+            throw Self.failure("forget the login kept in \"\(path)\"", error)
+        }
+    }
+
+    /// The login kept for this application at this server, if there is one.
+    func load() throws(SignalingError) -> Kept? {
+        guard let kept = try read(), belongs(kept) else { return nil }
+        return kept
+    }
+
+    func save(_ kept: Kept) throws(SignalingError) {
+        let activity = "keep the login in \"\(path)\""
+        let bytes: [UInt8]
+        do throws(SignalCodingError) {
+            bytes = try SignalCoding.encode(kept)
+        } catch {
+            throw SignalingError(.internalError, activity: activity, cause: "\(error)")
+        }
+        do throws(PrivateFileError) {
+            try PrivateFile.replace(path, with: bytes)
+        } catch {
+            throw Self.failure(activity, error)
+        }
+    }
+
+    private func read() throws(SignalingError) -> Kept? {
+        do throws(PrivateFileError) {
+            guard let bytes = try PrivateFile.read(path, maximumBytes: SignalLimits.messageBytes) else { return nil }
+            let kept = try? SignalCoding.decode(Kept.self, from: bytes)
+            return kept?.version == 1 ? kept : nil
+        } catch {
+            throw Self.failure("read the login kept in \"\(path)\"", error)
+        }
+    }
+
+    private func belongs(_ kept: Kept) -> Bool { kept.application == application && kept.server == server }
+
+    private static func failure(_ activity: String, _ error: PrivateFileError) -> SignalingError {
+        SignalingError(
+            .badConfiguration, activity: activity, cause: error.cause,
+            advice: "Check the file's owner and its folder.")
+    }
+}

@@ -1,0 +1,95 @@
+// SignedTokens: what an application's own server vouches for, as JSON Web Tokens (RFC 7519) signed with HMAC-SHA256
+// (RFC 7515, RFC 7518 §3.2). The only module that knows of the library for them; devices pass such tokens on unread.
+
+/// What a signed token says.
+public struct SignedToken: Hashable, Sendable {
+    /// What the bearer may do in the session that the token is for.
+    public enum Role: String, CaseIterable, Codable, Sendable {
+        /// Takes part.
+        case publisher
+        /// Listens.
+        case subscriber
+        /// Takes part, and has a say over others.
+        case moderator
+    }
+
+    /// The one session that a token is for (AUTH-5).
+    public struct Session: Hashable, Sendable {
+        /// Its id.
+        public var id: String
+        /// What the bearer may do there.
+        public var role: Role
+        /// What the others there are told of the bearer; at most ``SignedToken/maximumDataBytes``.
+        public var data: String?
+
+        /// Names a session.
+        public init(id: String, role: Role = .publisher, data: String? = nil) {
+            self.id = id
+            self.role = role
+            self.data = data
+        }
+    }
+
+    /// The key of the application that vouches for it (`iss`).
+    public var application: String
+    /// Who bears it (`sub`).
+    public var user: String
+    /// When it was signed (`iat`), in seconds since 1970; `nil` if it does not say.
+    public var issued: Double?
+    /// From when on it is not good any more (`exp`), in seconds since 1970.
+    public var expires: Double
+    /// What tells it from others for the same user (`jti`).
+    public var id: String?
+    /// The one session that it is for; `nil` for all that the user may do.
+    public var session: Session?
+
+    /// Bytes in the connection data, at most.
+    public static let maximumDataBytes = 1_000
+    /// Bytes in a token, at most.
+    public static let maximumBytes = 8_192
+    /// Bytes in a user's or a session's id, at most.
+    public static let maximumNameBytes = 256
+
+    /// Says what a token will say.
+    public init(
+        application: String, user: String, issued: Double?, expires: Double, id: String? = nil,
+        session: Session? = nil
+    ) {
+        self.application = application
+        self.user = user
+        self.issued = issued
+        self.expires = expires
+        self.id = id
+        self.session = session
+    }
+
+    /// Whether a token has the form of a signed one, good or not. Tokens that an exchange issues itself have not.
+    public static func isSigned(_ token: String) -> Bool { token.utf8.count { $0 == UInt8(ascii: ".") } == 2 }
+}
+
+/// Why a signed token is not taken, or cannot be made.
+public struct SignedTokenError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// What to match on.
+    public enum Code: Sendable {
+        /// It is no token, or says what this exchange does not take.
+        case malformed
+        /// Nobody here has the application's key.
+        case unknownApplication
+        /// The signature is not the application's.
+        case wrongSignature
+        /// It was good once.
+        case expired
+        /// It says that it was signed later than now.
+        case notYetValid
+    }
+
+    /// What to match on.
+    public let code: Code
+    /// What is wrong, and what to try. Never holds the token.
+    public let description: String
+
+    init(_ code: Code, _ description: String) {
+        self.code = code
+        self.description = description
+    }
+}

@@ -1,0 +1,146 @@
+internal import ArgumentParser
+internal import ConfigReader
+internal import Exchange
+internal import Glibc
+internal import SignalWire
+
+/// `handset user add`.
+struct UserAddCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "add", abstract: "Add a user.",
+        discussion: """
+            Tokens are made here, and shown this once. A user without any secret can still be let in with signed
+            tokens (`handset token`).
+            """)
+
+    @OptionGroup var place: UsersPlace
+
+    @Argument(help: "The user's id.")
+    var id: String
+
+    @Option(name: .customLong("public-id"), help: "Another id by which the user can be called; may be repeated.")
+    var publicIDs: [String] = []
+
+    @Option(help: "The user's mail address.")
+    var email: String?
+
+    @Flag(help: "Read a password from standard input.")
+    var password = false
+
+    @Flag(help: "Make a long-lived access token, for logins with user id and token.")
+    var accessToken = false
+
+    @Flag(help: "Make a media token, for logins with that alone.")
+    var mediaToken = false
+
+    @Flag(help: "Make a stream token, for streams to this user and nothing else.")
+    var streamToken = false
+
+    func run() throws {
+        let (file, configured) = try place.resolve()
+        var account = Account(id: id, publicIDs: publicIDs, email: email)
+        if password { account.password = .hash(PasswordHash.make(try UserCommand.secretFromInput())) }
+        var made: [(name: String, token: String)] = []
+        func token(_ isWanted: Bool, _ name: String, _ path: WritableKeyPath<Account, [SecretDigest]>) {
+            guard isWanted else { return }
+            let token = FreshSecret.make().secret
+            account[keyPath: path] = [SecretDigest(of: token)]
+            made.append((name, token))
+        }
+        token(accessToken, "access token", \.accessTokens)
+        token(mediaToken, "media token", \.mediaTokens)
+        token(streamToken, "stream token", \.streamTokens)
+        try file.change { users in
+            for id in [account.id] + account.publicIDs {
+                guard let owner = (configured + users).first(where: { ([$0.id] + $0.publicIDs).contains(id) }) else {
+                    continue
+                }
+                throw CommandFailure(
+                    .failed, "\"\(id)\" is an id of \(owner.id) already; `handset user list` shows all users")
+            }
+            users.append(account)
+        }
+        Terminal.printError("added \(id) to \(file.path)")
+        for (name, token) in made { Terminal.print("\(name): \(token)") }
+    }
+}
+
+/// `handset user list`.
+struct UserListCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "list", abstract: "List users: id, other ids, and what they can log in with.")
+
+    @OptionGroup var place: UsersPlace
+
+    func run() throws {
+        let (file, configured) = try place.resolve()
+        for (users, note) in [(configured, " (in the configuration)"), (try file.read(), "")] {
+            for user in users.sorted(by: { $0.id < $1.id }) { Terminal.print(Self.line(user) + note) }
+        }
+    }
+
+    private static func line(_ user: Account) -> String {
+        var ways: [String] = user.password == nil ? [] : ["password"]
+        for (tokens, name) in [
+            (user.accessTokens, "access token"), (user.mediaTokens, "media token"), (user.streamTokens, "stream token"),
+        ] where !tokens.isEmpty {
+            ways.append(tokens.count == 1 ? name : "\(tokens.count) \(name)s")
+        }
+        let others = user.publicIDs.isEmpty ? "-" : user.publicIDs.joined(separator: ",")
+        return "\(user.id)\t\(others)\t\(ways.isEmpty ? "signed tokens only" : ways.joined(separator: ", "))"
+    }
+}
+
+/// `handset user remove`.
+struct UserRemoveCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "remove", abstract: "Remove a user; its sessions and calls end.")
+
+    @OptionGroup var place: UsersPlace
+
+    @Argument(help: "The user's id.")
+    var id: String
+
+    func run() throws {
+        let (file, configured) = try place.resolve()
+        try file.change { users in
+            let index = try UserRevokeCommand.index(of: id, in: users, configured)
+            users.remove(at: index)
+        }
+        Terminal.printError("removed \(id) from \(file.path)")
+    }
+}
+
+/// `handset user revoke`.
+struct UserRevokeCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "revoke",
+        abstract: "End all logins of a user, calls included; signed tokens made before now are refused from then on.",
+        discussion: "The user can log in again at once; its password and long-lived tokens stay good.")
+
+    @OptionGroup var place: UsersPlace
+
+    @Argument(help: "The user's id.")
+    var id: String
+
+    func run() throws {
+        let (file, configured) = try place.resolve()
+        try file.change { users in
+            let index = try Self.index(of: id, in: users, configured)
+            // The next second's beginning: signed tokens know whole seconds only, and this one's are all older.
+            let next = Int64(time(nil)) + 1
+            users[index].loginsSince = max(next, (users[index].loginsSince ?? 0) + 1)
+        }
+        Terminal.printError("ended the logins of \(id)")
+    }
+
+    static func index(of id: String, in users: [Account], _ configured: [Account]) throws -> Int {
+        if let index = users.firstIndex(where: { $0.id == id }) { return index }
+        if configured.contains(where: { $0.id == id }) {
+            throw CommandFailure(
+                .failed,
+                "\(id) stands in the exchange's configuration itself; change it there, and restart the exchange")
+        }
+        throw CommandFailure(.failed, "there is no user \"\(id)\"; `handset user list` shows all users")
+    }
+}

@@ -1,0 +1,119 @@
+@testable import AudioDevices
+import Glibc
+import Testing
+import Timekeeping
+
+@Suite("The delay of a sound card's lines")
+struct DelayTests {
+    @Test(
+        "Sound's delay, heard impulse by impulse, stays within 2 ms of its target at any drift of either clock",
+        arguments: [(0.0, 0.0), (1_500, 1_500), (-1_500, -1_500), (1_500, -1_500), (-1_500, 1_500)])
+    func drift(playbackPPM: Double, capturePPM: Double) {
+        let bench = CardBench()
+        bench.world.playback.ppm = playbackPPM
+        bench.world.capture.ppm = capturePPM
+        bench.workerJitterNanoseconds = 1_000_000
+        bench.cardJitterNanoseconds = 500_000
+        bench.start()
+        bench.run(seconds: 2)
+        let before = bench.worker
+        bench.forget()
+        bench.run(seconds: 40)
+
+        let statistics = bench.statistics
+        #expect(bench.playbackDelays.count >= 38)
+        #expect(bench.captureDelays.count >= 38)
+        for delay in bench.playbackDelays { #expect(abs(delay - statistics.playback.targetMilliseconds) < 2) }
+        for delay in bench.captureDelays { #expect(abs(delay - statistics.capture.targetMilliseconds) < 2) }
+        #expect(abs(statistics.playback.driftPPM - playbackPPM) < 60, "\(statistics.playback.driftPPM)")
+        #expect(abs(statistics.capture.driftPPM - capturePPM) < 60, "\(statistics.capture.driftPPM)")
+        #expect(statistics.playback.missingSamples == 0 && statistics.capture.missingSamples == 0)
+        #expect(statistics.playback.jumps == 0 && statistics.capture.jumps == 0)
+        #expect(statistics.playback.xruns == 0 && statistics.capture.xruns == 0)
+        #expect(bench.worker == before)
+    }
+
+    @Test(
+        "Cards of other rates, periods and buffers have the delay that their statistics tell, stage by stage",
+        arguments: [(44_100, 10), (16_000, 20), (96_000, 5), (8_000, 10), (48_000, 5)])
+    func rates(rate: Int, period: Int) {
+        let bench = CardBench()
+        bench.world.playback = SimulatedWorld.Side(rate: rate, periodMilliseconds: period)
+        bench.world.capture = SimulatedWorld.Side(rate: rate, periodMilliseconds: period)
+        bench.world.playback.behindFrames = rate / 200
+        bench.start()
+        bench.run(seconds: 5)
+        bench.forget()
+        bench.run(seconds: 20)
+        let (playback, capture) = (bench.statistics.playback, bench.statistics.capture)
+        #expect(bench.playbackDelays.count >= 18 && bench.captureDelays.count >= 18)
+        #expect(abs(playback.behindCardMilliseconds - 5) < 0.1)
+        for delay in bench.playbackDelays { #expect(abs(delay - playback.targetMilliseconds - 5) < 0.5) }
+        for delay in bench.captureDelays { #expect(abs(delay - capture.targetMilliseconds) < 0.5) }
+        // What a stage holds changes from moment to moment; their sum does not.
+        let sum = playback.ringMilliseconds + playback.resamplerMilliseconds + playback.cardMilliseconds
+        #expect(abs(sum - playback.heldMilliseconds) < 0.5)
+    }
+
+    @Test("With 10 ms periods, both lines together hold sound for less than 32 ms")
+    func budget() {
+        let bench = CardBench()
+        bench.start()
+        bench.run(seconds: 5)
+        let statistics = bench.statistics
+        #expect(statistics.playback.delayMilliseconds + statistics.capture.delayMilliseconds < 32)
+    }
+
+    @Test("A worker that stalls for 200 ms loses that sound, and the delay is back at its target within a second")
+    func stall() {
+        let bench = CardBench()
+        bench.start()
+        bench.run(seconds: 5)
+        bench.workerStallsUntil = bench.world.now.advanced(by: .milliseconds(200))
+        bench.run(seconds: 1)
+        #expect(bench.statistics.playback.missingSamples > 0)
+        bench.forget()
+        bench.run(seconds: 10)
+        let statistics = bench.statistics
+        #expect(bench.playbackDelays.count >= 9 && bench.captureDelays.count >= 9)
+        for delay in bench.playbackDelays { #expect(abs(delay - statistics.playback.targetMilliseconds) < 2) }
+        for delay in bench.captureDelays { #expect(abs(delay - statistics.capture.targetMilliseconds) < 2) }
+    }
+
+    @Test("A worker that comes 8 ms late at times is given a margin that grows, and soon nothing is missing")
+    func margin() {
+        let bench = CardBench()
+        bench.workerJitterNanoseconds = 8_000_000
+        bench.start()
+        bench.run(seconds: 60)
+        let before = bench.statistics
+        bench.run(seconds: 30)
+        let after = bench.statistics
+        #expect(before.playback.missingSamples + before.capture.missingSamples > 0)
+        #expect(after.playback.missingSamples - before.playback.missingSamples < 480)
+        #expect(after.capture.missingSamples - before.capture.missingSamples < 480)
+        #expect(after.playback.targetMilliseconds < 30 && after.capture.targetMilliseconds < 25)
+    }
+
+    @Test("Between calls nothing counts as missing, and the next call's delay is right from its first second")
+    func pause() {
+        let bench = CardBench()
+        bench.world.playback.ppm = 300
+        bench.world.capture.ppm = 300
+        bench.start()
+        bench.run(seconds: 20)
+        bench.pause()
+        bench.run(seconds: 30)
+        let before = bench.statistics
+        #expect(!before.playback.isInUse && !before.capture.isInUse)
+        #expect(before.playback.missingSamples == 0 && before.capture.missingSamples == 0)
+        bench.forget()
+        bench.isWorking = true
+        bench.run(seconds: 5)
+        let after = bench.statistics
+        #expect(after.playback.missingSamples == 0)
+        #expect(bench.playbackDelays.count >= 4 && bench.captureDelays.count >= 4)
+        for delay in bench.playbackDelays { #expect(abs(delay - after.playback.targetMilliseconds) < 2) }
+        for delay in bench.captureDelays { #expect(abs(delay - after.capture.targetMilliseconds) < 2) }
+    }
+}

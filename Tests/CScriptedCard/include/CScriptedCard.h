@@ -1,0 +1,40 @@
+// A sound card for tests, behind the real libasound: plugin/scripted_card.c is an ALSA plug-in that acts as one, with a
+// cable from its output to its input. This is the page of memory through which a test tells it what to do, in time that
+// the test makes.
+#pragma once
+#include <stdint.h>
+
+#define SCRIPTED_CARD_TICKS (1 << 17)
+
+/// A sample on the cable, at a tick of 1/48 000 s.
+struct scripted_card_tick {
+    int64_t number;
+    int32_t value;
+    int32_t unused;
+};
+
+struct scripted_card {
+    /// The time in nanoseconds; 0 for the machine's monotonic clock.
+    int64_t now_ns;
+    /// How much faster than nominal each direction runs, in millionths. [0] playback, [1] capture, here as below.
+    double ppm[2];
+    /// What everything fails with while the card is away; 0 if it is there.
+    int32_t absent_errno;
+    /// Set to 1: the next look at the position finds an xrun.
+    int32_t xrun[2];
+    /// The most frames that one transfer moves; 0 for any.
+    uint32_t most_at_once;
+    /// Nanoseconds by which a wake-up is late at the most, if time is the machine's.
+    uint32_t jitter_ns;
+    /// What the card offers: one rate, one format (libasound's number), one number of channels.
+    uint32_t rate, format, channels;
+    /// Bounds of its period and buffer, in frames.
+    uint32_t least_period, most_period, most_buffer;
+    /// What has happened.
+    uint32_t opens, xruns, transfers;
+    struct scripted_card_tick cable[SCRIPTED_CARD_TICKS];
+};
+
+/// Makes the file `path`, of the right size, and maps it. Null if that fails.
+struct scripted_card *scripted_card_create(const char *path);
+void scripted_card_unmap(struct scripted_card *card);

@@ -1,0 +1,244 @@
+// An ALSA external I/O plug-in that acts as a sound card with a cable from its output to its input, and does what the
+// page of memory named in its configuration says. Built by the tests:
+//
+//   cc -shared -fPIC -DPIC -o libscripted_card.so scripted_card.c -lasound
+//
+//   pcm_type.scripted_card { lib "…/libscripted_card.so" }
+//   pcm.card { type scripted_card control "…/control" }
+#define _GNU_SOURCE
+#include "../include/CScriptedCard.h"
+
+#include <alsa/asoundlib.h>
+#include <alsa/pcm_external.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+struct direction {
+    snd_pcm_ioplug_t io;
+    struct scripted_card *card;
+    /// When the stream started, and whether it has.
+    int64_t started_ns;
+    int running;
+    /// Frames moved by the program since the start, and where the converter was when last looked at.
+    int64_t moved, position;
+    unsigned random;
+};
+
+static int side(const struct direction *d) { return d->io.stream == SND_PCM_STREAM_CAPTURE; }
+
+static int64_t load(int64_t *value) { return __atomic_load_n(value, __ATOMIC_ACQUIRE); }
+
+static int absent(struct direction *d) { return __atomic_load_n(&d->card->absent_errno, __ATOMIC_ACQUIRE); }
+
+static int64_t now(struct direction *d) {
+    int64_t virtual = load(&d->card->now_ns);
+    if (virtual) return virtual;
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec * 1000000000LL + time.tv_nsec;
+}
+
+static double true_rate(struct direction *d) { return d->io.rate * (1 + d->card->ppm[side(d)] * 1e-6); }
+
+/// The tick of the cable at which a frame passes the converter.
+static int64_t tick_of(struct direction *d, int64_t frame) {
+    double seconds = (double)frame / true_rate(d);
+    return (int64_t)(((double)d->started_ns * 1e-9 + seconds) * 48000 + 0.5);
+}
+
+static void arm(struct direction *d) {
+    int64_t delay = (int64_t)(d->io.period_size / true_rate(d) * 1e9);
+    if (d->card->jitter_ns) delay += rand_r(&d->random) % d->card->jitter_ns;
+    struct itimerspec when = {.it_value = {.tv_sec = delay / 1000000000, .tv_nsec = delay % 1000000000}};
+    timerfd_settime(d->io.poll_fd, 0, &when, NULL);
+}
+
+static int start(snd_pcm_ioplug_t *io) {
+    struct direction *d = io->private_data;
+    if (absent(d)) return -absent(d);
+    d->started_ns = now(d);
+    d->running = 1;
+    if (side(d) == 0) {
+        // What was laid in before the start is heard from now on.
+        int64_t count = d->moved;
+        for (int64_t frame = 0; frame < count; frame++) {
+            int64_t tick = tick_of(d, frame);
+            d->card->cable[tick % SCRIPTED_CARD_TICKS] = (struct scripted_card_tick){.number = tick};
+        }
+    }
+    arm(d);
+    return 0;
+}
+
+static int stop(snd_pcm_ioplug_t *io) {
+    struct direction *d = io->private_data;
+    d->running = 0;
+    return 0;
+}
+
+static int prepare(snd_pcm_ioplug_t *io) {
+    struct direction *d = io->private_data;
+    if (absent(d)) return -absent(d);
+    d->running = 0;
+    d->moved = d->position = 0;
+    return 0;
+}
+
+static snd_pcm_sframes_t pointer(snd_pcm_ioplug_t *io) {
+    struct direction *d = io->private_data;
+    if (absent(d)) {
+        snd_pcm_ioplug_set_state(io, SND_PCM_STATE_DISCONNECTED);
+        return d->position % io->buffer_size;
+    }
+    if (__atomic_exchange_n(&d->card->xrun[side(d)], 0, __ATOMIC_ACQ_REL)) {
+        d->card->xruns++;
+        return -EPIPE;
+    }
+    if (!d->running) return d->position % io->buffer_size;
+    // The converter is known at interrupts only.
+    int64_t position = (int64_t)((now(d) - d->started_ns) * 1e-9 * true_rate(d) + 1e-3);
+    position = position / (int64_t)io->period_size * (int64_t)io->period_size;
+    int64_t most = side(d) ? d->moved + (int64_t)io->buffer_size - 1 : d->moved;
+    if (position > most) {
+        d->card->xruns++;
+        return -EPIPE;
+    }
+    d->position = position;
+    return position % io->buffer_size;
+}
+
+/// Where a frame of a channel lies, in bits.
+static char *place(const snd_pcm_channel_area_t *area, snd_pcm_uframes_t frame) {
+    return (char *)area->addr + (area->first + area->step * frame) / 8;
+}
+
+static int32_t get(const char *sample, snd_pcm_format_t format) {
+    switch (format) {
+    case SND_PCM_FORMAT_S32_LE: return *(const int32_t *)sample;
+    case SND_PCM_FORMAT_S24_3LE:
+        return (int32_t)((uint32_t)(uint8_t)sample[0] << 8 | (uint32_t)(uint8_t)sample[1] << 16
+                         | (uint32_t)(uint8_t)sample[2] << 24);
+    case SND_PCM_FORMAT_FLOAT_LE: return (int32_t)(*(const float *)sample * 2147483520.0f);
+    case SND_PCM_FORMAT_U8: return (int32_t)((uint32_t)(uint8_t)(*sample ^ 0x80) << 24);
+    default: return (int32_t)((uint32_t) * (const uint16_t *)sample << 16);
+    }
+}
+
+static void put(char *sample, snd_pcm_format_t format, int32_t value) {
+    switch (format) {
+    case SND_PCM_FORMAT_S32_LE: *(int32_t *)sample = value; break;
+    case SND_PCM_FORMAT_S24_3LE:
+        sample[0] = (char)(value >> 8), sample[1] = (char)(value >> 16), sample[2] = (char)(value >> 24);
+        break;
+    case SND_PCM_FORMAT_FLOAT_LE: *(float *)sample = (float)value / 2147483648.0f; break;
+    case SND_PCM_FORMAT_U8: *sample = (char)((value >> 24) ^ 0x80); break;
+    default: *(int16_t *)sample = (int16_t)(value >> 16);
+    }
+}
+
+static snd_pcm_sframes_t transfer(
+    snd_pcm_ioplug_t *io, const snd_pcm_channel_area_t *areas, snd_pcm_uframes_t offset, snd_pcm_uframes_t size) {
+    struct direction *d = io->private_data;
+    if (absent(d)) return -absent(d);
+    uint32_t most = d->card->most_at_once;
+    if (most && size > most) size = most;
+    d->card->transfers++;
+    for (snd_pcm_uframes_t i = 0; i < size; i++, d->moved++) {
+        int64_t first = tick_of(d, d->moved), next = tick_of(d, d->moved + 1);
+        if (side(d)) {
+            struct scripted_card_tick tick = d->card->cable[first % SCRIPTED_CARD_TICKS];
+            int32_t value = tick.number == first ? tick.value : 0;
+            for (unsigned channel = 0; channel < io->channels; channel++)
+                put(place(&areas[channel], offset + i), io->format, value);
+        } else if (d->running) {
+            int32_t value = get(place(&areas[0], offset + i), io->format);
+            for (int64_t number = first; number < next || number == first; number++)
+                d->card->cable[number % SCRIPTED_CARD_TICKS] =
+                    (struct scripted_card_tick){.number = number, .value = value};
+        }
+    }
+    return (snd_pcm_sframes_t)size;
+}
+
+static int poll_revents(snd_pcm_ioplug_t *io, struct pollfd *fds, unsigned count, unsigned short *revents) {
+    struct direction *d = io->private_data;
+    (void)count;
+    *revents = 0;
+    if (!(fds[0].revents & POLLIN)) return 0;
+    uint64_t expirations;
+    if (read(io->poll_fd, &expirations, sizeof expirations) < 0) return 0;
+    if (d->running) arm(d);
+    *revents = side(d) ? POLLIN : POLLOUT;
+    return 0;
+}
+
+static int close_card(snd_pcm_ioplug_t *io) {
+    struct direction *d = io->private_data;
+    close(io->poll_fd);
+    munmap(d->card, sizeof *d->card);
+    free(d);
+    return 0;
+}
+
+static const snd_pcm_ioplug_callback_t callbacks = {
+    .start = start, .stop = stop, .pointer = pointer, .transfer = transfer, .prepare = prepare,
+    .poll_revents = poll_revents, .close = close_card,
+};
+
+static int offer(struct direction *d) {
+    struct scripted_card *card = d->card;
+    unsigned access = SND_PCM_ACCESS_RW_INTERLEAVED, format = card->format;
+    unsigned width = (unsigned)snd_pcm_format_physical_width((snd_pcm_format_t)format) / 8 * card->channels;
+    snd_pcm_ioplug_t *io = &d->io;
+    int error;
+    if ((error = snd_pcm_ioplug_set_param_list(io, SND_PCM_IOPLUG_HW_ACCESS, 1, &access)) < 0) return error;
+    if ((error = snd_pcm_ioplug_set_param_list(io, SND_PCM_IOPLUG_HW_FORMAT, 1, &format)) < 0) return error;
+    if ((error = snd_pcm_ioplug_set_param_list(io, SND_PCM_IOPLUG_HW_CHANNELS, 1, &card->channels)) < 0) return error;
+    if ((error = snd_pcm_ioplug_set_param_list(io, SND_PCM_IOPLUG_HW_RATE, 1, &card->rate)) < 0) return error;
+    if ((error = snd_pcm_ioplug_set_param_minmax(
+             io, SND_PCM_IOPLUG_HW_PERIOD_BYTES, card->least_period * width, card->most_period * width)) < 0)
+        return error;
+    return snd_pcm_ioplug_set_param_minmax(
+        io, SND_PCM_IOPLUG_HW_BUFFER_BYTES, card->least_period * width * 2, card->most_buffer * width);
+}
+
+SND_PCM_PLUGIN_DEFINE_FUNC(scripted_card) {
+    (void)root;
+    snd_config_iterator_t i, next;
+    const char *path = NULL;
+    snd_config_for_each(i, next, conf) {
+        snd_config_t *entry = snd_config_iterator_entry(i);
+        const char *id;
+        if (snd_config_get_id(entry, &id) >= 0 && strcmp(id, "control") == 0) snd_config_get_string(entry, &path);
+    }
+    int file = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
+    if (file < 0) return -ENOENT;
+    struct direction *d = calloc(1, sizeof *d);
+    if (!d) return -ENOMEM;
+    d->card = mmap(0, sizeof *d->card, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    close(file);
+    if (d->card == MAP_FAILED) return free(d), -ENOMEM;
+    if (absent(d)) {
+        int error = -absent(d);
+        munmap(d->card, sizeof *d->card);
+        return free(d), error;
+    }
+    d->card->opens++;
+    d->random = 1 + (unsigned)stream;
+    d->io = (snd_pcm_ioplug_t){
+        .version = SND_PCM_IOPLUG_VERSION, .name = "scripted card", .poll_events = POLLIN,
+        .poll_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC), .callback = &callbacks,
+        .private_data = d,
+    };
+    int error = snd_pcm_ioplug_create(&d->io, name, stream, mode);
+    if (error < 0) return close_card(&d->io), error;
+    if ((error = offer(d)) < 0) return snd_pcm_ioplug_delete(&d->io), error;
+    *pcmp = d->io.pcm;
+    return 0;
+}
+
+SND_PCM_PLUGIN_SYMBOL(scripted_card);

@@ -1,0 +1,68 @@
+@testable import CallAgent
+@testable import CallControl
+import Foundation
+import Logging
+import Testing
+import Timekeeping
+
+@Suite("Call records")
+struct CallJournalTests {
+    private let path: String
+    private let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+
+    init() throws {
+        let folder = FileManager.default.temporaryDirectory.path + "/handset-\(UUID().uuidString)"
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        path = folder + "/calls.jsonl"
+    }
+
+    private func record(_ reason: CallEndReason, _ peer: UserID) -> CallRecord {
+        CallRecord(
+            invite: "i1", direction: .incoming, peer: peer, began: .zero, answeredAfter: .milliseconds(1_500),
+            duration: .seconds(61), reason: reason, endedBy: .remote)
+    }
+
+    @Test("CALL-7: Each call leaves one record, answered or missed, in a file that is its owner's alone")
+    func oneEach() async throws {
+        let journal = CallJournal(path: path, application: "app", logger: quiet)
+        let first = journal.begin(invite: "i1", peer: "bob", direction: .incoming)
+        let second = journal.begin(invite: nil, peer: "eve", direction: .outgoing)
+        await withCheckedContinuation { done in journal.end(second, record(.noAnswer, "eve")) { done.resume() } }
+        // On disk when the end is told, whatever becomes of the program then.
+        #expect(try CallJournal.records(in: path).map(\.reason) == [nil, "noAnswer"])
+        await withCheckedContinuation { done in journal.end(first, record(.completed, "bob")) { done.resume() } }
+        let records = try CallJournal.records(in: path)
+        #expect(records.map(\.call) == [first, second])
+        #expect(records.map(\.peer) == ["bob", "eve"])
+        #expect(records.map(\.reason) == ["completed", "noAnswer"])
+        #expect(records[0].duration == 61_000 && records[0].answeredAfter == 1_500 && records[0].began != nil)
+        #expect(try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int == 0o600)
+        await journal.close()
+    }
+
+    @Test("CALL-7: A call that was cut off with the program has its one record when the program starts again")
+    func cutOff() async throws {
+        let journal = CallJournal(path: path, application: "app", logger: quiet)
+        _ = journal.begin(invite: "i1", peer: "bob", direction: .incoming)
+        await journal.close()  // As far as the file can tell, the program has been killed.
+        for _ in 0..<2 {
+            let again = CallJournal(path: path, application: "app", logger: quiet)
+            await again.close()
+            let records = try CallJournal.records(in: path)
+            #expect(records.count == 1)
+            #expect(records.first?.reason == "internalError")
+            #expect(records.first?.isOver == true)
+        }
+    }
+
+    @Test("AUTH-8: A device of another application starts without the calls of the old one")
+    func anotherApplication() async throws {
+        let journal = CallJournal(path: path, application: "old", logger: quiet)
+        let call = journal.begin(invite: "i1", peer: "bob", direction: .incoming)
+        journal.end(call, record(.completed, "bob")) {}
+        await journal.close()
+        let other = CallJournal(path: path, application: "new", logger: quiet)
+        await other.close()
+        #expect(try CallJournal.records(in: path) == [])
+    }
+}

@@ -1,0 +1,138 @@
+import CallAgent
+import CallControl
+import Exchange
+import JSON
+import MediaEngine
+import Peering
+import Testing
+
+@Suite("Groups, rooms and moving, on an exchange with real sockets", .timeLimit(.minutes(5)))
+struct GroupTests {
+    private func first<Value>(_ device: Handheld, _ pick: (DeviceEvent) -> Value?) async throws -> Value {
+        while let event = await device.next() {
+            if let value = pick(event) { return value }
+        }
+        throw StreamEnded()
+    }
+
+    private func invited(_ device: Handheld) async throws -> IncomingInvite {
+        try await first(device) { if case .invited(let invite) = $0 { invite } else { nil } }
+    }
+
+    private func accepted(_ device: Handheld) async throws -> InviteAnswer {
+        try await first(device) { if case .invite(.accepted(let answer)) = $0 { answer } else { nil } }
+    }
+
+    @Test(
+        "GRP-1, GRP-2, GRP-3: A group raises hands by one invite, everybody hears who did, and a second asks one to speak"
+    )
+    func handRaising() async throws {
+        let site = try await Site(users: ["teacher", "ann", "ben"])
+        let teacher = try await site.device("teacher", named: "t")
+        let ann = try await site.device("ann", named: "a")
+        let ben = try await site.device("ben", named: "b")
+        let group = try await teacher.device.createGroup(name: "Class", members: ["ann", "ben"])
+        #expect(Set(try await ann.device.group(group).members) == ["teacher", "ann", "ben"])
+        #expect(try await ben.device.groups().map(\.id) == [group])
+        let change = try await first(ann) {
+            if case .signaling(.groupChanged(let change)) = $0 { change } else { nil }
+        }
+        #expect(change.group == group && change.kind == .created)
+
+        let hands = try await teacher.device.invite(["ann", "ben"], in: group, data: ["do": "raise"])
+        let atAnn = try await invited(ann)
+        #expect(try await invited(ben).received.group == group.rawValue)
+        #expect(atAnn.id == hands.id && atAnn.received.data == ["do": "raise"])
+        try await atAnn.accept()
+        #expect(try await accepted(teacher).invitee == "ann")
+        #expect(try await accepted(ben).invitee == "ann", "every member hears each answer")
+
+        let floor = try await teacher.device.invite(["ann"], in: group, data: ["do": "speak"])
+        let asked = try await invited(ann)
+        #expect(asked.id == floor.id && asked.asksUs)
+        let overheard = try await invited(ben)
+        #expect(overheard.id == floor.id && !overheard.asksUs)
+        try await asked.accept()
+        #expect(try await accepted(teacher).invite == floor.id)
+        try await teacher.device.dismiss(group: group)
+        #expect(try await ann.device.groups().isEmpty)
+        try await site.close(teacher, ann, ben)
+    }
+
+    @Test(
+        "CALL-6, CONN-12: Devices asked to move in a call connect anew, and the call and its media go on to the hang-up"
+    )
+    func moveInCall() async throws {
+        let site = try await Site()
+        let echo = try await site.device("echo", named: "desk", answer: AnswerPolicy(manner: .answer(after: .zero)))
+        let caller = try await site.device("caller", named: "mobile")
+        let call = await caller.device.call(
+            "echo", audio: AudioBehaviour(source: .tone(frequencyHz: 440, levelDBFS: -12)))
+        _ = try await caller.established()
+        _ = try await echo.established()
+        site.exchange.requestMoves(within: .seconds(10))
+        for device in [caller, echo] {
+            var told: [SignalingEvent] = []
+            while told.last != .reconnected {
+                told.append(try await first(device) { if case .signaling(let event) = $0 { event } else { nil } })
+            }
+            let states = told.filter { $0 == .reconnecting || $0 == .reconnected || $0 == .disconnected }
+            #expect(states == [.reconnecting, .reconnected])
+        }
+        // Media that came after the move shows that the call was left alone.
+        let before = try #require(await caller.device.mediaReport(on: call)).peer.packetsReceived
+        var after = before
+        while after <= before { after = try #require(await caller.device.mediaReport(on: call)).peer.packetsReceived }
+        await caller.device.hangUp(call)
+        let (mine, theirs) = (try await caller.ended(), try await echo.ended())
+        #expect(mine.record.reason == .completed && theirs.record.reason == .completed)
+        #expect(theirs.record.endedBy == .remote)
+        try await site.close(caller, echo)
+    }
+
+    @Test("INV-15: The inviter changes what a pending invite says, and the invitee hears it")
+    func modified() async throws {
+        let site = try await Site()
+        let echo = try await site.device("echo", named: "desk")
+        let caller = try await site.device("caller", named: "mobile")
+        let invite = try await caller.device.invite("echo", data: ["at": "noon"])
+        _ = try await invited(echo)
+        try await invite.modify(data: ["at": "one"])
+        let news = try await first(echo) { if case .invite(let news) = $0 { news } else { nil } }
+        #expect(news == .modified(invite.id, data: ["at": "one"]))
+        try await site.close(caller, echo)
+    }
+
+    @Test("INV-14: A device that comes later hears an invite that still stands, once, with the time that is left")
+    func comesLater() async throws {
+        let site = try await Site()
+        let caller = try await site.device("caller", named: "mobile")
+        let invite = try await caller.device.invite("echo", timeToLive: .seconds(60))
+        let echo = try await site.device("echo", named: "desk")
+        let received = try await invited(echo)
+        #expect(received.id == invite.id)
+        #expect(try #require(received.received.remaining) <= .seconds(60))
+        try await received.accept()
+        #expect(try await accepted(caller).invite == invite.id)
+        try await site.close(caller, echo)
+    }
+
+    @Test("SIG-1, CONN-7: What is said in a room reaches the others there")
+    func room() async throws {
+        let site = try await Site()
+        let echo = try await site.device("echo", named: "desk")
+        let caller = try await site.device("caller", named: "mobile")
+        try await echo.device.join(room: "lobby", data: "at the desk")
+        #expect(try await caller.device.join(room: "lobby").map(\.data) == ["at the desk"])
+        try await caller.device.signal("hello", data: ["n": 1], in: "lobby")
+        let heard = try await first(echo) { if case .signaling(.roomSignal(let signal)) = $0 { signal } else { nil } }
+        #expect(heard.type == "hello" && heard.data == ["n": 1] && heard.user == "caller")
+        do throws(SignalingError) {
+            try await caller.device.signal("big", data: .string(String(repeating: "x", count: 9_000)), in: "lobby")
+            Issue.record("it was sent")
+        } catch {
+            #expect(error.code == .tooLarge)
+        }
+        try await site.close(caller, echo)
+    }
+}

@@ -1,0 +1,146 @@
+"""Holds an exchange to the contract over the wire: runs the tests of this folder against `handset serve`.
+
+    conformance.py HANDSET [--rounds N] [PATTERN]
+
+Each test is a coroutine whose docstring starts with the rules that it is for; its parameters are what it needs: an
+exchange by the name of its configuration, or `rounds`. With PATTERN only those whose name or docstring has it.
+"""
+
+import argparse
+import asyncio
+import importlib
+import inspect
+import pathlib
+import re
+import sys
+import time
+import traceback
+
+import client
+from exchange import Exchange
+
+# What the exchanges that tests ask for are, beside what all are (exchange.py).
+CONFIGURATIONS = {
+    "exchange": {},
+    # Everything ends soon.
+    "hasty": {"keepalive_seconds": 3, "resume_window_seconds": 1},
+    # Tokens do.
+    "fleeting": {"token_lifetime_seconds": 5, "token_notice_seconds": 2},
+    # Little is allowed. What the clients' addresses are, they may say themselves.
+    "strict": {"failed_logins_per_address": 5, "failed_logins_per_account": 10, "failed_login_seconds": 600,
+               "messages_per_second": 20, "message_burst": 40, "trusted_proxies": ["127.0.0.1"], "anonymous": False,
+               "presence": False},
+    # Nothing is lost.
+    "durable": {"database": "exchange.sqlite", "database_durability": "normal"},
+    # Told to go down, and to move its devices.
+    "restless": {},
+}
+AT_ONCE = 12  # Tests at a time. Those of races are for themselves.
+HANGS = 300  # Seconds after which a test that has not ended has failed.
+
+
+class Stage:
+    """The exchanges, each started when it is first asked for."""
+
+    def __init__(self, handset, rounds):
+        self.handset, self.rounds, self.running, self.findings = handset, rounds, {}, []
+
+    async def exchange(self, name):
+        if name not in self.running:
+            exchange = Exchange(self.handset, name, **CONFIGURATIONS[name])
+            self.running[name] = asyncio.create_task(exchange.start())
+        return await asyncio.shield(self.running[name])
+
+    async def given(self, test):
+        values = {}
+        for name in inspect.signature(test).parameters:
+            if name == "stage":
+                values[name] = self
+            elif name == "rounds":
+                values[name] = self.rounds
+            else:
+                values[name] = await self.exchange(name)
+        return values
+
+    async def stop(self):
+        for exchange in await asyncio.gather(*self.running.values(), return_exceptions=True):
+            if isinstance(exchange, Exchange):
+                await exchange.stop()
+                exchange.folder.cleanup()
+
+
+def collect(pattern):
+    """The tests, in the order of their files and lines."""
+    tests = []
+    for path in sorted(pathlib.Path(__file__).parent.glob("test_*.py")):
+        module = importlib.import_module(path.stem)
+        tests += [test for name, test in vars(module).items() if name.startswith("test_")]
+    for test in tests:
+        assert re.match(r"[A-Z]+-\d+[^\n]*: ", test.__doc__ or ""), f"{test.__name__} says no rule"
+    wanted = re.compile(pattern, re.IGNORECASE)
+    return [test for test in tests if wanted.search(f"{test.__module__} {test.__name__} {test.__doc__}")]
+
+
+async def run(stage, test):
+    """Runs one test and says how it went; whether it passed."""
+    started = time.monotonic()
+    title = " ".join(test.__doc__.split())
+    try:
+        async with asyncio.timeout(HANGS):
+            await test(**await stage.given(test))
+    except Exception:  # A test may fail in any way.
+        print(f"FAILED {title}\n{traceback.format_exc(-4)}", flush=True)
+        return False
+    print(f"ok     {title} ({time.monotonic() - started:.1f} s)", flush=True)
+    return True
+
+
+async def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("handset", help="the command that is tested")
+    parser.add_argument("--rounds", type=int, default=1000, help="how often each race is run")
+    parser.add_argument("pattern", nargs="?", default="", help="a regular expression for names and descriptions")
+    options = parser.parse_intermixed_args()
+    started = time.monotonic()
+    tests = collect(options.pattern)
+    if not tests:
+        sys.exit(f"no test has {options.pattern!r} in its name or description")
+    stage = Stage(options.handset, options.rounds)
+    gate = asyncio.Semaphore(AT_ONCE)
+
+    async def guarded(test):
+        async with gate:
+            return await run(stage, test)
+
+    def order(test):
+        return test.__module__ == "test_throughout", test.__module__ == "test_races"
+
+    try:
+        slow = [asyncio.create_task(run(stage, test)) for test in tests if getattr(test, "waits", False)]
+        quick = [test for test in tests if not getattr(test, "waits", False) and not any(order(test))]
+        passed = list(await asyncio.gather(*map(guarded, quick)))
+        passed += [await run(stage, test) for test in tests if order(test) == (False, True)]
+        passed += await asyncio.gather(*slow)
+        passed += [await run(stage, test) for test in tests if order(test)[0]]
+    finally:
+        await stage.stop()
+    for finding in stage.findings:
+        print(finding)
+    for violation in client.violations[:20]:
+        print(f"FAILED in passing: {violation}")
+    rules = {rule for test in tests for rule in re.findall(r"[A-Z]+-\d+", test.__doc__.split(": ")[0])}
+    failed = len(passed) - sum(passed) + len(client.violations)
+    print(f"{len(tests)} tests of {len(rules)} rules in {time.monotonic() - started:.0f} s, "
+          f"{f'{failed} failed' if failed else 'all passed'}")
+    return failed > 0
+
+
+def waits(test):
+    """Marks a test that mostly waits, so that it does not hold up others."""
+    test.waits = True
+    return test
+
+
+if __name__ == "__main__":
+    sys.modules["conformance"] = sys.modules["__main__"]
+    sys.exit(asyncio.run(main()))

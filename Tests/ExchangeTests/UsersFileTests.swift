@@ -1,0 +1,145 @@
+import Foundation
+import TestSupport
+import SignedTokens
+import Testing
+
+@testable import ConfigReader
+@testable import Exchange
+
+@Suite struct UsersFileTests {
+    private let folder: URL
+    private let file: UsersFile
+
+    init() throws {
+        folder = FileManager.default.temporaryDirectory.appendingPathComponent("users-\(UUID())")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        file = UsersFile(path: folder.appendingPathComponent("users.yaml").path)
+    }
+
+    private func remove() { try? FileManager.default.removeItem(at: folder) }
+
+    private struct Stop: Error {}
+
+    @Test("What is written is read again, whatever is in a name, and is nobody else's to read")
+    func roundTrip() throws {
+        defer { remove() }
+        #expect(try file.read() == [])
+        var generator = SeededGenerator(seed: 1)
+        let hash = PasswordHash.make("pw", costExponent: 4, using: &generator)
+        let users = [
+            Account(
+                id: "alice", publicIDs: ["alice@localhost", "+15550100"], routingID: "route", password: .hash(hash),
+                mediaTokens: [SecretDigest(of: "m")], streamTokens: [SecretDigest(of: "s")],
+                accessTokens: [SecretDigest(of: "1"), SecretDigest(of: "2")], email: "alice@example.org",
+                loginsSince: 1_767_225_600),
+            Account(id: "a \"b\" \\ c: #d, [e] {f} 'g' \t\n\u{7} é 😀 \u{2028} \u{FEFF}"), Account(id: "null"),
+            Account(id: "12"), Account(id: "- x"), Account(id: " y "),
+        ]
+        try file.change { $0 = users }
+        #expect(try file.read() == users)
+        let attributes = try FileManager.default.attributesOfItem(atPath: file.path)
+        #expect(attributes[.posixPermissions] as? Int == 0o600)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == ["users.yaml"])
+        let version = try #require(file.version)
+        try file.change { _ in }
+        #expect(file.version == version, "no change, no new file")
+        #expect(throws: Stop.self) { try file.change { _ in throw Stop() } }
+        #expect(file.version == version)
+        try FileManager.default.setAttributes([.posixPermissions: 0o640], ofItemAtPath: file.path)
+        try file.change { $0 = [] }
+        #expect(try file.read() == [] && file.version != version)
+        let kept = try FileManager.default.attributesOfItem(atPath: file.path)
+        #expect(kept[.posixPermissions] as? Int == 0o640, "the mode that an operator gave it stays")
+    }
+
+    @Test("Many that write at once lose nothing of each other's")
+    func concurrency() async throws {
+        defer { remove() }
+        let file = file
+        await withTaskGroup(of: Void.self) { group in
+            for number in 0..<20 {
+                group.addTask { try? file.change { $0.append(Account(id: "user \(number)")) } }
+            }
+        }
+        #expect(Set(try file.read().map(\.id)) == Set((0..<20).map { "user \($0)" }))
+    }
+
+    @Test("A file with an id twice, one of the configuration's, or a password that is no hash is refused, by its line")
+    func problems() throws {
+        defer { remove() }
+        let secret = folder.appendingPathComponent("secret").path
+        try "pw".write(toFile: secret, atomically: true, encoding: .utf8)
+        try """
+        users:
+          - id: alice
+          - id: bob
+            public_ids: [alice]
+          - id: carol
+            password_file: secret
+        colour: red
+        """.write(toFile: file.path, atomically: true, encoding: .utf8)
+        do throws(ConfigError) {
+            _ = try file.read(beside: [Account(id: "dora", publicIDs: ["bob"])])
+            Issue.record("read")
+        } catch {
+            let lines = error.problems.map(\.description).joined(separator: "\n")
+            #expect(error.problems.count == 4, "\(lines)")
+            for part in ["alice", "\"bob\" is the id of dora", "carol", "colour"] { #expect(lines.contains(part)) }
+        }
+        #expect(throws: (any Error).self) { try file.change { $0 = [] } }
+        try "users: [".write(toFile: file.path, atomically: true, encoding: .utf8)
+        #expect(throws: ConfigError.self) { try file.read() }
+        #expect(throws: FileChangeError.self) { try UsersFile(path: "/nonexistent/users.yaml").change { $0 = [] } }
+    }
+
+    @Test("A configuration names API keys, limits and a users file; a short secret and a taken id are problems")
+    func configuration() throws {
+        defer { remove() }
+        try file.change { $0 = [Account(id: "eve")] }
+        let configuration = folder.appendingPathComponent("exchange.yaml").path
+        func read(_ text: String) throws -> (ExchangeConfiguration, [ConfigProblem]) {
+            try text.write(toFile: configuration, atomically: true, encoding: .utf8)
+            var problems: [ConfigProblem] = []
+            let values = ["LONG": String(repeating: "x", count: 32), "SHORT": String(repeating: "y", count: 31)]
+            let section = try ConfigDocument.read(path: configuration, environment: { values[$0] })
+            return (ExchangeConfiguration(section, &problems), problems)
+        }
+        let (good, none) = try read(
+            """
+            apps: []
+            users_file: users.yaml
+            api_keys: [{key: school, secret_env: LONG}]
+            refresh_lifetime_seconds: 100
+            token_notice_seconds: 5
+            signed_token_lifetime_seconds: 50
+            failed_logins_per_address: 1
+            failed_logins_per_account: 2
+            failed_login_seconds: 3
+            messages_per_second: 4
+            message_burst: 5
+            trusted_proxies: [127.0.0.1, "::1"]
+            """)
+        #expect(none == [])
+        #expect(good.apiKeys.map(\.name) == ["school"] && good.usersFile == file && good.fileUsers.map(\.id) == ["eve"])
+        #expect(good.refreshLifetime == .seconds(100) && good.tokenNotice == .seconds(5))
+        #expect(good.signedTokenLifetime == .seconds(50) && good.trustedProxies == ["127.0.0.1", "::1"])
+        #expect(good.failedLogins.perAddress == 1 && good.failedLogins.perAccount == 2)
+        #expect(good.failedLogins.window == .seconds(3))
+        #expect(good.messagesPerSecond == 4 && good.messageBurst == 5)
+
+        let (_, problems) = try read(
+            """
+            apps: []
+            users: [{id: eve}]
+            users_file: users.yaml
+            api_keys: [{key: school, secret_env: SHORT}, {key: inn, secret: s3cret}]
+            trusted_proxies: [proxy.example.org]
+            """)
+        let lines = problems.map(\.description).joined(separator: "\n")
+        #expect(problems.count == 4, "\(lines)")
+        for part in ["at least 32 bytes", "secret_file: PATH", "must be an address", "\"eve\" is the id of eve"] {
+            #expect(lines.contains(part), "\(part) is missing in:\n\(lines)")
+        }
+        #expect(!lines.contains("s3cret") && !lines.contains("yyy"))
+    }
+}
