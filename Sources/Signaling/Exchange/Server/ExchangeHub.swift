@@ -399,7 +399,8 @@ final class ExchangeHub {
             for then in batch.waiting { then(true) }
             return
         }
-        fail(batch, error)
+        // Sockets that close behind the goodbye lose nothing by it: their sessions are resumed as after a kill.
+        if !isStopping { fail(batch, error) } else { for then in batch.waiting { then(false) } }
     }
 
     /// The core has gone on from what is lost. It is left as it is, and everybody is sent away to come back to one
