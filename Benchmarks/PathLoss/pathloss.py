@@ -34,6 +34,10 @@ SOUND_DB = -30
 # A stretch of packets with a pause before it this long has begun anew.
 PAUSE = 0.1
 KINDS = ("pulled", "silent", "relay")
+# Seconds of a call, and of these before its path is lost.
+DURATION, SETTLING = 16, 7
+# What a watcher says first.
+WATCHING = "watching"
 
 
 def run(*command):
@@ -161,6 +165,7 @@ def watch(interfaces):
         one = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(0x0800))
         one.bind((interface, 0x0800))
         sockets[one] = interface
+    print(WATCHING, flush=True)
     last = {}
     while True:
         for one in select.select(list(sockets), [], [])[0]:
@@ -184,15 +189,14 @@ class Watcher:
     """Who hears media on which path in a namespace, and since when."""
 
     def __init__(self, processes, space, interfaces):
+        processes.serve(f"watch-{space}", WATCHING, space, sys.executable, __file__, "--watch", *interfaces)
         self.log = processes.folder / f"watch-{space}.log"
-        with open(self.log, "wb") as output:
-            self.process = processes.start(space, sys.executable, __file__, "--watch", *interfaces, stdout=output)
         self.here = {"10.77.1.1", "10.77.2.1", "10.77.3.2"} if space == CALLER else {
             "10.77.1.2", "10.77.2.2", "10.77.4.2"}
 
     def beginnings(self):
         """Every moment at which media began to come in, the latest last."""
-        notes = [json.loads(line) for line in self.log.read_text().splitlines()]
+        notes = [json.loads(line) for line in self.log.read_text().splitlines() if line.startswith("{")]
         return [note for note in notes if note["to"] in self.here]
 
 
@@ -241,13 +245,17 @@ def measure(handset, kind, folder, processes):
     record = folder / "caller.wav"
     call = processes.start(
         CALLER, handset, "call", "callee@localhost", "--server", "http://10.77.9.1:8555", "--config",
-        folder / f"caller-{way}.yaml", "--play", folder / "tone.wav", "--record", record, "--duration", "16", "--json",
+        folder / f"caller-{way}.yaml", "--play", folder / "tone.wav", "--record", record, "--duration", DURATION, "--json",
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    end = time.monotonic() + 20
+    while not all(watcher.beginnings() for watcher in watchers.values()):
+        if time.monotonic() > end or call.poll() is not None:
+            seen = [watcher.log.read_text() for watcher in watchers.values()]
+            raise RuntimeError(f"no media flows both ways: {seen}, {call.communicate(timeout=30)}")
+        time.sleep(0.1)
     # Long enough for every path to have been checked, and the best to be settled on.
-    time.sleep(8)
-    used = {space: watcher.beginnings()[-1] for space, watcher in watchers.items() if watcher.beginnings()}
-    if len(used) < 2:
-        raise RuntimeError(f"no media flows: {call.communicate(timeout=30)}")
+    time.sleep(SETTLING)
+    used = {space: watcher.beginnings()[-1] for space, watcher in watchers.items()}
     lost = time.time()
     if kind == "relay":
         os.kill(relays[used[CALLER]["from"]].pid, signal.SIGKILL)
@@ -258,10 +266,11 @@ def measure(handset, kind, folder, processes):
     time.sleep(0.5)
     result = {"kind": kind, "outcome": report["outcome"], "path_ms": {}, "silence_ms": {}}
     for side, space in (("caller", CALLER), ("callee", CALLEE)):
-        again = [note["at"] for note in watchers[space].beginnings() if note["at"] > lost]
+        again = [note["at"] for note in watchers[space].beginnings()
+                 if note["at"] > lost and any(note[key] != used[space][key] for key in ("interface", "from", "to"))]
         result["path_ms"][side] = round(1000 * (again[0] - lost)) if again else None
     for side, path in (("caller", record), ("callee", next((folder / "records").glob("*.wav")))):
-        result["silence_ms"][side] = longest_silence(path, 4, 14)
+        result["silence_ms"][side] = longest_silence(path, SETTLING - 3, DURATION - 2)
     return result
 
 

@@ -89,12 +89,12 @@ struct SendingControl {
         change = .resumed
     }
 
-    /// Whether nothing has come from the peer for so long that its path is worth a look. True once a second while that
-    /// lasts: an answer that was on its way when the path died, or a peer that sends nothing in pauses, prove little.
+    /// Whether nothing has come from the peer for so long that its path is worth a look. True twice a second while that
+    /// lasts: an answer that was on its way when the path died proves little, and the next path may be as dead.
     @_noAllocation @_noLocks
     mutating func takeSilence(at now: Instant) -> Bool {
         guard let heard = heardAt, heard.nanoseconds(to: now) >= Self.silenceNanoseconds else { return false }
-        if let told = silenceToldAt, told.nanoseconds(to: now) < 1_000_000_000 { return false }
+        if let told = silenceToldAt, told.nanoseconds(to: now) < 500_000_000 { return false }
         silenceToldAt = now
         return true
     }
