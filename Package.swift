@@ -115,7 +115,8 @@ let package = Package(
         module(
             "Media", "MediaEngine",
             [
-                "AudioDevices", "AudioKit", "Bytes", "Datagrams", "ICE", "MulticastDNS", "OpusCodec", "Peering", "Playout",
+                "AudioDevices", "AudioKit", "Bytes", "Datagrams", "ICE", "MulticastDNS", "OpusCodec", "Peering",
+                "Playout",
                 "RTP", "Realtime", "STUN", "SecureTransport", "Speakerphone", "Timekeeping",
             ]),
 
@@ -217,7 +218,8 @@ let package = Package(
         tests(
             "CardCallTests",
             [
-                "AudioDevices", "AudioKit", "CAllocationCounter", "CScriptedCard", "CallAgent", "CallControl", "CardSupport",
+                "AudioDevices", "AudioKit", "CAllocationCounter", "CScriptedCard", "CallAgent", "CallControl",
+                "CardSupport",
                 "ConfigReader", "Datagrams", "MediaEngine", "OpusCodec", "Peering", "Playout", "Realtime",
                 "SecureTransport", "Speakerphone", "Timekeeping",
             ]),
@@ -225,7 +227,8 @@ let package = Package(
         tests(
             "AllocationTests",
             [
-                "AudioDevices", "AudioKit", "CAllocationCounter", "MediaEngine", "Datagrams", "OpusCodec", "Peering", "Playout", "RTP",
+                "AudioDevices", "AudioKit", "CAllocationCounter", "MediaEngine", "Datagrams", "OpusCodec", "Peering",
+                "Playout", "RTP",
                 "Realtime",
                 "SecureTransport", "Speakerphone", "Timekeeping",
             ]),
@@ -248,9 +251,9 @@ let package = Package(
         tests(
             "CallAgentTests",
             [
-                "AudioKit", "CallAgent", "CallControl", "ConfigReader", "Datagrams", "Exchange", "JSON", "MediaEngine",
-                "Peering",
-                "SignalingClient", "SignedTokens", "Timekeeping", logging,
+                "AudioDevices", "AudioKit", "CallAgent", "CallControl", "ConfigReader", "Datagrams", "Exchange", "JSON",
+                "MediaEngine", "OpusCodec", "Peering", "SignalingClient", "SignedTokens", "Speakerphone", "Timekeeping",
+                logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
             ]),

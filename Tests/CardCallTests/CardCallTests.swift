@@ -101,6 +101,7 @@ final class CardCall: Sendable {
         // The tone that comes back is an echo.
         sound.processing.echoCancellation = false
         sound.processing.noiseSuppression = false
+        sound.processing.gainControl = false
         withCard.sound = sound
         caller = try MediaEngine(configuration) { _ in }
         device = try MediaEngine(withCard) { [events] in events.add($0) }

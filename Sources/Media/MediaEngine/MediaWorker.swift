@@ -48,7 +48,8 @@ final class MediaWorker: Sendable {
 
     /// Opens the sockets and starts the thread.
     init(
-        number: Int, _ configuration: MediaEngineConfiguration, _ signals: Signals, desk: UnsafeMutablePointer<SoundDesk>? = nil,
+        number: Int, _ configuration: MediaEngineConfiguration, _ signals: Signals,
+        desk: UnsafeMutablePointer<SoundDesk>? = nil,
         onPriorityRefused: @escaping @Sendable (RealtimeError) -> Void
     ) throws(RealtimeError) {
         var address = configuration.bindAddress

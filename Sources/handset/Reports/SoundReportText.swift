@@ -67,7 +67,9 @@ extension DelayBudget {
     var text: String {
         func list(_ stages: [Stage]) -> String {
             stages.filter { $0.milliseconds >= 0.05 }
-                .map { "\($0.name.split(separator: "_").joined(separator: " ")) \($0.milliseconds.rounded(toPlaces: 1))" }
+                .map {
+                    "\($0.name.split(separator: "_").joined(separator: " ")) \($0.milliseconds.rounded(toPlaces: 1))"
+                }
                 .joined(separator: ", ")
         }
         return "\(totalMilliseconds.rounded(toPlaces: 1)) ms: \(list(sending)); network "

@@ -244,7 +244,8 @@ extension SoundDesk {
     }
 
     @_semantics("no_performance_analysis") @inline(__always)
-    private static func finish(_ frame: inout SampleBuffer, _ volume: inout VolumeControl, _ meter: inout LevelDisplay) {
+    private static func finish(_ frame: inout SampleBuffer, _ volume: inout VolumeControl, _ meter: inout LevelDisplay)
+    {
         var samples = frame.mutableSamples(turnSamples)
         volume.apply(&samples)
         meter.add(samples.span)
