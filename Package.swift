@@ -140,9 +140,10 @@ let package = Package(
         module(
             "Signaling", "Exchange",
             nio + [
-                "COpenSSL", "ConfigReader", "ExchangeStore", "JSON", "SDP", "SignalWire", "SignedTokens", "Timekeeping",
-                "WebPhone",
-                logging,
+                "COpenSSL", "CallControl", "ConfigReader", "ExchangeStore", "JSON", "SDP", "SignalWire", "SignedTokens",
+                "Timekeeping", "WebPhone", logging,
+                .product(name: "AsyncHTTPClient", package: "async-http-client"),
+                .product(name: "Crypto", package: "swift-crypto"),
             ]),
 
         // Floor 5: agent.
