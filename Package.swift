@@ -154,13 +154,20 @@ let package = Package(
             ]),
 
         module("Agent", "LoopbackReport", ["AudioKit", "JSON", "LoopbackAnalysis"]),
+        module(
+            "Agent", "Loopback",
+            [
+                "AudioDevices", "AudioKit", "ConfigReader", "LoopbackAnalysis", "LoopbackReport", "Realtime",
+                "Timekeeping",
+            ]),
 
         // Floor 6: the command line.
         .executableTarget(
             name: "handset",
             dependencies: [
                 "AudioDevices", "AudioKit", "CallAgent", "CallControl", "ConfigReader", "Datagrams", "Exchange",
-                "ExchangeStore", "MediaEngine", "OpusCodec", "Peering", "Playout", "RTP", "Realtime", "SecureTransport",
+                "ExchangeStore", "Loopback", "LoopbackAnalysis", "LoopbackReport", "MediaEngine", "OpusCodec",
+                "Peering", "Playout", "RTP", "Realtime", "SecureTransport",
                 "SignalWire", "SignalingClient", "SignedTokens", "Timekeeping", logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
@@ -173,7 +180,18 @@ let package = Package(
             name: "TestSupport", dependencies: ["Timekeeping"], path: "Tests/Support", swiftSettings: relaxed),
         tests("AudioKitTests", ["AudioKit"], resources: [.copy("Resources/tone-500hz-stereo.opus")]),
         .target(name: "CScriptedCard", path: "Tests/CScriptedCard", exclude: ["plugin"]),
-        tests("AudioDevicesTests", ["AudioDevices", "CAllocationCounter", "CScriptedCard", "Realtime", "Timekeeping"]),
+        .target(
+            name: "CardSupport", dependencies: ["CScriptedCard", "Realtime", "Timekeeping"], path: "Tests/CardSupport",
+            swiftSettings: relaxed),
+        tests(
+            "AudioDevicesTests",
+            ["AudioDevices", "CAllocationCounter", "CScriptedCard", "CardSupport", "Realtime", "Timekeeping"]),
+        tests(
+            "LoopbackTests",
+            [
+                "AudioDevices", "AudioKit", "CAllocationCounter", "CScriptedCard", "CardSupport", "ConfigReader", "Loopback",
+                "LoopbackAnalysis", "LoopbackReport", "Realtime", "Timekeeping",
+            ]),
         tests("LoopbackAnalysisTests", ["LoopbackAnalysis", "OpusCodec"]),
         tests("LoopbackReportTests", ["AudioKit", "JSON", "LoopbackAnalysis", "LoopbackReport"]),
         tests("SpeakerphoneTests", ["AudioKit", "Speakerphone"]),
@@ -185,7 +203,7 @@ let package = Package(
                 "ConfigReader", "Timekeeping", "handset", logging,
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ]),
-        tests("CommandTests", ["handset"]),
+        tests("CommandTests", ["CScriptedCard", "CardSupport", "handset"]),
         tests("TimekeepingTests", ["Timekeeping"]),
         tests("BytesTests", ["Bytes"]),
         tests("JSONTests", ["JSON"]),
