@@ -156,14 +156,21 @@ let package = Package(
             ]),
 
         module("Agent", "LoopbackReport", ["AudioKit", "JSON", "LoopbackAnalysis"]),
+        module(
+            "Agent", "Loopback",
+            [
+                "AudioDevices", "AudioKit", "ConfigReader", "LoopbackAnalysis", "LoopbackReport", "Realtime",
+                "Timekeeping",
+            ]),
 
         // Floor 6: the command line.
         .executableTarget(
             name: "handset",
             dependencies: [
                 "AudioDevices", "AudioKit", "CallAgent", "CallControl", "ConfigReader", "Datagrams", "Exchange",
-                "ExchangeStore", "MediaEngine", "OpusCodec", "Peering", "Playout", "RTP", "Realtime", "SecureTransport",
-                "SignalWire", "SignalingClient", "SignedTokens", "Speakerphone", "Timekeeping", logging,
+                "ExchangeStore", "Loopback", "LoopbackAnalysis", "LoopbackReport", "MediaEngine", "OpusCodec",
+                "Peering", "Playout", "RTP", "Realtime", "SecureTransport", "SignalWire", "SignalingClient",
+                "SignedTokens", "Speakerphone", "Timekeeping", logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
@@ -181,6 +188,12 @@ let package = Package(
         tests(
             "AudioDevicesTests",
             ["AudioDevices", "CAllocationCounter", "CScriptedCard", "CardSupport", "Realtime", "Timekeeping"]),
+        tests(
+            "LoopbackTests",
+            [
+                "AudioDevices", "AudioKit", "CAllocationCounter", "CScriptedCard", "CardSupport", "ConfigReader", "Loopback",
+                "LoopbackAnalysis", "LoopbackReport", "Realtime", "Timekeeping",
+            ]),
         tests("LoopbackAnalysisTests", ["LoopbackAnalysis", "OpusCodec"]),
         tests("LoopbackReportTests", ["AudioKit", "JSON", "LoopbackAnalysis", "LoopbackReport"]),
         tests("SpeakerphoneTests", ["AudioKit", "Speakerphone"]),
@@ -192,7 +205,7 @@ let package = Package(
                 "ConfigReader", "Timekeeping", "handset", logging,
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ]),
-        tests("CommandTests", ["handset"]),
+        tests("CommandTests", ["CScriptedCard", "CardSupport", "handset"]),
         tests("TimekeepingTests", ["Timekeeping"]),
         tests("BytesTests", ["Bytes"]),
         tests("JSONTests", ["JSON"]),
