@@ -116,7 +116,8 @@ struct CardMeasurementTests {
         #expect(abs(try #require(timing.meanDelay) - 1_060) < 4.8)
     }
 
-    @Test("A card that goes away for three seconds and comes back is a gap of that length, and the delay is what it was")
+    @Test(
+        "A card that goes away for three seconds and comes back is a gap of that length, and the delay is what it was")
     func unplugged() throws {
         let signal = LoopbackSignal(carrierSeconds: 8)
         let bench = try bench(signal)
