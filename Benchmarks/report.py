@@ -92,6 +92,17 @@ def jitter(directory):
     return rows
 
 
+def keys(notes):
+    """Calls by ICE and DTLS beside calls with SDES keys: compared within a round, as the floors are."""
+    calls = notes[0]["calls"]
+    rows = {}
+    for kind, key, number in (("calling", "cpu_us", calls), ("making", "cpu_ms", 1)):
+        sdes, dtls = (of_kind(notes, f"{kind} {keys_}", number) for keys_ in ("sdes", "dtls"))
+        rows[kind] = {f"sdes_{key}": round(median(sdes, key), 2), f"dtls_{key}": round(median(dtls, key), 2),
+                      "ratio": round(statistics.median(ours[key] / plain[key] for ours, plain in zip(dtls, sdes)), 3)}
+    return {"calls": calls, **rows}
+
+
 def pathloss(trials, problems):
     rows = []
     for kind in dict.fromkeys(trial["kind"] for trial in trials):
@@ -120,6 +131,8 @@ def collect(directory):
         result["setup"] = notes["setup"][0]["of"]
     if rows := jitter(directory):
         result["jitter"] = rows
+    if keys_ := load(directory, "keys"):
+        result["keys"] = keys(keys_)
     if trials := load(directory, "pathloss"):
         result["pathloss"] = pathloss(trials, problems)
     result["problems"] = problems
@@ -143,6 +156,11 @@ def print_table(result):
     if setup := result.get("setup"):
         print(f"Set-up, invite to media both ways: p50 {setup['p50_ms']:.1f} ms, p99 {setup['p99_ms']:.1f} ms, "
               f"{setup['calls']} calls")
+    if row := result.get("keys"):
+        calling, making = row["calling"], row["making"]
+        print(f"SDES keys, and ICE with DTLS: {calling['sdes_cpu_us']:.1f} and {calling['dtls_cpu_us']:.1f} µs for 20 ms of a "
+              f"call ({row['calls']} at a time; {calling['ratio']:.3f}), {making['sdes_cpu_ms']:.1f} and "
+              f"{making['dtls_cpu_ms']:.1f} ms for a call of a second from invite to end")
     if rows := result.get("pathloss"):
         print_pathloss(rows)
     if rows := result.get("jitter"):
