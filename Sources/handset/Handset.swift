@@ -12,7 +12,8 @@ struct Handset: AsyncParsableCommand {
         version: HandsetVersion.current,
         subcommands: [
             ServeCommand.self, RunCommand.self, CallCommand.self, ReplayCommand.self, CheckCommand.self,
-            DevicesCommand.self, UserCommand.self, TokenCommand.self, CallsCommand.self, VersionCommand.self,
+            DevicesCommand.self, LoopbackCommand.self, UserCommand.self, TokenCommand.self, CallsCommand.self,
+            VersionCommand.self,
         ])
 }
 
