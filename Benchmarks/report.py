@@ -120,6 +120,19 @@ def pathloss(trials, problems):
     return rows
 
 
+def believable_load(rows, problems):
+    for row in rows:
+        count = row["connections"]
+        if row["held"]["held"] != count:
+            problems.append(f"load: only {row['held']['held']} of {count} connections were there")
+        if row["resume"]["resumed"] != count:
+            problems.append(f"load: only {row['resume']['resumed']} of {count} devices resumed their sessions")
+        failed = sum(round_["failed"] for round_ in row["rounds"] + [row["half"]])
+        if failed:
+            problems.append(f"load, {count} connections: {failed} invites were not completed")
+    return rows
+
+
 def collect(directory):
     result, problems = {}, []
     notes = {section: load(directory, section) for section in ("cost", "memory", "setup")}
@@ -135,6 +148,8 @@ def collect(directory):
         result["keys"] = keys(keys_)
     if trials := load(directory, "pathloss"):
         result["pathloss"] = pathloss(trials, problems)
+    if rows := load(directory, "load"):
+        result["load"] = believable_load(rows, problems)
     result["problems"] = problems
     return result
 
@@ -163,6 +178,8 @@ def print_table(result):
               f"{making['dtls_cpu_ms']:.1f} ms for a call of a second from invite to end")
     if rows := result.get("pathloss"):
         print_pathloss(rows)
+    if rows := result.get("load"):
+        print_load(rows)
     if rows := result.get("jitter"):
         print_jitter(rows)
     for problem in result["problems"]:
@@ -175,6 +192,17 @@ def print_pathloss(rows):
         path, silence = ({"p50": float("nan"), "max": float("nan"), **row.get(key, {})} for key in ("path_ms", "silence_ms"))
         print(f"  {row['kind']:8} {row['calls']} calls  {path['p50']:5.0f} {path['max']:5.0f} ms  "
               f"{silence['p50']:5.0f} {silence['max']:5.0f} ms")
+
+
+def print_load(rows):
+    print("An exchange under load: memory for each connection, invites, and coming back after kill -9")
+    print("  connections  idle MB  each kB  invites/s (CPUs)  at half: p50 ms    p99 ms  back s: p50      all")
+    for row in rows:
+        half, back = row["half"], row["resume"]
+        cpus = statistics.median(round_["cpus"] for round_ in row["rounds"])
+        print(f"  {row['connections']:11}  {row['idle_kb'] / 1024:7.1f}  {row['per_connection_kb']:7.1f}  "
+              f"{row['per_second']:9.0f} ({cpus:.2f})  {half['p50_ms']:15.2f}  {half['p99_ms']:8.2f}  "
+              f"{back['p50_s']:11.2f}  {back['all_s']:7.2f}")
 
 
 def print_jitter(rows):

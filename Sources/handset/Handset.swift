@@ -13,6 +13,7 @@ struct Handset: AsyncParsableCommand {
         subcommands: [
             ServeCommand.self, RunCommand.self, CallCommand.self, LogoutCommand.self, ReplayCommand.self,
             CheckCommand.self, DevicesCommand.self, UserCommand.self, TokenCommand.self, CallsCommand.self,
+            PushCommand.self,
             VersionCommand.self,
         ])
 }

@@ -25,6 +25,9 @@ public actor Device {
     private var identity: DTLSIdentity?
     var calls: [CallID: ActiveCall] = [:]
     var isDraining = false
+    /// Why a call of ours came to nothing, while a tone tells of it; and what ends the tone.
+    var lastRefusal: CallEndReason?
+    var farewell: Task<Void, Never>?
     /// Invites that are no calls, by their names.
     var invites: [InviteID: PendingInvite] = [:]
     /// Answers to invites of ours that came before their names did.
@@ -63,7 +66,8 @@ public actor Device {
             MediaEngineConfiguration(
                 bindAddress: mediaAddress.bindAddress, workerCount: configuration.media.workers,
                 realtimePriority: configuration.media.realtimePriority,
-                relayTrust: configuration.media.relayTrustRoots.map(TLSTrust.file) ?? .system)
+                relayTrust: configuration.media.relayTrustRoots.map(TLSTrust.file) ?? .system,
+                sound: configuration.sound)
         ) { media.yield($0) }
     }
 
@@ -159,6 +163,7 @@ public actor Device {
         await allCallsEnded(within: .milliseconds(200))
         for invite in invites.values { invite.timer?.cancel() }
         invites = [:]
+        farewell?.cancel()
         engine.shutdown()
         for listener in listeners { listener.cancel() }
         await journal?.close()

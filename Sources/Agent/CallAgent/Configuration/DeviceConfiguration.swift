@@ -2,6 +2,7 @@
 
 public import CallControl
 public import ConfigReader
+internal import MediaEngine
 
 /// All that a device is told by its configuration file.
 public struct DeviceConfiguration: Sendable {
@@ -17,8 +18,19 @@ public struct DeviceConfiguration: Sendable {
     public var rooms: [String] = []
     /// What an answered call does.
     public var behaviour = BehaviourConfiguration()
+    /// What kind of machine it runs on.
+    public var profile = MachineProfile.desktop
+    /// The sound card, for the behaviour `card`.
+    public var audio = AudioConfiguration()
     /// Sockets, codec, playout.
     public var media = MediaConfiguration()
+
+    /// The sound card that calls are to use; nil if none does.
+    var sound: CallSound? {
+        guard behaviour.source == .card else { return nil }
+        // Above the media workers': the card waits for nobody.
+        return audio.sound(realtimePriority: media.realtimePriority.map { min(99, $0 + 5) })
+    }
 
     /// Makes a configuration of defaults around an account.
     public init(account: AccountConfiguration) { self.account = account }
@@ -46,9 +58,15 @@ public struct DeviceConfiguration: Sendable {
         }
         if let section = root.section("invites", &problems) { invites = InviteConfiguration(section, &problems) }
         rooms = root.list("rooms", &problems) ?? []
-        if let section = root.section("media", &problems) { media = MediaConfiguration(section, &problems) }
+        profile = root.enumeration("profile", of: MachineProfile.self, &problems) ?? profile
+        profile.apply(to: &audio)
+        profile.apply(to: &media)
+        if let section = root.section("audio", &problems) { audio.read(section, &problems) }
+        if let section = root.section("media", &problems) { media.read(section, &problems) }
         root.rejectUnknownKeys(
-            known: ["account", "device", "answer", "behaviour", "invites", "rooms", "media"], &problems)
+            known: [
+                "account", "device", "answer", "audio", "behaviour", "invites", "profile", "rooms", "media",
+            ], &problems)
     }
 }
 
