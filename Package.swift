@@ -236,9 +236,9 @@ let package = Package(
         tests(
             "CallAgentTests",
             [
-                "AudioKit", "CallAgent", "CallControl", "ConfigReader", "Datagrams", "Exchange", "JSON", "MediaEngine",
-                "Peering",
-                "SignalingClient", "SignedTokens", "Timekeeping", logging,
+                "AudioKit", "CallAgent", "CallControl", "ConfigReader", "Datagrams", "Exchange", "ICE", "JSON",
+                "MediaEngine", "OpusCodec", "Peering", "SDP", "SecureTransport", "SignalingClient", "SignedTokens",
+                "Timekeeping", logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
             ]),
