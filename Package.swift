@@ -115,8 +115,9 @@ let package = Package(
         module(
             "Media", "MediaEngine",
             [
-                "AudioKit", "Bytes", "Datagrams", "ICE", "MulticastDNS", "OpusCodec", "Peering", "Playout", "RTP",
-                "Realtime", "STUN", "SecureTransport", "Timekeeping",
+                "AudioDevices", "AudioKit", "Bytes", "Datagrams", "ICE", "MulticastDNS", "OpusCodec", "Peering",
+                "Playout",
+                "RTP", "Realtime", "STUN", "SecureTransport", "Speakerphone", "Timekeeping",
             ]),
 
         // Floor 4: signaling.
@@ -139,29 +140,37 @@ let package = Package(
         module(
             "Signaling", "Exchange",
             nio + [
-                "COpenSSL", "ConfigReader", "ExchangeStore", "JSON", "SDP", "SignalWire", "SignedTokens", "Timekeeping",
-                "WebPhone",
-                logging,
+                "COpenSSL", "CallControl", "ConfigReader", "ExchangeStore", "JSON", "SDP", "SignalWire", "SignedTokens",
+                "Timekeeping", "WebPhone", logging,
+                .product(name: "AsyncHTTPClient", package: "async-http-client"),
+                .product(name: "Crypto", package: "swift-crypto"),
             ]),
 
         // Floor 5: agent.
         module(
             "Agent", "CallAgent",
             [
-                "AudioKit", "CallControl", "ConfigReader", "Datagrams", "ICE", "JSON", "MediaEngine", "OpusCodec",
-                "Peering", "Playout", "PrivateFiles", "Realtime", "SDP", "SecureTransport", "SignalingClient",
-                "Timekeeping", logging,
+                "AudioDevices", "AudioKit", "CallControl", "ConfigReader", "Datagrams", "ICE", "JSON", "MediaEngine",
+                "OpusCodec", "Peering", "Playout", "PrivateFiles", "Realtime", "SDP", "SecureTransport",
+                "SignalingClient", "Speakerphone", "Timekeeping", logging,
             ]),
 
         module("Agent", "LoopbackReport", ["AudioKit", "JSON", "LoopbackAnalysis"]),
+        module(
+            "Agent", "Loopback",
+            [
+                "AudioDevices", "AudioKit", "ConfigReader", "LoopbackAnalysis", "LoopbackReport", "Realtime",
+                "Timekeeping",
+            ]),
 
         // Floor 6: the command line.
         .executableTarget(
             name: "handset",
             dependencies: [
                 "AudioDevices", "AudioKit", "CallAgent", "CallControl", "ConfigReader", "Datagrams", "Exchange",
-                "ExchangeStore", "MediaEngine", "OpusCodec", "Peering", "Playout", "RTP", "Realtime", "SecureTransport",
-                "SignalWire", "SignalingClient", "SignedTokens", "Timekeeping", logging,
+                "ExchangeStore", "Loopback", "LoopbackAnalysis", "LoopbackReport", "MediaEngine", "OpusCodec",
+                "Peering", "Playout", "RTP", "Realtime", "SecureTransport", "SignalWire", "SignalingClient",
+                "SignedTokens", "Speakerphone", "Timekeeping", logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
@@ -173,7 +182,18 @@ let package = Package(
             name: "TestSupport", dependencies: ["Timekeeping"], path: "Tests/Support", swiftSettings: relaxed),
         tests("AudioKitTests", ["AudioKit"], resources: [.copy("Resources/tone-500hz-stereo.opus")]),
         .target(name: "CScriptedCard", path: "Tests/CScriptedCard", exclude: ["plugin"]),
-        tests("AudioDevicesTests", ["AudioDevices", "CAllocationCounter", "CScriptedCard", "Realtime", "Timekeeping"]),
+        .target(
+            name: "CardSupport", dependencies: ["CScriptedCard", "Realtime", "Timekeeping"], path: "Tests/CardSupport",
+            swiftSettings: relaxed),
+        tests(
+            "AudioDevicesTests",
+            ["AudioDevices", "CAllocationCounter", "CScriptedCard", "CardSupport", "Realtime", "Timekeeping"]),
+        tests(
+            "LoopbackTests",
+            [
+                "AudioDevices", "AudioKit", "CAllocationCounter", "CScriptedCard", "CardSupport", "ConfigReader", "Loopback",
+                "LoopbackAnalysis", "LoopbackReport", "Realtime", "Timekeeping",
+            ]),
         tests("LoopbackAnalysisTests", ["LoopbackAnalysis", "OpusCodec"]),
         tests("LoopbackReportTests", ["AudioKit", "JSON", "LoopbackAnalysis", "LoopbackReport"]),
         tests("SpeakerphoneTests", ["AudioKit", "Speakerphone"]),
@@ -185,7 +205,7 @@ let package = Package(
                 "ConfigReader", "Timekeeping", "handset", logging,
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ]),
-        tests("CommandTests", ["handset"]),
+        tests("CommandTests", ["CScriptedCard", "CardSupport", "handset"]),
         tests("TimekeepingTests", ["Timekeeping"]),
         tests("BytesTests", ["Bytes"]),
         tests("JSONTests", ["JSON"]),
@@ -209,11 +229,20 @@ let package = Package(
                 "AudioKit", "MediaEngine", "Datagrams", "OpusCodec", "Peering", "Playout", "SecureTransport",
                 "ICE", "MulticastDNS", "Realtime", "Timekeeping",
             ]),
+        tests(
+            "CardCallTests",
+            [
+                "AudioDevices", "AudioKit", "CAllocationCounter", "CScriptedCard", "CallAgent", "CallControl",
+                "CardSupport",
+                "ConfigReader", "Datagrams", "MediaEngine", "OpusCodec", "Peering", "Playout", "Realtime",
+                "SecureTransport", "Speakerphone", "Timekeeping",
+            ]),
         .target(name: "CAllocationCounter", path: "Tests/CAllocationCounter"),
         tests(
             "AllocationTests",
             [
-                "AudioKit", "CAllocationCounter", "MediaEngine", "Datagrams", "OpusCodec", "Peering", "Playout", "RTP",
+                "AudioDevices", "AudioKit", "CAllocationCounter", "MediaEngine", "Datagrams", "OpusCodec", "Peering",
+                "Playout", "RTP",
                 "Realtime",
                 "SecureTransport", "Speakerphone", "Timekeeping",
             ]),
@@ -236,9 +265,9 @@ let package = Package(
         tests(
             "CallAgentTests",
             [
-                "AudioKit", "CallAgent", "CallControl", "ConfigReader", "Datagrams", "Exchange", "ICE", "JSON",
-                "MediaEngine", "OpusCodec", "Peering", "SDP", "SecureTransport", "SignalingClient", "SignedTokens",
-                "Timekeeping", logging,
+                "AudioDevices", "AudioKit", "CallAgent", "CallControl", "ConfigReader", "Datagrams", "Exchange", "ICE",
+                "JSON", "MediaEngine", "OpusCodec", "Peering", "SDP", "SecureTransport", "SignalingClient",
+                "SignedTokens", "Speakerphone", "Timekeeping", logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
             ]),

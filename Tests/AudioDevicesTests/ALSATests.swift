@@ -1,6 +1,7 @@
 @testable import AudioDevices
 import CAllocationCounter
 import CScriptedCard
+import CardSupport
 import Foundation
 import Realtime
 import TestSupport

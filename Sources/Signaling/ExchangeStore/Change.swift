@@ -26,6 +26,14 @@ public enum Change: Hashable, Sendable {
     case groupForgotten(String)
     /// A device is to be pushed to by these tokens and no others; none: not at all.
     case pushTargets(StoredPushTargets)
+    /// A push is to be made, has been tried, or was made.
+    case push(StoredPush)
+    /// Nothing need be known of a push any more.
+    case pushForgotten(String)
+    /// A push could not be made.
+    case pushDied(DeadPush, at: Instant)
+    /// Pushes that could not be made are kept no longer if they are from before.
+    case deadPushesPruned(before: Instant)
     /// A call began.
     case call(StoredCall)
     /// A call is over; of one invite there may be a call for each invitee.

@@ -3,12 +3,12 @@ import Foundation
 import Testing
 
 /// The tests' ALSA plug-in, built and made known to libasound in this process, and the page of memory that rules it.
-final class ScriptedCard {
-    let folder: String
+public final class ScriptedCard {
+    public let folder: String
     private let page: UnsafeMutablePointer<scripted_card>
 
     /// - Parameter more: Further lines for libasound's configuration.
-    init(rate: UInt32 = 48_000, format: UInt32 = 2, channels: UInt32 = 2, more: String = "") throws {
+    public init(rate: UInt32 = 48_000, format: UInt32 = 2, channels: UInt32 = 2, more: String = "") throws {
         folder = FileManager.default.temporaryDirectory.appendingPathComponent("card-\(UUID().uuidString)").path
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         page = try #require(scripted_card_create(folder + "/control"))
@@ -35,7 +35,7 @@ final class ScriptedCard {
         try? FileManager.default.removeItem(atPath: folder)
     }
 
-    var control: scripted_card {
+    public var control: scripted_card {
         _read { yield page.pointee }
         _modify { yield &page.pointee }
     }
@@ -49,7 +49,7 @@ final class ScriptedCard {
         if FileManager.default.fileExists(atPath: library) { return library }
         let compiler = Process()
         compiler.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        compiler.arguments = ["cc", "-O1", "-shared", "-fPIC", "-DPIC", "-o", library, source, "-lasound"]
+        compiler.arguments = ["cc", "-O1", "-shared", "-fPIC", "-DPIC", "-o", library, source, "-lasound", "-lm"]
         try compiler.run()
         compiler.waitUntilExit()
         try #require(compiler.terminationStatus == 0, "the plug-in for libasound does not compile")

@@ -1,0 +1,65 @@
+import CallAgent
+import CallControl
+import Exchange
+import Foundation
+import NIOCore
+import Testing
+
+@Suite("Devices whose exchange is away, with real sockets", .timeLimit(.minutes(5)))
+struct OutageTests {
+    private func news(_ device: Handheld) async throws -> InviteNews {
+        while let event = await device.next() {
+            if case .invite(let news) = event { return news }
+        }
+        throw StreamEnded()
+    }
+
+    private func invited(_ device: Handheld) async throws -> IncomingInvite {
+        while let event = await device.next() {
+            if case .invited(let invite) = event { return invite }
+        }
+        throw StreamEnded()
+    }
+
+    @Test(
+        "INV-8, INV-16: With the exchange out of reach at the ttl, each device's own timer tells the timeout, and what the exchange says when it is back is not told again"
+    )
+    func ownTimer() async throws {
+        let folder = FileManager.default.temporaryDirectory.path + "/handset-\(UUID().uuidString)"
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        var kept = ExchangeConfiguration()
+        let site = try await Site {
+            $0.databasePath = folder + "/exchange.db"
+            kept = $0
+        }
+        kept.port = site.exchange.port
+        let echo = try await site.device("echo", named: "desk")
+        let caller = try await site.device("caller", named: "mobile")
+        let invite = try await caller.device.invite("echo", timeToLive: .seconds(1))
+        _ = try await invited(echo)
+        await site.exchange.stop()
+        // Nobody but the devices is left to tell the time.
+        #expect(try await news(echo) == .withdrawn(invite.id, .timedOut))
+        #expect(try await news(caller) == .timedOut(invite.id, ["echo"]))
+        #expect(try await news(caller) == .finished(invite.id, .done))
+
+        let again = try await ExchangeServer.start(kept, on: site.group, logger: site.logger)
+        for device in [echo, caller] {
+            while let event = await device.next() {
+                if case .signaling(.reconnected) = event { break }
+                if case .invite(let news) = event { Issue.record("told again: \(news)") }
+            }
+        }
+        // The exchange's own timer has fired by now. What comes next is about the next invite.
+        let next = try await caller.device.invite("echo", timeToLive: .seconds(30))
+        #expect(try await invited(echo).id == next.id)
+        try await next.cancel()
+        #expect(try await news(echo) == .withdrawn(next.id, .cancelled))
+        #expect(try await news(caller) == .finished(next.id, .cancelled))
+        await echo.device.shutDown()
+        await caller.device.shutDown()
+        await again.stop()
+        try await site.group.shutdownGracefully()
+        try FileManager.default.removeItem(atPath: folder)
+    }
+}
