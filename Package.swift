@@ -140,9 +140,10 @@ let package = Package(
         module(
             "Signaling", "Exchange",
             nio + [
-                "COpenSSL", "ConfigReader", "ExchangeStore", "JSON", "SDP", "SignalWire", "SignedTokens", "Timekeeping",
-                "WebPhone",
-                logging,
+                "COpenSSL", "CallControl", "ConfigReader", "ExchangeStore", "JSON", "SDP", "SignalWire", "SignedTokens",
+                "Timekeeping", "WebPhone", logging,
+                .product(name: "AsyncHTTPClient", package: "async-http-client"),
+                .product(name: "Crypto", package: "swift-crypto"),
             ]),
 
         // Floor 5: agent.
@@ -155,14 +156,21 @@ let package = Package(
             ]),
 
         module("Agent", "LoopbackReport", ["AudioKit", "JSON", "LoopbackAnalysis"]),
+        module(
+            "Agent", "Loopback",
+            [
+                "AudioDevices", "AudioKit", "ConfigReader", "LoopbackAnalysis", "LoopbackReport", "Realtime",
+                "Timekeeping",
+            ]),
 
         // Floor 6: the command line.
         .executableTarget(
             name: "handset",
             dependencies: [
                 "AudioDevices", "AudioKit", "CallAgent", "CallControl", "ConfigReader", "Datagrams", "Exchange",
-                "ExchangeStore", "MediaEngine", "OpusCodec", "Peering", "Playout", "RTP", "Realtime", "SecureTransport",
-                "SignalWire", "SignalingClient", "SignedTokens", "Speakerphone", "Timekeeping", logging,
+                "ExchangeStore", "Loopback", "LoopbackAnalysis", "LoopbackReport", "MediaEngine", "OpusCodec",
+                "Peering", "Playout", "RTP", "Realtime", "SecureTransport", "SignalWire", "SignalingClient",
+                "SignedTokens", "Speakerphone", "Timekeeping", logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
@@ -180,6 +188,13 @@ let package = Package(
         tests(
             "AudioDevicesTests",
             ["AudioDevices", "CAllocationCounter", "CScriptedCard", "CardSupport", "Realtime", "Timekeeping"]),
+        tests(
+            "LoopbackTests",
+            [
+                "AudioDevices", "AudioKit", "CAllocationCounter", "CScriptedCard", "CardSupport", "ConfigReader",
+                "Loopback",
+                "LoopbackAnalysis", "LoopbackReport", "Realtime", "Timekeeping",
+            ]),
         tests("LoopbackAnalysisTests", ["LoopbackAnalysis", "OpusCodec"]),
         tests("LoopbackReportTests", ["AudioKit", "JSON", "LoopbackAnalysis", "LoopbackReport"]),
         tests("SpeakerphoneTests", ["AudioKit", "Speakerphone"]),
@@ -191,7 +206,7 @@ let package = Package(
                 "ConfigReader", "Timekeeping", "handset", logging,
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ]),
-        tests("CommandTests", ["handset"]),
+        tests("CommandTests", ["CScriptedCard", "CardSupport", "handset"]),
         tests("TimekeepingTests", ["Timekeeping"]),
         tests("BytesTests", ["Bytes"]),
         tests("JSONTests", ["JSON"]),

@@ -49,7 +49,7 @@ public final class ScriptedCard {
         if FileManager.default.fileExists(atPath: library) { return library }
         let compiler = Process()
         compiler.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        compiler.arguments = ["cc", "-O1", "-shared", "-fPIC", "-DPIC", "-o", library, source, "-lasound"]
+        compiler.arguments = ["cc", "-O1", "-shared", "-fPIC", "-DPIC", "-o", library, source, "-lasound", "-lm"]
         try compiler.run()
         compiler.waitUntilExit()
         try #require(compiler.terminationStatus == 0, "the plug-in for libasound does not compile")

@@ -37,6 +37,8 @@ public actor Device {
     let journal: CallJournal?
     private let mediaEvents: AsyncStream<MediaEvent>
     private var ledger = InviteLedger()
+    /// Invites that were no calls, for what their peers say after they are settled.
+    var plainInvites = InviteLedger()
     private var lastCall: UInt64 = 0
     private var listeners: [Task<Void, Never>] = []
     /// Who waits in ``shutDown()`` until no call is left.
@@ -89,10 +91,20 @@ public actor Device {
     ///
     /// - Parameter audio: What the call plays and records.
     public func call(_ user: UserID, audio: AudioBehaviour, timeToLive: Duration?? = .none) -> CallID {
+        call([user], audio: audio, timeToLive: timeToLive)
+    }
+
+    /// Calls several users at once, with a `group` in that group. The first to accept gets the call; the others ring no
+    /// longer then, and whoever of them accepts before it hears of that is let go as `acceptedElsewhere`.
+    ///
+    /// - Parameter users: One to 32.
+    public func call(
+        _ users: [UserID], in group: GroupID? = nil, audio: AudioBehaviour, timeToLive: Duration?? = .none
+    ) -> CallID {
         let key = newKey()
         let defaults = configuration.invites
         let options = InviteOptions(
-            to: user, timeToLive: timeToLive ?? defaults.timeToLive, payload: defaults.payload,
+            to: users, in: group, timeToLive: timeToLive ?? defaults.timeToLive, payload: defaults.payload,
             timeoutPayload: defaults.missedPayload, isOnlineOnly: defaults.isOnlineOnly, idempotencyKey: key)
         let machine = CallMachine(dialling: options, timings: callTimings)
         let id = newCall(ActiveCall(machine: machine, audio: audio, idempotencyKey: key))
@@ -135,6 +147,10 @@ public actor Device {
         await close()
         if let failure { throw failure }
     }
+
+    /// Unregisters the device: it hears of no invites until it connects again, and gets no pushes (DEV-2). Logging out
+    /// alone leaves pushes as they are.
+    public func unregister() async throws(SignalingError) { try await service.unregister() }
 
     private func endCalls() async {
         isDraining = true

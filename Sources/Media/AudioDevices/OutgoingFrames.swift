@@ -27,6 +27,17 @@ struct OutgoingFrames: ~Copyable {
         end += Self.fill(&samples, from: end, of: &line, want: want, must: must, at: now)
     }
 
+    /// Adds `count` frames from `ring`, and silence for those that it does not have.
+    ///
+    /// - Returns: How many it had.
+    mutating func add(from ring: inout AudioRing.Consumer, count: Int) -> Int {
+        compact()
+        let last = min(end + max(0, count), samples.capacity)
+        let had = Self.read(&samples, from: end, to: last, of: &ring)
+        end = last
+        return had
+    }
+
     /// Adds silence.
     mutating func add(silence count: Int) {
         compact()
@@ -64,6 +75,17 @@ struct OutgoingFrames: ~Copyable {
     ) -> Int {
         var space = samples.mutableSamples(samples.capacity)
         return line.fill(&space, from: start, want: want, must: must, at: now)
+    }
+
+    private static func read(
+        _ samples: inout SampleBuffer, from start: Int, to end: Int, of ring: inout AudioRing.Consumer
+    ) -> Int {
+        var space = samples.mutableSamples(end)
+        guard start < end else { return 0 }
+        var room = space._mutatingExtracting(start..<end)
+        let had = ring.read(into: &room)
+        for index in had..<end - start { room[index] = 0 }
+        return had
     }
 
     private static func clear(_ samples: inout SampleBuffer, from start: Int, to end: Int) {

@@ -27,4 +27,15 @@ public struct LoopbackMeasurement: Equatable, Sendable {
     }
     /// Level at which the carrier was played.
     public var carrierDBFS: Double?
+
+    /// A measurement with nothing but these.
+    public init(
+        timing: TimingSummary, capturedSamples: Int, levelDBFS: Double, peakDBFS: Double, clipping: ClippingCounter
+    ) {
+        self.timing = timing
+        self.capturedSamples = capturedSamples
+        self.levelDBFS = levelDBFS
+        self.peakDBFS = peakDBFS
+        self.clipping = clipping
+    }
 }

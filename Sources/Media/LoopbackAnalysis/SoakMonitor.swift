@@ -60,15 +60,25 @@ public struct SoakMonitor: Sendable {
     private var recentStart = 0
     private var waiting: [LoopbackEvent] = []
     private var outbox: [CarrierFinding] = []
+    private let lead: Int
 
     private static let around = AudioFormat.sampleRate
     private static let longest = 3 * AudioFormat.sampleRate
     private static let samplesPerMinute = 60 * AudioFormat.sampleRate
 
     /// Makes a monitor of a signal made by ``LoopbackSignal/init(soakWith:)``.
-    public init(_ signal: LoopbackSignal, maximumDelay: Int = 2 * AudioFormat.sampleRate) {
+    ///
+    /// - Parameters:
+    ///   - maximumDelay: The longest delay looked for, in samples.
+    ///   - lead: How far below nothing a delay may fall and still be looked for, in samples: where nobody brings two
+    ///     clocks together, hours of drift take samples back before the time at which they were played.
+    public init(_ signal: LoopbackSignal, maximumDelay: Int = 2 * AudioFormat.sampleRate, lead: Int = 0) {
         let active = signal.range(of: .carrier) ?? 0..<Int.max
-        tracker = CarrierTracker(carrier: signal.carrier, active: active, maximumDelay: maximumDelay)
+        self.lead = max(0, lead)
+        tracker = CarrierTracker(
+            carrier: signal.carrier, active: active, maximumDelay: maximumDelay + self.lead)
+        // To the tracker all was captured that much later.
+        tracker.add([Int16](repeating: 0, count: self.lead).span, into: &outbox)
     }
 
     /// Takes the next captured samples, a second at most at a time to keep memory bounded; answers with the minutes that
@@ -100,6 +110,7 @@ public struct SoakMonitor: Sendable {
 
     private mutating func take() {
         for finding in outbox {
+            let finding = finding.moved(by: -lead)
             timing.add(finding)
             minuteTiming.add(finding)
             if case .event(let event) = finding, isWorthKeeping(event) { waiting.append(event) }

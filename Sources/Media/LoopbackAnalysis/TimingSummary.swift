@@ -66,6 +66,22 @@ public struct TimingSummary: Equatable, Sendable {
         drift.jump()
     }
 
+    /// The same with other delays.
+    func mapped(
+        point: (DelayHistory.Point) -> DelayHistory.Point, event: (LoopbackEvent) -> LoopbackEvent
+    ) -> TimingSummary {
+        var summary = self
+        summary.history = history.mapped(point)
+        summary.events = events.map(event)
+        let points = summary.history.points
+        if let least = points.map(\.least).min(), let greatest = points.map(\.greatest).max() {
+            summary.delayRange = least...max(least, greatest)
+        }
+        summary.firstDelay = points.first?.mean ?? firstDelay
+        summary.lastDelay = points.last?.mean ?? lastDelay
+        return summary
+    }
+
     /// How many gaps and repeats there were.
     public var eventCount: Int { counts.values.reduce(0, +) }
 

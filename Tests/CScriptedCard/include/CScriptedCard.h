@@ -30,6 +30,11 @@ struct scripted_card {
     uint32_t rate, format, channels;
     /// Bounds of its period and buffer, in frames.
     uint32_t least_period, most_period, most_buffer;
+    /// What the cable does: ticks by which it delays, and holes of silence in it, so many ticks in each so many; 0 for none.
+    uint32_t cable_delay, hole_every, hole_length;
+    /// Noise that the input adds, as its greatest value of 32 768, and the share of its cube that sound loses on the way.
+    uint32_t noise;
+    double saturation;
     /// What has happened.
     uint32_t opens, xruns, transfers;
     struct scripted_card_tick cable[SCRIPTED_CARD_TICKS];

@@ -1,7 +1,7 @@
 // An ALSA external I/O plug-in that acts as a sound card with a cable from its output to its input, and does what the
 // page of memory named in its configuration says. Built by the tests:
 //
-//   cc -shared -fPIC -DPIC -o libscripted_card.so scripted_card.c -lasound
+//   cc -shared -fPIC -DPIC -o libscripted_card.so scripted_card.c -lasound -lm
 //
 //   pcm_type.scripted_card { lib "…/libscripted_card.so" }
 //   pcm.card { type scripted_card control "…/control" }
@@ -11,6 +11,7 @@
 #include <alsa/asoundlib.h>
 #include <alsa/pcm_external.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/timerfd.h>
@@ -26,7 +27,28 @@ struct direction {
     /// Frames moved by the program since the start, and where the converter was when last looked at.
     int64_t moved, position;
     unsigned random;
+    /// The latest frames played, to be read between.
+    int32_t played[64];
 };
+
+// A windowed sinc, so that clocks which are apart bend the sound rather than drop and repeat samples of it.
+#define REACH 12
+#define PHASES 4096
+static float taps[PHASES][2 * REACH];
+
+static void make_taps(void) {
+    if (taps[0][REACH - 1] != 0) return;
+    for (int phase = PHASES - 1; phase >= 0; phase--)
+        for (int tap = 0; tap < 2 * REACH; tap++) {
+            double x = tap - (REACH - 1) - (double)phase / PHASES;
+            double window = cos(M_PI / 2 * x / REACH), sinc = x == 0 ? 1 : sin(M_PI * x) / (M_PI * x);
+            taps[phase][tap] = (float)(sinc * window * window);
+        }
+}
+
+static int32_t clamped(double value) {
+    return value > 2147483647.0 ? 2147483647 : value < -2147483648.0 ? -2147483647 - 1 : (int32_t)value;
+}
 
 static int side(const struct direction *d) { return d->io.stream == SND_PCM_STREAM_CAPTURE; }
 
@@ -50,6 +72,59 @@ static int64_t tick_of(struct direction *d, int64_t frame) {
     return (int64_t)(((double)d->started_ns * 1e-9 + seconds) * 48000 + 0.5);
 }
 
+/// The same with its fraction.
+static double place_of(struct direction *d, int64_t frame) {
+    return ((double)d->started_ns * 1e-9 + (double)frame / true_rate(d)) * 48000;
+}
+
+static void lay(struct direction *d, int64_t number, int32_t value) {
+    d->card->cable[number % SCRIPTED_CARD_TICKS] = (struct scripted_card_tick){.number = number, .value = value};
+}
+
+static double tick_value(struct direction *d, int64_t number) {
+    struct scripted_card_tick tick = d->card->cable[number % SCRIPTED_CARD_TICKS];
+    return tick.number == number ? tick.value : 0;
+}
+
+/// Puts a played frame on the cable: the ticks between two frames that have been played REACH frames ago.
+static void play(struct direction *d, int32_t value) {
+    d->played[d->moved % 64] = value;
+    int64_t middle = d->moved - REACH;
+    if (middle < 0) return;
+    double from = place_of(d, middle), to = place_of(d, middle + 1);
+    for (int64_t number = (int64_t)ceil(from - 1e-4); number < (int64_t)ceil(to - 1e-4); number++) {
+        double fraction = ((double)number - from) / (to - from);
+        int phase = fraction <= 0 ? 0 : (int)(fraction * PHASES + 0.5);
+        int64_t first = middle - (REACH - 1);
+        if (phase >= PHASES) phase = 0, first++;
+        double sum = 0;
+        for (int tap = 0; tap < 2 * REACH; tap++)
+            if (first + tap >= 0) sum += taps[phase][tap] * d->played[(first + tap) % 64];
+        lay(d, number, clamped(sum));
+    }
+}
+
+/// What the input makes of what the cable has at a frame's time.
+static int32_t hear(struct direction *d, int64_t frame) {
+    struct scripted_card *card = d->card;
+    double place = place_of(d, frame) - card->cable_delay;
+    int64_t number = (int64_t)floor(place + 1e-4);
+    int phase = place <= (double)number ? 0 : (int)((place - (double)number) * PHASES + 0.5);
+    if (phase >= PHASES) phase = 0, number++;
+    double sum = 0;
+    if (card->hole_every == 0 || number % card->hole_every >= card->hole_length) {
+        if (phase == 0)
+            sum = tick_value(d, number);
+        else
+            for (int tap = 0; tap < 2 * REACH; tap++)
+                sum += taps[phase][tap] * tick_value(d, number - (REACH - 1) + tap);
+    }
+    double share = sum / 2147483648.0;
+    sum -= card->saturation * share * share * share * 2147483648.0;
+    if (card->noise) sum += ((double)rand_r(&d->random) / RAND_MAX * 2 - 1) * card->noise * 65536;
+    return clamped(sum);
+}
+
 static void arm(struct direction *d) {
     int64_t delay = (int64_t)(d->io.period_size / true_rate(d) * 1e9);
     if (d->card->jitter_ns) delay += rand_r(&d->random) % d->card->jitter_ns;
@@ -63,12 +138,9 @@ static int start(snd_pcm_ioplug_t *io) {
     d->started_ns = now(d);
     d->running = 1;
     if (side(d) == 0) {
-        // What was laid in before the start is heard from now on.
-        int64_t count = d->moved;
-        for (int64_t frame = 0; frame < count; frame++) {
-            int64_t tick = tick_of(d, frame);
-            d->card->cable[tick % SCRIPTED_CARD_TICKS] = (struct scripted_card_tick){.number = tick};
-        }
+        // What was laid in before the start is heard from now on, as silence.
+        for (int64_t frame = 0; frame < d->moved; frame++) lay(d, tick_of(d, frame), 0);
+        memset(d->played, 0, sizeof d->played);
     }
     arm(d);
     return 0;
@@ -150,15 +222,15 @@ static snd_pcm_sframes_t transfer(
     for (snd_pcm_uframes_t i = 0; i < size; i++, d->moved++) {
         int64_t first = tick_of(d, d->moved), next = tick_of(d, d->moved + 1);
         if (side(d)) {
-            struct scripted_card_tick tick = d->card->cable[first % SCRIPTED_CARD_TICKS];
-            int32_t value = tick.number == first ? tick.value : 0;
+            int32_t value = d->io.rate == 48000 ? hear(d, d->moved) : (int32_t)tick_value(d, first);
             for (unsigned channel = 0; channel < io->channels; channel++)
                 put(place(&areas[channel], offset + i), io->format, value);
         } else if (d->running) {
             int32_t value = get(place(&areas[0], offset + i), io->format);
-            for (int64_t number = first; number < next || number == first; number++)
-                d->card->cable[number % SCRIPTED_CARD_TICKS] =
-                    (struct scripted_card_tick){.number = number, .value = value};
+            if (d->io.rate == 48000)
+                play(d, value);
+            else
+                for (int64_t number = first; number < next || number == first; number++) lay(d, number, value);
         }
     }
     return (snd_pcm_sframes_t)size;
@@ -228,6 +300,7 @@ SND_PCM_PLUGIN_DEFINE_FUNC(scripted_card) {
         return free(d), error;
     }
     d->card->opens++;
+    make_taps();
     d->random = 1 + (unsigned)stream;
     d->io = (snd_pcm_ioplug_t){
         .version = SND_PCM_IOPLUG_VERSION, .name = "scripted card", .poll_events = POLLIN,

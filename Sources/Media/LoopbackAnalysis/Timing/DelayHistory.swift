@@ -45,6 +45,13 @@ public struct DelayHistory: Equatable, Sendable {
                 count: 1))
     }
 
+    /// The same stretches with other delays.
+    func mapped(_ change: (Point) -> Point) -> DelayHistory {
+        var history = self
+        history.points = points.map(change)
+        return history
+    }
+
     private mutating func coarsen() {
         span *= 2
         var merged: [Point] = []

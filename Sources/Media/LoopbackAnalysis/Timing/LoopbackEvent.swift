@@ -72,3 +72,31 @@ public enum CarrierFinding: Equatable, Sendable {
     /// A gap or a repeat.
     case event(LoopbackEvent)
 }
+
+extension CarrierFinding {
+    /// The same of a recording that begins `samples` later.
+    func moved(by samples: Int) -> CarrierFinding {
+        guard samples != 0 else { return self }
+        let change = Double(samples)
+        switch self {
+        case .found(let position, let delaySamples, let isInverted):
+            return .found(
+                position: position + samples, delaySamples: delaySamples + change, isInverted: isInverted)
+        case .reading(let reading):
+            return .reading(
+                CarrierReading(
+                    position: reading.position + samples, delaySamples: reading.delaySamples + change,
+                    likeness: reading.likeness, gainDB: reading.gainDB, rate: reading.rate))
+        case .event(let event):
+            return .event(event.moved(by: samples, delays: change))
+        }
+    }
+}
+
+extension LoopbackEvent {
+    func moved(by samples: Int, delays: Double) -> LoopbackEvent {
+        LoopbackEvent(
+            kind: kind, position: position + samples, holeSamples: holeSamples, delayBefore: delayBefore + delays,
+            delayAfter: delayAfter + delays)
+    }
+}

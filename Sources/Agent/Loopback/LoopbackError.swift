@@ -1,0 +1,42 @@
+internal import AudioDevices
+internal import Glibc
+
+/// A measurement could not be made, or could not go on.
+public struct LoopbackError: Error, Equatable, Sendable, CustomStringConvertible {
+    /// What kind of failure it is. More kinds may come.
+    public struct Code: Hashable, Sendable {
+        private let name: String
+
+        /// The card could not be opened, or is of no use.
+        public static let cardUnusable = Code(name: "cardUnusable")
+        /// The card went away during the measurement.
+        public static let cardLost = Code(name: "cardLost")
+        /// A file could not be written.
+        public static let fileNotWritten = Code(name: "fileNotWritten")
+    }
+
+    /// What kind of failure it is.
+    public let code: Code
+    /// What was being done, what went wrong, and what to try.
+    public let description: String
+
+    /// A failure with the whole of its message.
+    public init(_ code: Code, _ description: String) { (self.code, self.description) = (code, description) }
+
+    init(_ error: AudioDeviceError) {
+        code = .cardUnusable
+        description = "\(error)"
+    }
+
+    init(_ code: Code, _ configuration: AudioDeviceConfiguration, _ errno: Int32) {
+        self.code = code
+        let names = Set([configuration.playback, configuration.capture].compactMap(\.self)).sorted()
+        let cards = names.map { "\"\($0)\"" }.joined(separator: " and ")
+        let message = unsafe strerror(errno).map { unsafe String(cString: $0) } ?? "error"
+        description =
+            code == .cardLost
+            ? "the sound card went away while it was measured: \(cards): \(message) (\(errno)). Plug it in again, and look "
+                + "at its cable and the power of its port; `handset loopback soak` goes on when it is back."
+            : "cannot measure the sound card \(cards): \(message) (\(errno)). `handset devices --test` tells more."
+    }
+}

@@ -1,0 +1,281 @@
+internal import Glibc
+internal import Realtime
+internal import Timekeeping
+
+/// The ends of a card's rings that its thread has.
+struct DuplexEnds: ~Copyable, Sendable {
+    /// Frames to play, at the playing card's rate.
+    var signal: AudioRing.Consumer
+    /// Frames captured, at the capturing card's rate.
+    var captured: AudioRing.Producer
+    var notes: SPSCRing<DuplexNote>.Producer
+}
+
+/// Plays and captures frame by frame as the card has them: nothing is resampled, and no delay is corrected, so that what
+/// is captured tells of the card alone.
+///
+/// Whenever the capturing side has a period, all that waits there is read, and the buffer to play from is filled up to the
+/// same depth again. What an xrun or a missing card costs in time is left out of the signal and stands as silence in what
+/// is captured, in both alike: so the delay between them stays that of the card.
+struct DuplexLoop<Card: SoundCard & ~Copyable>: ~Copyable {
+    private enum Mode { case settling, measuring }
+    private enum State { case running, away(retryAt: Instant) }
+
+    var card: Card
+    private var ends: DuplexEnds
+    private var mode = Mode.settling
+    private var state = State.running
+    private var outgoing = OutgoingFrames()
+    private var incoming = SampleBuffer(capacity: 8_192)
+    private var playbackPace = Pace()
+    private var capturePace = Pace()
+    private let bufferMilliseconds: Double?
+    private var (playing, capturing): (CardGrant, CardGrant)
+    /// Frames that the buffer to play from is filled up to.
+    private(set) var queueFrames = 0
+    private var settledAt: Instant
+    private var xrunsWhileSettling = 0
+    /// Until when time is accounted for in what was captured and played.
+    private var accountedTo: Instant
+    private var (captured, played) = (0, 0)
+    /// Frames of the signal to leave out, and of silence to hand on, as soon as the rings allow.
+    private var (playedDebt, capturedDebt) = (0, 0)
+    private var (playedOwed, capturedOwed) = (0.0, 0.0)
+    /// Notes that found their ring full.
+    private(set) var notesDropped = 0
+
+    /// Cards crackle and servers settle in their first moments: 0.4 s.
+    private static var settlingNanoseconds: Int64 { 400_000_000 }
+    private static var retryNanoseconds: Int64 { 500_000_000 }
+
+    /// - Parameters:
+    ///   - card: Open in both directions.
+    ///   - bufferMilliseconds: How far the buffer to play from is filled; nil for two periods.
+    init?(_ card: consuming Card, _ ends: consuming DuplexEnds, bufferMilliseconds: Double?, at now: Instant) {
+        guard let playing = card.grant(.playback), let capturing = card.grant(.capture) else { return nil }
+        (self.playing, self.capturing) = (playing, capturing)
+        self.card = card
+        self.ends = ends
+        self.bufferMilliseconds = bufferMilliseconds
+        accountedTo = now
+        settledAt = now.advanced(byNanoseconds: Self.settlingNanoseconds)
+        prepareBuffer()
+        restart(at: now)
+    }
+
+    /// Whether the card's own wake-ups are to be waited for.
+    var isCardThere: Bool {
+        if case .running = state { true } else { false }
+    }
+
+    /// Whether the signal is being played.
+    var isMeasuring: Bool { mode == .measuring }
+
+    /// Does what is due.
+    ///
+    /// - Returns: Whether frames were moved.
+    @discardableResult
+    mutating func step(at now: Instant) -> Bool {
+        payDebts()
+        switch state {
+        case .running: return exchange(at: now)
+        case .away(let retryAt):
+            account(until: now)
+            if now >= retryAt { reopen(at: now) }
+            return false
+        }
+    }
+
+    // MARK: - Starting
+
+    private mutating func prepareBuffer() {
+        let wanted = bufferMilliseconds.map { Int(($0 * Double(playing.rate) / 1_000).rounded()) }
+        queueFrames = min(max(wanted ?? 2 * playing.periodFrames, playing.periodFrames), playing.bufferFrames)
+        outgoing.reserve(playing.bufferFrames)
+        if incoming.capacity < capturing.bufferFrames { incoming = SampleBuffer(capacity: capturing.bufferFrames) }
+    }
+
+    /// Starts both directions, with a buffer of silence to play.
+    private mutating func restart(at now: Instant) {
+        account(until: now)
+        var result = card.prepare(.capture)
+        if result >= 0 { result = card.prepare(.playback) }
+        guard result >= 0 else { return lose(errno: -result, at: now) }
+        // The capturing side wakes the thread; a playing side that ran dry waits for what it is given first.
+        card.setWakeQueue(frames: 0, startFrames: min(playing.periodFrames, queueFrames))
+        capturePace.begin(capturing, slackFrames: capturing.bufferFrames, at: now)
+        playbackPace.begin(playing, slackFrames: playing.bufferFrames, at: now)
+        outgoing.removeAll()
+        outgoing.add(silence: queueFrames)
+        result = card.start(.capture)
+        if result >= 0 { result = Int32(clamping: outgoing.write(to: &card, again: -Int(EAGAIN))) }
+        if result >= 0 { result = card.start(.playback) }
+        guard result >= 0 else { return lose(errno: -result, at: now) }
+        state = .running
+    }
+
+    private mutating func reopen(at now: Instant) {
+        state = .away(retryAt: now.advanced(byNanoseconds: Self.retryNanoseconds))
+        guard card.open() == nil, let playing = card.grant(.playback), let capturing = card.grant(.capture),
+            playing.rate == self.playing.rate, capturing.rate == self.capturing.rate
+        else { return card.close() }
+        (self.playing, self.capturing) = (playing, capturing)
+        prepareBuffer()
+        restart(at: now)
+        if isCardThere { note(.returned, at: now) }
+    }
+
+    // MARK: - Frames
+
+    private mutating func exchange(at now: Instant) -> Bool {
+        let input = card.condition(.capture)
+        guard input.errno == 0 else { return fail(.capture, input.errno, at: now) }
+        let available = min(input.availableFrames, capturePace.allowance(at: now))
+        guard available >= capturing.periodFrames else { return finishWriting(at: now) > 0 }
+        let output = card.condition(.playback)
+        guard output.errno == 0 else { return fail(.playback, output.errno, at: now) }
+        let cardQueue = max(0, playing.bufferFrames - output.availableFrames)
+        let queue = cardQueue + outgoing.count
+        let wanted = min(queueFrames - queue, playbackPace.allowance(at: now) - outgoing.count)
+        if mode == .settling, now >= settledAt, wanted > 0 { mode = .measuring }
+        if mode == .measuring, wanted > 0 {
+            note(
+                .exchanged(available: available, queue: queue, behind: max(0, output.delayFrames - cardQueue)), at: now)
+        }
+        guard read(available, at: now) else { return true }
+        if wanted > 0 { fill(wanted, at: now) }
+        accountedTo = now
+        return finishWriting(at: now) >= 0
+    }
+
+    private mutating func read(_ count: Int, at now: Instant) -> Bool {
+        var left = count
+        while left > 0 {
+            let moved = card.read(into: &incoming, count: min(left, incoming.capacity))
+            if moved < 0 && moved != -Int(EAGAIN) { return fail(.capture, Int32(clamping: -moved), at: now) }
+            guard moved > 0 else { break }
+            left -= moved
+            capturePace.note(moved)
+            if mode == .measuring { hand(moved) }
+        }
+        return true
+    }
+
+    private mutating func hand(_ count: Int) {
+        captured += count
+        let taken = capturedDebt > 0 ? 0 : Self.write(incoming, count, to: &ends.captured)
+        guard taken < count else { return }
+        capturedDebt += count - taken
+        note(.late(played: 0, captured: count - taken), at: accountedTo)
+    }
+
+    private static func write(_ samples: borrowing SampleBuffer, _ count: Int, to ring: inout AudioRing.Producer) -> Int
+    {
+        ring.write(samples.samples(count))
+    }
+
+    private mutating func fill(_ count: Int, at now: Instant) {
+        guard mode == .measuring else { return outgoing.add(silence: count) }
+        guard playedDebt == 0 else {
+            playedDebt += count
+            played += count
+            note(.late(played: count, captured: 0), at: now)
+            return outgoing.add(silence: count)
+        }
+        let had = outgoing.add(from: &ends.signal, count: count)
+        played += count
+        guard had < count else { return }
+        playedDebt += count - had
+        note(.late(played: count - had, captured: 0), at: now)
+    }
+
+    private mutating func finishWriting(at now: Instant) -> Int {
+        let written = outgoing.write(to: &card, again: -Int(EAGAIN))
+        if written < 0 {
+            _ = fail(.playback, Int32(clamping: -written), at: now)
+        } else {
+            playbackPace.note(written)
+        }
+        return written
+    }
+
+    // MARK: - Trouble
+
+    /// - Returns: False, for the caller to return.
+    private mutating func fail(_ direction: SoundDirection, _ errno: Int32, at now: Instant) -> Bool {
+        switch errno {
+        case EPIPE:
+            if mode == .measuring { note(.xrun(direction), at: now) } else { deepen(at: now) }
+            restart(at: now)
+        case ESTRPIPE:
+            note(.suspended, at: now)
+            restart(at: now)
+        default: lose(errno: errno, at: now)
+        }
+        return false
+    }
+
+    /// Before anything is measured, a buffer that is too short for this machine is made longer.
+    private mutating func deepen(at now: Instant) {
+        xrunsWhileSettling += 1
+        if bufferMilliseconds == nil, xrunsWhileSettling > 1 {
+            queueFrames = min(queueFrames + playing.periodFrames / 2, playing.bufferFrames - playing.periodFrames)
+        }
+        settledAt = max(settledAt, now.advanced(byNanoseconds: Self.settlingNanoseconds / 2))
+    }
+
+    private mutating func lose(errno: Int32, at now: Instant) {
+        account(until: now)
+        card.close()
+        outgoing.removeAll()
+        if case .away = state {} else { note(.lost(errno: errno), at: now) }
+        state = .away(retryAt: now.advanced(byNanoseconds: Self.retryNanoseconds))
+    }
+
+    /// Time went by in which nothing was moved: it is left out of the signal, and is silence in what is captured.
+    private mutating func account(until now: Instant) {
+        defer { accountedTo = now }
+        guard mode == .measuring else { return }
+        let seconds = Double(accountedTo.nanoseconds(to: now)) * 1e-9
+        playedOwed += seconds * Double(playing.rate)
+        capturedOwed += seconds * Double(capturing.rate)
+        let (playedNow, capturedNow) = (Int(playedOwed), Int(capturedOwed))
+        playedOwed -= Double(playedNow)
+        capturedOwed -= Double(capturedNow)
+        played += playedNow
+        captured += capturedNow
+        playedDebt += playedNow
+        capturedDebt += capturedNow
+        payDebts()
+    }
+
+    private mutating func payDebts() {
+        while playedDebt > 0 {
+            let left = Self.discard(&incoming, min(playedDebt, incoming.capacity), from: &ends.signal)
+            guard left > 0 else { break }
+            playedDebt -= left
+        }
+        while capturedDebt > 0 {
+            Self.clear(&incoming, min(capturedDebt, incoming.capacity))
+            let taken = Self.write(incoming, min(capturedDebt, incoming.capacity), to: &ends.captured)
+            guard taken > 0 else { break }
+            capturedDebt -= taken
+        }
+    }
+
+    private static func discard(_ samples: inout SampleBuffer, _ count: Int, from ring: inout AudioRing.Consumer) -> Int
+    {
+        var space = samples.mutableSamples(count)
+        return ring.read(into: &space)
+    }
+
+    private static func clear(_ samples: inout SampleBuffer, _ count: Int) {
+        var space = samples.mutableSamples(count)
+        for index in 0..<count { space[index] = 0 }
+    }
+
+    /// Tells what happened, with how far both directions are.
+    mutating func note(_ event: DuplexNote.Event, at now: Instant) {
+        if !ends.notes.push(DuplexNote(event: event, at: now, captured: captured, played: played)) { notesDropped += 1 }
+    }
+}

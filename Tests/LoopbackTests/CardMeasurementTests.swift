@@ -1,0 +1,180 @@
+@testable import AudioDevices
+import AudioKit
+import CScriptedCard
+import CardSupport
+import Foundation
+@testable import Loopback
+import LoopbackAnalysis
+import LoopbackReport
+import Testing
+import Timekeeping
+
+/// The scripted card behind the real libasound, in virtual time; one test after another, for libasound's configuration is
+/// the process's.
+@Suite("Measuring a card", .serialized)
+struct CardMeasurementTests {
+    private func bench(
+        _ signal: LoopbackSignal, rate: UInt32 = 48_000, bufferMilliseconds: Double? = nil,
+        _ set: (inout scripted_card) -> Void = { _ in }
+    ) throws -> DuplexBench {
+        let card = try ScriptedCard(rate: rate)
+        set(&card.control)
+        return try #require(DuplexBench(card, signal, bufferMilliseconds: bufferMilliseconds))
+    }
+
+    @Test(
+        "The delay is that of buffer and cable to 0.1 ms, whatever the cable, the buffer and the lateness of the thread",
+        arguments: [(0, nil, 0), (777, nil, 0), (777, nil, 3_000_000), (96, 35, 0), (4_800, 15, 2_000_000)]
+            as [(UInt32, Double?, Int64)])
+    func delay(cable: UInt32, buffer: Double?, jitter: Int64) throws {
+        let signal = LoopbackSignal(carrierSeconds: 2)
+        let bench = try bench(signal, bufferMilliseconds: buffer) { $0.cable_delay = cable }
+        bench.jitterNanoseconds = jitter
+        let measured = bench.measure(signal)
+        // Two periods of 10 ms, or what was asked for, and the cable.
+        let expected = (buffer ?? 20) * 48 + Double(cable)
+        #expect(abs(try #require(measured.timing.meanDelay) - expected) < 4.8, "\(measured.timing.meanDelay ?? -1)")
+        let range = try #require(measured.timing.delayRange)
+        #expect(range.upperBound - range.lowerBound < 0.5)
+        let drift = try #require(measured.timing.driftPPM)
+        #expect(measured.timing.eventCount == 0 && abs(drift.value) < 0.5)
+        #expect(try #require(measured.response).speechRippleDB < 0.1)
+        #expect(try #require(measured.tone).thdPlusNoisePercent < 0.1)
+        #expect(bench.told.isEmpty, "\(bench.told)")
+    }
+
+    @Test(
+        "Clocks that are apart are told in ppm, to 1 ppm, and leave the delay what it is",
+        arguments: [(1_500, -1_500), (-1_500, 0), (0, 750), (40, -40)] as [(Double, Double)])
+    func drift(playback: Double, capture: Double) throws {
+        let signal = LoopbackSignal(carrierSeconds: 6)
+        let bench = try bench(signal) {
+            $0.ppm = (playback, capture)
+            $0.cable_delay = 480
+        }
+        let measured = bench.measure(signal)
+        let drift = try #require(measured.timing.driftPPM)
+        let expected = (1 - (1 + playback * 1e-6) / (1 + capture * 1e-6)) * 1e6
+        #expect(abs(drift.value - expected) < 1, "\(drift.value) for \(expected)")
+        #expect(measured.timing.eventCount == 0, "\(measured.timing.events)")
+        // The playing side's interrupts move against those of the capturing side, and with them what waits in its buffer,
+        // by a period; the mean lies within that of the depth it is filled to.
+        let delay = AudioFormat.milliseconds(samples: Int(try #require(measured.timing.meanDelay)))
+        #expect((19.0...30.5).contains(delay), "\(delay)")
+        let range = try #require(measured.timing.delayRange)
+        #expect(range.upperBound - range.lowerBound < 2, "\(range)")
+    }
+
+    @Test("A card at 44.1 kHz is measured through a resampler that adds nothing to the delay")
+    func otherRate() throws {
+        let signal = LoopbackSignal(carrierSeconds: 2)
+        let bench = try bench(signal, rate: 44_100)
+        let measured = bench.measure(signal)
+        #expect(abs(try #require(measured.timing.meanDelay) - 960) < 4.8, "\(measured.timing.meanDelay ?? -1)")
+        #expect(measured.timing.eventCount == 0)
+    }
+
+    @Test("Holes in the cable are found one by one, to the sample, and nothing else is")
+    func holes() throws {
+        let signal = LoopbackSignal(carrierSeconds: 4)
+        let bench = try bench(signal) {
+            $0.hole_every = 48_000
+            $0.hole_length = 333
+        }
+        let timing = bench.measure(signal).timing
+        // Those at 1, 2 and 3 s; what was held back by the buffer had not begun at the first.
+        #expect(timing.counts == [.silence: 3], "\(timing.events)")
+        for event in timing.events {
+            #expect(abs(event.holeSamples - 333) <= 3 && abs(event.missingSamples - 333) <= 3, "\(event)")
+        }
+        for (one, next) in zip(timing.events, timing.events.dropFirst()) {
+            #expect(abs(next.position - one.position - 48_000) <= 3)
+        }
+    }
+
+    @Test("Each xrun is one gap in its place, after which the delay is what it was", arguments: [0, 1])
+    func xruns(direction: Int) throws {
+        let signal = LoopbackSignal(carrierSeconds: 5)
+        let bench = try bench(signal) { $0.cable_delay = 100 }
+        var places = [96_000, 144_000, 216_000]
+        bench.script = { bench in
+            guard let place = places.first, bench.samples.count >= place else { return }
+            places.removeFirst()
+            if direction == 0 { bench.card.control.xrun.0 = 1 } else { bench.card.control.xrun.1 = 1 }
+        }
+        let timing = bench.measure(signal).timing
+        #expect(bench.statistics.playbackXruns == (direction == 0 ? 3 : 0))
+        #expect(bench.statistics.captureXruns == (direction == 0 ? 0 : 3))
+        #expect(timing.eventCount == 3, "\(timing.events)")
+        for (event, place) in zip(timing.events, [96_000, 144_000, 216_000]) {
+            #expect(abs(event.position - place) < 1_200, "\(event)")
+            // What was in the buffer and on the cable is lost, and the time until both directions run again.
+            #expect((1_000...2_200).contains(event.lengthSamples), "\(event)")
+            #expect(abs(event.delayAfter - event.delayBefore) < 4.8)
+        }
+        let range = try #require(timing.delayRange)
+        #expect(range.upperBound - range.lowerBound < 4.8)
+        #expect(abs(try #require(timing.meanDelay) - 1_060) < 4.8)
+    }
+
+    @Test(
+        "A card that goes away for three seconds and comes back is a gap of that length, and the delay is what it was")
+    func unplugged() throws {
+        let signal = LoopbackSignal(carrierSeconds: 8)
+        let bench = try bench(signal)
+        bench.script = { bench in
+            let isAway = (2_500_000_000..<5_500_000_000).contains(bench.now.nanoseconds - 1_000_000_000)
+            bench.card.control.absent_errno = isAway ? ENODEV : 0
+        }
+        let timing = bench.measure(signal).timing
+        #expect(bench.statistics.losses == 1 && bench.statistics.absence == nil, "\(bench.told)")
+        #expect(timing.eventCount == 1, "\(timing.events)")
+        let event = try #require(timing.events.first)
+        #expect(event.kind == .silence && (3_000...3_700).contains(event.lengthMilliseconds), "\(event)")
+        #expect(abs(event.delayAfter - event.delayBefore) < 4.8)
+    }
+
+    @Test("A card that runs costs its thread no allocation")
+    func allocations() throws {
+        let signal = LoopbackSignal(carrierSeconds: 4)
+        let bench = try bench(signal)
+        bench.run(samples: 48_000)
+        bench.forgetAllocations()
+        bench.run(samples: 144_000)
+        #expect(bench.allocations == 0)
+    }
+
+    @Test("A measuring program that is late is told as such; it is a gap, and the delay behind it is what it was")
+    func late() throws {
+        let signal = LoopbackSignal(carrierSeconds: 6)
+        let bench = try bench(signal)
+        bench.script = { bench in bench.isFeeding = !(72_000..<216_000).contains(bench.samples.count) }
+        let timing = bench.measure(signal).timing
+        #expect((1_000..<100_000).contains(bench.statistics.lateFrames), "\(bench.statistics)")
+        #expect(timing.eventCount == 1, "\(timing.events)")
+        let event = try #require(timing.events.first)
+        #expect(abs(event.lengthSamples - bench.statistics.lateFrames) <= 3, "\(event), \(bench.statistics)")
+        #expect(abs(event.delayAfter - event.delayBefore) < 0.1)
+    }
+
+    @Test("The parts of a delay add up to it, and a card that tells its position late makes none of them negative")
+    func stages() throws {
+        let signal = LoopbackSignal(carrierSeconds: 1)
+        let bench = try bench(signal)
+        bench.run(samples: 48_000)
+        let facts = CardFacts(
+            configuration: AudioDeviceConfiguration(playback: "card", capture: "card"),
+            playback: grant, capture: grant, statistics: bench.statistics)
+        for delay in [33.25, 20, 12] {
+            let stages = facts.stages(ofDelay: delay)
+            #expect(abs(stages.reduce(0) { $0 + $1.milliseconds } - delay) < 0.001, "\(stages)")
+            #expect(stages.allSatisfy { $0.milliseconds > 0 })
+        }
+        #expect(facts.stages(ofDelay: 33.25).contains { $0.name.hasPrefix("Converters") && $0.milliseconds > 13 })
+    }
+
+    private var grant: CardGrant {
+        CardGrant(
+            rate: 48_000, channels: 2, format: .s16LE, periodFrames: 480, bufferFrames: 3_840, isMemoryMapped: false)
+    }
+}

@@ -1,0 +1,102 @@
+@testable import AudioDevices
+import CAllocationCounter
+import CScriptedCard
+import CardSupport
+import Foundation
+@testable import Loopback
+import LoopbackAnalysis
+import LoopbackReport
+import Realtime
+import Timekeeping
+
+/// A measurement of the scripted card through the real libasound, in the test's time.
+final class DuplexBench {
+    let card: ScriptedCard
+    private var loop: DuplexLoop<ALSACard>
+    private var tape: LoopbackTape
+    private var signal: AudioRing.Producer
+    private var captured: AudioRing.Consumer
+    private var notes: SPSCRing<DuplexNote>.Consumer
+    private(set) var now = Instant(nanoseconds: 1_000_000_000)
+    private(set) var told: [DuplexNote] = []
+    /// What was captured so far, at 48 kHz.
+    private(set) var samples: [Int16] = []
+    /// What the loop and libasound have allocated in steps.
+    private(set) var allocations: Int64 = 0
+    /// How late the card's thread is at the most, and how unevenly.
+    var jitterNanoseconds: Int64 = 0
+    /// Whether the program that measures keeps up.
+    var isFeeding = true
+    /// Called before each step.
+    var script: (DuplexBench) -> Void = { _ in }
+    private var random: UInt64 = 1
+
+    init?(_ card: ScriptedCard, _ test: LoopbackSignal, bufferMilliseconds: Double? = nil) {
+        self.card = card
+        card.control.now_ns = now.nanoseconds
+        var alsa = ALSACard(AudioDeviceConfiguration(playback: "card", capture: "card"))
+        guard alsa.open() == nil, let rate = alsa.grant(.playback)?.rate,
+            let tape = LoopbackTape(test, playbackRate: rate, captureRate: rate)
+        else { return nil }
+        self.tape = tape
+        let played = AudioRing(capacity: 2 * rate)
+        let heard = AudioRing(capacity: 2 * rate)
+        let ring = SPSCRing<DuplexNote>(capacity: 4_096)
+        let ends = DuplexEnds(signal: played.consumer, captured: heard.producer, notes: ring.producer)
+        signal = played.producer
+        captured = heard.consumer
+        notes = ring.consumer
+        guard let made = DuplexLoop(alsa, ends, bufferMilliseconds: bufferMilliseconds, at: now) else { return nil }
+        loop = made
+    }
+
+    var statistics: DuplexStatistics { tape.statistics }
+    var alignment: BlockAlignment { tape.alignment }
+    /// Frames that the buffer to play from is filled up to.
+    var queueFrames: Int { loop.queueFrames }
+
+    func forgetAllocations() { allocations = 0 }
+
+    /// Runs until so many samples have been captured.
+    func run(samples count: Int) {
+        while samples.count < count {
+            feed()
+            script(self)
+            card.control.now_ns = now.nanoseconds
+            let before = handset_test_allocations()
+            loop.step(at: now)
+            allocations += handset_test_allocations() - before
+            collect()
+            random = random &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+            let late = jitterNanoseconds == 0 ? 0 : Int64(random >> 33) % jitterNanoseconds
+            now = now.advanced(byNanoseconds: 500_000 + late)
+        }
+    }
+
+    private func feed() {
+        while isFeeding, signal.space > 9_600 {
+            let frames = tape.frames(4_800)
+            _ = signal.write(frames.span)
+        }
+    }
+
+    private func collect() {
+        while let note = notes.pop() {
+            tape.take(note)
+            if case .exchanged = note.event { continue }
+            told.append(note)
+        }
+        var block = [Int16](repeating: 0, count: 9_600)
+        var room = block.mutableSpan
+        let count = captured.read(into: &room)
+        if count > 0 { samples += tape.samples(of: Array(block.prefix(count))) }
+    }
+
+    /// Runs a whole measurement.
+    func measure(_ test: LoopbackSignal) -> LoopbackMeasurement {
+        run(samples: test.count + 24_000)
+        var measurement = LoopbackAnalyser(test).analyse(samples)
+        measurement.timing = measurement.timing.aligned(to: alignment)
+        return measurement
+    }
+}
