@@ -168,9 +168,10 @@ struct SoundDesk: ~Copyable {
     /// Turns until the loudspeaker's are moved for the first time, and from then on: 4 s, 5 s.
     private static var firstAdvanceTurns: Int { @_noAllocation @_noLocks get { 400 } }
     private static var advanceTurns: Int { @_noAllocation @_noLocks get { 500 } }
-    /// What is worth moving, and what the card's resampler can make up for: see ``DriftLoop``.
+    /// What is worth moving, and how far at once: the loop that holds the card's delay takes an error of a millisecond for
+    /// what it is, and a larger one for a change of clocks.
     private static var leastAdvance: Int64 { @_noAllocation @_noLocks get { 1_000_000 } }
-    private static var mostAdvance: Int64 { @_noAllocation @_noLocks get { 6_000_000 } }
+    private static var mostAdvance: Int64 { @_noAllocation @_noLocks get { 1_000_000 } }
 
     @_noAllocation @_noLocks
     private static func slot(after time: Instant) -> Instant {
