@@ -91,9 +91,9 @@ device_start() {
         --app-key bench --app-secret-file "$results/app.secret")
 }
 
-# The callers wait until the device is there, so nothing here needs to.
+# Runs a device, with the configuration $1 if it is another. The callers wait until it is there, so nothing here needs to.
 device_run() {
-    "$handset" run --config "$results/device.yaml" 2>"$results/device.log" >&2 &
+    "$handset" run --config "$results/${1:-device.yaml}" 2>"$results/device.log" >&2 &
     device_pid=$!
 }
 

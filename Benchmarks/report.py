@@ -120,6 +120,21 @@ def pathloss(trials, problems):
     return rows
 
 
+def mouth(notes, problems):
+    rows = []
+    for note in notes:
+        ways, report = note["of"]["ways"], note["of"]["report"]
+        rows.append({
+            "frame_ms": note["calls"], "speakerphone": note["of"]["processing"], "ways": ways,
+            "median_ms": max(way["median_ms"] for way in ways), "budget_ms": report.get("delay_ms", {})})
+        for way in ways:
+            if way["heard"] < 0.9 * way["said"]:
+                problems.append(f"mouth, frames of {note['calls']} ms: {way['heard']} of {way['said']} words were heard")
+        if report["outcome"] != "completed":
+            problems.append(f"mouth, frames of {note['calls']} ms: the call ended as {report['outcome']}")
+    return rows
+
+
 def believable_load(rows, problems):
     for row in rows:
         count = row["connections"]
@@ -142,6 +157,8 @@ def collect(directory):
         result["memory"] = memory(notes["memory"])
     if notes["setup"]:
         result["setup"] = notes["setup"][0]["of"]
+    if notes := load(directory, "mouth"):
+        result["mouth"] = mouth(notes, problems)
     if rows := jitter(directory):
         result["jitter"] = rows
     if keys_ := load(directory, "keys"):
@@ -171,6 +188,8 @@ def print_table(result):
     if setup := result.get("setup"):
         print(f"Set-up, invite to media both ways: p50 {setup['p50_ms']:.1f} ms, p99 {setup['p99_ms']:.1f} ms, "
               f"{setup['calls']} calls")
+    if rows := result.get("mouth"):
+        print_mouth(rows)
     if row := result.get("keys"):
         calling, making = row["calling"], row["making"]
         print(f"SDES keys, and ICE with DTLS: {calling['sdes_cpu_us']:.1f} and {calling['dtls_cpu_us']:.1f} µs for 20 ms of a "
@@ -192,6 +211,15 @@ def print_pathloss(rows):
         path, silence = ({"p50": float("nan"), "max": float("nan"), **row.get(key, {})} for key in ("path_ms", "silence_ms"))
         print(f"  {row['kind']:8} {row['calls']} calls  {path['p50']:5.0f} {path['max']:5.0f} ms  "
               f"{silence['p50']:5.0f} {silence['max']:5.0f} ms")
+
+
+def print_mouth(rows):
+    print("Mouth to ear, cards of 10 ms periods, each way (median, least to most)")
+    for row in rows:
+        ways = "; ".join(f"{way['median_ms']:.1f} ({way['least_ms']:.1f} to {way['most_ms']:.1f}) ms" for way in row["ways"])
+        print(f"  frames of {row['frame_ms']} ms, speakerphone {'on ' if row['speakerphone'] else 'off'}  {ways}")
+        stages = ", ".join(f"{name} {value:.1f}" for name, value in row["budget_ms"].items() if value >= 0.05)
+        print(f"    by the caller's own account: {stages}")
 
 
 def print_load(rows):

@@ -10,10 +10,10 @@ import Testing
 import Timekeeping
 
 /// A desk between calls without a network and a card of which the test holds the other end, in time that the test makes.
-struct DeskBench: ~Copyable {
-    private var desk: SoundDesk
+final class DeskBench {
+    private let desk: UnsafeMutablePointer<SoundDesk>
     private var card: LineEnds
-    private var calls = RouteTable(capacity: 8)
+    private let calls: UnsafeMutablePointer<RouteTable>
     private var frames: [UInt64: Int] = [:]
     private(set) var now = Instant(nanoseconds: 1_000_000_000)
 
@@ -24,20 +24,28 @@ struct DeskBench: ~Copyable {
         sound.processing.gainControl = false
         change(&sound)
         let pair = LinePair()
-        desk = try SoundDesk(sound, line: pair.worker)
+        let made = try SoundDesk(sound, line: pair.worker)
+        desk = .allocate(capacity: 1)
+        desk.initialize(to: made)
+        calls = .allocate(capacity: 1)
+        calls.initialize(to: RouteTable(capacity: 8))
         card = pair.device
     }
 
     deinit {
-        for index in 0..<calls.count {
-            let call = calls[index]
+        for index in 0..<calls.pointee.count {
+            let call = calls.pointee[index]
             call.deinitialize(count: 1)
             call.deallocate()
         }
+        calls.deinitialize(count: 1)
+        calls.deallocate()
+        desk.deinitialize(count: 1)
+        desk.deallocate()
     }
 
     /// Adds a call on the card, with frames of so many milliseconds.
-    mutating func add(_ number: UInt64, frameMilliseconds: Int = 20) throws -> MediaCallID {
+    func add(_ number: UInt64, frameMilliseconds: Int = 20) throws -> MediaCallID {
         let remote = try #require(SocketAddress(host: "192.0.2.1", port: 5_000))
         var encoder = EncoderSettings()
         encoder.frameDuration = try #require(EncoderSettings.FrameDuration(rawValue: frameMilliseconds))
@@ -47,14 +55,14 @@ struct DeskBench: ~Copyable {
                 canonicalName: "peer", sendPayloadType: 111, receivePayloadType: 111, randomSeed: number),
             encoder: encoder, playout: PlayoutConfiguration(), audio: AudioBehaviour(source: .card), start: .atOnce)
         let id = MediaCallID(rawValue: number)
-        calls.append(try MediaCall.make(id: id, plan: plan, files: CallFiles(), at: now))
+        calls.pointee.append(try MediaCall.make(id: id, plan: plan, files: CallFiles(), at: now))
         frames[number] = frameMilliseconds * 48
         return id
     }
 
-    mutating func obey(_ order: SoundOrder) { desk.obey(order) }
+    func obey(_ order: SoundOrder) { desk.pointee.obey(order) }
 
-    func report(_ index: Int) -> SoundReport { desk.report(on: calls[index]) }
+    func report(_ index: Int) -> SoundReport { desk.pointee.report(on: calls.pointee[index]) }
 
     /// Runs two turns, 20 ms.
     ///
@@ -62,56 +70,73 @@ struct DeskBench: ~Copyable {
     ///   - microphone: What the card captures, sample for sample.
     ///   - heard: What each call has for the loudspeaker, sample for sample.
     /// - Returns: The last sample that was played, and the last that each call was given.
-    mutating func run(microphone: Int16, heard: [Int16]) -> (played: Int16, sent: [Int16]) {
-        var sent = [Int16](repeating: -1, count: calls.count)
+    func run(microphone: Int16, heard: [Int16]) -> (played: Int16, sent: [Int16]) {
+        var sent = [Int16](repeating: -1, count: calls.pointee.count)
         var played: Int16 = 0
-        desk.settle(calls, at: now)
+        desk.pointee.settle(calls.pointee, at: now)
         for turn in 0..<2 {
             feed(microphone)
-            let due = desk.turn(at: now) ?? now
-            desk.capture(for: calls, at: due)
-            for index in 0..<calls.count {
-                let length = frames[calls[index].pointee.id.rawValue] ?? 960
-                guard length == 480 || turn == 1 else { continue }
-                let received = [Int16](repeating: heard[index], count: length)
-                var frame = [Int16](repeating: 0, count: length)
-                var space = frame.mutableSpan
-                calls[index].pointee.audio.exchange(received: received.span, sending: &space)
-                sent[index] = frame[length - 1]
+            desk.pointee.capture(for: calls.pointee, at: now)
+            for index in 0..<calls.pointee.count {
+                bring(heard[index], index)
+                sent[index] = take(index, turn: turn) ?? sent[index]
             }
-            desk.play(from: calls, at: due)
-            played = drain() ?? played
+            desk.pointee.play(from: calls.pointee, at: now)
+            played = drain().last ?? played
             now = now.advanced(byNanoseconds: 10_000_000)
         }
         return (played, sent)
     }
 
-    private mutating func feed(_ value: Int16) {
+    /// What the call brings to the loudspeaker's turn: this value over and over.
+    private func bring(_ value: Int16, _ index: Int) {
+        let received = [Int16](repeating: value, count: 480)
+        calls.pointee[index].pointee.audio.bringToCard(received.span)
+    }
+
+    /// The last sample of a call's frame, if one is due in this turn.
+    private func take(_ index: Int, turn: Int) -> Int16? {
+        let length = frames[calls.pointee[index].pointee.id.rawValue] ?? 960
+        return length == 480 || turn == 1 ? frame(index, length).last : nil
+    }
+
+    private func frame(_ index: Int, _ length: Int) -> [Int16] {
+        var frame = [Int16](repeating: 0, count: length)
+        var space = frame.mutableSpan
+        calls.pointee[index].pointee.audio.takeFromCard(into: &space)
+        return frame
+    }
+
+    private func feed(_ value: Int16) {
         let samples = [Int16](repeating: value, count: 480)
         _ = card.capturing.write(samples.span)
     }
 
-    private mutating func drain() -> Int16? {
+    private func drain() -> [Int16] {
         var samples = [Int16](repeating: 0, count: 480)
+        let count = read(&samples)
+        return Array(samples.prefix(count))
+    }
+
+    private func read(_ samples: inout [Int16]) -> Int {
         var space = samples.mutableSpan
-        let count = card.playing.read(into: &space)
-        return count == 0 ? nil : samples[count - 1]
+        return card.playing.read(into: &space)
     }
 
     /// What the loudspeaker plays in `turns` turns without a call, each sample.
-    mutating func tones(turns: Int) -> [Int16] {
+    func tones(turns: Int) -> [Int16] {
         var all: [Int16] = []
-        for _ in 0..<turns {
-            desk.settle(calls, at: now)
-            guard let due = desk.turn(at: now) else { break }
-            desk.capture(for: calls, at: due)
-            desk.play(from: calls, at: due)
-            var samples = [Int16](repeating: 0, count: 480)
-            var space = samples.mutableSpan
-            let count = card.playing.read(into: &space)
-            all += samples.prefix(count)
-            now = now.advanced(byNanoseconds: 10_000_000)
-        }
+        for _ in 0..<turns { all += toneTurn() }
         return all
+    }
+
+    private func toneTurn() -> [Int16] {
+        desk.pointee.settle(calls.pointee, at: now)
+        if desk.pointee.nextTurn == now {
+            desk.pointee.capture(for: calls.pointee, at: now)
+            desk.pointee.play(from: calls.pointee, at: now)
+        }
+        now = now.advanced(byNanoseconds: 10_000_000)
+        return drain()
     }
 }

@@ -6,7 +6,7 @@ import Testing
 struct DeskTests {
     @Test("A call sends what the microphone captures, and plays what it hears, in the very turn", arguments: [10, 20])
     func oneCall(frameMilliseconds: Int) throws {
-        var bench = try DeskBench()
+        let bench = try DeskBench()
         _ = try bench.add(1, frameMilliseconds: frameMilliseconds)
         let first = bench.run(microphone: 1_000, heard: [300])
         #expect(first.sent == [1_000] && first.played == 300)
@@ -17,7 +17,7 @@ struct DeskTests {
 
     @Test("On hold, a call hears silence and is not heard, and gets the card when the other is over")
     func hold() throws {
-        var bench = try DeskBench { $0.sharing = .hold }
+        let bench = try DeskBench { $0.sharing = .hold }
         let first = try bench.add(1)
         let second = try bench.add(2)
         bench.obey(.focus(second))
@@ -35,7 +35,7 @@ struct DeskTests {
 
     @Test("Mixed, all calls are heard together, and each hears the microphone and the others, but not itself")
     func mix() throws {
-        var bench = try DeskBench { $0.sharing = .mix }
+        let bench = try DeskBench { $0.sharing = .mix }
         for number in UInt64(1)...3 { _ = try bench.add(number) }
         _ = bench.run(microphone: 1_000, heard: [10, 200, 3_000])
         let now = bench.run(microphone: 1_000, heard: [10, 200, 3_000])
@@ -45,7 +45,7 @@ struct DeskTests {
 
     @Test("Calls with frames of different lengths share the card")
     func lengths() throws {
-        var bench = try DeskBench { $0.sharing = .mix }
+        let bench = try DeskBench { $0.sharing = .mix }
         _ = try bench.add(1, frameMilliseconds: 10)
         _ = try bench.add(2, frameMilliseconds: 20)
         _ = bench.run(microphone: 1_000, heard: [10, 200])
@@ -55,7 +55,7 @@ struct DeskTests {
 
     @Test("A muted microphone sends silence, and the loudspeaker's volume is what was asked for")
     func muteAndVolume() throws {
-        var bench = try DeskBench { $0.isMuted = true }
+        let bench = try DeskBench { $0.isMuted = true }
         _ = try bench.add(1)
         // Changes take 20 ms.
         _ = bench.run(microphone: 1_000, heard: [1_000])
@@ -72,7 +72,7 @@ struct DeskTests {
 
     @Test("A tone sounds without a call, low beneath one, and the desk rests when there is neither")
     func tones() throws {
-        var bench = try DeskBench()
+        let bench = try DeskBench()
         #expect(bench.tones(turns: 5).isEmpty)
         bench.obey(.tone(.busy))
         let loudest = bench.tones(turns: 40).map(abs).max() ?? 0
@@ -87,7 +87,7 @@ struct DeskTests {
 
     @Test("Each part of the speakerphone can be switched off, and then leaves sound as it is")
     func processing() throws {
-        var bench = try DeskBench { $0.processing = SpeakerphoneSettings() }
+        let bench = try DeskBench { $0.processing = SpeakerphoneSettings() }
         _ = try bench.add(1)
         var isChanged = false
         for _ in 0..<20 { isChanged = bench.run(microphone: 1_000, heard: [0]).sent != [1_000] || isChanged }

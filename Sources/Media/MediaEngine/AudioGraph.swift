@@ -68,8 +68,19 @@ struct AudioGraph: ~Copyable {
                 isOver = player?.hasEnded() ?? true
                 if !isOver { counters.playUnderrun += sending.count - read }
             }
-        case .card: port?.exchange(received: received, sending: &sending)
+        case .card: Silence.fill(&sending)  // See the next two.
         }
+    }
+
+    /// A call on the card: a frame from the microphone.
+    @_noAllocation @_noLocks
+    mutating func takeFromCard(into sending: inout MutableSpan<Int16>) { port?.take(into: &sending) }
+
+    /// A call on the card: what it hears goes to the loudspeaker, and is recorded.
+    @_noAllocation @_noLocks
+    mutating func bringToCard(_ samples: Span<Int16>) {
+        if let taken = recorder?.write(samples) { counters.recordOverrun += samples.count - taken }
+        port?.bring(samples)
     }
 
     /// Lets `body` see what a call on the card brought to the desk's last turn.

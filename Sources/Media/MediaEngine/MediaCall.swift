@@ -158,6 +158,18 @@ struct MediaCall: ~Copyable {
         periodNanoseconds = Int64(samples) * 1_000_000_000 / 48_000
     }
 
+    /// Hears 10 ms for the sound card's loudspeaker; nothing before media flows.
+    @_noAllocation @_noLocks
+    mutating func hearTurn(at due: Instant, through work: inout SampleBuffer) {
+        guard case .running = pace else { return }
+        hear(from: &playout, into: &work, SoundDesk.turnSamples, at: due)
+        if peer.isEstablished { bring(work, SoundDesk.turnSamples, to: &audio) }
+    }
+
+    /// Pulls by the card come earlier by so much from now on.
+    @_noAllocation @_noLocks
+    mutating func advancePulls(nanoseconds: Int64) { playout.advancePulls(nanoseconds: nanoseconds) }
+
     /// Makes the frames that are due at `now` runnable; a call that waited long enough for its peer starts.
     @_noAllocation @_noLocks
     mutating func prepareFrames(at now: Instant) {
@@ -267,8 +279,11 @@ struct MediaCall: ~Copyable {
         due: Instant, at now: Instant, scratch: inout FrameScratch, batch: inout DatagramBatch
     ) {
         // The playout's clock is the grid of the frames, not the moments at which a busy machine gets to them.
-        hear(from: &playout, into: &scratch.heard, frameSamples, at: due)
-        if peer.isEstablished {
+        // On the sound card, hearing has turns of its own.
+        if !usesCard { hear(from: &playout, into: &scratch.heard, frameSamples, at: due) }
+        if usesCard {
+            takeFromCard(&audio, into: &scratch.sending, frameSamples)
+        } else if peer.isEstablished {
             exchange(with: &audio, scratch.heard, &scratch.sending, frameSamples)
         } else {
             silence(&scratch.sending, frameSamples)
@@ -398,6 +413,17 @@ private func insertNoise(
 private func hear(from playout: inout PlayoutBuffer, into frame: inout SampleBuffer, _ count: Int, at now: Instant) {
     var samples = frame.mutableSamples(count)
     _ = playout.pull(into: &samples, at: now)
+}
+
+@_semantics("no_performance_analysis") @inline(__always)
+private func bring(_ heard: borrowing SampleBuffer, _ count: Int, to audio: inout AudioGraph) {
+    audio.bringToCard(heard.samples(count))
+}
+
+@_semantics("no_performance_analysis") @inline(__always)
+private func takeFromCard(_ audio: inout AudioGraph, into sending: inout SampleBuffer, _ count: Int) {
+    var samples = sending.mutableSamples(count)
+    audio.takeFromCard(into: &samples)
 }
 
 @_semantics("no_performance_analysis") @inline(__always)

@@ -2,16 +2,21 @@ internal import Timekeeping
 
 // The sound card's turns between the frames of the calls that use it.
 extension WorkerLoop {
-    /// Takes the card's turns that are due, each with the frames of its calls in the middle: sound from the microphone goes
-    /// out with the frames of the same turn, and what these hear is played in it.
+    /// Takes the card's turns that are due, each of the microphone's with the frames of its calls, so that sound goes out in
+    /// the very turn in which it came.
     @_noAllocation @_noLocks
     mutating func takeTurns(at now: Instant) {
         guard let desk = unsafe desk else { return }
         unsafe desk.pointee.settle(calls, at: now)
         while let turn = unsafe desk.pointee.turn(at: now) {
-            unsafe desk.pointee.capture(for: calls, at: turn)
-            runCalls(at: SoundDesk.isLast(turn, at: now) ? now : turn)
-            unsafe desk.pointee.play(from: calls, at: turn)
+            switch turn {
+            case .capture(let due):
+                unsafe desk.pointee.capture(for: calls, at: due)
+                runCalls(at: SoundDesk.isLast(due, at: now) ? now : due)
+            case .play(let due):
+                unsafe desk.pointee.hear(calls, at: due)
+                unsafe desk.pointee.play(from: calls, at: due)
+            }
         }
     }
 

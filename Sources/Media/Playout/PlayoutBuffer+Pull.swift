@@ -55,6 +55,19 @@ extension PlayoutBuffer {
         if frame.stretchedSamples > 0 { statistics.samplesDecelerated &+= frame.stretchedSamples }
     }
 
+    /// By how much earlier pulls of so many samples should take place, so that packets wait the least without coming late:
+    /// in nanoseconds, from 0 to below a pull's length. 0 until enough is known.
+    @_noAllocation @_noLocks
+    public func worthwhileAdvance(pullSamples: Int, at now: Instant) -> Int64 {
+        // Only on target does the delay tell where the grid stands.
+        guard isPlaying, samplesOffTarget < 48_000, receivedNanoseconds > 2_500_000_000 else { return 0 }
+        return target.worthwhileAdvance(history, grid(now, pullSamples))
+    }
+
+    /// Takes note that pulls come earlier by so much from now on, as ``worthwhileAdvance(pullSamples:at:)`` asked for.
+    @_noAllocation @_noLocks
+    public mutating func advancePulls(nanoseconds: Int64) { target.advance(nanoseconds: nanoseconds) }
+
     /// Starts the stream when its first packet has waited as long as the target says.
     @_noAllocation @_noLocks
     private mutating func startIfDue(_ now: Instant, _ wanted: Int) {
@@ -71,13 +84,17 @@ extension PlayoutBuffer {
 
     @_noAllocation @_noLocks
     private mutating func updateTarget(_ now: Instant, _ wanted: Int) {
+        target.update(history, grid(now, wanted), received: receivedNanoseconds)
+        statistics.targetDelayNanoseconds = target.transit &- history.baseline
+    }
+
+    @_noAllocation @_noLocks
+    private func grid(_ now: Instant, _ wanted: Int) -> TargetDelay.Grid {
         let step = Self.commonDivisor(wanted, packetSamples)
         let origin = playoutTransit(now) &- Self.nanoseconds(samples: Int64(samples.count % step))
-        let grid = TargetDelay.Grid(
+        return TargetDelay.Grid(
             origin: origin, step: Self.nanoseconds(samples: Int64(step)),
             lead: Self.nanoseconds(samples: Int64(max(wanted &- packetSamples, 0))))
-        target.update(history, grid, received: receivedNanoseconds)
-        statistics.targetDelayNanoseconds = target.transit &- history.baseline
     }
 
     @_noAllocation @_noLocks

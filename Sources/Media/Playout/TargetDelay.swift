@@ -80,6 +80,26 @@ struct TargetDelay {
         hasChosen = true
     }
 
+    /// By how much earlier all pulls should take place for the least cost: in nanoseconds, from 0 to below a step.
+    ///
+    /// A grid stands where it stands by chance, and the delay with it; who can move it wins most of a step.
+    @_noAllocation @_noLocks
+    func worthwhileAdvance(_ history: borrowing ArrivalHistory, _ grid: Grid) -> Int64 {
+        guard hasChosen else { return 0 }
+        var (best, leastCost) = (Int64(0), cost(of: transit, history, grid))
+        var shift: Int64 = 250_000
+        while shift < grid.step, transit &- shift >= history.baseline &+ minimum &+ Self.safety {
+            let cost = cost(of: transit &- shift, history, grid)
+            if cost < leastCost { (best, leastCost) = (shift, cost) }
+            shift &+= 250_000
+        }
+        return best
+    }
+
+    /// Takes note that pulls come earlier by so much from now on.
+    @_noAllocation @_noLocks
+    mutating func advance(nanoseconds: Int64) { transit &-= nanoseconds }
+
     /// The next choice is made without regard to the last.
     @_noAllocation @_noLocks
     mutating func forgetChoice() { hasChosen = false }

@@ -11,8 +11,8 @@ public enum MachineProfile: String, CaseIterable, Sendable {
         switch self {
         case .desktop: break
         case .pi:
-            // Encoding costs a quarter less than at 5 (docs/benchmarks.md), and one worker does for all calls.
-            media.encoder.complexity = 2
+            // Encoding costs about a fifth less than at 5, and one worker does for all calls.
+            media.encoder.complexity = 3
             media.workers = 1
         }
     }

@@ -1,12 +1,14 @@
 internal import AudioDevices
+internal import Playout
 internal import Realtime
 internal import Speakerphone
 internal import Timekeeping
 
 /// What lies between a sound card and the calls that use it, on their media worker.
 ///
-/// Every 10 ms, while a call uses the card or a tone sounds, it takes what was captured, takes echo and noise out of it and
-/// hands it to the calls; and after these have run their frames, it mixes what they have heard, and tones, and plays it.
+/// While a call uses the card or a tone sounds, it takes turns, of each kind one every 10 ms. In the microphone's it takes
+/// what was captured, takes echo and noise out of it and hands it to the calls, whose frames are due at such turns; in the
+/// loudspeaker's it mixes what the calls hear, and tones, and plays it.
 /// At the worker's end of the ``SoundLine`` both directions have the worker's clock, so that the echo canceller need not
 /// follow two clocks.
 struct SoundDesk: ~Copyable {
@@ -30,8 +32,13 @@ struct SoundDesk: ~Copyable {
     private var captured = SampleBuffer(capacity: SoundDesk.turnSamples)
     private var work = SampleBuffer(capacity: SoundDesk.turnSamples)
     private var played = SampleBuffer(capacity: SoundDesk.turnSamples)
-    /// When the next turn is due; nil while nobody uses the card.
-    private(set) var nextTurn: Instant?
+    /// What was played and is still to be told to the echo canceller.
+    private var reference = SampleQueue(capacity: 2_048)
+    /// When the next turns are due; nil while nobody uses the card. The microphone's are those at which its calls send;
+    /// the loudspeaker's stand where packets wait the least.
+    private var nextCapture: Instant?
+    private var nextPlay: Instant?
+    private var turnsUntilAdvance = 0
     private var turns = 0
     private var turnsSkipped = 0
 
@@ -65,38 +72,62 @@ struct SoundDesk: ~Copyable {
     mutating func settle(_ calls: borrowing RouteTable, at now: Instant) {
         let isUsed = tones.isSounding || Self.usesCard(calls)
         if isUsed, !isTakingTurns {
-            nextTurn = Self.slot(after: now)
+            let first = Self.slot(after: now)
+            (nextCapture, nextPlay) = (first, first)
+            turnsUntilAdvance = Self.firstAdvanceTurns
         } else if !isUsed, isTakingTurns {
-            nextTurn = nil
+            (nextCapture, nextPlay) = (nil, nil)
             line.pause(at: now)
         }
     }
 
     private var isTakingTurns: Bool {
-        @_noAllocation @_noLocks get { if case .some = nextTurn { true } else { false } }
+        @_noAllocation @_noLocks get { if case .some = nextCapture { true } else { false } }
     }
 
-    /// The turn that is due; nil if none is.
+    /// When the next turn of either kind is due; nil while nobody uses the card.
+    var nextTurn: Instant? {
+        @_noAllocation @_noLocks get {
+            guard let nextCapture, let nextPlay else { return nil }
+            return nextCapture.nanoseconds <= nextPlay.nanoseconds ? nextCapture : nextPlay
+        }
+    }
+
+    /// What is due first; nil if nothing is. Of two that are due at once, the microphone's.
     @_noAllocation @_noLocks
-    mutating func turn(at now: Instant) -> Instant? {
-        guard let due = nextTurn, due.nanoseconds <= now.nanoseconds else { return nil }
+    mutating func turn(at now: Instant) -> Turn? {
+        guard let capture = nextCapture, let play = nextPlay else { return nil }
+        let isCapture = capture.nanoseconds <= play.nanoseconds
+        let due = isCapture ? capture : play
+        guard due.nanoseconds <= now.nanoseconds else { return nil }
         let behind = due.nanoseconds(to: now)
-        guard behind > Self.catchUpNanoseconds else { return due }
+        guard behind > Self.catchUpNanoseconds else { return isCapture ? .capture(due) : .play(due) }
+        // The machine stood still: both skip as much.
         let skipped = behind / Self.turnNanoseconds
         turnsSkipped += Int(skipped)
-        let next = due.advanced(byNanoseconds: skipped * Self.turnNanoseconds)
-        nextTurn = next
-        return next
+        nextCapture = capture.advanced(byNanoseconds: skipped * Self.turnNanoseconds)
+        nextPlay = play.advanced(byNanoseconds: skipped * Self.turnNanoseconds)
+        return isCapture
+            ? .capture(due.advanced(byNanoseconds: skipped * Self.turnNanoseconds))
+            : .play(due.advanced(byNanoseconds: skipped * Self.turnNanoseconds))
     }
 
-    /// Whether another turn follows `turn` before `now`.
+    /// What a turn is for, and when it is due.
+    enum Turn: BitwiseCopyable {
+        /// From the microphone to the calls.
+        case capture(Instant)
+        /// From the calls to the loudspeaker.
+        case play(Instant)
+    }
+
+    /// Whether another turn of the kind follows `turn` before `now`.
     @_noAllocation @_noLocks
     static func isLast(_ turn: Instant, at now: Instant) -> Bool { turn.nanoseconds(to: now) < turnNanoseconds }
 
-    /// The first turn that is not before `earliest`.
+    /// The first of the microphone's turns that is not before `earliest`.
     @_noAllocation @_noLocks
     func turn(notBefore earliest: Instant) -> Instant {
-        guard let due = nextTurn else { return Self.slot(after: earliest) }
+        guard let due = nextCapture else { return Self.slot(after: earliest) }
         let wait = max(0, due.nanoseconds(to: earliest))
         let number = (wait + Self.turnNanoseconds - 1) / Self.turnNanoseconds
         return due.advanced(byNanoseconds: number * Self.turnNanoseconds)
@@ -105,13 +136,42 @@ struct SoundDesk: ~Copyable {
     /// Takes turns on the grid of `slot` from now on. The card's delay is set anew, so this is for when nobody listens yet.
     @_noAllocation @_noLocks
     mutating func align(to slot: Instant, at now: Instant) {
-        guard let due = nextTurn else { return }
-        let distance = due.nanoseconds(to: slot)
-        let rest = distance % Self.turnNanoseconds
+        guard let due = nextCapture else { return }
+        let rest = due.nanoseconds(to: slot) % Self.turnNanoseconds
         guard rest != 0 else { return }
-        nextTurn = due.advanced(byNanoseconds: rest < 0 ? rest + Self.turnNanoseconds : rest)
+        let aligned = due.advanced(byNanoseconds: rest < 0 ? rest + Self.turnNanoseconds : rest)
+        (nextCapture, nextPlay) = (aligned, aligned)
         line.pause(at: now)
     }
+
+    /// Now and then moves the loudspeaker's turns to where packets wait the least for them. The card's resampler makes up
+    /// for that unheard.
+    @_noAllocation @_noLocks
+    private mutating func advanceIfWorthwhile(_ calls: borrowing RouteTable, at due: Instant) {
+        turnsUntilAdvance -= 1
+        guard turnsUntilAdvance <= 0, let next = nextPlay else { return }
+        turnsUntilAdvance = Self.advanceTurns
+        var shift: Int64 = 0
+        for index in 0..<calls.count where unsafe calls[index].pointee.usesCard {
+            guard unsafe isConnected(calls[index]) else { continue }
+            shift = unsafe calls[index].pointee.playout.worthwhileAdvance(pullSamples: Self.turnSamples, at: due)
+            break
+        }
+        guard shift >= Self.leastAdvance else { return }
+        shift = min(shift, Self.mostAdvance)
+        nextPlay = next.advanced(byNanoseconds: -shift)
+        for index in 0..<calls.count where unsafe calls[index].pointee.usesCard {
+            unsafe calls[index].pointee.advancePulls(nanoseconds: shift)
+        }
+    }
+
+    /// Turns until the loudspeaker's are moved for the first time, and from then on: 4 s, 5 s.
+    private static var firstAdvanceTurns: Int { @_noAllocation @_noLocks get { 400 } }
+    private static var advanceTurns: Int { @_noAllocation @_noLocks get { 500 } }
+    /// What is worth moving, and how far at once: the loop that holds the card's delay takes an error of a millisecond for
+    /// what it is, and a larger one for a change of clocks.
+    private static var leastAdvance: Int64 { @_noAllocation @_noLocks get { 1_000_000 } }
+    private static var mostAdvance: Int64 { @_noAllocation @_noLocks get { 1_000_000 } }
 
     @_noAllocation @_noLocks
     private static func slot(after time: Instant) -> Instant {
@@ -140,25 +200,33 @@ struct SoundDesk: ~Copyable {
 // MARK: Samples
 
 extension SoundDesk {
-    /// The first half of a turn: from the card to the calls.
+    /// A microphone's turn: from the card to the calls.
     @_noAllocation @_noLocks
     mutating func capture(for calls: borrowing RouteTable, at due: Instant) {
         Self.capture(&captured, from: &line, at: due)
-        Self.process(&captured, with: &processor, played)
+        Self.process(&captured, with: &processor, &reference, through: &work)
         Self.finish(&captured, &microphone, &microphoneMeter)
         beginSharing(calls)
         for index in 0..<calls.count where unsafe calls[index].pointee.usesCard {
             unsafe hand(to: calls[index])
         }
+        nextCapture = due.advanced(byNanoseconds: Self.turnNanoseconds)
     }
 
-    /// The second half, when the calls have run their frames: from the calls to the card.
+    /// Has the calls hear 10 ms, for ``play(from:at:)``.
+    @_noAllocation @_noLocks
+    mutating func hear(_ calls: borrowing RouteTable, at due: Instant) {
+        for index in 0..<calls.count where unsafe calls[index].pointee.usesCard {
+            unsafe calls[index].pointee.hearTurn(at: due, through: &work)
+        }
+    }
+
+    /// A loudspeaker's turn: from the calls to the card.
     @_noAllocation @_noLocks
     mutating func play(from calls: borrowing RouteTable, at due: Instant) {
         mixer.begin(samples: Self.turnSamples)
         var isInCall = false
         for index in 0..<calls.count where unsafe calls[index].pointee.usesCard {
-            unsafe calls[index].pointee.audio.port?.advance()
             guard unsafe isConnected(calls[index]) else { continue }
             isInCall = true
             unsafe Self.add(calls[index], to: &mixer)
@@ -167,8 +235,10 @@ extension SoundDesk {
         Self.mix(&mixer, into: &played)
         Self.finish(&played, &loudspeaker, &loudspeakerMeter)
         Self.play(played, on: &line, at: due)
+        Self.keep(played, &reference)
         turns += 1
-        nextTurn = due.advanced(byNanoseconds: Self.turnNanoseconds)
+        nextPlay = due.advanced(byNanoseconds: Self.turnNanoseconds)
+        advanceIfWorthwhile(calls, at: due)
     }
 
     /// What the desk has seen, for a call of its worker.
@@ -237,10 +307,21 @@ extension SoundDesk {
 
     @_semantics("no_performance_analysis") @inline(__always)
     private static func process(
-        _ frame: inout SampleBuffer, with processor: inout SpeakerphoneProcessor, _ played: borrowing SampleBuffer
+        _ frame: inout SampleBuffer, with processor: inout SpeakerphoneProcessor, _ reference: inout SampleQueue,
+        through work: inout SampleBuffer
     ) {
+        // Turns of the two kinds alternate, but for one when the loudspeaker's are moved past the microphone's.
+        _ = reference.keep(newest: 2 * turnSamples)
+        var playback = work.mutableSamples(turnSamples)
+        let taken = reference.take(into: &playback)
+        for index in taken..<playback.count { playback[index] = 0 }
         var samples = frame.mutableSamples(turnSamples)
-        processor.process(&samples, playback: played.samples(turnSamples))
+        processor.process(&samples, playback: playback.span)
+    }
+
+    @_semantics("no_performance_analysis") @inline(__always)
+    private static func keep(_ frame: borrowing SampleBuffer, _ reference: inout SampleQueue) {
+        reference.append(frame.samples(turnSamples))
     }
 
     @_semantics("no_performance_analysis") @inline(__always)
