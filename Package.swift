@@ -191,7 +191,8 @@ let package = Package(
         tests(
             "LoopbackTests",
             [
-                "AudioDevices", "AudioKit", "CAllocationCounter", "CScriptedCard", "CardSupport", "ConfigReader", "Loopback",
+                "AudioDevices", "AudioKit", "CAllocationCounter", "CScriptedCard", "CardSupport", "ConfigReader",
+                "Loopback",
                 "LoopbackAnalysis", "LoopbackReport", "Realtime", "Timekeeping",
             ]),
         tests("LoopbackAnalysisTests", ["LoopbackAnalysis", "OpusCodec"]),

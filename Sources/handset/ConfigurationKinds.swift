@@ -1,6 +1,8 @@
 internal import CallAgent
 internal import ConfigReader
 internal import Exchange
+internal import Loopback
+internal import LoopbackReport
 
 extension ConfigurationKind {
     /// The kinds that `handset check` knows, one for each command that reads a configuration.
@@ -14,5 +16,11 @@ extension ConfigurationKind {
         ConfigurationKind(
             command: "user", signature: ["users"],
             validate: { path throws(ConfigError) in _ = try UsersFile(path: path).read() }),
+        ConfigurationKind(
+            command: "loopback", signature: ["thresholds"],
+            validate: { path throws(ConfigError) in
+                var thresholds = LoopbackThresholds(.device)
+                try LoopbackLimit.read(path: path, into: &thresholds)
+            }),
     ]
 }

@@ -5,6 +5,7 @@ internal import ConfigReader
 internal import Exchange
 internal import ExchangeStore
 internal import Glibc
+internal import Loopback
 internal import MediaEngine
 internal import RTP
 internal import Realtime
@@ -26,6 +27,9 @@ enum ExitStatus: Int32, CaseIterable, Sendable {
     case recordingFailed = 9
     case callNotAnswered = 10
     case databaseUnusable = 11
+    case thresholdsFailed = 12
+    case nothingMeasured = 13
+    case soundCardUnusable = 14
     case interrupted = 130
 
     /// What the number stands for, in a few words.
@@ -43,6 +47,9 @@ enum ExitStatus: Int32, CaseIterable, Sendable {
         case .recordingFailed: "a recording could not be written"
         case .callNotAnswered: "the call was declined, the other side busy, or there was no answer"
         case .databaseUnusable: "the exchange's database cannot be opened or read"
+        case .thresholdsFailed: "a loopback was measured, and is not within its thresholds"
+        case .nothingMeasured: "a loopback's test signal did not come back, so nothing was measured"
+        case .soundCardUnusable: "a sound card cannot be used, or went away"
         case .interrupted: "interrupted"
         }
     }
@@ -73,6 +80,7 @@ extension ExitStatus {
         case let error as MediaStartError: self = error.file.map { ExitStatus($0) } ?? .failed
         case let error as ExchangeError: self.init(error)
         case is StoreError: self = .databaseUnusable
+        case let error as LoopbackError: self = error.code == .fileNotWritten ? .recordingFailed : .soundCardUnusable
         default: self = .failed
         }
     }

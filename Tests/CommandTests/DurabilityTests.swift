@@ -52,8 +52,9 @@ import Testing
         let text = try HandsetProcess(["push", "dead", "--database", path, "--user", "echo"])
         #expect(await text.ending() == 0)
         #expect(
-            text.outputText == "1970-01-01T00:00:00.000Z echo/phone fcm invite of invite-1: gone (404 UNREGISTERED) "
-                + "after 1 attempt\n")
+            text.outputText.trimmingCharacters(in: .newlines)
+                == "1970-01-01T00:00:00.000Z echo/phone fcm invite of invite-1: gone (404 UNREGISTERED) "
+                + "after 1 attempt")
         let json = try HandsetProcess(["push", "dead", "--database", path, "--json"])
         #expect(await json.ending() == 0)
         #expect(json.outputText.contains(#""reason": "gone", "answer": "404 UNREGISTERED", "attempts": 1}"#))

@@ -257,7 +257,7 @@ class Device:
         """Asks again after each break, until there is an answer."""
         while True:
             try:
-                await asyncio.wait_for(self.ready.wait(), 60)
+                await asyncio.wait_for(self.ready.wait(), 120)
                 return await asyncio.wait_for(self.ask(method, params), 30)
             except Gone:
                 await asyncio.sleep(0.01)
@@ -381,7 +381,11 @@ class World:
         work = [asyncio.ensure_future(inviter.run()) for inviter in self.inviters]
         loop = asyncio.get_running_loop()
         for number in range(rounds):
-            # Most often in the thick of it; now and then before everybody is back.
+            # Most often in the thick of it, and at times before everybody is back; but a busy machine must not keep
+            # anybody out for good.
+            if number % 5 == 0:
+                for device in self.devices:
+                    await asyncio.wait_for(device.ready.wait(), 120)
             await asyncio.sleep(random.choice([random.uniform(0.02, 0.3), random.uniform(0.3, 1.0)]))
             self.exchange.kill()
             if random.random() < 0.2:

@@ -138,7 +138,7 @@ import Timekeeping
         let limit = clock.now.advanced(by: .seconds(-50))
         try store.write([.pruned(eventsBefore: limit, recordsBefore: limit)])
         let saved = try store.read()
-        #expect(saved.events.map(\.numbered.sequence) == [2])
+        #expect(saved.events.map(\.sequence) == [2])
         #expect(saved.streams == [.init(user: "bob", reserved: 0, forgotten: 1)])
         #expect(try CallRecord.read(path: folder.database).map(\.invite) == ["new"])
     }

@@ -30,7 +30,7 @@ extension ExchangeScenario {
             case .sequenceReserved(let user, let number):
                 saved.streams.append(.init(user: user, reserved: number, forgotten: 0))
             case .eventsForgotten(let user, let number):
-                saved.events.removeAll { $0.user == user && $0.numbered.sequence <= number }
+                saved.events.removeAll { $0.user == user && $0.sequence <= number }
             case .streamForgotten(let user): saved.events.removeAll { $0.user == user }
             case .push(let push):
                 if let index = saved.pendingPushes.firstIndex(where: { $0.id == push.id }) {

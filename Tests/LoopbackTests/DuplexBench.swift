@@ -25,6 +25,8 @@ final class DuplexBench {
     private(set) var allocations: Int64 = 0
     /// How late the card's thread is at the most, and how unevenly.
     var jitterNanoseconds: Int64 = 0
+    /// Whether the program that measures keeps up.
+    var isFeeding = true
     /// Called before each step.
     var script: (DuplexBench) -> Void = { _ in }
     private var random: UInt64 = 1
@@ -72,7 +74,7 @@ final class DuplexBench {
     }
 
     private func feed() {
-        while signal.space > 9_600 {
+        while isFeeding, signal.space > 9_600 {
             let frames = tape.frames(4_800)
             _ = signal.write(frames.span)
         }

@@ -175,23 +175,31 @@ struct ReconnectionTests {
             #expect(await service.connectionState == .connected)
             let sending = service.sendInOrder(
                 (1...5).map { CallControl.CallSignal(invite: "i1", type: "\($0)", data: [:]) }, .atOnce)
-            // Another question of the loop has passed the signals.
-            #expect(await service.connectionState == .connected)
-            #expect(!exchange.methods.contains("call.signal"))
             exchange.sendRaw(#"{"jsonrpc":"2.0","id":\#(start),"result":\#(Self.resumed)}"#)
             for answer in sending { _ = try await answer.get() }
             let types = exchange.calls.filter { $0.method == "call.signal" }.compactMap { $0.params["type"]?.string }
             #expect(types == ["1", "2", "3", "4", "5"])
+            #expect(exchange.methods.suffix(6).first == "device.register", "no signal goes out on the old connection")
         }
     }
 
     @Test("CONN-12: A device that is sent where nobody is stays where it is, and goes on there")
     func nowhereToMove() async throws {
         try await withService { service, exchange, events in
-            exchange.tell("moveRequested", #"{"within_seconds":10,"websocket_url":"ws://localhost:1/v1/rtc"}"#)
-            exchange.tell("notification", #"{"payload":1}"#)
-            try await wait(for: .notification(1), in: &events)
-            try await service.send(CallControl.CallSignal(invite: "i1", type: "t", data: [:]))
+            exchange.answer(path: "/v1/connection") { _ in ScriptedAnswer(status: 503, body: "no") }
+            let addresses = [#""ws://localhost:1/v1/rtc""#, #""nonsense""#, "null"]
+            for (number, address) in addresses.enumerated() {
+                let asked = exchange.requests.count
+                exchange.tell("moveRequested", #"{"within_seconds":10,"websocket_url":\#(address)}"#)
+                while address == "null" && exchange.requests.count == asked { await Task.yield() }
+                for _ in 1...20 {
+                    try await service.send(CallControl.CallSignal(invite: "i1", type: "t", data: [:]))
+                }
+                exchange.tell("notification", #"{"payload":\#(number)}"#)
+                while let event = await events.next(), event != .notification(.integer(Int64(number))) {
+                    #expect(event != .reconnecting)
+                }
+            }
             #expect(await service.connectionState == .connected)
             #expect(exchange.methods.count { $0 == "session.start" } == 1)
         }

@@ -172,31 +172,3 @@ public struct StoredCall: Hashable, Sendable {
         self.acceptedAt = acceptedAt
     }
 }
-
-/// A numbered event as it is kept for devices that resume.
-public struct StoredEvent: Hashable, Sendable {
-    /// Which of the user's devices it is for.
-    public enum Audience: Hashable, Sendable {
-        /// One device, registered or not.
-        case device(String)
-        /// The devices that receive invites, but for one.
-        case registered(except: String?)
-    }
-
-    /// In whose stream it is.
-    public var user: String
-    /// The event with its number.
-    public var numbered: NumberedEvent
-    /// Whom it is for.
-    public var audience: Audience
-    /// When it happened.
-    public var at: Instant
-
-    /// Makes an entry.
-    public init(user: String, numbered: NumberedEvent, audience: Audience, at: Instant) {
-        self.user = user
-        self.numbered = numbered
-        self.audience = audience
-        self.at = at
-    }
-}

@@ -142,9 +142,16 @@ struct ChangeWriter {
             VALUES (?, ?, ?, ?, ?, ?)
             """,
             [
-                event.user, Int64(clamping: event.numbered.sequence), try StoreCoding.text(event.numbered), device,
+                event.user, Int64(clamping: event.sequence), try text(of: event), device,
                 except, times.milliseconds(event.at),
             ])
+    }
+
+    private func text(of event: StoredEvent) throws -> String {
+        switch event.body {
+        case .text(let text): text
+        case .event(let body): try StoreCoding.text(NumberedEvent(sequence: event.sequence, event: body))
+        }
     }
 
     private func write(_ step: CallStep) throws {

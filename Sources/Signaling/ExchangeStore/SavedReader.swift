@@ -100,7 +100,8 @@ struct SavedReader {
         let except: String? = try row.decode(forColumn: "except_device")
         return StoredEvent(
             user: try row.decode(forColumn: "user"),
-            numbered: try StoreCoding.value(NumberedEvent.self, try row.decode(forColumn: "body")),
+            sequence: UInt64(clamping: try row.decode(Int64.self, forColumn: "sequence")),
+            body: .text(try row.decode(forColumn: "body")),
             audience: device.map { .device($0) } ?? .registered(except: except),
             at: past(try row.decode(forColumn: "at_ms")))
     }

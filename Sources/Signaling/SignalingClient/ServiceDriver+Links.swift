@@ -37,12 +37,14 @@ extension ServiceDriver {
         } else {
             drop(self.link)
             self.link = link
+            linkAttempt = attempt
         }
     }
 
-    /// The socket that an attempt has.
+    /// The socket that an attempt has; nil if it has none, or none any more.
     func link(of attempt: Int) -> WebSocketLink? {
-        if let nextLink, nextLink.attempt == attempt { nextLink.link } else { link }
+        if let nextLink, nextLink.attempt == attempt { return nextLink.link }
+        return linkAttempt == attempt ? link : nil
     }
 
     /// The next socket takes the place of the one there is, if that has not ended already.
@@ -50,6 +52,7 @@ extension ServiceDriver {
         guard let nextLink, nextLink.attempt == attempt else { return }
         let old = link
         link = nextLink.link
+        linkAttempt = attempt
         self.nextLink = nil
         drop(old)
     }
@@ -82,7 +85,10 @@ extension ServiceDriver {
     func forget(_ attempt: Int) -> [() -> Void] {
         if openAttempt == attempt { openAttempt = nil }
         guard let gone = link(of: attempt) else { return [] }
-        if gone === link { link = nextLink?.link }
+        if gone === link {
+            link = nextLink?.link
+            linkAttempt = nextLink?.attempt ?? attempt
+        }
         nextLink = nil
         return requests.takeAll(on: gone)
     }

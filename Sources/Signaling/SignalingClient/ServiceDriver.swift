@@ -29,6 +29,8 @@ final class ServiceDriver {
 
     /// The socket that requests go out on.
     var link: WebSocketLink?
+    /// The attempt that made it.
+    var linkAttempt = 0
     /// The one that is to take its place.
     var nextLink: NextLink?
     /// The attempt whose socket is open, while that is kept from the machine: something waits for its answer on the other.

@@ -37,7 +37,10 @@ extension TimingSummary {
         let rate = (driftPPM?.value ?? 0) * 1e-6
         func offset(_ position: Double) -> Double { alignment.offset(at: position, rate: rate) }
         return mapped(
-            point: { $0.moved(by: -offset(Double($0.position) + Double(history.span) / 2), drift: rate * Double(history.span)) },
+            point: {
+                $0.moved(
+                    by: -offset(Double($0.position) + Double(history.span) / 2), drift: rate * Double(history.span))
+            },
             event: { $0.moved(by: 0, delays: -offset(Double($0.position))) })
     }
 }

@@ -27,7 +27,7 @@ extension ExchangeCore {
             logs[stream.user] = EventLog(reserved: stream.reserved, forgotten: stream.forgotten)
         }
         for event in saved.events {
-            logs[event.user, default: EventLog()].restore(event.numbered, for: Audience(event.audience), at: event.at)
+            logs[event.user, default: EventLog()].restore(event)
         }
         if !saved.events.isEmpty || !saved.invites.isEmpty { planPruning(at: now) }
     }

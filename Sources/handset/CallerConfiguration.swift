@@ -1,0 +1,26 @@
+internal import CallAgent
+internal import MediaEngine
+
+/// From where and how a command calls: the options that `handset call` and `handset loopback call` have in common.
+struct CallerConfiguration {
+    /// Path of the account's configuration.
+    let config: String?
+    /// Base URL of the server, over what the configuration says.
+    let server: String?
+    /// Whether to call as browsers do, over what the configuration says.
+    let webrtc: Bool?
+
+    /// Reads the configuration; without one it is the demo's account on the callee's server.
+    func read(for callee: String) throws -> DeviceConfiguration {
+        var configuration: DeviceConfiguration
+        if let config {
+            configuration = try DeviceConfiguration.read(path: config)
+        } else {
+            configuration = DeviceConfiguration(account: .demoCaller)
+            if let server = CalleeAddress(callee).server { configuration.account.use(server: server) }
+        }
+        if let server { configuration.account.use(server: server) }
+        if let webrtc { configuration.media.offers = webrtc ? .webRTC : .sdes }
+        return configuration
+    }
+}

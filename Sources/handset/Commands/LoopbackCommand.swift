@@ -1,0 +1,90 @@
+internal import ArgumentParser
+
+/// `handset loopback`: what a way that sound takes does to it.
+struct LoopbackCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "loopback",
+        abstract: "Measure delay, drift, gaps, noise, distortion and frequency response of a way that sound takes.",
+        discussion: """
+            docs/loopback.md says what is measured, how, and how exactly. Ends with 0 if all is within the thresholds, 12 \
+            if something is not, and 13 if the test signal did not come back at all.
+            """,
+        subcommands: [LoopbackDeviceCommand.self, LoopbackSoakCommand.self, LoopbackCallCommand.self])
+}
+
+/// The cards that are measured.
+struct LoopbackCardOptions: ParsableArguments {
+    @Option(help: "The card to play on and to capture from.")
+    var device = "default"
+
+    @Option(help: "The card to play on, if it is another.")
+    var playback: String?
+
+    @Option(help: "The card to capture from, if it is another.")
+    var capture: String?
+
+    @Option(name: .customLong("period-ms"), help: "Milliseconds between the card's wake-ups to ask for, 1…100.")
+    var periodMilliseconds = 10
+
+    @Option(
+        name: .customLong("buffer-ms"),
+        help: "Milliseconds of sound that the card is kept ahead, 1…1000; without it, two of its periods.")
+    var bufferMilliseconds: Double?
+
+    @Option(name: .customLong("longest-delay-ms"), help: "The longest delay to look for, in milliseconds, 100…10000.")
+    var longestDelayMilliseconds = 2_000
+
+    func validate() throws {
+        guard (1...100).contains(periodMilliseconds) else {
+            throw ValidationError("--period-ms must be 1…100, not \(periodMilliseconds).")
+        }
+        if let bufferMilliseconds, !(1...1_000).contains(bufferMilliseconds) {
+            throw ValidationError("--buffer-ms must be 1…1000, not \(bufferMilliseconds).")
+        }
+        guard (100...10_000).contains(longestDelayMilliseconds) else {
+            throw ValidationError("--longest-delay-ms must be 100…10000, not \(longestDelayMilliseconds).")
+        }
+    }
+}
+
+/// What is good enough, and where the reports go.
+struct LoopbackReportOptions: ParsableArguments {
+    @Option(name: .customLong("json"), help: "Write the report as JSON to this file; - for standard output.")
+    var jsonPath: String?
+
+    @Option(name: .customLong("html"), help: "Write the report as one HTML page, with plots, to this file.")
+    var htmlPath: String?
+
+    @Option(help: "A YAML file with thresholds, as config/loopback.yaml has them; options go before it.")
+    var thresholds: String?
+
+    @Option(help: "Greatest mean delay, such as 20ms; \"off\" for any. So with all thresholds.")
+    var maxDelay: String?
+
+    @Option(help: "Greatest difference between the longest and the shortest delay, such as 2ms.")
+    var maxDelayRange: String?
+
+    @Option(help: "Greatest difference between the clocks, either way, such as 100ppm.")
+    var maxDrift: String?
+
+    @Option(help: "Most gaps and repeats.")
+    var maxGaps: String?
+
+    @Option(help: "Most time in gaps and repeats, for each minute, such as 20ms.")
+    var maxDisturbed: String?
+
+    @Option(help: "Least likeness of what came back to what was played, 0 to 1, of nine readings in ten.")
+    var minLikeness: String?
+
+    @Option(help: "Least distance of the signal from the noise, such as 40dB.")
+    var minSignalToNoise: String?
+
+    @Option(help: "Greatest distortion and noise of a tone (THD+N), such as 1%.")
+    var maxDistortion: String?
+
+    @Option(help: "Greatest unevenness of the frequency response from 300 Hz to 3.4 kHz, such as 6dB.")
+    var maxRipple: String?
+
+    @Option(help: "Most samples that were clipped.")
+    var maxClipped: String?
+}

@@ -1,0 +1,125 @@
+internal import ArgumentParser
+internal import AudioKit
+internal import ConfigReader
+internal import Foundation
+internal import Glibc
+internal import Loopback
+internal import LoopbackAnalysis
+internal import LoopbackReport
+
+extension LoopbackReportOptions {
+    private var limits: [(LoopbackLimit, String?)] {
+        [
+            (.maxDelay, maxDelay), (.maxDelayRange, maxDelayRange), (.maxDrift, maxDrift), (.maxGaps, maxGaps),
+            (.maxDisturbed, maxDisturbed), (.minLikeness, minLikeness), (.minSignalToNoise, minSignalToNoise),
+            (.maxDistortion, maxDistortion), (.maxRipple, maxRipple), (.maxClipped, maxClipped),
+        ]
+    }
+
+    /// Whether every threshold of the command line can be read.
+    func checkLimits() throws {
+        var thresholds = LoopbackThresholds(.device)
+        for (limit, text) in limits {
+            guard let text, !limit.set(text, in: &thresholds) else { continue }
+            throw ValidationError("\(limit.option) \(text): must be \(limit.allowed).")
+        }
+    }
+
+    /// Those of the command line over those of the file over the usual ones.
+    func thresholds(_ mode: LoopbackRun.Mode) throws(ConfigError) -> LoopbackThresholds {
+        var thresholds = LoopbackThresholds(mode)
+        if let path = self.thresholds { try LoopbackLimit.read(path: path, into: &thresholds) }
+        for (limit, text) in limits {
+            if let text { _ = limit.set(text, in: &thresholds) }
+        }
+        return thresholds
+    }
+}
+
+/// Where the reports of a measurement go, and how the command ends.
+struct LoopbackOutput {
+    private let options: LoopbackReportOptions
+    private let thresholds: LoopbackThresholds
+
+    /// Reads the thresholds, and tries whether the reports can be written, before anything is measured.
+    init(_ options: LoopbackReportOptions, mode: LoopbackRun.Mode) throws {
+        self.options = options
+        thresholds = try options.thresholds(mode)
+        for path in [options.jsonPath, options.htmlPath].compactMap(\.self) where path != "-" {
+            let file = unsafe Glibc.open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0o644)
+            guard file >= 0 else { throw Self.failure(path, String(unsafe String(cString: strerror(errno)))) }
+            close(file)
+        }
+    }
+
+    private static func failure(_ path: String, _ reason: String) -> CommandFailure {
+        CommandFailure(
+            .recordingFailed, "cannot write the report \(path): \(reason). Choose another place, or free some space.")
+    }
+
+    /// Writes the reports, says how it went, and ends the command with what follows from it.
+    func finish(_ run: inout LoopbackRun, isInterrupted: Bool) throws {
+        run.thresholds = thresholds
+        if let path = options.jsonPath {
+            if path == "-" { Terminal.print(run.jsonText) } else { try Self.write(run.jsonText + "\n", to: path) }
+        }
+        if let path = options.htmlPath { try Self.write(LoopbackHTML(run).text, to: path) }
+        let isJSONResult = options.jsonPath == "-"
+        let summary = LoopbackSummary(
+            run, isJSONResult ? TerminalStyle.standardError : TerminalStyle.standardOutput)
+        if isJSONResult { Terminal.printError(summary.text) } else { Terminal.print(summary.text) }
+        if isInterrupted { throw ExitCode(ExitStatus.interrupted.rawValue) }
+        guard run.measurement.timing.isFound else { throw ExitCode(ExitStatus.nothingMeasured.rawValue) }
+        guard LoopbackVerdict(run).isPass else { throw ExitCode(ExitStatus.thresholdsFailed.rawValue) }
+    }
+
+    private static func write(_ text: String, to path: String) throws(CommandFailure) {
+        do {
+            try Data(text.utf8).write(to: URL(fileURLWithPath: path))
+        } catch {
+            throw failure(path, error.localizedDescription)
+        }
+    }
+}
+
+/// The folder of a soak's worst moments.
+struct MomentFolder {
+    let path: String
+
+    /// Writes the moments over those that were there before, the worst first.
+    ///
+    /// - Returns: The files' names.
+    func keep(_ moments: [SoakMonitor.Moment]) throws(LoopbackError) -> [String] {
+        guard !moments.isEmpty else { return [] }
+        do {
+            try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+        } catch {
+            throw LoopbackError(
+                .fileNotWritten, "cannot make the folder \(path) for the worst moments: \(error.localizedDescription)")
+        }
+        var names: [String] = []
+        for (index, moment) in moments.enumerated() {
+            let name = "\(path)/worst-\(index + 1).wav"
+            do throws(AudioFileError) {
+                var writer = try WAVWriter(path: name)
+                try writer.append(moment.samples.span)
+                try writer.finish()
+            } catch {
+                throw LoopbackError(.fileNotWritten, "cannot keep a worst moment: \(error)")
+            }
+            let event = moment.event
+            names.append(
+                "\(name): \(event.kind.rawValue) of \(event.lengthMilliseconds.rounded(toPlaces: 2)) ms at "
+                    + "\(event.seconds.rounded(toPlaces: 3)) s")
+        }
+        return names
+    }
+}
+
+/// The time of day as reports have it.
+enum WallTime {
+    static var now: String {
+        let format = ISO8601DateFormatter()
+        return format.string(from: Date())
+    }
+}
