@@ -115,8 +115,9 @@ let package = Package(
         module(
             "Media", "MediaEngine",
             [
-                "AudioKit", "Bytes", "Datagrams", "ICE", "MulticastDNS", "OpusCodec", "Peering", "Playout", "RTP",
-                "Realtime", "STUN", "SecureTransport", "Timekeeping",
+                "AudioDevices", "AudioKit", "Bytes", "Datagrams", "ICE", "MulticastDNS", "OpusCodec", "Peering",
+                "Playout",
+                "RTP", "Realtime", "STUN", "SecureTransport", "Speakerphone", "Timekeeping",
             ]),
 
         // Floor 4: signaling.
@@ -139,18 +140,19 @@ let package = Package(
         module(
             "Signaling", "Exchange",
             nio + [
-                "COpenSSL", "ConfigReader", "ExchangeStore", "JSON", "SDP", "SignalWire", "SignedTokens", "Timekeeping",
-                "WebPhone",
-                logging,
+                "COpenSSL", "CallControl", "ConfigReader", "ExchangeStore", "JSON", "SDP", "SignalWire", "SignedTokens",
+                "Timekeeping", "WebPhone", logging,
+                .product(name: "AsyncHTTPClient", package: "async-http-client"),
+                .product(name: "Crypto", package: "swift-crypto"),
             ]),
 
         // Floor 5: agent.
         module(
             "Agent", "CallAgent",
             [
-                "AudioKit", "CallControl", "ConfigReader", "Datagrams", "ICE", "JSON", "MediaEngine", "OpusCodec",
-                "Peering", "Playout", "PrivateFiles", "Realtime", "SDP", "SecureTransport", "SignalingClient",
-                "Timekeeping", logging,
+                "AudioDevices", "AudioKit", "CallControl", "ConfigReader", "Datagrams", "ICE", "JSON", "MediaEngine",
+                "OpusCodec", "Peering", "Playout", "PrivateFiles", "Realtime", "SDP", "SecureTransport",
+                "SignalingClient", "Speakerphone", "Timekeeping", logging,
             ]),
 
         module("Agent", "LoopbackReport", ["AudioKit", "JSON", "LoopbackAnalysis"]),
@@ -167,8 +169,8 @@ let package = Package(
             dependencies: [
                 "AudioDevices", "AudioKit", "CallAgent", "CallControl", "ConfigReader", "Datagrams", "Exchange",
                 "ExchangeStore", "Loopback", "LoopbackAnalysis", "LoopbackReport", "MediaEngine", "OpusCodec",
-                "Peering", "Playout", "RTP", "Realtime", "SecureTransport",
-                "SignalWire", "SignalingClient", "SignedTokens", "Timekeeping", logging,
+                "Peering", "Playout", "RTP", "Realtime", "SecureTransport", "SignalWire", "SignalingClient",
+                "SignedTokens", "Speakerphone", "Timekeeping", logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
@@ -228,11 +230,20 @@ let package = Package(
                 "AudioKit", "MediaEngine", "Datagrams", "OpusCodec", "Peering", "Playout", "SecureTransport",
                 "ICE", "MulticastDNS", "Realtime", "Timekeeping",
             ]),
+        tests(
+            "CardCallTests",
+            [
+                "AudioDevices", "AudioKit", "CAllocationCounter", "CScriptedCard", "CallAgent", "CallControl",
+                "CardSupport",
+                "ConfigReader", "Datagrams", "MediaEngine", "OpusCodec", "Peering", "Playout", "Realtime",
+                "SecureTransport", "Speakerphone", "Timekeeping",
+            ]),
         .target(name: "CAllocationCounter", path: "Tests/CAllocationCounter"),
         tests(
             "AllocationTests",
             [
-                "AudioKit", "CAllocationCounter", "MediaEngine", "Datagrams", "OpusCodec", "Peering", "Playout", "RTP",
+                "AudioDevices", "AudioKit", "CAllocationCounter", "MediaEngine", "Datagrams", "OpusCodec", "Peering",
+                "Playout", "RTP",
                 "Realtime",
                 "SecureTransport", "Speakerphone", "Timekeeping",
             ]),
@@ -255,9 +266,9 @@ let package = Package(
         tests(
             "CallAgentTests",
             [
-                "AudioKit", "CallAgent", "CallControl", "ConfigReader", "Datagrams", "Exchange", "JSON", "MediaEngine",
-                "Peering",
-                "SignalingClient", "SignedTokens", "Timekeeping", logging,
+                "AudioDevices", "AudioKit", "CallAgent", "CallControl", "ConfigReader", "Datagrams", "Exchange", "JSON",
+                "MediaEngine", "OpusCodec", "Peering", "SignalingClient", "SignedTokens", "Speakerphone", "Timekeeping",
+                logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
             ]),

@@ -92,6 +92,17 @@ def jitter(directory):
     return rows
 
 
+def keys(notes):
+    """Calls by ICE and DTLS beside calls with SDES keys: compared within a round, as the floors are."""
+    calls = notes[0]["calls"]
+    rows = {}
+    for kind, key, number in (("calling", "cpu_us", calls), ("making", "cpu_ms", 1)):
+        sdes, dtls = (of_kind(notes, f"{kind} {keys_}", number) for keys_ in ("sdes", "dtls"))
+        rows[kind] = {f"sdes_{key}": round(median(sdes, key), 2), f"dtls_{key}": round(median(dtls, key), 2),
+                      "ratio": round(statistics.median(ours[key] / plain[key] for ours, plain in zip(dtls, sdes)), 3)}
+    return {"calls": calls, **rows}
+
+
 def pathloss(trials, problems):
     rows = []
     for kind in dict.fromkeys(trial["kind"] for trial in trials):
@@ -109,6 +120,19 @@ def pathloss(trials, problems):
     return rows
 
 
+def believable_load(rows, problems):
+    for row in rows:
+        count = row["connections"]
+        if row["held"]["held"] != count:
+            problems.append(f"load: only {row['held']['held']} of {count} connections were there")
+        if row["resume"]["resumed"] != count:
+            problems.append(f"load: only {row['resume']['resumed']} of {count} devices resumed their sessions")
+        failed = sum(round_["failed"] for round_ in row["rounds"] + [row["half"]])
+        if failed:
+            problems.append(f"load, {count} connections: {failed} invites were not completed")
+    return rows
+
+
 def collect(directory):
     result, problems = {}, []
     notes = {section: load(directory, section) for section in ("cost", "memory", "setup")}
@@ -120,8 +144,12 @@ def collect(directory):
         result["setup"] = notes["setup"][0]["of"]
     if rows := jitter(directory):
         result["jitter"] = rows
+    if keys_ := load(directory, "keys"):
+        result["keys"] = keys(keys_)
     if trials := load(directory, "pathloss"):
         result["pathloss"] = pathloss(trials, problems)
+    if rows := load(directory, "load"):
+        result["load"] = believable_load(rows, problems)
     result["problems"] = problems
     return result
 
@@ -143,8 +171,15 @@ def print_table(result):
     if setup := result.get("setup"):
         print(f"Set-up, invite to media both ways: p50 {setup['p50_ms']:.1f} ms, p99 {setup['p99_ms']:.1f} ms, "
               f"{setup['calls']} calls")
+    if row := result.get("keys"):
+        calling, making = row["calling"], row["making"]
+        print(f"SDES keys, and ICE with DTLS: {calling['sdes_cpu_us']:.1f} and {calling['dtls_cpu_us']:.1f} µs for 20 ms of a "
+              f"call ({row['calls']} at a time; {calling['ratio']:.3f}), {making['sdes_cpu_ms']:.1f} and "
+              f"{making['dtls_cpu_ms']:.1f} ms for a call of a second from invite to end")
     if rows := result.get("pathloss"):
         print_pathloss(rows)
+    if rows := result.get("load"):
+        print_load(rows)
     if rows := result.get("jitter"):
         print_jitter(rows)
     for problem in result["problems"]:
@@ -157,6 +192,17 @@ def print_pathloss(rows):
         path, silence = ({"p50": float("nan"), "max": float("nan"), **row.get(key, {})} for key in ("path_ms", "silence_ms"))
         print(f"  {row['kind']:8} {row['calls']} calls  {path['p50']:5.0f} {path['max']:5.0f} ms  "
               f"{silence['p50']:5.0f} {silence['max']:5.0f} ms")
+
+
+def print_load(rows):
+    print("An exchange under load: memory for each connection, invites, and coming back after kill -9")
+    print("  connections  idle MB  each kB  invites/s (CPUs)  at half: p50 ms    p99 ms  back s: p50      all")
+    for row in rows:
+        half, back = row["half"], row["resume"]
+        cpus = statistics.median(round_["cpus"] for round_ in row["rounds"])
+        print(f"  {row['connections']:11}  {row['idle_kb'] / 1024:7.1f}  {row['per_connection_kb']:7.1f}  "
+              f"{row['per_second']:9.0f} ({cpus:.2f})  {half['p50_ms']:15.2f}  {half['p99_ms']:8.2f}  "
+              f"{back['p50_s']:11.2f}  {back['all_s']:7.2f}")
 
 
 def print_jitter(rows):

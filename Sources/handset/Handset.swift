@@ -11,8 +11,9 @@ struct Handset: AsyncParsableCommand {
         discussion: "Exit codes are listed in docs/exit-codes.md.",
         version: HandsetVersion.current,
         subcommands: [
-            ServeCommand.self, RunCommand.self, CallCommand.self, ReplayCommand.self, CheckCommand.self,
-            DevicesCommand.self, LoopbackCommand.self, UserCommand.self, TokenCommand.self, CallsCommand.self,
+            ServeCommand.self, RunCommand.self, CallCommand.self, LoopbackCommand.self, DevicesCommand.self,
+            LogoutCommand.self, UserCommand.self, TokenCommand.self, CallsCommand.self, PushCommand.self,
+            ReplayCommand.self, CheckCommand.self,
             VersionCommand.self,
         ])
 }

@@ -69,7 +69,7 @@ struct AllocationTests {
         }
     }
 
-    private func libraryCost(_ suite: SRTPSuite) throws -> LibraryCost {
+    func libraryCost(_ suite: SRTPSuite) throws -> LibraryCost {
         var generator = SeededGenerator(seed: 1)
         let key = SRTPKey.random(suite, using: &generator)
         var outbound = try SRTPContext(key, .outbound)
@@ -149,7 +149,8 @@ struct HandDrivenWorker: ~Copyable {
         var feedback = 0
     }
 
-    init() throws {
+    /// - Parameter desk: The sound card's, if calls are to have one.
+    init(desk: UnsafeMutablePointer<SoundDesk>? = nil) throws {
         let loopback = try #require(SocketAddress(host: "127.0.0.1", port: 0))
         var sockets = try SocketSet()
         let socket = UnsafeMutablePointer<UDPSocket>.allocate(capacity: 1)
@@ -167,7 +168,7 @@ struct HandDrivenWorker: ~Copyable {
             sockets: sockets, timer: timer, wakeup: wakeup.handle, eventSignal: signal.handle,
             connectionSignal: signal.handle, forwarded: forwardedRing.producer, commands: commandRing.consumer,
             events: eventRing.producer)
-        loop = WorkerLoop(ends, callLimit: 256)
+        loop = WorkerLoop(ends, callLimit: 256, desk: desk)
         forwarded = forwardedRing.consumer
         self.wakeup = wakeup
         self.signal = signal
@@ -225,6 +226,14 @@ struct HandDrivenWorker: ~Copyable {
             try #require(taken)
         }
     }
+
+    /// Gives the desk an order.
+    mutating func order(_ order: SoundOrder) throws {
+        let taken = commands.push(.sound(order))
+        try #require(taken)
+    }
+
+    func call(_ index: Int) -> UnsafeMutablePointer<MediaCall> { calls[index] }
 
     mutating func step() { loop.step(at: MonotonicClock.now) }
 

@@ -9,7 +9,9 @@ struct ExampleConfigurationTests {
         .deletingLastPathComponent().appendingPathComponent("config")
 
     private func problems(in text: String) throws -> [ConfigProblem] {
-        let secrets = ["HANDSET_APP_SECRET": "a", "HANDSET_MEDIA_TOKEN": "b", "TURN_CREDENTIAL": "c"]
+        let secrets = [
+            "HANDSET_APP_SECRET": "a", "HANDSET_MEDIA_TOKEN": "b", "TURN_CREDENTIAL": "c", "PUSH_TOKEN": "d",
+        ]
         let section = try ConfigDocument.read(text: text, environment: { secrets[$0] })
         var problems: [ConfigProblem] = []
         _ = DeviceConfiguration(section, &problems)

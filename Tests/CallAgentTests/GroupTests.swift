@@ -60,7 +60,7 @@ struct GroupTests {
     }
 
     @Test(
-        "CALL-6, CONN-12: Devices asked to move in a call connect anew, and the call and its media go on to the hang-up"
+        "CALL-6, CONN-12: Devices asked to move in a call connect anew, nobody hears of a drop, and the call goes on"
     )
     func moveInCall() async throws {
         let site = try await Site()
@@ -70,14 +70,21 @@ struct GroupTests {
             "echo", audio: AudioBehaviour(source: .tone(frequencyHz: 440, levelDBFS: -12)))
         _ = try await caller.established()
         _ = try await echo.established()
+        let sessions = await site.exchange.counters().sessions
         site.exchange.requestMoves(within: .seconds(10))
-        for device in [caller, echo] {
+        while await site.exchange.counters().sessions < sessions + 2 { await Task.yield() }
+        #expect(await site.exchange.counters().openCalls == 1)
+        // What one says to the other passes on the new connections, and nothing was told of the change.
+        for (number, devices) in [(caller, echo), (echo, caller)].enumerated() {
+            try await devices.0.device.signal("move", data: .integer(Int64(number)), on: call)
             var told: [SignalingEvent] = []
-            while told.last != .reconnected {
-                told.append(try await first(device) { if case .signaling(let event) = $0 { event } else { nil } })
+            while true {
+                let event = try await first(devices.1) { if case .signaling(let event) = $0 { event } else { nil } }
+                if case .callSignal = event { break }
+                told.append(event)
             }
-            let states = told.filter { $0 == .reconnecting || $0 == .reconnected || $0 == .disconnected }
-            #expect(states == [.reconnecting, .reconnected])
+            let names = told.map { "\($0)".prefix { $0 != "(" } }.filter { $0 != "connected" }
+            #expect(names == ["moveRequested"])
         }
         // Media that came after the move shows that the call was left alone.
         let before = try #require(await caller.device.mediaReport(on: call)).peer.packetsReceived
@@ -88,6 +95,68 @@ struct GroupTests {
         #expect(mine.record.reason == .completed && theirs.record.reason == .completed)
         #expect(theirs.record.endedBy == .remote)
         try await site.close(caller, echo)
+    }
+
+    @Test(
+        "INV-3, GRP-2: Of several who are called in a group the first to accept gets the call, and the rest are let go")
+    func callingSeveral() async throws {
+        let site = try await Site(users: ["caller", "ann", "ben", "cy"])
+        let caller = try await site.device("caller", named: "c")
+        let ann = try await site.device("ann", named: "a")
+        let ben = try await site.device("ben", named: "b")
+        let cy = try await site.device("cy", named: "y")
+        let group = try await caller.device.createGroup(members: ["ann", "ben", "cy"])
+        let call = await caller.device.call(
+            ["ann", "ben"], in: group, audio: AudioBehaviour(source: .tone(frequencyHz: 440, levelDBFS: -12)))
+        let atBen = try await ben.incoming()
+        let atAnn = try await ann.incoming()
+        // Who is in the group and not asked hears of it, and does not ring.
+        #expect(try await !invited(cy).asksUs)
+        await ben.device.answer(atBen)
+        _ = try await caller.established()
+        _ = try await ben.established()
+        await ann.device.answer(atAnn)  // Too late, or just about: either way there is no call.
+        let missed = try await ann.ended().record
+        #expect(missed.duration == .zero && missed.reason != .completed)
+        await caller.device.hangUp(call)
+        let (mine, theirs) = (try await caller.ended().record, try await ben.ended().record)
+        #expect(mine.reason == .completed && mine.peer == "ben" && theirs.reason == .completed)
+        while await site.exchange.counters().openCalls > 0 { await Task.yield() }
+        try await site.close(caller, ann, ben, cy)
+    }
+
+    @Test("INV-3, SIG-1: Each of several who accept an invite is spoken to by name, and leaves by itself")
+    func severalAccept() async throws {
+        let site = try await Site(users: ["host", "ann", "ben"])
+        let host = try await site.device("host", named: "h")
+        let ann = try await site.device("ann", named: "a")
+        let ben = try await site.device("ben", named: "b")
+        let meeting = try await host.device.invite(["ann", "ben"], data: ["what": "meeting"])
+        let atAnn = try await invited(ann)
+        let atBen = try await invited(ben)
+        try await atAnn.accept()
+        try await atBen.accept()
+        let accepted = [try await accepted(host).invitee, try await self.accepted(host).invitee]
+        #expect(Set(accepted) == ["ann", "ben"])
+        await #expect(throws: SignalingError.self, "one of two has to be named") {
+            try await meeting.signal("agenda", data: ["n": 0])
+        }
+        try await meeting.signal("agenda", data: ["n": 1], to: "ben")
+        let heard = try await first(ben) { if case .signaling(.callSignal(let signal)) = $0 { signal } else { nil } }
+        #expect(heard.data == ["n": 1] && heard.from == "host")
+        try await atAnn.signal("question", data: ["n": 2])
+        let asked = try await first(host) { if case .signaling(.callSignal(let signal)) = $0 { signal } else { nil } }
+        #expect(asked.data == ["n": 2] && asked.from == "ann")
+        try await meeting.leave("ann")
+        #expect(try await left(ann) == ["host"])
+        try await atBen.leave()
+        #expect(try await left(host) == ["ben"])
+        #expect(await site.exchange.counters().openCalls == 0)
+        try await site.close(host, ann, ben)
+    }
+
+    private func left(_ device: Handheld) async throws -> [UserID] {
+        [try await first(device) { if case .invite(.left(_, let user)) = $0 { user } else { nil } }]
     }
 
     @Test("INV-15: The inviter changes what a pending invite says, and the invitee hears it")

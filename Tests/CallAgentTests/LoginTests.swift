@@ -51,6 +51,30 @@ struct LoginTests {
         try await site.close(caller)
     }
 
+    @Test("AUTH-9: Logging out ends the call, forgets the login here, and makes it worthless for whoever has a copy")
+    func logOut() async throws {
+        let site = try await Site()
+        let device = try await Device.login(
+            configuration(site, .mediaToken(Secret("token of echo"))), logger: site.logger)
+        let caller = try await site.device("caller", named: "mobile")
+        _ = await caller.device.call("echo", audio: .init(source: .silence))
+        _ = try await caller.established()
+        let kept = try Data(contentsOf: URL(fileURLWithPath: folder + "/session"))
+        try await device.logOut()
+        let record = try await caller.ended().record
+        #expect(record.endedBy == .remote)
+        #expect(!FileManager.default.fileExists(atPath: folder + "/session"))
+        #expect(await device.user == nil)
+        try kept.write(to: URL(fileURLWithPath: folder + "/session"))
+        do throws(SignalingError) {
+            _ = try await Device.login(configuration(site, .kept), logger: site.logger)
+            Issue.record("the old login is still good")
+        } catch {
+            #expect([.tokenRejected, .tokenExpired, .loginRefused].contains(error.code), "\(error)")
+        }
+        try await site.close(caller)
+    }
+
     @Test("AUTH-6, AUTH-10: Without a kept login and without a secret the device says so, and is shut down")
     func nothingKept() async throws {
         let site = try await Site()

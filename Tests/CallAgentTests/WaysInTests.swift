@@ -181,6 +181,34 @@ struct WaysInTests {
         try await site.close()
     }
 
+    @Test("DEV-2: Push targets are read with their secrets, none end what was there, and what is wrong is named")
+    func pushTargets() throws {
+        func read(_ device: String) throws -> (HandsetServiceConfiguration, [ConfigProblem]) {
+            let section = try ConfigDocument.read(
+                text: "account:\n  server: http://127.0.0.1\n  anonymous: a\ndevice:\n  name: Desk\n\(device)\n",
+                environment: { Self.secrets[$0] })
+            var problems: [ConfigProblem] = []
+            let configuration = DeviceConfiguration(section, &problems)
+            return (
+                try HandsetServiceConfiguration(configuration, program: DeviceProgram(version: "1")), problems
+            )
+        }
+        let target = "    - kind: apns\n      token_env: HANDSET_MEDIA_TOKEN\n"
+        let (settings, problems) = try read("  push:\n" + target)
+        #expect(problems == [])
+        #expect(settings.device.push == [.init(kind: "apns", token: "token of caller")])
+        #expect(try read("").0.device.push == nil)
+        #expect(try read("  push: []").0.device.push == [])
+        for (text, key) in [
+            ("  push:\n    - kind: apns\n", "device.push[1].token_file"),
+            ("  push:\n    - token_env: HANDSET_MEDIA_TOKEN\n", "kind"),
+            ("  push:\n" + String(repeating: target, count: 9), "device.push: has 9"),
+        ] {
+            let found = try read(text).1
+            #expect(found.count == 1 && found.first.map { "\($0)".contains(key) } == true, "\(found)")
+        }
+    }
+
     @Test(
         "An account with no way in, two ways in, or half a way in is a problem that names the key",
         arguments: [

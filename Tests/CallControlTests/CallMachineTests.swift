@@ -184,6 +184,54 @@ struct CallMachineTests {
         #expect(try record(timeline).reason == .cancelled)
     }
 
+    @Test(
+        "INV-3, CALL-3: Of several who are called the first to accept gets the call, and each other one is let go by name"
+    )
+    func severalCalled() throws {
+        let options = InviteOptions(to: ["bob", "carol", "dave"], idempotencyKey: "k1")
+        var timeline = Timeline(
+            CallMachine(dialling: options).after(
+                .begin, .media(.ready(description: "our offer")),
+                .service(.inviteSent("i1", invitees: ["bob", "carol", "dave"]))))
+        func accept(_ user: UserID) -> [CallMachine.Output] {
+            var answer = Fixtures.accepted
+            answer.invitee = user
+            return timeline.feed(.service(.accepted(answer)))
+        }
+        func letGo(_ user: UserID) -> CallMachine.Output {
+            .sendHangUp(CallHangUp(invite: "i1", reason: "acceptedElsewhere", duration: .zero, peer: user))
+        }
+        #expect(timeline.core.namedPeer == nil && timeline.core.isWith("dave"))
+        #expect(accept("carol").map(caseName) == ["sendCancel", "applyAnswer", "answered"])
+        #expect(timeline.core.namedPeer == "carol" && !timeline.core.isWith("bob"))
+        #expect(accept("bob") == [letGo("bob")])
+        timeline.feed(.media(.flowing))
+        #expect(accept("dave") == [letGo("dave")])
+        // Who was let go has no say in the call.
+        var news = Fixtures.hungUp()
+        #expect(timeline.feed(.service(.hungUp(news))).isEmpty)
+        news.from = "carol"
+        timeline.feed(.service(.hungUp(news)))
+        #expect(try record(timeline).peer == "carol")
+        #expect(try record(timeline).reason == .completed)
+        #expect(accept("bob") == [letGo("bob")])
+    }
+
+    @Test("CALL-3: Hanging up on one of several names that one")
+    func namedHangUp() throws {
+        let options = InviteOptions(to: ["bob", "carol"], idempotencyKey: "k1")
+        var timeline = Timeline(
+            CallMachine(dialling: options).after(
+                .begin, .media(.ready(description: "our offer")),
+                .service(.inviteSent("i1", invitees: ["bob", "carol"])),
+                .service(.accepted(Fixtures.accepted)), .media(.flowing)))
+        guard case .sendHangUp(let news)? = timeline.feed(.user(.hangUp)).first else {
+            Issue.record("the peer is not told")
+            return
+        }
+        #expect(news.peer == "bob" && news.reason == "completed")
+    }
+
     @Test("CALL-1: An accept without an answer in it is hung up, not waited for")
     func emptyAnswer() throws {
         var timeline = Timeline(Fixtures.inviting)

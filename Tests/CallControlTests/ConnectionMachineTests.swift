@@ -43,8 +43,7 @@ struct ConnectionMachineTests {
     }
 
     @Test(
-        "CONN-12: Asked to move, a device resumes at the new address, and falls back on the usual way if nobody is there"
-    )
+        "CONN-12: Asked to move, a device resumes at the new address and leaves the old link then, and no drop is told")
     func moving() {
         var timeline = Timeline(ConnectionMachine.standing())
         timeline.feed(.link(.received(sequence: 12), attempt: 1))
@@ -54,16 +53,55 @@ struct ConnectionMachineTests {
             return
         }
         #expect(resources.webSocketURL == "wss://other.example/v1/rtc")
-        // The old socket's end is no news.
-        #expect(timeline.feed(.link(.socketClosed(code: 1001), attempt: 1)).isEmpty)
-        timeline.feed(.link(.socketFailed(passingFailure), attempt: 2))
+        timeline.feed(.link(.received(sequence: 13), attempt: 1))
+        timeline.feed(.link(.socketOpened, attempt: 2))
+        #expect(timeline.outputs.last == .startSession(resume: ResumePoint(session: "s1", after: 13), attempt: 2))
+        #expect(timeline.core.isChangingLinks && timeline.core.state == .connected)
+        // The old link may say something more, and its end is no news.
+        timeline.feed(.link(.received(sequence: 14), attempt: 1))
+        #expect(timeline.feed(.link(.socketClosed(code: 1008), attempt: 1)).isEmpty)
+        var grant = someGrant
+        grant.isResumed = true
+        #expect(
+            timeline.feed(.link(.sessionStarted(grant), attempt: 2))
+                == [.moved(attempt: 2), .stateChanged(.connected)])
+        #expect(events(timeline).isEmpty && !timeline.core.isChangingLinks)
+        // From the next drop on it goes on behind the last event of either link.
+        timeline.feed(.link(.socketClosed(code: nil), attempt: 2))
         timeline.advance(by: .milliseconds(501), firing: .timerFired)
-        #expect(timeline.outputs.last == .fetchResources(attempt: 3))
         timeline.feed(.link(.resourcesFetched(someResources), attempt: 3))
         timeline.feed(.link(.socketOpened, attempt: 3))
-        #expect(timeline.outputs.last == .startSession(resume: ResumePoint(session: "s1", after: 12), attempt: 3))
-        timeline.feed(.link(.sessionStarted(someGrant), attempt: 3))
-        #expect(events(timeline) == [.reconnecting, .reconnected])
+        #expect(timeline.outputs.last == .startSession(resume: ResumePoint(session: "s1", after: 14), attempt: 3))
+    }
+
+    @Test(
+        "CONN-12: A device that cannot reach the other address stays, and is dropped in the usual way if it has to be")
+    func nowhereToMove() {
+        var timeline = Timeline(ConnectionMachine.standing())
+        timeline.feed(.move(to: "wss://other.example/v1/rtc"))
+        #expect(
+            timeline.feed(.link(.socketFailed(passingFailure), attempt: 2))
+                == [.abandon(attempt: 2), .stayed(because: passingFailure.error)])
+        #expect(events(timeline).isEmpty && timeline.core.state == .connected)
+        timeline.feed(.link(.socketClosed(code: 1001), attempt: 1))
+        timeline.advance(by: .milliseconds(501), firing: .timerFired)
+        #expect(timeline.outputs.last == .fetchResources(attempt: 3))
+        #expect(events(timeline) == [.reconnecting])
+    }
+
+    @Test("CONN-5: Events that came before the session counts as started are not asked for again")
+    func heardEarly() {
+        var timeline = Timeline(ConnectionMachine(seed: 1))
+        timeline.feed(.connect)
+        timeline.feed(.link(.resourcesFetched(someResources), attempt: 1))
+        timeline.feed(.link(.socketOpened, attempt: 1))
+        timeline.feed(.link(.received(sequence: 9), attempt: 1))
+        timeline.feed(.link(.sessionStarted(someGrant), attempt: 1))
+        timeline.feed(.link(.socketClosed(code: nil), attempt: 1))
+        timeline.advance(by: .milliseconds(501), firing: .timerFired)
+        timeline.feed(.link(.resourcesFetched(someResources), attempt: 2))
+        timeline.feed(.link(.socketOpened, attempt: 2))
+        #expect(timeline.outputs.last == .startSession(resume: ResumePoint(session: "s1", after: 9), attempt: 2))
     }
 
     @Test("CONN-3: A refused token while reconnecting gives the error before disconnected")

@@ -12,6 +12,15 @@ struct ConnectionTableTests {
     private static let pinged = connected.after(.timerFired, at: Instant.zero.advanced(by: .seconds(25)))
     private static let dropped = connected.after(.link(.socketClosed(code: nil), attempt: 1))
 
+    private static let leaving = connected.after(.move(to: nil))
+    private static let leavingOpen = leaving.after(.link(.resourcesFetched(someResources), attempt: 2))
+    private static let arriving = leavingOpen.after(.link(.socketOpened, attempt: 2))
+    private static var resumedGrant: SessionGrant {
+        var grant = someGrant
+        grant.isResumed = true
+        return grant
+    }
+
     private static let states: [NamedState<ConnectionMachine>] = [
         NamedState("notConnected", ConnectionMachine(seed: 1)),
         NamedState("connecting.fetching", fetching),
@@ -21,12 +30,16 @@ struct ConnectionTableTests {
         NamedState("connected", connected),
         NamedState("connected.pinged", pinged),
         NamedState("reconnecting.waiting", dropped),
+        NamedState("moving.fetching", leaving),
+        NamedState("moving.opening", leavingOpen),
+        NamedState("moving.starting", arriving),
+        NamedState("moving.starting.replaced", arriving.after(.link(.socketClosed(code: 1008), attempt: 1))),
         NamedState("disconnecting", connected.after(.disconnect)),
         NamedState("disconnecting.thenConnects", connected.after(.disconnect, .connect)),
         NamedState("failed", fetching.after(.link(.resourcesFailed(fatalFailure), attempt: 1))),
     ]
 
-    /// Everything that can be said about attempt 1, about an attempt given up, and by the application.
+    /// Everything that can be said about attempt 1, about the next one, about one given up, and by the application.
     private static let inputs: [(name: String, input: ConnectionMachine.Input)] = [
         ("connect", .connect),
         ("disconnect", .disconnect),
@@ -47,6 +60,15 @@ struct ConnectionTableTests {
         ("received", .link(.received(sequence: 8), attempt: 1)),
         ("pong", .link(.pong, attempt: 1)),
         ("timer", .timerFired),
+        ("next resourcesFetched", .link(.resourcesFetched(someResources), attempt: 2)),
+        ("next resourcesFailed", .link(.resourcesFailed(fatalFailure), attempt: 2)),
+        ("next socketOpened", .link(.socketOpened, attempt: 2)),
+        ("next socketFailed", .link(.socketFailed(passingFailure), attempt: 2)),
+        ("next socketClosed", .link(.socketClosed(code: 1001), attempt: 2)),
+        ("next sessionStarted", .link(.sessionStarted(someGrant), attempt: 2)),
+        ("next sessionResumed", .link(.sessionStarted(resumedGrant), attempt: 2)),
+        ("next sessionRefused", .link(.sessionRefused(passingFailure), attempt: 2)),
+        ("next received", .link(.received(sequence: 9), attempt: 2)),
         ("stale socketClosed", .link(.socketClosed(code: nil), attempt: 0)),
         ("stale sessionStarted", .link(.sessionStarted(someGrant), attempt: 0)),
     ]
@@ -56,6 +78,7 @@ struct ConnectionTableTests {
         case .notConnected, .failed: machine.state.rawValue
         case .attempting(let attempt): "\(machine.state.rawValue).\(caseName(attempt.step))"
         case .connected(let link): link.pingSentAt == nil ? "connected" : "connected.pinged"
+        case .moving(let move): "moving.\(caseName(move.to.step))\(move.isReplaced ? ".replaced" : "")"
         case .disconnecting(_, _, let thenConnects): thenConnects ? "disconnecting.thenConnects" : "disconnecting"
         }
     }
@@ -64,7 +87,8 @@ struct ConnectionTableTests {
         switch output {
         case .stateChanged(let state): "→\(state.rawValue)"
         case .event(let event): "!\(caseName(event))"
-        case .fetchResources, .openSocket, .startSession, .sendPing, .endSession, .closeSocket, .abandon, .retrying:
+        case .fetchResources, .openSocket, .startSession, .sendPing, .endSession, .closeSocket, .abandon, .moved,
+            .stayed, .retrying:
             caseName(output)
         }
     }
@@ -72,13 +96,35 @@ struct ConnectionTableTests {
     private static let connectedRow = [
         "disconnect": "disconnecting: endSession closeSocket →disconnecting",
         "giveUp": "failed: !error →failed !disconnected",
-        "move": "reconnecting.fetching: closeSocket abandon →reconnecting !reconnecting fetchResources",
-        "move there": "reconnecting.opening: closeSocket abandon →reconnecting !reconnecting openSocket",
+        "move": "moving.fetching: fetchResources",
+        "move there": "moving.opening: openSocket",
         "socketFailed": "reconnecting.waiting: →reconnecting !reconnecting retrying",
         "socketFailed for good": "failed: !error →failed !disconnected",
         "socketClosed": "reconnecting.waiting: →reconnecting !reconnecting retrying",
         "socketClosed 4001": "failed: !error →failed !disconnected",
     ]
+
+    /// A link that is on the move before its session is.
+    private static func leavingRow(_ step: String) -> [String: String] {
+        [
+            "disconnect": "disconnecting: abandon endSession closeSocket →disconnecting",
+            "giveUp": "failed: abandon !error →failed !disconnected",
+            "socketFailed": "reconnecting.\(step): →reconnecting !reconnecting",
+            "socketFailed for good": "failed: abandon !error →failed !disconnected",
+            "socketClosed": "reconnecting.\(step): →reconnecting !reconnecting",
+            "socketClosed 4001": "failed: abandon !error →failed !disconnected",
+            "timer": "connected: abandon stayed",
+        ]
+    }
+
+    private static func arrivingRow(_ failure: String) -> [String: String] {
+        [
+            "giveUp": "failed: abandon !error →failed !disconnected",
+            "timer": failure, "next socketFailed": failure, "next socketClosed": failure,
+            "next sessionRefused": failure, "next sessionResumed": "connected: moved →connected",
+            "next sessionStarted": "connected: !reconnecting moved →connected !reconnected",
+        ]
+    }
 
     private static let expected: [String: [String: String]] = [
         "notConnected": ["connect": "connecting.fetching: fetchResources →connecting"],
@@ -122,6 +168,22 @@ struct ConnectionTableTests {
             "received": "connected", "pong": "connected",
             "timer": "reconnecting.waiting: abandon →reconnecting !reconnecting retrying",
         ]) { $1 },
+        "moving.fetching": leavingRow("fetching").merging([
+            "next resourcesFetched": "moving.opening: openSocket", "next resourcesFailed": "connected: abandon stayed",
+        ]) { $1 },
+        "moving.opening": leavingRow("opening").merging([
+            "next socketOpened": "moving.starting: startSession", "next socketFailed": "connected: abandon stayed",
+            "next socketClosed": "connected: abandon stayed",
+        ]) { $1 },
+        "moving.starting": arrivingRow(
+            "reconnecting.waiting: abandon abandon →reconnecting !reconnecting retrying"
+        ).merging([
+            "disconnect": "disconnecting: abandon endSession closeSocket →disconnecting",
+            "socketFailed": "moving.starting.replaced", "socketFailed for good": "moving.starting.replaced",
+            "socketClosed": "moving.starting.replaced", "socketClosed 4001": "moving.starting.replaced",
+        ]) { $1 },
+        "moving.starting.replaced": arrivingRow("reconnecting.waiting: abandon →reconnecting !reconnecting retrying")
+            .merging(["disconnect": "disconnecting: closeSocket →disconnecting"]) { $1 },
         "reconnecting.waiting": [
             "giveUp": "failed: !error →failed !disconnected",
             "disconnect": "notConnected: →notConnected !disconnected",

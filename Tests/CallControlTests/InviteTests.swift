@@ -246,6 +246,33 @@ struct OutgoingInviteTests {
         #expect(error.code == .inviteEnded)
     }
 
+    @Test("INV-6: An invite is cancelled though its end is heard before the answer to the cancel")
+    func endedFirst() {
+        var timeline = Timeline(Self.pending())
+        timeline.feed(.cancel(data: .null))
+        #expect(timeline.feed(.endedByService) == [.ended(.cancelled)])
+        #expect(timeline.feed(.cancelConfirmed).isEmpty)
+    }
+
+    @Test("INV-6: A cancel that comes behind the last answer ends nothing that has not ended by it")
+    func cancelledTooLate() {
+        var timeline = Timeline(Self.pending())
+        timeline.feed(.cancel(data: .null))
+        timeline.feed(.accepted(Self.answer("bob")))
+        #expect(timeline.feed(.endedByService) == [.ended(.done)])
+    }
+
+    @Test(
+        "INV-6: A cancel that the service could not be given leaves the invite as it was, with its answers and its time"
+    )
+    func cancelLost() {
+        var timeline = Timeline(Self.pending(["bob", "carol"]))
+        timeline.feed(.cancel(data: .null))
+        timeline.feed(.rejected(Self.answer("carol")))
+        #expect(timeline.feed(.cancelFailed(broken)) == [.refused(broken)])
+        #expect(timeline.feed(.accepted(Self.answer("bob"))) == [.accepted(Self.answer("bob")), .ended(.done)])
+    }
+
     @Test("INV-6: An invite cancelled before the service gave it an id is cancelled as soon as it has one")
     func earlyCancel() {
         var timeline = Timeline(Self.unsent())

@@ -48,6 +48,33 @@ struct AccountCommandTests {
         #expect(try await run(["user", "list"]).code == 2)
     }
 
+    @Test(
+        "AUTH-9, AUTH-10: A login that a device keeps is ended by command, which removes its file, and is worthless then"
+    )
+    func logout() async throws {
+        let site = try Site()
+        defer { site.remove() }
+        let text = try String(contentsOfFile: site.deviceConfiguration, encoding: .utf8)
+        try text.replacingOccurrences(of: "  app_key:", with: "  session_file: session.json\n  app_key:")
+            .write(toFile: site.deviceConfiguration, atomically: true, encoding: .utf8)
+        let running = try await RunningSite(site)
+        running.device.send(SIGTERM)
+        #expect(await running.device.ending() == 0)
+        let kept = try Data(contentsOf: URL(fileURLWithPath: site.path("session.json")))
+        let command = ["logout", "--config", site.deviceConfiguration, "--server", running.server]
+        let done = try await run(command + ["--unregister"])
+        #expect(done.code == 0 && done.output.contains("session.json"), "\(done.error)")
+        #expect(!FileManager.default.fileExists(atPath: site.path("session.json")))
+        let again = try await run(command)
+        #expect(again.code == 1 && again.error.contains("no login"), "\(again.error)")
+        // Whoever has a copy of the file has nothing.
+        try kept.write(to: URL(fileURLWithPath: site.path("session.json")))
+        let copied = try await run(command)
+        #expect(copied.code == 4, "\(copied.error)")
+        running.exchange.send(SIGTERM)
+        _ = await running.exchange.ending()
+    }
+
     @Test("AUTH-5: A token is minted with a key from a file, a variable or the configuration, and inspected with it")
     func tokens() async throws {
         let site = try Site()

@@ -31,6 +31,37 @@ import Testing
         #expect(lines.first?.contains(#""inviter": "caller""#) == true)
     }
 
+    @Test("DEV-4: `handset push dead` prints what could not be made, and of a database without any nothing")
+    func deadPushes() async throws {
+        let site = try Site(database: "exchange.sqlite")
+        defer { site.remove() }
+        let exchange = try HandsetProcess(["serve", "--config", site.exchangeConfiguration])
+        try await exchange.line(containing: "Listening")
+        exchange.send(SIGKILL)
+        #expect(await exchange.ending() == -SIGKILL)
+        let path = site.path("exchange.sqlite")
+        let empty = try HandsetProcess(["push", "dead", "--database", path])
+        #expect(await empty.ending() == 0 && empty.outputText.isEmpty)
+        let insert = """
+            INSERT INTO dead_pushes (id, invite, user, device, kind, message, reason, detail, attempts, died_ms)
+            VALUES ('push-1', 'invite-1', 'echo', 'phone', 'fcm', 'invite', 'gone', '404 UNREGISTERED', 1, 0)
+            """
+        let write = "import sqlite3, sys; base = sqlite3.connect(sys.argv[1]); base.execute(sys.argv[2]); base.commit()"
+        let python = try HandsetProcess(["python3", "-c", write, path, insert], executable: "/usr/bin/env")
+        #expect(await python.ending() == 0, "\(python.errorText)")
+        let text = try HandsetProcess(["push", "dead", "--database", path, "--user", "echo"])
+        #expect(await text.ending() == 0)
+        #expect(
+            text.outputText.trimmingCharacters(in: .newlines)
+                == "1970-01-01T00:00:00.000Z echo/phone fcm invite of invite-1: gone (404 UNREGISTERED) "
+                + "after 1 attempt")
+        let json = try HandsetProcess(["push", "dead", "--database", path, "--json"])
+        #expect(await json.ending() == 0)
+        #expect(json.outputText.contains(#""reason": "gone", "answer": "404 UNREGISTERED", "attempts": 1}"#))
+        let none = try HandsetProcess(["push", "dead", "--database", site.path("nowhere")])
+        #expect(await none.ending() == 11)
+    }
+
     @Test("A database that is in use, damaged or nowhere ends `serve` with 11 and says what to do")
     func unusable() async throws {
         let site = try Site(database: "exchange.sqlite")

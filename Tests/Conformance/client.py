@@ -117,6 +117,7 @@ class Connection:
 
     def __init__(self, socket, hear):
         self.socket, self.hear, self.waiting, self.last = socket, hear, {}, 0
+        self.order = []  # Answers by their ids and events by their types, as they came.
         self.reading = asyncio.create_task(self._read())
         open_connections.add(self)
         self.reading.add_done_callback(lambda _: open_connections.discard(self))
@@ -143,8 +144,10 @@ class Connection:
         if not isinstance(text, str) or message.get("jsonrpc") != "2.0":
             violations.append(f"not a JSON-RPC 2.0 message in text: {text!r}")
         if message.get("method") == "event":
+            self.order.append(message["params"]["type"])
             self.hear(message["params"])
             return
+        self.order.append(message["id"])
         if ("result" in message) == ("error" in message):
             violations.append(f"an answer has a result or an error: {text}")
         if "error" in message:

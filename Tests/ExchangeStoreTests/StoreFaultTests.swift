@@ -68,13 +68,11 @@ import Testing
     func nonsense() throws {
         let folder = try Folder()
         let store = try ExchangeStore.open(path: folder.database)
-        var event = Sample.event(1, at: ScriptedClock().now, for: .device("b"))
-        event.user = "eve"
-        try store.write([.event(event)])
+        try store.write([.invite(Sample.invite(at: ScriptedClock().now))])
         store.close()
         // The body's JSON is broken in place, behind SQLite's back.
         var bytes = try #require(FileManager.default.contents(atPath: folder.database))
-        let body = try #require(bytes.range(of: Data(#"{"data""#.utf8)))
+        let body = try #require(bytes.range(of: Data(#"{"offer""#.utf8)))
         bytes[body.lowerBound] = UInt8(ascii: "!")
         try bytes.write(to: URL(fileURLWithPath: folder.database))
         let broken = try ExchangeStore.open(path: folder.database)
@@ -84,8 +82,28 @@ import Testing
             Issue.record("it was read")
         } catch {
             #expect(error.code == .corrupt)
-            #expect(!error.description.contains("9007199254740993"))
+            #expect(!error.description.contains("v=0"))
         }
+    }
+
+    @Test("CONN-5: An event that no exchange writes is none to resume with, and costs the others nothing")
+    func brokenEvent() throws {
+        let folder = try Folder()
+        let store = try ExchangeStore.open(path: folder.database)
+        let now = ScriptedClock().now
+        try store.write([
+            .event(Sample.event(1, at: now, for: .device("b"))), .event(Sample.event(2, at: now, for: .device("b"))),
+        ])
+        store.close()
+        var bytes = try #require(FileManager.default.contents(atPath: folder.database))
+        let body = try #require(bytes.range(of: Data(#"{"data""#.utf8)))
+        bytes[body.lowerBound] = UInt8(ascii: "!")
+        try bytes.write(to: URL(fileURLWithPath: folder.database))
+        let broken = try ExchangeStore.open(path: folder.database)
+        defer { broken.close() }
+        let events = try broken.read().events
+        #expect(events.map(\.sequence) == [1, 2])
+        #expect(events.filter { $0.body.event == nil }.count == 1)
     }
 
     @Test("A folder that is not there is an error that names the path")

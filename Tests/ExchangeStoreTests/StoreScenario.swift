@@ -65,7 +65,14 @@ enum Sample {
             id: "invite-1", inviter: "alice", inviterDevice: "a", group: "g",
             invitees: [.init(user: "bob", state: .accepted, device: "b"), .init(user: "carol", state: .pending)],
             data: ["offer": "v=0\r\nü"], payload: [1, nil, 2.5], timeoutPayload: "missed", idempotencyKey: "k",
-            ttlSeconds: ttl, sentAt: now, deadline: now.advanced(by: .seconds(ttl)))
+            ttlSeconds: ttl, sentAt: now, deadline: now.advanced(by: .seconds(ttl)), isOnlineOnly: true)
+    }
+
+    static func push(_ id: String, at now: Instant) -> StoredPush {
+        StoredPush(
+            id: id, invite: "invite-1", user: "bob", device: "b", target: .init(kind: "apns", token: Redacted("t")),
+            message: .ended, inviter: "alice", group: "g", payload: ["n": 1], reason: "cancelled",
+            deadline: now.advanced(by: .seconds(30)), expires: now.advanced(by: .seconds(60)), due: now, attempts: 1)
     }
 
     static func event(_ number: UInt64, at now: Instant, for audience: StoredEvent.Audience) -> StoredEvent {

@@ -82,6 +82,44 @@ import Timekeeping
         second.close()
     }
 
+    @Test("DEV-4: Pushes are read again as they were, and go when nothing need be known of them any more")
+    func pushes() throws {
+        let folder = try Folder()
+        let clock = ScriptedClock()
+        let store = try ExchangeStore.open(path: folder.database, clock: clock.clock)
+        defer { store.close() }
+        var first = Sample.push("p1", at: clock.now)
+        let second = Sample.push("p2", at: clock.now)
+        try store.write([.push(first), .push(second)])
+        first.attempts = 3
+        first.due = clock.now.advanced(by: .seconds(2))
+        first.isSettled = true
+        try store.write([.push(first)])
+        #expect(try store.read().pendingPushes == [first, second])
+        try store.write([.pushForgotten("p1")])
+        #expect(try store.read().pendingPushes == [second])
+    }
+
+    @Test("DEV-4: Dead letters are listed newest first, without tokens, and dropped after their time")
+    func deadPushes() throws {
+        let folder = try Folder()
+        let clock = ScriptedClock()
+        let store = try ExchangeStore.open(path: folder.database, clock: clock.clock)
+        defer { store.close() }
+        let old = DeadPush(Sample.push("p1", at: clock.now), .refused, detail: "403")
+        let new = DeadPush(Sample.push("p2", at: clock.now), .overflow, detail: nil)
+        try store.write([.pushDied(old, at: clock.now)])
+        clock.advance(by: .seconds(10))
+        try store.write([.pushDied(new, at: clock.now)])
+        let listed = try DeadPush.read(path: folder.database)
+        #expect(listed.map(\.push) == [new, old])
+        #expect(listed.map(\.at.unixMilliseconds) == [1_700_000_010_000, 1_700_000_000_000])
+        #expect(try DeadPush.read(path: folder.database, limit: 1).map(\.push) == [new])
+        #expect(try DeadPush.read(path: folder.database, user: "carol").isEmpty)
+        try store.write([.deadPushesPruned(before: clock.now.advanced(by: .seconds(-5)))])
+        #expect(try DeadPush.read(path: folder.database).map(\.push) == [new])
+    }
+
     @Test("Retention drops old events and records, and remembers up to which number events are gone")
     func retention() throws {
         let folder = try Folder()
@@ -100,7 +138,7 @@ import Timekeeping
         let limit = clock.now.advanced(by: .seconds(-50))
         try store.write([.pruned(eventsBefore: limit, recordsBefore: limit)])
         let saved = try store.read()
-        #expect(saved.events.map(\.numbered.sequence) == [2])
+        #expect(saved.events.map(\.sequence) == [2])
         #expect(saved.streams == [.init(user: "bob", reserved: 0, forgotten: 1)])
         #expect(try CallRecord.read(path: folder.database).map(\.invite) == ["new"])
     }

@@ -15,6 +15,8 @@ struct ExchangeScenario {
     private(set) var notes: [ExchangeNote] = []
     /// What would be on disk, in order.
     private(set) var changes: [Change] = []
+    /// Attempts at pushes that were begun, in order.
+    private(set) var posts: [StoredPush] = []
     private var lastNumber: UInt64 = 0
 
     enum Received: Equatable {
@@ -39,8 +41,8 @@ struct ExchangeScenario {
     }
 
     /// An exchange that goes on with what is on disk.
-    init(restoring saved: Saved, at now: Instant) {
-        var core = ExchangeCore(accounts: Self.users, run: 2)
+    init(restoring saved: Saved, at now: Instant, settings: ExchangeCore.Settings = .init()) {
+        var core = ExchangeCore(accounts: Self.users, settings: settings, run: 2)
         core.restore(saved, at: now)
         timeline = Timeline(core, now: now)
     }
@@ -66,6 +68,7 @@ struct ExchangeScenario {
                 for connection in connections { inboxes[connection, default: []].append(.event(event)) }
             case .close(let connection, let reason): closed[connection] = reason
             case .note(let note): notes.append(note)
+            case .push(let push): posts.append(push)
             case .persist(let change): changes.append(change)
             }
         }
@@ -119,10 +122,11 @@ struct ExchangeScenario {
     /// Sends an invite; answers with its id.
     mutating func invite(
         _ to: String, from connection: ConnectionID, data: JSONValue? = nil, ttl: Double = 30,
-        timeoutPayload: JSONValue? = nil, key: String = "key"
+        payload: JSONValue? = nil, timeoutPayload: JSONValue? = nil, onlineOnly: Bool? = nil, key: String = "key"
     ) -> String {
         let params = InviteSend(
-            to: to, data: data, ttl: ttl, timeoutPayload: timeoutPayload, idempotencyKey: key)
+            to: [to], data: data, ttl: ttl, payload: payload, timeoutPayload: timeoutPayload, onlineOnly: onlineOnly,
+            idempotencyKey: key)
         guard case .success(.invite(let result)) = request(.inviteSend(params), from: connection) else { return "none" }
         return result.invite
     }

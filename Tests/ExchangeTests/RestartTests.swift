@@ -30,9 +30,19 @@ extension ExchangeScenario {
             case .sequenceReserved(let user, let number):
                 saved.streams.append(.init(user: user, reserved: number, forgotten: 0))
             case .eventsForgotten(let user, let number):
-                saved.events.removeAll { $0.user == user && $0.numbered.sequence <= number }
+                saved.events.removeAll { $0.user == user && $0.sequence <= number }
             case .streamForgotten(let user): saved.events.removeAll { $0.user == user }
-            case .group, .groupForgotten, .pushTargets, .record, .pruned: break
+            case .push(let push):
+                if let index = saved.pendingPushes.firstIndex(where: { $0.id == push.id }) {
+                    saved.pendingPushes[index] = push
+                } else {
+                    saved.pendingPushes.append(push)
+                }
+            case .pushForgotten(let id): saved.pendingPushes.removeAll { $0.id == id }
+            case .pushTargets(let entry):
+                saved.pushTargets.removeAll { $0.user == entry.user && $0.device == entry.device }
+                if !entry.targets.isEmpty { saved.pushTargets.append(entry) }
+            case .group, .groupForgotten, .record, .pruned, .pushDied, .deadPushesPruned: break
             }
         }
         return saved

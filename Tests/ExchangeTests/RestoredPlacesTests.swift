@@ -23,7 +23,7 @@ private func saved(_ changes: [Change]) -> Saved {
         case .call(let call): saved.calls.append(call)
         case .event(let event): saved.events.append(event)
         case .tokenForgotten, .inviteForgotten, .callForgotten, .sequenceReserved, .eventsForgotten, .streamForgotten,
-            .record, .pruned:
+            .record, .pruned, .push, .pushForgotten, .pushDied, .deadPushesPruned:
             break
         }
     }

@@ -132,17 +132,91 @@ struct ReconnectionTests {
         }
     }
 
-    @Test("CONN-12: Asked to move, the device connects anew and resumes where it was")
+    private static let resumed =
+        #"{"session":"s1","connection":"c1","user":"u1","public_ids":[],"resumed":true,"sequence":2,"#
+        + #""keepalive_seconds":25,"anonymous":false}"#
+
+    private func wait(for method: String, times: Int, at exchange: ScriptedExchange) async {
+        while exchange.methods.count(where: { $0 == method }) < times { await Task.yield() }
+    }
+
+    @Test(
+        "CONN-12, CONN-5: Asked to move, the device resumes on a second connection, and hears each event once and no drop"
+    )
     func move() async throws {
         try await withService { service, exchange, events in
+            exchange.answer("session.start") { _ in Self.resumed }
             exchange.tell("notification", #"{"payload":1}"#)
             exchange.tell("moveRequested", #"{"within_seconds":10}"#)
-            try await wait(for: .moveRequested(within: .seconds(10), webSocketURL: nil), in: &events)
-            try await wait(for: .reconnecting, in: &events)
-            try await wait(for: .reconnected, in: &events)
+            await wait(for: "device.register", times: 2, at: exchange)
             let starts = exchange.calls.filter { $0.method == "session.start" }
-            #expect(starts.count == 2)
-            #expect(starts.last?.params["resume"] == ["session": "s1", "after": 2])
+            #expect(starts.count == 2 && starts.last?.params["resume"] == ["session": "s1", "after": 2])
+            // What the old connection had told already comes again, for it may not have arrived.
+            exchange.sendRaw(
+                #"{"jsonrpc":"2.0","method":"event","params":{"sequence":2,"type":"notification","data":{"payload":9}}}"#
+            )
+            exchange.tell("notification", #"{"payload":2}"#)
+            var told: [SignalingEvent] = []
+            while told.last != .notification(2), let event = await events.next() { told.append(event) }
+            let move = SignalingEvent.moveRequested(within: .seconds(10), webSocketURL: nil)
+            #expect(told == [.connected, .notification(1), move, .notification(2)])
+        }
+    }
+
+    @Test(
+        "CONN-12, CONN-6: What is sent while the session goes over to another connection waits, and nothing fails for it"
+    )
+    func sentOnTheMove() async throws {
+        try await withService { service, exchange, events in
+            exchange.answer("session.start") { _ in "" }
+            exchange.tell("moveRequested", #"{"within_seconds":10}"#)
+            await wait(for: "session.start", times: 2, at: exchange)
+            let start = exchange.methods.count
+            #expect(await service.connectionState == .connected)
+            let sending = service.sendInOrder(
+                (1...5).map { CallControl.CallSignal(invite: "i1", type: "\($0)", data: [:]) }, .atOnce)
+            exchange.sendRaw(#"{"jsonrpc":"2.0","id":\#(start),"result":\#(Self.resumed)}"#)
+            for answer in sending { _ = try await answer.get() }
+            let types = exchange.calls.filter { $0.method == "call.signal" }.compactMap { $0.params["type"]?.string }
+            #expect(types == ["1", "2", "3", "4", "5"])
+            #expect(exchange.methods.suffix(6).first == "device.register", "no signal goes out on the old connection")
+        }
+    }
+
+    @Test("CONN-12: A device that is sent where nobody is stays where it is, and goes on there")
+    func nowhereToMove() async throws {
+        try await withService { service, exchange, events in
+            exchange.answer(path: "/v1/connection") { _ in ScriptedAnswer(status: 503, body: "no") }
+            let addresses = [#""ws://localhost:1/v1/rtc""#, #""nonsense""#, "null"]
+            for (number, address) in addresses.enumerated() {
+                let asked = exchange.requests.count
+                exchange.tell("moveRequested", #"{"within_seconds":10,"websocket_url":\#(address)}"#)
+                while address == "null" && exchange.requests.count == asked { await Task.yield() }
+                for _ in 1...20 {
+                    try await service.send(CallControl.CallSignal(invite: "i1", type: "t", data: [:]))
+                }
+                exchange.tell("notification", #"{"payload":\#(number)}"#)
+                while let event = await events.next(), event != .notification(.integer(Int64(number))) {
+                    #expect(event != .reconnecting)
+                }
+            }
+            #expect(await service.connectionState == .connected)
+            #expect(exchange.methods.count { $0 == "session.start" } == 1)
+        }
+    }
+
+    @Test("DEV-2: Push targets go with each registration, and none are named unless they are configured")
+    func pushTargets() async throws {
+        try await withService { _, exchange, _ in
+            #expect(exchange.calls.first { $0.method == "device.register" }?.params["push"] == nil)
+        }
+        let targets = [HandsetServiceConfiguration.PushTarget(kind: "apns", token: "push-secret")]
+        #expect(!"\(targets)".contains("push-secret"))
+        try await withService({ $0.device.push = targets }) { service, exchange, events in
+            let registered = exchange.calls.first { $0.method == "device.register" }
+            #expect(registered?.params["push"] == [["kind": "apns", "token": "push-secret"]])
+            try await service.unregister()
+            #expect(exchange.methods.last == "device.unregister")
         }
     }
 
@@ -204,12 +278,14 @@ struct ReconnectionTests {
 
 extension HandsetService {
     /// Sends signals from one place, so that their order is known.
-    fileprivate func sendInOrder(_ signals: [CallControl.CallSignal]) -> [EventLoopFuture<Empty>] {
+    fileprivate func sendInOrder(
+        _ signals: [CallControl.CallSignal], _ sending: ServiceDriver.Sending = .queued
+    ) -> [EventLoopFuture<Empty>] {
         signals.map { signal in
             begin { driver, promise in
                 let message = SignalWire.CallSignal(
                     invite: signal.invite.rawValue, type: signal.type, data: signal.data)
-                driver.request(message, .queued, doing: "send a signal", promise)
+                driver.request(message, sending, doing: "send a signal", promise)
             }
         }
     }

@@ -70,9 +70,11 @@ struct SmallPartsTests {
                 if case .failure(let error) = result { told.append("\(name) \(error.code)") } else { told.append(name) }
             }
         }
-        let first = table.add(doing: "first", at: .zero, completion("first"))
-        let second = table.add(doing: "second", at: Instant(nanoseconds: 1_000_000_000), completion("second"))
-        _ = table.add(doing: "third", at: Instant(nanoseconds: 2_000_000_000), completion("third"))
+        let link = WebSocketLink { _ in }
+        let other = WebSocketLink { _ in }
+        let first = table.add(on: link, doing: "first", at: .zero, completion("first"))
+        let second = table.add(on: link, doing: "second", at: Instant(nanoseconds: 1_000_000_000), completion("second"))
+        _ = table.add(on: link, doing: "third", at: Instant(nanoseconds: 2_000_000_000), completion("third"))
         #expect(first != second)
         #expect(table.take(.string("1")) == nil)
         #expect(table.take(.number(99)) == nil)
@@ -80,8 +82,12 @@ struct SmallPartsTests {
         #expect(table.take(.number(first)) == nil)
         #expect(table.nextDeadline == Instant(nanoseconds: 11_000_000_000))
         for fail in table.takeExpired(at: Instant(nanoseconds: 11_500_000_000)) { fail() }
-        for fail in table.takeAll() { fail() }
+        let fourth = table.add(
+            on: other, doing: "fourth", at: Instant(nanoseconds: 3_000_000_000), completion("fourth"))
+        for fail in table.takeAll(on: link) { fail() }
         #expect(told == ["second timedOut", "third disconnected"])
+        #expect(table.nextDeadline == Instant(nanoseconds: 13_000_000_000))
+        #expect(table.take(.number(fourth))?.activity == "fourth")
         #expect(table.nextDeadline == nil)
     }
 

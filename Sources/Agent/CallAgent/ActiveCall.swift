@@ -10,6 +10,10 @@ struct ActiveCall {
     var placement: MediaPlacement?
     /// What the call plays and records.
     var audio: AudioBehaviour
+    /// Somebody took it.
+    var wasAnswered = false
+    /// What the loudspeaker is to sound for it.
+    var phase = CallTonePolicy.Phase.quiet
     /// The media engine's name for its connection, if ICE connects it.
     var connection: MediaCallID?
     /// Candidates on their way.
@@ -36,4 +40,7 @@ struct ActiveCall {
     var isKept = false
     /// What its media saw, once that has ended.
     var report: MediaReport?
+
+    /// Whether its microphone and loudspeaker are the sound card's.
+    var usesCard: Bool { audio.source == .card }
 }

@@ -24,7 +24,9 @@ extension Device {
         case .prepareAnswer(let offer): prepareAnswer(to: offer, for: id)
         case .applyAnswer(let answer): applyAnswer(answer, for: id)
         case .releaseMedia: releaseMedia(of: id)
-        case .sendInvite(let options): sendInvite(options, for: id)
+        case .sendInvite(let options):
+            note(.calling, of: id)
+            sendInvite(options, for: id)
         case .sendCancel(let invite, let data):
             request(for: id, .cancelConfirmed, orElse: { .cancelFailed($0) }) { [service] () throws(SignalingError) in
                 try await service.cancel(invite, data: data)
@@ -39,10 +41,14 @@ extension Device {
             }
         case .sendHangUp(let news): sendHangUp(news)
         case .ringing: ring(id)
-        case .answered: tell(.answered(id))
+        case .answered:
+            calls[id]?.wasAnswered = true
+            note(.talking, of: id)
+            tell(.answered(id))
         case .established(let setUpTime): tell(.established(id, setUpTime: setUpTime))
         case .ended(let record):
             calls[id]?.record = record
+            noteEnd(of: id, record)
             keep(record, of: id)
             finishIfOver(id)
         case .refused(let error):
@@ -69,14 +75,20 @@ extension Device {
         let status = AnswerPolicy.Status(
             caller: call.machine.peer, activeCalls: calls.count - 1, isDraining: isDraining)
         tell(.incoming(id, from: status.caller))
-        switch configuration.answer.decide(status) {
+        var decision = configuration.answer.decide(status)
+        if call.usesCard, configuration.audio.severalCalls == .refuse, isCardTaken(besides: id) {
+            // Who may not get through learns nothing of it.
+            if decision != .reject(.declined) { decision = .reject(.busy) }
+        }
+        switch decision {
         case .answer(let delay) where delay == .zero: feed(.user(.answer), to: id)
         case .answer(let delay):
+            note(.ringing, of: id)
             calls[id]?.answerTimer = Task { [weak self] in
                 try? await Task.sleep(for: delay)
                 if !Task.isCancelled { await self?.feed(.user(.answer), to: id) }
             }
-        case .ring: break
+        case .ring: note(.ringing, of: id)
         case .reject(let reason): feed(.user(.reject(reason)), to: id)
         }
     }

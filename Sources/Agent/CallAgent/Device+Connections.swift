@@ -63,8 +63,10 @@ extension Device {
     /// Takes what the peer signals about a call's media; false if it is something else.
     func take(_ signal: CallSignal) -> Bool {
         guard ["candidate", "offer", "answer"].contains(signal.type),
-            let id = calls.first(where: { $0.value.invite == signal.invite })?.key
+            let (id, call) = calls.first(where: { $0.value.invite == signal.invite })
         else { return false }
+        // One of several who were asked, and not the one who got the call.
+        guard call.machine.isWith(signal.from) else { return true }
         switch signal.type {
         case "candidate":
             let candidates = calls[id]?.candidates.received(signal.data) ?? []
@@ -112,13 +114,14 @@ extension Device {
     }
 
     func signal(_ type: String, _ data: JSONValue, of id: CallID) {
-        guard let invite = calls[id]?.invite else { return }
-        let earlier = calls[id]?.signalling
+        guard let call = calls[id], let invite = call.invite else { return }
+        let peer = call.machine.namedPeer
+        let earlier = call.signalling
         calls[id]?.signalling = Task { [service, logger] in
             // In order: candidates come before their end.
             await earlier?.value
             do throws(SignalingError) {
-                try await service.send(CallSignal(invite: invite, type: type, data: data))
+                try await service.send(CallSignal(invite: invite, type: type, data: data, peer: peer))
             } catch {
                 logger.debug("A signal did not reach the peer", metadata: ["type": "\(type)", "error": "\(error)"])
             }

@@ -51,12 +51,14 @@ extension Device {
         var ignored: [OutgoingInviteMachine.Output] = []
         machine.handle(.send, at: MonotonicClock.now, into: &ignored)
         machine.handle(.sent(sent.id, invitees: sent.invitees), at: MonotonicClock.now, into: &ignored)
+        plainInvites.note(sent.id)
         if invites.count < Self.pendingInvites {
             invites[sent.id] = PendingInvite(machine: .outgoing(machine))
             armInvite(sent.id)
             // Answers may have come while this task was on its way back here.
-            for word in earlyWords.removeValue(forKey: sent.id) ?? [] { feed(outgoing: word, to: sent.id) }
+            for word in earlyWords[sent.id] ?? [] { feed(outgoing: word, to: sent.id) }
         }
+        earlyWords[sent.id] = nil
         return OutgoingInvite(id: sent.id, invitees: sent.invitees, device: self)
     }
 
@@ -68,12 +70,22 @@ extension Device {
     }
 
     func cancel(_ id: InviteID, data: JSONValue) async throws(SignalingError) {
-        guard case .outgoing? = invites[id]?.machine else {
+        guard case .outgoing(var machine)? = invites[id]?.machine else {
             throw SignalingError(.inviteEnded, activity: "cancel the invite", cause: "it has ended")
         }
-        try await service.cancel(id, data: data)
-        feed(outgoing: .cancel(data: data), to: id)
-        feed(outgoing: .cancelConfirmed, to: id)
+        // The machine knows before the service does: the event that the invite has ended may be here before the answer.
+        var outbox: [OutgoingInviteMachine.Output] = []
+        machine.handle(.cancel(data: data), at: MonotonicClock.now, into: &outbox)
+        for case .refused(let error) in outbox { throw error }
+        invites[id]?.machine = .outgoing(machine)
+        armInvite(id)
+        do throws(SignalingError) {
+            try await service.cancel(id, data: data)
+            feed(outgoing: .cancelConfirmed, to: id)
+        } catch {
+            feed(outgoing: .cancelFailed(error), to: id)
+            throw error
+        }
     }
 
     // MARK: Theirs
@@ -81,6 +93,7 @@ extension Device {
     /// An invite without an offer of media came.
     func takeInvite(_ received: ReceivedInvite) {
         let asksUs = received.group == nil || self.user.map(received.invitees.contains) ?? true
+        if asksUs { plainInvites.note(received.id) }
         if asksUs, invites.count < Self.pendingInvites {
             let machine = IncomingInviteMachine(
                 received.id, remaining: received.remaining, timings: inviteTimings, at: MonotonicClock.now)
@@ -121,6 +134,17 @@ extension Device {
         invites[id]?.machine = .incoming(machine)
         armInvite(id)
         return true
+    }
+
+    // MARK: Those who have said yes
+
+    func signal(_ type: String, _ data: JSONValue, about id: InviteID, to peer: UserID?) async throws(SignalingError) {
+        try await service.send(CallSignal(invite: id, type: type, data: data, peer: peer))
+    }
+
+    func leave(_ id: InviteID, _ peer: UserID?) async throws(SignalingError) {
+        try await service.hangUp(
+            CallHangUp(invite: id, reason: CallEndReason.completed.rawValue, duration: .zero, peer: peer))
     }
 
     // MARK: Words and timers
@@ -179,9 +203,12 @@ extension Device {
             if isOverheard(id) { tell(.invite(.rejected(answer))) }
         case .timedOut(let users): noteEarly(.timedOut(users), id)
         case .inviteEnded: noteEarly(.endedByService, id)
-        case .inviteSent: earlyWords[id] = []
+        case .inviteSent:
+            if invites[id] == nil { earlyWords[id] = [] }
+        case .hungUp(let news):
+            if plainInvites.contains(id) { tell(.invite(.left(id, by: news.from))) }
         case .inviteFailed, .answerConfirmed, .answerFailed, .cancelConfirmed, .cancelFailed, .handledElsewhere,
-            .cancelled, .hungUp, .disconnected:
+            .cancelled, .disconnected:
             break  // Over already, or not about an invite.
         }
     }

@@ -72,7 +72,8 @@ extension HandsetServiceConfiguration {
                 secret: account.appSecret.revealed),
             credentials: account.credential.forService,
             device: .init(
-                id: DeviceID(device ?? "handset-\(UUID().uuidString.lowercased())"), name: configuration.device.name))
+                id: DeviceID(device ?? "handset-\(UUID().uuidString.lowercased())"), name: configuration.device.name,
+                push: configuration.device.push?.map { .init(kind: $0.kind, token: $0.token.revealed) }))
         sessionStore = store
         start = configuration.invites.start
         plainText = account.allowsPlainText ? .allowed : .loopbackOnly

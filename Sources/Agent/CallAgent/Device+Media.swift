@@ -1,3 +1,4 @@
+internal import AudioDevices
 internal import CallControl
 internal import Datagrams
 internal import JSON
@@ -61,7 +62,9 @@ extension Device {
 
     private func beginNegotiation(for id: CallID) throws {
         guard calls[id]?.negotiation == nil else { return }
-        let placement = engine.place()
+        let usesCard = calls[id]?.usesCard == true
+        if usesCard, configuration.audio.severalCalls == .refuse, isCardTaken(besides: id) { throw CardTaken() }
+        let placement = engine.place(usesCard: usesCard)
         var address = placement.localAddress
         if address.isUnspecified { address = mediaAddress.withPort(address.port) }
         let means = MediaNegotiation.Means(
@@ -152,6 +155,10 @@ extension Device {
         case .connectionQuiet(let connection): with(connection) { hearNothing(of: $0) }
         case .connectionBack(let connection): with(connection) { hearAgain(of: $0) }
         case .realtimePriorityRefused(let error): tell(.realtimePriorityRefused(error))
+        case .card(let event):
+            // How it is doing is asked for when it is wanted.
+            if case .report = event { return }
+            tell(.card(event))
         // The call ends by signaling; without it, by loss of media.
         case .mediaReceived, .goodbyeReceived, .pathLost: break
         }

@@ -35,11 +35,12 @@ extension Device {
     public func signal(
         _ type: String, data: JSONValue = .null, on call: CallID, retryAfterReconnect: Bool = true
     ) async throws(SignalingError) {
-        guard let invite = calls[call]?.invite else {
+        guard let active = calls[call], let invite = active.invite else {
             throw SignalingError(.unknownCall, activity: "send a signal to the peer", cause: "there is no \(call)")
         }
         try await service.send(
-            CallSignal(invite: invite, type: type, data: data), retryAfterReconnect: retryAfterReconnect)
+            CallSignal(invite: invite, type: type, data: data, peer: active.machine.namedPeer),
+            retryAfterReconnect: retryAfterReconnect)
     }
 
     /// Makes a group; without an id the service gives it one (GRP-1).

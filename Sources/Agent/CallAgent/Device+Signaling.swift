@@ -58,6 +58,7 @@ extension BehaviourConfiguration {
         let source: AudioBehaviour.Source =
             switch self.source {
             case .silence: .silence
+            case .card: .card
             case .echo: .echo
             case .tone(let frequency, let level): .tone(frequencyHz: frequency, levelDBFS: level)
             case .file(let path, let loops): .file(path: path, loops: loops)

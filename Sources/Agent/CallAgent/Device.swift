@@ -25,6 +25,9 @@ public actor Device {
     private var identity: DTLSIdentity?
     var calls: [CallID: ActiveCall] = [:]
     var isDraining = false
+    /// Why a call of ours came to nothing, while a tone tells of it; and what ends the tone.
+    var lastRefusal: CallEndReason?
+    var farewell: Task<Void, Never>?
     /// Invites that are no calls, by their names.
     var invites: [InviteID: PendingInvite] = [:]
     /// Answers to invites of ours that came before their names did.
@@ -34,6 +37,8 @@ public actor Device {
     let journal: CallJournal?
     private let mediaEvents: AsyncStream<MediaEvent>
     private var ledger = InviteLedger()
+    /// Invites that were no calls, for what their peers say after they are settled.
+    var plainInvites = InviteLedger()
     private var lastCall: UInt64 = 0
     private var listeners: [Task<Void, Never>] = []
     /// Who waits in ``shutDown()`` until no call is left.
@@ -61,7 +66,8 @@ public actor Device {
             MediaEngineConfiguration(
                 bindAddress: mediaAddress.bindAddress, workerCount: configuration.media.workers,
                 realtimePriority: configuration.media.realtimePriority,
-                relayTrust: configuration.media.relayTrustRoots.map(TLSTrust.file) ?? .system)
+                relayTrust: configuration.media.relayTrustRoots.map(TLSTrust.file) ?? .system,
+                sound: configuration.sound)
         ) { media.yield($0) }
     }
 
@@ -85,10 +91,20 @@ public actor Device {
     ///
     /// - Parameter audio: What the call plays and records.
     public func call(_ user: UserID, audio: AudioBehaviour, timeToLive: Duration?? = .none) -> CallID {
+        call([user], audio: audio, timeToLive: timeToLive)
+    }
+
+    /// Calls several users at once, with a `group` in that group. The first to accept gets the call; the others ring no
+    /// longer then, and whoever of them accepts before it hears of that is let go as `acceptedElsewhere`.
+    ///
+    /// - Parameter users: One to 32.
+    public func call(
+        _ users: [UserID], in group: GroupID? = nil, audio: AudioBehaviour, timeToLive: Duration?? = .none
+    ) -> CallID {
         let key = newKey()
         let defaults = configuration.invites
         let options = InviteOptions(
-            to: user, timeToLive: timeToLive ?? defaults.timeToLive, payload: defaults.payload,
+            to: users, in: group, timeToLive: timeToLive ?? defaults.timeToLive, payload: defaults.payload,
             timeoutPayload: defaults.missedPayload, isOnlineOnly: defaults.isOnlineOnly, idempotencyKey: key)
         let machine = CallMachine(dialling: options, timings: callTimings)
         let id = newCall(ActiveCall(machine: machine, audio: audio, idempotencyKey: key))
@@ -132,6 +148,10 @@ public actor Device {
         if let failure { throw failure }
     }
 
+    /// Unregisters the device: it hears of no invites until it connects again, and gets no pushes (DEV-2). Logging out
+    /// alone leaves pushes as they are.
+    public func unregister() async throws(SignalingError) { try await service.unregister() }
+
     private func endCalls() async {
         isDraining = true
         for id in calls.keys { feed(.user(.hangUp), to: id) }
@@ -143,6 +163,7 @@ public actor Device {
         await allCallsEnded(within: .milliseconds(200))
         for invite in invites.values { invite.timer?.cancel() }
         invites = [:]
+        farewell?.cancel()
         engine.shutdown()
         for listener in listeners { listener.cancel() }
         await journal?.close()

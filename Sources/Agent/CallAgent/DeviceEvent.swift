@@ -1,3 +1,4 @@
+public import AudioDevices
 public import AudioKit
 public import CallControl
 public import MediaEngine
@@ -37,6 +38,8 @@ public enum DeviceEvent: Sendable {
     case fileFailed(CallID, AudioFileError)
     /// The call is over, and so is its media, if there was any.
     case ended(CallID, CallRecord, MediaReport?)
+    /// Something happened to the sound card. Calls go on without it, and with it when it is back.
+    case card(CardEvent)
     /// The media threads run without real-time priority.
     case realtimePriorityRefused(RealtimeError)
 }

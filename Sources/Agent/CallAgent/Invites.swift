@@ -22,6 +22,15 @@ public struct IncomingInvite: Sendable {
     public func reject(_ reason: RejectReason = .declined) async throws(SignalingError) {
         try await device.reject(id, reason)
     }
+
+    /// Says something to the inviter, up to 128 bytes of `type` and 8 KiB of `data`. Who accepted can, until one of the
+    /// two leaves.
+    public func signal(_ type: String, data: JSONValue = .null) async throws(SignalingError) {
+        try await device.signal(type, data, about: id, to: nil)
+    }
+
+    /// Ends what accepting began; the inviter hears ``InviteNews/left(_:by:)``.
+    public func leave() async throws(SignalingError) { try await device.leave(id, nil) }
 }
 
 /// An invite of ours that is no call.
@@ -43,6 +52,15 @@ public struct OutgoingInvite: Sendable {
     public func modify(data: JSONValue) async throws(SignalingError) {
         try await device.service.modify(id, data: data)
     }
+
+    /// Says something to one of those who have accepted, up to 128 bytes of `type` and 8 KiB of `data`; without `user` to
+    /// the only one. What they say comes as ``DeviceEvent/signaling(_:)``, a `callSignal` with the user that it is from.
+    public func signal(_ type: String, data: JSONValue = .null, to user: UserID? = nil) async throws(SignalingError) {
+        try await device.signal(type, data, about: id, to: user)
+    }
+
+    /// Ends what accepting began with one of those who have accepted; without `user` with the only one.
+    public func leave(_ user: UserID? = nil) async throws(SignalingError) { try await device.leave(id, user) }
 }
 
 /// What becomes of an invite that is no call.
@@ -59,6 +77,8 @@ public enum InviteNews: Sendable, Hashable {
     case finished(InviteID, OutgoingInviteMachine.End)
     /// An invite to us is over without our yes.
     case withdrawn(InviteID, IncomingInviteMachine.End)
+    /// Somebody who had accepted, or the inviter whose invite we had accepted, has left.
+    case left(InviteID, by: UserID)
     /// What the inviter had to say to those who let it pass.
     case missed(InviteID, payload: JSONValue)
 }

@@ -4,13 +4,19 @@ internal import Realtime
 /// A behaviour's audio side on the media thread: takes each frame that was heard and gives the frame to be sent.
 struct AudioGraph: ~Copyable {
     private enum Source: BitwiseCopyable {
-        case silence, echo, tone, file
+        case silence, echo, tone, file, card
     }
 
     private let source: Source
+    /// Microphone and loudspeaker are those of the sound card.
+    var usesCard: Bool {
+        @_noAllocation @_noLocks get { if case .card = source { true } else { false } }
+    }
     private var tone: ToneGenerator?
     private var player: AudioRing.Consumer?
     private var recorder: AudioRing.Producer?
+    /// The call's place at the sound card, if it has one.
+    var port: CardPort?
     private(set) var counters = Counters()
     /// The file has been played to its end.
     private var isOver = false
@@ -38,6 +44,9 @@ struct AudioGraph: ~Copyable {
             source = .tone
             tone = ToneGenerator(frequencyHz: frequency, levelDBFS: level)
         case .file: source = .file
+        case .card:
+            source = .card
+            port = CardPort()
         }
         self.player = player
         self.recorder = recorder
@@ -59,6 +68,18 @@ struct AudioGraph: ~Copyable {
                 isOver = player?.hasEnded() ?? true
                 if !isOver { counters.playUnderrun += sending.count - read }
             }
+        case .card: port?.exchange(received: received, sending: &sending)
+        }
+    }
+
+    /// Lets `body` see what a call on the card brought to the desk's last turn.
+    ///
+    /// Unoptimised code counts the end of such a view as a deallocation, so this is not analysed.
+    @_semantics("no_performance_analysis") @inline(__always)
+    func withContribution(_ body: (Span<Int16>) -> Void) {
+        switch port {
+        case .some(let port): body(port.contribution)
+        case .none: break
         }
     }
 

@@ -15,7 +15,9 @@ struct MediaCall: ~Copyable {
     var peer: PeerSession
     var playout: PlayoutBuffer
     var encoder: SoundEncoder
-    private var audio: AudioGraph
+    var audio: AudioGraph
+    /// What the card's desk has seen of the call when it left.
+    var sound: SoundReport?
     let frameSamples: Int
     private let sendPayloadType: UInt8
     private let periodNanoseconds: Int64
@@ -69,6 +71,11 @@ struct MediaCall: ~Copyable {
         case .withFirstPacket(let limit): pace = .waiting(until: now.advanced(by: limit))
         case .whenConnected: pace = .connecting
         }
+    }
+
+    /// Whether the call's microphone and loudspeaker are those of the sound card.
+    var usesCard: Bool {
+        @_noAllocation @_noLocks get { audio.usesCard }
     }
 
     /// When the call must next be run.
@@ -230,7 +237,9 @@ struct MediaCall: ~Copyable {
     /// What the call has seen so far.
     @_noAllocation @_noLocks
     func report() -> MediaReport {
-        MediaReport(peer: peer.statistics, playout: playout.statistics, call: counters, audio: audio.counters)
+        MediaReport(
+            peer: peer.statistics, playout: playout.statistics, call: counters, audio: audio.counters, sound: sound,
+            frameSamples: frameSamples)
     }
 
     /// The machine stood still, but the peer's clock went on: so must our media time.

@@ -55,6 +55,8 @@ public struct AudioBehaviour: Sendable, Equatable {
         case tone(frequencyHz: Double, levelDBFS: Double)
         /// A WAV or Ogg Opus file; silence after its end unless it loops.
         case file(path: String, loops: Bool)
+        /// The engine's sound card: its microphone is sent, and what the peer sends is played on it.
+        case card
     }
 
     /// Where the audio we send comes from.

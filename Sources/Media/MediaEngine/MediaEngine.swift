@@ -14,10 +14,11 @@ public final class MediaEngine: Sendable {
     let connections: ConnectionThread
     private let files: AudioFileThread
     private let eventThread: RealtimeThread
-    private let state = Mutex(State())
+    let card: SoundCardUse?
+    let state = Mutex(State())
     private let onEvent: @Sendable (MediaEvent) -> Void
 
-    private struct State {
+    struct State {
         var lastID: UInt64 = 0
         /// Calls that ICE connects, and their workers.
         var connected: [MediaCallID: Int] = [:]
@@ -26,9 +27,11 @@ public final class MediaEngine: Sendable {
         /// Who waits for a report, by the address that the worker writes it to.
         var reports: [UInt: CheckedContinuation<MediaReport?, Never>] = [:]
         var isStopped = false
+        /// Calls on the sound card; the last one has it, where only one may.
+        var onCard: [MediaCallID] = []
     }
 
-    private struct Running {
+    struct Running {
         var worker: Int
         var files: [AudioFileThread.StreamID]
     }
@@ -46,10 +49,13 @@ public final class MediaEngine: Sendable {
         let signal = try SignalHolder()
         connections = try ConnectionThread()
         let signals = MediaWorker.Signals(events: signal.wakeup.handle, connections: connections.signal)
+        card = try configuration.sound.map { sound throws(RealtimeError) in
+            try SoundCardUse(sound) { onEvent(.card($0)) }
+        }
         var workers: [MediaWorker] = []
         for number in 0..<configuration.workerCount {
-            let worker = try MediaWorker(
-                number: number, configuration, signals,
+            let worker = unsafe try MediaWorker(
+                number: number, configuration, signals, desk: number == Self.cardWorker ? card?.desk : nil,
                 onPriorityRefused: { onEvent(.realtimePriorityRefused($0)) })
             workers.append(worker)
         }
@@ -76,8 +82,12 @@ public final class MediaEngine: Sendable {
 
     /// Where a new call would run: the worker with the fewest calls.
     ///
+    /// - Parameter usesCard: Whether it is going to use the sound card, which one worker has.
     /// - Returns: The address at which that call receives media; its host may be the wildcard address.
-    public func place() -> MediaPlacement {
+    public func place(usesCard: Bool = false) -> MediaPlacement {
+        if usesCard {
+            return MediaPlacement(worker: Self.cardWorker, localAddress: workers[Self.cardWorker].localAddress)
+        }
         let load = state.withLock { state in
             state.calls.values.reduce(into: [Int: Int]()) { $0[$1.worker, default: 0] += 1 }
         }
@@ -105,6 +115,7 @@ public final class MediaEngine: Sendable {
         state.withLock { state in
             state.calls[id] = Running(worker: placement.worker, files: streams)
         }
+        if case .card = plan.audio.source { takeCard(id) }
         guard unsafe workers[placement.worker].send(.add(call)) else {
             unsafe release(call) {}
             throw MediaStartError("the media worker does not keep up with its commands. Is the machine overloaded?")
@@ -171,6 +182,7 @@ public final class MediaEngine: Sendable {
         if isFirst {
             connections.stop()
             for worker in workers { worker.stop() }
+            card?.stop()
             eventThread.join()
             files.finish()
         }
@@ -227,6 +239,7 @@ extension MediaEngine {
     private func release(_ call: UnsafeMutablePointer<MediaCall>, then: @escaping @Sendable () -> Void) {
         let id = unsafe call.pointee.id
         let running = state.withLock { $0.calls.removeValue(forKey: id) }
+        leaveCard(id)
         unsafe call.deinitialize(count: 1)
         unsafe call.deallocate()
         files.stop(running?.files ?? [], then: then)

@@ -1,3 +1,4 @@
+public import AudioDevices
 public import AudioKit
 public import Datagrams
 public import ICE
@@ -46,6 +47,8 @@ public enum MediaEvent: Sendable {
     case refused(MediaCallID)
     /// The call is over and its files are finished.
     case ended(MediaCallID, MediaReport)
+    /// Something happened to the sound card; how it is doing is told once a second.
+    case card(CardEvent)
     /// The media threads run without real-time priority; told once for each.
     case realtimePriorityRefused(RealtimeError)
 }
@@ -63,17 +66,20 @@ public struct MediaEngineConfiguration: Sendable {
     public var realtimePriority: Int32?
     /// Who vouches for TURN servers that are reached over TLS.
     public var relayTrust: TLSTrust
+    /// The sound card that calls may use; nil for none.
+    public var sound: CallSound?
 
     /// Makes a configuration.
     public init(
         bindAddress: SocketAddress, workerCount: Int = 1, callLimitPerWorker: Int = 256, realtimePriority: Int32? = 20,
-        relayTrust: TLSTrust = .system
+        relayTrust: TLSTrust = .system, sound: CallSound? = nil
     ) {
         self.bindAddress = bindAddress
         self.workerCount = max(1, workerCount)
         self.callLimitPerWorker = max(1, callLimitPerWorker)
         self.realtimePriority = realtimePriority
         self.relayTrust = relayTrust
+        self.sound = sound
     }
 }
 

@@ -13,21 +13,28 @@ public struct MediaReport: BitwiseCopyable, Sendable {
     public let playUnderrunSamples: Int
     /// Samples that the recording could not take in time.
     public let recordOverrunSamples: Int
+    /// The card's sound, if the call uses the card.
+    public internal(set) var sound: SoundReport?
+    /// Samples of 48 kHz in a frame of ours.
+    public let frameSamples: Int
 
     /// A report of nothing, to be written over.
     static var empty: MediaReport {
-        MediaReport(peer: .init(), playout: .init(), call: .init(), audio: .init())
+        MediaReport(peer: .init(), playout: .init(), call: .init(), audio: .init(), sound: nil, frameSamples: 0)
     }
 
     @_noAllocation @_noLocks
     init(
-        peer: PeerStatistics, playout: PlayoutStatistics, call: CallCounters, audio: AudioGraph.Counters
+        peer: PeerStatistics, playout: PlayoutStatistics, call: CallCounters, audio: AudioGraph.Counters,
+        sound: SoundReport?, frameSamples: Int
     ) {
         self.peer = peer
         self.playout = playout
         self.call = call
         playUnderrunSamples = audio.playUnderrun
         recordOverrunSamples = audio.recordOverrun
+        self.sound = sound
+        self.frameSamples = frameSamples
     }
 }
 

@@ -20,7 +20,7 @@ struct WorkerLoop: ~Copyable {
     private var forwarded: SPSCRing<ForwardedDatagram>.Producer
     private var commands: SPSCRing<WorkerCommand>.Consumer
     private var events: SPSCRing<WorkerEvent>.Producer
-    private var calls: RouteTable
+    var calls: RouteTable
     private var incoming = DatagramBatch()
     private var outgoing = DatagramBatch()
     private var scratch = FrameScratch()
@@ -30,6 +30,8 @@ struct WorkerLoop: ~Copyable {
     private var hasForwarded = false
     /// Connections being made.
     private var connecting = 0
+    /// The sound card's, on the worker whose calls may use it.
+    let desk: UnsafeMutablePointer<SoundDesk>?
 
     /// What a worker's rings and sockets are.
     struct Ends: ~Copyable {
@@ -45,7 +47,8 @@ struct WorkerLoop: ~Copyable {
         var events: SPSCRing<WorkerEvent>.Producer
     }
 
-    init(_ ends: consuming Ends, callLimit: Int) {
+    init(_ ends: consuming Ends, callLimit: Int, desk: UnsafeMutablePointer<SoundDesk>? = nil) {
+        unsafe self.desk = desk
         sockets = ends.sockets
         timer = ends.timer
         wakeup = ends.wakeup
@@ -72,6 +75,7 @@ struct WorkerLoop: ~Copyable {
         wakeup.clear()
         receiveAll()
         while let command = commands.pop() { obey(command, at: now) }
+        takeTurns(at: now)
         runCalls(at: now)
         removeLeavingCalls()
         flush()
@@ -87,7 +91,7 @@ struct WorkerLoop: ~Copyable {
 
     private var nextDeadline: Instant? {
         @_noAllocation @_noLocks get {
-            var earliest: Instant?
+            var earliest = unsafe desk?.pointee.nextTurn
             for index in 0..<calls.count {
                 let deadline = unsafe calls[index].pointee.nextDeadline
                 if let known = earliest, known.nanoseconds <= deadline.nanoseconds { continue }
@@ -120,12 +124,16 @@ extension WorkerLoop {
             }
         case .remove(let id):
             guard let index = calls.index(of: id) else { return }
+            noteSound(of: index)
             if outgoing.isFull { flush() }
             unsafe calls[index].pointee.leave(at: now, batch: &outgoing)
             unsafe calls[index].pointee.isLeaving = true
         case .report(let id, let report):
             let index = calls.index(of: id)
-            if let index { unsafe report.pointee = calls[index].pointee.report() }
+            if let index {
+                noteSound(of: index)
+                unsafe report.pointee = calls[index].pointee.report()
+            }
             unsafe emit(.reported(report, found: index != nil))
         case .use(let id, let path):
             guard let index = calls.index(of: id) else { return }
@@ -148,6 +156,7 @@ extension WorkerLoop {
         case .removeSocket(let slot):
             flush()
             if let socket = unsafe sockets.remove(at: slot) { unsafe emit(.socketRemoved(socket)) }
+        case .sound(let order): unsafe desk?.pointee.obey(order)
         case .connecting(let isBeginning): connecting += isBeginning ? 1 : -1
         case .stop: stop(at: now)
         }
@@ -156,6 +165,7 @@ extension WorkerLoop {
     @_noAllocation @_noLocks
     private mutating func stop(at now: Instant) {
         for index in 0..<calls.count {
+            noteSound(of: index)
             if outgoing.isFull { flush() }
             unsafe calls[index].pointee.leave(at: now, batch: &outgoing)
             unsafe calls[index].pointee.isLeaving = true
@@ -316,7 +326,7 @@ extension WorkerLoop {
     }
 
     @_noAllocation @_noLocks
-    private mutating func runCalls(at now: Instant) {
+    mutating func runCalls(at now: Instant) {
         for index in 0..<calls.count {
             let call = unsafe calls[index]
             let deadline = unsafe call.pointee.nextDeadline
@@ -341,7 +351,7 @@ extension WorkerLoop {
             switch unsafe call.pointee.runFrame(at: now, scratch: &scratch, batch: &outgoing) {
             case .nothing: break running
             case .runAgain: continue
-            case .chooseSlot: unsafe call.pointee.place(nextFrame: secondFrame(of: call, after: now))
+            case .chooseSlot: unsafe place(call, after: now)
             }
         }
         unsafe sendControl(of: call, at: now)
@@ -359,7 +369,7 @@ extension WorkerLoop {
 
     /// Where a call's second frame goes: the less loaded of the two next slots.
     @_noAllocation @_noLocks
-    private func secondFrame(of call: UnsafeMutablePointer<MediaCall>, after first: Instant) -> Instant {
+    func secondFrame(of call: UnsafeMutablePointer<MediaCall>, after first: Instant) -> Instant {
         let grid = unsafe call.pointee.grid
         let (early, late) = (grid.earliestSlot(after: first), grid.slot(following: grid.earliestSlot(after: first)))
         var (atEarly, atLate) = (0, 0)

@@ -19,6 +19,8 @@ enum WorkerCommand: BitwiseCopyable {
     case removeSocket(slot: Int)
     /// A connection is being made: datagrams are handled as they come until it is there, or given up.
     case connecting(Bool)
+    /// Something for the sound card's desk, if the worker has it.
+    case sound(SoundOrder)
     case stop
 }
 

@@ -1,5 +1,5 @@
 /// The tones of a telephone, as countries have them (ITU-T E.180, Supplement 2).
-public enum CallTone: String, CaseIterable, Sendable {
+public enum CallTone: String, BitwiseCopyable, CaseIterable, Sendable {
     /// The line is ready.
     case dial
     /// The far end is being called.

@@ -1,7 +1,7 @@
 // Speakerphone: what makes a loudspeaker and a microphone a telephone: echo, noise, levels, tones and several calls.
 
 /// What is done to captured sound. Each part can be switched while a call goes on.
-public struct SpeakerphoneSettings: Equatable, Sendable {
+public struct SpeakerphoneSettings: BitwiseCopyable, Equatable, Sendable {
     /// Takes out of the captured sound what the loudspeaker put there.
     public var echoCancellation = true
     /// Lowers steady noise.
@@ -37,7 +37,7 @@ public struct SpeakerphoneError: Error, Equatable, Sendable, CustomStringConvert
 }
 
 /// How well it goes.
-public struct SpeakerphoneStatistics: Equatable, Sendable {
+public struct SpeakerphoneStatistics: BitwiseCopyable, Equatable, Sendable {
     /// Echo at the microphone against what was played, in dB, below 0 as a rule: the coupling. nil while nothing plays.
     public var echoCouplingDB: Double?
     /// How much less of it is sent than was captured, in dB: echo return loss enhancement, over the last seconds in which

@@ -76,6 +76,11 @@ extension CallMachine {
     /// The invitee accepted: its answer goes to the media side.
     private mutating func take(_ accepted: InviteAnswer, at now: Instant, into outbox: inout [Output]) {
         draft.answeredAfter = invitedAt.duration(to: now)
+        if case .dialled(let options) = origin, options.invitees.count > 1 {
+            draft.peer = accepted.invitee
+            // The others ring no longer; whoever accepts before they hear of it is let go.
+            outbox.append(.sendCancel(accepted.invite, data: Self.takenElsewhere))
+        }
         guard let answer = accepted.data["answer"] else {
             let error = Self.mediaError("the accept carries no answer")
             hangUp(accepted.invite, .dialFailed, by: .neither, error: error, at: now, into: &outbox)
@@ -85,6 +90,19 @@ extension CallMachine {
             accepted.invite, answeredAt: now, deadline: now.advanced(by: timings.setUpTimeout))
         outbox.append(.applyAnswer(answer))
         outbox.append(.answered)
+    }
+
+    /// Another invitee was first.
+    func letGo(_ answer: InviteAnswer, into outbox: inout [Output]) {
+        outbox.append(
+            .sendHangUp(
+                CallHangUp(
+                    invite: answer.invite, reason: CallEndReason.acceptedElsewhere.rawValue, duration: .zero,
+                    peer: answer.invitee)))
+    }
+
+    private static var takenElsewhere: JSONValue {
+        ["reason": .string(CallEndReason.acceptedElsewhere.rawValue)]
     }
 
     private mutating func withdraw(
@@ -122,9 +140,13 @@ extension CallMachine {
             switch step {
             case .sendCancel(let id, let data): outbox.append(.sendCancel(id, data: data))
             case .accepted(let answer):  // It crossed our cancel, and the exchange saw it first.
+                if case .dialled(let options) = origin, options.invitees.count > 1 {
+                    draft.peer = answer.invitee
+                    draft.answeredAfter = invitedAt.duration(to: now)
+                }
                 return hangUp(answer.invite, draft.reason, by: ender, error: draft.error, at: now, into: &outbox)
-            case .ended: return end(draft.reason, by: ender, error: draft.error, at: now, into: &outbox)
-            case .sendInvite, .rejected, .timedOut, .refused: break
+            case .ended, .refused: return end(draft.reason, by: ender, error: draft.error, at: now, into: &outbox)
+            case .sendInvite, .rejected, .timedOut: break
             }
         }
         current = .withdrawing(invite)

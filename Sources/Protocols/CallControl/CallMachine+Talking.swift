@@ -69,7 +69,8 @@ extension CallMachine {
         _ invite: InviteID, _ reason: CallEndReason, by ender: CallRecord.Ender, error: SignalingError? = nil,
         duration: Duration = .zero, at now: Instant, into outbox: inout [Output]
     ) {
-        outbox.append(.sendHangUp(CallHangUp(invite: invite, reason: reason.rawValue, duration: duration)))
+        let news = CallHangUp(invite: invite, reason: reason.rawValue, duration: duration, peer: namedPeer)
+        outbox.append(.sendHangUp(news))
         end(reason, by: ender, error: error, duration: duration, at: now, into: &outbox)
     }
 

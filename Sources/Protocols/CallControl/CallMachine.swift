@@ -116,7 +116,8 @@ public struct CallMachine: ProtocolCore, Sendable {
     /// When the invite was sent or received: set-up is measured from here.
     var invitedAt = Instant.zero
 
-    /// Makes a call to somebody. The options' data is the application's own; the offer is added to it.
+    /// Makes a call to somebody, or to several of whom the first to accept gets it: the others are let go. The options' data
+    /// is the application's own; the offer is added to it.
     public init(dialling options: InviteOptions, timings: CallTimings = CallTimings()) {
         self.init(.dialled(options), .outgoing, invite: nil, peer: options.to, timings)
     }
@@ -138,6 +139,17 @@ public struct CallMachine: ProtocolCore, Sendable {
 
     /// The other side.
     public var peer: UserID { draft.peer }
+
+    /// Whom of several invitees the call is with, to be named to the service; nil if that is not in doubt.
+    public var namedPeer: UserID? {
+        guard case .dialled(let options) = origin, options.invitees.count > 1, draft.answeredAfter != nil else {
+            return nil
+        }
+        return draft.peer
+    }
+
+    /// Whether what `user` says about the invite is about this call.
+    public func isWith(_ user: UserID) -> Bool { namedPeer == nil || namedPeer == user }
 
     /// Whether we dialled.
     public var isOutgoing: Bool { draft.direction == .outgoing }
@@ -170,10 +182,16 @@ public struct CallMachine: ProtocolCore, Sendable {
         switch (current, input) {
         case (.new, .begin):
             begin(at: now, into: &outbox)
+        case (.ended, .service(.accepted(let answer))) where isOutgoing && namedPeer != nil:
+            letGo(answer, into: &outbox)
         case (.ended(let record), .user(.answer)), (.ended(let record), .user(.reject)):
             outbox.append(.refused(Self.over(record.reason)))
         case (.new, _), (.ended, _), (_, .begin):
             break  // Not yet, no more, or begun already.
+        case (_, .service(.accepted(let answer))) where !isWith(answer.invitee):
+            letGo(answer, into: &outbox)
+        case (_, .service(.hungUp(let news))) where !isWith(news.from):
+            break  // One who was let go.
         case (_, .service(.disconnected)):
             end(.disconnected, by: .local, at: now, into: &outbox)
 

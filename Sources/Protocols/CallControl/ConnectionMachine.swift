@@ -12,6 +12,7 @@ public struct ConnectionMachine: ProtocolCore, Sendable {
         /// The application wants it down.
         case disconnect
         /// The service asks to be reached by another connection, at the WebSocket address `to` if it gives one (CONN-12).
+        /// That is made first, and then takes the place of the one that stands.
         case move(to: String?)
         /// Nothing can come of it any more, such as when the access token has ended and there is no new one. The link is
         /// the driver's to close.
@@ -50,6 +51,10 @@ public struct ConnectionMachine: ProtocolCore, Sendable {
         /// Drop whatever the attempt has going, without ceremony.
         case abandon(attempt: Int)
         case stateChanged(ConnectionState)
+        /// The link of `attempt` takes the place of the one that stood, which is to be closed.
+        case moved(attempt: Int)
+        /// The link that stands is kept, for no other could be made; for the log.
+        case stayed(because: SignalingError)
         /// The next attempt comes after `delay`; for the log.
         case retrying(after: Duration, because: SignalingError)
         case event(SignalingEvent)
@@ -59,6 +64,7 @@ public struct ConnectionMachine: ProtocolCore, Sendable {
         case notConnected
         case attempting(Attempt)
         case connected(Link)
+        case moving(Move)
         case disconnecting(attempt: Int, deadline: Instant, thenConnects: Bool)
         case failed
     }
@@ -70,6 +76,14 @@ public struct ConnectionMachine: ProtocolCore, Sendable {
             case opening(keepalive: Duration, deadline: Instant)
             case starting(keepalive: Duration, deadline: Instant)
             case waiting(until: Instant)
+
+            /// When it has gone on for long enough.
+            var deadline: Instant {
+                switch self {
+                case .fetching(let deadline), .opening(_, let deadline), .starting(_, let deadline): deadline
+                case .waiting(let until): until
+                }
+            }
         }
 
         var number: Int
@@ -77,6 +91,8 @@ public struct ConnectionMachine: ProtocolCore, Sendable {
         /// Whether there was a connection before.
         var isReconnection: Bool
         var resume: ResumePoint?
+        /// The newest event that came on its link.
+        var heard: Int64?
     }
 
     struct Link: Hashable, Sendable {
@@ -91,12 +107,20 @@ public struct ConnectionMachine: ProtocolCore, Sendable {
         var deadline: Instant { (pingSentAt ?? lastHeard).advanced(by: keepalive) }
     }
 
-    private enum EventKind { case connected, reconnecting, reconnected, disconnected, error }
+    /// A link that stands, and the attempt at the one that takes its place (CONN-12).
+    struct Move: Hashable, Sendable {
+        var from: Link
+        var to: Attempt
+        /// The first link has ended while the session was being started on the second, as it does when it is replaced.
+        var isReplaced = false
+    }
+
+    enum EventKind { case connected, reconnecting, reconnected, disconnected, error }
 
     var current = State.notConnected
-    private let timings: ConnectionTimings
-    private var backoff: Backoff
-    private var lastAttempt = 0
+    let timings: ConnectionTimings
+    var backoff: Backoff
+    var lastAttempt = 0
     private var lastEvent: EventKind?
 
     /// Makes a connection that is down; `seed` decides the jitter of its waits.
@@ -110,22 +134,31 @@ public struct ConnectionMachine: ProtocolCore, Sendable {
         switch current {
         case .notConnected: .notConnected
         case .attempting(let attempt): attempt.isReconnection ? .reconnecting : .connecting
-        case .connected: .connected
+        case .connected, .moving: .connected
         case .disconnecting: .disconnecting
         case .failed: .failed
         }
+    }
+
+    /// Whether the session is being started on another link while one stands: what is sent meanwhile has to wait.
+    public var isChangingLinks: Bool {
+        guard case .moving(let move) = current, case .starting = move.to.step else { return false }
+        return true
+    }
+
+    /// Whether an attempt is under way beside a link that stands.
+    public func isMoving(by attempt: Int) -> Bool {
+        guard case .moving(let move) = current else { return false }
+        return move.to.number == attempt
     }
 
     /// When `handle` must next be called even if nothing happens.
     public var nextDeadline: Instant? {
         switch current {
         case .notConnected, .failed: nil
-        case .attempting(let attempt):
-            switch attempt.step {
-            case .fetching(let deadline), .opening(_, let deadline), .starting(_, let deadline): deadline
-            case .waiting(let until): until
-            }
+        case .attempting(let attempt): attempt.step.deadline
         case .connected(let link): link.deadline
+        case .moving(let move): move.deadline
         case .disconnecting(_, let deadline, _): deadline
         }
     }
@@ -155,6 +188,10 @@ public struct ConnectionMachine: ProtocolCore, Sendable {
         case (.connected(let link), .timerFired):
             handleTimer(on: link, at: now, into: &outbox)
 
+        case (.moving(let move), .disconnect), (.moving(let move), .giveUp), (.moving(let move), .link),
+            (.moving(let move), .timerFired):
+            whileMoving(input, move, at: now, into: &outbox)
+
         case (.attempting, .giveUp(let error)), (.connected, .giveUp(let error)):
             give(up: error, into: &outbox)
 
@@ -168,7 +205,7 @@ public struct ConnectionMachine: ProtocolCore, Sendable {
             outbox.append(.abandon(attempt: attempt))
             finishDisconnecting(thenConnects, at: now, into: &outbox)
 
-        case (.attempting, .connect), (.connected, .connect):
+        case (.attempting, .connect), (.connected, .connect), (.moving, .connect):
             break  // It is up or on its way: the same one serves (CONN-1).
         case (.notConnected, .disconnect), (.failed, .disconnect):
             break  // It is down already.
@@ -178,206 +215,17 @@ public struct ConnectionMachine: ProtocolCore, Sendable {
     }
 }
 
-// MARK: Attempts
-
-extension ConnectionMachine {
-    private mutating func startAttempt(
-        isReconnection: Bool, resume: ResumePoint?, at now: Instant, into outbox: inout [Output]
-    ) {
-        lastAttempt += 1
-        let deadline = now.advanced(by: timings.attemptTimeout)
-        current = .attempting(
-            Attempt(
-                number: lastAttempt, step: .fetching(deadline: deadline), isReconnection: isReconnection,
-                resume: resume))
-        outbox.append(.fetchResources(attempt: lastAttempt))
-    }
-
-    private mutating func handle(
-        _ report: LinkReport, in attempt: Attempt, at now: Instant, into outbox: inout [Output]
-    ) {
-        var attempt = attempt
-        switch (attempt.step, report) {
-        case (.fetching(let deadline), .resourcesFetched(let resources)):
-            attempt.step = .opening(keepalive: resources.keepalive, deadline: deadline)
-            current = .attempting(attempt)
-            outbox.append(.openSocket(resources, attempt: attempt.number))
-
-        case (.opening(let keepalive, let deadline), .socketOpened):
-            attempt.step = .starting(keepalive: keepalive, deadline: deadline)
-            current = .attempting(attempt)
-            outbox.append(.startSession(resume: attempt.resume, attempt: attempt.number))
-
-        case (.starting, .sessionStarted(let grant)):
-            stand(grant, after: attempt, at: now, into: &outbox)
-
-        case (.fetching, .resourcesFailed(let failure)), (.opening, .socketFailed(let failure)),
-            (.starting, .socketFailed(let failure)):
-            fail(attempt, with: failure, at: now, into: &outbox)
-
-        case (.starting, .sessionRefused(let failure)):
-            outbox.append(.abandon(attempt: attempt.number))
-            fail(attempt, with: failure, at: now, into: &outbox)
-
-        case (.opening, .socketClosed(let code)), (.starting, .socketClosed(let code)):
-            fail(attempt, with: .closed(code), at: now, into: &outbox)
-
-        case (.fetching, _), (.opening, _), (.starting, _), (.waiting, _):
-            break  // Out of turn: a driver or a peer can cause it, and nothing depends on it.
-        }
-    }
-
-    private mutating func handleTimer(in attempt: Attempt, at now: Instant, into outbox: inout [Output]) {
-        switch attempt.step {
-        case .waiting(let until) where now >= until:
-            startAttempt(isReconnection: attempt.isReconnection, resume: attempt.resume, at: now, into: &outbox)
-        case .fetching(let deadline) where now >= deadline, .opening(_, let deadline) where now >= deadline,
-            .starting(_, let deadline) where now >= deadline:
-            outbox.append(.abandon(attempt: attempt.number))
-            fail(attempt, with: .silent(for: timings.attemptTimeout, during: attempt.step), at: now, into: &outbox)
-        case .waiting, .fetching, .opening, .starting:
-            break  // Woken early.
-        }
-    }
-
-    private mutating func disconnect(_ attempt: Attempt, at now: Instant, into outbox: inout [Output]) {
-        switch attempt.step {
-        case .starting:
-            close(attempt.number, at: now, into: &outbox)
-        case .fetching, .opening:
-            outbox.append(.abandon(attempt: attempt.number))
-            finishDisconnecting(false, at: now, into: &outbox)
-        case .waiting:
-            finishDisconnecting(false, at: now, into: &outbox)
-        }
-    }
-
-    private mutating func fail(
-        _ attempt: Attempt, with failure: ServiceFailure, at now: Instant, into outbox: inout [Output]
-    ) {
-        let limit = attempt.isReconnection ? timings.reconnectAttempts : timings.firstAttempts
-        let wait = backoff.next()
-        guard case .retry(let after) = failure.remedy, backoff.failures < limit ?? .max else {
-            return give(up: failure.error, into: &outbox)
-        }
-        var attempt = attempt
-        let delay = max(wait, after ?? .zero)
-        attempt.step = .waiting(until: now.advanced(by: delay))
-        current = .attempting(attempt)
-        outbox.append(.retrying(after: delay, because: failure.error))
-    }
-
-    private mutating func give(up error: SignalingError, into outbox: inout [Output]) {
-        current = .failed
-        emit(.error, .error(error), into: &outbox)
-        outbox.append(.stateChanged(.failed))
-        emit(.disconnected, .disconnected, into: &outbox)
-    }
-}
-
-// MARK: The link that stands
-
-extension ConnectionMachine {
-    private mutating func stand(
-        _ grant: SessionGrant, after attempt: Attempt, at now: Instant, into outbox: inout [Output]
-    ) {
-        let resume = ResumePoint(
-            session: grant.session, after: grant.isResumed ? attempt.resume?.after ?? 0 : grant.sequence)
-        current = .connected(
-            Link(
-                attempt: attempt.number, since: now, keepalive: max(grant.keepalive, .milliseconds(100)),
-                lastHeard: now, pingSentAt: nil, resume: resume))
-        outbox.append(.stateChanged(.connected))
-        if attempt.isReconnection {
-            emit(.reconnected, .reconnected, into: &outbox)
-        } else {
-            emit(.connected, .connected, into: &outbox)
-        }
-    }
-
-    private mutating func handle(
-        _ report: LinkReport, on link: Link, at now: Instant, into outbox: inout [Output]
-    ) {
-        switch report {
-        case .received(let sequence):
-            var link = link
-            if let sequence { link.resume.after = max(link.resume.after, sequence) }
-            hear(link, at: now)
-        case .pong:
-            hear(link, at: now)
-        case .socketClosed(let code):
-            drop(link, because: .closed(code), at: now, into: &outbox)
-        case .socketFailed(let failure):
-            drop(link, because: failure, at: now, into: &outbox)
-        case .resourcesFetched, .resourcesFailed, .socketOpened, .sessionStarted, .sessionRefused:
-            break  // Out of turn.
-        }
-    }
-
-    private mutating func hear(_ link: Link, at now: Instant) {
-        var link = link
-        link.lastHeard = now
-        link.pingSentAt = nil
-        current = .connected(link)
-    }
-
-    private mutating func handleTimer(on link: Link, at now: Instant, into outbox: inout [Output]) {
-        guard now >= link.deadline else { return }
-        guard link.pingSentAt == nil else {
-            outbox.append(.abandon(attempt: link.attempt))
-            return drop(link, because: .dead(after: link.keepalive), at: now, into: &outbox)
-        }
-        var link = link
-        link.pingSentAt = now
-        current = .connected(link)
-        outbox.append(.sendPing)
-    }
-
-    /// Leaves a link that works for another one, and resumes there: what comes in between is told after that.
-    private mutating func move(
-        _ link: Link, to address: String?, at now: Instant, into outbox: inout [Output]
-    ) {
-        outbox.append(.closeSocket(code: 1001))
-        outbox.append(.abandon(attempt: link.attempt))
-        outbox.append(.stateChanged(.reconnecting))
-        emit(.reconnecting, .reconnecting, into: &outbox)
-        guard let address else {
-            return startAttempt(isReconnection: true, resume: link.resume, at: now, into: &outbox)
-        }
-        lastAttempt += 1
-        let step = Attempt.Step.opening(
-            keepalive: link.keepalive, deadline: now.advanced(by: timings.attemptTimeout))
-        current = .attempting(Attempt(number: lastAttempt, step: step, isReconnection: true, resume: link.resume))
-        let resources = ConnectionResources(
-            webSocketURL: address, keepalive: link.keepalive, resumeWindow: .zero)
-        outbox.append(.openSocket(resources, attempt: lastAttempt))
-    }
-
-    private mutating func drop(
-        _ link: Link, because failure: ServiceFailure, at now: Instant, into outbox: inout [Output]
-    ) {
-        guard case .retry = failure.remedy else { return give(up: failure.error, into: &outbox) }
-        // A server that takes a device in and drops it at once is not hammered: the backoff goes on growing.
-        if link.since.duration(to: now) >= timings.stableAfter { backoff.reset() }
-        outbox.append(.stateChanged(.reconnecting))
-        emit(.reconnecting, .reconnecting, into: &outbox)
-        let attempt = Attempt(
-            number: link.attempt, step: .waiting(until: now), isReconnection: true, resume: link.resume)
-        fail(attempt, with: failure, at: now, into: &outbox)
-    }
-}
-
 // MARK: Going down, and events
 
 extension ConnectionMachine {
-    private mutating func close(_ attempt: Int, at now: Instant, into outbox: inout [Output]) {
+    mutating func close(_ attempt: Int, at now: Instant, into outbox: inout [Output]) {
         current = .disconnecting(
             attempt: attempt, deadline: now.advanced(by: timings.closeTimeout), thenConnects: false)
         outbox.append(.closeSocket(code: 1000))
         outbox.append(.stateChanged(.disconnecting))
     }
 
-    private mutating func finishDisconnecting(
+    mutating func finishDisconnecting(
         _ thenConnects: Bool, at now: Instant, into outbox: inout [Output]
     ) {
         current = .notConnected
@@ -387,7 +235,7 @@ extension ConnectionMachine {
     }
 
     /// Never two of a kind in a row, and no `disconnected` if nothing was ever said (CONN-3).
-    private mutating func emit(_ kind: EventKind, _ event: SignalingEvent, into outbox: inout [Output]) {
+    mutating func emit(_ kind: EventKind, _ event: SignalingEvent, into outbox: inout [Output]) {
         guard kind != lastEvent, !(kind == .disconnected && lastEvent == nil) else { return }
         lastEvent = kind
         outbox.append(.event(event))
@@ -396,7 +244,7 @@ extension ConnectionMachine {
 
 extension ConnectionMachine.LinkReport {
     /// Whether nothing more can come of the socket.
-    fileprivate var endsSocket: Bool {
+    var endsSocket: Bool {
         switch self {
         case .socketClosed, .socketFailed: true
         case .resourcesFetched, .resourcesFailed, .socketOpened, .sessionStarted, .sessionRefused, .received, .pong:

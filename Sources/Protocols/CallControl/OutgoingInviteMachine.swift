@@ -53,7 +53,8 @@ public struct OutgoingInviteMachine: ProtocolCore, Hashable, Sendable {
         /// Cancelled before the service had given it an id.
         case sendingToCancel(data: JSONValue, deadline: Instant)
         case pending(InviteID, waitingFor: [UserID], deadline: Instant?)
-        case cancelling(InviteID, deadline: Instant)
+        /// `waitingFor` and `limit` are for when the service does not take the cancel.
+        case cancelling(InviteID, waitingFor: [UserID], limit: Instant?, deadline: Instant)
         case ended(End)
     }
 
@@ -71,7 +72,7 @@ public struct OutgoingInviteMachine: ProtocolCore, Hashable, Sendable {
     public var nextDeadline: Instant? {
         switch current {
         case .unsent, .ended: nil
-        case .sending(let deadline), .sendingToCancel(_, let deadline), .cancelling(_, let deadline): deadline
+        case .sending(let deadline), .sendingToCancel(_, let deadline), .cancelling(_, _, _, let deadline): deadline
         case .pending(_, _, let deadline): deadline
         }
     }
@@ -88,18 +89,22 @@ public struct OutgoingInviteMachine: ProtocolCore, Hashable, Sendable {
         case (.sending, .sent(let invite, let invitees)):
             let deadline = options.timeToLive.map { now.advanced(by: $0).advanced(by: timings.grace) }
             current = .pending(invite, waitingFor: invitees, deadline: deadline)
-        case (.sendingToCancel(let data, _), .sent(let invite, _)):
-            cancel(invite, data: data, at: now, into: &outbox)
+        case (.sendingToCancel(let data, _), .sent(let invite, let invitees)):
+            let limit = options.timeToLive.map { now.advanced(by: $0).advanced(by: timings.grace) }
+            cancel(invite, invitees, limit, data: data, at: now, into: &outbox)
         case (.sending, .sendFailed(let error)):
             end(.failed(error), into: &outbox)
         case (.sending(let deadline), .timerFired) where now >= deadline:
             end(.failed(Self.unsent(timings.requestTimeout)), into: &outbox)
         case (.sending(let deadline), .cancel(let data)):
             current = .sendingToCancel(data: data, deadline: deadline)
-        case (.sendingToCancel, .sendFailed), (.cancelling, .cancelConfirmed), (.cancelling, .endedByService):
+        case (.sendingToCancel, .sendFailed), (.cancelling, .cancelConfirmed):
             end(.cancelled, into: &outbox)
+        case (.cancelling(_, let waiting, _, _), .endedByService):
+            // Its end may come before the answer to our cancel.
+            end(waiting.isEmpty ? .done : .cancelled, into: &outbox)
         case (.sendingToCancel(_, let deadline), .timerFired) where now >= deadline,
-            (.cancelling(_, let deadline), .timerFired) where now >= deadline:
+            (.cancelling(_, _, _, let deadline), .timerFired) where now >= deadline:
             end(.cancelled, into: &outbox)
 
         case (.pending(let invite, let waiting, let deadline), _):
@@ -108,13 +113,20 @@ public struct OutgoingInviteMachine: ProtocolCore, Hashable, Sendable {
         // Cancel and an answer crossed on the way; what the exchange saw first counts.
         case (.cancelling, .accepted(let answer)):
             outbox.append(.accepted(answer))
+            settle([answer.invitee])
         case (.cancelling, .rejected(let answer)):
             outbox.append(.rejected(answer))
+            settle([answer.invitee])
         case (.cancelling, .timedOut(let invitees)):
             outbox.append(.timedOut(invitees))
-        case (.cancelling, .cancelFailed(let error)):
+            settle(invitees)
+        case (.cancelling(let invite, let waiting, let limit, _), .cancelFailed(let error)):
             outbox.append(.refused(error))
-            end(.done, into: &outbox)
+            if error.code == .inviteEnded || error.code == .unknownInvite || waiting.isEmpty {
+                end(.done, into: &outbox)
+            } else {
+                current = .pending(invite, waitingFor: waiting, deadline: limit)
+            }
 
         case (.ended, .cancel), (.cancelling, .cancel), (.sendingToCancel, .cancel):
             outbox.append(.refused(Self.endedAlready))
@@ -144,24 +156,39 @@ public struct OutgoingInviteMachine: ProtocolCore, Hashable, Sendable {
         case .endedByService:
             end(.done, into: &outbox)
         case .cancel(let data):
-            cancel(invite, data: data, at: now, into: &outbox)
+            cancel(invite, waiting, deadline, data: data, at: now, into: &outbox)
         case .send, .sent, .sendFailed, .cancelConfirmed, .cancelFailed:
             break  // Out of turn, or said twice.
         }
     }
 
-    private mutating func cancel(_ invite: InviteID, data: JSONValue, at now: Instant, into outbox: inout [Output]) {
-        current = .cancelling(invite, deadline: now.advanced(by: timings.requestTimeout))
+    private mutating func cancel(
+        _ invite: InviteID, _ waiting: [UserID], _ limit: Instant?, data: JSONValue, at now: Instant,
+        into outbox: inout [Output]
+    ) {
+        current = .cancelling(
+            invite, waitingFor: waiting, limit: limit, deadline: now.advanced(by: timings.requestTimeout))
         outbox.append(.sendCancel(invite, data: data))
     }
 
     private mutating func settle(
         _ done: [UserID], _ invite: InviteID, _ waiting: [UserID], _ deadline: Instant?, into outbox: inout [Output]
     ) {
-        // A lone invitee may answer under another of its names, so its answer settles the invite whatever it is called.
-        let remaining = waiting.count == 1 && !done.isEmpty ? [] : waiting.filter { !done.contains($0) }
+        let remaining = Self.remaining(of: waiting, without: done)
         current = .pending(invite, waitingFor: remaining, deadline: deadline)
         if remaining.isEmpty { end(.done, into: &outbox) }
+    }
+
+    /// Notes who has answered while the invite is being taken back.
+    private mutating func settle(_ done: [UserID]) {
+        guard case .cancelling(let invite, let waiting, let limit, let deadline) = current else { return }
+        let remaining = Self.remaining(of: waiting, without: done)
+        current = .cancelling(invite, waitingFor: remaining, limit: limit, deadline: deadline)
+    }
+
+    /// A lone invitee may answer under another of its names, so its answer settles the invite whatever it is called.
+    private static func remaining(of waiting: [UserID], without done: [UserID]) -> [UserID] {
+        waiting.count == 1 && !done.isEmpty ? [] : waiting.filter { !done.contains($0) }
     }
 
     private mutating func end(_ end: End, into outbox: inout [Output]) {

@@ -157,9 +157,12 @@ public struct CallSignal: Hashable, Sendable {
     public var data: JSONValue
     /// Who sent it; empty on the way out.
     public var from: UserID
+    /// On the way out, whom it is for, which matters once several have accepted the invite.
+    public var peer: UserID?
 
     /// Makes a signal.
-    public init(invite: InviteID, type: String, data: JSONValue, from: UserID = "") {
+    public init(invite: InviteID, type: String, data: JSONValue, from: UserID = "", peer: UserID? = nil) {
+        self.peer = peer
         self.invite = invite
         self.type = type
         self.data = data
@@ -177,9 +180,12 @@ public struct CallHangUp: Hashable, Sendable {
     public var duration: Duration
     /// Who hung up; empty on the way out.
     public var from: UserID
+    /// On the way out, with whom it is over, which matters once several have accepted the invite.
+    public var peer: UserID?
 
     /// Makes the news.
-    public init(invite: InviteID, reason: String, duration: Duration, from: UserID = "") {
+    public init(invite: InviteID, reason: String, duration: Duration, from: UserID = "", peer: UserID? = nil) {
+        self.peer = peer
         self.invite = invite
         self.reason = reason
         self.duration = duration

@@ -14,6 +14,7 @@ extension ExchangeConfiguration {
             "token_notice_seconds", "signed_token_lifetime_seconds", "failed_logins_per_address",
             "failed_logins_per_account", "failed_login_seconds", "messages_per_second", "message_burst",
             "trusted_proxies", "database", "database_durability", "database_if_corrupt", "call_records_days",
+            "push",
         ]
 
     /// Reads the section, noting every problem rather than stopping at the first.
@@ -35,6 +36,9 @@ extension ExchangeConfiguration {
         streamRinging = section.seconds("stream_ringing_seconds", in: 1...120, &problems) ?? streamRinging
 
         readDatabase(section, &problems)
+        if let section = section.section("push", &problems) {
+            push = PushConfiguration(section, plainText: plainText, &problems)
+        }
         readTokens(section, &problems)
         readLimits(section, &problems)
 

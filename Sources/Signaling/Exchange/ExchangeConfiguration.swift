@@ -94,6 +94,9 @@ public struct ExchangeConfiguration: Sendable {
     /// Proxies whose `X-Forwarded-For` says where a client is, by their addresses.
     public var trustedProxies: [String] = []
 
+    /// How devices that are not connected are told of invites.
+    public var push = PushConfiguration()
+
     /// Where what must survive the process is kept; without a database the exchange forgets it all.
     public var databasePath: String?
     /// What a commit waits for.

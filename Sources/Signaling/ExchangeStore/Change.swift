@@ -26,6 +26,14 @@ public enum Change: Hashable, Sendable {
     case groupForgotten(String)
     /// A device is to be pushed to by these tokens and no others; none: not at all.
     case pushTargets(StoredPushTargets)
+    /// A push is to be made, has been tried, or was made.
+    case push(StoredPush)
+    /// Nothing need be known of a push any more.
+    case pushForgotten(String)
+    /// A push could not be made.
+    case pushDied(DeadPush, at: Instant)
+    /// Pushes that could not be made are kept no longer if they are from before.
+    case deadPushesPruned(before: Instant)
     /// A call began.
     case call(StoredCall)
     /// A call is over; of one invite there may be a call for each invitee.
@@ -162,33 +170,5 @@ public struct StoredCall: Hashable, Sendable {
         self.invitee = invitee
         self.inviteeDevice = inviteeDevice
         self.acceptedAt = acceptedAt
-    }
-}
-
-/// A numbered event as it is kept for devices that resume.
-public struct StoredEvent: Hashable, Sendable {
-    /// Which of the user's devices it is for.
-    public enum Audience: Hashable, Sendable {
-        /// One device, registered or not.
-        case device(String)
-        /// The devices that receive invites, but for one.
-        case registered(except: String?)
-    }
-
-    /// In whose stream it is.
-    public var user: String
-    /// The event with its number.
-    public var numbered: NumberedEvent
-    /// Whom it is for.
-    public var audience: Audience
-    /// When it happened.
-    public var at: Instant
-
-    /// Makes an entry.
-    public init(user: String, numbered: NumberedEvent, audience: Audience, at: Instant) {
-        self.user = user
-        self.numbered = numbered
-        self.audience = audience
-        self.at = at
     }
 }

@@ -23,6 +23,11 @@ struct ChangeWriter {
         case .group(let group): try write(group)
         case .groupForgotten(let id): try run("DELETE FROM groups WHERE id = ?", [id])
         case .pushTargets(let entry): try write(entry)
+        case .push(let push): try write(push)
+        case .pushForgotten(let id): try run("DELETE FROM pushes WHERE id = ?", [id])
+        case .pushDied(let push, let at): try write(push, at: at)
+        case .deadPushesPruned(let before):
+            try run("DELETE FROM dead_pushes WHERE died_ms < ?", [recordTimes.milliseconds(before)])
         case .call(let call):
             try run(
                 """
@@ -54,7 +59,7 @@ struct ChangeWriter {
         }
     }
 
-    private func run(_ sql: String, _ arguments: [(any DatabaseValueConvertible)?]) throws {
+    func run(_ sql: String, _ arguments: [(any DatabaseValueConvertible)?]) throws {
         try database.cachedStatement(sql: sql).execute(arguments: StatementArguments(arguments))
     }
 
@@ -111,8 +116,8 @@ struct ChangeWriter {
             """
             INSERT INTO invites (
                 id, inviter, inviter_device, group_id, invitees, data, payload, timeout_payload, idempotency_key,
-                ttl_s, sent_ms, deadline_ms, forgotten_ms
-            ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                ttl_s, sent_ms, deadline_ms, forgotten_ms, online_only
+            ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             ON CONFLICT DO UPDATE SET invitees = excluded.invitees, data = excluded.data,
                 forgotten_ms = excluded.forgotten_ms
             """,
@@ -121,7 +126,7 @@ struct ChangeWriter {
                 try StoreCoding.payload(invite.data), try StoreCoding.payload(invite.payload),
                 try StoreCoding.payload(invite.timeoutPayload), invite.idempotencyKey, invite.ttlSeconds,
                 times.milliseconds(invite.sentAt), times.milliseconds(invite.deadline),
-                times.milliseconds(invite.forgottenAt),
+                times.milliseconds(invite.forgottenAt), invite.isOnlineOnly,
             ])
     }
 
@@ -137,9 +142,16 @@ struct ChangeWriter {
             VALUES (?, ?, ?, ?, ?, ?)
             """,
             [
-                event.user, Int64(clamping: event.numbered.sequence), try StoreCoding.text(event.numbered), device,
+                event.user, Int64(clamping: event.sequence), try text(of: event), device,
                 except, times.milliseconds(event.at),
             ])
+    }
+
+    private func text(of event: StoredEvent) throws -> String {
+        switch event.body {
+        case .text(let text): text
+        case .event(let body): try StoreCoding.text(NumberedEvent(sequence: event.sequence, event: body))
+        }
     }
 
     private func write(_ step: CallStep) throws {

@@ -29,6 +29,8 @@ public struct Saved: Sendable {
     public var groups: [StoredGroup] = []
     /// Where to push, those that were set longest ago first.
     public var pushTargets: [StoredPushTargets] = []
+    /// Pushes that are to be made, and those whose invites are still open, oldest first.
+    public var pendingPushes: [StoredPush] = []
     /// Calls under way.
     public var calls: [StoredCall] = []
     /// The users' numbering.

@@ -27,6 +27,7 @@ struct SavedReader {
                 targets: try StoreCoding.value(
                     [DeviceRegister.PushTarget].self, try row.decode(forColumn: "targets")))
         }
+        saved.pendingPushes = try rows("SELECT * FROM pushes ORDER BY rowid").compactMap(push)
         saved.calls = try rows("SELECT * FROM calls ORDER BY accepted_ms").map { row in
             StoredCall(
                 invite: try row.decode(forColumn: "invite"), inviter: try row.decode(forColumn: "inviter"),
@@ -90,7 +91,8 @@ struct SavedReader {
             ttlSeconds: try row.decode(forColumn: "ttl_s"),
             sentAt: past(try row.decode(forColumn: "sent_ms")),
             deadline: times.instant(try row.decode(Int64?.self, forColumn: "deadline_ms")),
-            forgottenAt: times.instant(try row.decode(Int64?.self, forColumn: "forgotten_ms")))
+            forgottenAt: times.instant(try row.decode(Int64?.self, forColumn: "forgotten_ms")),
+            isOnlineOnly: try row.decode(forColumn: "online_only"))
     }
 
     private func event(_ row: Row) throws -> StoredEvent {
@@ -98,7 +100,8 @@ struct SavedReader {
         let except: String? = try row.decode(forColumn: "except_device")
         return StoredEvent(
             user: try row.decode(forColumn: "user"),
-            numbered: try StoreCoding.value(NumberedEvent.self, try row.decode(forColumn: "body")),
+            sequence: UInt64(clamping: try row.decode(Int64.self, forColumn: "sequence")),
+            body: .text(try row.decode(forColumn: "body")),
             audience: device.map { .device($0) } ?? .registered(except: except),
             at: past(try row.decode(forColumn: "at_ms")))
     }

@@ -7,6 +7,7 @@ enum StoreSchema {
     static var migrator: DatabaseMigrator {
         var migrator = DatabaseMigrator()
         migrator.registerMigration("1 exchange") { database in try database.execute(sql: first) }
+        migrator.registerMigration("2 pushes") { database in try database.execute(sql: second) }
         return migrator
     }
 
@@ -54,10 +55,26 @@ enum StoreSchema {
         CREATE INDEX call_records_by_time ON call_records (sent_ms);
         """
 
+    private static let second = """
+        ALTER TABLE invites ADD COLUMN online_only INTEGER NOT NULL DEFAULT 0;
+        CREATE TABLE pushes (
+            id TEXT PRIMARY KEY, invite TEXT NOT NULL, user TEXT NOT NULL, device TEXT NOT NULL, target TEXT NOT NULL,
+            message TEXT NOT NULL, inviter TEXT NOT NULL, group_id TEXT, payload TEXT, reason TEXT, deadline_ms INTEGER,
+            expires_ms INTEGER NOT NULL, due_ms INTEGER NOT NULL, attempts INTEGER NOT NULL, settled INTEGER NOT NULL
+        ) STRICT;
+        CREATE TABLE dead_pushes (
+            id TEXT NOT NULL, invite TEXT NOT NULL, user TEXT NOT NULL, device TEXT NOT NULL, kind TEXT NOT NULL,
+            message TEXT NOT NULL, reason TEXT NOT NULL, detail TEXT, attempts INTEGER NOT NULL,
+            died_ms INTEGER NOT NULL
+        ) STRICT;
+        CREATE INDEX dead_pushes_by_time ON dead_pushes (died_ms);
+        """
+
     /// Every column that holds a deadline or a moment of the exchange's own, which move when the clock was set.
     static let timed = [
         ("tokens", "expires_ms"), ("tokens", "superseded_ms"), ("tokens", "forgotten_ms"),
         ("sessions", "resumable_until_ms"), ("invites", "sent_ms"),
         ("invites", "deadline_ms"), ("invites", "forgotten_ms"), ("calls", "accepted_ms"), ("events", "at_ms"),
+        ("pushes", "deadline_ms"), ("pushes", "expires_ms"), ("pushes", "due_ms"),
     ]
 }

@@ -51,13 +51,15 @@ public struct StoredInvite: Hashable, Sendable {
     public var deadline: Instant?
     /// When an invite that is over is forgotten; `nil` while it is open.
     public var forgottenAt: Instant?
+    /// Whether it is for devices that are connected alone, and never pushed.
+    public var isOnlineOnly: Bool
 
     /// Makes an entry.
     public init(
         id: String, inviter: String, inviterDevice: String, group: String? = nil, invitees: [Invitee],
         data: JSONValue? = nil, payload: JSONValue? = nil, timeoutPayload: JSONValue? = nil,
         idempotencyKey: String? = nil, ttlSeconds: Double, sentAt: Instant, deadline: Instant? = nil,
-        forgottenAt: Instant? = nil
+        forgottenAt: Instant? = nil, isOnlineOnly: Bool = false
     ) {
         self.id = id
         self.inviter = inviter
@@ -72,5 +74,6 @@ public struct StoredInvite: Hashable, Sendable {
         self.sentAt = sentAt
         self.deadline = deadline
         self.forgottenAt = forgottenAt
+        self.isOnlineOnly = isOnlineOnly
     }
 }

@@ -83,6 +83,11 @@ public final class HandsetService: SignalingService {
         }
     }
 
+    /// Unregisters the device.
+    public func unregister() async throws(SignalingError) {
+        try await tell(DeviceUnregister(), doing: "unregister the device")
+    }
+
     /// Sends an invite.
     public func invite(_ options: InviteOptions) async throws(SignalingError) -> SentInvite {
         let sent = try await ask { (driver, promise: EventLoopPromise<InviteSend.Result>) in
@@ -112,12 +117,13 @@ public final class HandsetService: SignalingService {
 
     /// Takes an invite back.
     public func cancel(_ invite: InviteID, data: JSONValue) async throws(SignalingError) {
-        try await tell(InviteCancel(invite: invite.rawValue, data: data), .queued, doing: "cancel the invite")
+        try await tell(InviteCancel(invite: invite.rawValue, data: data), .lasting, doing: "cancel the invite")
     }
 
     /// Sends a message to the peer of a call.
     public func send(_ signal: CallControl.CallSignal, retryAfterReconnect: Bool) async throws(SignalingError) {
-        let message = SignalWire.CallSignal(invite: signal.invite.rawValue, type: signal.type, data: signal.data)
+        let message = SignalWire.CallSignal(
+            invite: signal.invite.rawValue, type: signal.type, data: signal.data, peer: signal.peer?.rawValue)
         try await tell(message, retryAfterReconnect ? .queued : .atOnce, doing: "send a signal to the peer")
     }
 
@@ -126,7 +132,8 @@ public final class HandsetService: SignalingService {
         let milliseconds =
             news.duration.components.seconds * 1_000 + news.duration.components.attoseconds / 1_000_000_000_000_000
         let message = CallEnd(
-            invite: news.invite.rawValue, reason: news.reason, durationMilliseconds: milliseconds)
+            invite: news.invite.rawValue, reason: news.reason, durationMilliseconds: milliseconds,
+            peer: news.peer?.rawValue)
         try await tell(message, .lasting, doing: "hang up")
     }
 }

@@ -69,16 +69,36 @@ public struct HandsetServiceConfiguration: Sendable {
         public var name: String
         /// What it can do, in the service's words.
         public var capabilities: [String]
-        /// Where pushes go, if anywhere.
-        public var pushToken: String?
+        /// Where pushes go while the device is not connected, in the place of what was said before; nil leaves that as it
+        /// was, and an empty list ends it (DEV-2).
+        public var push: [PushTarget]?
 
         /// Makes a device.
-        public init(id: DeviceID, name: String, capabilities: [String] = ["audio"], pushToken: String? = nil) {
+        public init(id: DeviceID, name: String, capabilities: [String] = ["audio"], push: [PushTarget]? = nil) {
             self.id = id
             self.name = name
             self.capabilities = capabilities
-            self.pushToken = pushToken
+            self.push = push
         }
+    }
+
+    /// One way to push to a device; the token is never printed.
+    public struct PushTarget: Hashable, Sendable, CustomStringConvertible, CustomReflectable {
+        /// Which service: `apns`, `fcm` or any other name.
+        public var kind: String
+        /// What that service knows the device by.
+        public var token: String
+
+        /// Makes a target.
+        public init(kind: String, token: String) {
+            self.kind = kind
+            self.token = token
+        }
+
+        /// The kind alone.
+        public var description: String { "a token of \(kind)" }
+        /// Shows no token to a debugger's or logger's reflection either.
+        public var customMirror: Mirror { Mirror(self, children: ["kind": kind]) }
     }
 
     /// Which invites to groups a device is told of when it connects; of others it is told all that stand.

@@ -67,7 +67,18 @@ extension RESTClient {
     }
 
     /// Makes the token, and what it was renewed with, worthless (AUTH-9).
+    ///
+    /// A token that has ended meanwhile is renewed for that: what it is renewed with is still good, and is to end too.
     func logOut(_ login: Login) async throws(ServiceFailure) {
+        do throws(ServiceFailure) {
+            try await end(login)
+        } catch {
+            guard error.error.isAboutToken, let refreshToken = login.refreshToken else { throw error }
+            try await end(try await refresh(refreshToken, login))
+        }
+    }
+
+    private func end(_ login: Login) async throws(ServiceFailure) {
         let base = configuration.addresses.authentication
         let question = Question(
             method: .POST, base: base, path: "/v1.1/logout", authorization: "Bearer \(login.token.secret)",

@@ -10,6 +10,8 @@ struct RequestTable {
     typealias Completion = (Result<RPCMessage, SignalingError>) -> Void
 
     private struct Pending {
+        /// The socket that it was sent on.
+        let link: ObjectIdentifier
         let activity: String
         let complete: Completion
     }
@@ -34,10 +36,12 @@ struct RequestTable {
     /// Whether one more request fits.
     var hasRoom: Bool { pending.count < capacity }
 
-    /// Notes a request about to be sent and gives it its number.
-    mutating func add(doing activity: String, at now: Instant, _ complete: @escaping Completion) -> Int64 {
+    /// Notes a request about to be sent on `link` and gives it its number.
+    mutating func add(
+        on link: AnyObject, doing activity: String, at now: Instant, _ complete: @escaping Completion
+    ) -> Int64 {
         lastID += 1
-        pending[lastID] = Pending(activity: activity, complete: complete)
+        pending[lastID] = Pending(link: ObjectIdentifier(link), activity: activity, complete: complete)
         deadlines.append((lastID, now.advanced(by: timeout)))
         return lastID
     }
@@ -64,13 +68,13 @@ struct RequestTable {
         }
     }
 
-    /// Takes all of them, in the order they were sent: the connection they were sent on is gone.
-    mutating func takeAll() -> [() -> Void] {
-        defer {
-            pending = [:]
-            deadlines = []
-        }
-        return pending.sorted { $0.key < $1.key }.map { _, entry in
+    /// Takes those that were sent on `link`, in their order: it is gone.
+    mutating func takeAll(on link: AnyObject) -> [() -> Void] {
+        let link = ObjectIdentifier(link)
+        let taken = pending.filter { $0.value.link == link }.sorted { $0.key < $1.key }
+        for (id, _) in taken { pending[id] = nil }
+        deadlines.removeAll { pending[$0.id] == nil }
+        return taken.map { _, entry in
             { entry.complete(.failure(.connectionGone(entry.activity))) }
         }
     }

@@ -69,14 +69,16 @@ extension ServiceDriver {
         let link = WebSocketLink { [weak self] signal in
             self?.handle(signal, attempt, endpoint: endpoint, doing: activity)
         }
-        dropLink()
-        self.link = link
+        hold(link, attempt)
         let opened = WebSocketLink.open(
             link, to: endpoint, userAgent: configuration.application.userAgent, trust: trust, on: loop)
         opened.assumeIsolated().whenComplete { result in
             switch result {
             case .success where self.link === link:
                 self.feed(connection: .link(.socketOpened, attempt: attempt))
+            case .success where self.nextLink?.link === link:
+                self.openAttempt = attempt
+                self.changeLinksIfQuiet()
             case .success:
                 link.abandon()  // Given up in the meantime.
             case .failure(let error):
@@ -102,10 +104,14 @@ extension ServiceDriver {
         let start = SessionStart(
             token: held.token, device: DeviceDescription(configuration.device), resume: resume.map { .init($0) },
             user: held.user, application: configuration.application.key)
-        send(start, doing: "start a session") { [weak self] result in
+        send(start, on: link(of: attempt), doing: "start a session") { [weak self] result in
             guard let self else { return }
             switch result {
-            case .success(let result): self.register(SessionGrant(result), attempt)
+            case .success(let result):
+                let grant = SessionGrant(result)
+                // Numbers begin anew with a session that does, and what comes from now on is of that.
+                if !grant.isResumed { self.newestTold = grant.sequence }
+                self.register(grant, attempt)
             case .failure(let error) where error.isAboutToken && self.isWorthNewToken():
                 let failure = ServiceFailure(error, remedy: .retry(after: nil))
                 self.feed(connection: .link(.sessionRefused(failure), attempt: attempt))
@@ -126,8 +132,11 @@ extension ServiceDriver {
         guard !grant.isAnonymous else { return stand() }
         // A program that was there all the time has missed nothing but what the connection's loss cost it.
         let start: DeviceRegister.Start = hasConnected || configuration.start == .warm ? .warm : .cold
-        let register = DeviceRegister(device: DeviceDescription(configuration.device), start: start)
-        send(register, doing: "register the device") { [weak self] result in
+        let push = configuration.device.push?.map {
+            DeviceRegister.PushTarget(kind: $0.kind, token: Redacted($0.token))
+        }
+        let register = DeviceRegister(device: DeviceDescription(configuration.device), start: start, push: push)
+        send(register, on: link(of: attempt), doing: "register the device") { [weak self] result in
             switch result {
             case .success: stand()
             case .failure(let error): self?.refuseSession(error, attempt)

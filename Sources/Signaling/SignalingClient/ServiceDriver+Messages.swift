@@ -57,8 +57,11 @@ extension ServiceDriver {
     /// A request has passed the gate: it is sent, or kept until there is a connection.
     func enqueue(_ ticket: Int) {
         guard let request = waiting[ticket] else { return }
-        let state = link == nil && connection.state == .connected ? .reconnecting : connection.state
-        switch queue.offer(ticket, request.manner, while: state, doing: request.activity, at: now) {
+        let isHeld = isChangingLinks
+        let state = (isHeld || link == nil) && connection.state == .connected ? .reconnecting : connection.state
+        // The connection is not away while it changes its socket, so that nothing fails for it.
+        let manner = isHeld && request.manner == .failsAtOnce ? .waits(patience: .seconds(5)) : request.manner
+        switch queue.offer(ticket, manner, while: state, doing: request.activity, at: now) {
         case .send: request.send()
         case .kept: scheduleWakeUp()
         case .fail(let error): fail(ticket, with: error)
@@ -82,12 +85,19 @@ extension ServiceDriver {
         _ params: Method, doing activity: String,
         _ complete: @escaping (Result<Method.Result, SignalingError>) -> Void
     ) {
+        send(params, on: link, doing: activity, complete)
+    }
+
+    func send<Method: RPCMethod>(
+        _ params: Method, on link: WebSocketLink?, doing activity: String,
+        _ complete: @escaping (Result<Method.Result, SignalingError>) -> Void
+    ) {
         guard let link else { return complete(.failure(.connectionGone(activity))) }
         guard requests.hasRoom else {
             let cause = "too many requests are waiting for their answers"
             return complete(.failure(SignalingError(.tooManyRequests, activity: activity, cause: cause)))
         }
-        let id = requests.add(doing: activity, at: now) { answer in
+        let id = requests.add(on: link, doing: activity, at: now) { answer in
             complete(answer.flatMap { Self.result(of: Method.self, in: $0, doing: activity) })
         }
         let message: [UInt8]
@@ -118,13 +128,6 @@ extension ServiceDriver {
         }
     }
 
-    /// Drops the socket, and fails what waits for answers on it.
-    func dropLink() {
-        link?.abandon()
-        link = nil
-        for fail in requests.takeAll() { fail() }
-    }
-
     func handle(_ signal: WebSocketLink.Signal, _ attempt: Int, endpoint: Endpoint, doing activity: String) {
         switch signal {
         case .text(let bytes):
@@ -145,12 +148,12 @@ extension ServiceDriver {
         }
     }
 
-    /// The socket is gone. The machine hears why before those who wait for answers do: one of them may be itself.
+    /// A socket is gone. The machine hears why before those who wait for answers do: one of them may be itself.
     private func loseLink(_ report: ConnectionMachine.LinkReport, _ attempt: Int) {
-        link = nil
-        let waiting = requests.takeAll()
+        let waiting = forget(attempt)
         feed(connection: .link(report, attempt: attempt))
         for fail in waiting { fail() }
+        changeLinksIfQuiet()
     }
 
     private func receive(_ bytes: [UInt8], _ attempt: Int) {
@@ -168,11 +171,13 @@ extension ServiceDriver {
             feed(connection: .link(.received(sequence: nil), attempt: attempt))
             requests.take(id)?.complete(.success(message))
             moveIfQuiet()
+            changeLinksIfQuiet()
         case .failure(let id, let error):
             feed(connection: .link(.received(sequence: nil), attempt: attempt))
             guard let request = requests.take(id) else { return }
             request.complete(.failure(SignalingError(error, doing: request.activity)))
             moveIfQuiet()
+            changeLinksIfQuiet()
         case .request, .notification:
             feed(connection: .link(.received(sequence: nil), attempt: attempt))
         }
@@ -181,7 +186,11 @@ extension ServiceDriver {
     private func receiveEvent(_ message: RPCMessage, _ attempt: Int) {
         do throws(RPCError) {
             let numbered = try message.params(NumberedEvent.self)
-            feed(connection: .link(.received(sequence: Int64(clamping: numbered.sequence)), attempt: attempt))
+            let sequence = Int64(clamping: numbered.sequence)
+            feed(connection: .link(.received(sequence: sequence), attempt: attempt))
+            // Told already, on the connection before this one (CONN-5).
+            guard sequence > newestTold else { return }
+            newestTold = sequence
             publish(SignalingEvent(numbered.event))
             if case .tokenExpiring = numbered.event { feed(tokens: .endsSoon) }
         } catch {
@@ -203,21 +212,5 @@ extension ServiceDriver {
         default:
             hub.publish(event)
         }
-    }
-
-    // MARK: Moving to another connection (contract CONN-12)
-
-    /// Moves as soon as no request waits for its answer, and after most of the time that the exchange gives anyway.
-    private func move(within limit: Duration, to address: String?) {
-        let patience = min(max(limit, .zero), .seconds(60)) * 0.5
-        pendingMove = PendingMove(address: address, deadline: now.advanced(by: patience))
-        moveIfQuiet()
-        scheduleWakeUp()
-    }
-
-    func moveIfQuiet() {
-        guard let move = pendingMove, requests.isEmpty || now >= move.deadline else { return }
-        pendingMove = nil
-        feed(connection: .move(to: move.address))
     }
 }

@@ -106,8 +106,9 @@ extension ServiceDriver {
         }
     }
 
-    /// Forgets the token, here and on disk (AUTH-9).
+    /// Forgets the token, here and on disk (AUTH-9); one that is only on disk counts as well.
     func forgetLogin() -> (login: RESTClient.Login?, error: SignalingError?) {
+        held = held ?? keptLogin()
         defer {
             held = nil
             feed(tokens: .forget)
@@ -181,7 +182,7 @@ extension ServiceDriver {
         settleTokenWaiters(.failure(failure))
         held = nil
         link?.close(code: 1000)
-        dropLink()
+        dropLinks()
         feed(connection: .giveUp(failure.error))
         feed(login: .logout)
     }

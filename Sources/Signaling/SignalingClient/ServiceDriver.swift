@@ -27,7 +27,16 @@ final class ServiceDriver {
     var rooms = RoomBook()
     var lastTicket = 0
 
+    /// The socket that requests go out on.
     var link: WebSocketLink?
+    /// The attempt that made it.
+    var linkAttempt = 0
+    /// The one that is to take its place.
+    var nextLink: NextLink?
+    /// The attempt whose socket is open, while that is kept from the machine: something waits for its answer on the other.
+    var openAttempt: Int?
+    /// The number of the newest event told, among those of the session's numbering.
+    var newestTold: Int64 = 0
     /// The token, and what came with it.
     var held: RESTClient.Login?
     var tokens: TokenMachine
@@ -69,6 +78,12 @@ final class ServiceDriver {
     struct PendingMove {
         let address: String?
         let deadline: Instant
+    }
+
+    /// A socket that is made while another one stands (contract CONN-12).
+    struct NextLink {
+        let attempt: Int
+        let link: WebSocketLink
     }
 
     init(
@@ -174,7 +189,11 @@ final class ServiceDriver {
         case .sendPing: link?.ping()
         case .endSession: send(SessionEnd(), doing: "end the session") { _ in }
         case .closeSocket(let code): link?.close(code: code)
-        case .abandon: dropLink()
+        case .abandon(let attempt): abandon(attempt)
+        case .moved(let attempt): changeLinks(to: attempt)
+        case .stayed(let error):
+            logger.warning("no other connection can be made; this one stays", metadata: ["because": "\(error)"])
+            sendQueued()
         case .stateChanged(let state): stateChanged(to: state)
         case .retrying(let delay, let error):
             logger.warning("no connection, trying again", metadata: ["in": "\(delay)", "because": "\(error)"])
@@ -230,6 +249,7 @@ final class ServiceDriver {
         for fail in requests.takeExpired(at: now) { fail() }
         for (ticket, error) in queue.takeExpired(at: now) { fail(ticket, with: error) }
         moveIfQuiet()
+        changeLinksIfQuiet()
         feed(tokens: .timerFired)
         feed(login: .timerFired)
         feed(connection: .timerFired)

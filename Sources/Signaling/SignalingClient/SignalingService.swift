@@ -29,6 +29,9 @@ public protocol SignalingService: Sendable {
     /// Says goodbye, and makes the login worthless there and forgotten here (AUTH-9).
     func logOut() async throws(SignalingError)
 
+    /// Unregisters the device: it hears of no invites until it connects again, and gets no pushes (DEV-2).
+    func unregister() async throws(SignalingError)
+
     /// Sends an invite. The event `inviteSent` comes before every other about it.
     func invite(_ options: InviteOptions) async throws(SignalingError) -> SentInvite
 

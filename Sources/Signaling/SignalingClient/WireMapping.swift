@@ -139,8 +139,7 @@ extension DeviceDescription {
     /// This device, as it registers itself.
     init(_ device: HandsetServiceConfiguration.Device) {
         self.init(
-            id: device.id.rawValue, name: device.name, capabilities: device.capabilities,
-            pushToken: device.pushToken.map { Redacted($0) })
+            id: device.id.rawValue, name: device.name, capabilities: device.capabilities)
     }
 }
 

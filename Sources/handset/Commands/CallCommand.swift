@@ -25,6 +25,15 @@ struct CallCommand: AsyncParsableCommand {
     @Option(help: "A WAV or Ogg Opus file to play.")
     var play: String?
 
+    @Option(help: "A sound card to talk on, in place of --play: default, a name, by-id/…; see `handset devices`.")
+    var device: String?
+
+    @Option(help: "The card to play on, if it is another than --device; \"none\" for none.")
+    var playback: String?
+
+    @Option(help: "The card to capture from, if it is another than --device; \"none\" for none.")
+    var capture: String?
+
     @Option(help: "A WAV file to record in what comes back.")
     var record: String?
 
@@ -67,6 +76,7 @@ struct CallCommand: AsyncParsableCommand {
         guard !callee.isEmpty, !callee.hasPrefix("@") else {
             throw ValidationError("\"\(callee)\" names nobody to call. Give user@host, such as echo@localhost.")
         }
+        if play != nil, usesCard { throw ValidationError("--play and a sound card exclude each other.") }
         for watched in watch where WatchedProcess(watched) == nil {
             throw ValidationError("--watch \(watched) is not NAME=PID with the id of a running process.")
         }
@@ -91,7 +101,8 @@ struct CallCommand: AsyncParsableCommand {
             throw error
         }
         run.connectTime = started.duration(to: MonotonicClock.now)
-        await follow(device, &run, progress, ending)
+        await follow(device, &run, progress, ending, configuration)
+        if !ending.isMade { await device.finishTones() }
         await device.shutDown()
         try? await group.shutdownGracefully()
 
@@ -106,6 +117,8 @@ struct CallCommand: AsyncParsableCommand {
         }
     }
 
+    private var usesCard: Bool { device != nil || playback != nil || capture != nil }
+
     /// A file that cannot be used is told of before anybody is called.
     private func checkFiles() throws(AudioFileError) {
         if let play { _ = try AudioFileReader(path: play) }
@@ -116,9 +129,13 @@ struct CallCommand: AsyncParsableCommand {
     }
 
     /// Places the call and follows it to its end.
-    private func follow(_ device: Device, _ run: inout CallRun, _ progress: ProgressLines, _ ending: EndRequest) async {
+    private func follow(
+        _ device: Device, _ run: inout CallRun, _ progress: ProgressLines, _ ending: EndRequest,
+        _ configuration: DeviceConfiguration
+    ) async {
         let audio = AudioBehaviour(
-            source: play.map { .file(path: $0, loops: false) } ?? .silence, recording: run.recordingPath)
+            source: usesCard ? .card : play.map { .file(path: $0, loops: false) } ?? .silence,
+            recording: run.recordingPath)
         progress.say("Calling \(callee)")
         let call = await device.call(UserID(callee), audio: audio, timeToLive: .seconds(ttl))
         // Waits as long as the process lives; to hang up a call that is over does nothing.
@@ -155,8 +172,11 @@ struct CallCommand: AsyncParsableCommand {
                 run.fileError = error
             case .realtimePriorityRefused(let error): progress.say("Media runs without real-time priority: \(error)")
             case .signaling(.reconnecting): progress.warn("The connection is lost; connecting anew")
+            case .card(let event):
+                let text = CardEventText(event: event, audio: configuration.audio)
+                if text.isWarning { progress.warn(text.text) } else { progress.say(text.text) }
             case .ended(_, let record, let report):
-                run.ended(record, report)
+                run.ended(record, report, await device.cardStatistics)
                 return
             case .signaling, .incoming, .invited, .invite: break
             }
@@ -181,6 +201,11 @@ struct CallCommand: AsyncParsableCommand {
             if let server = CalleeAddress(callee).server { configuration.account.use(server: server) }
         }
         if let server { configuration.account.use(server: server) }
+        if usesCard {
+            configuration.behaviour.source = .card
+            if let name = playback ?? device { configuration.audio.playback = AudioConfiguration.name(name) }
+            if let name = capture ?? device { configuration.audio.capture = AudioConfiguration.name(name) }
+        }
         if let webrtc { configuration.media.offers = webrtc ? .webRTC : .sdes }
         return configuration
     }

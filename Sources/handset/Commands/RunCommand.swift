@@ -28,7 +28,9 @@ struct RunCommand: AsyncParsableCommand {
         var configuration = try DeviceConfiguration.read(path: config)
         if let server { configuration.account.use(server: server) }
         let (device, group) = try DeviceFactory(configuration: configuration, logger: logger).make()
-        let listener = Task { for await event in device.events { Self.log(event, logger) } }
+        let listener = Task { [configuration] in
+            for await event in device.events { Self.log(event, configuration, logger) }
+        }
         let ending = EndRequest()
         do throws(SignalingError) {
             try await connect(device, unless: ending)
@@ -67,7 +69,7 @@ struct RunCommand: AsyncParsableCommand {
         if let error { throw error }
     }
 
-    private static func log(_ event: DeviceEvent, _ logger: Logger) {
+    private static func log(_ event: DeviceEvent, _ configuration: DeviceConfiguration, _ logger: Logger) {
         switch event {
         case .signaling(let event): log(event, logger)
         case .incoming(let call, let caller):
@@ -104,6 +106,9 @@ struct RunCommand: AsyncParsableCommand {
                 metadata["dropped"] = "\(report.peer.dropped.total)"
             }
             logger.info("A call is over", metadata: metadata)
+        case .card(let event):
+            let text = CardEventText(event: event, audio: configuration.audio)
+            logger.log(level: text.isWarning ? .warning : .info, "\(text.text)")
         case .realtimePriorityRefused(let error):
             logger.warning("Media runs without real-time priority", metadata: ["error": "\(error)"])
         }

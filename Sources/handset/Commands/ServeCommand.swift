@@ -35,6 +35,7 @@ struct ServeCommand: AsyncParsableCommand {
 
     func run() async throws {
         logs.bootstrap()
+        let connections = DescriptorLimit.raise()
         let logger = Logger(label: "handset.exchange")
         var configuration = try config.map(ExchangeConfiguration.read(path:)) ?? .demonstration
         if let listen, let endpoint = ConfigEndpoint(listen) {
@@ -44,7 +45,7 @@ struct ServeCommand: AsyncParsableCommand {
         let ending = EndRequest()
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         let server = try await ExchangeServer.start(configuration, on: group, logger: logger)
-        logger.info("Listening", metadata: ["url": "\(server.url)"])
+        logger.info("Listening", metadata: ["url": "\(server.url)", "open_files": "\(connections)"])
         Shutdown.onUserSignal {
             logger.info("Asking devices to connect anew", metadata: ["within": "\(Self.movingTime)"])
             server.requestMoves(within: Self.movingTime)

@@ -1,3 +1,4 @@
+internal import AudioDevices
 internal import AudioKit
 internal import CallControl
 internal import MediaEngine
@@ -21,6 +22,7 @@ struct CallReport {
     var error: String?
     var fileError: AudioFileError?
     var media: MediaReport?
+    var card: CardStatistics?
     var processes: [(name: String, usage: ProcessUsage)] = []
 
     init(callee: String, outcome: String, connectMilliseconds: Double) {
@@ -70,6 +72,10 @@ struct CallReport {
                 "\(Self.milliseconds(playout.samplesConcealed)) ms, "
                     + "\(Self.milliseconds(playout.samplesRecovered)) ms recovered")
             add("jitter buffer", "mean \(Self.mean(playout)) ms, p95 \(Self.p95(playout)) ms")
+            if let sound = media.sound {
+                for (label, value) in SoundReportText(sound: sound, card: card).lines { add(label, value) }
+                add("delay, mouth to ear", DelayBudget(media, card: card).text)
+            }
         }
         add("bitrate", payloadBitrate.map { "\(($0 / 1_000).rounded(toPlaces: 1)) kb/s of Opus received" })
         add(
@@ -106,6 +112,10 @@ struct CallReport {
             object.add("jitter_buffer_mean_ms", Self.mean(playout))
             object.add("jitter_buffer_p95_ms", Self.p95(playout))
             object.add("network_round_trip_ms", Double(media.peer.roundTripNanoseconds) / 1e6)
+            if let sound = media.sound {
+                object.add("sound", object: SoundReportText(sound: sound, card: card).object)
+                object.add("delay_ms", object: DelayBudget(media, card: card).object)
+            }
         }
         object.add("bitrate_bps", payloadBitrate)
         var processObject = JSONObjectText()

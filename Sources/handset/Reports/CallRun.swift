@@ -1,3 +1,4 @@
+internal import AudioDevices
 internal import AudioKit
 internal import CallControl
 internal import Glibc
@@ -18,6 +19,7 @@ struct CallRun {
     var fileError: AudioFileError?
     private(set) var record: CallRecord?
     private(set) var media: MediaReport?
+    private(set) var card: CardStatistics?
 
     init(callee: String, play: String?, record: String?, watched: [WatchedProcess]) {
         self.callee = callee
@@ -27,7 +29,8 @@ struct CallRun {
         recordingPath = record ?? (play == nil ? nil : "/tmp/handset-call-\(getpid()).wav")
     }
 
-    mutating func ended(_ record: CallRecord, _ media: MediaReport?) {
+    mutating func ended(_ record: CallRecord, _ media: MediaReport?, _ card: CardStatistics?) {
+        self.card = card
         self.record = record
         self.media = media
     }
@@ -42,6 +45,7 @@ struct CallRun {
         report.error = record?.error.map { "\($0)" }
         report.fileError = fileError
         if let media { report.take(media) }
+        report.card = card
         compare(&report)
         report.processes =
             [("call", ProcessUsage.ofThisProcess)]

@@ -10,6 +10,8 @@ public struct BehaviourConfiguration: Sendable, Equatable {
         case tone(frequencyHz: Double, levelDBFS: Double)
         /// A WAV or Ogg Opus file.
         case file(path: String, loops: Bool)
+        /// The sound card: its microphone is heard, and the caller is on its loudspeaker.
+        case card
     }
 
     /// Where the sound that the caller hears comes from.
@@ -21,7 +23,7 @@ public struct BehaviourConfiguration: Sendable, Equatable {
     public init() {}
 
     private enum Kind: String, CaseIterable {
-        case echo, play, tone, silence
+        case echo, play, tone, silence, card
     }
 
     init(_ section: ConfigSection, _ problems: inout [ConfigProblem]) {
@@ -34,6 +36,7 @@ public struct BehaviourConfiguration: Sendable, Equatable {
         switch kind {
         case .echo: source = .echo
         case .silence: source = .silence
+        case .card: source = .card
         case .tone: source = .tone(frequencyHz: frequency, levelDBFS: level)
         case .play:
             if let file {

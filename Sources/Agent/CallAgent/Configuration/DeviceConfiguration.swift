@@ -2,6 +2,7 @@
 
 public import CallControl
 public import ConfigReader
+internal import MediaEngine
 
 /// All that a device is told by its configuration file.
 public struct DeviceConfiguration: Sendable {
@@ -17,8 +18,19 @@ public struct DeviceConfiguration: Sendable {
     public var rooms: [String] = []
     /// What an answered call does.
     public var behaviour = BehaviourConfiguration()
+    /// What kind of machine it runs on.
+    public var profile = MachineProfile.desktop
+    /// The sound card, for the behaviour `card`.
+    public var audio = AudioConfiguration()
     /// Sockets, codec, playout.
     public var media = MediaConfiguration()
+
+    /// The sound card that calls are to use; nil if none does.
+    var sound: CallSound? {
+        guard behaviour.source == .card else { return nil }
+        // Above the media workers': the card waits for nobody.
+        return audio.sound(realtimePriority: media.realtimePriority.map { min(99, $0 + 5) })
+    }
 
     /// Makes a configuration of defaults around an account.
     public init(account: AccountConfiguration) { self.account = account }
@@ -46,9 +58,15 @@ public struct DeviceConfiguration: Sendable {
         }
         if let section = root.section("invites", &problems) { invites = InviteConfiguration(section, &problems) }
         rooms = root.list("rooms", &problems) ?? []
-        if let section = root.section("media", &problems) { media = MediaConfiguration(section, &problems) }
+        profile = root.enumeration("profile", of: MachineProfile.self, &problems) ?? profile
+        profile.apply(to: &audio)
+        profile.apply(to: &media)
+        if let section = root.section("audio", &problems) { audio.read(section, &problems) }
+        if let section = root.section("media", &problems) { media.read(section, &problems) }
         root.rejectUnknownKeys(
-            known: ["account", "device", "answer", "behaviour", "invites", "rooms", "media"], &problems)
+            known: [
+                "account", "device", "answer", "audio", "behaviour", "invites", "profile", "rooms", "media",
+            ], &problems)
     }
 }
 
@@ -60,6 +78,32 @@ public struct DeviceIdentity: Sendable, Equatable {
     public var name = "Handset"
     /// A file with a record of every call, answered or missed (contract CALL-7); nil keeps none.
     public var callRecords: String?
+    /// Where pushes go while the device is not connected, in the place of what the service was told before; nil leaves that
+    /// as it was, and an empty list ends it (DEV-2).
+    public var push: [PushTarget]?
+
+    /// One way to push to the device.
+    public struct PushTarget: Sendable, Equatable {
+        /// Which push service: `apns`, `fcm` or any other name that the exchange's webhook knows.
+        public var kind: String
+        /// What that service knows the device by, up to 4,096 bytes.
+        public var token: Secret
+
+        /// Makes a target.
+        public init(kind: String, token: Secret) {
+            self.kind = kind
+            self.token = token
+        }
+
+        init?(_ section: ConfigSection, _ problems: inout [ConfigProblem]) {
+            section.require(["kind"], &problems)
+            let kind = section.string("kind", &problems)
+            let token = section.secret("token", required: true, &problems)
+            section.rejectUnknownKeys(known: ["kind"] + ConfigSection.secretKeys("token"), &problems)
+            guard let kind, let token else { return nil }
+            self.init(kind: kind, token: token)
+        }
+    }
 
     /// Makes an identity without a fixed id.
     public init() {}
@@ -68,7 +112,12 @@ public struct DeviceIdentity: Sendable, Equatable {
         id = section.string("id", &problems)
         name = section.string("name", &problems) ?? name
         callRecords = section.path("call_records", &problems)
-        section.rejectUnknownKeys(known: ["id", "name", "call_records"], &problems)
+        let targets = section.sections("push", &problems)
+        push = targets?.compactMap { PushTarget($0, &problems) }
+        if let count = targets?.count, count > 8 {
+            problems.append(section.problem("push", "has \(count) entries; 8 are allowed"))
+        }
+        section.rejectUnknownKeys(known: ["id", "name", "call_records", "push"], &problems)
     }
 }
 

@@ -56,8 +56,7 @@ public struct MediaConfiguration: Sendable {
         encoder.expectedLossPercent = 5
     }
 
-    init(_ section: ConfigSection, _ problems: inout [ConfigProblem]) {
-        self.init()
+    mutating func read(_ section: ConfigSection, _ problems: inout [ConfigProblem]) {
         if let host = section.string("address", &problems) {
             address = SocketAddress(host: host, port: 0)
             if address == nil {
@@ -66,8 +65,9 @@ public struct MediaConfiguration: Sendable {
         }
         port = UInt16(section.integer("port", in: 0...65_535, &problems) ?? 0)
         workers = section.integer("workers", in: 1...64, &problems) ?? workers
-        let priority = section.integer("realtime_priority", in: 0...99, &problems) ?? 20
-        realtimePriority = priority == 0 ? nil : Int32(priority)
+        if let priority = section.integer("realtime_priority", in: 0...99, &problems) {
+            realtimePriority = priority == 0 ? nil : Int32(priority)
+        }
         offers = section.enumeration("offers", of: OfferKind.self, &problems) ?? offers
         interfaces.allowed = section.list("interfaces", &problems) ?? []
         interfaces.denied = section.list("ignored_interfaces", &problems) ?? []

@@ -1,3 +1,4 @@
+import ExchangeStore
 import SignalWire
 
 /// The result of a request.
@@ -73,6 +74,9 @@ enum ExchangeNote: Hashable, Sendable {
     case connectionRefused(ConnectionID, reason: String)
     case tokenExpired(Endpoint, ConnectionID)
     case loginEnded(UserID)
+    case pushMade(PushID, Endpoint)
+    case pushFailed(PushID, Endpoint, detail: String, wait: Duration)
+    case pushDied(DeadPush)
 }
 
 /// What the core has counted since it began.
@@ -84,4 +88,6 @@ struct CoreCounters: Hashable, Sendable {
     var sessions = 0
     var invites = 0
     var calls = 0
+    var pushes = 0
+    var deadPushes = 0
 }

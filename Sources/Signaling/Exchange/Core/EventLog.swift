@@ -1,3 +1,4 @@
+import ExchangeStore
 import SignalWire
 import Timekeeping
 
@@ -23,7 +24,8 @@ enum Audience: Hashable, Sendable {
 /// would have needed them starts afresh.
 struct EventLog: Sendable {
     private struct Entry {
-        var numbered: NumberedEvent
+        var sequence: UInt64
+        var body: StoredEvent.Body
         var audience: Audience
         var at: Instant
     }
@@ -53,9 +55,11 @@ struct EventLog: Sendable {
     }
 
     /// Takes in an event that is on disk; they come in the order of their numbers.
-    mutating func restore(_ numbered: NumberedEvent, for audience: Audience, at instant: Instant) {
-        sequence = max(sequence, numbered.sequence)
-        entries.append(Entry(numbered: numbered, audience: audience, at: instant))
+    mutating func restore(_ event: StoredEvent) {
+        sequence = max(sequence, event.sequence)
+        let entry = Entry(
+            sequence: event.sequence, body: event.body, audience: Audience(event.audience), at: event.at)
+        entries.append(entry)
     }
 
     /// Forgets what is older than `instant`.
@@ -63,7 +67,7 @@ struct EventLog: Sendable {
 
     private mutating func drop(_ count: Int) {
         guard count > 0 else { return }
-        forgotten = entries[count - 1].numbered.sequence
+        forgotten = entries[count - 1].sequence
         entries.removeFirst(count)
     }
 
@@ -75,7 +79,7 @@ struct EventLog: Sendable {
         let numbered = NumberedEvent(sequence: sequence, event: event)
         let stale = entries.prefix { $0.at.advanced(by: window) < now }.count
         drop(max(stale, entries.count + 1 - Self.capacity))
-        entries.append(Entry(numbered: numbered, audience: audience, at: now))
+        entries.append(Entry(sequence: sequence, body: .event(event), audience: audience, at: now))
         return numbered
     }
 
@@ -93,8 +97,12 @@ struct EventLog: Sendable {
     /// What a device missed since event number `after`; `nil` if that is not known any more.
     func missed(after: UInt64, by device: DeviceID, isRegistered: Bool) -> [NumberedEvent]? {
         guard forgotten <= after, after <= sequence else { return nil }
-        return entries.filter {
-            $0.numbered.sequence > after && $0.audience.includes(device, isRegistered: isRegistered)
-        }.map(\.numbered)
+        let missed = entries.filter {
+            $0.sequence > after && $0.audience.includes(device, isRegistered: isRegistered)
+        }
+        let read = missed.compactMap { entry in
+            entry.body.event.map { NumberedEvent(sequence: entry.sequence, event: $0) }
+        }
+        return read.count == missed.count ? read : nil
     }
 }

@@ -31,6 +31,7 @@ extension ExchangeCore {
         let event = ExchangeEvent.inviteReceived(record.received(at: now))
         for user in record.invitees { tell(user, record.ringing(of: user), event, at: now, into: &outbox) }
         tellGroup(of: record, but: record.invitees, event, at: now, into: &outbox)
+        pushInvite(record, to: record.invitees, at: now, into: &outbox)
         return InviteSend.Result(invite: record.id, invitees: record.invitees)
     }
 
@@ -130,6 +131,8 @@ extension ExchangeCore {
         let handled = InviteHandled(invite: id, device: endpoint.device, action: action)
         tell(
             endpoint.user, .registered(except: endpoint.device), .inviteHandled(handled), at: now, into: &outbox)
+        pushEnd(
+            of: record, for: [endpoint.user], reason: action.rawValue, by: endpoint.device, at: now, into: &outbox)
         if record.isEnded { finish(record, at: now, into: &outbox) }
     }
 
@@ -150,6 +153,8 @@ extension ExchangeCore {
         for user in released { tell(user, record.ringing(of: user), event, at: now, into: &outbox) }
         tellGroup(of: record, but: released, event, at: now, into: &outbox)
         tellMissed(record, released, at: now, into: &outbox)
+        pushEnd(
+            of: record, for: released, reason: "cancelled", payload: record.timeoutPayload, at: now, into: &outbox)
         finish(record, at: now, into: &outbox)
     }
 
@@ -184,6 +189,8 @@ extension ExchangeCore {
         tell(record.inviter, event, at: now, into: &outbox)
         tellGroup(of: record, but: released, event, at: now, into: &outbox)
         tellMissed(record, released, at: now, into: &outbox)
+        pushEnd(
+            of: record, for: released, reason: Self.timedOut, payload: record.timeoutPayload, at: now, into: &outbox)
         finish(record, at: now, into: &outbox)
     }
 

@@ -27,6 +27,9 @@ extension ExchangeCore {
             outbox.append(
                 .persist(.pushTargets(.init(user: endpoint.user, device: endpoint.device, targets: targets))))
         }
+        for (id, push) in pushQueue.takeChanges() {
+            outbox.append(.persist(push.map(Change.push) ?? .pushForgotten(id)))
+        }
         for (id, before) in invites.takeChanges() {
             guard let record = invites[id] else {
                 outbox.append(.persist(.inviteForgotten(id)))
@@ -89,6 +92,8 @@ extension ExchangeCore {
         for user in logs.keys { logs[user]?.forget(before: eventsBefore) }
         let recordsBefore = now.advanced(by: .zero - settings.recordRetention)
         outbox.append(.persist(.pruned(eventsBefore: eventsBefore, recordsBefore: recordsBefore)))
+        let deadBefore = now.advanced(by: .zero - settings.deadPushRetention)
+        outbox.append(.persist(.deadPushesPruned(before: deadBefore)))
         if logs.values.contains(where: { !$0.isEmpty }) { planPruning(at: now) }
     }
 }

@@ -17,6 +17,7 @@ extension ExchangeCore {
             pushes.restore(entry.targets, for: Endpoint(user: entry.user, device: entry.device))
         }
         for invite in saved.invites { restore(invite, at: now) }
+        for push in saved.pendingPushes { restore(push, at: now) }
         for call in saved.calls {
             calls.restore(Call(call))
             let id = CallID(invite: call.invite, invitee: call.invitee)
@@ -26,7 +27,7 @@ extension ExchangeCore {
             logs[stream.user] = EventLog(reserved: stream.reserved, forgotten: stream.forgotten)
         }
         for event in saved.events {
-            logs[event.user, default: EventLog()].restore(event.numbered, for: Audience(event.audience), at: event.at)
+            logs[event.user, default: EventLog()].restore(event)
         }
         if !saved.events.isEmpty || !saved.invites.isEmpty { planPruning(at: now) }
     }
@@ -68,6 +69,15 @@ extension ExchangeCore {
                 place.room, Occupant(session: session.id, endpoint: session.endpoint, participant: participant))
         }
         deadlines.add(.sessionIsForgotten(session.id), due: until)
+    }
+
+    /// No push is waited for longer than the longest life, whatever was done to the clock.
+    private mutating func restore(_ stored: StoredPush, at now: Instant) {
+        let whole = now.advanced(by: settings.push.life)
+        var push = stored
+        push.expires = min(stored.expires, whole)
+        push.due = min(stored.due, push.expires)
+        pushQueue.restore(push, at: now)
     }
 
     private mutating func restore(_ invite: StoredInvite, at now: Instant) {

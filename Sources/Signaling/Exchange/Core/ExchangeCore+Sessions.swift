@@ -147,6 +147,7 @@ extension ExchangeCore {
         guard let session = sessions[connection] else { return }
         part(session, at: now, isMissed: true, into: &outbox)
         tellDropped(session, at: now, into: &outbox)
+        if session.isRegistered { pushOpenInvites(to: session.endpoint, at: now, into: &outbox) }
         let left = sessions.detached(of: session.endpoint.user)
         if left.count > settings.sessionsPerUser, let oldest = left.first {
             giveUp(oldest.session.id, at: now, into: &outbox)
@@ -195,8 +196,9 @@ extension ExchangeCore {
         let targets = params.push ?? device.pushToken.map { [.init(kind: "push", token: $0)] }
         if let targets {
             try Self.check(targets)
-            pushes.set(targets, for: session.endpoint)
+            setPushTargets(targets, for: session.endpoint)
         }
+        pushQueue.connect(session.endpoint)
         sessions.register(session.connection, as: device)
         synchronize(session.endpoint, params.start ?? .cold, at: now, into: &outbox)
     }
@@ -220,7 +222,7 @@ extension ExchangeCore {
 
     mutating func unregister(_ session: Session) {
         sessions.unregister(session.connection)
-        pushes.set([], for: session.endpoint)
+        setPushTargets([], for: session.endpoint)
     }
 
     private static func check(_ device: DeviceDescription) throws(RPCError) {

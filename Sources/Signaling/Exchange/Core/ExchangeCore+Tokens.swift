@@ -120,7 +120,9 @@ extension ExchangeCore {
             let after = self.accounts.account(id: account.id)
             guard after == nil || after?.loginsSince != account.loginsSince else { continue }
             endLogins(of: account.id, at: now, into: &outbox)
-            if after == nil { endSessions(of: account.id, at: now, into: &outbox) }
+            guard after == nil else { continue }
+            endSessions(of: account.id, at: now, into: &outbox)
+            forgetPushes(of: account.id)
         }
         // A stranger's name may have become a user's.
         for account in self.accounts.all where before.account(called: account.id) == nil {

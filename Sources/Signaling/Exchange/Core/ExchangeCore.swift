@@ -40,6 +40,8 @@ struct ExchangeCore: ProtocolCore, Sendable {
         case notify(UserID, JSONValue)
         /// Every device is to connect anew within a time, at the address that is given if there is one (CONN-12).
         case move(within: Duration, to: String?)
+        /// An attempt at a push is over.
+        case pushAnswered(PushID, attempt: Int, PushAnswer)
         /// ``nextDeadline`` has come. Early calls are harmless.
         case timer
     }
@@ -52,6 +54,8 @@ struct ExchangeCore: ProtocolCore, Sendable {
         case event([ConnectionID], NumberedEvent)
         case close(ConnectionID, CloseReason)
         case note(ExchangeNote)
+        /// Ask the webhook for the push's kind of token, and tell ``Input/pushAnswered(_:attempt:_:)`` what it said.
+        case push(StoredPush)
         /// Write this to disk before anything else that the input caused is done.
         case persist(Change)
     }
@@ -98,6 +102,10 @@ struct ExchangeCore: ProtocolCore, Sendable {
         var sessionsPerUser = 64
         /// Whether users may see who is there.
         var tellsPresence = true
+        /// How pushes are made, and for which kinds of tokens.
+        var push = PushQueue.Settings()
+        /// How long pushes that could not be made are kept.
+        var deadPushRetention = Duration.seconds(30 * 86_400)
     }
 
     /// What the core knows of a socket, logged in or not.
@@ -127,6 +135,7 @@ struct ExchangeCore: ProtocolCore, Sendable {
     var lastInvite: UInt64 = 0
     var groups = Groups()
     var pushes = PushBoard()
+    var pushQueue: PushQueue
     var calls = Calls()
     var rooms = Rooms()
     var presence = PresenceBoard()
@@ -147,9 +156,13 @@ struct ExchangeCore: ProtocolCore, Sendable {
         self.accounts = Accounts(accounts)
         self.settings = settings
         ids = IDSource(run: run)
+        pushQueue = PushQueue(settings.push, seed: run)
     }
 
-    var nextDeadline: Instant? { deadlines.earliest }
+    var nextDeadline: Instant? {
+        guard let push = pushQueue.nextDeadline else { return deadlines.earliest }
+        return min(deadlines.earliest ?? push, push)
+    }
 
     mutating func handle(_ input: Input, at now: Instant, into outbox: inout [Output]) {
         switch input {
@@ -179,8 +192,11 @@ struct ExchangeCore: ProtocolCore, Sendable {
                 tell(session.endpoint, .notification(NotificationReceived(payload: payload)), at: now, into: &outbox)
             }
         case .move(let within, let url): requestMoves(within: within, to: url, into: &outbox)
+        case .pushAnswered(let id, let attempt, let answer):
+            feedPushes(.answered(id, attempt: attempt, answer), at: now, into: &outbox)
         case .timer:
             while let deadline = deadlines.takeDue(at: now) { meet(deadline, at: now, into: &outbox) }
+            feedPushes(.timer, at: now, into: &outbox)
         }
         announcePresence(into: &outbox)
         recordChanges(at: now, into: &outbox)

@@ -11,7 +11,8 @@ extension InviteRecord {
             invitees: invitees.compactMap { user in
                 state(of: user).map { StoredInvite.Invitee(user: user, state: $0.stored, device: $0.device) }
             }, data: data, payload: payload, timeoutPayload: timeoutPayload, idempotencyKey: key,
-            ttlSeconds: ttlSeconds, sentAt: sentAt, deadline: deadline, forgottenAt: forgottenAt)
+            ttlSeconds: ttlSeconds, sentAt: sentAt, deadline: deadline, forgottenAt: forgottenAt,
+            isOnlineOnly: isOnlineOnly)
     }
 
     /// What an input meant for the records of the invite's calls; an accept is recorded with the call.

@@ -16,6 +16,8 @@ struct InviteRecord: Sendable {
     private(set) var data: JSONValue?
     let payload: JSONValue?
     let timeoutPayload: JSONValue?
+    /// Devices that are not connected are not pushed to.
+    let isOnlineOnly: Bool
     let sentAt: Instant
     /// The whole time to live; 0 is for ever.
     let ttlSeconds: Double
@@ -34,6 +36,7 @@ struct InviteRecord: Sendable {
         data = terms.data
         payload = terms.payload
         timeoutPayload = terms.timeoutPayload
+        isOnlineOnly = terms.onlineOnly == true
         sentAt = now
         ttlSeconds = terms.ttl
         deadline = terms.ttl > 0 ? now.advanced(by: .seconds(terms.ttl)) : nil
@@ -50,6 +53,7 @@ struct InviteRecord: Sendable {
         data = stored.data
         payload = stored.payload
         timeoutPayload = stored.timeoutPayload
+        isOnlineOnly = stored.isOnlineOnly
         sentAt = stored.sentAt
         ttlSeconds = stored.ttlSeconds
         deadline = stored.deadline.map { min($0, now.advanced(by: .seconds(stored.ttlSeconds))) }

@@ -30,6 +30,10 @@ public struct ExchangeCounters: Hashable, Sendable {
     public var invites = 0
     /// Invites that were accepted.
     public var calls = 0
+    /// Pushes that a webhook took.
+    public var pushes = 0
+    /// Pushes that could not be made.
+    public var deadPushes = 0
     /// Transactions of the database.
     public var commits = 0
     /// Candidates of devices that came when a stream's client could not be told any more.

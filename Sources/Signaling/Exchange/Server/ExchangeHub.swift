@@ -28,6 +28,8 @@ final class ExchangeHub {
     weak var streams: StreamService?
     private var channels: [ObjectIdentifier: any Channel] = [:]
     private var lastConnection: UInt64 = 0
+    /// `nil` if nobody is pushed to.
+    let pushSender: PushSender?
     private var counters = ExchangeCounters()
     private var timer: (due: Instant, scheduled: Scheduled<Void>)?
     /// Inputs that came in while outputs of an earlier one were being carried out, oldest first.
@@ -49,6 +51,7 @@ final class ExchangeHub {
         signedTokens = SignedTokenReader(
             configuration.apiKeys, maximumLifetime: configuration.signedTokenLifetime.seconds)
         fileUsers = configuration.fileUsers
+        pushSender = configuration.push.webhooks.isEmpty ? nil : PushSender(configuration.push, on: loop)
         core = Self.makeCore(configuration, fileUsers: configuration.fileUsers)
         guard let (journal, saved) = journal else { return }
         core.restore(saved, at: now)
@@ -70,6 +73,10 @@ final class ExchangeHub {
             burst: Double(configuration.messageBurst), perSecond: Double(configuration.messagesPerSecond))
         settings.tellsPresence = configuration.tellsPresence
         settings.recordRetention = configuration.callRecordRetention
+        settings.deadPushRetention = configuration.push.deadRetention
+        settings.push.kinds = Set(configuration.push.webhooks.map(\.kind))
+        settings.push.parallel = configuration.push.parallelRequests
+        settings.push.life = configuration.push.life
         return ExchangeCore(accounts: configuration.users + fileUsers, settings: settings, run: .random(in: 0...(.max)))
     }
 
@@ -266,6 +273,7 @@ final class ExchangeHub {
             if deliver(.closed, to: connection) { return }
             sockets[connection]?.close(reason)
         case .note(let note): log(note)
+        case .push(let push): post(push)
         case .persist: break
         }
     }
@@ -350,6 +358,8 @@ final class ExchangeHub {
         snapshot.events = core.counters.events
         snapshot.invites = core.counters.invites
         snapshot.calls = core.counters.calls
+        snapshot.pushes = core.counters.pushes
+        snapshot.deadPushes = core.counters.deadPushes
         snapshot.commits = journal?.commits ?? 0
         return snapshot
     }
@@ -413,7 +423,7 @@ final class ExchangeHub {
             switch output {
             case .respond(let connection, let id, _): carryOut(.refuse(connection, id, Self.notKept))
             case .refuse, .close: carryOut(output)
-            case .event, .note, .persist: break
+            case .event, .note, .push, .persist: break
             }
         }
         isBusy = false

@@ -1,3 +1,4 @@
+import ExchangeStore
 import Logging
 import SignalWire
 
@@ -6,6 +7,8 @@ extension ExchangeNote {
     var level: Logger.Level {
         switch self {
         case .sessionStarted, .sessionEnded, .sessionLost, .callEnded, .tokenExpired, .loginEnded: .info
+        case .pushMade, .pushFailed: .debug
+        case .pushDied: .warning
         case .inviteSent, .inviteAnswered, .inviteCancelled, .inviteTimedOut: .debug
         case .connectionRefused: .notice
         }
@@ -24,6 +27,9 @@ extension ExchangeNote {
         case .connectionRefused: "connection refused"
         case .tokenExpired: "session without a good token closed"
         case .loginEnded: "login ended"
+        case .pushMade: "push made"
+        case .pushFailed: "push failed, and is tried again"
+        case .pushDied: "push given up"
         }
     }
 
@@ -47,6 +53,19 @@ extension ExchangeNote {
         case .connectionRefused(let connection, let reason):
             ["connection": "\(connection.name)", "reason": "\(reason)"]
         case .loginEnded(let user): ["user": "\(user)"]
+        case .pushMade(let push, let endpoint):
+            ["push": "\(push)", "user": "\(endpoint.user)", "device": "\(endpoint.device)"]
+        case .pushFailed(let push, let endpoint, let detail, let wait):
+            [
+                "push": "\(push)", "user": "\(endpoint.user)", "device": "\(endpoint.device)", "answer": "\(detail)",
+                "wait": "\(wait)",
+            ]
+        case .pushDied(let dead):
+            [
+                "push": "\(dead.id)", "invite": "\(dead.invite)", "user": "\(dead.user)", "device": "\(dead.device)",
+                "kind": "\(dead.kind)", "reason": "\(dead.reason.rawValue)", "answer": "\(dead.detail ?? "none")",
+                "attempts": "\(dead.attempts)",
+            ]
         }
     }
 

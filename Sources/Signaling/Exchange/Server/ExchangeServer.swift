@@ -129,6 +129,8 @@ public final class ExchangeServer: Sendable {
         try? await channel.close()
         let stopped = channel.eventLoop.flatSubmit { [hub] in hub.value.stop() }
         try? await stopped.get()
+        let sender = try? await channel.eventLoop.submit { [hub] in hub.value.pushSender }.get()
+        await sender?.stop()
         try? await passwordThread.shutdownGracefully()
         await disk?.close()
     }

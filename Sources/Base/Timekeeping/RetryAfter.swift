@@ -1,19 +1,17 @@
-internal import Timekeeping
-
 /// The `Retry-After` header: seconds, or a date (RFC 9110 §10.2.3).
-enum RetryAfter {
+public enum RetryAfter {
     /// Longer waits than this are not believed.
-    static let longest: Duration = .seconds(3_600)
+    public static let longest: Duration = .seconds(3_600)
 
     /// How long to wait, no less than nothing and no more than ``longest``; `nil` if the text is neither.
-    static func parse(_ text: String, now: WallClock) -> Duration? {
+    public static func parse(_ text: String, now: WallClock) -> Duration? {
         if let seconds = Int64(text), seconds >= 0 { return .seconds(min(seconds, 3_600)) }
         guard let date = date(text) else { return nil }
         return min(max(.milliseconds(date.unixMilliseconds - now.unixMilliseconds), .zero), longest)
     }
 
     /// Reads the preferred form, `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110 §5.6.7).
-    static func date(_ text: String) -> WallClock? {
+    public static func date(_ text: String) -> WallClock? {
         let parts = text.split(separator: " ")
         let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
         guard parts.count == 6, parts[5] == "GMT", let day = Int64(parts[1]), (1...31).contains(day),

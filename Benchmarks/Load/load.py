@@ -1,0 +1,185 @@
+#!/usr/bin/env python3
+"""Puts an exchange under load: many connections, many invites, a kill, and everybody coming back.
+
+usage: load.py HANDSET DEVICES [--connections "N N…"] [--seconds S] [--durability full|normal] [--folder PATH]
+
+HANDSET is the program, which serves in a process of its own; DEVICES the load generator. Prints a line of JSON for each
+number of connections.
+"""
+import argparse
+import base64
+import contextlib
+import hashlib
+import hmac
+import json
+import os
+import pathlib
+import resource
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+SECRET = "a secret for load, of 32 bytes or more"
+#: Invites under way at any time when as many are sent as go.
+WINDOW = 512
+#: Devices that are there before memory is measured: what the first ones bring in counts once.
+WARM = 50
+
+
+def encode(data):
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def sign(user):
+    """A signed token for a full login, as docs/protocol.md has it."""
+    now = int(time.time())
+    claims = {"iss": "load", "sub": user, "iat": now, "exp": now + 86_400, "jti": f"load-{user}"}
+    text = ".".join(encode(json.dumps(part).encode()) for part in ({"alg": "HS256", "typ": "JWT"}, claims))
+    return f"{text}.{encode(hmac.new(SECRET.encode(), text.encode(), hashlib.sha256).digest())}"
+
+
+class Exchange:
+    """`handset serve` as its users run it, with a database."""
+
+    def __init__(self, program, folder, users, durability):
+        self.program, self.folder = program, folder
+        with contextlib.closing(socket.socket()) as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        secret = folder / "key.secret"
+        secret.write_text(SECRET)
+        secret.chmod(0o600)
+        digest = hashlib.sha256(b"load").hexdigest()
+        accounts = "".join(f"  - id: {user}\n" for user in users)
+        (folder / "exchange.yaml").write_text(
+            f"listen: 127.0.0.1:{self.port}\ndatabase: exchange.sqlite\ndatabase_durability: {durability}\n"
+            "web_phone: false\npresence: false\nmessages_per_second: 100000\nmessage_burst: 100000\n"
+            f"apps:\n  - key: load\n    secret_hash: {digest}\n"
+            f"api_keys:\n  - key: load\n    secret_file: {secret}\nusers:\n{accounts}")
+        self.start()
+
+    def start(self):
+        """Starts it, and waits until it listens; tells how long that took."""
+        began = time.monotonic()
+        log = open(self.folder / "exchange.log", "ab")
+        self.process = subprocess.Popen(
+            [self.program, "serve", "--config", self.folder / "exchange.yaml", "--log-level", "warning"],
+            stdout=log, stderr=log)
+        while True:
+            with contextlib.suppress(OSError), contextlib.closing(socket.create_connection(("127.0.0.1", self.port))):
+                return time.monotonic() - began
+            if self.process.poll() is not None or time.monotonic() - began > 60:
+                sys.exit(f"the exchange does not listen: {(self.folder / 'exchange.log').read_text()[-2_000:]}")
+            time.sleep(0.002)
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def resident_kb(self):
+        for line in pathlib.Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
+            if line.startswith("VmRSS"):
+                return int(line.split()[1])
+        return 0
+
+    def cpu_seconds(self):
+        fields = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+class Devices:
+    """The load generator."""
+
+    def __init__(self, program, port, users, folder):
+        tokens = folder / "devices.txt"
+        tokens.write_text("".join(f"{user} {sign(user)}\n" for user in users))
+        self.process = subprocess.Popen(
+            [program, str(port), str(tokens)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def do(self, command):
+        self.process.stdin.write(command + "\n")
+        self.process.stdin.flush()
+        answer = self.process.stdout.readline()
+        if not answer:
+            sys.exit("the load generator is gone")
+        return json.loads(answer)
+
+    def stop(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def with_cpu(exchange, devices, command):
+    """What came of a command, with the CPUs that the exchange used for it."""
+    before, began = exchange.cpu_seconds(), time.monotonic()
+    result = devices.do(command)
+    result["cpus"] = round((exchange.cpu_seconds() - before) / (time.monotonic() - began), 2)
+    return result
+
+
+def measure(arguments, count):
+    users = [f"user{number}" for number in range(count)]
+    with tempfile.TemporaryDirectory(dir=arguments.folder, prefix="load-") as name:
+        folder = pathlib.Path(name)
+        exchange = Exchange(arguments.handset, folder, users, arguments.durability)
+        devices = Devices(arguments.devices, exchange.port, users, folder)
+        try:
+            idle = exchange.resident_kb()
+            warm = min(WARM, count // 2)
+            devices.do(f"hold {warm}")
+            time.sleep(1)
+            warm_kb = exchange.resident_kb()
+            held = devices.do(f"hold {count}")
+            time.sleep(3)
+            full = exchange.resident_kb()
+            most = [with_cpu(exchange, devices, f"invites {min(WINDOW, count // 2)} {arguments.seconds}")
+                    for _ in range(arguments.rounds)]
+            best = statistics.median(round_["per_second"] for round_ in most)
+            half = with_cpu(exchange, devices, f"paced {best / 2} {arguments.seconds}")
+            loaded = exchange.resident_kb()
+            exchange.kill()
+            lost = time.monotonic()
+            # The clock of the generator is the same one.
+            away = exchange.start()
+            back = devices.do(f"settle {lost}")
+            back["start_s"] = round(away, 3)
+        finally:
+            exchange.kill()
+            devices.stop()
+        return {
+            "connections": count, "held": held, "idle_kb": idle, "warm_kb": warm_kb, "held_kb": full, "loaded_kb": loaded,
+            "per_connection_kb": round((full - warm_kb) / (count - warm), 1), "rounds": most, "per_second": best, "half": half,
+            "resume": back, "durability": arguments.durability, "load_average": round(os.getloadavg()[0], 1),
+            "scheduling": "fifo" if os.sched_getscheduler(0) == os.SCHED_FIFO else "normal",
+        }
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("handset")
+    parser.add_argument("devices")
+    parser.add_argument("--connections", default="100 300 1000 3000 10000")
+    parser.add_argument("--seconds", type=float, default=10)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--durability", default="full", choices=("full", "normal"))
+    parser.add_argument("--folder", help="where the databases go; the disk matters")
+    arguments = parser.parse_args()
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        # Exchange and generator before whatever else the machine does, as in the other benchmarks.
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+    except OSError:
+        print("load: SCHED_FIFO is not allowed here; other programs will show in the figures", file=sys.stderr)
+    counts = [int(word) for word in arguments.connections.split()]
+    if hard != resource.RLIM_INFINITY and hard < max(counts) + 100:
+        sys.exit(f"a process may open {hard} files here, too few for {max(counts)} connections: raise `ulimit -Hn`")
+    for count in counts:
+        print(f"load: {count} connections", file=sys.stderr)
+        print(json.dumps(measure(arguments, count)), flush=True)
+
+
+if __name__ == "__main__":
+    main()

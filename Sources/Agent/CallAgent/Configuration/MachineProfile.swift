@@ -1,0 +1,26 @@
+internal import OpusCodec
+
+/// What kind of machine a device runs on: the defaults that follow from it. What a configuration says goes before.
+public enum MachineProfile: String, CaseIterable, Sendable {
+    /// A computer with power to spare.
+    case desktop
+    /// A small board, such as a Raspberry Pi: less effort in the encoder, and shorter echoes.
+    case pi
+
+    func apply(to media: inout MediaConfiguration) {
+        switch self {
+        case .desktop: break
+        case .pi:
+            // Encoding costs a quarter less than at 5 (docs/benchmarks.md), and one worker does for all calls.
+            media.encoder.complexity = 2
+            media.workers = 1
+        }
+    }
+
+    func apply(to audio: inout AudioConfiguration) {
+        switch self {
+        case .desktop: break
+        case .pi: audio.echoTailMilliseconds = 64
+        }
+    }
+}

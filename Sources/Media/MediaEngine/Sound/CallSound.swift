@@ -1,0 +1,75 @@
+public import AudioDevices
+public import Speakerphone
+
+/// The sound card of a media engine's calls, and what is done to sound on its way.
+public struct CallSound: Equatable, Sendable {
+    /// Which card, and how.
+    public var device: AudioDeviceConfiguration
+    /// What is done to captured sound.
+    public var processing = SpeakerphoneSettings()
+    /// What becomes of several calls.
+    public var sharing = Sharing.hold
+    /// Volume of the loudspeaker, in dB: −60…20.
+    public var volumeDB = 0.0
+    /// Volume of the microphone after all processing, in dB: −60…20.
+    public var microphoneDB = 0.0
+    /// The microphone is muted from the beginning.
+    public var isMuted = false
+    /// Whose tones are heard: an ISO 3166 code; others have what ITU-T E.180 recommends.
+    public var country = ""
+
+    /// What becomes of several calls on one card.
+    public enum Sharing: String, CaseIterable, Sendable {
+        /// The latest has the card; the others wait in silence, and get it back one after the other.
+        case hold
+        /// All are heard together, and hear each other.
+        case mix
+    }
+
+    /// Uses `device` with all processing on.
+    public init(_ device: AudioDeviceConfiguration = AudioDeviceConfiguration()) { self.device = device }
+}
+
+/// What the control side asks of the desk.
+enum SoundOrder: BitwiseCopyable {
+    case mute(Bool)
+    case volume(dB: Double)
+    case microphone(dB: Double)
+    case process(SpeakerphoneSettings)
+    case tone(CallTone?)
+    /// The call that has the card, where only one may.
+    case focus(MediaCallID?)
+}
+
+/// How the card's sound is doing at the media worker's end. A plain value, copied on the media thread.
+public struct SoundReport: BitwiseCopyable, Equatable, Sendable {
+    /// What a level meter of the microphone shows, after all processing, in dBFS.
+    public internal(set) var microphoneDBFS = -100.0
+    /// Its held peak.
+    public internal(set) var microphonePeakDBFS = -100.0
+    /// What a level meter of the loudspeaker shows, in dBFS.
+    public internal(set) var loudspeakerDBFS = -100.0
+    /// Its held peak.
+    public internal(set) var loudspeakerPeakDBFS = -100.0
+    /// The microphone is muted.
+    public internal(set) var isMuted = false
+    /// Volume of the loudspeaker, in dB.
+    public internal(set) var volumeDB = 0.0
+    /// The speakerphone's echo and how much of it is taken out.
+    public internal(set) var echo: SpeakerphoneStatistics
+    /// Turns of 10 ms.
+    public internal(set) var turns = 0
+    /// Turns left out because the machine stood still.
+    public internal(set) var turnsSkipped = 0
+    /// Captured samples that were not there in time.
+    public internal(set) var captureUnderrunSamples = 0
+    /// Samples to be played that the card's thread did not take in time.
+    public internal(set) var playOverrunSamples = 0
+    /// The call is on hold at the card.
+    public internal(set) var isHeld = false
+    /// Samples between the call's frames and the card's turns that were missing, or came too late.
+    public internal(set) var callSamplesLost = 0
+
+    @_noAllocation @_noLocks
+    init(echo: SpeakerphoneStatistics) { self.echo = echo }
+}

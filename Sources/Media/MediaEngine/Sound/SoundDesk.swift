@@ -1,0 +1,301 @@
+internal import AudioDevices
+internal import Realtime
+internal import Speakerphone
+internal import Timekeeping
+
+/// What lies between a sound card and the calls that use it, on their media worker.
+///
+/// Every 10 ms, while a call uses the card or a tone sounds, it takes what was captured, takes echo and noise out of it and
+/// hands it to the calls; and after these have run their frames, it mixes what they have heard, and tones, and plays it.
+/// At the worker's end of the ``SoundLine`` both directions have the worker's clock, so that the echo canceller need not
+/// follow two clocks.
+struct SoundDesk: ~Copyable {
+    /// Samples of a turn: 10 ms.
+    static var turnSamples: Int { @_noAllocation @_noLocks get { 480 } }
+    private static var turnNanoseconds: Int64 { @_noAllocation @_noLocks get { 10_000_000 } }
+    /// A desk that falls further behind skips what it has missed.
+    private static var catchUpNanoseconds: Int64 { @_noAllocation @_noLocks get { 160_000_000 } }
+
+    private var line: SoundLine
+    private var processor: SpeakerphoneProcessor
+    private let sharing: CallSound.Sharing
+    private var focus: MediaCallID?
+    private var microphone = VolumeControl()
+    private var loudspeaker = VolumeControl()
+    private var microphoneMeter = LevelDisplay()
+    private var loudspeakerMeter = LevelDisplay()
+    private var tones: DeskTones
+    private var mixer = CallMixer()
+    /// What was captured, what goes to one call of several, and what was played in the last turn.
+    private var captured = SampleBuffer(capacity: SoundDesk.turnSamples)
+    private var work = SampleBuffer(capacity: SoundDesk.turnSamples)
+    private var played = SampleBuffer(capacity: SoundDesk.turnSamples)
+    /// When the next turn is due; nil while nobody uses the card.
+    private(set) var nextTurn: Instant?
+    private var turns = 0
+    private var turnsSkipped = 0
+
+    /// - Throws: ``SpeakerphoneError`` when the library refuses.
+    init(_ sound: CallSound, line: consuming SoundLine) throws(SpeakerphoneError) {
+        self.line = line
+        processor = try SpeakerphoneProcessor(sound.processing)
+        sharing = sound.sharing
+        tones = DeskTones(CallToneSet(country: sound.country))
+        microphone.set(gainDB: sound.microphoneDB)
+        microphone.set(isMuted: sound.isMuted)
+        loudspeaker.set(gainDB: sound.volumeDB)
+    }
+
+    @_noAllocation @_noLocks
+    mutating func obey(_ order: SoundOrder) {
+        switch order {
+        case .mute(let isMuted): microphone.set(isMuted: isMuted)
+        case .volume(let decibels): loudspeaker.set(gainDB: decibels)
+        case .microphone(let decibels): microphone.set(gainDB: decibels)
+        case .process(let settings): processor.apply(settings)
+        case .tone(let tone): tones.sound(tone)
+        case .focus(let call): focus = call
+        }
+    }
+
+    // MARK: Turns
+
+    /// Begins to take turns if somebody uses the card, and stops when nobody does.
+    @_noAllocation @_noLocks
+    mutating func settle(_ calls: borrowing RouteTable, at now: Instant) {
+        let isUsed = tones.isSounding || Self.usesCard(calls)
+        if isUsed, !isTakingTurns {
+            nextTurn = Self.slot(after: now)
+        } else if !isUsed, isTakingTurns {
+            nextTurn = nil
+            line.pause(at: now)
+        }
+    }
+
+    private var isTakingTurns: Bool {
+        @_noAllocation @_noLocks get { if case .some = nextTurn { true } else { false } }
+    }
+
+    /// The turn that is due; nil if none is.
+    @_noAllocation @_noLocks
+    mutating func turn(at now: Instant) -> Instant? {
+        guard let due = nextTurn, due.nanoseconds <= now.nanoseconds else { return nil }
+        let behind = due.nanoseconds(to: now)
+        guard behind > Self.catchUpNanoseconds else { return due }
+        let skipped = behind / Self.turnNanoseconds
+        turnsSkipped += Int(skipped)
+        let next = due.advanced(byNanoseconds: skipped * Self.turnNanoseconds)
+        nextTurn = next
+        return next
+    }
+
+    /// Whether another turn follows `turn` before `now`.
+    @_noAllocation @_noLocks
+    static func isLast(_ turn: Instant, at now: Instant) -> Bool { turn.nanoseconds(to: now) < turnNanoseconds }
+
+    /// The first turn that is not before `earliest`.
+    @_noAllocation @_noLocks
+    func turn(notBefore earliest: Instant) -> Instant {
+        guard let due = nextTurn else { return Self.slot(after: earliest) }
+        let wait = max(0, due.nanoseconds(to: earliest))
+        let number = (wait + Self.turnNanoseconds - 1) / Self.turnNanoseconds
+        return due.advanced(byNanoseconds: number * Self.turnNanoseconds)
+    }
+
+    /// Takes turns on the grid of `slot` from now on. The card's delay is set anew, so this is for when nobody listens yet.
+    @_noAllocation @_noLocks
+    mutating func align(to slot: Instant, at now: Instant) {
+        guard let due = nextTurn else { return }
+        let distance = due.nanoseconds(to: slot)
+        let rest = distance % Self.turnNanoseconds
+        guard rest != 0 else { return }
+        nextTurn = due.advanced(byNanoseconds: rest < 0 ? rest + Self.turnNanoseconds : rest)
+        line.pause(at: now)
+    }
+
+    @_noAllocation @_noLocks
+    private static func slot(after time: Instant) -> Instant {
+        let slot = Pacer.slotNanoseconds
+        return Instant(nanoseconds: (time.nanoseconds + slot - 1) / slot * slot)
+    }
+
+    @_noAllocation @_noLocks
+    private static func usesCard(_ calls: borrowing RouteTable) -> Bool {
+        for index in 0..<calls.count where unsafe calls[index].pointee.usesCard { return true }
+        return false
+    }
+
+    /// Whether a call of `calls` has its frames at the turns.
+    @_noAllocation @_noLocks
+    static func hasPlaced(_ calls: borrowing RouteTable) -> Bool {
+        for index in 0..<calls.count {
+            if unsafe calls[index].pointee.usesCard, unsafe calls[index].pointee.audio.port?.isPlaced ?? false {
+                return true
+            }
+        }
+        return false
+    }
+}
+
+// MARK: Samples
+
+extension SoundDesk {
+    /// The first half of a turn: from the card to the calls.
+    @_noAllocation @_noLocks
+    mutating func capture(for calls: borrowing RouteTable, at due: Instant) {
+        Self.capture(&captured, from: &line, at: due)
+        Self.process(&captured, with: &processor, played)
+        Self.finish(&captured, &microphone, &microphoneMeter)
+        beginSharing(calls)
+        for index in 0..<calls.count where unsafe calls[index].pointee.usesCard {
+            unsafe hand(to: calls[index])
+        }
+    }
+
+    /// The second half, when the calls have run their frames: from the calls to the card.
+    @_noAllocation @_noLocks
+    mutating func play(from calls: borrowing RouteTable, at due: Instant) {
+        mixer.begin(samples: Self.turnSamples)
+        var isInCall = false
+        for index in 0..<calls.count where unsafe calls[index].pointee.usesCard {
+            unsafe calls[index].pointee.audio.port?.advance()
+            guard unsafe isConnected(calls[index]) else { continue }
+            isInCall = true
+            unsafe Self.add(calls[index], to: &mixer)
+        }
+        if tones.isSounding { Self.add(&tones, to: &mixer, through: &work, isInCall: isInCall) }
+        Self.mix(&mixer, into: &played)
+        Self.finish(&played, &loudspeaker, &loudspeakerMeter)
+        Self.play(played, on: &line, at: due)
+        turns += 1
+        nextTurn = due.advanced(byNanoseconds: Self.turnNanoseconds)
+    }
+
+    /// What the desk has seen, for a call of its worker.
+    @_noAllocation @_noLocks
+    func report(on call: UnsafeMutablePointer<MediaCall>) -> SoundReport {
+        var report = SoundReport(echo: Self.statistics(of: processor))
+        report.microphoneDBFS = microphoneMeter.levelDBFS
+        report.microphonePeakDBFS = microphoneMeter.peakDBFS
+        report.loudspeakerDBFS = loudspeakerMeter.levelDBFS
+        report.loudspeakerPeakDBFS = loudspeakerMeter.peakDBFS
+        report.isMuted = microphone.isMuted
+        report.volumeDB = loudspeaker.gainDB
+        report.turns = turns
+        report.turnsSkipped = turnsSkipped
+        report.captureUnderrunSamples = line.counters.captureUnderrun
+        report.playOverrunSamples = line.counters.playOverrun
+        report.isHeld = unsafe !isConnected(call)
+        if let counters = unsafe call.pointee.audio.port?.counters {
+            report.callSamplesLost = counters.underrun + counters.dropped
+        }
+        return report
+    }
+
+    @_noAllocation @_noLocks
+    private func isConnected(_ call: UnsafeMutablePointer<MediaCall>) -> Bool {
+        switch sharing {
+        case .mix: return true
+        case .hold:
+            guard let focus else { return true }
+            return unsafe focus.rawValue == call.pointee.id.rawValue
+        }
+    }
+
+    /// Where calls are mixed, each hears the others: what they brought to the last turn.
+    @_noAllocation @_noLocks
+    private mutating func beginSharing(_ calls: borrowing RouteTable) {
+        guard case .mix = sharing else { return }
+        mixer.begin(samples: Self.turnSamples)
+        Self.add(captured, to: &mixer)
+        for index in 0..<calls.count where unsafe calls[index].pointee.usesCard {
+            unsafe Self.add(calls[index], to: &mixer)
+        }
+    }
+
+    @_noAllocation @_noLocks
+    private mutating func hand(to call: UnsafeMutablePointer<MediaCall>) {
+        let isHeld = unsafe !isConnected(call)
+        unsafe call.pointee.audio.port?.isHeld = isHeld
+        if isHeld { return }
+        switch sharing {
+        case .hold: unsafe Self.hand(captured, to: call)
+        case .mix:
+            unsafe Self.mix(mixer, without: call, into: &work)
+            unsafe Self.hand(work, to: call)
+        }
+    }
+
+    // What follows hands out views of samples, which unoptimised code counts as reference counting, and asks the
+    // speakerphone's parts for numbers. It is not analysed; what it calls is.
+
+    @_semantics("no_performance_analysis") @inline(__always)
+    private static func capture(_ frame: inout SampleBuffer, from line: inout SoundLine, at due: Instant) {
+        var samples = frame.mutableSamples(turnSamples)
+        line.capture(into: &samples, at: due)
+    }
+
+    @_semantics("no_performance_analysis") @inline(__always)
+    private static func process(
+        _ frame: inout SampleBuffer, with processor: inout SpeakerphoneProcessor, _ played: borrowing SampleBuffer
+    ) {
+        var samples = frame.mutableSamples(turnSamples)
+        processor.process(&samples, playback: played.samples(turnSamples))
+    }
+
+    @_semantics("no_performance_analysis") @inline(__always)
+    private static func finish(_ frame: inout SampleBuffer, _ volume: inout VolumeControl, _ meter: inout LevelDisplay)
+    {
+        var samples = frame.mutableSamples(turnSamples)
+        volume.apply(&samples)
+        meter.add(samples.span)
+    }
+
+    @_semantics("no_performance_analysis") @inline(__always)
+    private static func add(_ frame: borrowing SampleBuffer, to mixer: inout CallMixer) {
+        mixer.add(frame.samples(turnSamples))
+    }
+
+    @_semantics("no_performance_analysis") @inline(__always)
+    private static func add(_ call: UnsafeMutablePointer<MediaCall>, to mixer: inout CallMixer) {
+        unsafe call.pointee.audio.withContribution { mixer.add($0) }
+    }
+
+    @_semantics("no_performance_analysis") @inline(__always)
+    private static func add(
+        _ tones: inout DeskTones, to mixer: inout CallMixer, through work: inout SampleBuffer, isInCall: Bool
+    ) {
+        var samples = work.mutableSamples(turnSamples)
+        tones.fill(&samples, isInCall: isInCall)
+        mixer.add(samples.span)
+    }
+
+    @_semantics("no_performance_analysis") @inline(__always)
+    private static func mix(_ mixer: inout CallMixer, into frame: inout SampleBuffer) {
+        var samples = frame.mutableSamples(turnSamples)
+        mixer.mix(into: &samples)
+    }
+
+    @_semantics("no_performance_analysis") @inline(__always)
+    private static func mix(
+        _ mixer: CallMixer, without call: UnsafeMutablePointer<MediaCall>, into frame: inout SampleBuffer
+    ) {
+        var samples = frame.mutableSamples(turnSamples)
+        unsafe call.pointee.audio.withContribution { mixer.mix(without: $0, into: &samples) }
+    }
+
+    @_semantics("no_performance_analysis") @inline(__always)
+    private static func hand(_ frame: borrowing SampleBuffer, to call: UnsafeMutablePointer<MediaCall>) {
+        unsafe call.pointee.audio.port?.hand(frame.samples(turnSamples))
+    }
+
+    @_semantics("no_performance_analysis") @inline(__always)
+    private static func play(_ frame: borrowing SampleBuffer, on line: inout SoundLine, at due: Instant) {
+        line.play(frame.samples(turnSamples), at: due)
+    }
+
+    @_semantics("no_performance_analysis") @inline(__always)
+    private static func statistics(of processor: borrowing SpeakerphoneProcessor) -> SpeakerphoneStatistics {
+        processor.statistics
+    }
+}

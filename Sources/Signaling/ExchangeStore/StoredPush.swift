@@ -1,0 +1,68 @@
+public import JSON
+public import SignalWire
+public import Timekeeping
+
+/// One push to one device by one of its push tokens, as it is kept: until it is made, or its invite is over (DEV-4).
+public struct StoredPush: Hashable, Sendable {
+    /// What it tells.
+    public enum Message: String, Hashable, Sendable {
+        /// Somebody calls.
+        case invite
+        /// The invite is over for this user: stop ringing; with a payload, a call was missed.
+        case ended
+    }
+
+    /// Its id, the same on each attempt.
+    public var id: String
+    /// The invite that it is about.
+    public var invite: String
+    /// Whose device it goes to.
+    public var user: String
+    /// The device.
+    public var device: String
+    /// By which service, and what that knows the device by.
+    public var target: DeviceRegister.PushTarget
+    /// What it tells.
+    public var message: Message
+    /// Who calls, or called.
+    public var inviter: String
+    /// The group that is invited, if it is a group invite.
+    public var group: String?
+    /// From the inviter's application: the push payload or, once the invite has ended, the timeout payload.
+    public var payload: JSONValue?
+    /// Why the invite is over: `accepted`, `rejected`, `cancelled` or `timedOut`; `nil` while it is not.
+    public var reason: String?
+    /// When the invite times out; `nil` is never.
+    public var deadline: Instant?
+    /// From when on it is of no use to anybody.
+    public var expires: Instant
+    /// When it is tried next.
+    public var due: Instant
+    /// Attempts that were begun.
+    public var attempts: Int
+    /// Nothing more is to be done for it, but its device may know of the invite, and is told when that is over.
+    public var isSettled: Bool
+
+    /// Makes an entry.
+    public init(
+        id: String, invite: String, user: String, device: String, target: DeviceRegister.PushTarget, message: Message,
+        inviter: String, group: String? = nil, payload: JSONValue? = nil, reason: String? = nil,
+        deadline: Instant? = nil, expires: Instant, due: Instant, attempts: Int = 0, isSettled: Bool = false
+    ) {
+        self.id = id
+        self.invite = invite
+        self.user = user
+        self.device = device
+        self.target = target
+        self.message = message
+        self.inviter = inviter
+        self.group = group
+        self.payload = payload
+        self.reason = reason
+        self.deadline = deadline
+        self.expires = expires
+        self.due = due
+        self.attempts = attempts
+        self.isSettled = isSettled
+    }
+}

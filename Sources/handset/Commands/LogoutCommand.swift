@@ -1,0 +1,51 @@
+internal import ArgumentParser
+internal import CallAgent
+internal import CallControl
+internal import Logging
+internal import SignalingClient
+
+/// `handset logout`: ends the login that a device keeps.
+struct LogoutCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "logout", abstract: "End the login that a device keeps, and forget it.",
+        discussion: """
+            Makes the login in the configuration's session_file worthless at the service, with its sessions and calls, \
+            and removes the file. Pushes go on until the device is unregistered: say so with --unregister. Other secrets \
+            of the configuration stay good: a device that has some logs in again when it is started.
+            """)
+
+    @Option(help: "The device's configuration file.")
+    var config: String
+
+    @Option(help: "Base URL of the signaling server, instead of the configuration's.")
+    var server: String?
+
+    @Flag(help: "Unregister the device, too: nothing is pushed to it any more.")
+    var unregister = false
+
+    @OptionGroup var logs: LogOptions
+
+    func run() async throws {
+        logs.bootstrap()
+        var configuration = try DeviceConfiguration.read(path: config)
+        if let server { configuration.account.use(server: server) }
+        guard let path = configuration.account.sessionFile else {
+            throw CommandFailure(.configuration, "\(config) has no account.session_file, so no login is kept")
+        }
+        configuration.account.credential = .kept
+        var settings = try HandsetServiceConfiguration(
+            configuration, program: DeviceProgram(version: HandsetVersion.current))
+        settings.loginPatience = .zero
+        settings.connection.firstAttempts = 1
+        guard case .login? = try settings.sessionStore?.look() else {
+            throw CommandFailure(.failed, "no login of this application and server is kept in \"\(path)\"")
+        }
+        let service = try HandsetService(settings, logger: Logger(label: "handset"))
+        if unregister {
+            try await service.connect()
+            try await service.unregister()
+        }
+        try await service.logOut()
+        Terminal.print("logged out; \(path) is removed")
+    }
+}

@@ -1,0 +1,47 @@
+internal import AudioDevices
+internal import CallAgent
+
+/// What happens to a sound card, in words for a log or a person.
+struct CardEventText {
+    let event: CardEvent
+    let audio: AudioConfiguration
+
+    /// What it is about to be read by somebody who has to do something.
+    var isWarning: Bool {
+        switch event {
+        case .unavailable, .lost, .stalled, .xruns, .priorityRefused: true
+        case .opened, .running, .suspended, .resumed, .report, .stopped: false
+        }
+    }
+
+    /// A sentence without its full stop.
+    var text: String {
+        switch event {
+        case .opened(let playback, let capture):
+            let grants = [playback.map { ("playback", $0) }, capture.map { ("capture", $0) }].compactMap(\.self)
+            let list = grants.map { name, grant in
+                "\(name) \(grant.rate) Hz, \(grant.channels) channels, periods of "
+                    + "\(grant.periodMilliseconds.rounded(toPlaces: 1)) ms"
+            }
+            return "The sound card is open: \(list.joined(separator: "; "))"
+        case .unavailable(let failure):
+            return "No sound for now: " + error(failure.direction, failure.errno)
+        case .running: return "Sound flows"
+        case .lost(let errno):
+            return "The sound card has gone; calls go on in silence until it is back: " + error(.playback, errno)
+        case .stalled(let direction): return "The sound card moves nothing (\(direction)); it is opened anew"
+        case .xruns(let direction, let count):
+            return "The sound card ran \(direction == .playback ? "empty" : "over"), \(count) times"
+        case .suspended: return "The sound card is suspended"
+        case .resumed: return "The sound card is back from a suspend"
+        case .priorityRefused(let errno): return "The sound card's thread runs without real-time priority (\(errno))"
+        case .report: return "The sound card is well"
+        case .stopped: return "The sound card is closed"
+        }
+    }
+
+    private func error(_ direction: SoundDirection, _ errno: Int32) -> String {
+        let name = direction == .playback ? audio.playback ?? audio.capture : audio.capture ?? audio.playback
+        return "\(AudioDeviceError(device: name ?? "none", direction: direction, errno: errno))"
+    }
+}
