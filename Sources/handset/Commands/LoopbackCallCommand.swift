@@ -172,7 +172,7 @@ struct MeasuredCall {
                 self.record = record
                 media = report
                 return
-            case .signaling, .incoming, .invited, .invite, .digit, .realtimePriorityRefused: break
+            case .signaling, .incoming, .invited, .invite, .digit, .card, .realtimePriorityRefused: break
             }
         }
     }
