@@ -8,7 +8,7 @@ public final class PulseServer {
     private let identifier: pid_t
     private let folder: String
 
-    /// Starts it, and waits until it can be reached.
+    /// Starts it, and waits until it answers.
     public init() throws {
         folder = FileManager.default.temporaryDirectory.appendingPathComponent("pulse-\(UUID().uuidString)").path
         for part in ["", "/home", "/run"] {

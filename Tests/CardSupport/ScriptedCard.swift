@@ -4,7 +4,7 @@ import Testing
 
 /// The tests' ALSA plug-in, built and made known to libasound in this process, and the page of memory that rules it.
 public final class ScriptedCard {
-    /// Where its files are.
+    /// Where its page of memory and libasound's configuration are.
     public let folder: String
     private let page: UnsafeMutablePointer<scripted_card>
 
@@ -36,7 +36,7 @@ public final class ScriptedCard {
         try? FileManager.default.removeItem(atPath: folder)
     }
 
-    /// What rules it, and tells what has happened.
+    /// What it does.
     public var control: scripted_card {
         _read { yield page.pointee }
         _modify { yield &page.pointee }

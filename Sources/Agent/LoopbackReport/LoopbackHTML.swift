@@ -112,17 +112,20 @@ public struct LoopbackHTML: Sendable {
 
     private var checks: String {
         let rows = verdict.checks.map { check in
-            """
-            <tr><th scope="row">\(HTMLText.escaped(check.name))</th>\
-            <td><span class="chip \(check.outcome.rawValue)">\(check.outcome.rawValue)</span></td>\
-            <td>\(HTMLText.escaped(check.measured))</td><td>\(HTMLText.escaped(check.limit))</td>\
-            <td>\(HTMLText.escaped(check.advice))</td></tr>
-            """
+            // What to try has a line of its own: beside the figures it would be a column of single words on a telephone.
+            let advice =
+                check.advice.isEmpty
+                ? "" : "<tr class=\"advice\"><td colspan=\"4\">\(HTMLText.escaped(check.advice))</td></tr>"
+            return """
+                <tr\(advice.isEmpty ? "" : " class=\"advised\"")><th scope="row">\(HTMLText.escaped(check.name))</th>\
+                <td><span class="chip \(check.outcome.rawValue)">\(check.outcome.rawValue)</span></td>\
+                <td>\(HTMLText.escaped(check.measured))</td><td>\(HTMLText.escaped(check.limit))</td></tr>\(advice)
+                """
         }
         return """
             <section><h2>Checks</h2><div class="scroll"><table><caption>Thresholds and what was measured</caption>
             <thead><tr><th scope="col">What</th><th scope="col">Result</th><th scope="col">Measured</th>\
-            <th scope="col">Allowed</th><th scope="col">What to try</th></tr></thead><tbody>
+            <th scope="col">Allowed</th></tr></thead><tbody>
             \(rows.joined(separator: "\n"))
             </tbody></table></div></section>
             """
@@ -132,7 +135,8 @@ public struct LoopbackHTML: Sendable {
         let total = run.stages.reduce(0) { $0 + $1.milliseconds }
         guard total > 0 else { return "" }
         let bars = run.stages.map {
-            "<div style=\"flex:\(AudioText.fixed($0.milliseconds, 3))\" title=\"\(HTMLText.escaped($0.name))\"></div>"
+            "<div style=\"flex:\(AudioText.fixed($0.milliseconds, 3))\" title=\"\(HTMLText.escaped($0.name))\">"
+                + "<b>\(AudioText.number($0.milliseconds, "ms"))</b> \(HTMLText.escaped($0.name))</div>"
         }
         let rows = run.stages.map { [$0.name, AudioText.number($0.milliseconds, "ms")] }
         return "<section><h2>Where the delay comes from</h2><div class=\"stages\" aria-hidden=\"true\">\(bars.joined())"

@@ -48,7 +48,7 @@ struct Plot {
 
     private static let height = 270.0
     private let width: Double
-    private static let left = 58.0
+    private static let left = 66.0
     private static let right = 16.0
     private static let top = 14.0
     private static let bottom = 44.0
@@ -142,7 +142,7 @@ struct Plot {
     var svg: String {
         let identifier = "plot-" + title.lowercased().filter { $0.isASCII && $0.isLetter }
         var parts = [
-            "<svg viewBox=\"0 0 \(Int(width)) \(Int(Self.height))\" role=\"img\" "
+            "<svg\(width > 600 ? " class=\"wide\"" : "") viewBox=\"0 0 \(Int(width)) \(Int(Self.height))\" role=\"img\" "
                 + "aria-labelledby=\"\(identifier)-t \(identifier)-d\"><title id=\"\(identifier)-t\">"
                 + "\(HTMLText.escaped(title))</title><desc id=\"\(identifier)-d\">\(HTMLText.escaped(summary))</desc>"
         ]
@@ -166,7 +166,7 @@ struct Plot {
         parts.append(
             "<text class=\"axis\" text-anchor=\"middle\" x=\"\(middle)\" y=\"\(Self.place(Self.height - 6))\">"
                 + "\(HTMLText.escaped(horizontal.label))</text><text class=\"axis\" text-anchor=\"middle\" "
-                + "transform=\"translate(14 \(centre)) rotate(-90)\">\(HTMLText.escaped(vertical.label))</text></svg>")
+                + "transform=\"translate(10 \(centre)) rotate(-90)\">\(HTMLText.escaped(vertical.label))</text></svg>")
         return parts.joined(separator: "\n")
     }
 }

@@ -193,20 +193,12 @@ struct CallCommand: AsyncParsableCommand {
     }
 
     private func deviceConfiguration() throws -> DeviceConfiguration {
-        var configuration: DeviceConfiguration
-        if let config {
-            configuration = try DeviceConfiguration.read(path: config)
-        } else {
-            configuration = DeviceConfiguration(account: .demoCaller)
-            if let server = CalleeAddress(callee).server { configuration.account.use(server: server) }
-        }
-        if let server { configuration.account.use(server: server) }
+        var configuration = try CallerConfiguration(config: config, server: server, webrtc: webrtc).read(for: callee)
         if usesCard {
             configuration.behaviour.source = .card
             if let name = playback ?? device { configuration.audio.playback = AudioConfiguration.name(name) }
             if let name = capture ?? device { configuration.audio.capture = AudioConfiguration.name(name) }
         }
-        if let webrtc { configuration.media.offers = webrtc ? .webRTC : .sdes }
         return configuration
     }
 }

@@ -21,7 +21,7 @@ struct LoopbackSummary {
         let verdict = LoopbackVerdict(run)
         var lines: [String] = []
         func add(_ label: String, _ value: String?) {
-            if let value { lines.append("  " + label.padded(to: 18) + value) }
+            if let value { lines.append("  " + label.padded(to: 27) + value) }
         }
         if let delay = timing.meanDelay, let range = timing.delayRange {
             add(
