@@ -266,9 +266,9 @@ let package = Package(
         tests(
             "CallAgentTests",
             [
-                "AudioDevices", "AudioKit", "CallAgent", "CallControl", "ConfigReader", "Datagrams", "Exchange", "JSON",
-                "MediaEngine", "OpusCodec", "Peering", "SignalingClient", "SignedTokens", "Speakerphone", "Timekeeping",
-                logging,
+                "AudioDevices", "AudioKit", "CallAgent", "CallControl", "ConfigReader", "Datagrams", "Exchange", "ICE",
+                "JSON", "MediaEngine", "OpusCodec", "Peering", "SDP", "SecureTransport", "SignalingClient",
+                "SignedTokens", "Speakerphone", "Timekeeping", logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
             ]),

@@ -1,6 +1,8 @@
 import AudioKit
 import CAllocationCounter
+import Datagrams
 import OpusCodec
+import Peering
 import Playout
 import Testing
 import Timekeeping
@@ -59,5 +61,41 @@ struct NarrowbandAllocationTests {
         let allocations = handset_test_allocations() - before
         #expect(allocations == 0)
         #expect(encoded == 400 * 160 && buffer.statistics.samplesConcealed > 0)
+    }
+
+    @Test("A change of codec neither allocates nor frees where the call is run")
+    func change() throws {
+        let remote = try #require(SocketAddress(host: "192.0.2.1", port: 5_000))
+        var plan = MediaCallPlan(
+            peer: PeerPlan(
+                transport: .direct(to: remote), protection: .plain, remoteSSRC: nil, localSSRC: 1, canonicalName: "a",
+                sendPayloadType: 111, receivePayloadType: 111, randomSeed: 1),
+            encoder: EncoderSettings(), playout: PlayoutConfiguration(), audio: AudioBehaviour(source: .silence),
+            start: .atOnce)
+        let call = try MediaCall.make(id: MediaCallID(rawValue: 1), plan: plan, files: CallFiles(), at: .zero)
+        var changes: [UnsafeMutablePointer<MediaCallChange>] = []
+        for index in 0..<12 {
+            let before = plan.codec
+            plan.codec = [.pcmu, .opus, .opus, .pcma, .pcmu, .opus][index % 6]
+            plan.peer.clockRate = plan.codec == .opus ? 48_000 : 8_000
+            plan.peer.repairsLoss = index % 2 == 1
+            let change = UnsafeMutablePointer<MediaCallChange>.allocate(capacity: 1)
+            change.initialize(to: try MediaCallChange(to: plan, from: before))
+            changes.append(change)
+        }
+        var (allocations, frees) = (Int64(0), Int64(0))
+        for change in changes {
+            let before = (handset_test_allocations(), handset_test_frees())
+            _ = call.pointee.change(change)
+            allocations += handset_test_allocations() - before.0
+            frees += handset_test_frees() - before.1
+        }
+        #expect(allocations == 0 && frees == 0)
+        for change in changes {
+            change.deinitialize(count: 1)
+            change.deallocate()
+        }
+        call.deinitialize(count: 1)
+        call.deallocate()
     }
 }

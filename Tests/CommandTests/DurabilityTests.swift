@@ -31,6 +31,41 @@ import Testing
         #expect(lines.first?.contains(#""inviter": "caller""#) == true)
     }
 
+    @Test("INV-16: A database of the version before pushes is taken over with the invites in it")
+    func migration() async throws {
+        let site = try Site(database: "exchange.sqlite")
+        defer { site.remove() }
+        func serve() async throws {
+            let exchange = try HandsetProcess(["serve", "--config", site.exchangeConfiguration])
+            try await exchange.line(containing: "Listening")
+            exchange.send(SIGTERM)
+            #expect(await exchange.ending() == 0)
+        }
+        func run(_ sql: String) async throws -> String {
+            let script = """
+                import sqlite3, sys
+                base = sqlite3.connect(sys.argv[1])
+                for statement in sys.argv[2].split(";"): print(base.execute(statement).fetchall())
+                base.commit()
+                """
+            let python = try HandsetProcess(
+                ["python3", "-c", script, site.path("exchange.sqlite"), sql], executable: "/usr/bin/env")
+            #expect(await python.ending() == 0, "\(python.errorText)")
+            return python.outputText
+        }
+        try await serve()
+        _ = try await run(
+            """
+            DROP TABLE pushes; DROP TABLE dead_pushes; ALTER TABLE invites DROP COLUMN online_only;
+            DELETE FROM grdb_migrations WHERE identifier = '2 pushes';
+            INSERT INTO invites (id, inviter, inviter_device, invitees, ttl_s, sent_ms)
+            VALUES ('invite-1', 'caller', 'a', '[{"user":"echo","state":"pending"}]', 0, 0)
+            """)
+        try await serve()
+        let rows = try await run("SELECT id, online_only FROM invites; SELECT count(*) FROM pushes, dead_pushes")
+        #expect(rows.split(separator: "\n").prefix(2) == ["[('invite-1', 0)]", "[(0,)]"])
+    }
+
     @Test("DEV-4: `handset push dead` prints what could not be made, and of a database without any nothing")
     func deadPushes() async throws {
         let site = try Site(database: "exchange.sqlite")

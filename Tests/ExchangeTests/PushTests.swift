@@ -196,6 +196,29 @@ extension ExchangeScenario {
         #expect(scenario.told == ["invite phone -"])
     }
 
+    @Test(
+        "DEV-4: A device that resumes hears the invite there; one that an exchange that goes down sends off needs no push"
+    )
+    func resumes() {
+        var scenario = ExchangeScenario(settings: settings)
+        let alice = scenario.device("a", of: "alice")
+        var phone = scenario.device("phone", of: "bob")
+        let device = DeviceDescription(id: "phone", name: "phone")
+        scenario.request(.deviceRegister(DeviceRegister(device: device, push: [token])), from: phone)
+        _ = scenario.invite("bob", from: alice)
+        let resume = scenario.resumePoint(of: phone)
+        scenario.feed(.disconnected(phone))
+        scenario.answer(.failed("500", wait: nil, isAboutAll: false))
+        phone = scenario.device("phone", of: "bob", registers: false, resume: resume)
+        scenario.advance(by: .seconds(20))
+        #expect(scenario.told == ["invite phone -"])
+
+        _ = scenario.invite("bob", from: alice, key: "second")
+        scenario.feed(.goingDown)
+        scenario.feed(.disconnected(phone))
+        #expect(scenario.told == ["invite phone -"])
+    }
+
     @Test("DEV-2: Unregistering stops pushes at once, also those that are waiting to be tried again")
     func unregisters() {
         var scenario = ExchangeScenario(settings: settings)

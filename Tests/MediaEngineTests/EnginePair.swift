@@ -15,13 +15,17 @@ final class EnginePair: Sendable {
     let callerEvents = EventLog()
     let deviceEvents = EventLog()
 
-    /// - Parameter relayTrust: Who vouches for TURN servers.
-    init(relayTrust: TLSTrust = .system) throws {
+    /// - Parameters:
+    ///   - relayTrust: Who vouches for TURN servers.
+    ///   - deviceHost: The device's only address.
+    init(relayTrust: TLSTrust = .system, deviceHost: String = "127.0.0.1") throws {
         let loopback = try #require(SocketAddress(host: "127.0.0.1", port: 0))
         let configuration = MediaEngineConfiguration(
             bindAddress: loopback, realtimePriority: nil, relayTrust: relayTrust)
+        var ofDevice = configuration
+        ofDevice.bindAddress = try #require(SocketAddress(host: deviceHost, port: 0))
         caller = try MediaEngine(configuration) { [callerEvents] in callerEvents.note($0) }
-        device = try MediaEngine(configuration) { [deviceEvents] in deviceEvents.note($0) }
+        device = try MediaEngine(ofDevice) { [deviceEvents] in deviceEvents.note($0) }
     }
 
     /// Starts one call; both halves' ids.

@@ -2,8 +2,11 @@ import AudioKit
 import Foundation
 import MediaEngine
 import Datagrams
+import OpusCodec
 import Peering
+import Playout
 import SecureTransport
+import TestSupport
 import Testing
 
 @Suite("Media engine on the loopback", .timeLimit(.minutes(5)))
@@ -98,6 +101,75 @@ struct MediaEngineTests {
             _ = try await pair.deviceEvents.ended(call.device)
         }
         pair.shutdown()
+    }
+
+    @Test("Formats that change in a running call are heard on without a gap, over sockets too")
+    func formats() async throws {
+        let pair = try EnginePair()
+        var plans: [MediaCallPlan] = []
+        let call = try pair.call(
+            callerAudio: AudioBehaviour(source: .tone(frequencyHz: 440, levelDBFS: -12)),
+            deviceAudio: AudioBehaviour(source: .echo)
+        ) { plans.append($0) }
+        await pair.callerEvents.established(call.caller)
+        await pair.deviceEvents.established(call.device)
+        for (codec, number) in [(SoundCodec.opus, UInt8(96)), (.pcmu, 0), (.pcma, 8), (.opus, 111)] {
+            for index in plans.indices {
+                plans[index].codec = codec
+                plans[index].peer.clockRate = codec == .opus ? 48_000 : 8_000
+                plans[index].peer.sendPayloadType = number
+                plans[index].peer.receivePayloadType = number
+            }
+            try pair.device.change(call.device, to: plans[0])
+            try pair.caller.change(call.caller, to: plans[1])
+            let (caller, device) = (
+                try #require(await pair.caller.report(on: call.caller)),
+                try #require(await pair.device.report(on: call.device))
+            )
+            // Both go on to hear each other: bounded by the suite's time limit.
+            for (engine, id, sent) in [
+                (pair.caller, call.caller, caller.peer.packetsReceived),
+                (pair.device, call.device, device.peer.packetsReceived),
+            ] {
+                while try #require(await engine.report(on: id)).peer.packetsReceived < sent + 12 { await Task.yield() }
+            }
+        }
+        pair.caller.stop(call.caller)
+        pair.device.stop(call.device)
+        let reports = [
+            try await pair.callerEvents.ended(call.caller), try await pair.deviceEvents.ended(call.device),
+        ]
+        try pair.caller.change(call.caller, to: plans[1])
+        pair.shutdown()
+        for report in reports {
+            #expect(report.playout.resets == 0 && report.call.encodeErrors == 0)
+            #expect(report.playout.packetsLost == 0)
+            // The first of the two is told a moment earlier than the other.
+            #expect(report.peer.dropped.total <= 8)
+        }
+    }
+
+    @Test("Keys that the descriptions give anew take over in the running call", arguments: SRTPSuite.allCases)
+    func keys(suite: SRTPSuite) async throws {
+        let pair = try EnginePair()
+        let call = try pair.call(
+            callerAudio: AudioBehaviour(source: .tone(frequencyHz: 440, levelDBFS: -12)),
+            deviceAudio: AudioBehaviour(source: .echo))
+        await pair.callerEvents.established(call.caller)
+        await pair.deviceEvents.established(call.device)
+        var generator = SeededGenerator(seed: 5)
+        let (there, back) = (SRTPKey.random(suite, using: &generator), SRTPKey.random(suite, using: &generator))
+        try pair.device.rekey(call.device, send: back, receive: there)
+        try pair.caller.rekey(call.caller, send: there, receive: back)
+        for (engine, id) in [(pair.caller, call.caller), (pair.device, call.device)] {
+            let before = try #require(await engine.report(on: id)).peer.packetsReceived
+            while try #require(await engine.report(on: id)).peer.packetsReceived < before + 20 { await Task.yield() }
+        }
+        pair.caller.stop(call.caller)
+        let report = try await pair.callerEvents.ended(call.caller)
+        pair.shutdown()
+        // What the device sent with its new key before the caller had it.
+        #expect(report.peer.dropped.unauthenticated <= 4)
     }
 
     @Test("A file that cannot be played is an error before the call starts, with its path")

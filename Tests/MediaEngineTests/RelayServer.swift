@@ -19,7 +19,9 @@ final class RelayServer {
     private let process = Process()
 
     /// Starts it, and returns when it answers on both of its ports.
-    init(name: String = "localhost") throws {
+    ///
+    /// - Parameter hasIPv6: It gives relayed addresses of both families.
+    init(name: String = "localhost", hasIPv6: Bool = false) throws {
         folder = FileManager.default.temporaryDirectory.appending(path: "handset-turn-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         certificate = folder.appending(path: "certificate.pem").path
@@ -38,6 +40,7 @@ final class RelayServer {
             "--user=\(Self.username):\(Self.password)", "--allow-loopback-peers", "--no-cli", "--no-dtls",
             "--cert=\(certificate)", "--pkey=\(key)", "--relay-threads=1",
         ]
+        if hasIPv6 { process.arguments?.append("--relay-ip=::1") }
         process.standardOutput = FileHandle.nullDevice
         process.standardError = FileHandle.nullDevice
         try process.run()

@@ -45,6 +45,22 @@ struct RelayedCallTests {
         pair.shutdown()
     }
 
+    @Test("A machine with IPv4 alone talks to one with IPv6 alone through a relay", arguments: transports)
+    func otherFamily(transport: ICEServer.Transport) async throws {
+        let server = try RelayServer(hasIPv6: true)
+        let pair = try EnginePair(relayTrust: .file(server.certificate), deviceHost: "::1")
+        let call = try await ConnectedCall(pair, caller: [try server.server(over: transport)])
+        await pair.callerEvents.established(call.caller)
+        let event = await pair.callerEvents.first { if case .connected = $0 { true } else { false } }
+        guard case .connected(_, let path) = event, case .relayed(_, let relay, _) = path.route else {
+            throw EventMismatch()
+        }
+        #expect(relay.isIPv6 && path.remote.isIPv6)
+        try await pair.device.receives(50, on: call.device)
+        try await pair.caller.receives(50, on: call.caller)
+        pair.shutdown()
+    }
+
     @Test(
         "A wrong password fails the call at once, and the reason names the server and no secret", arguments: transports)
     func wrongPassword(transport: ICEServer.Transport) async throws {

@@ -14,6 +14,8 @@ struct VirtualCall: ~Copyable {
     let left: UnsafeMutablePointer<MediaCall>
     let right: UnsafeMutablePointer<MediaCall>
     private(set) var now = Instant.zero
+    /// What the two have been told last.
+    private var plans: [MediaCallPlan] = []
     /// The share of media packets from left to right that is lost, 0…1.
     var loss = 0.0
     /// Reports and feedback arrive.
@@ -47,6 +49,7 @@ struct VirtualCall: ~Copyable {
                 encoder: encoder, playout: PlayoutConfiguration(),
                 audio: number == 1 ? audio : AudioBehaviour(source: .silence), start: .atOnce)
             change(&plan)
+            plans.append(plan)
             made.append(
                 try MediaCall.make(
                     id: MediaCallID(rawValue: UInt64(number)), plan: plan, files: CallFiles(), at: .zero))
@@ -56,9 +59,25 @@ struct VirtualCall: ~Copyable {
 
     deinit {
         for call in [left, right] {
+            if let change = call.pointee.waitingChange { Self.free(change) }
             call.deinitialize(count: 1)
             call.deallocate()
         }
+    }
+
+    /// Lets one of the two go on in other formats.
+    mutating func change(_ end: UnsafeMutablePointer<MediaCall>, _ edit: (inout MediaCallPlan) -> Void) throws {
+        let index = end == left ? 0 : 1
+        let before = plans[index].codec
+        edit(&plans[index])
+        let change = UnsafeMutablePointer<MediaCallChange>.allocate(capacity: 1)
+        change.initialize(to: try MediaCallChange(to: plans[index], from: before))
+        if let rest = end.pointee.change(change) { Self.free(rest) }
+    }
+
+    private static func free(_ change: UnsafeMutablePointer<MediaCallChange>) {
+        change.deinitialize(count: 1)
+        change.deallocate()
     }
 
     /// Lets time pass, frame by frame.
@@ -75,6 +94,7 @@ struct VirtualCall: ~Copyable {
         of call: UnsafeMutablePointer<MediaCall>, to other: UnsafeMutablePointer<MediaCall>, isFromLeft: Bool
     ) throws {
         try receive(call, isLeft: isFromLeft)
+        if let rest = call.pointee.takeUpChange() { Self.free(rest) }
         call.pointee.prepareFrames(at: now)
         running: while true {
             switch call.pointee.runFrame(at: now, scratch: &scratch, batch: &batch) {

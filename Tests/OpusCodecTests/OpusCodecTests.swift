@@ -38,6 +38,57 @@ import Testing
         #expect(Signals.error(pcm[9_600..<40_000], back[(9_600 + delay)..<(40_000 + delay)]) < power / 4)
     }
 
+    /// The band that a packet is coded in, 0 (4 kHz) to 4 (20 kHz), by its first byte (RFC 6716 §3.1).
+    private func band(_ packet: [UInt8]) -> Int {
+        switch packet[0] >> 3 {
+        case 0...3, 16...19: 0
+        case 4...7: 1
+        case 8...11, 20...23: 2
+        case 12, 13, 24...27: 3
+        default: 4
+        }
+    }
+
+    @Test(
+        "No packet is coded in a wider band than the peer plays",
+        arguments: [(8_000, 0), (12_000, 1), (16_000, 2), (24_000, 3), (48_000, 4)])
+    func playbackRate(rate: Int, widest: Int) throws {
+        let noise = Signals.noise(48_000)
+        let packets = try Signals.packets(
+            noise,
+            settings {
+                $0.limitBandwidth(toPlaybackRate: rate)
+            })
+        #expect(packets.map(band).max() == widest)
+    }
+
+    @Test("A limit never widens the band, and takes hold of an encoder that is running")
+    func narrowing() throws {
+        var narrow = settings { $0.maxBandwidth = .wideband }
+        narrow.limitBandwidth(toPlaybackRate: 48_000)
+        #expect(narrow.maxBandwidth == .wideband)
+        let noise = Signals.noise(96_000)
+        var encoder = try OpusEncoder(settings: settings { $0.bitrateBps = 96_000 })
+        var bands: [Int] = []
+        for frame in 0..<100 {
+            if frame == 50 { encoder.set(settings { $0.maxBandwidth = .narrowband }) }
+            var bytes = [UInt8](repeating: 0, count: 1_275)
+            var room = bytes.mutableSpan
+            let count = encoder.encode(noise.span.extracting((frame * 960)..<(frame * 960 + 960)), into: &room)
+            bands.append(band(Array(bytes.prefix(count))))
+        }
+        #expect(bands[40] == 4 && bands[50...].max() == 0)
+    }
+
+    @Test("With a constant bitrate all packets have one size; without, they have not")
+    func constantBitrate() throws {
+        for isConstant in [true, false] {
+            let packets = try Signals.packets(
+                SyntheticVoice.samples(96_000), settings { $0.constantBitrate = isConstant })
+            #expect((Set(packets.map(\.count)).count == 1) == isConstant)
+        }
+    }
+
     @Test("A mono decoder takes stereo packets")
     func stereoToMono() throws {
         let mono = SyntheticVoice.samples(48_000)

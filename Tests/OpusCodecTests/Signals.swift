@@ -1,7 +1,14 @@
 import OpusCodec
+import TestSupport
 
 /// Signals and packets that the codec's tests work on.
 enum Signals {
+    /// Noise of all frequencies.
+    static func noise(_ count: Int) -> [Int16] {
+        var generator = SeededGenerator(seed: 9)
+        return (0..<count).map { _ in Int16.random(in: -8_000...8_000, using: &generator) }
+    }
+
     /// `pcm` encoded frame by frame.
     static func packets(_ pcm: [Int16], _ settings: EncoderSettings) throws -> [[UInt8]] {
         var encoder = try OpusEncoder(settings: settings)

@@ -205,6 +205,35 @@ struct FeedbackTests {
         #expect(taken > 500)
     }
 
+    @Test("Every kind of feedback and extended report, cut at any length, is none or lies within what is left")
+    func truncation() {
+        let whole: [[UInt8]] = [
+            [0x81, 205, 0, 4, 0, 0, 0, 1, 0, 0, 0, 2, 0, 10, 0xFF, 0xFF, 0, 90, 0, 1],
+            [0x81, 206, 0, 2, 0, 0, 0, 1, 0, 0, 0, 2],
+            [0x84, 206, 0, 4, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 2, 7, 0, 0, 0],
+            [0x8F, 206, 0, 6, 0, 0, 0, 1, 0, 0, 0, 0, 0x52, 0x45, 0x4D, 0x42, 1, 0x0B, 0xD0, 0x90, 0, 0, 0, 2],
+            [0x80, 207, 0, 5, 0, 0, 0, 1, 5, 0, 0, 3, 0, 0, 0, 9, 1, 2, 3, 4, 5, 6, 7, 8],
+        ]
+        for packet in whole {
+            for length in 0..<packet.count {
+                // As it is, and with a length that fits what is left.
+                var cut = Array(packet.prefix(length))
+                #expect(feedback(cut) == nil)
+                guard length >= 4, length % 4 == 0 else { continue }
+                cut[3] = UInt8(length / 4 - 1)
+                if case .nack(_, var numbers)? = feedback(cut) {
+                    var count = 0
+                    while numbers.next(in: cut) != nil { count += 1 }
+                    #expect(count <= (length - 12) / 4 * 17)
+                }
+                _ = ExtendedReport(type: 207, body: 4..<length, answering: 9, in: cut)
+                var session = RTCPSession(configuration: .init(ssrc: 2, canonicalName: "us"), at: .zero)
+                _ = try? session.received(cut, at: .zero)
+                #expect(session.roundTripNanoseconds == nil && session.reportOnUs == nil)
+            }
+        }
+    }
+
     @Test("Extended reports carry a receiver's time there and back, and tell the round trip")
     func extendedReports() throws {
         var report = ExtendedReport()

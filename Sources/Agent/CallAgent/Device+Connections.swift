@@ -83,7 +83,7 @@ extension Device {
         if negotiation.hasOffered {
             // Offers have crossed: the inviter's counts (docs/protocol.md).
             if call.machine.isOutgoing { return }
-            negotiation.rollBack()
+            negotiation.yield()
         }
         do {
             let changes = try negotiation.receive(offer)
@@ -95,6 +95,7 @@ extension Device {
             }
             if changes.contains(.keys) { negotiation.renewAssociation(using: &generator) }
             let (answer, audio) = try negotiation.answer()
+            let owesRestart = negotiation.takeOwedRestart(after: changes)
             call.negotiation = negotiation
             calls[id] = call
             if changes.renewsConnection, let connection = call.connection,
@@ -105,7 +106,9 @@ extension Device {
             if changes.contains(.direction) {
                 engine.setDirection(media, sends: audio.direction.sends, receives: audio.direction.receives)
             }
+            try apply(changes, audio, to: id)
             signal("answer", answer, of: id)
+            if owesRestart { restartICE(of: id) }
         } catch {
             logger.warning(
                 "The peer's new offer cannot be taken; the call goes on as it was",

@@ -4,6 +4,7 @@ internal import Datagrams
 internal import JSON
 internal import Logging
 internal import MediaEngine
+internal import Peering
 internal import SDP
 internal import SecureTransport
 
@@ -84,6 +85,18 @@ extension Device {
             engine.setDirection(media, sends: direction.sends, receives: direction.receives)
         }
         if let remote { connect(id, to: remote) }
+    }
+
+    /// Lets a call's media go on with the formats, and with the keys of SDES, that were agreed on anew.
+    func apply(_ changes: NegotiationChanges, _ audio: NegotiatedAudio, to id: CallID) throws {
+        guard !changes.isDisjoint(with: [.formats, .keys]), let call = calls[id], let media = call.media,
+            let plan = try call.negotiation?.plan(
+                for: audio, audio: AudioBehaviour(source: .silence), start: .atOnce)
+        else { return }
+        if changes.contains(.formats) { try engine.change(media, to: plan) }
+        if changes.contains(.keys), case .keys(let send, let receive) = plan.peer.protection {
+            try engine.rekey(media, send: send, receive: receive)
+        }
     }
 
     /// Presses telephone keys in a call whose media runs, one after the other: `0`…`9`, `*`, `#`, `A`…`D`, and `!` for the

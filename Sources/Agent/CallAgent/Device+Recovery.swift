@@ -35,7 +35,7 @@ extension Device {
     }
 
     /// Offers the peer new ICE credentials; media goes on by whatever path still works.
-    private func restartICE(of id: CallID) {
+    func restartICE(of id: CallID) {
         guard let call = calls[id], let connection = call.connection, var negotiation = call.negotiation,
             !negotiation.hasOffered
         else { return }
@@ -62,6 +62,7 @@ extension Device {
             if changes.renewsConnection, let remote = try negotiation.remote(for: audio) {
                 engine.connect(connection, to: remote.keepingKeys(unless: changes.contains(.keys)))
             }
+            try apply(changes, audio, to: id)
         } catch {
             logger.warning(
                 "The peer's answer cannot be taken; the call goes on as it was",

@@ -12,6 +12,8 @@ struct MediaNegotiation {
     private var exchange: OfferAnswer
     private let configuration: MediaConfiguration
     private let randomSeed: UInt64
+    /// An offer of ours has given way to one of the peer's.
+    private var hasYielded = false
 
     /// What a call brings that its device has.
     struct Means {
@@ -37,7 +39,7 @@ struct MediaNegotiation {
         if configuration.allowsPlainMedia { keying.append(.plain) }
         var local = LocalMedia(
             address: means.address.host, port: means.address.port,
-            ssrc: UInt32.random(in: 1 ... .max, using: &generator), canonicalName: String(generator.next(), radix: 36),
+            ssrc: UInt32.random(in: 1 ... .max, using: &generator), canonicalName: Self.randomName(using: &generator),
             sessionID: generator.next(), keying: keying)
         local.packetTimeMilliseconds = configuration.encoder.frameDuration.rawValue
         local.opus.wantsDTX = configuration.encoder.dtx
@@ -49,7 +51,7 @@ struct MediaNegotiation {
         // Feedback changes the profile of an offer, which plain telephones may not know.
         if configuration.offers == .webRTC { local.feedback = [.transportWide, .nack] }
         local.mid = "0"
-        local.tlsID = Self.associationName(using: &generator)
+        local.tlsID = Self.randomName(using: &generator)
         local.stream = MediaStreamName(stream: nil, track: nil)
         exchange = OfferAnswer(local)
     }
@@ -62,10 +64,11 @@ struct MediaNegotiation {
 
     /// Brings another DTLS association from the next answer on: the peer begins one (RFC 8842 §5.3).
     mutating func renewAssociation(using generator: inout some RandomNumberGenerator) {
-        exchange.local.tlsID = Self.associationName(using: &generator)
+        exchange.local.tlsID = Self.randomName(using: &generator)
     }
 
-    private static func associationName(using generator: inout some RandomNumberGenerator) -> String {
+    /// 128 random bits as a word: more than RFC 7022 §4.2 and RFC 8842 §4 ask of names.
+    private static func randomName(using generator: inout some RandomNumberGenerator) -> String {
         // The top bits are set, so that all have 32 digits; 20 is the least.
         String(generator.next() | 1 << 63, radix: 16) + String(generator.next() | 1 << 63, radix: 16)
     }
@@ -95,8 +98,18 @@ struct MediaNegotiation {
         return (audio, NegotiationChanges(from: before, to: audio))
     }
 
-    /// Takes back the offer that is open, ours or the peer's.
-    mutating func rollBack() { exchange.rollback() }
+    /// Takes back our offer, which has crossed one of the peer's that counts.
+    mutating func yield() {
+        exchange.rollback()
+        hasYielded = true
+    }
+
+    /// Whether, now that the peer's offer has been answered, our own is to be made again: true once, and not if the peer's
+    /// has restarted ICE too, for then there is nothing left to want.
+    mutating func takeOwedRestart(after changes: NegotiationChanges) -> Bool {
+        defer { hasYielded = false }
+        return hasYielded && !changes.contains(.ice)
+    }
 
     /// Whether an offer of ours waits for its answer.
     var hasOffered: Bool { exchange.state == .haveLocalOffer }
@@ -232,6 +245,8 @@ extension MediaNegotiation {
         if let limit = audio.remoteOpus.maximumAverageBitrate { encoder.bitrateBps = min(encoder.bitrateBps, limit) }
         encoder.fec = encoder.fec && audio.remoteOpus.usesInbandFEC
         encoder.dtx = encoder.dtx || audio.remoteOpus.wantsDTX
+        encoder.constantBitrate = encoder.constantBitrate || audio.remoteOpus.wantsConstantBitrate
+        encoder.limitBandwidth(toPlaybackRate: audio.remoteOpus.maximumPlaybackRate)
         if let duration = EncoderSettings.FrameDuration(rawValue: audio.packetTimeMilliseconds) {
             encoder.frameDuration = duration
         }

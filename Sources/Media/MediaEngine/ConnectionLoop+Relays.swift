@@ -81,6 +81,8 @@ extension ConnectionLoop {
 
     private func name(of server: Int, _ session: ConnectionSession) -> String {
         let servers = session.plan.ice.servers
+        // Above are the second connections to the same servers, for IPv6.
+        let server = server % ICEConfiguration.maximumServers
         return servers.indices.contains(server) ? "\(servers[server])" : "number \(server)"
     }
 }

@@ -22,6 +22,25 @@ struct DigitExchange {
         sender = TelephoneEventSender(.init(clockRate: clockRate, packetMilliseconds: frameMilliseconds))
     }
 
+    /// Whether a key of ours is under way.
+    var isPressing: Bool {
+        @_noAllocation @_noLocks get { sender?.isPressing ?? false }
+    }
+
+    /// Sends keys in other ticks, or none any more; those that wait are sent in them. Not while ``isPressing``.
+    @_noAllocation @_noLocks
+    mutating func change(clockRate: Int?, frameMilliseconds: Int) {
+        guard let clockRate else {
+            sender = nil
+            return
+        }
+        let configuration = TelephoneEventSender.Configuration(
+            clockRate: clockRate, packetMilliseconds: frameMilliseconds)
+        var changed = sender ?? TelephoneEventSender(configuration)
+        changed.change(to: configuration)
+        sender = changed
+    }
+
     /// Lets a key of ours follow those that wait.
     ///
     /// - Returns: False if too many wait, or we may not send any.

@@ -11,7 +11,7 @@ extension MediaCall {
     @_noAllocation @_noLocks
     mutating func receiveRedundant(_ datagram: borrowing MutableRawSpan, _ header: RTPHeader, arrival: Instant) {
         guard receives else { return }
-        if !insertBlocks(of: datagram, header, peer.soundPayloadType, into: &playout, arrival: arrival) {
+        if !insertBlocks(of: datagram, header, peer.received, into: &playout, arrival: arrival) {
             counters.payloadsMalformed += 1
         }
     }
@@ -52,26 +52,27 @@ extension RedundancyWriter {
 // Looks at a datagram without changing it; see the end of MediaCall.swift. False if it is malformed.
 @_semantics("no_performance_analysis") @inline(__always)
 private func insertBlocks(
-    of datagram: borrowing MutableRawSpan, _ header: RTPHeader, _ payloadType: UInt8, into playout: inout PlayoutBuffer,
-    arrival: Instant
+    of datagram: borrowing MutableRawSpan, _ header: RTPHeader, _ formats: ReceivedFormats,
+    into playout: inout PlayoutBuffer, arrival: Instant
 ) -> Bool {
     let bytes = datagram.bytes
     guard let payload = RedundantPayload(header.payload, of: bytes) else { return false }
     // The oldest first, so that none seems to have come after one sent later.
     for index in 0..<payload.count {
         guard let block = payload.block(at: index, in: bytes) else { return false }
-        guard block.payloadType == payloadType else { continue }
+        guard let format = formats.format(ofBlock: block.payloadType) else { continue }
         let frame = bytes.extracting(block.data)
         if index == payload.count - 1 {
             playout.insert(
                 payload: frame, sequenceNumber: header.sequenceNumber, timestamp: header.timestamp,
-                marker: header.marker, ssrc: header.ssrc, arrival: arrival)
+                marker: header.marker, ssrc: header.ssrc, format: format, arrival: arrival)
         } else {
             // Each repeats the packets directly before it.
             let age = UInt16(truncatingIfNeeded: payload.count - 1 - index)
             playout.insertCopy(
                 payload: frame, sequenceNumber: header.sequenceNumber &- age,
-                timestamp: header.timestamp &- UInt32(block.timestampOffset), ssrc: header.ssrc, arrival: arrival)
+                timestamp: header.timestamp &- UInt32(block.timestampOffset), ssrc: header.ssrc, format: format,
+                arrival: arrival)
         }
     }
     return true

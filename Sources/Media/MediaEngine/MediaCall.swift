@@ -10,6 +10,7 @@ internal import Timekeeping
 
 /// One call on its worker: network half, playout, encoder, behaviour and pace. Made by the control side, run and kept
 /// in place by the worker alone, freed by the control side.
+@safe
 struct MediaCall: ~Copyable {
     let id: MediaCallID
     var peer: PeerSession
@@ -18,12 +19,12 @@ struct MediaCall: ~Copyable {
     var audio: AudioGraph
     /// What the card's desk has seen of the call when it left.
     var sound: SoundReport?
-    let frameSamples: Int
-    private let sendPayloadType: UInt8
-    private let periodNanoseconds: Int64
+    var frameSamples: Int
+    var sendPayloadType: UInt8
+    private(set) var periodNanoseconds: Int64
     private var pace: Pace
     /// Ticks of RTP timestamps in a frame: at 48 kHz for Opus (RFC 7587 §4.1), at 8 kHz for G.711.
-    private let frameTicks: Int
+    private var frameTicks: Int
     /// Media time of the next frame, in ticks.
     private(set) var timestamp: UInt32
     /// The next packet begins a talk spurt (RFC 3551 §4.1).
@@ -31,10 +32,12 @@ struct MediaCall: ~Copyable {
     var counters = CallCounters()
     var digits: DigitExchange
     var control: SendingControl
-    let leastExpectedLossPercent: Int
+    var leastExpectedLossPercent: Int
     var redundancy = RedundancyWriter(depth: 0)
     /// Whether our media, and the peer's, is wanted.
     private(set) var (sends, receives) = (true, true)
+    /// Formats that are sent in once the key that is under way has been sent.
+    var waitingChange: UnsafeMutablePointer<MediaCallChange>?
     /// The worker has been told to end the call, and waits for room to say that it has.
     var isLeaving = false
 
@@ -104,11 +107,11 @@ struct MediaCall: ~Copyable {
     mutating func receive(_ datagram: inout MutableRawSpan, from origin: DatagramPath, arrival: Instant) {
         switch peer.receive(&datagram, from: origin, at: arrival) {
         case .media(let header):
-            if receives { insert(datagram, header, into: &playout, arrival: arrival) }
+            if receives { insert(datagram, header, peer.received, into: &playout, arrival: arrival) }
         case .telephoneEvent(let header, let clockRate):
             receiveEvent(datagram, header, clockRate: clockRate, arrival: arrival)
         case .comfortNoise(let header):
-            if receives { insertNoise(datagram, header, into: &playout, arrival: arrival) }
+            if receives { insertNoise(datagram, header, peer.received, into: &playout, arrival: arrival) }
         case .redundantMedia(let header): receiveRedundant(datagram, header, arrival: arrival)
         case .control:
             control.heard(at: arrival)
@@ -158,6 +161,14 @@ struct MediaCall: ~Copyable {
     /// Pulls by the card come earlier by so much from now on.
     @_noAllocation @_noLocks
     mutating func advancePulls(nanoseconds: Int64) { playout.advancePulls(nanoseconds: nanoseconds) }
+
+    /// Runs frames of another length from the next on.
+    @_noAllocation @_noLocks
+    mutating func setFrame(samples: Int, samplesPerTick: Int) {
+        frameSamples = samples
+        frameTicks = samples / samplesPerTick
+        periodNanoseconds = Int64(samples) * 1_000_000_000 / 48_000
+    }
 
     /// Makes the frames that are due at `now` runnable; a call that waited long enough for its peer starts.
     @_noAllocation @_noLocks
@@ -325,11 +336,13 @@ struct MediaCall: ~Copyable {
 }
 
 extension MediaCall {
+    static func makeDecoder(_ codec: SoundCodec) throws(OpusError) -> StreamDecoder {
+        if let law = codec.law { return StreamDecoder(G711Decoder(law)) }
+        return StreamDecoder(try OpusDecoder())
+    }
+
     private static func makePlayout(_ plan: MediaCallPlan) throws(OpusError) -> PlayoutBuffer {
-        if let law = plan.codec.law {
-            return PlayoutBuffer(configuration: plan.playout, stream: StreamDecoder(G711Decoder(law)))
-        }
-        return PlayoutBuffer(configuration: plan.playout, decoder: try OpusDecoder())
+        PlayoutBuffer(configuration: plan.playout, stream: try makeDecoder(plan.codec))
     }
 
     /// Makes a call in memory of its own, with all that it will ever need.
@@ -358,11 +371,13 @@ extension MediaCall {
 
 @_semantics("no_performance_analysis") @inline(__always)
 private func insert(
-    _ datagram: borrowing MutableRawSpan, _ header: RTPHeader, into playout: inout PlayoutBuffer, arrival: Instant
+    _ datagram: borrowing MutableRawSpan, _ header: RTPHeader, _ formats: ReceivedFormats,
+    into playout: inout PlayoutBuffer, arrival: Instant
 ) {
     playout.insert(
         payload: datagram.bytes.extracting(header.payload), sequenceNumber: header.sequenceNumber,
-        timestamp: header.timestamp, marker: header.marker, ssrc: header.ssrc, arrival: arrival)
+        timestamp: header.timestamp, marker: header.marker, ssrc: header.ssrc,
+        format: formats.format(of: header.payloadType), arrival: arrival)
 }
 
 @_semantics("no_performance_analysis") @inline(__always)
@@ -385,11 +400,13 @@ private func encode(
 
 @_semantics("no_performance_analysis") @inline(__always)
 private func insertNoise(
-    _ datagram: borrowing MutableRawSpan, _ header: RTPHeader, into playout: inout PlayoutBuffer, arrival: Instant
+    _ datagram: borrowing MutableRawSpan, _ header: RTPHeader, _ formats: ReceivedFormats,
+    into playout: inout PlayoutBuffer, arrival: Instant
 ) {
     playout.insertNoise(
         payload: datagram.bytes.extracting(header.payload), sequenceNumber: header.sequenceNumber,
-        timestamp: header.timestamp, ssrc: header.ssrc, arrival: arrival)
+        timestamp: header.timestamp, ssrc: header.ssrc, format: formats.format(of: header.payloadType),
+        arrival: arrival)
 }
 
 @_semantics("no_performance_analysis") @inline(__always)

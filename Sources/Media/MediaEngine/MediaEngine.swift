@@ -1,7 +1,9 @@
+internal import OpusCodec
+internal import Peering
 internal import RTP
 public import Realtime
 internal import STUN
-internal import SecureTransport
+public import SecureTransport
 internal import Synchronization
 internal import Timekeeping
 
@@ -33,6 +35,8 @@ public final class MediaEngine: Sendable {
 
     struct Running {
         var worker: Int
+        /// What it was last told to code with.
+        var codec: SoundCodec
         var files: [AudioFileThread.StreamID]
     }
 
@@ -113,7 +117,7 @@ public final class MediaEngine: Sendable {
             throw error
         }
         state.withLock { state in
-            state.calls[id] = Running(worker: placement.worker, files: streams)
+            state.calls[id] = Running(worker: placement.worker, codec: plan.codec, files: streams)
         }
         if case .card = plan.audio.source { takeCard(id) }
         guard unsafe workers[placement.worker].send(.add(call)) else {
@@ -121,6 +125,40 @@ public final class MediaEngine: Sendable {
             throw MediaStartError("the media worker does not keep up with its commands. Is the machine overloaded?")
         }
         return id
+    }
+
+    /// Lets a call go on with other codecs, payload types, header extensions, lengths of packets or feedback, which a later
+    /// offer and answer have agreed on. Of the plan its formats count; addresses, keys, playout and behaviour stay.
+    ///
+    /// The peer's packets are taken in both the old and the new formats from when the worker hears of it.
+    /// - Throws: ``MediaStartError`` when a library refuses; the call then goes on as it was.
+    public func change(_ id: MediaCallID, to plan: MediaCallPlan) throws(MediaStartError) {
+        guard let before = state.withLock({ $0.calls[id]?.codec }), let worker = worker(of: id) else { return }
+        do throws(OpusError) {
+            let change = try MediaCallChange(to: plan, from: before)
+            let memory = UnsafeMutablePointer<MediaCallChange>.allocate(capacity: 1)
+            unsafe memory.initialize(to: change)
+            state.withLock { $0.calls[id]?.codec = plan.codec }
+            unsafe worker.insist(.change(id, memory))
+        } catch {
+            throw MediaStartError("the call's media cannot be changed: \(error)")
+        }
+    }
+
+    /// Protects a call with other keys from now on, which later descriptions have given (RFC 4568 §7.1.4). Those of DTLS
+    /// come by themselves.
+    ///
+    /// - Throws: ``MediaStartError`` if libsrtp refuses them; the call then goes on as it was.
+    public func rekey(_ id: MediaCallID, send: SRTPKey, receive: SRTPKey) throws(MediaStartError) {
+        guard let worker = worker(of: id) else { return }
+        do throws(SRTPError) {
+            let pair = try SRTPPair(send: send, receive: receive)
+            let memory = UnsafeMutablePointer<SRTPPair>.allocate(capacity: 1)
+            unsafe memory.initialize(to: pair)
+            unsafe worker.insist(.install(id, memory))
+        } catch {
+            throw MediaStartError("the call's keys cannot be changed: \(error)")
+        }
     }
 
     func newID() -> MediaCallID {
@@ -224,6 +262,9 @@ extension MediaEngine {
         case .replaced(let contexts):
             unsafe contexts.deinitialize(count: 1)
             unsafe contexts.deallocate()
+        case .changed(let change):
+            unsafe change.deinitialize(count: 1)
+            unsafe change.deallocate()
         case .socketRemoved(let socket): unsafe worker.free(socket)
         case .stopped: break
         }
@@ -240,6 +281,10 @@ extension MediaEngine {
         let id = unsafe call.pointee.id
         let running = state.withLock { $0.calls.removeValue(forKey: id) }
         leaveCard(id)
+        if let change = unsafe call.pointee.waitingChange {
+            unsafe change.deinitialize(count: 1)
+            unsafe change.deallocate()
+        }
         unsafe call.deinitialize(count: 1)
         unsafe call.deallocate()
         files.stop(running?.files ?? [], then: then)

@@ -4,7 +4,7 @@ internal import Timekeeping
 /// What the peer's reports make of our sending: how much is sent, how well it is protected, and whether at all.
 struct SendingControl {
     private var adaptation: LossAdaptation
-    private let breakerConfiguration: CircuitBreaker.Configuration
+    private var breakerConfiguration: CircuitBreaker.Configuration
     private var breaker: CircuitBreaker
     private var reports = 0
     /// The breaker has been started: with the first report, for some peers send none at all.
@@ -36,6 +36,17 @@ struct SendingControl {
         adaptation = LossAdaptation(.init(maximumBitrateBps: bitrateBps))
         breakerConfiguration = CircuitBreaker.Configuration(packetNanoseconds: packetNanoseconds)
         breaker = CircuitBreaker(breakerConfiguration)
+    }
+
+    /// Sends otherwise from now on: see ``init(bitrateBps:packetNanoseconds:)``. A stop stays a stop.
+    @_noAllocation @_noLocks
+    mutating func change(bitrateBps: Int, packetNanoseconds: Int64) {
+        adaptation.change(to: .init(maximumBitrateBps: bitrateBps))
+        guard packetNanoseconds != breakerConfiguration.packetNanoseconds else { return }
+        breakerConfiguration = CircuitBreaker.Configuration(packetNanoseconds: packetNanoseconds)
+        guard !isStopped else { return }
+        breaker = CircuitBreaker(breakerConfiguration)
+        isWatching = false
     }
 
     /// Loss that the encoder is to expect, in percent.

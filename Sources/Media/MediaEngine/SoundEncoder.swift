@@ -25,19 +25,28 @@ public enum SoundCodec: String, CaseIterable, Sendable {
 
 /// Encodes a call's frames with the codec that was agreed on.
 struct SoundEncoder: ~Copyable {
-    // Exactly one of the two.
+    // Exactly one of the two, unless it is empty.
     private var opus: OpusEncoder?
     private var narrowband: G711Encoder?
     private let law: G711?
+    /// Encodes nothing: what stands where there is no encoder.
+    let isEmpty: Bool
     /// Finds the silence that is described rather than sent; none if all is sent.
     private var silence: SilenceDetector?
     /// What was encoded last is a description of noise (RFC 3389).
     private(set) var isNoise = false
 
+    /// Makes an empty one.
+    init() {
+        law = nil
+        isEmpty = true
+    }
+
     /// - Parameter describesNoise: Silence may be described rather than sent, if the settings say so: comfort noise was
     ///   agreed on. Opus needs no such agreement.
     init(_ codec: SoundCodec, _ settings: EncoderSettings, describesNoise: Bool = false) throws(OpusError) {
         law = codec.law
+        isEmpty = false
         if codec.law != nil, describesNoise, settings.dtx { silence = SilenceDetector() }
         if let law = codec.law {
             narrowband = G711Encoder(law)
@@ -74,6 +83,10 @@ struct SoundEncoder: ~Copyable {
             return noise.write(into: &packet)
         }
     }
+
+    /// Encodes as these settings say from the next frame on, if it is Opus; what it tunes itself for stays.
+    @_noAllocation @_noLocks
+    mutating func set(_ settings: EncoderSettings) { opus?.set(settings) }
 
     /// Aims at a bitrate, if the codec has a choice.
     @_noAllocation @_noLocks

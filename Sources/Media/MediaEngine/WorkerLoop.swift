@@ -146,6 +146,12 @@ extension WorkerLoop {
                 takeNews(of: index, at: now)
             }
             emit(.replaced(pair))
+        case .change(let id, let change):
+            guard let index = calls.index(of: id) else {
+                unsafe emit(.changed(change))
+                return
+            }
+            if let rest = unsafe calls[index].pointee.change(change) { unsafe emit(.changed(rest)) }
         case .setDirection(let id, let sends, let receives):
             guard let index = calls.index(of: id) else { return }
             unsafe calls[index].pointee.setDirection(sends: sends, receives: receives)
@@ -336,6 +342,7 @@ extension WorkerLoop {
             }
             counters.worstLatenessNanoseconds = max(
                 counters.worstLatenessNanoseconds, deadline.nanoseconds(to: now))
+            if let rest = unsafe call.pointee.takeUpChange() { unsafe emit(.changed(rest)) }
             unsafe runFrames(of: call, at: now)
             unsafe tellNews(of: call)
             if unsafe call.pointee.control.takeSilence(at: now) { emit(.fellSilent(unsafe call.pointee.id)) }

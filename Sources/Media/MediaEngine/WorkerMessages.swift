@@ -12,6 +12,8 @@ enum WorkerCommand: BitwiseCopyable {
     case use(MediaCallID, MediaPath?)
     /// The call's keys; what it had before comes back.
     case install(MediaCallID, UnsafeMutablePointer<SRTPPair>)
+    /// The call's formats; what it had before comes back.
+    case change(MediaCallID, UnsafeMutablePointer<MediaCallChange>)
     case setDirection(MediaCallID, sends: Bool, receives: Bool)
     /// A telephone key, by its number as an event.
     case press(MediaCallID, code: UInt8)
@@ -48,6 +50,8 @@ enum WorkerEvent: BitwiseCopyable {
     case refused(UnsafeMutablePointer<MediaCall>)
     /// These contexts are the worker's no more.
     case replaced(UnsafeMutablePointer<SRTPPair>)
+    /// This is the worker's no more.
+    case changed(UnsafeMutablePointer<MediaCallChange>)
     /// This socket is the worker's no more.
     case socketRemoved(UnsafeMutablePointer<UDPSocket>)
     case stopped(WorkerCounters)

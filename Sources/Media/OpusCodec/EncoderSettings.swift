@@ -37,12 +37,25 @@ public struct EncoderSettings: Equatable, Sendable {
         case superwideband
         /// 20 kHz.
         case fullband
+
+        /// The highest frequency of the band.
+        var edgeHertz: Int {
+            switch self {
+            case .narrowband: 4_000
+            case .mediumband: 6_000
+            case .wideband: 8_000
+            case .superwideband: 12_000
+            case .fullband: 20_000
+            }
+        }
     }
 
     /// 1 or 2. Stereo input is interleaved.
     public var channels = 1
-    /// Bits a second the encoder aims at (variable bit rate): 6 000 to 510 000.
+    /// Bits a second the encoder aims at: 6 000 to 510 000.
     public var bitrateBps = 32_000
+    /// Every packet of a length has the same size, rather than what its sound needs: nothing can be told from the sizes.
+    public var constantBitrate = false
     /// 0 (cheapest) to 10 (best).
     public var complexity = 5
     /// In-band forward error correction: each packet may carry a coarse copy of the frame before it (RFC 6716 §2.1.7).
@@ -59,6 +72,19 @@ public struct EncoderSettings: Equatable, Sendable {
     public var frameDuration = FrameDuration.twentyMilliseconds
     /// The widest band the encoder may choose.
     public var maxBandwidth = Bandwidth.fullband
+
+    /// Encodes no band that a receiver with so many samples a second cannot play (RFC 7587 §6.1, `maxplaybackrate`).
+    public mutating func limitBandwidth(toPlaybackRate rate: Int) {
+        let widest: Bandwidth =
+            switch rate {
+            case ..<12_000: .narrowband
+            case ..<16_000: .mediumband
+            case ..<24_000: .wideband
+            case ..<48_000: .superwideband
+            default: .fullband
+            }
+        if widest.edgeHertz < maxBandwidth.edgeHertz { maxBandwidth = widest }
+    }
 
     /// Settings for speech over a network: mono, 20 ms, 32 kb/s, FEC ready for when loss is reported.
     public init() {}

@@ -9,8 +9,9 @@ public struct OpusEncoder: ~Copyable, @unchecked Sendable {
     private let handle: OpaquePointer
 
     /// Samples of all channels together in one frame: what ``encode(_:into:)`` takes.
-    public let frameSampleCount: Int
-    private let samplesPerChannel: Int32
+    public private(set) var frameSampleCount: Int
+    private var samplesPerChannel: Int32
+    private let channels: Int
 
     /// Makes an encoder. This is the only call that allocates.
     public init(settings: EncoderSettings) throws(OpusError) {
@@ -23,16 +24,23 @@ public struct OpusEncoder: ~Copyable, @unchecked Sendable {
         unsafe self.handle = handle
         samplesPerChannel = Int32(settings.frameDuration.samples)
         frameSampleCount = settings.frameDuration.samples * settings.channels
-        apply(settings)
+        self.channels = settings.channels
+        set(settings)
     }
 
     deinit { unsafe opus_encoder_destroy(handle) }
 
-    private mutating func apply(_ settings: EncoderSettings) {
+    /// Encodes as these settings say from the next frame on. ``EncoderSettings/application`` and
+    /// ``EncoderSettings/channels`` stay as they were made.
+    @_noAllocation @_noLocks
+    public mutating func set(_ settings: EncoderSettings) {
+        samplesPerChannel = Int32(truncatingIfNeeded: settings.frameDuration.samples)
+        frameSampleCount = settings.frameDuration.samples &* channels
+        control(OPUS_SET_VBR_REQUEST, settings.constantBitrate ? 0 : 1)
         control(OPUS_SET_INBAND_FEC_REQUEST, settings.fec ? 1 : 0)
         control(OPUS_SET_DTX_REQUEST, settings.dtx ? 1 : 0)
         control(OPUS_SET_MAX_BANDWIDTH_REQUEST, settings.maxBandwidth.request)
-        if settings.expectsSpeech { control(OPUS_SET_SIGNAL_REQUEST, OPUS_SIGNAL_VOICE) }
+        control(OPUS_SET_SIGNAL_REQUEST, settings.expectsSpeech ? OPUS_SIGNAL_VOICE : OPUS_AUTO)
         set(bitrateBps: settings.bitrateBps)
         set(complexity: settings.complexity)
         set(expectedLossPercent: settings.expectedLossPercent)

@@ -19,13 +19,13 @@ public struct HeaderExtensionPlan: Equatable, Sendable {
 
 /// Makes the extensions of each packet that is sent.
 struct PacketExtensions {
-    private let midIdentifier: UInt8?
-    private let mid: ShortText
-    private let audioLevelIdentifier: UInt8?
-    private let transportSequenceIdentifier: UInt8?
+    private var midIdentifier: UInt8?
+    private var mid: ShortText
+    private var audioLevelIdentifier: UInt8?
+    private var transportSequenceIdentifier: UInt8?
     private var nextTransportSequence: UInt16 = 0
     /// Bytes that they take in each packet.
-    let wireSize: Int
+    private(set) var wireSize: Int
 
     init(_ plan: HeaderExtensionPlan) {
         midIdentifier = plan.midIdentifier
@@ -34,6 +34,14 @@ struct PacketExtensions {
         transportSequenceIdentifier = plan.transportSequenceIdentifier
         wireSize =
             Self.make(plan.midIdentifier, mid, plan.audioLevelIdentifier, plan.transportSequenceIdentifier).wireSize
+    }
+
+    /// Other extensions from the next packet on; the transport's packets are counted on.
+    @_noAllocation @_noLocks
+    mutating func change(to other: PacketExtensions) {
+        let sequence = nextTransportSequence
+        self = other
+        nextTransportSequence = sequence
     }
 
     /// Whether packets tell how loud they are.

@@ -5,6 +5,10 @@ struct PayloadKinds: BitwiseCopyable {
     let redundancy: RedundancyFormat?
     let firstEvents: TelephoneEventFormat?
     let secondEvents: TelephoneEventFormat?
+    /// Ticks a second of the sound's timestamps.
+    let clockRate: Int
+    /// What the sound is decoded with, counted by changes.
+    var format: UInt8 = 0
 
     /// What a packet of the peer holds.
     enum Kind: BitwiseCopyable {
@@ -20,6 +24,7 @@ struct PayloadKinds: BitwiseCopyable {
         redundancy = plan.redundancy
         firstEvents = plan.telephoneEvents.first
         secondEvents = plan.telephoneEvents.dropFirst().first
+        clockRate = max(1, plan.clockRate)
     }
 
     /// What the peer means by a payload type; nil if it was not agreed on.
@@ -35,5 +40,36 @@ struct PayloadKinds: BitwiseCopyable {
             return .telephoneEvent(clockRate: events.clockRate)
         }
         return nil
+    }
+}
+
+/// What payload types of the peer's stand for, now and before the last change: packets of before may be on their way.
+public struct ReceivedFormats: Sendable, BitwiseCopyable {
+    var now: PayloadKinds
+    var before: PayloadKinds?
+
+    /// What a packet holds, and by which of the two; nil if its type was not agreed on.
+    @_noAllocation @_noLocks
+    func find(_ payloadType: UInt8) -> (kind: PayloadKinds.Kind, in: PayloadKinds)? {
+        if let kind = now.kind(payloadType) { return (kind, now) }
+        guard let before, let kind = before.kind(payloadType) else { return nil }
+        return (kind, before)
+    }
+
+    /// Which of the formats that were counted a packet's sound or noise is of; nil if it holds neither.
+    @_noAllocation @_noLocks
+    public func format(of payloadType: UInt8) -> UInt8? {
+        guard let found = find(payloadType) else { return nil }
+        switch found.kind {
+        case .sound, .comfortNoise, .redundantSound: return found.in.format
+        case .telephoneEvent: return nil
+        }
+    }
+
+    /// The same of a block within a packet that repeats frames: it may hold nothing but sound.
+    @_noAllocation @_noLocks
+    public func format(ofBlock payloadType: UInt8) -> UInt8? {
+        guard let found = find(payloadType), case .sound = found.kind else { return nil }
+        return found.in.format
     }
 }

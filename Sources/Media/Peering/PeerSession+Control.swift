@@ -50,7 +50,7 @@ extension PeerSession {
     public mutating func writeFeedback(at now: Instant, into packet: inout MutableRawSpan) -> Int {
         guard let media = remoteSSRC else { return 0 }
         lastFeedbackAt = now
-        let start = plan.usesReducedSizeRTCP ? 0 : rtcp.writeEmptyReport(into: &packet)
+        let start = sending.usesReducedSizeRTCP ? 0 : rtcp.writeEmptyReport(into: &packet)
         var rest = packet._mutatingExtracting(start...)
         let length = arrivals.write(media: media, into: &rest)
         guard length > 0 else { return 0 }

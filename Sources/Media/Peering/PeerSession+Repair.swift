@@ -5,13 +5,13 @@ public import Timekeeping
 extension PeerSession {
     /// Whether both ask for packets that they miss, and send them again.
     public var repairsLoss: Bool {
-        @_noAllocation @_noLocks get { plan.repairsLoss }
+        @_noAllocation @_noLocks get { sending.repairsLoss }
     }
 
     /// How long after we ask for a packet it comes; nil while that is not known, or if the peer does not answer.
     @_noAllocation @_noLocks
     public func repairNanoseconds(at now: Instant) -> Int64? {
-        guard plan.repairsLoss, requests.isAnswered(at: now) else { return nil }
+        guard sending.repairsLoss, requests.isAnswered(at: now) else { return nil }
         return requests.answerNanoseconds(roundTrip: rtcp.roundTripNanoseconds)
     }
 
@@ -22,7 +22,7 @@ extension PeerSession {
     /// - Returns: Whether it is asked for.
     @_noAllocation @_noLocks
     public mutating func ask(for number: UInt16, nanosecondsLeft: Int64, at now: Instant) -> Bool {
-        guard plan.repairsLoss, let media = remoteSSRC else { return false }
+        guard sending.repairsLoss, let media = remoteSSRC else { return false }
         guard
             requests.ask(
                 for: number, nanosecondsLeft: nanosecondsLeft, roundTrip: rtcp.roundTripNanoseconds, at: now)
@@ -39,7 +39,7 @@ extension PeerSession {
     @_noAllocation @_noLocks
     public mutating func writeRequests(into packet: inout MutableRawSpan) -> Int {
         guard !missing.isEmpty else { return 0 }
-        let start = plan.usesReducedSizeRTCP ? 0 : rtcp.writeEmptyReport(into: &packet)
+        let start = sending.usesReducedSizeRTCP ? 0 : rtcp.writeEmptyReport(into: &packet)
         var rest = packet._mutatingExtracting(start...)
         let length = missing.write(into: &rest)
         missing = NegativeAcknowledgement(sender: plan.localSSRC, media: 0)
@@ -52,7 +52,7 @@ extension PeerSession {
     /// - Returns: The packet's length; 0 if there is none.
     @_noAllocation @_noLocks
     public mutating func writeRepair(at now: Instant, into packet: inout MutableRawSpan) -> Int {
-        guard plan.repairsLoss else { return 0 }
+        guard sending.repairsLoss else { return 0 }
         while let number = rtcp.takeAsked() {
             let length =
                 kept?.write(number, roundTrip: rtcp.roundTripNanoseconds, at: now, into: &packet) ?? 0

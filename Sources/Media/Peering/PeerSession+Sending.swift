@@ -20,9 +20,9 @@ extension PeerSession {
         level: AudioLevel = AudioLevel(attenuation: 127, isVoice: false),
         at now: Instant, into packet: inout MutableRawSpan
     ) -> Int {
-        var payloadType = plan.sendPayloadType
-        if isRedundant, let redundancy = kinds.redundancy { payloadType = redundancy.sendPayloadType }
-        if isNoise, let noise = plan.sendComfortNoisePayloadType { payloadType = noise }
+        var payloadType = sending.sendPayloadType
+        if isRedundant, let redundancy = sending.kinds.redundancy { payloadType = redundancy.sendPayloadType }
+        if isNoise, let noise = sending.sendComfortNoisePayloadType { payloadType = noise }
         let header = RTPHeader(
             payloadType: payloadType, sequenceNumber: nextSequenceNumber, timestamp: timestamp,
             ssrc: plan.localSSRC, marker: marker)
@@ -30,7 +30,7 @@ extension PeerSession {
     }
 
     /// Ticks a second of the telephone events that we send; nil if there are none.
-    public var telephoneEventClockRate: Int? { kinds.firstEvents?.clockRate }
+    public var telephoneEventClockRate: Int? { sending.kinds.firstEvents?.clockRate }
 
     /// Writes a packet of a telephone event, and protects it.
     ///
@@ -42,7 +42,7 @@ extension PeerSession {
     public mutating func writeTelephoneEvent(
         _ event: TelephoneEventSender.Packet, mediaTime: UInt32, at now: Instant, into packet: inout MutableRawSpan
     ) -> Int {
-        guard let format = kinds.firstEvents else { return 0 }
+        guard let format = sending.kinds.firstEvents else { return 0 }
         let header = RTPHeader(
             payloadType: format.sendPayloadType, sequenceNumber: nextSequenceNumber, timestamp: event.timestamp,
             ssrc: plan.localSSRC, marker: event.marker)

@@ -24,7 +24,10 @@ public struct PeerSession: ~Copyable {
     var formerUntil = Instant(nanoseconds: .min)
     private var hasOutbound = false
     let plan: PeerPlan
-    let kinds: PayloadKinds
+    /// The formats that we send in.
+    var sending: PeerFormats
+    /// What the peer's payload types stand for.
+    public internal(set) var received: ReceivedFormats
     var rtcp: RTCPSession
     var random: UInt64
     let startedAt: Instant
@@ -40,17 +43,20 @@ public struct PeerSession: ~Copyable {
     var requests = RetransmissionRequests()
     var missing: NegativeAcknowledgement
     var kept: SentPackets?
-    private let remoteTransportSequenceIdentifier: UInt8?
+    var keepsPackets: Bool
+    var remoteTransportSequenceIdentifier: UInt8?
 
     /// Starts a session.
     public init(_ plan: PeerPlan, at now: Instant) throws(SRTPError) {
         self.plan = plan
-        kinds = PayloadKinds(plan)
-        extensions = PacketExtensions(plan.headerExtensions)
-        remoteTransportSequenceIdentifier = plan.headerExtensions.remoteTransportSequenceIdentifier
+        sending = PeerFormats(plan)
+        received = ReceivedFormats(now: sending.kinds)
+        extensions = sending.extensions
+        remoteTransportSequenceIdentifier = sending.remoteTransportSequenceIdentifier
         arrivals = TransportFeedbackWriter(sender: plan.localSSRC)
         lastFeedbackAt = now
         missing = NegativeAcknowledgement(sender: plan.localSSRC, media: 0)
+        keepsPackets = plan.repairsLoss
         if plan.repairsLoss { kept = SentPackets() }
         remoteSSRC = plan.remoteSSRC
         switch plan.transport {
@@ -200,15 +206,10 @@ public struct PeerSession: ~Copyable {
         @_noAllocation @_noLocks get { SRTPSuite.maximumOverheadBytes }
     }
 
-    /// The payload type of sound in packets of the peer.
-    public var soundPayloadType: UInt8 {
-        @_noAllocation @_noLocks get { kinds.sound }
-    }
-
     /// Whether the peer takes packets that repeat earlier frames.
     public var takesRedundancy: Bool {
         @_noAllocation @_noLocks get {
-            guard case .some = kinds.redundancy else { return false }
+            guard case .some = sending.kinds.redundancy else { return false }
             return true
         }
     }
@@ -279,7 +280,7 @@ extension PeerSession {
         }
         do throws(RTPParseError) {
             let header = try parseHeader(datagram)
-            guard let kind = kinds.kind(header.payloadType) else {
+            guard let (kind, format) = received.find(header.payloadType) else {
                 counters.dropped.unknownPayloadType += 1
                 return .dropped
             }
@@ -288,7 +289,9 @@ extension PeerSession {
             let isRepair = requests.received(
                 header.sequenceNumber, roundTrip: rtcp.roundTripNanoseconds, at: arrival)
             if isRepair { counters.feedback.packetsRepaired += 1 }
-            if case .ownSource = rtcp.receivedMedia(header, at: arrival, measuresJitter: !isEvent && !isRepair) {
+            if case .ownSource = rtcp.receivedMedia(
+                header, at: arrival, measuresJitter: !isEvent && !isRepair, clockRate: format.clockRate)
+            {
                 counters.dropped.looped += 1
                 return .dropped
             }

@@ -21,6 +21,8 @@ struct PacketStore: ~Copyable {
         var isDiscontinuous = false
         /// It describes noise, and holds no sound.
         var isNoise = false
+        /// Which of the stream's formats it is of.
+        var format: UInt8 = 0
         fileprivate var isUsed = false
         fileprivate var block: UInt8 = 0
 

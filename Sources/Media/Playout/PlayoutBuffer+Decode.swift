@@ -8,6 +8,7 @@ extension PlayoutBuffer {
     mutating func play(_ now: Instant) {
         guard let entry = store.first(from: nextSequence) else { return }
         takeBackConcealment()
+        use(entry.format)
         noteLost(before: entry.sequence)
         let duration = Int(entry.samples)
         // A packet that begins before what is already covered counts from there.
@@ -21,7 +22,9 @@ extension PlayoutBuffer {
         } else {
             statistics.packetsLate &+= 1
         }
-        let decoded = samples.decode(entry, in: store, with: &decoder, dropping: dropped)
+        // After two changes in quick succession there may be no decoder for what came between them.
+        let decoded =
+            entry.format == format ? samples.decode(entry, in: store, with: &decoder, dropping: dropped) : 0
         if decoded <= 0 { _ = samples.conceal(Self.wholeSteps(duration), with: &decoder, dropping: dropped) }
         store.remove(entry.sequence)
         nextSequence = entry.sequence &+ 1
@@ -46,8 +49,11 @@ extension PlayoutBuffer {
     mutating func recover(_ count: Int, _ frame: inout PulledFrame) {
         guard let entry = store.first(from: nextSequence) else { return }
         takeBackConcealment()
+        use(entry.format)
         let dropped = drop(atMost: count)
-        let restored = samples.restore(count, from: entry, in: store, with: &decoder, dropping: dropped)
+        let restored =
+            entry.format == format
+            ? samples.restore(count, from: entry, in: store, with: &decoder, dropping: dropped) : 0
         if restored <= 0 { _ = samples.conceal(Self.wholeSteps(count), with: &decoder, dropping: dropped) }
         nextTimestamp &+= Int64(count)
         noteLost(before: entry.sequence)

@@ -14,12 +14,16 @@ extension PlayoutBuffer {
     ///   - timestamp: From the RTP header, at 48 kHz (RFC 7587 §4.1).
     ///   - marker: From the RTP header; the first packet after silence has it set. Not relied upon.
     ///   - ssrc: From the RTP header; another one starts the buffer afresh.
+    ///   - format: Which of the formats that ``change(to:)`` has counted the packet is of; nil: the newest.
     ///   - arrival: When the packet came, as exactly as is known: by the kernel's timestamp if there is one.
     @_noAllocation @_noLocks
     public mutating func insert(
-        payload: RawSpan, sequenceNumber: UInt16, timestamp: UInt32, marker: Bool, ssrc: UInt32, arrival: Instant
+        payload: RawSpan, sequenceNumber: UInt16, timestamp: UInt32, marker: Bool, ssrc: UInt32, format: UInt8? = nil,
+        arrival: Instant
     ) {
-        insert(payload, decoder.samples(in: payload), isNoise: false, sequenceNumber, timestamp, ssrc, arrival)
+        let format = format ?? newestFormat
+        insert(
+            payload, samples(in: payload, of: format), isNoise: false, format, sequenceNumber, timestamp, ssrc, arrival)
     }
 
     /// Takes one packet of comfort noise (RFC 3389): the sender is silent from then on. For streams of G.711.
@@ -27,11 +31,12 @@ extension PlayoutBuffer {
     /// Parameters are those of ``insert(payload:sequenceNumber:timestamp:marker:ssrc:arrival:)``.
     @_noAllocation @_noLocks
     public mutating func insertNoise(
-        payload: RawSpan, sequenceNumber: UInt16, timestamp: UInt32, ssrc: UInt32, arrival: Instant
+        payload: RawSpan, sequenceNumber: UInt16, timestamp: UInt32, ssrc: UInt32, format: UInt8? = nil,
+        arrival: Instant
     ) {
         // Played for as long as a frame; what follows goes on by itself.
         let duration = payload.byteCount > 0 ? Self.noiseSamples : 0
-        insert(payload, duration, isNoise: true, sequenceNumber, timestamp, ssrc, arrival)
+        insert(payload, duration, isNoise: true, format ?? newestFormat, sequenceNumber, timestamp, ssrc, arrival)
     }
 
     /// 10 ms: senders may go on with sound that soon.
@@ -39,24 +44,27 @@ extension PlayoutBuffer {
 
     @_noAllocation @_noLocks
     private mutating func insert(
-        _ payload: RawSpan, _ duration: Int, isNoise: Bool, _ sequenceNumber: UInt16, _ timestamp: UInt32,
-        _ ssrc: UInt32, _ arrival: Instant
+        _ payload: RawSpan, _ duration: Int, isNoise: Bool, _ format: UInt8, _ sequenceNumber: UInt16,
+        _ timestamp: UInt32, _ ssrc: UInt32, _ arrival: Instant
     ) {
         statistics.packetsReceived &+= 1
         guard duration > 0, payload.byteCount <= PacketStore.blockSize else {
             statistics.packetsDiscarded &+= 1
             return
         }
-        if hasStream, self.ssrc != ssrc { startAfresh() }
+        if hasStream, self.ssrc != ssrc { startAfresh(with: format) }
         self.ssrc = ssrc
         hasStream = true
-        var extended = clock.extend(sequence: sequenceNumber, timestamp: timestamp)
+        guard var extended = extend(sequenceNumber, timestamp, of: format, arrival) else {
+            statistics.packetsDiscarded &+= 1
+            return
+        }
         if isJump(extended, arrival) {
-            startAfresh()
+            startAfresh(with: format)
             extended = clock.extend(sequence: sequenceNumber, timestamp: timestamp)
         }
 
-        var entry = entry(extended.sequence, extended.timestamp, payload, duration, arrival)
+        var entry = entry(extended.sequence, extended.timestamp, payload, duration, format, arrival)
         if isNoise {
             entry.isNoise = true
             entry.isDiscontinuous = true
@@ -69,14 +77,18 @@ extension PlayoutBuffer {
     /// in its place is still to be played. To be inserted before the packet that carries it.
     @_noAllocation @_noLocks
     public mutating func insertCopy(
-        payload: RawSpan, sequenceNumber: UInt16, timestamp: UInt32, ssrc: UInt32, arrival: Instant
+        payload: RawSpan, sequenceNumber: UInt16, timestamp: UInt32, ssrc: UInt32, format: UInt8? = nil,
+        arrival: Instant
     ) {
-        let duration = decoder.samples(in: payload)
-        guard duration > 0, payload.byteCount <= PacketStore.blockSize, hasStream, self.ssrc == ssrc,
+        let format = format ?? newestFormat
+        let duration = samples(in: payload, of: format)
+        // A copy from before a change comes with a packet from after it: its timestamp counts in other ticks.
+        guard duration > 0, format == clockFormat, payload.byteCount <= PacketStore.blockSize, hasStream,
+            self.ssrc == ssrc,
             receivedNanoseconds > 0, let sequence = clock.peek(sequence: sequenceNumber),
             let time = clock.peek(timestamp: timestamp), abs(sequence &- endSequence) <= Self.sequenceJump
         else { return }
-        let entry = entry(sequence, time, payload, duration, arrival)
+        let entry = entry(sequence, time, payload, duration, format, arrival)
         if sequence >= endSequence {
             // The packet itself is missing: what waiting for the copy would be worth.
             let transit = arrival.nanoseconds &- Self.nanoseconds(samples: time)
@@ -89,15 +101,16 @@ extension PlayoutBuffer {
 
     @_noAllocation @_noLocks
     private func entry(
-        _ sequence: Int64, _ timestamp: Int64, _ payload: RawSpan, _ duration: Int, _ arrival: Instant
+        _ sequence: Int64, _ timestamp: Int64, _ payload: RawSpan, _ duration: Int, _ format: UInt8, _ arrival: Instant
     ) -> PacketStore.Entry {
         var entry = PacketStore.Entry()
         entry.sequence = sequence
         entry.timestamp = timestamp
         entry.arrivalNanoseconds = arrival.nanoseconds
         entry.samples = Int32(truncatingIfNeeded: duration)
-        entry.isDiscontinuous = decoder.isDiscontinuous(payload)
-        entry.restorableSamples = Int32(truncatingIfNeeded: decoder.restorableSamples(payload))
+        entry.format = format
+        entry.isDiscontinuous = isDiscontinuous(payload, of: format)
+        entry.restorableSamples = Int32(truncatingIfNeeded: restorableSamples(payload, of: format))
         return entry
     }
 
@@ -194,12 +207,15 @@ extension PlayoutBuffer {
 
     /// Begins with another stream: keeps what was learnt of the path's jitter, and what is decoded already.
     @_noAllocation @_noLocks
-    private mutating func startAfresh() {
+    private mutating func startAfresh(with format: UInt8) {
         statistics.resets &+= 1
         statistics.packetsDiscarded &+= store.count
         store.removeAll()
+        use(format)
         decoder.reset()
         clock = StreamClock(samplesPerTick: decoder.samplesPerTick)
+        clockFormat = format
+        formerClock = nil
         soundless = PacketNumbers()
         asked = PacketNumbers()
         history.forgetBaseline()

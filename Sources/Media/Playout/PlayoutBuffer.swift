@@ -13,6 +13,15 @@ public struct PlayoutBuffer: ~Copyable {
     public internal(set) var statistics = PlayoutStatistics()
 
     var decoder: StreamDecoder
+    /// What packets of the format before, or of the one to come, are decoded with.
+    var otherDecoder = StreamDecoder()
+    /// The formats that ``decoder``, ``otherDecoder``, the newest change and ``clock`` are of, counted by changes.
+    var format: UInt8 = 0
+    var otherFormat: UInt8 = 0
+    public internal(set) var newestFormat: UInt8 = 0
+    var clockFormat: UInt8 = 0
+    /// Counts packets of the format before that still come.
+    var formerClock: StreamClock?
     var store = PacketStore()
     var samples = SampleBuffer()
     var clock: StreamClock

@@ -7,8 +7,26 @@ struct StreamClock {
 
     let samplesPerTick: Int64
 
+    /// Media time, in samples, at the timestamp that counting began with.
+    private var origin: Int64 = 0
+
     @_noAllocation @_noLocks
     init(samplesPerTick: Int64) { self.samplesPerTick = samplesPerTick }
+
+    /// Goes on with a stream whose timestamps tick otherwise, from a packet whose place in it is known.
+    ///
+    /// - Parameters:
+    ///   - sequence: The packet's extended number, and `sequenceNumber` the one that it bears.
+    ///   - time: Its media time in samples, and `timestamp` what it bears.
+    @_noAllocation @_noLocks
+    init(samplesPerTick: Int64, sequence: Int64, sequenceNumber: UInt16, time: Int64, timestamp: UInt32) {
+        self.samplesPerTick = samplesPerTick
+        hasStarted = true
+        lastSequence = sequence
+        sequenceOrigin = sequenceNumber &- UInt16(truncatingIfNeeded: sequence)
+        timestampOrigin = timestamp
+        origin = time
+    }
 
     /// Numbers nearest to those seen before. The first packet gets sequence 0 and timestamp 0.
     @_noAllocation @_noLocks
@@ -24,7 +42,7 @@ struct StreamClock {
         let timestampStep = Int32(truncatingIfNeeded: Int64(relativeTimestamp) &- lastTimestamp)
         lastSequence &+= Int64(sequenceStep)
         lastTimestamp &+= Int64(timestampStep)
-        return (lastSequence, lastTimestamp &* samplesPerTick)
+        return (lastSequence, origin &+ lastTimestamp &* samplesPerTick)
     }
 
     /// The sequence number nearest to those seen before, without moving there; nil before the first packet.
@@ -39,7 +57,7 @@ struct StreamClock {
     func peek(timestamp: UInt32) -> Int64? {
         guard hasStarted else { return nil }
         let step = Int32(truncatingIfNeeded: Int64(timestamp &- timestampOrigin) &- lastTimestamp)
-        return (lastTimestamp &+ Int64(step)) &* samplesPerTick
+        return origin &+ (lastTimestamp &+ Int64(step)) &* samplesPerTick
     }
 
     /// The number in packets of an extended one.

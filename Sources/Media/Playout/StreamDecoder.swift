@@ -3,11 +3,19 @@ public import OpusCodec
 
 /// What a stream's packets are decoded with: Opus, or G.711.
 public struct StreamDecoder: ~Copyable {
-    // Exactly one of the two.
+    // Exactly one of the two, unless it is empty.
     private var opus: OpusDecoder?
     private var narrowband: G711Decoder?
     /// Samples at 48 kHz for each tick of the stream's timestamps.
     let samplesPerTick: Int64
+
+    /// Decodes nothing: what stands where there is no decoder.
+    public init() { samplesPerTick = 0 }
+
+    /// Whether it decodes nothing.
+    public var isEmpty: Bool {
+        @_noAllocation @_noLocks get { samplesPerTick == 0 }
+    }
 
     /// Decodes Opus with `decoder`, which must be a mono decoder.
     public init(_ decoder: consuming OpusDecoder) {
@@ -25,6 +33,7 @@ public struct StreamDecoder: ~Copyable {
     /// Samples that a payload decodes to; 0 if it cannot be decoded.
     @_noAllocation @_noLocks
     func samples(in payload: RawSpan) -> Int {
+        guard !isEmpty else { return 0 }
         guard case .some = narrowband else { return OpusPacket.samples(in: payload) }
         let samples = G711Decoder.samples(inBytes: payload.byteCount)
         return samples <= OpusPacket.maximumSamples ? samples : 0

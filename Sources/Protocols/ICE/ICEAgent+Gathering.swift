@@ -77,6 +77,8 @@ extension ICEAgent {
     /// A TURN server has given an address.
     mutating func allocated(_ relayAddress: SocketAddress, server: Int, into outbox: inout [ICEOutput]) {
         guard let relay = relays[server] else { return }
+        // Of two at one server, the one of IPv6 comes first, as among hosts (RFC 8421 §4).
+        let family: UInt16 = relayAddress.isIPv6 ? 0 : 64
         let preference: UInt16 =
             switch relay.transport {
             case .udp: 60_000
@@ -87,7 +89,8 @@ extension ICEAgent {
             LocalCandidate(
                 candidate: Candidate(
                     foundation: foundation("relay \(relay.transport) \(relay.address.host) \(relayAddress.host)"),
-                    priority: CandidateType.relayed.priority(localPreference: preference - UInt16(clamping: server)),
+                    priority: CandidateType.relayed.priority(
+                        localPreference: preference - UInt16(clamping: server) - family),
                     address: relayAddress, type: .relayed, relatedAddress: relayAddress),
                 base: .relay(server)),
             into: &outbox)

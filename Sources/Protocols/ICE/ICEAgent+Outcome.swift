@@ -79,7 +79,7 @@ extension ICEAgent {
             case .socket(let local): .direct(local: local)
             case .relay(let server):
                 .relayed(
-                    server: server, relay: relays[server]?.client.relay ?? key.remote,
+                    server: server, relay: relays[server]?.client.relay(for: key.remote) ?? key.remote,
                     channel: relays[server]?.client.channel(of: key.remote))
             }
         let isNominated = list.nominated == key || previous?.nominated == key

@@ -28,6 +28,7 @@ extension ICEAgent {
         case .allocated(let address):
             relays[server]?.isGathering = false
             allocated(address, server: server, into: &outbox)
+            openCompanion(of: server, into: &outbox)
         case .redirected(let address): reopen(server, at: address, into: &outbox)
         case .permitted(let peer): permission(server, peer, isGranted: true)
         case .refused(let peer): permission(server, peer, isGranted: false)
@@ -58,8 +59,9 @@ extension ICEAgent {
             reopen(server, at: address, into: &outbox)
             return
         }
+        let isMissed = relays[server]?.isCompanion != true
         drop(server)
-        outbox.append(.serverFailed(server, failure))
+        if isMissed { outbox.append(.serverFailed(server, failure)) }
         outbox.append(.closeServer(server))
     }
 
@@ -71,11 +73,30 @@ extension ICEAgent {
         }
         let client = TURNClient(
             username: relay.client.username, password: relay.client.password, isStream: relay.client.isStream,
-            generator: commons.splitGenerator())
+            families: relay.client.families, generator: commons.splitGenerator())
         var again = Relay(client: client, address: address, transport: relay.transport)
         again.reopenings = relay.reopenings + 1
+        again.isCompanion = relay.isCompanion
         relays[server] = again
         outbox.append(.openServer(server, relay.transport, address: address))
+    }
+
+    /// Asks a server that gives one address at a time for one of IPv6, too, by a connection of its own.
+    ///
+    /// It has the server's number and ``ICEConfiguration/maximumServers``. A server without IPv6 refuses, and nothing
+    /// comes of that.
+    private mutating func openCompanion(of server: Int, into outbox: inout [ICEOutput]) {
+        let number = server + ICEConfiguration.maximumServers
+        guard let relay = relays[server], relay.client.givesOneFamily, !relay.isCompanion, relays[number] == nil
+        else { return }
+        let client = TURNClient(
+            username: relay.client.username, password: relay.client.password, isStream: relay.client.isStream,
+            families: .ipv6, generator: commons.splitGenerator())
+        var companion = Relay(client: client, address: relay.address, transport: relay.transport)
+        companion.isCompanion = true
+        companion.isGathering = gathering.end != nil
+        relays[number] = companion
+        outbox.append(.openServer(number, relay.transport, address: relay.address))
     }
 
     mutating func serverClosed(_ server: Int, into outbox: inout [ICEOutput]) {

@@ -18,6 +18,8 @@ public struct ICEAgent: ProtocolCore, Sendable {
         var address: SocketAddress
         let transport: ICEServer.Transport
         var isGathering = true
+        /// The second allocation at a server, for IPv6: nobody misses it.
+        var isCompanion = false
         /// How often the connection was opened anew: for another server, or from another port.
         var reopenings = 0
     }

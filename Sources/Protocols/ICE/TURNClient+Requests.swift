@@ -4,6 +4,11 @@ internal import Timekeeping
 
 /// Requests to the server, their repeats and their answers.
 extension TURNClient {
+    /// What to ask for instead when an allocation of both families is refused so.
+    private static let remedies: [STUNErrorCode: Families] = [
+        .addressFamilyNotSupported: .ipv6, .badRequest: .unsaid, .unknownAttribute: .unsaid,
+    ]
+
     private static let firstInterval = Duration.milliseconds(250)
     private static let allocateTimeout = Duration.seconds(8)
     private static let requestTimeout = Duration.seconds(10)
@@ -33,6 +38,13 @@ extension TURNClient {
         case .allocate:
             builder = STUNBuilder(.request, .allocate, id)
             builder.append(.requestedTransport, [17, 0, 0, 0])  // UDP, by its IP protocol number.
+            // A family is written as 1 or 2, with three bytes of padding (RFC 8656 §18.6). A server that does not know the
+            // additional one passes over it, and one that does not know the requested one refuses.
+            switch families {
+            case .both: builder.append(.additionalAddressFamily, [2, 0, 0, 0])
+            case .ipv6: builder.append(.requestedAddressFamily, [2, 0, 0, 0])
+            case .unsaid: break
+            }
         case .refresh, .release:
             builder = STUNBuilder(.request, .refresh, id)
             builder.append(.lifetime, (purpose == .release ? 0 : 600) as UInt32)
@@ -117,14 +129,13 @@ extension TURNClient {
     ) {
         switch request.purpose {
         case .allocate:
-            guard let relay = message.address(.xorRelayedAddress), !relay.isUnusableAsPeer else {
+            guard takeRelays(of: message) else {
                 fail(TURNFailure(.notTURN), into: &outbox)
                 return
             }
             state = .allocated
-            self.relay = relay
             planRefresh(message, at: now)
-            outbox.append(.allocated(relay: relay))
+            outbox += relays.map { .allocated(relay: $0) }
         case .refresh: planRefresh(message, at: now)
         case .release: finish(into: &outbox)
         case .permission(let peer):
@@ -157,6 +168,12 @@ extension TURNClient {
             if code == .tryAlternate, let other = message.address(.alternateServer) {
                 state = .ended
                 outbox.append(.redirected(other))
+                return
+            }
+            // One that has no IPv4 is asked for IPv6, and one that trips over the attribute goes without.
+            if families == .both, let other = Self.remedies[code] {
+                families = other
+                self.request(.allocate, at: now, into: &outbox)
                 return
             }
             let reason: TURNFailure.Reason =

@@ -6,6 +6,16 @@ public import Timekeeping
 ///
 /// At most ``maximumPeers`` peers have permissions and channels; more are refused.
 public struct TURNClient: ProtocolCore, Sendable {
+    /// Which relayed addresses are asked for (RFC 8656 §7.1).
+    enum Families: Sendable {
+        /// One of IPv4, and of IPv6 too from a server that gives two at once.
+        case both
+        /// One of IPv6.
+        case ipv6
+        /// What a server gives that does not know of families.
+        case unsaid
+    }
+
     /// Peers beyond this many are refused.
     public static let maximumPeers = 64
 
@@ -59,6 +69,7 @@ public struct TURNClient: ProtocolCore, Sendable {
     let password: String
     let isStream: Bool
     var generator: any RandomNumberGenerator & Sendable
+    var families: Families
     var state = State.idle
     var requests: [Request] = []
     var credentials: TURNCredentials?
@@ -67,8 +78,10 @@ public struct TURNClient: ProtocolCore, Sendable {
     var refreshAt: Instant?
     private var framer = STUNStreamFramer()
     private var lastSent = Instant.zero
-    /// The relayed address, once there is one.
-    public internal(set) var relay: SocketAddress?
+    /// The relayed addresses, once there are any: one of each family at most.
+    public internal(set) var relays: [SocketAddress] = []
+    /// The server has given an address of IPv4 and said nothing of IPv6: it knows no allocations of both.
+    private(set) var givesOneFamily = false
     /// Messages dropped since they were malformed, unprotected, or answers to nothing.
     public internal(set) var dropped = 0
 
@@ -80,6 +93,15 @@ public struct TURNClient: ProtocolCore, Sendable {
     public init(
         username: String, password: String, isStream: Bool, generator: some RandomNumberGenerator & Sendable
     ) {
+        self.init(
+            username: username, password: password, isStream: isStream, families: .both, generator: generator)
+    }
+
+    init(
+        username: String, password: String, isStream: Bool, families: Families,
+        generator: some RandomNumberGenerator & Sendable
+    ) {
+        self.families = families
         self.username = username
         self.password = password
         self.isStream = isStream
@@ -101,6 +123,17 @@ public struct TURNClient: ProtocolCore, Sendable {
     /// The number of the peer's channel, once the server has agreed to it.
     public func channel(of peer: SocketAddress) -> UInt16? {
         channels.first { $0.peer == peer && $0.refreshAt != nil }?.number
+    }
+
+    /// The relayed address that reaches a peer: the one of its family.
+    public func relay(for peer: SocketAddress) -> SocketAddress? { relays.first { $0.isIPv6 == peer.isIPv6 } }
+
+    /// Takes the addresses of an allocation. False if there is none that could be used.
+    mutating func takeRelays(of message: STUNMessage) -> Bool {
+        for address in message.addresses(.xorRelayedAddress)
+        where !address.isUnusableAsPeer && relay(for: address) == nil { relays.append(address) }
+        givesOneFamily = families == .both && relays.map(\.isIPv6) == [false] && !message.contains(.addressErrorCode)
+        return !relays.isEmpty
     }
 
     /// Takes one input at time `now`.
@@ -125,7 +158,7 @@ public struct TURNClient: ProtocolCore, Sendable {
     private mutating func permit(_ peer: SocketAddress, at now: Instant, into outbox: inout [TURNOutput]) {
         let host = peer.withPort(0)
         guard state == .allocated, permissions[host] == nil else { return }
-        guard permissions.count < Self.maximumPeers, peer.isIPv6 == relay?.isIPv6 else {
+        guard permissions.count < Self.maximumPeers, relay(for: peer) != nil else {
             outbox.append(.refused(host))
             return
         }

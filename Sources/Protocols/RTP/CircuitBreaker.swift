@@ -25,6 +25,7 @@ public struct CircuitBreaker: Equatable, Sendable {
         public var needsReports: Bool
 
         /// Makes a configuration for packets of 20 ms and reports every 5 s.
+        @_noAllocation @_noLocks
         public init(reportIntervalNanoseconds: Int64 = 5_000_000_000, packetNanoseconds: Int64 = 20_000_000) {
             self.reportIntervalNanoseconds = max(100_000_000, reportIntervalNanoseconds)
             self.packetNanoseconds = max(1_000_000, packetNanoseconds)

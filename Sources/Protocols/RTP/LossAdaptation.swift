@@ -22,6 +22,7 @@ public struct LossAdaptation: Equatable, Sendable {
         public var maximumBitrateBps: Int
 
         /// Makes a configuration; the least is never above the most.
+        @_noAllocation @_noLocks
         public init(minimumBitrateBps: Int = 12_000, maximumBitrateBps: Int = 32_000) {
             self.maximumBitrateBps = max(6_000, min(510_000, maximumBitrateBps))
             self.minimumBitrateBps = max(6_000, min(self.maximumBitrateBps, minimumBitrateBps))
@@ -35,13 +36,22 @@ public struct LossAdaptation: Equatable, Sendable {
     /// The loss that was reported, smoothed: 0…1.
     public private(set) var loss = 0.0
 
-    private let configuration: Configuration
+    private var configuration: Configuration
     private var calmReports = 0
 
     /// Begins with the most and no protection.
     public init(_ configuration: Configuration) {
         self.configuration = configuration
         bitrateBps = configuration.maximumBitrateBps
+    }
+
+    /// Chooses within other bounds from now on, and keeps what it has learnt of the path.
+    @_noAllocation @_noLocks
+    public mutating func change(to configuration: Configuration) {
+        let wasAtMost = bitrateBps >= self.configuration.maximumBitrateBps
+        self.configuration = configuration
+        if wasAtMost { bitrateBps = configuration.maximumBitrateBps }
+        bitrateBps = max(configuration.minimumBitrateBps, min(configuration.maximumBitrateBps, bitrateBps))
     }
 
     /// A report on our stream came.

@@ -12,7 +12,7 @@ public struct RTCPSession: Sendable {
         public var ssrc: UInt32
         /// Our canonical name; the same for all streams of one endpoint and unlike any other's (RFC 7022).
         public var canonicalName: ShortText
-        /// Ticks of the RTP timestamp per second, in both directions.
+        /// Ticks of the RTP timestamp per second, in both directions at first.
         public var clockRate: Int
         /// How often reports go out.
         public var timing: RTCPScheduler.Configuration
@@ -78,6 +78,8 @@ public struct RTCPSession: Sendable {
     public private(set) var remoteCanonicalName = ShortText()
 
     private let configuration: Configuration
+    /// Ticks per second of what we send.
+    private var clockRate: Int
     private var scheduler: RTCPScheduler
     private var lastSent: (timestamp: UInt32, at: Instant)?
     private var packetsSentAtReport: (last: Int64, beforeLast: Int64) = (0, 0)
@@ -96,6 +98,7 @@ public struct RTCPSession: Sendable {
     /// Joins the session at `now`.
     public init(configuration: Configuration, at now: Instant) {
         self.configuration = configuration
+        clockRate = configuration.clockRate
         scheduler = RTCPScheduler(configuration: configuration.timing, at: now)
     }
 
@@ -112,23 +115,30 @@ public struct RTCPSession: Sendable {
         lastSent = (timestamp, now)
     }
 
+    /// Timestamps that we send tick so often a second from the next packet on: its codec is another.
+    @_noAllocation @_noLocks
+    public mutating func sendsNow(clockRate: Int) { self.clockRate = max(1, clockRate) }
+
     /// An authentic RTP packet came in.
     ///
-    /// - Parameter measuresJitter: Its timestamp goes on with time, as that of a telephone event does not.
+    /// - Parameters:
+    ///   - measuresJitter: Its timestamp goes on with time, as that of a telephone event does not.
+    ///   - clockRate: Ticks of its timestamp per second; nil: those of the configuration.
     @_noAllocation @_noLocks
     public mutating func receivedMedia(
-        _ header: RTPHeader, at arrival: Instant, measuresJitter: Bool = true
+        _ header: RTPHeader, at arrival: Instant, measuresJitter: Bool = true, clockRate: Int? = nil
     ) -> Reception {
         guard header.ssrc != configuration.ssrc else { return .ownSource }
         scheduler.heardMedia(at: arrival)
         if header.ssrc == remoteSSRC, var statistics = reception {
-            let outcome = statistics.receive(header, at: arrival, measuresJitter: measuresJitter)
+            let outcome = statistics.receive(
+                header, at: arrival, measuresJitter: measuresJitter, clockRate: clockRate)
             reception = statistics
             return .known(outcome)
         }
         if case .some = remoteSSRC { sourceChanges += 1 }
         remoteSSRC = header.ssrc
-        var statistics = ReceptionStatistics(clockRate: configuration.clockRate)
+        var statistics = ReceptionStatistics(clockRate: max(1, clockRate ?? configuration.clockRate))
         _ = statistics.receive(header, at: arrival, measuresJitter: measuresJitter)
         reception = statistics
         return .newSource
@@ -266,7 +276,7 @@ extension RTCPSession {
         var sender: SenderInfo?
         if weSent, let last = lastSent {
             let ahead = MediaClock.ticks(
-                fromNanoseconds: last.at.nanoseconds(to: now), clockRate: configuration.clockRate)
+                fromNanoseconds: last.at.nanoseconds(to: now), clockRate: clockRate)
             sender = SenderInfo(
                 ntp: ntp, rtpTimestamp: last.timestamp &+ UInt32(truncatingIfNeeded: ahead),
                 packetCount: UInt32(truncatingIfNeeded: packetsSent),

@@ -14,8 +14,8 @@ public struct ReceptionStatistics: Equatable, Sendable {
         case restarted
     }
 
-    /// Ticks of the RTP timestamp per second.
-    public let clockRate: Int
+    /// Ticks of the RTP timestamp per second, as of the last packet.
+    public private(set) var clockRate: Int
     /// Packets of this stream, repeated ones included.
     public private(set) var packetsReceived: Int64 = 0
     /// Times the stream was started anew after a jump.
@@ -57,8 +57,12 @@ public struct ReceptionStatistics: Equatable, Sendable {
     /// - Parameters:
     ///   - arrival: When it came in; the kernel's receive time if there is one.
     ///   - measuresJitter: Its timestamp goes on with time, as that of a telephone event does not.
+    ///   - clockRate: Ticks of its timestamp per second, if they may be others than before: a stream may change its codec.
     @_noAllocation @_noLocks
-    public mutating func receive(_ header: RTPHeader, at arrival: Instant, measuresJitter: Bool = true) -> Outcome {
+    public mutating func receive(
+        _ header: RTPHeader, at arrival: Instant, measuresJitter: Bool = true, clockRate: Int? = nil
+    ) -> Outcome {
+        if let clockRate, measuresJitter { change(to: clockRate) }
         let outcome = place(header.sequenceNumber)
         switch outcome {
         case .counted, .restarted:
@@ -70,6 +74,15 @@ public struct ReceptionStatistics: Equatable, Sendable {
             break
         }
         return outcome
+    }
+
+    /// Measures in other ticks from now on; the first packet in them cannot be compared with the last (RFC 7160 §4.3).
+    @_noAllocation @_noLocks
+    private mutating func change(to rate: Int) {
+        guard rate != clockRate, rate > 0 else { return }
+        scaledJitter = scaledJitter * Int64(rate) / Int64(clockRate)
+        lastTransit = nil
+        clockRate = rate
     }
 
     @_noAllocation @_noLocks

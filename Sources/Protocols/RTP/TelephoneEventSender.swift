@@ -35,6 +35,7 @@ public struct TelephoneEventSender: Sendable {
         public var volume: UInt8
 
         /// Keys of 100 ms, 80 ms apart, in packets of 20 ms.
+        @_noAllocation @_noLocks
         public init(clockRate: Int, packetMilliseconds: Int = 20) {
             self.clockRate = max(1, clockRate)
             packetTicks = max(1, clockRate * packetMilliseconds / 1_000)
@@ -53,7 +54,7 @@ public struct TelephoneEventSender: Sendable {
         case gap(ticksLeft: Int)
     }
 
-    private let configuration: Configuration
+    private var configuration: Configuration
     private var phase = Phase.idle
     private var queue = InlineArray<32, UInt8>(repeating: 0)
     private var queued = 0
@@ -61,6 +62,7 @@ public struct TelephoneEventSender: Sendable {
     public private(set) var dropped = 0
 
     /// Makes a sender with nothing to send.
+    @_noAllocation @_noLocks
     public init(_ configuration: Configuration) { self.configuration = configuration }
 
     /// Whether a key is being sent or waits.
@@ -69,6 +71,21 @@ public struct TelephoneEventSender: Sendable {
             if case .idle = phase { return queued > 0 }
             return true
         }
+    }
+
+    /// Whether a key is under way, or the pause behind it.
+    public var isPressing: Bool {
+        @_noAllocation @_noLocks get {
+            if case .idle = phase { return false }
+            return true
+        }
+    }
+
+    /// Sends otherwise from the next key on. Not while ``isPressing``: a key counts in ticks of one length.
+    @_noAllocation @_noLocks
+    public mutating func change(to configuration: Configuration) {
+        guard !isPressing else { return }
+        self.configuration = configuration
     }
 
     /// Appends a key; the queue holds 32.

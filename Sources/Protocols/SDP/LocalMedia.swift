@@ -25,7 +25,7 @@ public struct LocalMedia: Sendable {
     public var direction: MediaDirection
     /// Ways of protecting media that we allow, the preferred one first. An offer is made with the first.
     public var keying: [LocalKeying]
-    /// Names our end of the DTLS association to peers that name theirs (RFC 8842 §4): at least 20 letters and digits, new
+    /// Names our end of the DTLS association in offers, and in answers to peers that name theirs (RFC 8842 §4): at least 20 letters and digits, new
     /// with each association; `nil` never names it.
     public var tlsID: String?
     /// What we bring to ICE; without it the peer sends to ``address``.

@@ -48,7 +48,10 @@ struct SectionPlan {
         switch keying {
         case .dtls(let fingerprints, _):
             profile = "UDP/TLS/RTP/SAVPF"
-            keyLines = DTLSAgreement.lines(fingerprints, setup: "actpass")
+            // RFC 8842 §5.2; peers that know nothing of names pass over it.
+            keyLines =
+                DTLSAgreement.lines(fingerprints, setup: "actpass")
+                + (local.tlsID.map { [SDPAttribute("tls-id", $0)] } ?? [])
         case .sdes(let keys):
             profile = local.feedback.isEmpty ? "RTP/SAVP" : "RTP/SAVPF"
             keyLines = zip(1..., keys).map { SDPAttribute("crypto", CryptoAttribute(tag: $0, key: $1).text) }

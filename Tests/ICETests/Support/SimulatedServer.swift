@@ -10,10 +10,26 @@ final class SimulatedServer {
     }
 
     struct Allocation {
-        let relay: SocketAddress
+        let relays: [SocketAddress]
         let username: String
         var permissions: Set<SocketAddress> = []
         var channels: [UInt16: SocketAddress] = [:]
+    }
+
+    /// How much a server makes of addresses' families.
+    enum Families {
+        /// Knows nothing of them: has IPv4, passes over what need not be understood, and refuses the rest.
+        case unknown
+        /// Gives one address for each allocation, of either family (RFC 6156).
+        case one
+        /// Gives two at once (RFC 8656).
+        case both
+        /// Knows of them and has IPv4 alone.
+        case onlyIPv4
+        /// Knows of them and has IPv6 alone.
+        case onlyIPv6
+        /// Trips over what it does not know.
+        case intolerant
     }
 
     /// What the server does wrong, or in a special way.
@@ -28,6 +44,8 @@ final class SimulatedServer {
         var nonceUses = Int.max
         /// Offers SHA-256 and MD5.
         var offersAlgorithms = false
+        /// What it knows of families of addresses, and what it has.
+        var families = Families.unknown
         /// Answers nothing.
         var isDead = false
         /// Answers 437 to the first allocation.
@@ -66,7 +84,7 @@ final class SimulatedServer {
 
     /// A peer's packet to a relayed address.
     func relayed(_ bytes: [UInt8], to relay: SocketAddress, from peer: SocketAddress) {
-        guard !conduct.isDead, let (client, allocation) = allocations.first(where: { $0.value.relay == relay }),
+        guard !conduct.isDead, let (client, allocation) = allocations.first(where: { $0.value.relays.contains(relay) }),
             allocation.permissions.contains(peer.withPort(0))
         else { return }
         if let channel = allocation.channels.first(where: { $0.value == peer })?.key {
@@ -84,7 +102,7 @@ final class SimulatedServer {
         if let data = ChannelData(parsing: bytes) {
             guard let allocation = allocations[client], let peer = allocation.channels[data.channel] else { return }
             channelDataOut += 1
-            relayOut(allocation.relay, peer, data.data)
+            relayOut(relay(of: allocation, for: peer), peer, data.data)
             return
         }
         guard let message = try? STUNMessage(parsing: bytes) else { return }
@@ -93,7 +111,7 @@ final class SimulatedServer {
             guard let allocation = allocations[client], let peer = message.address(.xorPeerAddress),
                 allocation.permissions.contains(peer.withPort(0)), let data = message.value(.data)
             else { return }
-            relayOut(allocation.relay, peer, Array(data))
+            relayOut(relay(of: allocation, for: peer), peer, Array(data))
         case (.request, .binding):
             guard case .datagrams(let source) = client else { return }
             var builder = STUNBuilder(.success, answering: message)
@@ -151,8 +169,11 @@ final class SimulatedServer {
             }
             builder.append(.lifetime, request.uint32(.lifetime) == 0 ? 0 : conduct.lifetime)
         case .createPermission, .channelBind:
-            guard let peer = request.address(.xorPeerAddress), allocations[client] != nil else {
+            guard let peer = request.address(.xorPeerAddress), let allocation = allocations[client] else {
                 return STUNBuilder(refusing: request, .allocationMismatch)
+            }
+            guard allocation.relays.contains(where: { $0.isIPv6 == peer.isIPv6 }) else {
+                return STUNBuilder(refusing: request, .peerAddressFamilyMismatch)
             }
             if let code = conduct.permissionError { return STUNBuilder(refusing: request, code) }
             allocations[client]?.permissions.insert(peer.withPort(0))
@@ -177,15 +198,45 @@ final class SimulatedServer {
             return builder
         }
         if let code = conduct.allocateError { return STUNBuilder(refusing: request, code) }
+        let (relays, refusal) = relays(for: request)
+        if relays.isEmpty, let refusal { return STUNBuilder(refusing: request, refusal) }
         if allocations[client] == nil {
-            allocations[client] = Allocation(relay: address.withPort(nextPort), username: username)
+            allocations[client] = Allocation(relays: relays, username: username)
             nextPort += 1
         }
         granted[.allocate, default: 0] += 1
         var builder = STUNBuilder(.success, answering: request)
-        builder.append(.xorRelayedAddress, allocations[client]?.relay ?? address)
+        for relay in allocations[client]?.relays ?? [] { builder.append(.xorRelayedAddress, relay) }
+        if refusal != nil {
+            // The family, then the code as an error has it (RFC 8656 §18.12).
+            builder.append(.addressErrorCode, [relays[0].isIPv6 ? 1 : 2, 0, 4, 40])
+        }
         builder.append(.lifetime, conduct.lifetime)
         return builder
+    }
+
+    /// What an allocation gets, and why not more.
+    private func relays(for request: STUNMessage) -> ([SocketAddress], STUNErrorCode?) {
+        let (four, six) = (address.withPort(nextPort), Self.sixth.withPort(nextPort))
+        let (requested, additional) = (
+            request.value(.requestedAddressFamily)?.first, request.contains(.additionalAddressFamily)
+        )
+        let wanted = requested == 2 ? [six] : additional ? [four, six] : [four]
+        switch conduct.families {
+        case .unknown: return requested == nil ? ([four], nil) : ([], .unknownAttribute)
+        case .intolerant: return requested == nil && !additional ? ([four], nil) : ([], .badRequest)
+        case .one: return ([wanted[0]], nil)
+        case .both: return (wanted, nil)
+        case .onlyIPv4: return (wanted.filter { !$0.isIPv6 }, wanted.contains(six) ? .addressFamilyNotSupported : nil)
+        case .onlyIPv6: return requested == 2 ? ([six], nil) : ([], .addressFamilyNotSupported)
+        }
+    }
+
+    /// Where the relayed addresses of IPv6 are.
+    static let sixth = Scenes.address("2001:db8:5::1", 3_478)
+
+    private func relay(of allocation: Allocation, for peer: SocketAddress) -> SocketAddress {
+        allocation.relays.first { $0.isIPv6 == peer.isIPv6 } ?? address
     }
 
     /// Drops all allocations, as a server does that is started anew.

@@ -170,7 +170,8 @@ final class World {
     }
 
     private func arrive(_ bytes: [UInt8], from source: SocketAddress, to destination: SocketAddress) {
-        for server in servers where server.address.withPort(0) == destination.withPort(0) {
+        for server in servers
+        where [server.address, SimulatedServer.sixth].contains(where: { $0.withPort(0) == destination.withPort(0) }) {
             if destination == server.address {
                 server.received(bytes, from: .datagrams(source))
             } else {

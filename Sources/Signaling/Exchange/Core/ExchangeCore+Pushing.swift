@@ -20,7 +20,7 @@ extension ExchangeCore {
     /// A device that heard of invites may have lost its connection before it knew: a phone whose program was stopped.
     mutating func pushOpenInvites(to endpoint: Endpoint, at now: Instant, into outbox: inout [Output]) {
         let targets = pushes.targets(of: endpoint)
-        guard !targets.isEmpty else { return }
+        guard !targets.isEmpty, !isGoingDown else { return }
         for record in openInvites.received(by: endpoint.user).compactMap({ invites[$0] })
         where record.state(of: endpoint.user) == .pending {
             pushInvite(record, to: endpoint, targets, at: now, into: &outbox)

@@ -38,6 +38,7 @@ extension ExchangeCore {
         session.device = params.device
         session.tokenCheck = nil
         sessions.add(session)
+        if session.isRegistered { pushQueue.connect(endpoint) }
         watch(token, on: connection, at: now)
         count(\.sessions)
         outbox.append(.note(.sessionStarted(endpoint, connection, resumed: kept.resumed != nil)))

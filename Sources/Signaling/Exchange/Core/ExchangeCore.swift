@@ -42,6 +42,8 @@ struct ExchangeCore: ProtocolCore, Sendable {
         case move(within: Duration, to: String?)
         /// An attempt at a push is over.
         case pushAnswered(PushID, attempt: Int, PushAnswer)
+        /// The exchange closes all connections; their devices will be back, and need no pushes for it.
+        case goingDown
         /// ``nextDeadline`` has come. Early calls are harmless.
         case timer
     }
@@ -143,6 +145,7 @@ struct ExchangeCore: ProtocolCore, Sendable {
     var ids: IDSource
     var deadlines = DeadlineQueue<Deadline>()
     var isPruningPlanned = false
+    var isGoingDown = false
     private(set) var counters = CoreCounters()
 
     /// A key is one user's own.
@@ -194,6 +197,7 @@ struct ExchangeCore: ProtocolCore, Sendable {
         case .move(let within, let url): requestMoves(within: within, to: url, into: &outbox)
         case .pushAnswered(let id, let attempt, let answer):
             feedPushes(.answered(id, attempt: attempt, answer), at: now, into: &outbox)
+        case .goingDown: isGoingDown = true
         case .timer:
             while let deadline = deadlines.takeDue(at: now) { meet(deadline, at: now, into: &outbox) }
             feedPushes(.timer, at: now, into: &outbox)

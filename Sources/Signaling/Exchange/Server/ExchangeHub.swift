@@ -28,7 +28,7 @@ final class ExchangeHub {
     weak var streams: StreamService?
     private var channels: [ObjectIdentifier: any Channel] = [:]
     private var lastConnection: UInt64 = 0
-    /// `nil` if nobody is pushed to.
+    /// `nil` if nobody is pushed to. Whoever made it stops it.
     let pushSender: PushSender?
     private var counters = ExchangeCounters()
     private var timer: (due: Instant, scheduled: Scheduled<Void>)?
@@ -40,9 +40,10 @@ final class ExchangeHub {
 
     /// - Parameters:
     ///   - journal: Where what must survive is written, with what an earlier run left; none to forget it all.
+    ///   - pushSender: Makes the attempts at pushes.
     init(
         loop: any EventLoop, configuration: ExchangeConfiguration, logger: Logger,
-        journal: (Journal, Saved)? = nil
+        journal: (Journal, Saved)? = nil, pushSender: PushSender? = nil
     ) {
         self.loop = loop
         self.logger = logger
@@ -51,7 +52,7 @@ final class ExchangeHub {
         signedTokens = SignedTokenReader(
             configuration.apiKeys, maximumLifetime: configuration.signedTokenLifetime.seconds)
         fileUsers = configuration.fileUsers
-        pushSender = configuration.push.webhooks.isEmpty ? nil : PushSender(configuration.push, on: loop)
+        self.pushSender = pushSender
         core = Self.makeCore(configuration, fileUsers: configuration.fileUsers)
         guard let (journal, saved) = journal else { return }
         core.restore(saved, at: now)
@@ -372,6 +373,7 @@ final class ExchangeHub {
         isStopping = true
         timer?.scheduled.cancel()
         streams?.stop()
+        handle(.goingDown)
         requestMoves(within: .zero, to: nil)
         for socket in sockets.values { socket.close(.goingDown) }
         loop.assumeIsolated().scheduleTask(in: Self.farewell) { [weak self] in

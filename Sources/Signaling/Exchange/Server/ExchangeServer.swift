@@ -22,16 +22,19 @@ public final class ExchangeServer: Sendable {
     private let usersWatch: NIOLoopBound<UsersWatch?>
     private let passwordThread: NIOThreadPool
     private let disk: ExchangeDisk?
+    private let pushSender: PushSender?
 
     private init(
         channel: any Channel, hub: NIOLoopBound<ExchangeHub>, usersWatch: NIOLoopBound<UsersWatch?>,
-        passwordThread: NIOThreadPool, disk: ExchangeDisk?, configuration: ExchangeConfiguration
+        passwordThread: NIOThreadPool, disk: ExchangeDisk?, pushSender: PushSender?,
+        configuration: ExchangeConfiguration
     ) {
         self.channel = channel
         self.hub = hub
         self.usersWatch = usersWatch
         self.passwordThread = passwordThread
         self.disk = disk
+        self.pushSender = pushSender
         port = channel.localAddress?.port ?? configuration.port
         let scheme = configuration.certificate == nil ? "http" : "https"
         let host = configuration.host.contains(":") ? "[\(configuration.host)]" : configuration.host
@@ -53,11 +56,13 @@ public final class ExchangeServer: Sendable {
         let passwordThread = NIOThreadPool(numberOfThreads: 1)
         passwordThread.start()
         let loop = group.next()
+        let pushSender = configuration.push.webhooks.isEmpty ? nil : PushSender(configuration.push, on: loop)
         do {
             let hub = try await loop.submit {
                 let hub = ExchangeHub(
                     loop: loop, configuration: configuration, logger: logger,
-                    journal: disk.map { (Journal($0.store, loop: loop, thread: $0.thread), $0.saved) })
+                    journal: disk.map { (Journal($0.store, loop: loop, thread: $0.thread), $0.saved) },
+                    pushSender: pushSender)
                 return NIOLoopBound(hub, eventLoop: loop)
             }.get()
             let pipeline = try await loop.submit {
@@ -79,11 +84,12 @@ public final class ExchangeServer: Sendable {
             }.get()
             let server = ExchangeServer(
                 channel: channel, hub: hub, usersWatch: watch, passwordThread: passwordThread, disk: disk,
-                configuration: configuration)
+                pushSender: pushSender, configuration: configuration)
             logger.info("the exchange listens", metadata: ["url": "\(server.url)"])
             return server
         } catch {
             try? await passwordThread.shutdownGracefully()
+            await pushSender?.stop()
             await disk?.close()
             throw ListenAddress.explain(error, configuration)
         }
@@ -129,8 +135,7 @@ public final class ExchangeServer: Sendable {
         try? await channel.close()
         let stopped = channel.eventLoop.flatSubmit { [hub] in hub.value.stop() }
         try? await stopped.get()
-        let sender = try? await channel.eventLoop.submit { [hub] in hub.value.pushSender }.get()
-        await sender?.stop()
+        await pushSender?.stop()
         try? await passwordThread.shutdownGracefully()
         await disk?.close()
     }

@@ -1,0 +1,70 @@
+internal import RTP
+
+/// The numbers that a call's packets go by, which later descriptions may change: a plan's formats without anything that
+/// is counted by reference, so that a media thread can take them over.
+public struct PeerFormats: Sendable {
+    let kinds: PayloadKinds
+    let sendPayloadType: UInt8
+    let sendComfortNoisePayloadType: UInt8?
+    let clockRate: Int
+    let extensions: PacketExtensions
+    let remoteTransportSequenceIdentifier: UInt8?
+    let usesReducedSizeRTCP: Bool
+    let repairsLoss: Bool
+
+    /// The formats of a plan; its addresses, streams and keys are left aside.
+    public init(_ plan: PeerPlan) {
+        kinds = PayloadKinds(plan)
+        sendPayloadType = plan.sendPayloadType
+        sendComfortNoisePayloadType = plan.sendComfortNoisePayloadType
+        clockRate = max(1, plan.clockRate)
+        extensions = PacketExtensions(plan.headerExtensions)
+        remoteTransportSequenceIdentifier = plan.headerExtensions.remoteTransportSequenceIdentifier
+        usesReducedSizeRTCP = plan.usesReducedSizeRTCP
+        repairsLoss = plan.repairsLoss
+    }
+}
+
+/// Other formats for a session that stands, with the memory that they need. Made where memory may be taken; what the
+/// session leaves of it is freed there too.
+public struct PeerChange: ~Copyable {
+    /// The formats.
+    public let formats: PeerFormats
+    var kept: SentPackets?
+
+    /// The change to a plan's formats.
+    public init(_ plan: PeerPlan) {
+        formats = PeerFormats(plan)
+        if plan.repairsLoss { kept = SentPackets() }
+    }
+}
+
+// Formats that change while the call stands: an offer and its answer have agreed on others.
+extension PeerSession {
+    /// Takes packets of these formats from now on, and those of the formats before that still come (RFC 3264 §8.3.2).
+    ///
+    /// - Parameter decoder: The number of the format that the playout has given to the sound.
+    @_noAllocation @_noLocks
+    public mutating func expect(_ change: borrowing PeerChange, decoder: UInt8) {
+        let before = received.now
+        received.now = change.formats.kinds
+        received.now.format = decoder
+        received.before = before
+        remoteTransportSequenceIdentifier = change.formats.remoteTransportSequenceIdentifier
+    }
+
+    /// Sends in these formats from the next packet on.
+    @_noAllocation @_noLocks
+    public mutating func send(by change: inout PeerChange) {
+        sending = change.formats
+        extensions.change(to: change.formats.extensions)
+        rtcp.sendsNow(clockRate: sending.clockRate)
+        guard sending.repairsLoss, !keepsPackets else { return }
+        exchange(&kept, &change.kept)
+        keepsPackets = true
+    }
+}
+
+// Swaps in place: the memory is freed by neither.
+@_semantics("no_performance_analysis") @inline(__always)
+private func exchange(_ one: inout SentPackets?, _ other: inout SentPackets?) { swap(&one, &other) }

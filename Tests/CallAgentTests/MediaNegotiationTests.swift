@@ -1,0 +1,164 @@
+import Datagrams
+import ICE
+import JSON
+import MediaEngine
+import OpusCodec
+import Peering
+import SDP
+import SecureTransport
+import TestSupport
+import Testing
+import Timekeeping
+
+@testable import CallAgent
+
+@Suite("One call's offers and answers")
+struct MediaNegotiationTests {
+    private static let identity = Result { try DTLSIdentity(at: WallClock(unixMilliseconds: 1_700_000_000_000)) }
+
+    private static func side(
+        seed: UInt64, _ change: (inout MediaConfiguration) -> Void = { _ in }
+    ) throws -> MediaNegotiation {
+        var generator = SeededGenerator(seed: seed)
+        var configuration = MediaConfiguration()
+        change(&configuration)
+        let means = MediaNegotiation.Means(
+            address: try #require(SocketAddress(host: "192.0.2.1", port: 5_000)), keysAllowed: true,
+            identity: try identity.get())
+        var negotiation = MediaNegotiation(configuration, means, using: &generator)
+        negotiation.bring(ICECredentials(using: &generator), candidates: [])
+        return negotiation
+    }
+
+    private static func credentials(_ seed: UInt64) -> ICECredentials {
+        var generator = SeededGenerator(seed: seed)
+        return ICECredentials(using: &generator)
+    }
+
+    /// Two that have agreed once.
+    private static func pair() throws -> (inviter: MediaNegotiation, invitee: MediaNegotiation) {
+        var (inviter, invitee) = (try side(seed: 1), try side(seed: 2))
+        _ = try invitee.receive(try inviter.offer())
+        let (answer, _) = try invitee.answer()
+        _ = try inviter.accept(answer)
+        return (inviter, invitee)
+    }
+
+    @Test("When two offers cross, the one that has yielded wants its restart again once the other is answered")
+    func yieldsAndComesBack() throws {
+        var (inviter, invitee) = try Self.pair()
+        // The inviter's offer changes nothing of ICE; the invitee's restarts it.
+        let kept = try inviter.offer()
+        invitee.bring(Self.credentials(10), candidates: [])
+        _ = try invitee.offer()
+        #expect(invitee.hasOffered)
+        invitee.yield()
+        let changes = try invitee.receive(kept)
+        let (answer, _) = try invitee.answer()
+        #expect(!changes.contains(.ice))
+        let (agreed, _) = try inviter.accept(answer)
+        #expect(agreed.ice?.remote.usernameFragment != Self.credentials(10).usernameFragment)
+        let isOwed = (invitee.takeOwedRestart(after: changes), invitee.takeOwedRestart(after: changes))
+        #expect(isOwed == (true, false), "once")
+        // And so it does.
+        invitee.bring(Self.credentials(11), candidates: [])
+        let again = try inviter.receive(try invitee.offer())
+        #expect(again.contains(.ice))
+        inviter.bring(Self.credentials(12), candidates: [])
+        let (last, audio) = try inviter.answer()
+        #expect(audio.ice?.remote.usernameFragment == Self.credentials(11).usernameFragment)
+        let (_, final) = try invitee.accept(last)
+        #expect(final.contains(.ice))
+    }
+
+    @Test("When both of two crossing offers restart ICE, one restart is enough")
+    func bothRestart() throws {
+        var (inviter, invitee) = try Self.pair()
+        inviter.bring(Self.credentials(20), candidates: [])
+        let kept = try inviter.offer()
+        invitee.bring(Self.credentials(21), candidates: [])
+        _ = try invitee.offer()
+        invitee.yield()
+        let changes = try invitee.receive(kept)
+        #expect(changes.contains(.ice))
+        invitee.bring(Self.credentials(22), candidates: [])
+        _ = try invitee.answer()
+        let isOwed = invitee.takeOwedRestart(after: changes)
+        #expect(!isOwed)
+    }
+
+    @Test("An offer that is answered in peace owes nothing")
+    func noCrossing() throws {
+        var (inviter, invitee) = try Self.pair()
+        let changes = try invitee.receive(try inviter.offer())
+        _ = try invitee.answer()
+        let isOwed = invitee.takeOwedRestart(after: changes)
+        #expect(!isOwed)
+    }
+
+    /// Our encoder's settings for a peer that offers Opus with these parameters.
+    private static func encoder(
+        _ parameters: String, _ lines: String = "", _ change: (inout MediaConfiguration) -> Void = { _ in }
+    ) throws -> EncoderSettings {
+        let offer = """
+            v=0\r
+            o=- 1 1 IN IP4 192.0.2.9\r
+            s=-\r
+            c=IN IP4 192.0.2.9\r
+            t=0 0\r
+            m=audio 4000 RTP/AVP 111\r
+            a=rtpmap:111 opus/48000/2\r
+            a=fmtp:111 \(parameters)\r
+            \(lines)
+            """
+        var ours = try side(seed: 3) {
+            $0.allowsPlainMedia = true
+            change(&$0)
+        }
+        _ = try ours.receive(["type": "offer", "sdp": .string(offer)])
+        let (_, audio) = try ours.answer()
+        return try ours.plan(for: audio, audio: AudioBehaviour(source: .silence), start: .atOnce).encoder
+    }
+
+    @Test(
+        "maxplaybackrate limits the band that is encoded (RFC 7587 §6.1)",
+        arguments: [
+            (8_000, EncoderSettings.Bandwidth.narrowband), (12_000, .mediumband), (16_000, .wideband),
+            (24_000, .superwideband), (48_000, .fullband), (44_100, .superwideband), (11_025, .narrowband),
+        ])
+    func playbackRate(rate: Int, band: EncoderSettings.Bandwidth) throws {
+        #expect(try Self.encoder("maxplaybackrate=\(rate)").maxBandwidth == band)
+    }
+
+    @Test("maxaveragebitrate caps what is sent, and never raises it")
+    func bitrate() throws {
+        #expect(try Self.encoder("maxaveragebitrate=20000").bitrateBps == 20_000)
+        #expect(try Self.encoder("maxaveragebitrate=500000").bitrateBps == 40_000)
+        #expect(try Self.encoder("maxaveragebitrate=100").bitrateBps == 6_000, "the least that Opus has")
+    }
+
+    @Test("cbr, useinbandfec and usedtx bind our encoder as the peer wishes")
+    func switches() throws {
+        #expect(try Self.encoder("cbr=1").constantBitrate)
+        #expect(try !Self.encoder("cbr=0").constantBitrate)
+        #expect(try Self.encoder("useinbandfec=1").fec)
+        #expect(try !Self.encoder("useinbandfec=0").fec)
+        #expect(try Self.encoder("usedtx=1").dtx)
+        #expect(try !Self.encoder("usedtx=0").dtx)
+    }
+
+    @Test("ptime, minptime and maxptime, in the line of Opus or in lines of their own, choose the length of packets")
+    func packetTime() throws {
+        #expect(try Self.encoder("ptime=40").frameDuration == .fortyMilliseconds)
+        #expect(try Self.encoder("minptime=10", "a=ptime:60\r\n").frameDuration == .sixtyMilliseconds)
+        #expect(try Self.encoder("minptime=40").frameDuration == .fortyMilliseconds)
+        #expect(try Self.encoder("maxptime=10").frameDuration == .tenMilliseconds)
+        #expect(try Self.encoder("minptime=10", "a=ptime:60\r\na=maxptime:20\r\n").frameDuration == .twentyMilliseconds)
+    }
+
+    @Test("Peers that want stereo, or announce it or a narrower capture, get and send one channel as they like")
+    func channels() throws {
+        let settings = try Self.encoder("stereo=1;sprop-stereo=1;sprop-maxcapturerate=16000")
+        #expect(settings.channels == 1 && settings.maxBandwidth == .fullband)
+    }
+}

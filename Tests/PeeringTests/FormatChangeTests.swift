@@ -1,0 +1,83 @@
+import Peering
+import RTP
+import Testing
+import Timekeeping
+
+@Suite("Formats that change in a session")
+struct FormatChangeTests {
+    private static func plan(_ edit: (inout PeerPlan) -> Void) throws -> PeerPlan {
+        var plan = try PeerPair.plan(to: PeerPair.rightAddress, ssrc: 1, send: nil, receive: nil)
+        edit(&plan)
+        return plan
+    }
+
+    @Test("Packets under the numbers of before and the new ones are taken, each as its own, and no others")
+    func overlap() throws {
+        var pair = try PeerPair {
+            $0.telephoneEvents = [.init(clockRate: 48_000, sendPayloadType: 110, receivePayloadType: 110)]
+        }
+        let old = pair.leftMedia()
+        var change = PeerChange(
+            try Self.plan {
+                $0.sendPayloadType = 96
+                $0.receivePayloadType = 96
+                $0.telephoneEvents = [.init(clockRate: 48_000, sendPayloadType: 97, receivePayloadType: 97)]
+            })
+        let early = pair.leftMedia()
+        pair.right.expect(change, decoder: 3)
+        pair.left.send(by: &change)
+        let new = pair.leftMedia()
+        #expect(new[1] & 0x7F == 96 && early[1] & 0x7F == 111)
+        for packet in [old, new, early] {
+            let (received, _) = try PeerPair.deliver(packet, to: &pair.right, from: PeerPair.leftAddress, at: .zero)
+            guard case .media = received else {
+                Issue.record("expected media, got \(received)")
+                return
+            }
+        }
+        let formats = pair.right.received
+        #expect(formats.format(of: 96) == 3 && formats.format(of: 111) == 0)
+        #expect(formats.format(of: 97) == nil && formats.format(of: 12) == nil)
+        #expect(formats.format(ofBlock: 111) == 0)
+        let dropped = pair.right.statistics.dropped.total
+        #expect(dropped == 0)
+    }
+
+    @Test("A number that has been given another meaning has the new one")
+    func reused() throws {
+        var pair = try PeerPair {
+            $0.telephoneEvents = [.init(clockRate: 48_000, sendPayloadType: 96, receivePayloadType: 96)]
+        }
+        var change = PeerChange(
+            try Self.plan {
+                $0.sendPayloadType = 96
+                $0.receivePayloadType = 96
+            })
+        pair.right.expect(change, decoder: 0)
+        pair.left.send(by: &change)
+        let (received, _) = try PeerPair.deliver(
+            pair.leftMedia(), to: &pair.right, from: PeerPair.leftAddress, at: .zero)
+        guard case .media = received else {
+            Issue.record("expected media, got \(received)")
+            return
+        }
+    }
+
+    @Test("Header extensions come and go with the agreement, and the transport's packets are counted on")
+    func extensions() throws {
+        var pair = try PeerPair { $0.headerExtensions.transportSequenceIdentifier = 3 }
+        let first = try RTPHeader(parsing: pair.leftMedia().span.bytes)
+        var change = PeerChange(
+            try Self.plan {
+                $0.headerExtensions.transportSequenceIdentifier = 5
+                $0.headerExtensions.audioLevelIdentifier = 2
+            })
+        pair.left.send(by: &change)
+        let tells = pair.left.sendsAudioLevel
+        #expect(tells)
+        let packet = pair.leftMedia()
+        let second = try RTPHeader(parsing: packet.span.bytes)
+        #expect(second.sequenceNumber == first.sequenceNumber &+ 1)
+        #expect(second.transportSequenceNumber(5, in: packet.span.bytes) == 1)
+    }
+}
