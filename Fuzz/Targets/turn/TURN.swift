@@ -24,7 +24,7 @@ private func read(_ bytes: [UInt8]) {
             let piece = rest.prefix(Int(length))
             rest = rest.dropFirst(piece.count)
             client.handle(.bytes(Array(piece)), at: now, into: &outputs)
-            if let relay = client.relay {
+            for relay in client.relays {
                 client.handle(.permit(relay), at: now, into: &outputs)
                 client.handle(.bindChannel(relay), at: now, into: &outputs)
                 client.handle(.send([1, 2, 3], to: relay), at: now, into: &outputs)

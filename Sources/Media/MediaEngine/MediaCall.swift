@@ -22,11 +22,11 @@ struct MediaCall: ~Copyable {
     var frameSamples: Int
     var sendPayloadType: UInt8
     private(set) var periodNanoseconds: Int64
-    private var pace: Pace
+    var pace: Pace
     /// Ticks of RTP timestamps in a frame: at 48 kHz for Opus (RFC 7587 §4.1), at 8 kHz for G.711.
-    private var frameTicks: Int
+    var frameTicks: Int
     /// Media time of the next frame, in ticks.
-    private(set) var timestamp: UInt32
+    var timestamp: UInt32
     /// The next packet begins a talk spurt (RFC 3551 §4.1).
     var marker = true
     var counters = CallCounters()
@@ -41,7 +41,7 @@ struct MediaCall: ~Copyable {
     /// The worker has been told to end the call, and waits for room to say that it has.
     var isLeaving = false
 
-    private enum Pace {
+    enum Pace {
         /// Waits for the peer's first packet, or for this time.
         case waiting(until: Instant)
         /// Waits for a path and keys.
@@ -158,18 +158,6 @@ struct MediaCall: ~Copyable {
         periodNanoseconds = Int64(samples) * 1_000_000_000 / 48_000
     }
 
-    /// Hears 10 ms for the sound card's loudspeaker; nothing before media flows.
-    @_noAllocation @_noLocks
-    mutating func hearTurn(at due: Instant, through work: inout SampleBuffer) {
-        guard case .running = pace else { return }
-        hear(from: &playout, into: &work, SoundDesk.turnSamples, at: due)
-        if peer.isEstablished { bring(work, SoundDesk.turnSamples, to: &audio) }
-    }
-
-    /// Pulls by the card come earlier by so much from now on.
-    @_noAllocation @_noLocks
-    mutating func advancePulls(nanoseconds: Int64) { playout.advancePulls(nanoseconds: nanoseconds) }
-
     /// Makes the frames that are due at `now` runnable; a call that waited long enough for its peer starts.
     @_noAllocation @_noLocks
     mutating func prepareFrames(at now: Instant) {
@@ -273,66 +261,6 @@ struct MediaCall: ~Copyable {
         counters.framesSkipped += Int(frames)
         marker = true
     }
-
-    @_noAllocation @_noLocks
-    private mutating func exchangeFrame(
-        due: Instant, at now: Instant, scratch: inout FrameScratch, batch: inout DatagramBatch
-    ) {
-        // The playout's clock is the grid of the frames, not the moments at which a busy machine gets to them.
-        // On the sound card, hearing has turns of its own.
-        if !usesCard { hear(from: &playout, into: &scratch.heard, frameSamples, at: due) }
-        if usesCard {
-            takeFromCard(&audio, into: &scratch.sending, frameSamples)
-        } else if peer.isEstablished {
-            exchange(with: &audio, scratch.heard, &scratch.sending, frameSamples)
-        } else {
-            silence(&scratch.sending, frameSamples)
-        }
-        sendFrame(scratch.sending, &scratch.encoded, at: now, batch: &batch)
-        timestamp &+= UInt32(truncatingIfNeeded: frameTicks)
-    }
-
-    @_noAllocation @_noLocks
-    private mutating func sendFrame(
-        _ samples: borrowing SampleBuffer, _ frame: inout EncodedFrame, at now: Instant, batch: inout DatagramBatch
-    ) {
-        guard sends, peer.canSend, !control.isStopped, let path = peer.path else {
-            control.paused()
-            marker = true
-            return
-        }
-        if sendEvent(by: path, at: now, batch: &batch) { return }
-        var slot = batch.freeSlot()
-        var packet = slot._mutatingExtracting(path.prefixBytes...)
-        let room = peer.mediaHeaderBytes..<(packet.byteCount - PeerSession.maximumProtectionBytes)
-        let repeats = redundancy.depth > 0
-        let encoded =
-            repeats
-            ? encode(samples, frameSamples, with: &encoder, into: &frame)
-            : encode(samples, frameSamples, with: &encoder, into: &packet, room)
-        guard encoded > 0 else {
-            counters.encodeErrors += 1
-            return
-        }
-        // One or two bytes that describe no noise: DTX, nothing worth sending (RFC 6716 §2.1.9). Media time goes on.
-        guard encoded > 2 || encoder.isNoise else {
-            marker = true
-            counters.framesNotSent += 1
-            return
-        }
-        let payloadBytes =
-            repeats
-            ? redundancy.write(
-                frame, count: encoded, payloadType: sendPayloadType, timestamp: timestamp, into: &packet, room)
-            : encoded
-        let length = peer.writeMedia(
-            payloadBytes: payloadBytes, timestamp: timestamp, marker: marker && !encoder.isNoise, isRedundant: repeats,
-            isNoise: encoder.isNoise,
-            level: peer.sendsAudioLevel ? level(samples, frameSamples) : .silence, at: now, into: &packet)
-        guard length > 0 else { return }
-        marker = encoder.isNoise
-        send(length, by: path, batch: &batch)
-    }
 }
 
 extension MediaCall {
@@ -381,24 +309,6 @@ private func insert(
 }
 
 @_semantics("no_performance_analysis") @inline(__always)
-private func encode(
-    _ samples: borrowing SampleBuffer, _ count: Int, with encoder: inout SoundEncoder, into slot: inout MutableRawSpan,
-    _ room: Range<Int>
-) -> Int {
-    var bytes = slot._mutatingExtracting(room)
-    var payload = unsafe bytes._unsafeMutableView(as: UInt8.self)
-    return encoder.encode(samples.samples(count), into: &payload)
-}
-
-@_semantics("no_performance_analysis") @inline(__always)
-private func encode(
-    _ samples: borrowing SampleBuffer, _ count: Int, with encoder: inout SoundEncoder, into frame: inout EncodedFrame
-) -> Int {
-    var bytes = frame.mutableSpan
-    return encoder.encode(samples.samples(count), into: &bytes)
-}
-
-@_semantics("no_performance_analysis") @inline(__always)
 private func insertNoise(
     _ datagram: borrowing MutableRawSpan, _ header: RTPHeader, _ formats: ReceivedFormats,
     into playout: inout PlayoutBuffer, arrival: Instant
@@ -407,38 +317,4 @@ private func insertNoise(
         payload: datagram.bytes.extracting(header.payload), sequenceNumber: header.sequenceNumber,
         timestamp: header.timestamp, ssrc: header.ssrc, format: formats.format(of: header.payloadType),
         arrival: arrival)
-}
-
-@_semantics("no_performance_analysis") @inline(__always)
-private func hear(from playout: inout PlayoutBuffer, into frame: inout SampleBuffer, _ count: Int, at now: Instant) {
-    var samples = frame.mutableSamples(count)
-    _ = playout.pull(into: &samples, at: now)
-}
-
-@_semantics("no_performance_analysis") @inline(__always)
-private func bring(_ heard: borrowing SampleBuffer, _ count: Int, to audio: inout AudioGraph) {
-    audio.bringToCard(heard.samples(count))
-}
-
-@_semantics("no_performance_analysis") @inline(__always)
-private func takeFromCard(_ audio: inout AudioGraph, into sending: inout SampleBuffer, _ count: Int) {
-    var samples = sending.mutableSamples(count)
-    audio.takeFromCard(into: &samples)
-}
-
-@_semantics("no_performance_analysis") @inline(__always)
-private func exchange(
-    with audio: inout AudioGraph, _ heard: borrowing SampleBuffer, _ sending: inout SampleBuffer, _ count: Int
-) {
-    var samples = sending.mutableSamples(count)
-    audio.exchange(received: heard.samples(count), sending: &samples)
-}
-
-@_semantics("no_performance_analysis") @inline(__always)
-private func level(_ frame: borrowing SampleBuffer, _ count: Int) -> AudioLevel { AudioLevel(of: frame.samples(count)) }
-
-@_semantics("no_performance_analysis") @inline(__always)
-private func silence(_ frame: inout SampleBuffer, _ count: Int) {
-    var samples = frame.mutableSamples(count)
-    Silence.fill(&samples)
 }

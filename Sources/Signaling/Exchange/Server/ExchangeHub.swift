@@ -11,16 +11,16 @@ import Timekeeping
 /// Lives on one event loop, on which everything of one exchange runs; that makes it ordered without locks.
 final class ExchangeHub {
     let loop: any EventLoop
-    private let logger: Logger
-    private let configuration: ExchangeConfiguration
-    private(set) var core: ExchangeCore
-    private let signedTokens: SignedTokenReader
+    let logger: Logger
+    let configuration: ExchangeConfiguration
+    var core: ExchangeCore
+    let signedTokens: SignedTokenReader
     /// Those of the users file, as it was read last.
-    private var fileUsers: [Account]
+    var fileUsers: [Account]
     /// `nil` if the exchange keeps nothing on disk.
-    private let journal: Journal?
+    let journal: Journal?
     /// Why the database cannot be written; nothing is done for anybody until it can.
-    private(set) var failure: StoreError?
+    var failure: StoreError?
     private(set) var sockets: [ConnectionID: SocketHandler] = [:]
     /// Connections that are no sockets: those of streams.
     private(set) var attached: Set<ConnectionID> = []
@@ -30,11 +30,11 @@ final class ExchangeHub {
     private var lastConnection: UInt64 = 0
     /// `nil` if nobody is pushed to. Whoever made it stops it.
     let pushSender: PushSender?
-    private var counters = ExchangeCounters()
+    var counters = ExchangeCounters()
     private var timer: (due: Instant, scheduled: Scheduled<Void>)?
     /// Inputs that came in while outputs of an earlier one were being carried out, oldest first.
     private var waiting: [ExchangeCore.Input] = []
-    private var isBusy = false
+    var isBusy = false
     /// Set once by ``stop()``.
     private(set) var isStopping = false
 
@@ -62,7 +62,7 @@ final class ExchangeHub {
         setTimer()
     }
 
-    private static func makeCore(_ configuration: ExchangeConfiguration, fileUsers: [Account]) -> ExchangeCore {
+    static func makeCore(_ configuration: ExchangeConfiguration, fileUsers: [Account]) -> ExchangeCore {
         var settings = ExchangeCore.Settings()
         settings.keepalive = configuration.keepalive
         settings.resumeWindow = configuration.resumeWindow
@@ -92,7 +92,7 @@ final class ExchangeHub {
     }
 
     /// Carries out what can be told now, and handles the inputs that wait and those that come of it.
-    private func work(_ outputs: [ExchangeCore.Output] = []) {
+    func work(_ outputs: [ExchangeCore.Output] = []) {
         isBusy = true
         for output in outputs { carryOut(output) }
         var outbox: [ExchangeCore.Output] = []
@@ -169,96 +169,9 @@ final class ExchangeHub {
     /// Asks every device to connect anew (CONN-12).
     func requestMoves(within time: Duration, to url: String?) { handle(.move(within: time, to: url)) }
 
-    // MARK: - Tokens
-
-    /// The accounts as they are now.
-    var accounts: Accounts { core.accounts }
-
-    /// The accounts of the users file are these from now on.
-    func replaceFileUsers(_ users: [Account]) {
-        fileUsers = users
-        handle(.accountsChanged(configuration.users + users))
-    }
-
-    /// Makes an access token, with a refresh token for those who have an account; `nil` if there is no room.
-    func issueTokens(_ grant: Grant) -> (access: Redacted<String>, refresh: Redacted<String>?)? {
-        guard core.tokens.hasRoom(for: grant), failure == nil else { return nil }
-        let access = FreshSecret.make()
-        let refresh = grant.isAnonymous ? nil : FreshSecret.make()
-        let digest = refresh.map { SecretDigest(of: $0.secret) }
-        handle(.tokenIssued(SecretDigest(of: access.secret), grant, refresh: digest))
-        counters.logins += 1
-        return (access, refresh)
-    }
-
-    /// Exchanges a refresh token for a new pair.
-    ///
-    /// - Throws: `tokenExpired`, `tokenRevoked` or `tokenRejected`.
-    func refreshTokens(
-        _ old: Redacted<String>
-    ) throws(RPCError) -> (grant: Grant, access: Redacted<String>, refresh: Redacted<String>) {
-        let digest = SecretDigest(of: old.secret)
-        let grant: Grant
-        do {
-            grant = try core.tokens.refreshGrant(for: digest, at: now)
-        } catch {
-            if core.tokens.isReused(digest, at: now) { handle(.tokenRevoked(digest)) }
-            throw error
-        }
-        let (access, refresh) = (FreshSecret.make(), FreshSecret.make())
-        handle(
-            .tokenRefreshed(
-                digest, access: SecretDigest(of: access.secret), refresh: SecretDigest(of: refresh.secret)))
-        return (grant, access, refresh)
-    }
-
-    /// Ends the login that a token belongs to.
-    func revoke(_ token: Redacted<String>) { handle(.tokenRevoked(SecretDigest(of: token.secret))) }
-
-    /// What a token is good for at this moment.
-    ///
-    /// - Throws: An error that says which of expired, taken back, wrongly signed or unknown it is.
-    func grant(for token: Redacted<String>) throws(RPCError) -> Grant {
-        try admit(token)
-        let digest = SecretDigest(of: token.secret)
-        let grant = try core.tokens.grant(for: digest, at: now)
-        handle(.tokenUsed(digest))
-        return grant
-    }
-
-    /// Looks at a request's token if that is a signed one, before the core sees it; false if it was answered.
-    private func admit(_ request: ClientRequest, _ id: RPCID, from connection: ConnectionID) -> Bool {
-        guard let token = request.token else { return true }
-        do throws(RPCError) {
-            try admit(token)
-            return true
-        } catch {
-            handle(.badToken(connection, id, error, closes: request.isSessionStart))
-            return false
-        }
-    }
-
-    /// Tells the core of a signed token that is good; of others there is nothing to tell.
-    private func admit(_ token: Redacted<String>) throws(RPCError) {
-        guard SignedToken.isSigned(token.secret) else { return }
-        let wall = WallClock.now.seconds
-        let signed: SignedToken
-        do throws(SignedTokenError) {
-            signed = try signedTokens.read(token.secret, at: wall)
-        } catch {
-            throw RPCError(error)
-        }
-        let grant = try Grant(signed, accounts: accounts)
-        guard core.tokens.hasRoom(for: grant) else {
-            throw RPCError(.internalError, "The exchange has no room for another login; try again in a minute.")
-        }
-        let expires = now.advanced(by: .seconds(signed.expires - wall))
-        handle(.tokenPresented(SecretDigest(of: token.secret), grant, expires: expires))
-    }
-
     // MARK: - Outputs
 
-    private func carryOut(_ output: ExchangeCore.Output) {
+    func carryOut(_ output: ExchangeCore.Output) {
         switch output {
         case .respond(let connection, let id, let response):
             if deliver(.response(id, response), to: connection) { return }
@@ -280,7 +193,7 @@ final class ExchangeHub {
     }
 
     /// Tells an attached connection something; false for sockets.
-    private func deliver(_ delivery: StreamTable.Delivery, to connection: ConnectionID) -> Bool {
+    func deliver(_ delivery: StreamTable.Delivery, to connection: ConnectionID) -> Bool {
         guard attached.contains(connection) else { return false }
         streams?.deliver(delivery, to: connection)
         return true
@@ -383,88 +296,7 @@ final class ExchangeHub {
             .flatMap { [journal] in journal?.settled() ?? self.loop.makeSucceededVoidFuture() }
     }
 
-    // MARK: - The disk
-
-    /// Calls `then` once all that was done so far is on disk, or is known never to be.
-    func afterWriting(_ then: @escaping (Bool) -> Void) {
-        guard let journal else { return then(true) }
-        journal.afterWriting(then)
-    }
-
-    /// Whether an input must wait for the disk to be written again; a request is told so.
-    private func refuses(_ input: ExchangeCore.Input) -> Bool {
-        guard failure != nil || journal?.isFull == true else { return false }
-        if case .request(let connection, let id, _) = input {
-            carryOut(.refuse(connection, id, Self.notKept))
-            return true
-        }
-        if case .badToken(let connection, let id, _, _) = input, failure != nil {
-            carryOut(.refuse(connection, id, Self.notKept))
-        }
-        // Sockets are counted anew when the disk is back.
-        return failure != nil
-    }
-
-    private func written(_ batch: Journal.Batch, _ error: StoreError?) {
-        guard let error else {
-            work(batch.outputs)
-            for then in batch.waiting { then(true) }
-            return
-        }
-        // Sockets that close behind the goodbye lose nothing by it: their sessions are resumed as after a kill.
-        if !isStopping { fail(batch, error) } else { for then in batch.waiting { then(false) } }
-    }
-
-    /// The core has gone on from what is lost. It is left as it is, and everybody is sent away to come back to one
-    /// that has been read from disk anew, as after a restart.
-    private func fail(_ batch: Journal.Batch, _ error: StoreError) {
-        failure = error
-        logger.critical("nothing can be kept, so that nobody is served", metadata: ["error": "\(error)"])
-        isBusy = true
-        for output in batch.outputs {
-            switch output {
-            case .respond(let connection, let id, _): carryOut(.refuse(connection, id, Self.notKept))
-            case .refuse, .close: carryOut(output)
-            case .event, .note, .push, .persist: break
-            }
-        }
-        isBusy = false
-        for then in batch.waiting { then(false) }
-        for connection in attached { _ = deliver(.closed, to: connection) }
-        for socket in sockets.values { socket.close(.notKept) }
-        work()
-        recover()
-    }
-
-    /// How often a disk that failed is tried.
-    private static let recoveryInterval = TimeAmount.seconds(1)
-
-    private func recover() {
-        loop.assumeIsolated().scheduleTask(in: Self.recoveryInterval) { [weak self] in
-            guard let self, let journal, !isStopping else { return }
-            journal.recover().assumeIsolated().whenComplete { [weak self] result in
-                guard let self else { return }
-                switch result {
-                case .success(let saved): goOn(with: saved)
-                case .failure: recover()
-                }
-            }
-        }
-    }
-
-    private func goOn(with saved: Saved) {
-        var fresh = Self.makeCore(configuration, fileUsers: fileUsers)
-        fresh.restore(saved, at: now)
-        fresh.goOn(from: core.counters)
-        core = fresh
-        failure = nil
-        logger.notice("the database can be written again")
-        for connection in sockets.keys.sorted(by: { $0.number < $1.number }) { handle(.connected(connection)) }
-        handle(.timer)
-    }
-
-    private static let notKept = RPCError(
-        .internalError, "The exchange cannot write its database, so that nothing was done; try again later.")
+    // MARK: - The log
 
     private func log(_ note: ExchangeNote) {
         guard logger.logLevel <= note.level else { return }
