@@ -55,6 +55,17 @@ struct G711StreamTests {
         #expect(level(heard.dropFirst(4_800)) < -60)
     }
 
+    @Test("A click comes out later by the filters of encoder and decoder, as they say")
+    func delay() {
+        var click = [Int16](repeating: 0, count: 9_600)
+        for index in 4_800..<4_806 { click[index] = 20_000 }
+        var decoder = G711Decoder(.aLaw)
+        let heard = decode(&decoder, encode(.aLaw, click))
+        let peak = heard.indices.max { abs(Int(heard[$0])) < abs(Int(heard[$1])) } ?? 0
+        // To a sample of 8 kHz.
+        #expect(abs(peak - 4_803 - 2 * G711Encoder.delaySamples) <= 6, "\(peak - 4_803)")
+    }
+
     @Test("Nothing is added above the telephone's band")
     func noImages() {
         var decoder = G711Decoder(.muLaw)

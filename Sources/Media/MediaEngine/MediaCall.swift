@@ -257,7 +257,8 @@ struct MediaCall: ~Copyable {
     func report() -> MediaReport {
         MediaReport(
             peer: peer.statistics, playout: playout.statistics, call: counters, audio: audio.counters, sound: sound,
-            frameSamples: frameSamples)
+            frameSamples: frameSamples, encoderDelaySamples: encoder.delaySamples,
+            decoderDelaySamples: encoder.decoderDelaySamples)
     }
 
     /// The machine stood still, but the peer's clock went on: so must our media time.

@@ -1,9 +1,11 @@
 internal import ArgumentParser
 internal import CallAgent
 internal import CallControl
+internal import DeviceControl
 internal import Logging
 internal import MediaEngine
 internal import NIOCore
+internal import NIOPosix
 internal import Peering
 internal import Playout
 internal import Realtime
@@ -27,15 +29,22 @@ struct RunCommand: AsyncParsableCommand {
         let logger = Logger(label: "handset")
         var configuration = try DeviceConfiguration.read(path: config)
         if let server { configuration.account.use(server: server) }
+        // Before anything that others would notice: another device may be at work here.
+        let socket = try configuration.control.map { try ControlSocket(path: ControlSocketPath.listening($0)) }
         let (device, group) = try DeviceFactory(configuration: configuration, logger: logger).make()
+        let control = try await Self.listen(socket, for: device, configuration, group, logger)
         let listener = Task { [configuration] in
-            for await event in device.events { Self.log(event, configuration, logger) }
+            for await event in device.events {
+                Self.log(event, configuration, logger)
+                await control?.tell(event)
+            }
         }
         let ending = EndRequest()
         do throws(SignalingError) {
             try await connect(device, unless: ending)
         } catch {
             await device.shutDown()
+            await control?.close()
             if ending.isMade { return }
             throw error
         }
@@ -47,7 +56,21 @@ struct RunCommand: AsyncParsableCommand {
         logger.info("Saying goodbye")
         await device.shutDown()
         _ = await listener.value
+        await control?.close()
         try? await group.shutdownGracefully()
+    }
+
+    /// Lets programs on this machine act on the device, if the configuration has a socket for them.
+    private static func listen(
+        _ socket: ControlSocket?, for device: Device, _ configuration: DeviceConfiguration,
+        _ group: MultiThreadedEventLoopGroup, _ logger: Logger
+    ) async throws -> ControlServer? {
+        guard let socket else { return nil }
+        let server = try await ControlServer.start(
+            socket, device: device, configuration: configuration, version: HandsetVersion.current, group: group,
+            logger: logger)
+        logger.info("Listening to programs on this machine", metadata: ["socket": "\(socket.path)"])
+        return server
     }
 
     /// Connects, but lets go when the process is told to end first.

@@ -282,6 +282,7 @@ extension SoundDesk {
         report.loudspeakerPeakDBFS = loudspeakerMeter.peakDBFS
         report.isMuted = microphone.isMuted
         report.volumeDB = loudspeaker.gainDB
+        report.processingSamples = processor.delaySamples
         report.turns = turns
         report.turnsSkipped = turnsSkipped
         report.captureUnderrunSamples = line.counters.captureUnderrun
