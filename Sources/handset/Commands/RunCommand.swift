@@ -10,6 +10,7 @@ internal import NIOPosix
 internal import Peering
 internal import Playout
 internal import Realtime
+internal import Speakerphone
 internal import Timekeeping
 
 /// `handset run`: the daemon.
@@ -154,11 +155,9 @@ struct RunCommand: AsyncParsableCommand {
         }
         if let card {
             metadata["xruns"] = "\(card.playback.xruns) out, \(card.capture.xruns) in"
-            metadata["missing_samples"] =
-                "\(card.playback.missingSamples) out, \(card.capture.missingSamples) in"
-            metadata["target_ms"] =
-                "\(card.playback.targetMilliseconds.rounded(toPlaces: 1)) out, "
-                + "\(card.capture.targetMilliseconds.rounded(toPlaces: 1)) in"
+            metadata["missing_samples"] = "\(card.playback.missingSamples) out, \(card.capture.missingSamples) in"
+            let (out, into) = (card.playback.targetMilliseconds, card.capture.targetMilliseconds)
+            metadata["target_ms"] = "\(out.rounded(toPlaces: 1)) out, \(into.rounded(toPlaces: 1)) in"
             metadata["delay_jumps"] = "\(card.playback.jumps) out, \(card.capture.jumps) in"
         }
         logger.info("How it sounded", metadata: metadata)
