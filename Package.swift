@@ -62,6 +62,7 @@ let package = Package(
         .library(name: "SecureTransport", targets: ["SecureTransport"]),
         .library(name: "SignalingClient", targets: ["SignalingClient", "CallControl", "JSON"]),
         .library(name: "Playout", targets: ["OpusCodec", "Playout", "Timekeeping"]),
+        .library(name: "AudioDevices", targets: ["AudioDevices", "CScriptedCard", "Realtime", "Timekeeping"]),
         .library(name: "TestSupport", targets: ["TestSupport"]),
     ],
     dependencies: [

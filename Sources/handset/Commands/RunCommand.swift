@@ -1,4 +1,5 @@
 internal import ArgumentParser
+internal import AudioDevices
 internal import CallAgent
 internal import CallControl
 internal import DeviceControl
@@ -37,6 +38,9 @@ struct RunCommand: AsyncParsableCommand {
             for await event in device.events {
                 Self.log(event, configuration, logger)
                 await control?.tell(event)
+                if case .ended(let call, _, let report?) = event, report.sound != nil {
+                    Self.log(report, of: call, card: await device.cardStatistics, logger)
+                }
             }
         }
         let ending = EndRequest()
@@ -135,6 +139,29 @@ struct RunCommand: AsyncParsableCommand {
         case .realtimePriorityRefused(let error):
             logger.warning("Media runs without real-time priority", metadata: ["error": "\(error)"])
         }
+    }
+
+    /// What a call on the card has heard, and how the card has been since the start.
+    private static func log(_ report: MediaReport, of call: CallID, card: CardStatistics?, _ logger: Logger) {
+        guard let sound = report.sound else { return }
+        var metadata: Logger.Metadata = [
+            "call": "\(call)", "late": "\(report.playout.packetsLate)",
+            "concealed_ms": "\((Double(report.playout.samplesConcealed) / 48).rounded(toPlaces: 1))",
+            "frames_skipped": "\(report.call.framesSkipped)", "turns_skipped": "\(sound.turnsSkipped)",
+        ]
+        if let reduction = sound.echo.echoReturnLossEnhancementDB {
+            metadata["echo_lowered_db"] = "\(reduction.rounded(toPlaces: 1))"
+        }
+        if let card {
+            metadata["xruns"] = "\(card.playback.xruns) out, \(card.capture.xruns) in"
+            metadata["missing_samples"] =
+                "\(card.playback.missingSamples) out, \(card.capture.missingSamples) in"
+            metadata["target_ms"] =
+                "\(card.playback.targetMilliseconds.rounded(toPlaces: 1)) out, "
+                + "\(card.capture.targetMilliseconds.rounded(toPlaces: 1)) in"
+            metadata["delay_jumps"] = "\(card.playback.jumps) out, \(card.capture.jumps) in"
+        }
+        logger.info("How it sounded", metadata: metadata)
     }
 
     private static func log(_ event: SignalingEvent, _ logger: Logger) {
