@@ -6,8 +6,6 @@ struct NarrowbandFilter: Sendable {
     static var ratio: Int { @_noAllocation @_noLocks get { 6 } }
     /// Coefficients, 32 for each of the six phases.
     static var length: Int { @_noAllocation @_noLocks get { 192 } }
-    /// Samples at 48 kHz by which what comes out is later than what went in: half the length.
-    static var delaySamples: Int { @_noAllocation @_noLocks get { 96 } }
 
     /// Their sum is 1.
     private var taps = InlineArray<192, Float>(repeating: 0)
@@ -68,9 +66,9 @@ struct NarrowbandMemory: Sendable {
 
 /// Encodes sound at 48 kHz as G.711, which has 8 000 samples a second.
 public struct G711Encoder: Sendable {
-    /// Samples at 48 kHz by which what is encoded lags behind what it is made from: G.711 itself does not look ahead, but
-    /// the filter in front of it takes 2 ms. So does the one behind the decoder.
-    public static var delaySamples: Int { @_noAllocation @_noLocks get { NarrowbandFilter.delaySamples } }
+    /// Samples at 48 kHz by which what is encoded lags behind what it is made from. G.711 itself does not look ahead; this
+    /// is half the length of the filter in front of it, to the end of the six samples that a byte stands for.
+    public static var delaySamples: Int { @_noAllocation @_noLocks get { 90 } }
 
     private let law: G711
     private let filter = NarrowbandFilter()

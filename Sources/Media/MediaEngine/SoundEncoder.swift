@@ -97,7 +97,7 @@ struct SoundEncoder: ~Copyable {
 
     /// Samples at 48 kHz by which a decoder of this codec delays sound.
     var decoderDelaySamples: Int {
-        @_noAllocation @_noLocks get { if case .some = law { G711Encoder.delaySamples } else { 0 } }
+        @_noAllocation @_noLocks get { if case .some = law { G711Decoder.delaySamples } else { 0 } }
     }
 
     /// Encodes as these settings say from the next frame on, if it is Opus; what it tunes itself for stays.
