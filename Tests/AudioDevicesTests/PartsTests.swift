@@ -1,5 +1,6 @@
 @testable import AudioDevices
 import Foundation
+import TestSupport
 import Testing
 import Timekeeping
 

@@ -8,6 +8,7 @@ internal import NIOCore
 internal import Peering
 internal import Playout
 internal import Realtime
+internal import Speakerphone
 internal import Timekeeping
 
 /// `handset run`: the daemon.
@@ -135,9 +136,8 @@ struct RunCommand: AsyncParsableCommand {
             metadata["xruns"] = "\(card.playback.xruns) out, \(card.capture.xruns) in"
             metadata["missing_samples"] =
                 "\(card.playback.missingSamples) out, \(card.capture.missingSamples) in"
-            metadata["target_ms"] =
-                "\(card.playback.targetMilliseconds.rounded(toPlaces: 1)) out, "
-                + "\(card.capture.targetMilliseconds.rounded(toPlaces: 1)) in"
+            let (playback, capture) = (card.playback.targetMilliseconds, card.capture.targetMilliseconds)
+            metadata["target_ms"] = "\(playback.rounded(toPlaces: 1)) out, \(capture.rounded(toPlaces: 1)) in"
             metadata["delay_jumps"] = "\(card.playback.jumps) out, \(card.capture.jumps) in"
         }
         logger.info("How it sounded", metadata: metadata)
