@@ -165,8 +165,7 @@ def speakerphone(notes, problems):
             "cards_us": round(statistics.median(room["near"]["cards_us"] for room in rooms), 1),
             "far_call_us": round(statistics.median(room["far"]["call_us"] for room in rooms), 1),
             **{key: statistics.median(room[key] for room in rooms) for key in ("played_dbfs", "echo_dbfs", "returned_dbfs")},
-            "told_coupling_db": [call["report"]["sound"].get("echo_coupling_db") for call in rounds],
-            "told_reduction_db": [call["report"]["sound"].get("echo_return_loss_enhancement_db") for call in rounds],
+            "accounts": [call["report"]["sound"] for call in rounds],
         }
     return result
 
@@ -184,10 +183,10 @@ def xruns(notes, problems):
 def instructions(notes, problems):
     rows = [{"kind": note["kind"], "complexity": note["calls"], **note["of"]} for note in notes]
     for row in rows:
-        # 10 s of frames of 20 ms; fewer have been run if the device could not keep its pace.
-        if not 450 <= row["frames"] <= 550:
+        # Fewer are encoded if the device could not keep its pace.
+        if not 45 <= row["frames"] / row["seconds"] <= 55:
             problems.append(f"instructions, {row['kind']}, complexity {row['complexity']}: {row['frames']} frames were encoded in "
-                            "10 s; try a greater --slowness")
+                            f"{row['seconds']:g} s; try a greater --slowness")
         row["total"] = sum(number for part, number in row["instructions"].items() if part not in NOT_A_CALL)
     return rows
 
@@ -312,23 +311,23 @@ def print_speakerphone(row):
         call = row[name]
         print(f"  speakerphone {name:3}  {call['call_us']:6.1f} µs, {call['call_us'] / 200:.2f} % of a core; echo "
               f"{call['echo_dbfs']:.1f} dBFS at the microphone, {call['returned_dbfs']:.1f} dBFS where the speaker hears it")
-    told = ", ".join("–" if value is None else f"{value:.1f}" for value in row["on"]["told_reduction_db"])
+    told = ", ".join("–" if value is None else f"{value:.1f}" for value in (
+        account.get("echo_return_loss_enhancement_db") for account in row["on"]["accounts"]))
     print(f"  echo lowered by its own account, in each round: {told} dB")
 
 
 def print_xruns(row):
-    sides = (("here", row["cards"][0:2]), ("there", row["cards"][2:4]))
     print(f"{row['minutes']} minutes of a call on sound cards, the processors {100 * (1 - row['idle_share']):.1f} % busy with "
           f"work of nice {row['nice']} and this")
-    for name, (speaker, microphone) in sides:
-        print(f"  cards {name:5}  ran empty {speaker['xruns']} times, over {microphone['xruns']} times")
-    sound, here, there = row["here"]["sound"], row["here"], row["there"]
-    print(f"  by the caller's account: {sound['missing_samples']:.0f} samples missing, {sound['delay_jumps']:.0f} jumps of delay, "
+    sound, here, there, machine = row["here"]["sound"], row["here"], row["there"].get("metadata", {}), row["machine"]
+    print(f"  by the caller's account: the card ran empty {sound['playback_xruns']:.0f} times and over "
+          f"{sound['capture_xruns']:.0f} times, {sound['missing_samples']:.0f} samples missing, {sound['delay_jumps']:.0f} jumps of delay, "
           f"{here['packets_late']:.0f} packets late, {here['concealed_ms']:.0f} ms concealed, {here['frames_skipped']:.0f} frames "
           f"skipped; delays held at {sound['playback_target_ms']:.1f} and {sound['capture_target_ms']:.1f} ms")
-    told = ", ".join(f"{key} {value}" for key, value in sorted(there.items())
-                     if key not in ("call", "label", "level", "logger", "message", "time"))
+    told = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in sorted(there.items()) if key != "call")
     print(f"  by the other's: {told}")
+    print(f"  the machine itself was more than 1, 5 and 15 ms late {machine['over_1_ms']}, {machine['over_5_ms']} and "
+          f"{machine['over_15_ms']} times, {machine['worst_ms']:.1f} ms at the most")
     for way in row["ways"]:
         print(f"  mouth to ear: {way['heard']} of {way['said']} words heard, after {way['median_ms']:.1f} ms (p99 "
               f"{way['p99_ms']:.1f}, most {way['most_ms']:.1f})")

@@ -2,7 +2,6 @@
 // into one microphone, listens at the other's loudspeaker, and measures how long it took.
 //
 //   air create FILE…                    makes cards
-//   air tell FILE…                      what has happened to each, one JSON object a line
 //   air measure SECONDS MIC SPEAKER…    measures each pair at once; one JSON object a line, for each pair
 //
 // A word is a sweep of 40 ms from 400 to 3 000 Hz, twice a second. Its delay is the lag of the best normalised
@@ -30,12 +29,6 @@ static void create(const char *path) {
     card->least_period = RATE / 1000;
     card->most_period = RATE / 10;
     card->most_buffer = RATE / 2;
-}
-
-/// What has happened to a card, as one JSON object.
-static void tell(const char *path) {
-    struct scripted_card *card = map_card(path, 0);
-    printf("{\"opens\": %u, \"xruns\": %u, \"transfers\": %u}\n", card->opens, card->xruns, card->transfers);
 }
 
 static void say(struct scripted_card *card, int64_t start) {
@@ -117,14 +110,10 @@ int main(int count, char **arguments) {
         for (int i = 2; i < count; i++) create(arguments[i]);
         return 0;
     }
-    if (count >= 3 && strcmp(arguments[1], "tell") == 0) {
-        for (int i = 2; i < count; i++) tell(arguments[i]);
-        return 0;
-    }
     if (count >= 5 && count % 2 == 1 && strcmp(arguments[1], "measure") == 0) {
         measure(atoi(arguments[2]), arguments + 3, (count - 3) / 2);
         return 0;
     }
-    fprintf(stderr, "usage: air create FILE... | air tell FILE... | air measure SECONDS MIC SPEAKER [MIC SPEAKER]...\n");
+    fprintf(stderr, "usage: air create FILE... | air measure SECONDS MIC SPEAKER [MIC SPEAKER]...\n");
     return 2;
 }

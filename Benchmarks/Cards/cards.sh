@@ -7,7 +7,7 @@ call_pid=""
 # Builds the cards, and the programs that are the air around them.
 cards_build() {
     local program name
-    for program in air room; do
+    for program in air room watch; do
         cc -O3 -ffast-math -Wall -Wextra -o "$results/$program" "$benchmarks/Cards/$program.c" -lm
     done
     cc -O2 -shared -fPIC -DPIC -o "$results/libscripted_card.so" "$root/Tests/CScriptedCard/plugin/scripted_card.c" \
@@ -21,7 +21,8 @@ cards_build() {
     } >"$results/asound.conf"
 }
 
-# Writes a configuration for user $1 on cards $2: frames of $3 ms, the speakerphone on or off ($4).
+# Writes a configuration for user $1 on cards $2: frames of $3 ms, the speakerphone on or off ($4), encoders of complexity
+# $5; all else as the floors have it.
 cards_configure() {
     cat <<END
 account:
@@ -41,6 +42,10 @@ audio:
 media:
   opus:
     frame_ms: $3
+    bitrate_bps: 32000
+    complexity: ${5:-5}
+    fec: true
+    expected_loss_percent: 10
 END
 }
 
@@ -48,10 +53,10 @@ END
 # call.json when it has ended; what the other side has to tell is in device.log.
 cards_call() {
     local attempt
+    device_end "$device_pid"
     "$results/air" create "$results"/{here,there}_{mic,speaker}
     cards_configure echo there "$1" "$2" >"$results/there.yaml"
     cards_configure caller here "$1" "$2" >"$results/here.yaml"
-    device_end "$device_pid"
     ALSA_CONFIG_PATH=$results/asound.conf device_run there.yaml --log-format json
     for ((attempt = 0; attempt < 100; attempt++)); do
         grep -q "Sound flows" "$results/device.log" && grep -q Ready "$results/device.log" && break

@@ -26,21 +26,23 @@ xruns_unload() {
 xruns_idle() { awk '/^cpu / {print $5 + $6, $2 + $3 + $4 + $5 + $6 + $7 + $8 + $9}' /proc/stat; }
 
 section_xruns() {
-    local idle all idle_then all_then share answer cards
+    local idle all idle_then all_then share answer watching
     cards_build
     say "xruns: a call of $minutes minutes, busy loops of nice $load_nice on every core"
     cards_call 20 true $((minutes * 60 + 8))
     xruns_load
     sleep 6
+    "$results/watch" $((minutes * 60)) >"$results/watch.json" &
+    watching=$!
     read -r idle all < <(xruns_idle)
     answer=$("$results/air" measure $((minutes * 60)) "$results"/{here_mic,there_speaker} \
         "$results"/{there_mic,here_speaker})
     read -r idle_then all_then < <(xruns_idle)
+    wait "$watching"
     cards_wait
     share=$(awk "BEGIN {print ($idle_then - $idle) / ($all_then - $all)}")
-    cards=$("$results/air" tell "$results"/{here,there}_{speaker,mic})
     note xruns call "$minutes" "{\"nice\": $load_nice, \"idle_share\": $share, \"ways\": [${answer//$'\n'/, }], \
-\"cards\": [${cards//$'\n'/, }], \"here\": $(cat "$results/call.json"), \"there\": $(cards_account)}"
+\"machine\": $(cat "$results/watch.json"), \"here\": $(cat "$results/call.json"), \"there\": $(cards_account)}"
     xruns_unload
     cards_end
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Adds up what callgrind counted: instructions for each frame that was encoded, by library, as one JSON object.
 
-usage: count.py CALLGRIND_OUT
+usage: count.py CALLGRIND_OUT SECONDS
 """
 import collections
 import json
@@ -58,7 +58,7 @@ def count(lines):
 
 
 def main():
-    if len(sys.argv) != 2:
+    if len(sys.argv) != 3:
         sys.exit(__doc__)
     with open(sys.argv[1], encoding="utf-8", errors="replace") as file:
         spent, calls = count(file)
@@ -67,7 +67,7 @@ def main():
     for library, instructions in spent.items():
         parts[part_of(library)] += instructions
     print(json.dumps({
-        "frames": frames, "decodes": calls["opus_decode"],
+        "seconds": float(sys.argv[2]), "frames": frames, "decodes": calls["opus_decode"],
         "instructions": {part: round(number / max(frames, 1)) for part, number in parts.most_common()}}))
 
 

@@ -132,11 +132,16 @@ static int32_t hear(struct direction *d, int64_t frame) {
     return clamped(sum);
 }
 
+/// The next interrupt, which comes when the converter has passed a period more, however late the last one was served.
 static void arm(struct direction *d) {
-    int64_t delay = (int64_t)(d->io.period_size / true_rate(d) * 1e9);
-    if (d->card->jitter_ns) delay += rand_r(&d->random) % d->card->jitter_ns;
-    struct itimerspec when = {.it_value = {.tv_sec = delay / 1000000000, .tv_nsec = delay % 1000000000}};
-    timerfd_settime(d->io.poll_fd, 0, &when, NULL);
+    double period = d->io.period_size / true_rate(d) * 1e9;
+    int64_t since = now(d) - d->started_ns, number = since < 0 ? 1 : (int64_t)(since / period) + 1;
+    int64_t due = d->started_ns + (int64_t)(number * period) + 1;
+    if (d->card->jitter_ns) due += rand_r(&d->random) % d->card->jitter_ns;
+    int virtual = load(&d->card->now_ns) != 0;
+    if (virtual) due -= now(d);
+    struct itimerspec when = {.it_value = {.tv_sec = due / 1000000000, .tv_nsec = due % 1000000000}};
+    timerfd_settime(d->io.poll_fd, virtual ? 0 : TFD_TIMER_ABSTIME, &when, NULL);
 }
 
 static int start(snd_pcm_ioplug_t *io) {
