@@ -64,6 +64,7 @@ let package = Package(
         .library(name: "AudioKit", targets: ["AudioKit"]),
         .library(name: "LoopbackAnalysis", targets: ["LoopbackAnalysis"]),
         .library(name: "Playout", targets: ["OpusCodec", "Playout", "Timekeeping"]),
+        .library(name: "AudioDevices", targets: ["AudioDevices", "CScriptedCard", "Realtime", "Timekeeping"]),
         .library(name: "TestSupport", targets: ["TestSupport"]),
     ],
     dependencies: [
@@ -104,6 +105,7 @@ let package = Package(
         module("Protocols", "MulticastDNS", ["Datagrams", "Timekeeping"]),
         module("Protocols", "SignalWire", ["JSON"]),
         module("Protocols", "CallControl", ["JSON", "Timekeeping"]),
+        module("Protocols", "ControlWire", ["JSON"]),
 
         // Floor 3: media.
         module("Media", "AudioKit", ["Bytes", "COpusFile", "CSpeexDSP"]),
@@ -157,6 +159,14 @@ let package = Package(
                 "SignalingClient", "Speakerphone", "Timekeeping", logging,
             ]),
 
+        module(
+            "Agent", "DeviceControl",
+            [
+                "AudioDevices", "CallAgent", "CallControl", "ControlWire", "MediaEngine", "Realtime", "Timekeeping",
+                logging,
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+            ]),
         module("Agent", "LoopbackReport", ["AudioKit", "JSON", "LoopbackAnalysis"]),
         module(
             "Agent", "Loopback",
@@ -169,8 +179,9 @@ let package = Package(
         .executableTarget(
             name: "handset",
             dependencies: [
-                "AudioDevices", "AudioKit", "CallAgent", "CallControl", "ConfigReader", "Datagrams", "Exchange",
-                "ExchangeStore", "Loopback", "LoopbackAnalysis", "LoopbackReport", "MediaEngine", "OpusCodec",
+                "AudioDevices", "AudioKit", "CallAgent", "CallControl", "ConfigReader", "ControlWire", "Datagrams",
+                "DeviceControl", "Exchange", "ExchangeStore", "Loopback", "LoopbackAnalysis", "LoopbackReport",
+                "MediaEngine", "OpusCodec",
                 "Peering", "Playout", "RTP", "Realtime", "SecureTransport", "SignalWire", "SignalingClient",
                 "SignedTokens", "Speakerphone", "Timekeeping", logging,
                 .product(name: "NIOCore", package: "swift-nio"),
@@ -205,10 +216,12 @@ let package = Package(
         tests(
             "HandsetTests",
             [
-                "ConfigReader", "Timekeeping", "handset", logging,
+                "ConfigReader", "ControlWire", "Timekeeping", "handset", logging,
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ]),
         tests("CommandTests", ["CScriptedCard", "CardSupport", "handset"]),
+        tests("ControlWireTests", ["ControlWire", "JSON"]),
+        tests("DeviceControlTests", ["CallAgent", "DeviceControl"]),
         tests("TimekeepingTests", ["Timekeeping"]),
         tests("BytesTests", ["Bytes"]),
         tests("JSONTests", ["JSON"]),

@@ -8,7 +8,13 @@ device_pid="" exchange_pid="" exchange_url="" callers=() handset=""
 device_build() {
     # One build makes both: handset is a product of the package that the callers depend on.
     local package=$benchmarks/Callers binaries
+    if [[ -n $handset_file ]]; then
+        handset=$(realpath "$handset_file")
+        callers=("$package/.build/release/callers")
+        if [[ -x ${callers[0]} ]]; then return; fi
+    fi
     swift build -c release --package-path "$package" --product callers --static-swift-stdlib >&2
+    if [[ -n $handset_file ]]; then return; fi
     swift build -c release --package-path "$package" --product handset --static-swift-stdlib >&2
     binaries=$(swift build -c release --package-path "$package" --show-bin-path)
     handset=$binaries/handset
@@ -91,9 +97,10 @@ device_start() {
         --app-key bench --app-secret-file "$results/app.secret")
 }
 
-# Runs a device, with the configuration $1 if it is another. The callers wait until it is there, so nothing here needs to.
+# Runs a device, with the configuration $1 if it is another, and further options. The callers wait until it is there, so
+# nothing here needs to.
 device_run() {
-    "$handset" run --config "$results/${1:-device.yaml}" 2>"$results/device.log" >&2 &
+    "$handset" run --config "$results/${1:-device.yaml}" "${@:2}" 2>"$results/device.log" >&2 &
     device_pid=$!
 }
 

@@ -15,6 +15,8 @@ import sys
 LEAST_ANSWERED = 0.98
 #: Bytes of Opus in an answer, relative to the floor's: comfort noise or silence would be far below.
 LEAST_PAYLOAD, MOST_PAYLOAD = 0.85, 1.3
+#: What the rig itself executes in the process that is measured.
+NOT_A_CALL = ("card", "slow")
 #: CPUs that something else may use during a measurement before the figures are called unquiet.
 UNQUIET_CPUS = 0.25
 
@@ -123,6 +125,18 @@ def pathloss(trials, problems):
 def mouth(notes, problems):
     rows = []
     for note in notes:
+        if note["kind"] != "chromium":
+            continue
+        browsers = note["of"]
+        rows.append({"frame_ms": note["calls"], "chromium": browsers["version"], "ways": browsers["ways"],
+                     "median_ms": max(way["median_ms"] for way in browsers["ways"]),
+                     "budget_ms": {"jitter_buffer": max(browsers["jitter_buffer_ms"]), "playout": max(browsers["playout_ms"])}})
+        for way in browsers["ways"]:
+            if way["heard"] < 0.9 * way["said"]:
+                problems.append(f"mouth, Chromium: {way['heard']} of {way['said']} words were heard")
+    for note in notes:
+        if note["kind"] != "call":
+            continue
         ways, report = note["of"]["ways"], note["of"]["report"]
         rows.append({
             "frame_ms": note["calls"], "speakerphone": note["of"]["processing"], "ways": ways,
@@ -132,6 +146,57 @@ def mouth(notes, problems):
                 problems.append(f"mouth, frames of {note['calls']} ms: {way['heard']} of {way['said']} words were heard")
         if report["outcome"] != "completed":
             problems.append(f"mouth, frames of {note['calls']} ms: the call ended as {report['outcome']}")
+    return rows
+
+
+def speakerphone(notes, problems):
+    """The same call with nothing and with everything, and the floor: medians over rounds, microseconds for 20 ms."""
+    calls = [note["of"] for note in notes if note["kind"] == "call"]
+    result = {"paced_us": round(median([note["of"] for note in notes if note["kind"] == "paced"]), 1)}
+    for name, processing in (("off", False), ("on", True)):
+        rounds = [call for call in calls if call["processing"] == processing]
+        for call in rounds:
+            if call["report"]["outcome"] != "completed" or call["room"]["late"] > 0:
+                problems.append(f"speakerphone {name}: the call ended as {call['report']['outcome']}, and the room was late "
+                                f"{call['room']['late']} times")
+        rooms = [call["room"] for call in rounds]
+        result[name] = {
+            "call_us": round(statistics.median(room["near"]["call_us"] for room in rooms), 1),
+            "cards_us": round(statistics.median(room["near"]["cards_us"] for room in rooms), 1),
+            "far_call_us": round(statistics.median(room["far"]["call_us"] for room in rooms), 1),
+            **{key: statistics.median(room[key] for room in rooms) for key in ("played_dbfs", "echo_dbfs", "returned_dbfs")},
+            "accounts": [call["report"]["sound"] for call in rounds],
+        }
+    return result
+
+
+def xruns(notes, problems):
+    note = notes[0]
+    call = note["of"]
+    if call["here"]["outcome"] != "completed":
+        problems.append(f"xruns: the call ended as {call['here']['outcome']}")
+    if call["idle_share"] > 0.02:
+        problems.append(f"xruns: the processors idled {100 * call['idle_share']:.0f} % of the time")
+    return {"minutes": note["calls"], **call}
+
+
+def instructions(notes, problems):
+    rows = [{"kind": note["kind"], "complexity": note["calls"], **note["of"]} for note in notes]
+    for row in rows:
+        # Fewer are encoded if the device could not keep its pace.
+        if not 45 <= row["frames"] / row["seconds"] <= 55:
+            problems.append(f"instructions, {row['kind']}, complexity {row['complexity']}: {row['frames']} frames were encoded in "
+                            f"{row['seconds']:g} s; try a greater --slowness")
+        row["total"] = sum(number for part, number in row["instructions"].items() if part not in NOT_A_CALL)
+    return rows
+
+
+def drift(rows, problems):
+    for row in rows:
+        for name in ("playback", "capture"):
+            if row[name]["lost"] or row[name]["heard"] < row["hours"] * 3590:
+                problems.append(f"drift: {row[name]['heard']} impulses were heard in {row['hours']} hours of {name}, and "
+                                f"{row[name]['lost']} lost")
     return rows
 
 
@@ -159,6 +224,14 @@ def collect(directory):
         result["setup"] = notes["setup"][0]["of"]
     if notes := load(directory, "mouth"):
         result["mouth"] = mouth(notes, problems)
+    if notes := load(directory, "speakerphone"):
+        result["speakerphone"] = speakerphone(notes, problems)
+    if notes := load(directory, "xruns"):
+        result["xruns"] = xruns(notes, problems)
+    if notes := load(directory, "instructions"):
+        result["instructions"] = instructions(notes, problems)
+    if rows := load(directory, "drift"):
+        result["drift"] = drift(rows, problems)
     if rows := jitter(directory):
         result["jitter"] = rows
     if keys_ := load(directory, "keys"):
@@ -190,6 +263,14 @@ def print_table(result):
               f"{setup['calls']} calls")
     if rows := result.get("mouth"):
         print_mouth(rows)
+    if row := result.get("speakerphone"):
+        print_speakerphone(row)
+    if row := result.get("xruns"):
+        print_xruns(row)
+    if rows := result.get("instructions"):
+        print_instructions(rows)
+    if rows := result.get("drift"):
+        print_drift(rows)
     if row := result.get("keys"):
         calling, making = row["calling"], row["making"]
         print(f"SDES keys, and ICE with DTLS: {calling['sdes_cpu_us']:.1f} and {calling['dtls_cpu_us']:.1f} µs for 20 ms of a "
@@ -217,9 +298,59 @@ def print_mouth(rows):
     print("Mouth to ear, cards of 10 ms periods, each way (median, least to most)")
     for row in rows:
         ways = "; ".join(f"{way['median_ms']:.1f} ({way['least_ms']:.1f} to {way['most_ms']:.1f}) ms" for way in row["ways"])
-        print(f"  frames of {row['frame_ms']} ms, speakerphone {'on ' if row['speakerphone'] else 'off'}  {ways}")
+        who = f"Chromium {row['chromium']}" if "chromium" in row else \
+            f"frames of {row['frame_ms']} ms, speakerphone {'on ' if row['speakerphone'] else 'off'}"
+        print(f"  {who}  {ways}")
         stages = ", ".join(f"{name} {value:.1f}" for name, value in row["budget_ms"].items() if value >= 0.05)
-        print(f"    by the caller's own account: {stages}")
+        print(f"    by {'the browsers’' if 'chromium' in row else 'the caller’s'} own account: {stages}")
+
+
+def print_speakerphone(row):
+    print(f"A call on sound cards, CPU time for 20 ms (the cards' own taken off); the paced floor takes {row['paced_us']:.1f} µs")
+    for name in ("off", "on"):
+        call = row[name]
+        print(f"  speakerphone {name:3}  {call['call_us']:6.1f} µs, {call['call_us'] / 200:.2f} % of a core; echo "
+              f"{call['echo_dbfs']:.1f} dBFS at the microphone, {call['returned_dbfs']:.1f} dBFS where the speaker hears it")
+    told = ", ".join("–" if value is None else f"{value:.1f}" for value in (
+        account.get("echo_return_loss_enhancement_db") for account in row["on"]["accounts"]))
+    print(f"  echo lowered by its own account, in each round: {told} dB")
+
+
+def print_xruns(row):
+    print(f"{row['minutes']} minutes of a call on sound cards, the processors {100 * (1 - row['idle_share']):.1f} % busy with "
+          f"work of nice {row['nice']} and this")
+    sound, here, there, machine = row["here"]["sound"], row["here"], row["there"].get("metadata", {}), row["machine"]
+    print(f"  by the caller's account: the card ran empty {sound['playback_xruns']:.0f} times and over "
+          f"{sound['capture_xruns']:.0f} times, {sound['missing_samples']:.0f} samples missing, {sound['delay_jumps']:.0f} jumps of delay, "
+          f"{here['packets_late']:.0f} packets late, {here['concealed_ms']:.0f} ms concealed, {here['frames_skipped']:.0f} frames "
+          f"skipped; delays held at {sound['playback_target_ms']:.1f} and {sound['capture_target_ms']:.1f} ms")
+    told = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in sorted(there.items()) if key != "call")
+    print(f"  by the other's: {told}")
+    print(f"  the machine itself was more than 1, 5 and 15 ms late {machine['over_1_ms']}, {machine['over_5_ms']} and "
+          f"{machine['over_15_ms']} times, {machine['worst_ms']:.1f} ms at the most")
+    for way in row["ways"]:
+        print(f"  mouth to ear: {way['heard']} of {way['said']} words heard, after {way['median_ms']:.1f} ms (p99 "
+              f"{way['p99_ms']:.1f}, most {way['most_ms']:.1f})")
+
+
+def print_instructions(rows):
+    print("Instructions for 20 ms of a call, in thousands")
+    parts = ("opus", "crypto", "speexdsp", "alsa", "libc_libm", "ours", "other")
+    print("  call          complexity" + "".join(f"{part:>10}" for part in parts) + "     total")
+    for row in rows:
+        print(f"  {row['kind']:13} {row['complexity']:10}"
+              + "".join(f"{row['instructions'].get(part, 0) / 1000:10.0f}" for part in parts) + f"{row['total'] / 1000:10.0f}")
+
+
+def print_drift(rows):
+    print("Sound cards' delay beside its target, over simulated time: mean, RMS and greatest deviation as heard")
+    for row in rows:
+        for name in ("playback", "capture"):
+            line = row[name]
+            print(f"  {row['hours']:g} h of {name:8} {row[name + '_ppm']:+6.0f} ppm  {line['mean_ms']:6.3f} {line['rms_ms']:6.3f} "
+                  f"{line['greatest_ms']:6.3f} ms, beyond 2 ms {line['beyond_2_ms']} of {line['heard']} times; rate "
+                  f"{line['correction_ppm'][0]:.0f} to {line['correction_ppm'][1]:.0f} ppm, {line['jumps']} jumps, "
+                  f"{line['missing_samples']} samples missing, {line['xruns']} xruns")
 
 
 def print_load(rows):

@@ -1,5 +1,6 @@
 @testable import AudioDevices
 import Foundation
+import TestSupport
 import Testing
 import Timekeeping
 
@@ -50,6 +51,32 @@ struct PartsTests {
         #expect(steepest <= 17, "\(steepest) ppm in a tenth of a second")
         #expect(abs(loop.driftPPM - 800) < 1)
         #expect(abs(delay - 1_000) < 1)
+    }
+
+    // With the lines themselves and libasound a day takes minutes: `scripts/bench drift`.
+    @Test(
+        "Over a day of a clock that is far off and wanders, and measurements that scatter, the delay stays within 2 ms",
+        arguments: [1_500.0, -1_500])
+    func driftLoopOverADay(ppm: Double) {
+        var loop = DriftLoop(targetSamples: 1_000)
+        var generator = SeededGenerator(seed: 3)
+        var (delay, worst, squares) = (1_000.0, 0.0, 0.0)
+        let steps = 86_400 * 50
+        for step in 0..<steps {
+            // 20 millionths of wander, in six hours there and back, as the machine's warmth comes and goes.
+            let drift = ppm + 20 * sin(Double(step) / Double(steps) * 8 * .pi)
+            // The resampler has steps of 15 millionths.
+            let rate = (loop.correctionPPM * 65_521e-6).rounded() / 65_521e-6
+            delay += 960e-6 * (drift - rate)
+            let scatter = Double(generator.next() % 48) - 24
+            _ = loop.add(delaySamples: delay + scatter, at: Instant(nanoseconds: Int64(step) * 20_000_000))
+            guard step > 1_500 else { continue }
+            worst = max(worst, abs(delay - 1_000))
+            squares += (delay - 1_000) * (delay - 1_000)
+        }
+        #expect(worst < 96)
+        #expect((squares / Double(steps)).squareRoot() < 24, "half a millisecond")
+        #expect(loop.jumps == 0)
     }
 
     @Test("Delays beyond resampling are put right with one jump")

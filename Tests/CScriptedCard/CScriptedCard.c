@@ -15,3 +15,12 @@ struct scripted_card *scripted_card_create(const char *path) {
 }
 
 void scripted_card_unmap(struct scripted_card *card) { munmap(card, sizeof *card); }
+
+int32_t scripted_card_heard(const struct scripted_card *card, int64_t tick) {
+    struct scripted_card_tick entry = card->cable[tick % SCRIPTED_CARD_TICKS];
+    return entry.number == tick ? entry.value : 0;
+}
+
+void scripted_card_lay(struct scripted_card *card, int64_t tick, int32_t value) {
+    card->cable[tick % SCRIPTED_CARD_TICKS] = (struct scripted_card_tick){.number = tick, .value = value};
+}

@@ -129,18 +129,19 @@ class Levels:
 class Phone(Levels):
     """One browser with the page open.
 
-    `microphone` is "fake" (beeps), "refused", "none", or the path of a WAV file that is played over and over. `script`
-    runs before the page's own.
+    `microphone` is "fake" (beeps), "refused", "none", "cards" (whatever sound cards there are), or the path of a WAV file
+    that is played over and over. `script` runs before the page's own. The browser gets further `arguments`, and
+    `environment` in place of this program's.
     """
 
-    def __init__(self, url, microphone="fake", script=""):
+    def __init__(self, url, microphone="fake", script="", arguments=(), environment=None):
         options = webdriver.ChromeOptions()
         options.binary_location = "/usr/bin/chromium"
         for argument in [
             "--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--window-size=1280,860",
             "--autoplay-policy=no-user-gesture-required", "--allow-loopback-in-peer-connection", "--lang=en-GB",
             "--disable-background-timer-throttling", "--disable-renderer-backgrounding",
-            "--host-resolver-rules=MAP phone.test 127.0.0.1",
+            "--host-resolver-rules=MAP phone.test 127.0.0.1", *arguments,
         ]:
             options.add_argument(argument)
         if microphone == "fake":
@@ -150,11 +151,13 @@ class Phone(Levels):
             options.add_argument("--use-fake-device-for-media-stream")
             options.add_argument("--use-fake-ui-for-media-stream")
             options.add_argument(f"--use-file-for-fake-audio-capture={microphone}")
+        elif microphone == "cards":
+            options.add_argument("--use-fake-ui-for-media-stream")
         elif microphone == "refused":
             options.add_argument("--use-fake-device-for-media-stream")
             options.add_argument("--deny-permission-prompts")
         options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-        self.driver = webdriver.Chrome(options, webdriver.ChromeService("/usr/bin/chromedriver"))
+        self.driver = webdriver.Chrome(options, webdriver.ChromeService("/usr/bin/chromedriver", env=environment))
         if microphone == "none":
             # A machine may have one after all, so the browser's answer is made what it is without.
             self.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": """

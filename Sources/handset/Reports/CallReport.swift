@@ -112,6 +112,7 @@ struct CallReport {
             object.add("packets_lost", Double(playout.packetsLost))
             object.add("packets_late", Double(playout.packetsLate))
             object.add("packets_dropped", Double(media.peer.dropped.total))
+            object.add("frames_skipped", Double(media.call.framesSkipped))
             object.add("concealed_ms", Self.milliseconds(playout.samplesConcealed))
             object.add("recovered_ms", Self.milliseconds(playout.samplesRecovered))
             object.add("jitter_buffer_mean_ms", Self.mean(playout))

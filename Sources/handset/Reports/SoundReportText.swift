@@ -54,6 +54,8 @@ struct SoundReportText {
         object.add("capture_xruns", Double(card.capture.xruns))
         object.add("playback_drift_ppm", Self.tenths(card.playback.driftPPM))
         object.add("capture_drift_ppm", Self.tenths(card.capture.driftPPM))
+        object.add("playback_target_ms", Self.tenths(card.playback.targetMilliseconds))
+        object.add("capture_target_ms", Self.tenths(card.capture.targetMilliseconds))
         object.add("missing_samples", Double(card.playback.missingSamples + card.capture.missingSamples))
         object.add("delay_jumps", Double(card.playback.jumps + card.capture.jumps))
         return object

@@ -37,9 +37,18 @@ struct scripted_card {
     double saturation;
     /// What has happened.
     uint32_t opens, xruns, transfers;
+    /// When each direction was started last; 0 before that.
+    int64_t started_ns[2];
+    /// CPU time that being a card has cost the program, in transfers, if time is the machine's.
+    int64_t spent_ns[2];
     struct scripted_card_tick cable[SCRIPTED_CARD_TICKS];
 };
 
 /// Makes the file `path`, of the right size, and maps it. Null if that fails.
 struct scripted_card *scripted_card_create(const char *path);
 void scripted_card_unmap(struct scripted_card *card);
+
+/// What is on the cable at a tick, of 2³¹; 0 if nothing was laid there.
+int32_t scripted_card_heard(const struct scripted_card *card, int64_t tick);
+/// Lays a sample on the cable.
+void scripted_card_lay(struct scripted_card *card, int64_t tick, int32_t value);

@@ -64,6 +64,13 @@ static int64_t now(struct direction *d) {
     return time.tv_sec * 1000000000LL + time.tv_nsec;
 }
 
+/// The calling thread's CPU time.
+static int64_t spent(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return time.tv_sec * 1000000000LL + time.tv_nsec;
+}
+
 static double true_rate(struct direction *d) { return d->io.rate * (1 + d->card->ppm[side(d)] * 1e-6); }
 
 /// The tick of the cable at which a frame passes the converter.
@@ -97,8 +104,8 @@ static void play(struct direction *d, int32_t value) {
         int phase = fraction <= 0 ? 0 : (int)(fraction * PHASES + 0.5);
         int64_t first = middle - (REACH - 1);
         if (phase >= PHASES) phase = 0, first++;
-        double sum = 0;
-        for (int tap = 0; tap < 2 * REACH; tap++)
+        double sum = phase == 0 && first + REACH - 1 >= 0 ? d->played[(first + REACH - 1) % 64] : 0;
+        for (int tap = 0; phase != 0 && tap < 2 * REACH; tap++)
             if (first + tap >= 0) sum += taps[phase][tap] * d->played[(first + tap) % 64];
         lay(d, number, clamped(sum));
     }
@@ -125,17 +132,25 @@ static int32_t hear(struct direction *d, int64_t frame) {
     return clamped(sum);
 }
 
+/// The next interrupt, which comes when the converter has passed a period more, however late the last one was served.
 static void arm(struct direction *d) {
-    int64_t delay = (int64_t)(d->io.period_size / true_rate(d) * 1e9);
-    if (d->card->jitter_ns) delay += rand_r(&d->random) % d->card->jitter_ns;
-    struct itimerspec when = {.it_value = {.tv_sec = delay / 1000000000, .tv_nsec = delay % 1000000000}};
-    timerfd_settime(d->io.poll_fd, 0, &when, NULL);
+    double period = d->io.period_size / true_rate(d) * 1e9;
+    int64_t since = now(d) - d->started_ns, number = since < 0 ? 1 : (int64_t)(since / period) + 1;
+    int64_t due = d->started_ns + (int64_t)(number * period) + 1;
+    if (d->card->jitter_ns) due += rand_r(&d->random) % d->card->jitter_ns;
+    int virtual = load(&d->card->now_ns) != 0;
+    if (virtual) due -= now(d);
+    struct itimerspec when = {.it_value = {.tv_sec = due / 1000000000, .tv_nsec = due % 1000000000}};
+    timerfd_settime(d->io.poll_fd, virtual ? 0 : TFD_TIMER_ABSTIME, &when, NULL);
 }
 
 static int start(snd_pcm_ioplug_t *io) {
     struct direction *d = io->private_data;
     if (absent(d)) return -absent(d);
     d->started_ns = now(d);
+    // In real time a card starts at a tick, so that nothing is to be read between samples unless its clock is off.
+    if (!load(&d->card->now_ns)) d->started_ns = (int64_t)(ceil((double)d->started_ns * 48e-6) / 48e-6 + 0.5);
+    d->card->started_ns[side(d)] = d->started_ns;
     d->running = 1;
     if (side(d) == 0) {
         // What was laid in before the start is heard from now on, as silence.
@@ -216,6 +231,7 @@ static snd_pcm_sframes_t transfer(
     snd_pcm_ioplug_t *io, const snd_pcm_channel_area_t *areas, snd_pcm_uframes_t offset, snd_pcm_uframes_t size) {
     struct direction *d = io->private_data;
     if (absent(d)) return -absent(d);
+    int64_t before = load(&d->card->now_ns) ? 0 : spent();
     uint32_t most = d->card->most_at_once;
     if (most && size > most) size = most;
     d->card->transfers++;
@@ -233,6 +249,7 @@ static snd_pcm_sframes_t transfer(
                 for (int64_t number = first; number < next || number == first; number++) lay(d, number, value);
         }
     }
+    if (before) d->card->spent_ns[side(d)] += spent() - before;
     return (snd_pcm_sframes_t)size;
 }
 

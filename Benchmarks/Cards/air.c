@@ -6,21 +6,14 @@
 //
 // A word is a sweep of 40 ms from 400 to 3 000 Hz, twice a second. Its delay is the lag of the best normalised
 // cross-correlation within 300 ms, to a part of a sample.
-#define _GNU_SOURCE
-#include "../../Tests/CScriptedCard/include/CScriptedCard.h"
+#include "page.h"
 
-#include <fcntl.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <time.h>
-#include <unistd.h>
 
-enum { RATE = 48000, WORD = RATE * 40 / 1000, REACH = RATE * 300 / 1000, INTERVAL = RATE / 2, MOST = 4096 };
+enum { WORD = RATE * 40 / 1000, REACH = RATE * 300 / 1000, INTERVAL = RATE / 2, MOST = 1 << 16 };
 
-static double word[WORD];
+static float word[WORD];
 
 struct pair {
     struct scripted_card *microphone, *speaker;
@@ -28,23 +21,8 @@ struct pair {
     int heard, said;
 };
 
-static struct scripted_card *map(const char *path, int create) {
-    int file = open(path, O_RDWR | (create ? O_CREAT | O_TRUNC : 0), 0600);
-    if (file < 0 || (create && ftruncate(file, sizeof(struct scripted_card)) != 0)) {
-        perror(path);
-        exit(1);
-    }
-    void *memory = mmap(0, sizeof(struct scripted_card), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    close(file);
-    if (memory == MAP_FAILED) {
-        perror(path);
-        exit(1);
-    }
-    return memory;
-}
-
 static void create(const char *path) {
-    struct scripted_card *card = map(path, 1);
+    struct scripted_card *card = map_card(path, 1);
     card->rate = RATE;
     card->format = 2;  // SND_PCM_FORMAT_S16_LE
     card->channels = 2;
@@ -53,33 +31,21 @@ static void create(const char *path) {
     card->most_buffer = RATE / 2;
 }
 
-static int64_t now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (int64_t)((time.tv_sec + time.tv_nsec * 1e-9) * RATE);
-}
-
 static void say(struct scripted_card *card, int64_t start) {
-    for (int i = 0; i < WORD; i++)
-        card->cable[(start + i) % SCRIPTED_CARD_TICKS] =
-            (struct scripted_card_tick){.number = start + i, .value = (int32_t)(word[i] * 9000) * 65536};
-}
-
-static double heard(struct scripted_card *card, int64_t tick) {
-    struct scripted_card_tick entry = card->cable[tick % SCRIPTED_CARD_TICKS];
-    return entry.number == tick ? entry.value / 65536.0 : 0;
+    for (int i = 0; i < WORD; i++) lay(card, start + i, word[i] * 9000);
 }
 
 /// The delay in milliseconds of what was said at `start`; negative if it was not heard.
 static double listen(struct pair *pair, int64_t start) {
-    static double sound[REACH + WORD], likeness[REACH];
+    static float sound[REACH + WORD];
+    static double likeness[REACH];
     double own = 0, energy = 0;
     for (int i = 0; i < WORD; i++) own += word[i] * word[i];
-    for (int i = 0; i < REACH + WORD; i++) sound[i] = heard(pair->speaker, start + i);
+    for (int i = 0; i < REACH + WORD; i++) sound[i] = (float)heard(pair->speaker, start + i);
     for (int i = 0; i < WORD; i++) energy += sound[i] * sound[i];
     int best = 0;
     for (int lag = 0; lag < REACH; lag++) {
-        double sum = 0;
+        float sum = 0;
         for (int i = 0; i < WORD; i++) sum += word[i] * sound[lag + i];
         likeness[lag] = energy > WORD * 100.0 ? sum / sqrt(own * energy) : 0;
         if (likeness[lag] > likeness[best]) best = lag;
@@ -105,18 +71,20 @@ static void measure(int seconds, char **paths, int count) {
     for (int i = 0; i < WORD; i++) {
         double time = (double)i / RATE, length = (double)WORD / RATE;
         double phase = 2 * M_PI * (400 * time + (3000 - 400) * time * time / (2 * length));
-        word[i] = sin(phase) * 0.5 * (1 - cos(2 * M_PI * i / WORD));
+        word[i] = (float)(sin(phase) * 0.5 * (1 - cos(2 * M_PI * i / WORD)));
     }
     for (int i = 0; i < count; i++) {
-        pairs[i].microphone = map(paths[2 * i], 0);
-        pairs[i].speaker = map(paths[2 * i + 1], 0);
+        pairs[i].microphone = map_card(paths[2 * i], 0);
+        pairs[i].speaker = map_card(paths[2 * i + 1], 0);
     }
-    int64_t start = now() + RATE / 10;
+    int64_t start = tick_now() + RATE / 10;
     for (int turn = 0; turn < seconds * 2 && turn < MOST; turn++, start += INTERVAL) {
+        // What is said into the past is not heard.
+        if (start < tick_now() + RATE / 50) start = tick_now() + RATE / 20;
         // Each a little later in its half second, so that no grid of frames is always met alike.
         int64_t at = start + turn * 37 % RATE / 50;
         for (int i = 0; i < count; i++) say(pairs[i].microphone, at);
-        while (now() < at + REACH + WORD) usleep(2000);
+        while (tick_now() < at + REACH + WORD) usleep(2000);
         for (int i = 0; i < count; i++) {
             double delay = listen(&pairs[i], at);
             pairs[i].said++;
@@ -128,10 +96,11 @@ static void measure(int seconds, char **paths, int count) {
         int n = pair->heard;
         qsort(pair->delays, (size_t)n, sizeof *pair->delays, ascending);
         printf(
-            "{\"said\": %d, \"heard\": %d, \"median_ms\": %.2f, \"least_ms\": %.2f, \"p95_ms\": %.2f, \"most_ms\": %.2f, "
+            "{\"said\": %d, \"heard\": %d, \"median_ms\": %.2f, \"least_ms\": %.2f, \"p95_ms\": %.2f, \"p99_ms\": %.2f, "
+            "\"most_ms\": %.2f, "
             "\"likeness\": %.3f}\n",
             pair->said, n, n ? pair->delays[n / 2] : -1, n ? pair->delays[0] : -1, n ? pair->delays[n * 95 / 100] : -1,
-            n ? pair->delays[n - 1] : -1, n ? pair->likeness / n : 0);
+            n ? pair->delays[n * 99 / 100] : -1, n ? pair->delays[n - 1] : -1, n ? pair->likeness / n : 0);
     }
     free(pairs);
 }
