@@ -1,4 +1,5 @@
-import LoopbackAnalysis
+import AudioKit
+@testable import LoopbackAnalysis
 import Testing
 
 @Suite("A soak")
@@ -29,5 +30,75 @@ struct SoakMonitorTests {
             #expect(moment.samples == Array(captured[moment.start..<moment.start + moment.samples.count]))
             #expect(moment.start <= moment.event.position - 9_600)
         }
+    }
+
+    @Test("After twelve virtual hours each minute is right, and no more is kept than after one")
+    func hours() throws {
+        var ledger = SoakLedger()
+        var (position, captured) = (0, 0)
+        var minutes: [SoakMonitor.Minute] = []
+        var lengths: [Int] = []
+        var (delay, kept) = (900.0, 0)
+        var expected: [(events: Int, disturbed: Int, delay: Double)] = []
+        let second = AudioFormat.sampleRate
+        while minutes.count < 12 * 60 {
+            var minute = (events: 0, disturbed: 0, delay: 0.0)
+            for tick in 0..<240 {
+                // Clocks 2 ppm apart; a skip now and then, in some minutes many.
+                delay += 12_000 * 2e-6
+                let reading = CarrierReading(
+                    position: position + 6_000, delaySamples: delay, likeness: 0.9, gainDB: -3, rate: 2e-6)
+                ledger.take(.reading(reading))
+                minute.delay += delay / 240
+                if tick % 30 == 15, tick / 30 < minutes.count % 8 {
+                    let length = 48 + (lengths.count * 7_919) % 4_801
+                    ledger.take(
+                        .event(
+                            LoopbackEvent(
+                                kind: .silence, position: position + 6_100, holeSamples: length, delayBefore: delay,
+                                delayAfter: delay)))
+                    lengths.append(length)
+                    minute.events += 1
+                    minute.disturbed += length
+                }
+                position += 12_000
+                captured += 12_000
+                ledger.keepMoments(received: captured, all: false) { range in
+                    // Sound is thrown away after five seconds.
+                    range.lowerBound < captured - 6 * second ? nil : (range.lowerBound, [0, 1])
+                }
+                kept = max(kept, ledger.keptMoments)
+            }
+            expected.append(minute)
+            #expect(ledger.isMinuteOver(received: captured) && !ledger.isMinuteOver(received: captured - 1))
+            minutes.append(ledger.endMinute(levelDBFS: -20))
+        }
+        #expect(minutes.map(\.number) == Array(0..<720))
+        for (minute, right) in zip(minutes, expected) {
+            #expect(minute.events == right.events && minute.disturbedSamples == right.disturbed, "\(minute)")
+            #expect(try abs(#require(minute.delay).mean - right.delay) < 1e-6, "\(minute)")
+            #expect(try abs(#require(minute.driftPPM) - 2) < 0.001, "\(minute)")
+        }
+        // Of all that is counted, only so much is kept.
+        let timing = ledger.timing
+        #expect(timing.eventCount == lengths.count && lengths.count > 2 * TimingSummary.eventLimit)
+        #expect(timing.events.count == TimingSummary.eventLimit)
+        #expect((1_000...2_000).contains(timing.history.points.count))
+        #expect(timing.disturbedSamples == lengths.reduce(0, +))
+        #expect(kept <= SoakLedger.mostKept)
+        let worst = lengths.sorted(by: >).prefix(SoakMonitor.keptMoments)
+        #expect(ledger.moments.map(\.event.lengthSamples) == Array(worst))
+    }
+
+    @Test("Of what was captured a few seconds are kept, however long it goes on")
+    func sound() {
+        var monitor = SoakMonitor(LoopbackSignal(soakWith: Carrier()), maximumDelay: 480)
+        var (most, minutes) = (0, [SoakMonitor.Minute]())
+        let silence = [Int16](repeating: 0, count: 24_000)
+        for _ in 0..<40 {
+            monitor.add(silence.span, into: &minutes)
+            most = max(most, monitor.recent.count)
+        }
+        #expect(most > SoakMonitor.keptSamples && most <= SoakMonitor.keptSamples + AudioFormat.sampleRate + 24_000)
     }
 }

@@ -59,6 +59,24 @@ struct LoopbackReportTests {
         #expect(LoopbackVerdict(run).checks.filter { $0.outcome == .failed }.map(\.key) == ["delay"])
     }
 
+    @Test("Speech that sounds bad fails a call's check, and speech that was not judged neither passes nor fails")
+    func quality() throws {
+        var run = Recording.silent
+        func check() throws -> LoopbackVerdict.Check {
+            try #require(LoopbackVerdict(run).checks.first { $0.key == "speech_quality" })
+        }
+        #expect(try check().outcome == .unmeasured)
+        let silence = [Int16](repeating: 0, count: 240_000)
+        var speaker = SyntheticSpeech()
+        run.quality = SpeechQualityAnalysis().compare(reference: speaker.samples(seconds: 4), degraded: silence)
+        #expect(try check().outcome == .failed && check().advice.contains("Lost packets"))
+        let object = try JSONDecoder().decode(JSONValue.self, from: Data(run.jsonText.utf8))
+        #expect(object["speech"]?["quality"] == run.quality.map { .number(($0.score * 100).rounded() / 100) })
+        #expect(LoopbackHTML(run).text.contains("Quality of speech</dt>"))
+        run.thresholds.quality = 1
+        #expect(try check().outcome == .passed)
+    }
+
     @Test("Silence fails with advice about cables, and what was not measured neither passes nor fails")
     func silence() throws {
         let verdict = LoopbackVerdict(Recording.silent)

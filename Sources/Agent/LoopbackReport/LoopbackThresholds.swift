@@ -40,7 +40,7 @@ public struct LoopbackThresholds: Equatable, Sendable {
             delayRangeMilliseconds = 60
             disturbedMillisecondsPerMinute = 200
             likeness = 0.3
-            quality = 2.5
+            quality = 1.5
         case .soak:
             delayMilliseconds = 150
             delayRangeMilliseconds = 4

@@ -44,27 +44,25 @@ public struct SoakMonitor: Sendable {
     public static let keptMoments = 8
 
     /// All of it so far.
-    public private(set) var timing = TimingSummary()
+    public var timing: TimingSummary { ledger.timing }
     /// The worst moments, worst first.
-    public private(set) var moments: [Moment] = []
+    public var moments: [Moment] { ledger.moments }
     /// Samples that did not fit.
     public private(set) var clipping = ClippingCounter()
     /// Level of all of it.
     public private(set) var meter = LevelMeter()
     private var tracker: CarrierTracker
-    private var minuteTiming = TimingSummary()
+    private var ledger = SoakLedger()
     private var minuteMeter = LevelMeter()
-    private var minute = 0
     private var received = 0
-    private var recent: [Int16] = []
+    /// The last of what was captured, from number `recentStart` on.
+    private(set) var recent: [Int16] = []
     private var recentStart = 0
-    private var waiting: [LoopbackEvent] = []
     private var outbox: [CarrierFinding] = []
     private let lead: Int
 
-    private static let around = AudioFormat.sampleRate
-    private static let longest = 3 * AudioFormat.sampleRate
-    private static let samplesPerMinute = 60 * AudioFormat.sampleRate
+    /// Sound kept for what may turn out to be worth it, in samples; up to a second more until it is thrown away.
+    static let keptSamples = 5 * AudioFormat.sampleRate
 
     /// Makes a monitor of a signal made by ``LoopbackSignal/init(soakWith:)``.
     ///
@@ -92,8 +90,8 @@ public struct SoakMonitor: Sendable {
         tracker.add(samples, into: &outbox)
         take()
         keepMoments(all: false)
-        if received >= (minute + 1) * Self.samplesPerMinute { minutes.append(endMinute()) }
-        let surplus = recent.count - 5 * AudioFormat.sampleRate
+        if ledger.isMinuteOver(received: received) { minutes.append(endMinute()) }
+        let surplus = recent.count - Self.keptSamples
         if surplus > AudioFormat.sampleRate {
             recent.removeFirst(surplus)
             recentStart += surplus
@@ -109,47 +107,21 @@ public struct SoakMonitor: Sendable {
     }
 
     private mutating func take() {
-        for finding in outbox {
-            let finding = finding.moved(by: -lead)
-            timing.add(finding)
-            minuteTiming.add(finding)
-            if case .event(let event) = finding, isWorthKeeping(event) { waiting.append(event) }
-        }
+        for finding in outbox { ledger.take(finding.moved(by: -lead)) }
         outbox.removeAll(keepingCapacity: true)
     }
 
-    private func isWorthKeeping(_ event: LoopbackEvent) -> Bool {
-        let isWorse = moments.count < Self.keptMoments || event.lengthSamples > (moments.last?.event.lengthSamples ?? 0)
-        return isWorse && waiting.count < 4 * Self.keptMoments
-    }
-
-    /// Keeps the events of which enough has been captured by now.
     private mutating func keepMoments(all: Bool) {
-        waiting.removeAll { event in
-            let end = min(event.position + Self.longest - Self.around, event.position + event.holeSamples + Self.around)
-            guard all || received >= end else { return false }
-            let range = max(recentStart, event.position - Self.around)..<min(received, end)
-            guard !range.isEmpty, range.lowerBound >= recentStart else { return true }
-            let piece = recent[range.lowerBound - recentStart..<range.upperBound - recentStart]
-            moments.append(Moment(event: event, start: range.lowerBound, samples: Array(piece)))
-            return true
+        let (recent, recentStart) = (recent, recentStart)
+        ledger.keepMoments(received: received, all: all) { range in
+            let start = max(recentStart, range.lowerBound)
+            guard start < range.upperBound else { return nil }
+            return (start, Array(recent[start - recentStart..<range.upperBound - recentStart]))
         }
-        moments.sort { $0.event.lengthSamples > $1.event.lengthSamples }
-        if moments.count > Self.keptMoments { moments.removeLast(moments.count - Self.keptMoments) }
     }
 
     private mutating func endMinute() -> Minute {
-        var line = Minute(number: minute, delay: nil, driftPPM: nil, levelDBFS: minuteMeter.rmsDBFS)
-        if let range = minuteTiming.delayRange, let mean = minuteTiming.meanDelay {
-            line.delay = (range.lowerBound, mean, range.upperBound)
-        }
-        line.driftPPM = minuteTiming.driftPPM?.value
-        line.events = minuteTiming.eventCount
-        line.disturbedSamples = minuteTiming.disturbedSamples
-        line.likeness = minuteTiming.likeness(quantile: 0.5)
-        minuteTiming = TimingSummary()
-        minuteMeter = LevelMeter()
-        minute += 1
-        return line
+        defer { minuteMeter = LevelMeter() }
+        return ledger.endMinute(levelDBFS: minuteMeter.rmsDBFS)
     }
 }

@@ -146,7 +146,7 @@ public struct SyntheticSpeech: Sendable {
                 let glottis = tilt.pass(pulse)
                 let voiced = fifth.pass(fourth.pass(third.pass(second.pass(first.pass(glottis * now.voiced)))))
                 let hiss = hissing.pass(noise()) * now.hiss
-                let mixed = voiced * 8 + hiss * 0.35
+                let mixed = voiced * 8 + hiss * 0.03
                 // The lips let through what changes.
                 made.append(mixed - 0.9 * before)
                 before = mixed
