@@ -103,6 +103,7 @@ let package = Package(
         module("Protocols", "MulticastDNS", ["Datagrams", "Timekeeping"]),
         module("Protocols", "SignalWire", ["JSON"]),
         module("Protocols", "CallControl", ["JSON", "Timekeeping"]),
+        module("Protocols", "ControlWire", ["JSON"]),
 
         // Floor 3: media.
         module("Media", "AudioKit", ["Bytes", "COpusFile", "CSpeexDSP"]),
@@ -156,6 +157,14 @@ let package = Package(
                 "SignalingClient", "Speakerphone", "Timekeeping", logging,
             ]),
 
+        module(
+            "Agent", "DeviceControl",
+            [
+                "AudioDevices", "CallAgent", "CallControl", "ControlWire", "MediaEngine", "Realtime", "Timekeeping",
+                logging,
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+            ]),
         module("Agent", "LoopbackReport", ["AudioKit", "JSON", "LoopbackAnalysis"]),
         module(
             "Agent", "Loopback",
@@ -168,8 +177,9 @@ let package = Package(
         .executableTarget(
             name: "handset",
             dependencies: [
-                "AudioDevices", "AudioKit", "CallAgent", "CallControl", "ConfigReader", "Datagrams", "Exchange",
-                "ExchangeStore", "Loopback", "LoopbackAnalysis", "LoopbackReport", "MediaEngine", "OpusCodec",
+                "AudioDevices", "AudioKit", "CallAgent", "CallControl", "ConfigReader", "ControlWire", "Datagrams",
+                "DeviceControl", "Exchange", "ExchangeStore", "Loopback", "LoopbackAnalysis", "LoopbackReport",
+                "MediaEngine", "OpusCodec",
                 "Peering", "Playout", "RTP", "Realtime", "SecureTransport", "SignalWire", "SignalingClient",
                 "SignedTokens", "Speakerphone", "Timekeeping", logging,
                 .product(name: "NIOCore", package: "swift-nio"),
@@ -204,10 +214,12 @@ let package = Package(
         tests(
             "HandsetTests",
             [
-                "ConfigReader", "Timekeeping", "handset", logging,
+                "ConfigReader", "ControlWire", "Timekeeping", "handset", logging,
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ]),
         tests("CommandTests", ["CScriptedCard", "CardSupport", "handset"]),
+        tests("ControlWireTests", ["ControlWire", "JSON"]),
+        tests("DeviceControlTests", ["CallAgent", "DeviceControl"]),
         tests("TimekeepingTests", ["Timekeeping"]),
         tests("BytesTests", ["Bytes"]),
         tests("JSONTests", ["JSON"]),

@@ -10,6 +10,7 @@ import PackageDescription
 
 let targets: [(name: String, modules: [Target.Dependency])] = [
     ("candidate", ["ICE"]),
+    ("control", ["ControlWire"]),
     ("dtls", ["SecureTransport", "Timekeeping"]),
     ("feedback", ["RTP", "Timekeeping"]),
     ("jsonrpc", ["SignalWire"]),
@@ -53,6 +54,7 @@ let package = Package(
         module("Base", "JSON"),
         module("Base", "Realtime", ["CRealtime", "Timekeeping"]),
         module("Base", "Datagrams", ["CRealtime", "Realtime", "Timekeeping"]),
+        module("Protocols", "ControlWire", ["JSON"]),
         module("Protocols", "RTP", ["Bytes", "Timekeeping"]),
         module("Protocols", "SDP"),
         module("Protocols", "STUN", ["Bytes", "COpenSSL", "Datagrams"]),

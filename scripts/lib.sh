@@ -53,10 +53,11 @@ ensure_swift() {
         die "Swift 6.3 or later is needed, and this is ${version:-of an unknown version}"
 }
 
-# Builds the release if anything changed since it was built, and prints the path of the command.
+# Builds the release if anything changed since it was built, and prints the path of the command. Arguments are handed on
+# to `swift build`.
 build_release() {
     say "building the release (a first build takes some minutes)"
-    swift build -c release --package-path "$root" --product handset --static-swift-stdlib >&2
+    swift build -c release --package-path "$root" --product handset --static-swift-stdlib "$@" >&2
     printf '%s/handset\n' "$(swift build -c release --package-path "$root" --show-bin-path)"
 }
 

@@ -2,6 +2,7 @@ internal import ArgumentParser
 internal import AudioKit
 internal import CallControl
 internal import ConfigReader
+internal import DeviceControl
 internal import Exchange
 internal import ExchangeStore
 internal import Glibc
@@ -30,6 +31,7 @@ enum ExitStatus: Int32, CaseIterable, Sendable {
     case thresholdsFailed = 12
     case nothingMeasured = 13
     case soundCardUnusable = 14
+    case deviceUnreachable = 15
     case interrupted = 130
 
     /// What the number stands for, in a few words.
@@ -42,7 +44,7 @@ enum ExitStatus: Int32, CaseIterable, Sendable {
         case .loginRefused: "the login was refused"
         case .serverUnreachable: "the server cannot be reached"
         case .certificateNotTrusted: "the server's certificate is not trusted"
-        case .portInUse: "a port to listen on is in use"
+        case .portInUse: "a port, or a control socket, to listen on is in use"
         case .audioFileUnusable: "an audio file to play cannot be used"
         case .recordingFailed: "a recording could not be written"
         case .callNotAnswered: "the call was declined, the other side busy, or there was no answer"
@@ -50,6 +52,7 @@ enum ExitStatus: Int32, CaseIterable, Sendable {
         case .thresholdsFailed: "a loopback was measured, and is not within its thresholds"
         case .nothingMeasured: "a loopback's test signal did not come back, so nothing was measured"
         case .soundCardUnusable: "a sound card cannot be used, or went away"
+        case .deviceUnreachable: "no running device can be reached at the control socket"
         case .interrupted: "interrupted"
         }
     }
@@ -78,11 +81,21 @@ extension ExitStatus {
         case let error as RealtimeError: self = error.errno == EADDRINUSE ? .portInUse : .failed
         case is PacketRecordingError: self = .audioFileUnusable
         case let error as MediaStartError: self = error.file.map { ExitStatus($0) } ?? .failed
+        case let error as ControlSocketError: self.init(error)
         case let error as ExchangeError: self.init(error)
         case is StoreError: self = .databaseUnusable
         case let error as LoopbackError: self = error.code == .fileNotWritten ? .recordingFailed : .soundCardUnusable
         default: self = .failed
         }
+    }
+
+    private init(_ error: ControlSocketError) {
+        self =
+            switch error.code {
+            case .inUse: .portInUse
+            case .notUsable: .failed
+            case .nobodyThere, .lost: .deviceUnreachable
+            }
     }
 
     private init(_ error: ExchangeError) {

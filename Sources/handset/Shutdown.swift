@@ -105,7 +105,9 @@ enum Shutdown {
             return unsafe sigwait(&signals, &number) == 0 ? input(from: number) : nil
         }
         let left = max(0, deadline - MonotonicClock.now.nanoseconds)
-        var time = timespec(tv_sec: Int(left / 1_000_000_000), tv_nsec: Int(left % 1_000_000_000))
+        var time = timespec()
+        time.tv_sec = Int(left / 1_000_000_000)
+        time.tv_nsec = Int(left % 1_000_000_000)
         let number = unsafe sigtimedwait(&signals, nil, &time)
         if number > 0 { return input(from: number) }
         return errno == EAGAIN ? .timeout : nil

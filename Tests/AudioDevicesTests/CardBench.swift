@@ -20,6 +20,10 @@ final class CardBench {
     var cardJitterNanoseconds: Int64 = 0
     /// The worker does nothing until then.
     var workerStallsUntil: Instant?
+    /// Whether the worker keeps its frames to the card's beats.
+    var followsBeats = false
+    private var follower: BeatFollower
+    private var frames = 0
     /// Whether the worker plays and captures.
     var isWorking = true
     /// When the worker played impulses: one at the beginning of each second.
@@ -36,6 +40,7 @@ final class CardBench {
         eventRing = ring.consumer
         generator = SeededGenerator(seed: seed)
         frameSamples = frameMilliseconds * 48
+        follower = BeatFollower(frameNanoseconds: Int64(frameMilliseconds) * 1_000_000)
         nextFrame = world.now.advanced(byNanoseconds: 3_700_000)
     }
 
@@ -100,10 +105,13 @@ final class CardBench {
     /// One frame of the worker's: an impulse at each second's beginning goes out, and those of the air come in.
     private func runFrame() {
         let due = frameDueAt ?? nextFrame
-        let following = due.advanced(byNanoseconds: Int64(frameSamples) * 1_000_000_000 / 48_000)
-        frameDueAt = following
-        nextFrame = late(following, by: workerJitterNanoseconds)
+        var following = due.advanced(byNanoseconds: Int64(frameSamples) * 1_000_000_000 / 48_000)
+        defer {
+            frameDueAt = following
+            nextFrame = late(following, by: workerJitterNanoseconds)
+        }
         guard isWorking else { return }
+        let missed = line.counters.captureUnderrun
         var frame = [Int16](repeating: 0, count: frameSamples)
         for index in 0..<frameSamples {
             let time = due.advanced(byNanoseconds: Int64(index) * 1_000_000 / 48)
@@ -115,7 +123,16 @@ final class CardBench {
         }
         line.play(frame.span, at: now)
         var space = frame.mutableSpan
-        line.capture(into: &space, at: now)
+        if followsBeats {
+            line.capture(into: &space, at: due, afterBeat: follower.wait)
+            let lacked = line.counters.captureUnderrun > missed
+            let shift = follower.follow(due, line.lastBeat, lacked: lacked, mayJump: frames < 50)
+            frames += 1
+            if abs(shift) > 1_000_000 { line.pause(at: due) }
+            following = following.advanced(byNanoseconds: shift)
+        } else {
+            line.capture(into: &space, at: now)
+        }
         guard let peak = frame.indices.max(by: { frame[$0] < frame[$1] }), frame[peak] > 3_000 else { return }
         capturedAt.append(due.advanced(byNanoseconds: Int64(peak - frameSamples) * 1_000_000 / 48))
     }

@@ -55,6 +55,48 @@ struct DelayTests {
         #expect(abs(sum - playback.heldMilliseconds) < 0.5)
     }
 
+    @Test(
+        "A worker that keeps to the card's beats has captured sound within 6 ms of the air, at any drift",
+        arguments: [(0.0, 10), (30, 10), (-300, 5), (1_500, 5), (-1_500, 10)])
+    func beats(ppm: Double, period: Int) {
+        let bench = CardBench(frameMilliseconds: 10)
+        bench.world.capture = SimulatedWorld.Side(rate: 48_000, periodMilliseconds: period)
+        bench.world.playback.ppm = -ppm
+        bench.world.capture.ppm = ppm
+        bench.workerJitterNanoseconds = 500_000
+        bench.cardJitterNanoseconds = 500_000
+        bench.followsBeats = true
+        bench.start()
+        bench.run(seconds: 5)
+        let before = bench.worker
+        bench.forget()
+        bench.run(seconds: 20)
+
+        let statistics = bench.statistics.capture
+        #expect(bench.captureDelays.count >= 18)
+        for delay in bench.captureDelays { #expect(delay > 0 && delay < 6, "\(statistics.targetMilliseconds)") }
+        #expect(bench.worker == before)
+        #expect(statistics.missingSamples == 0 && statistics.jumps == 0)
+        // The worker's clock has become the card's.
+        #expect(abs(statistics.driftPPM) < 60, "\(statistics.driftPPM)")
+        for delay in bench.playbackDelays { #expect(abs(delay - bench.statistics.playback.targetMilliseconds) < 2) }
+    }
+
+    @Test("A worker that keeps to beats takes frames at any time again when the card's threads come at any time")
+    func lostBeats() {
+        let bench = CardBench(frameMilliseconds: 10)
+        bench.followsBeats = true
+        bench.start()
+        bench.run(seconds: 15)
+        #expect(bench.statistics.capture.targetMilliseconds < 6)
+        bench.cardJitterNanoseconds = 9_000_000
+        bench.run(seconds: 60)
+        let before = bench.worker
+        bench.run(seconds: 30)
+        #expect(bench.worker.captureUnderrun - before.captureUnderrun < 480)
+        #expect(bench.statistics.capture.targetMilliseconds < 25)
+    }
+
     @Test("With 10 ms periods, both lines together hold sound for less than 32 ms")
     func budget() {
         let bench = CardBench()

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import AudioKit
@@ -53,6 +54,21 @@ struct G711StreamTests {
         var decoder = G711Decoder(.aLaw)
         let heard = decode(&decoder, encode(.aLaw, TestSignal.tone(frequency, samples: 48_000)))
         #expect(level(heard.dropFirst(4_800)) < -60)
+    }
+
+    @Test("Sound comes out later by the filters of encoder and decoder, to the sample")
+    func delay() {
+        var random = SeededGenerator(seed: 4)
+        let noise = (0..<19_200).map { _ in Int16.random(in: -8_000...8_000, using: &random) }
+        var decoder = G711Decoder(.aLaw)
+        let heard = decode(&decoder, encode(.aLaw, noise))
+        let alike = (0..<400).map { lag in
+            var sum = 0.0
+            for index in 4_800..<14_400 { sum += Double(noise[index]) * Double(heard[index + lag]) }
+            return (lag: lag, sum: sum)
+        }
+        let told = G711Encoder.delaySamples + G711Decoder.delaySamples
+        #expect(alike.max { $0.sum < $1.sum }?.lag == told)
     }
 
     @Test("Nothing is added above the telephone's band")

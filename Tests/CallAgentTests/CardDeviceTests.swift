@@ -21,11 +21,20 @@ struct CardDeviceTests {
         }
     }
 
-    @Test("A call that comes in talks on the card, and its report tells how the card was")
-    func talks() async throws {
+    @Test(
+        "A call that comes in talks on the card, and its report tells how the card was, and where its delay comes from",
+        arguments: [(.opus, 6.5, 0, true), (.pcma, 1.875, 2, false)] as [(SoundCodec, Double, Double, Bool)])
+    func talks(codec: SoundCodec, encoder: Double, decoder: Double, isProcessed: Bool) async throws {
         let site = try await Site()
         let desk = try await site.device(
-            "echo", named: "desk", answer: AnswerPolicy(manner: .answer(after: .zero)), card(.hold))
+            "echo", named: "desk", answer: AnswerPolicy(manner: .answer(after: .zero))
+        ) {
+            card(.hold)(&$0)
+            $0.media.codecs = [codec]
+            $0.audio.cancelsEcho = isProcessed
+            $0.audio.suppressesNoise = isProcessed
+            $0.audio.controlsGain = isProcessed
+        }
         let caller = try await site.device("caller", named: "mobile")
         let call = await caller.device.call("echo", audio: tone)
         _ = try await caller.established()
@@ -33,7 +42,14 @@ struct CardDeviceTests {
         await caller.device.hangUp(call)
         let report = try #require(try await desk.ended().report)
         #expect(report.sound?.turns ?? 0 > 0)
-        #expect(await desk.device.cardStatistics != nil)
+        let statistics = try #require(await desk.device.cardStatistics)
+        let budget = DelayBudget(report, card: statistics)
+        func stage(_ name: String) -> Double? {
+            (budget.sending + budget.receiving).first { $0.name == name }?.milliseconds
+        }
+        #expect(stage("encoder") == encoder && stage("decoder") == decoder)
+        #expect(stage("speakerphone") == (isProcessed ? 10 : 0))
+        #expect(stage("frame") == 20)
         try await site.close(caller, desk)
     }
 

@@ -17,7 +17,12 @@ struct Site {
     ///   - isEncrypted: Whether the exchange has a certificate, which the device trusts.
     ///   - database: The exchange's database, relative to the folder; without one it keeps nothing.
     ///   - answer: What the device does with a call.
-    init(port: Int = 0, isEncrypted: Bool = false, database: String? = nil, answer: String = "auto") throws {
+    ///   - behaviour: What it does in a call; with `card` on ALSA's `null`, which every machine has.
+    ///   - isControlled: Whether it has a control socket, ``controlSocket``.
+    init(
+        port: Int = 0, isEncrypted: Bool = false, database: String? = nil, answer: String = "auto",
+        behaviour: String = "echo", isControlled: Bool = false
+    ) throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("handset-\(UUID())")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         func path(_ name: String) -> String { [folder.path, name].joined(separator: "/") }
@@ -50,19 +55,30 @@ struct Site {
             media_token_hashes: [\(try Self.hash(of: path("caller.secret")))]
         """.write(toFile: exchangeConfiguration, atomically: true, encoding: .utf8)
         let server = "\(isEncrypted ? "https" : "http")://localhost:\(port)"
-        try Self.device("echo", server: server, trusts: isEncrypted, answer: answer)
-            .write(toFile: deviceConfiguration, atomically: true, encoding: .utf8)
-        try Self.device("caller", server: server, trusts: isEncrypted, answer: "reject")
+        let more = """
+
+            audio:
+              device: "null"
+            \(isControlled ? "control:\n  socket: control.sock" : "")
+            """
+        let device = Self.device("echo", server: server, trusts: isEncrypted, answer: answer, behaviour: behaviour)
+        try (device + more).write(toFile: deviceConfiguration, atomically: true, encoding: .utf8)
+        try Self.device("caller", server: server, trusts: isEncrypted, answer: "reject", behaviour: "echo")
             .write(toFile: callerConfiguration, atomically: true, encoding: .utf8)
     }
 
     /// Where a file of this name is, or would be.
     func path(_ name: String) -> String { folder.appendingPathComponent(name).path }
 
+    /// Where the device listens to programs on this machine.
+    var controlSocket: String { path("control.sock") }
+
     /// Removes all that was written.
     func remove() { try? FileManager.default.removeItem(at: folder) }
 
-    private static func device(_ user: String, server: String, trusts: Bool, answer: String) -> String {
+    private static func device(
+        _ user: String, server: String, trusts: Bool, answer: String, behaviour: String
+    ) -> String {
         """
         account:
           server: \(server)
@@ -73,7 +89,7 @@ struct Site {
         answer:
           mode: \(answer)
         behaviour:
-          source: echo
+          source: \(behaviour)
         media:
           address: 127.0.0.1
         """
@@ -126,6 +142,12 @@ struct RunningSite {
             "run", "--config", site.deviceConfiguration, "--server", server, "--log-format", "json",
         ])
         try await device.line(containing: #""Ready""#)
+    }
+
+    /// Runs `handset control` on the device to its end.
+    func control(_ words: String...) async throws -> (code: Int32, output: String, error: String) {
+        let command = try HandsetProcess(["control", "--socket", site.controlSocket] + words)
+        return (await command.ending(), command.outputText, command.errorText)
     }
 
     /// Starts `handset call` to the device.

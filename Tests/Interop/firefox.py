@@ -39,6 +39,9 @@ MICROPHONE = """() => {
     const bytes = Uint8Array.from(atob(SPEECH), (character) => character.charCodeAt(0));
     const voice = new Audio(URL.createObjectURL(new Blob([bytes], { type: 'audio/wav' })));
     voice.loop = true;
+    // The voice of the call before would go on playing, one more with each call.
+    window.voice?.pause();
+    window.voice = voice;
     await voice.play();
     return voice.mozCaptureStream();
   };

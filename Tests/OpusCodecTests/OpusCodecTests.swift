@@ -89,6 +89,23 @@ import Testing
         }
     }
 
+    @Test("What is decoded lags behind what was encoded by the encoder's look-ahead", arguments: [false, true])
+    func lookahead(isVoice: Bool) throws {
+        let settings = settings {
+            $0.application = isVoice ? .voip : .audio
+            $0.bitrateBps = 128_000
+        }
+        #expect(try OpusEncoder(settings: settings).lookaheadSamples == 312)
+        let pcm = Signals.noise(24_000)
+        let heard = try decode(try Signals.packets(pcm, settings))
+        let alike = (0..<700).map { lag in
+            var sum = 0.0
+            for index in 9_600..<12_000 { sum += Double(pcm[index]) * Double(heard[index + lag]) }
+            return (lag: lag, sum: sum)
+        }
+        #expect(alike.max { $0.sum < $1.sum }?.lag == 312)
+    }
+
     @Test("A mono decoder takes stereo packets")
     func stereoToMono() throws {
         let mono = SyntheticVoice.samples(48_000)

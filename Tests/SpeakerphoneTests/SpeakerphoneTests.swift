@@ -107,6 +107,23 @@ struct SpeakerphoneTests {
         }
     }
 
+    @Test(
+        "Sound comes out as late as is told: 10 ms with any part, and at once without",
+        arguments: [only(echo: true), only(noise: true), only(gain: true), only(), SpeakerphoneSettings()])
+    func delay(settings: SpeakerphoneSettings) throws {
+        let near = talk(seconds: 1, seed: 5)
+        let silence = [Int16](repeating: 0, count: near.count)
+        let sent = try Self.run(settings, played: silence, captured: near).sent
+        let alike = stride(from: 0, through: 960, by: 16).map { lag in
+            var sum = 0.0
+            for index in 36_000..<44_000 { sum += Double(near[index]) * Double(sent[index + lag]) }
+            return (lag: lag, sum: sum)
+        }
+        let lag = try #require(alike.max { $0.sum < $1.sum }?.lag)
+        let told = try SpeakerphoneProcessor(settings).delaySamples
+        #expect(abs(lag - told) <= 16, "\(lag) \(told)")
+    }
+
     @Test("The echo of a far talker goes down by 30 dB within a few seconds")
     func echo() throws {
         let far = talk(seconds: 6, seed: 1)

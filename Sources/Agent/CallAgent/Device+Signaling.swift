@@ -6,6 +6,7 @@ internal import MediaEngine
 // What the service says, and which call it is about.
 extension Device {
     func hear(_ event: SignalingEvent) {
+        if let connection = DeviceStatus.Connection(after: event) { self.connection = connection }
         switch event {
         case .inviteReceived(let invite): receive(invite)
         case .inviteSent(let invite, let key):
@@ -54,7 +55,10 @@ extension Device {
 
 extension BehaviourConfiguration {
     /// What a call does that came with `invite`.
-    func audio(for invite: InviteID) -> AudioBehaviour {
+    func audio(for invite: InviteID) -> AudioBehaviour { audio(named: invite.fileName) }
+
+    /// What a call does whose recording is to have this name.
+    func audio(named name: String) -> AudioBehaviour {
         let source: AudioBehaviour.Source =
             switch self.source {
             case .silence: .silence
@@ -63,7 +67,7 @@ extension BehaviourConfiguration {
             case .tone(let frequency, let level): .tone(frequencyHz: frequency, levelDBFS: level)
             case .file(let path, let loops): .file(path: path, loops: loops)
             }
-        return AudioBehaviour(source: source, recording: recordingFolder.map { "\($0)/\(invite.fileName).wav" })
+        return AudioBehaviour(source: source, recording: recordingFolder.map { "\($0)/\(name).wav" })
     }
 }
 

@@ -9,13 +9,22 @@ extension Device {
     public var cardStatistics: CardStatistics? { engine.cardStatistics }
 
     /// Mutes the microphone, or lets it be heard again.
-    public func setMuted(_ isMuted: Bool) { engine.setMuted(isMuted) }
+    public func setMuted(_ isMuted: Bool) {
+        soundSettings?.isMuted = isMuted
+        engine.setMuted(isMuted)
+    }
 
     /// Sets the volume of the loudspeaker, in dB: −60…20.
-    public func setVolume(decibels: Double) { engine.setVolume(decibels: decibels) }
+    public func setVolume(decibels: Double) {
+        soundSettings?.volumeDB = SoundSettings.limited(decibels)
+        engine.setVolume(decibels: decibels)
+    }
 
     /// Sets the volume of the microphone after all processing, in dB: −60…20.
-    public func setMicrophoneVolume(decibels: Double) { engine.setMicrophoneVolume(decibels: decibels) }
+    public func setMicrophoneVolume(decibels: Double) {
+        soundSettings?.microphoneDB = SoundSettings.limited(decibels)
+        engine.setMicrophoneVolume(decibels: decibels)
+    }
 
     /// Switches parts of the speakerphone on and off; the length of the echo stays as it was.
     public func setProcessing(_ settings: SpeakerphoneSettings) { engine.setProcessing(settings) }
@@ -25,6 +34,15 @@ extension Device {
     /// - Returns: False if the call does not use the card, or its media does not run.
     @discardableResult
     public func giveCard(to id: CallID) -> Bool { calls[id]?.media.map { engine.giveCard(to: $0) } ?? false }
+
+    /// What the card's sound is like now, as the media worker sees it; nil while no call is on the card.
+    public func soundReport() async -> SoundReport? {
+        guard let media = calls.values.first(where: { $0.usesCard && $0.media != nil && $0.report == nil })?.media
+        else {
+            return nil
+        }
+        return await engine.report(on: media)?.sound
+    }
 
     /// Waits until the tone is over that tells of a call of ours that came to nothing.
     public func finishTones() async { await farewell?.value }

@@ -34,6 +34,10 @@ public actor Device {
     var earlyWords: [InviteID: [OutgoingInviteMachine.Input]] = [:]
     /// Who this device is to the service; nil until it has connected.
     var user: UserID?
+    /// How the connection to the service stands.
+    var connection = DeviceStatus.Connection.connecting
+    /// How loud the sound card is; nil without one.
+    var soundSettings: SoundSettings?
     let journal: CallJournal?
     private let mediaEvents: AsyncStream<MediaEvent>
     private var ledger = InviteLedger()
@@ -55,6 +59,9 @@ public actor Device {
         self.configuration = configuration
         self.service = service
         self.logger = logger
+        soundSettings = configuration.sound.map {
+            SoundSettings(isMuted: $0.isMuted, volumeDB: $0.volumeDB, microphoneDB: $0.microphoneDB)
+        }
         journal = configuration.device.callRecords.map {
             CallJournal(path: $0, application: configuration.account.appKey, logger: logger)
         }
@@ -111,6 +118,14 @@ public actor Device {
         feed(.begin, to: id)
         return id
     }
+
+    /// Calls somebody, and does in the call what the configuration says of calls.
+    public func call(_ user: UserID) -> CallID {
+        call([user], audio: configuration.behaviour.audio(named: "outgoing-\(newKey())"))
+    }
+
+    /// Declines a call that rings.
+    public func reject(_ id: CallID, _ reason: RejectReason = .declined) { feed(.user(.reject(reason)), to: id) }
 
     /// Hangs up, cancels or declines, whichever fits.
     public func hangUp(_ id: CallID) { feed(.user(.hangUp), to: id) }

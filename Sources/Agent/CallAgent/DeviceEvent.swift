@@ -7,7 +7,7 @@ public import Realtime
 /// Names one call of a device; never used again for another.
 public struct CallID: Hashable, Sendable, CustomStringConvertible {
     /// Counts from 1.
-    let number: UInt64
+    public let number: UInt64
     /// "call 7".
     public var description: String { "call \(number)" }
 }

@@ -110,6 +110,8 @@ public final class AudioDevice: Sendable {
                 } catch {
                     loop.tellPriorityRefused(errno: error.errno)
                 }
+            } else {
+                loop.expectLateness()
             }
             loop.run(wakeup: shared.wakeup.handle) { shared.mustStop.load(ordering: .acquiring) }
         }

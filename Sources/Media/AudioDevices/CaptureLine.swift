@@ -4,10 +4,12 @@ internal import Timekeeping
 /// One card's capture, from samples at the card's rate to the worker's ring, with the delay held at its target.
 ///
 /// The delay is that of the last sample of a frame, from the card to the worker's hands: the card's queue, the
-/// resampler, what waits in the ring by the worker's clock.
+/// resampler, what waits in the ring by the worker's clock. A worker whose frames may come at any time between two
+/// wake-ups of the card needs a period of it; one that keeps to a moment soon after them, no more than that wait.
 struct CaptureLine: ~Copyable {
     private var ring: AudioRing.Producer
     private var marks: SPSCRing<LineMark>.Consumer
+    private var beats: SPSCRing<CardBeat>.Producer
     private var resampler: ClockResampler?
     private var loop = DriftLoop(targetSamples: 0)
     private var margin: DelayMargin
@@ -20,15 +22,31 @@ struct CaptureLine: ~Copyable {
     /// Samples still to be left out; if negative, silence still to be put in.
     private var adjustment = 0
     private var periodSamples = 480.0
+    private var periodFrames = 480
+    private var periodNanoseconds: Int64 = 10_000_000
+    /// Frames of the card's since it began, a whole number of periods at each of its interrupts.
+    private var framesRead = 0
+    /// The part of the target that is there for the worker's frames to wait for the card's wake-ups.
+    private var waitSamples = 480.0
+    private var lastMeasured = Instant(nanoseconds: 0)
+    private var activeSince = Instant(nanoseconds: 0)
     private var cardRate = 48_000
     private(set) var statistics = LineStatistics()
 
     /// The least margin against a worker or a card that comes late: 2 ms.
     private static var leastMargin: Int { 96 }
+    /// How fast the target follows a wait that has become shorter: 0.25 ms a second, in samples.
+    private static var approach: Double { @_noAllocation @_noLocks get { 12 } }
+    /// A worker that has just begun has nobody who listens yet: 0.8 s.
+    private static var beginning: Int64 { @_noAllocation @_noLocks get { 800_000_000 } }
 
-    init(_ ring: consuming AudioRing.Producer, _ marks: consuming SPSCRing<LineMark>.Consumer) {
+    init(
+        _ ring: consuming AudioRing.Producer, _ marks: consuming SPSCRing<LineMark>.Consumer,
+        _ beats: consuming SPSCRing<CardBeat>.Producer
+    ) {
         self.ring = ring
         self.marks = marks
+        self.beats = beats
         margin = DelayMargin(leastSamples: Self.leastMargin, mostSamples: 528)
     }
 
@@ -48,6 +66,10 @@ struct CaptureLine: ~Copyable {
     @_noAllocation @_noLocks
     mutating func begin(periodFrames: Int) {
         periodSamples = Double(periodFrames) * 48_000 / Double(cardRate)
+        periodNanoseconds = Int64(periodFrames) * 1_000_000_000 / Int64(cardRate)
+        self.periodFrames = max(1, periodFrames)
+        framesRead = 0
+        waitSamples = periodSamples
         setTarget()
         restart()
     }
@@ -62,8 +84,26 @@ struct CaptureLine: ~Copyable {
 
     @_noAllocation @_noLocks
     private mutating func setTarget() {
-        loop.retarget(samples: periodSamples + statistics.resamplerMilliseconds * 48 + Double(margin.samples))
+        loop.retarget(samples: waitSamples + statistics.resamplerMilliseconds * 48 + Double(margin.samples))
         statistics.targetMilliseconds = loop.targetSamples / 48
+    }
+
+    /// Counts on the wait that the worker keeps to: on a longer one at once, on a shorter one so slowly that resampling
+    /// brings the delay there unheard, but for the beginning.
+    @_noAllocation @_noLocks
+    private mutating func followWait(at now: Instant) {
+        let seconds = max(0, min(0.1, Double(lastMeasured.nanoseconds(to: now)) * 1e-9))
+        lastMeasured = now
+        var wanted = periodSamples
+        if let mark, mark.wait >= 0 { wanted = min(wanted, Double(mark.wait) * 48e-6) }
+        guard wanted != waitSamples else { return }
+        if activeSince.nanoseconds(to: now) < Self.beginning {
+            waitSamples = wanted
+            loop.realign()
+        } else {
+            waitSamples = max(wanted, waitSamples - Self.approach * seconds)
+        }
+        setTarget()
     }
 
     @_noAllocation @_noLocks
@@ -84,6 +124,7 @@ struct CaptureLine: ~Copyable {
         }
         if !isActive {
             isActive = true
+            activeSince = now
             adjustment = 0
             loop.realign()
         }
@@ -107,14 +148,28 @@ struct CaptureLine: ~Copyable {
     mutating func measure(queueFrames: Int, behindFrames: Int, at now: Instant) {
         statistics.cardMilliseconds = Double(queueFrames) * 1_000 / Double(cardRate)
         statistics.behindCardMilliseconds = Double(behindFrames) * 1_000 / Double(cardRate)
+        beat(queueFrames: queueFrames, at: now)
         guard follow(at: now) else { return }
+        followWait(at: now)
         let ringSamples = held(at: now)
         let delay =
             ringSamples + statistics.resamplerMilliseconds * 48 + Double(queueFrames) * 48_000 / Double(cardRate)
         apply(loop.add(delaySamples: delay, at: now))
         if margin.decay(at: now) { setTarget() }
-        statistics.ringMilliseconds = ringSamples / 48
+        // A worker that takes what has just come has taken less than its clock says.
+        statistics.ringMilliseconds = max(0, ringSamples / 48)
+        statistics.cardMilliseconds += min(0, ringSamples / 48)
         statistics.note(loop)
+    }
+
+    /// Tells the worker when a period was full. A card that knows its place within the period tells how long ago.
+    @_noAllocation @_noLocks
+    private mutating func beat(queueFrames: Int, at now: Instant) {
+        let end = framesRead &+ queueFrames
+        guard end / periodFrames > framesRead / periodFrames else { return }
+        let since = Int64(end % periodFrames) &* 1_000_000_000 / Int64(cardRate)
+        _ = beats.push(
+            CardBeat(nanoseconds: now.nanoseconds &- since, periodNanoseconds: periodNanoseconds))
     }
 
     @_noAllocation @_noLocks
@@ -125,6 +180,10 @@ struct CaptureLine: ~Copyable {
         case .jump(let samples): adjustment &+= samples
         }
     }
+
+    /// Counts frames that were read from the card, to be taken or not.
+    @_noAllocation @_noLocks
+    mutating func count(framesRead count: Int) { framesRead &+= count }
 
     /// Takes `count` samples that the card has captured.
     @_noAllocation @_noLocks

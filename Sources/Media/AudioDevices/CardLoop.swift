@@ -35,7 +35,7 @@ struct CardLoop<Card: SoundCard & ~Copyable>: ~Copyable {
     ) {
         self.card = card
         playback = PlaybackLine(ends.playing, ends.playingMarks)
-        capture = CaptureLine(ends.capturing, ends.capturingMarks)
+        capture = CaptureLine(ends.capturing, ends.capturingMarks, ends.beats)
         self.events = events
         self.eventSignal = eventSignal
         outbox.reserveCapacity(16)
@@ -69,8 +69,14 @@ struct CardLoop<Card: SoundCard & ~Copyable>: ~Copyable {
         worstLatenessNanoseconds = max(worstLatenessNanoseconds, latenessNanoseconds)
     }
 
+    /// Tells that the thread has no priority over others.
+    mutating func expectLateness() { cushion.expectLateness() }
+
     /// Tells that the thread was refused its priority.
-    mutating func tellPriorityRefused(errno: Int32) { tell(.priorityRefused(errno: errno)) }
+    mutating func tellPriorityRefused(errno: Int32) {
+        expectLateness()
+        tell(.priorityRefused(errno: errno))
+    }
 
     /// Does what is due.
     ///
@@ -227,6 +233,7 @@ struct CardLoop<Card: SoundCard & ~Copyable>: ~Copyable {
             guard count > 0 else { break }
             left -= count
             capturePace.note(count)
+            capture.count(framesRead: count)
             hasMoved = true
             if isHeard { Self.take(incoming, count: count, into: &capture) }
         }

@@ -1,25 +1,31 @@
 internal import Timekeeping
 
-/// How long the card's queue of samples to play is kept: one and a half periods, and more for a machine on which that
-/// is not enough.
+/// How long the card's queue of samples to play is kept: one and a quarter periods for a thread with real-time
+/// priority, one and a half without, and more for a machine on which that is not enough.
 struct Cushion: BitwiseCopyable, Sendable {
     private var periodFrames = 480
     private var bufferFrames = 1_920
     private var rate = 48_000
     private var extraFrames = 0
+    private var isLatenessExpected = false
     private var lastXrun: Instant?
 
     /// Frames that the queue is filled up to.
-    var queueFrames: Int { min(bufferFrames, periodFrames + periodFrames / 2 + extraFrames) }
+    var queueFrames: Int {
+        min(bufferFrames, periodFrames + periodFrames / (isLatenessExpected ? 2 : 4) + extraFrames)
+    }
 
-    /// The queue is filled up once it is no longer than this. A quarter of a period lies between the two: enough that
-    /// the card's wake-ups do not follow each other without end, and so little that a card whose thread came late is
-    /// seen to at its next interrupt all the same.
-    var wakeFrames: Int { max(0, queueFrames - max(1, periodFrames / 4)) }
+    /// The queue is filled up once it is no longer than this. An eighth of a period lies between the two, or a quarter:
+    /// enough that the card's wake-ups do not follow each other without end, and so little that a card whose thread came
+    /// late is seen to at its next interrupt all the same.
+    var wakeFrames: Int { max(0, queueFrames - max(1, periodFrames / (isLatenessExpected ? 4 : 8))) }
 
     /// The least to fill the queue up to, with silence if the worker has not given enough: it lasts until the next
     /// interrupt, and a millisecond longer.
     var leastFrames: Int { min(queueFrames, periodFrames + rate / 1_000) }
+
+    /// The thread has no priority over others.
+    mutating func expectLateness() { isLatenessExpected = true }
 
     /// A card was opened.
     mutating func open(_ grant: CardGrant) {

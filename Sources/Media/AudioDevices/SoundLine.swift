@@ -12,6 +12,7 @@ public struct SoundLine: ~Copyable, Sendable {
     private var playingMarks: SPSCRing<LineMark>.Producer
     private var capturing: AudioRing.Consumer
     private var capturingMarks: SPSCRing<LineMark>.Producer
+    private var beats: SPSCRing<CardBeat>.Consumer
     private var played = 0
     private var captured = 0
     /// What this end has lost and lacked.
@@ -25,14 +26,19 @@ public struct SoundLine: ~Copyable, Sendable {
         public var captureUnderrun = 0
     }
 
+    /// When the card last brought captured samples, as far as ``capture(into:at:afterBeat:)`` has seen.
+    public private(set) var lastBeat: CardBeat?
+
     init(
         playing: consuming AudioRing.Producer, playingMarks: consuming SPSCRing<LineMark>.Producer,
-        capturing: consuming AudioRing.Consumer, capturingMarks: consuming SPSCRing<LineMark>.Producer
+        capturing: consuming AudioRing.Consumer, capturingMarks: consuming SPSCRing<LineMark>.Producer,
+        beats: consuming SPSCRing<CardBeat>.Consumer
     ) {
         self.playing = playing
         self.playingMarks = playingMarks
         self.capturing = capturing
         self.capturingMarks = capturingMarks
+        self.beats = beats
     }
 
     /// Hands over the next samples to be played, at the worker's rhythm. Real-time safe.
@@ -40,7 +46,7 @@ public struct SoundLine: ~Copyable, Sendable {
     /// - Parameter now: When the frame was due, or is handed over, on the machine's monotonic clock.
     @_noAllocation @_noLocks
     public mutating func play(_ samples: Span<Int16>, at now: Instant) {
-        let mark = LineMark(count: played, nanoseconds: now.nanoseconds, missing: 0, isPause: false)
+        let mark = LineMark(count: played, nanoseconds: now.nanoseconds)
         let taken = playing.write(samples)
         played &+= taken
         counters.playOverrun &+= samples.count - taken
@@ -50,9 +56,14 @@ public struct SoundLine: ~Copyable, Sendable {
 
     /// Fills `samples` with what was captured, and with silence where that is not enough. Real-time safe.
     ///
-    /// - Parameter now: When the frame was due, or is taken, on the machine's monotonic clock.
+    /// - Parameters:
+    ///   - now: When the frame was due, or is taken, on the machine's monotonic clock.
+    ///   - wait: How long after the card's beats frames are taken, in ns, if the worker keeps to that: then samples
+    ///     need not wait for frames that come at any time between two beats. Nil if it does not.
     @_noAllocation @_noLocks
-    public mutating func capture(into samples: inout MutableSpan<Int16>, at now: Instant) {
+    public mutating func capture(into samples: inout MutableSpan<Int16>, at now: Instant, afterBeat wait: Int64? = nil)
+    {
+        while let beat = beats.pop() { lastBeat = beat }
         let read = capturing.read(into: &samples)
         captured &+= read
         for index in read..<samples.count { samples[index] = 0 }
@@ -60,16 +71,34 @@ public struct SoundLine: ~Copyable, Sendable {
         _ = capturingMarks.push(
             LineMark(
                 count: captured, nanoseconds: now.nanoseconds, missing: Int32(clamping: samples.count - read),
-                isPause: false))
+                wait: Int32(clamping: wait ?? -1)))
     }
 
     /// Says that no more frames will come or be taken for now, so that their absence is not taken for a fault.
     /// Real-time safe. The next frame ends the pause.
     @_noAllocation @_noLocks
     public mutating func pause(at now: Instant) {
-        _ = playingMarks.push(LineMark(count: played, nanoseconds: now.nanoseconds, missing: 0, isPause: true))
-        _ = capturingMarks.push(LineMark(count: captured, nanoseconds: now.nanoseconds, missing: 0, isPause: true))
+        _ = playingMarks.push(LineMark(count: played, nanoseconds: now.nanoseconds, isPause: true))
+        _ = capturingMarks.push(LineMark(count: captured, nanoseconds: now.nanoseconds, isPause: true))
     }
+}
+
+/// A moment at which a card brought captured samples, and how often it does.
+@frozen
+public struct CardBeat: BitwiseCopyable, Equatable, Sendable {
+    /// When, on the monotonic clock.
+    public let nanoseconds: Int64
+    /// The card's period in nanoseconds.
+    public let periodNanoseconds: Int64
+
+    @_noAllocation @_noLocks
+    init(nanoseconds: Int64, periodNanoseconds: Int64) {
+        self.nanoseconds = nanoseconds
+        self.periodNanoseconds = periodNanoseconds
+    }
+
+    /// Beats that may wait for the worker: more than between two frames of any length.
+    static var capacity: Int { 64 }
 }
 
 /// One frame at the worker's end of a line: how far it was, and when. From these the device's thread knows the worker's
@@ -82,7 +111,18 @@ struct LineMark: BitwiseCopyable, Sendable {
     @usableFromInline let nanoseconds: Int64
     /// Samples that the worker asked for in vain.
     @usableFromInline let missing: Int32
+    /// How long after the card's beats frames are taken, in ns; negative if they are taken at any time.
+    @usableFromInline let wait: Int32
     @usableFromInline let isPause: Bool
+
+    @_noAllocation @_noLocks
+    init(count: Int, nanoseconds: Int64, missing: Int32 = 0, wait: Int32 = -1, isPause: Bool = false) {
+        self.count = count
+        self.nanoseconds = nanoseconds
+        self.missing = missing
+        self.wait = wait
+        self.isPause = isPause
+    }
 
     /// Samples that the worker has reached at `now`, if its clock goes on between the marks.
     @_noAllocation @_noLocks
@@ -105,6 +145,7 @@ struct LineEnds: ~Copyable {
     @usableFromInline var playingMarks: SPSCRing<LineMark>.Consumer
     @usableFromInline var capturing: AudioRing.Producer
     @usableFromInline var capturingMarks: SPSCRing<LineMark>.Consumer
+    @usableFromInline var beats: SPSCRing<CardBeat>.Producer
 }
 
 /// Both ends of a new line.
@@ -118,11 +159,12 @@ struct LinePair: ~Copyable {
         let capturing = AudioRing(capacity: LineMark.ringSamples)
         let playingMarks = SPSCRing<LineMark>(capacity: LineMark.capacity)
         let capturingMarks = SPSCRing<LineMark>(capacity: LineMark.capacity)
+        let beats = SPSCRing<CardBeat>(capacity: CardBeat.capacity)
         worker = SoundLine(
             playing: playing.producer, playingMarks: playingMarks.producer, capturing: capturing.consumer,
-            capturingMarks: capturingMarks.producer)
+            capturingMarks: capturingMarks.producer, beats: beats.consumer)
         device = LineEnds(
             playing: playing.consumer, playingMarks: playingMarks.consumer, capturing: capturing.producer,
-            capturingMarks: capturingMarks.consumer)
+            capturingMarks: capturingMarks.consumer, beats: beats.producer)
     }
 }

@@ -3,6 +3,9 @@
 /// What is made up repeats the last period of the voice, and fades out over 60 ms as ITU-T G.711 appendix I has it. All
 /// of it is real-time safe.
 public struct G711Decoder: Sendable {
+    /// Samples at 48 kHz by which what is decoded comes later: half the length of the filter behind the decoder.
+    public static var delaySamples: Int { @_noAllocation @_noLocks get { 96 } }
+
     private let law: G711
     private let filter = NarrowbandFilter()
     private var state = State()

@@ -66,6 +66,10 @@ struct NarrowbandMemory: Sendable {
 
 /// Encodes sound at 48 kHz as G.711, which has 8 000 samples a second.
 public struct G711Encoder: Sendable {
+    /// Samples at 48 kHz by which what is encoded lags behind what it is made from. G.711 itself does not look ahead; this
+    /// is half the length of the filter in front of it, to the end of the six samples that a byte stands for.
+    public static var delaySamples: Int { @_noAllocation @_noLocks get { 90 } }
+
     private let law: G711
     private let filter = NarrowbandFilter()
     private var recent = InlineArray<256, Float>(repeating: 0)

@@ -199,6 +199,13 @@ struct MediaCall: ~Copyable {
     @_noAllocation @_noLocks
     mutating func place(nextFrame: Instant) { pace = .running(nextFrame: nextFrame) }
 
+    /// All frames from the next on come later by so much.
+    @_noAllocation @_noLocks
+    mutating func shiftFrames(byNanoseconds shift: Int64) {
+        guard case .running(let next) = pace else { return }
+        pace = .running(nextFrame: next.advanced(byNanoseconds: shift))
+    }
+
     /// Appends an RTCP packet to the batch, which has room, if one is due.
     @_noAllocation @_noLocks
     mutating func sendControlIfDue(at now: Instant, into batch: inout DatagramBatch) {
@@ -250,7 +257,8 @@ struct MediaCall: ~Copyable {
     func report() -> MediaReport {
         MediaReport(
             peer: peer.statistics, playout: playout.statistics, call: counters, audio: audio.counters, sound: sound,
-            frameSamples: frameSamples)
+            frameSamples: frameSamples, encoderDelaySamples: encoder.delaySamples,
+            decoderDelaySamples: encoder.decoderDelaySamples)
     }
 
     /// The machine stood still, but the peer's clock went on: so must our media time.

@@ -36,6 +36,9 @@ extension MediaEngine {
         return isThere
     }
 
+    /// The call that has the card, where only one may: the latest that took it, or was given it.
+    public var cardHolder: MediaCallID? { state.withLock { $0.onCard.last } }
+
     /// How the card was doing a second ago at the most; nil without one.
     public var cardStatistics: CardStatistics? { card?.device.statistics }
 

@@ -17,16 +17,22 @@ public struct MediaReport: BitwiseCopyable, Sendable {
     public internal(set) var sound: SoundReport?
     /// Samples of 48 kHz in a frame of ours.
     public let frameSamples: Int
+    /// Samples at 48 kHz by which our packets lag behind the sound that they hold, besides a frame's length.
+    public let encoderDelaySamples: Int
+    /// Samples at 48 kHz by which the decoder delays what the peer sends.
+    public let decoderDelaySamples: Int
 
     /// A report of nothing, to be written over.
     static var empty: MediaReport {
-        MediaReport(peer: .init(), playout: .init(), call: .init(), audio: .init(), sound: nil, frameSamples: 0)
+        MediaReport(
+            peer: .init(), playout: .init(), call: .init(), audio: .init(), sound: nil, frameSamples: 0,
+            encoderDelaySamples: 0, decoderDelaySamples: 0)
     }
 
     @_noAllocation @_noLocks
     init(
         peer: PeerStatistics, playout: PlayoutStatistics, call: CallCounters, audio: AudioGraph.Counters,
-        sound: SoundReport?, frameSamples: Int
+        sound: SoundReport?, frameSamples: Int, encoderDelaySamples: Int, decoderDelaySamples: Int
     ) {
         self.peer = peer
         self.playout = playout
@@ -35,6 +41,8 @@ public struct MediaReport: BitwiseCopyable, Sendable {
         recordOverrunSamples = audio.recordOverrun
         self.sound = sound
         self.frameSamples = frameSamples
+        self.encoderDelaySamples = encoderDelaySamples
+        self.decoderDelaySamples = decoderDelaySamples
     }
 }
 

@@ -6,6 +6,7 @@ internal import Realtime
 struct SocketBook: ~Copyable, @unchecked Sendable {
     // Sockets lie in memory of their own: the worker's thread receives and sends through them, any other only sends,
     // and whoever holds the book frees them once the thread has let go.
+    @safe
     private struct Entry {
         let socket: UnsafeMutablePointer<UDPSocket>
         let address: SocketAddress

@@ -29,6 +29,7 @@ struct SoundEncoder: ~Copyable {
     private var opus: OpusEncoder?
     private var narrowband: G711Encoder?
     private let law: G711?
+    private var opusDelaySamples = 0
     /// Encodes nothing: what stands where there is no encoder.
     let isEmpty: Bool
     /// Finds the silence that is described rather than sent; none if all is sent.
@@ -51,7 +52,9 @@ struct SoundEncoder: ~Copyable {
         if let law = codec.law {
             narrowband = G711Encoder(law)
         } else {
-            opus = try OpusEncoder(settings: settings)
+            let encoder = try OpusEncoder(settings: settings)
+            opusDelaySamples = encoder.lookaheadSamples
+            opus = consume encoder
         }
     }
 
@@ -82,6 +85,19 @@ struct SoundEncoder: ~Copyable {
             isNoise = true
             return noise.write(into: &packet)
         }
+    }
+
+    /// Samples at 48 kHz by which a packet lags behind the sound that it holds, besides its length.
+    var delaySamples: Int {
+        @_noAllocation @_noLocks get {
+            if case .some = law { return G711Encoder.delaySamples }
+            return opusDelaySamples
+        }
+    }
+
+    /// Samples at 48 kHz by which a decoder of this codec delays sound.
+    var decoderDelaySamples: Int {
+        @_noAllocation @_noLocks get { if case .some = law { G711Decoder.delaySamples } else { 0 } }
     }
 
     /// Encodes as these settings say from the next frame on, if it is Opus; what it tunes itself for stays.

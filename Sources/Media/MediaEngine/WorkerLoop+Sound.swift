@@ -13,6 +13,8 @@ extension WorkerLoop {
             case .capture(let due):
                 unsafe desk.pointee.capture(for: calls, at: due)
                 runCalls(at: SoundDesk.isLast(due, at: now) ? now : due)
+                let shift = unsafe desk.pointee.follow(due)
+                shiftFrames(byNanoseconds: shift)
             case .play(let due):
                 unsafe desk.pointee.hear(calls, at: due)
                 unsafe desk.pointee.play(from: calls, at: due)
@@ -28,11 +30,21 @@ extension WorkerLoop {
             if SoundDesk.hasPlaced(calls) {
                 slot = unsafe desk.pointee.turn(notBefore: call.pointee.grid.earliestSlot(after: first))
             } else {
-                unsafe desk.pointee.align(to: slot, at: first)
+                slot = unsafe desk.pointee.align(to: slot, at: first)
             }
             unsafe call.pointee.audio.port?.isPlaced = true
         }
         unsafe call.pointee.place(nextFrame: slot)
+    }
+
+    /// Moves the frames of the card's calls along with its turns.
+    @_noAllocation @_noLocks
+    private func shiftFrames(byNanoseconds shift: Int64) {
+        guard shift != 0 else { return }
+        for index in 0..<calls.count where unsafe calls[index].pointee.usesCard {
+            guard unsafe calls[index].pointee.audio.port?.isPlaced ?? false else { continue }
+            unsafe calls[index].pointee.shiftFrames(byNanoseconds: shift)
+        }
     }
 
     /// Lets a call's next report tell how the card is doing.

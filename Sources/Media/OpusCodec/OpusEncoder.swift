@@ -10,6 +10,9 @@ public struct OpusEncoder: ~Copyable, @unchecked Sendable {
 
     /// Samples of all channels together in one frame: what ``encode(_:into:)`` takes.
     public private(set) var frameSampleCount: Int
+    /// Samples at 48 kHz by which a packet lags behind the sound that it holds, besides its length: 312, or 120 if the
+    /// encoder was made for restricted low delay.
+    public let lookaheadSamples: Int
     private var samplesPerChannel: Int32
     private let channels: Int
 
@@ -25,6 +28,9 @@ public struct OpusEncoder: ~Copyable, @unchecked Sendable {
         samplesPerChannel = Int32(settings.frameDuration.samples)
         frameSampleCount = settings.frameDuration.samples * settings.channels
         self.channels = settings.channels
+        var lookahead: Int32 = 0
+        _ = unsafe handset_opus_encoder_get(handle, OPUS_GET_LOOKAHEAD_REQUEST, &lookahead)
+        lookaheadSamples = Int(lookahead)
         set(settings)
     }
 

@@ -20,6 +20,12 @@ public struct SpeakerphoneProcessor: ~Copyable, Sendable {
     private var realignments = 0
     private var frames = 0
 
+    /// Samples by which what comes out is later than what went in: the preprocessor's frames overlap by half, and so it
+    /// gives back the frame before. With all parts off nothing is late.
+    public var delaySamples: Int {
+        @_noAllocation @_noLocks get { settings.hasAny ? Self.frameSamples : 0 }
+    }
+
     /// How it goes.
     public var statistics: SpeakerphoneStatistics {
         var told = SpeakerphoneStatistics()

@@ -166,6 +166,18 @@ public struct CallMachine: ProtocolCore, Sendable {
         return true
     }
 
+    /// Where the call stands.
+    public var progress: CallProgress {
+        switch current {
+        case .new: isOutgoing ? .calling : .ringing
+        case .preparingOffer, .inviting: .calling
+        case .ringing: .ringing
+        case .preparingAnswer, .accepting, .settingUp: .connecting
+        case .established(_, _, let since): .established(since: since)
+        case .withdrawing, .rejecting, .ended: .ending
+        }
+    }
+
     /// When `handle` must next be called even if nothing happens.
     public var nextDeadline: Instant? {
         switch current {

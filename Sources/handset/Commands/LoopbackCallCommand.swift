@@ -200,8 +200,7 @@ struct MeasuredCall {
         return CallLoopback.Path(
             networkMilliseconds: roundTrip > 0 ? Double(roundTrip) / 1e6 : nil,
             jitterBufferMilliseconds: Double(media.playout.meanBufferDelayNanoseconds) / 1e6,
-            // Opus looks 6.5 ms ahead at 48 kHz in all but its mode of lowest delay (RFC 6716 §2.1.9); G.711 does not.
-            codecMilliseconds: configuration.codecs.first == .opus ? 6.5 : 0,
+            codecMilliseconds: Double(media.encoderDelaySamples + media.decoderDelaySamples) / 48,
             frameMilliseconds: Double(configuration.encoder.frameDuration.rawValue))
     }
 

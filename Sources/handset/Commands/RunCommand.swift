@@ -2,9 +2,11 @@ internal import ArgumentParser
 internal import AudioDevices
 internal import CallAgent
 internal import CallControl
+internal import DeviceControl
 internal import Logging
 internal import MediaEngine
 internal import NIOCore
+internal import NIOPosix
 internal import Peering
 internal import Playout
 internal import Realtime
@@ -29,10 +31,14 @@ struct RunCommand: AsyncParsableCommand {
         let logger = Logger(label: "handset")
         var configuration = try DeviceConfiguration.read(path: config)
         if let server { configuration.account.use(server: server) }
+        // Before anything that others would notice: another device may be at work here.
+        let socket = try configuration.control.map { try ControlSocket(path: ControlSocketPath.listening($0)) }
         let (device, group) = try DeviceFactory(configuration: configuration, logger: logger).make()
+        let control = try await Self.listen(socket, for: device, configuration, group, logger)
         let listener = Task { [configuration] in
             for await event in device.events {
                 Self.log(event, configuration, logger)
+                await control?.tell(event)
                 if case .ended(let call, _, let report?) = event, report.sound != nil {
                     Self.log(report, of: call, card: await device.cardStatistics, logger)
                 }
@@ -43,6 +49,7 @@ struct RunCommand: AsyncParsableCommand {
             try await connect(device, unless: ending)
         } catch {
             await device.shutDown()
+            await control?.close()
             if ending.isMade { return }
             throw error
         }
@@ -54,7 +61,21 @@ struct RunCommand: AsyncParsableCommand {
         logger.info("Saying goodbye")
         await device.shutDown()
         _ = await listener.value
+        await control?.close()
         try? await group.shutdownGracefully()
+    }
+
+    /// Lets programs on this machine act on the device, if the configuration has a socket for them.
+    private static func listen(
+        _ socket: ControlSocket?, for device: Device, _ configuration: DeviceConfiguration,
+        _ group: MultiThreadedEventLoopGroup, _ logger: Logger
+    ) async throws -> ControlServer? {
+        guard let socket else { return nil }
+        let server = try await ControlServer.start(
+            socket, device: device, configuration: configuration, version: HandsetVersion.current, group: group,
+            logger: logger)
+        logger.info("Listening to programs on this machine", metadata: ["socket": "\(socket.path)"])
+        return server
     }
 
     /// Connects, but lets go when the process is told to end first.
@@ -134,10 +155,9 @@ struct RunCommand: AsyncParsableCommand {
         }
         if let card {
             metadata["xruns"] = "\(card.playback.xruns) out, \(card.capture.xruns) in"
-            metadata["missing_samples"] =
-                "\(card.playback.missingSamples) out, \(card.capture.missingSamples) in"
-            let (playback, capture) = (card.playback.targetMilliseconds, card.capture.targetMilliseconds)
-            metadata["target_ms"] = "\(playback.rounded(toPlaces: 1)) out, \(capture.rounded(toPlaces: 1)) in"
+            metadata["missing_samples"] = "\(card.playback.missingSamples) out, \(card.capture.missingSamples) in"
+            let (out, into) = (card.playback.targetMilliseconds, card.capture.targetMilliseconds)
+            metadata["target_ms"] = "\(out.rounded(toPlaces: 1)) out, \(into.rounded(toPlaces: 1)) in"
             metadata["delay_jumps"] = "\(card.playback.jumps) out, \(card.capture.jumps) in"
         }
         logger.info("How it sounded", metadata: metadata)

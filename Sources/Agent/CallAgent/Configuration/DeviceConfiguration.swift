@@ -24,6 +24,8 @@ public struct DeviceConfiguration: Sendable {
     public var audio = AudioConfiguration()
     /// Sockets, codec, playout.
     public var media = MediaConfiguration()
+    /// Where programs on this machine act on the device; nil for nowhere.
+    public var control: ControlConfiguration?
 
     /// The sound card that calls are to use; nil if none does.
     var sound: CallSound? {
@@ -63,9 +65,10 @@ public struct DeviceConfiguration: Sendable {
         profile.apply(to: &media)
         if let section = root.section("audio", &problems) { audio.read(section, &problems) }
         if let section = root.section("media", &problems) { media.read(section, &problems) }
+        control = root.section("control", &problems).flatMap { ControlConfiguration($0, &problems) }
         root.rejectUnknownKeys(
             known: [
-                "account", "device", "answer", "audio", "behaviour", "invites", "profile", "rooms", "media",
+                "account", "device", "answer", "audio", "behaviour", "control", "invites", "profile", "rooms", "media",
             ], &problems)
     }
 }

@@ -57,6 +57,8 @@ public struct SoundReport: BitwiseCopyable, Equatable, Sendable {
     public internal(set) var volumeDB = 0.0
     /// The speakerphone's echo and how much of it is taken out.
     public internal(set) var echo: SpeakerphoneStatistics
+    /// Samples by which the speakerphone's parts delay the microphone.
+    public internal(set) var processingSamples = 0
     /// Turns of 10 ms.
     public internal(set) var turns = 0
     /// Turns left out because the machine stood still.

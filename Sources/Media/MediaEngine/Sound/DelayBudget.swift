@@ -30,19 +30,21 @@ public struct DelayBudget: Equatable, Sendable {
     /// - Parameters:
     ///   - report: The call's.
     ///   - card: The card's, if it has one.
-    ///   - isOpus: Whether Opus encodes; it looks ahead.
-    public init(_ report: MediaReport, card: CardStatistics?, isOpus: Bool = true) {
+    public init(_ report: MediaReport, card: CardStatistics?) {
         if let line = card?.capture {
             add("capture_behind_card", line.behindCardMilliseconds, to: &sending)
             add("capture_card", line.cardMilliseconds, to: &sending)
             add("capture_resampler", line.resamplerMilliseconds, to: &sending)
             add("capture_ring", line.ringMilliseconds, to: &sending)
         }
+        // Its preprocessor's frames of 10 ms overlap.
+        if let sound = report.sound { add("speakerphone", Double(sound.processingSamples) / 48, to: &sending) }
         add("frame", Double(report.frameSamples) / 48, to: &sending)
-        // 2.5 ms of overlap and 4 ms to line up its two halves (opus_encoder.c, VoIP and audio).
-        if isOpus { add("encoder", 6.5, to: &sending) }
+        // Opus: 2.5 ms of overlap, and 4 ms to line up its two halves (RFC 6716 §2.1.9). G.711: its filters.
+        add("encoder", Double(report.encoderDelaySamples) / 48, to: &sending)
         networkMilliseconds = Double(report.peer.roundTripNanoseconds) / 2e6
         add("jitter_buffer", Double(report.playout.meanBufferDelayNanoseconds) / 1e6, to: &receiving)
+        add("decoder", Double(report.decoderDelaySamples) / 48, to: &receiving)
         if let line = card?.playback {
             add("playback_ring", line.ringMilliseconds, to: &receiving)
             add("playback_resampler", line.resamplerMilliseconds, to: &receiving)

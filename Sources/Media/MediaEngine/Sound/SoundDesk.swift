@@ -39,7 +39,12 @@ struct SoundDesk: ~Copyable {
     /// the loudspeaker's stand where packets wait the least.
     private var nextCapture: Instant?
     private var nextPlay: Instant?
+    private var follower = BeatFollower(frameNanoseconds: SoundDesk.turnNanoseconds)
+    /// Captured samples that had been missing before the last turn.
+    private var missed = 0
     private var turnsUntilAdvance = 0
+    /// Of the microphone's kind, since turns were begun.
+    private var turnsSinceStart = 0
     private var turns = 0
     private var turnsSkipped = 0
 
@@ -76,9 +81,10 @@ struct SoundDesk: ~Copyable {
     mutating func settle(_ calls: borrowing RouteTable, at now: Instant) {
         let isUsed = tones.isSounding || Self.usesCard(calls)
         if isUsed, !isTakingTurns {
-            let first = Self.slot(after: now)
+            let first = follower.aligned(Self.slot(after: now), to: line.lastBeat)
             (nextCapture, nextPlay) = (first, first)
             turnsUntilAdvance = Self.firstAdvanceTurns
+            turnsSinceStart = 0
         } else if !isUsed, isTakingTurns {
             (nextCapture, nextPlay) = (nil, nil)
             line.pause(at: now)
@@ -137,15 +143,37 @@ struct SoundDesk: ~Copyable {
         return due.advanced(byNanoseconds: number * Self.turnNanoseconds)
     }
 
-    /// Takes turns on the grid of `slot` from now on. The card's delay is set anew, so this is for when nobody listens yet.
+    /// Takes turns on the grid of `slot` from now on, or soon after the card's beats if it has any. The card's delay is
+    /// set anew, so this is for when nobody listens yet.
+    ///
+    /// - Returns: The turn that `slot` has become.
     @_noAllocation @_noLocks
-    mutating func align(to slot: Instant, at now: Instant) {
-        guard let due = nextCapture else { return }
-        let rest = due.nanoseconds(to: slot) % Self.turnNanoseconds
-        guard rest != 0 else { return }
-        let aligned = due.advanced(byNanoseconds: rest < 0 ? rest + Self.turnNanoseconds : rest)
-        (nextCapture, nextPlay) = (aligned, aligned)
+    mutating func align(to slot: Instant, at now: Instant) -> Instant {
+        guard let due = nextCapture else { return slot }
+        let aligned = follower.aligned(slot, to: line.lastBeat)
+        let rest = due.nanoseconds(to: aligned) % Self.turnNanoseconds
+        guard rest != 0 else { return aligned }
+        let first = due.advanced(byNanoseconds: rest < 0 ? rest + Self.turnNanoseconds : rest)
+        (nextCapture, nextPlay) = (first, first)
         line.pause(at: now)
+        return aligned
+    }
+
+    /// Moves the turns that follow one that was due at `due`, so that they keep to the card's beats.
+    ///
+    /// - Returns: How much later, in nanoseconds, frames at these turns are to come from now on.
+    @_noAllocation @_noLocks
+    mutating func follow(_ due: Instant) -> Int64 {
+        let lacked = line.counters.captureUnderrun > missed
+        missed = line.counters.captureUnderrun
+        let shift = follower.follow(
+            due, line.lastBeat, lacked: lacked, mayJump: turnsSinceStart < Self.turnsUnheard)
+        guard let capture = nextCapture, let play = nextPlay else { return 0 }
+        turnsSinceStart += 1
+        // Both directions' delays are set anew.
+        if abs(shift) > 1_000_000 { line.pause(at: due) }
+        (nextCapture, nextPlay) = (capture.advanced(byNanoseconds: shift), play.advanced(byNanoseconds: shift))
+        return shift
     }
 
     /// Now and then moves the loudspeaker's turns to where packets wait the least for them. The card's resampler makes up
@@ -171,6 +199,9 @@ struct SoundDesk: ~Copyable {
             unsafe calls[index].pointee.advancePulls(nanoseconds: shift)
         }
     }
+
+    /// The first half second, in which a jump does no harm.
+    private static var turnsUnheard: Int { @_noAllocation @_noLocks get { 50 } }
 
     /// Turns until the loudspeaker's are moved for the first time, and from then on: 4 s, 5 s.
     private static var firstAdvanceTurns: Int { @_noAllocation @_noLocks get { 400 } }
@@ -210,7 +241,7 @@ extension SoundDesk {
     /// A microphone's turn: from the card to the calls.
     @_noAllocation @_noLocks
     mutating func capture(for calls: borrowing RouteTable, at due: Instant) {
-        Self.capture(&captured, from: &line, at: due)
+        Self.capture(&captured, from: &line, at: due, afterBeat: follower.wait)
         Self.process(&captured, with: &processor, &reference, through: &work)
         Self.finish(&captured, &microphone, &microphoneMeter)
         beginSharing(calls)
@@ -258,6 +289,7 @@ extension SoundDesk {
         report.loudspeakerPeakDBFS = loudspeakerMeter.peakDBFS
         report.isMuted = microphone.isMuted
         report.volumeDB = loudspeaker.gainDB
+        report.processingSamples = processor.delaySamples
         report.turns = turns
         report.turnsSkipped = turnsSkipped
         report.captureUnderrunSamples = line.counters.captureUnderrun
@@ -307,9 +339,11 @@ extension SoundDesk {
     // speakerphone's parts for numbers. It is not analysed; what it calls is.
 
     @_semantics("no_performance_analysis") @inline(__always)
-    private static func capture(_ frame: inout SampleBuffer, from line: inout SoundLine, at due: Instant) {
+    private static func capture(
+        _ frame: inout SampleBuffer, from line: inout SoundLine, at due: Instant, afterBeat wait: Int64?
+    ) {
         var samples = frame.mutableSamples(turnSamples)
-        line.capture(into: &samples, at: due)
+        line.capture(into: &samples, at: due, afterBeat: wait)
     }
 
     @_semantics("no_performance_analysis") @inline(__always)

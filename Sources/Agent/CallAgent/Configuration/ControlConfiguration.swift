@@ -1,0 +1,51 @@
+public import ConfigReader
+
+/// Where programs on this machine act on a device while it runs.
+public struct ControlConfiguration: Sendable, Equatable {
+    /// Which socket.
+    public enum Socket: Sendable, Equatable {
+        /// The one that clients look for by themselves.
+        case standard
+        /// The one at this path.
+        case path(String)
+    }
+
+    /// Which socket.
+    public var socket: Socket
+
+    /// Uses `socket`.
+    public init(socket: Socket) { self.socket = socket }
+
+    /// Bytes in a socket's path: what the system has room for (unix(7)), without the zero at the end.
+    static let longestPath = 107
+
+    init?(_ section: ConfigSection, _ problems: inout [ConfigProblem]) {
+        section.require(["socket"], &problems)
+        section.rejectUnknownKeys(known: ["socket"], &problems)
+        guard let path = section.path("socket", &problems) else { return nil }
+        if section.string("socket", &problems) == "default" {
+            socket = .standard
+        } else {
+            socket = .path(path)
+            let length = path.utf8.count
+            if length > Self.longestPath {
+                problems.append(
+                    section.problem(
+                        "socket", "is a path of \(length) bytes, and sockets have \(Self.longestPath) at most: \(path)")
+                )
+            }
+        }
+    }
+
+    /// Reads this section of a device's configuration alone, so that who acts on a device needs none of its secrets.
+    ///
+    /// - Returns: Nil if there is no such section.
+    /// - Throws: ``ConfigError`` with the problems of the section.
+    public static func read(path: String) throws(ConfigError) -> ControlConfiguration? {
+        let root = try ConfigDocument.read(path: path)
+        var problems: [ConfigProblem] = []
+        let configuration = root.section("control", &problems).flatMap { ControlConfiguration($0, &problems) }
+        guard problems.isEmpty else { throw ConfigError(problems) }
+        return configuration
+    }
+}

@@ -1,0 +1,100 @@
+public import AudioDevices
+public import CallControl
+internal import MediaEngine
+internal import Realtime
+internal import SignalingClient
+public import Timekeeping
+
+/// How a device is doing, at one moment.
+public struct DeviceStatus: Sendable {
+    /// How the connection to the service stands.
+    public enum Connection: String, Sendable {
+        /// There has been none yet.
+        case connecting
+        /// It stands.
+        case connected
+        /// It dropped and is being made anew.
+        case reconnecting
+        /// It is down, and nothing is being done about it.
+        case disconnected
+    }
+
+    /// How the connection to the service stands.
+    public let connection: Connection
+    /// Who the device is to the service; nil before it has connected.
+    public let user: UserID?
+    /// Calls that have not ended, the oldest first.
+    public let calls: [CallStatus]
+    /// How loud; nil if no call uses a sound card.
+    public let sound: SoundSettings?
+    /// How the card was doing a second ago at the most; nil likewise.
+    public let card: CardStatistics?
+}
+
+/// How loud a device's sound card is.
+public struct SoundSettings: Hashable, Sendable {
+    /// Whether the microphone is muted.
+    public var isMuted: Bool
+    /// Volume of the loudspeaker, in dB, −60…20.
+    public var volumeDB: Double
+    /// Volume of the microphone after all processing, in dB, −60…20.
+    public var microphoneDB: Double
+
+    static func limited(_ decibels: Double) -> Double { min(20, max(-60, decibels)) }
+}
+
+/// How one of a device's calls is doing.
+public struct CallStatus: Sendable {
+    /// The call.
+    public let id: CallID
+    /// The other side.
+    public let peer: UserID
+    /// Who called whom.
+    public let direction: CallRecord.Direction
+    /// Where it stands.
+    public let progress: CallProgress
+    /// Whether its sound is the sound card's.
+    public let usesCard: Bool
+    /// Whether it waits in silence because another call has the card.
+    public let isHeld: Bool
+
+    /// How long media has flowed both ways at `now`; nil if it does not.
+    public func duration(at now: Instant) -> Duration? {
+        guard case .established(let since) = progress else { return nil }
+        return since.duration(to: now)
+    }
+}
+
+extension Device {
+    /// How the device is doing.
+    public var status: DeviceStatus {
+        DeviceStatus(
+            connection: connection, user: user,
+            calls: calls.sorted { $0.key.number < $1.key.number }.map { id, call in
+                CallStatus(
+                    id: id, peer: call.machine.peer, direction: call.machine.isOutgoing ? .outgoing : .incoming,
+                    progress: call.machine.progress, usesCard: call.usesCard, isHeld: isHeld(call))
+            }, sound: soundSettings, card: cardStatistics)
+    }
+
+    private func isHeld(_ call: ActiveCall) -> Bool {
+        guard call.usesCard, configuration.audio.severalCalls == .hold, let media = call.media else { return false }
+        return engine.cardHolder != media
+    }
+}
+
+extension DeviceStatus.Connection {
+    /// Where this event leaves the connection; nil if it says nothing of it.
+    init?(after event: SignalingEvent) {
+        switch event {
+        case .connected, .reconnected: self = .connected
+        case .reconnecting: self = .reconnecting
+        case .disconnected: self = .disconnected
+        case .error, .inviteReceived, .inviteHandled, .inviteModified, .inviteCancelled, .inviteMissed, .inviteSent,
+            .inviteAccepted, .inviteRejected, .inviteEnded, .inviteTimedOut, .callSignal, .callEnded,
+            .connectionCreated, .connectionDestroyed, .roomSignal, .streamDropped, .streamResumed, .groupChanged,
+            .roomLost, .moveRequested, .notification, .unknown:
+            return nil
+        }
+    }
+}

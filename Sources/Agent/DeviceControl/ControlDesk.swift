@@ -1,0 +1,184 @@
+internal import AudioDevices
+internal import CallAgent
+internal import CallControl
+internal import ControlWire
+internal import Glibc
+internal import MediaEngine
+internal import Realtime
+internal import Timekeeping
+
+/// Carries out what clients ask of one device.
+struct ControlDesk: Sendable {
+    let device: Device
+    let configuration: DeviceConfiguration
+    let version: String
+    private let began = MonotonicClock.now
+
+    init(_ device: Device, _ configuration: DeviceConfiguration, version: String) {
+        self.device = device
+        self.configuration = configuration
+        self.version = version
+    }
+
+    /// What came of a request: the answer, and what all who watch are to be told.
+    struct Outcome: Sendable {
+        var reply: ControlReply
+        var news: ControlNews?
+
+        init(_ reply: ControlReply = ControlReply(), news: ControlNews? = nil) {
+            self.reply = reply
+            self.news = news
+        }
+    }
+
+    func carryOut(_ wish: ControlRequest.Wish) async throws(ControlFault) -> Outcome {
+        switch wish {
+        case .status, .watch: return Outcome(ControlReply(status: await status()))
+        case .mute(let isMuted):
+            try await requireCard()
+            await device.setMuted(isMuted)
+            return await tellSound()
+        case .volume(let playback, let microphone):
+            try await requireCard()
+            if let playback { await device.setVolume(decibels: playback) }
+            if let microphone { await device.setMicrophoneVolume(decibels: microphone) }
+            return await tellSound()
+        case .call(let user): return try await call(user)
+        case .answer(let number):
+            let call = try await find { calls throws(ControlFault) in try CallChoice.ringing(number, among: calls) }
+            await device.answer(call)
+            return Outcome(ControlReply(call: call.number))
+        case .reject(let number, let isBusy):
+            let call = try await find { calls throws(ControlFault) in try CallChoice.ringing(number, among: calls) }
+            await device.reject(call, isBusy ? .busy : .declined)
+            return Outcome(ControlReply(call: call.number))
+        case .hangUp(let number):
+            let call = try await find { calls throws(ControlFault) in try CallChoice.toEnd(number, among: calls) }
+            await device.hangUp(call)
+            return Outcome(ControlReply(call: call.number))
+        case .card(let number):
+            try await requireCard()
+            let call = try await find { calls throws(ControlFault) in try CallChoice.talking(number, among: calls) }
+            guard await device.giveCard(to: call) else {
+                throw ControlFault(.wrongState, "call \(number) does not use the sound card")
+            }
+            return Outcome(ControlReply(call: call.number))
+        case .dtmf(let keys, let number):
+            let call = try await find { calls throws(ControlFault) in try CallChoice.talking(number, among: calls) }
+            do throws(DigitError) {
+                try await device.press(keys, on: call)
+            } catch {
+                throw ControlFault(.failed, error.description)
+            }
+            return Outcome(ControlReply(call: call.number))
+        }
+    }
+
+    /// What the meters show; nil while no call is on the card.
+    func levels() async -> ControlLevels? {
+        guard let sound = await device.soundReport() else { return nil }
+        return ControlLevels(
+            microphoneDBFS: sound.microphoneDBFS, microphonePeakDBFS: sound.microphonePeakDBFS,
+            loudspeakerDBFS: sound.loudspeakerDBFS, loudspeakerPeakDBFS: sound.loudspeakerPeakDBFS)
+    }
+
+    private func status() async -> ControlStatus {
+        let now = MonotonicClock.now
+        let state = await device.status
+        var status = ControlStatus(
+            version: version, pid: getpid(), uptimeSeconds: (began.duration(to: now).seconds * 10).rounded() / 10,
+            device: configuration.device.name, connection: state.connection.rawValue, user: state.user?.rawValue,
+            server: Self.host(of: configuration.account.eventsURL), behaviour: configuration.behaviour.source.name)
+        status.sound = state.sound.map(ControlSound.init)
+        if state.sound != nil {
+            let card = state.card ?? CardStatistics()
+            status.card = ControlCard(
+                playback: configuration.audio.playback, capture: configuration.audio.capture,
+                isRunning: card.isRunning, losses: card.losses, playbackXruns: card.playback.xruns,
+                captureXruns: card.capture.xruns)
+        }
+        status.levels = await levels()
+        status.callCount = state.calls.count
+        status.calls = state.calls.suffix(ControlLimits.listedCalls).map { ControlCall($0, at: now) }
+        return status
+    }
+
+    private func call(_ user: String) async throws(ControlFault) -> Outcome {
+        let state = await device.status
+        switch state.connection {
+        case .connected, .reconnecting: break
+        case .connecting, .disconnected:
+            throw ControlFault(.notConnected, "the device is not connected to its service, so nobody can be called")
+        }
+        let limit = configuration.answer.callLimit
+        guard state.calls.count < limit else {
+            throw ControlFault(.tooMany, "there are \(limit) calls, as many as answer.max_calls allows")
+        }
+        let call = await device.call(UserID(user))
+        return Outcome(ControlReply(call: call.number), news: .calling(call: call.number, to: user))
+    }
+
+    private func find(
+        _ choose: (_ calls: [ControlCall]) throws(ControlFault) -> ControlCall
+    ) async throws(ControlFault) -> CallID {
+        let calls = await device.status.calls
+        let now = MonotonicClock.now
+        let chosen = try choose(calls.map { ControlCall($0, at: now) }).call
+        guard let id = calls.first(where: { $0.id.number == chosen })?.id else {
+            throw ControlFault(.noSuchCall, "there is no call \(chosen)")
+        }
+        return id
+    }
+
+    private func requireCard() async throws(ControlFault) {
+        guard await device.status.sound == nil else { return }
+        throw ControlFault(.noSoundCard, "the device's calls use no sound card; behaviour.source: card has them do so")
+    }
+
+    private func tellSound() async -> Outcome {
+        guard let sound = await device.status.sound.map(ControlSound.init) else { return Outcome() }
+        return Outcome(ControlReply(sound: sound), news: .sound(sound))
+    }
+
+    /// Host and port of a URL, without the name and password that may stand before them, its path and query.
+    static func host(of url: String) -> String {
+        let rest = url.firstRange(of: "://").map { url[$0.upperBound...] } ?? url[...]
+        let authority = rest.prefix { $0 != "/" && $0 != "?" && $0 != "#" }
+        return String(authority.lastIndex(of: "@").map { authority[authority.index(after: $0)...] } ?? authority)
+    }
+}
+
+extension ControlSound {
+    init(_ settings: SoundSettings) {
+        self.init(isMuted: settings.isMuted, volumeDB: settings.volumeDB, microphoneDB: settings.microphoneDB)
+    }
+}
+
+extension ControlCall {
+    init(_ call: CallStatus, at now: Instant) {
+        let state: State =
+            switch call.progress {
+            case .calling: .calling
+            case .ringing: .ringing
+            case .connecting: .connecting
+            case .established: .talking
+            case .ending: .ending
+            }
+        self.init(
+            call: call.id.number, peer: call.peer.rawValue, isIncoming: call.direction == .incoming, state: state,
+            durationSeconds: call.duration(at: now).map { ($0.seconds * 10).rounded() / 10 }, isHeld: call.isHeld)
+    }
+}
+
+extension BehaviourConfiguration.Source {
+    /// As in a configuration.
+    var name: String {
+        switch self {
+        case .silence: "silence"
+        case .echo: "echo"
+        case .tone: "tone"
+        case .file: "play"
+        case .card: "card"
+        }
+    }
+}

@@ -1,0 +1,50 @@
+internal import AudioDevices
+internal import CallAgent
+internal import CallControl
+internal import ControlWire
+internal import MediaEngine
+internal import Timekeeping
+
+extension ControlNews {
+    /// What clients are told of an event; nil for nothing.
+    init?(_ event: DeviceEvent) {
+        switch event {
+        case .signaling(.connected), .signaling(.reconnected): self = .connection("connected")
+        case .signaling(.reconnecting): self = .connection("reconnecting")
+        case .signaling(.disconnected): self = .connection("disconnected")
+        case .incoming(let call, let user): self = .incoming(call: call.number, from: user.rawValue)
+        case .answered(let call): self = .answered(call: call.number)
+        case .established(let call, let time):
+            self = .established(call: call.number, setUpMilliseconds: (time.seconds * 10_000).rounded() / 10)
+        case .playbackEnded(let call): self = .playbackEnded(call: call.number)
+        case .digit(let call, let key, _): self = .digit(call: call.number, key: String(key))
+        case .sendingStopped(let call, let reason): self = .sending(call: call.number, stopped: reason.rawValue)
+        case .sendingResumed(let call): self = .sending(call: call.number, stopped: nil)
+        case .ended(let call, let record, _):
+            self = .ended(
+                call: call.number,
+                End(
+                    peer: record.peer.rawValue, reason: record.reason.rawValue, endedBy: record.endedBy.rawValue,
+                    durationSeconds: (record.duration.seconds * 10).rounded() / 10))
+        case .card(let event):
+            guard let state = Self.name(of: event) else { return nil }
+            self = .card(state)
+        case .signaling, .invited, .invite, .fileFailed, .realtimePriorityRefused: return nil
+        }
+    }
+
+    private static func name(of event: CardEvent) -> String? {
+        switch event {
+        case .opened: "opened"
+        case .unavailable: "unavailable"
+        case .running: "running"
+        case .lost: "lost"
+        case .stalled: "stalled"
+        case .xruns: "xruns"
+        case .suspended: "suspended"
+        case .resumed: "resumed"
+        case .stopped: "stopped"
+        case .priorityRefused, .report: nil
+        }
+    }
+}

@@ -1,0 +1,226 @@
+public import CallAgent
+internal import ControlWire
+public import Logging
+public import NIOCore
+internal import NIOPosix
+
+/// Lets programs on this machine act on a device: takes their connections, carries out what they ask, in order, and tells
+/// those that watch what happens.
+///
+/// A client costs others nothing: it is read no faster than it takes its answers, what it has yet to be told is bounded
+/// (``NewsBuffer``), and no more than ``clientLimit`` are taken.
+public actor ControlServer {
+    /// Clients at once.
+    public static let clientLimit = 32
+    /// Between two levels that a client is told.
+    static let levelInterval = Duration.milliseconds(200)
+
+    /// Where it listens.
+    public nonisolated let path: String
+    private let socket: ControlSocket
+    private let desk: ControlDesk
+    private let logger: Logger
+    private var channel: (any Channel)?
+    private var clients: [Int: Client] = [:]
+    private var lastClient = 0
+    private var meter: Task<Void, Never>?
+    /// Whether levels were told last, so that their end is told, too.
+    private var hadLevels = false
+    private var isClosed = false
+
+    private struct Client {
+        let channel: any Channel
+        var news: NewsQueue?
+        var wantsLevels = false
+    }
+
+    private init(_ socket: ControlSocket, _ desk: ControlDesk, _ logger: Logger) {
+        self.socket = socket
+        self.desk = desk
+        self.logger = logger
+        path = socket.path
+    }
+
+    /// Takes clients at a socket from now on.
+    ///
+    /// - Parameters:
+    ///   - version: The program's, for the status.
+    ///   - group: Whose loop serves the clients.
+    public static func start(
+        _ socket: ControlSocket, device: Device, configuration: DeviceConfiguration, version: String,
+        group: any EventLoopGroup, logger: Logger
+    ) async throws(ControlSocketError) -> ControlServer {
+        let server = ControlServer(socket, ControlDesk(device, configuration, version: version), logger)
+        guard let descriptor = socket.takeDescriptor() else {
+            throw ControlSocketError(.notUsable, socket.path, "listen there", cause: "it is served already")
+        }
+        do {
+            let channel = try await ServerBootstrap(group: group)
+                // A client that has said all it wants still gets its answers.
+                .childChannelOption(.allowRemoteHalfClosure, value: true)
+                .childChannelInitializer { channel in
+                    channel.eventLoop.makeCompletedFuture {
+                        let client = try NIOAsyncChannel<ByteBuffer, ByteBuffer>(wrappingChannelSynchronously: channel)
+                        Task { await server.serve(client) }
+                    }
+                }
+                .withBoundSocket(descriptor).get()
+            await server.keep(channel)
+        } catch {
+            throw ControlSocketError(.notUsable, socket.path, "listen there", cause: "\(error)")
+        }
+        return server
+    }
+
+    /// Tells those that watch what has happened to the device.
+    public func tell(_ event: DeviceEvent) {
+        if let news = ControlNews(event) { tell(news) }
+    }
+
+    /// Lets all clients go, and takes no more. What they have yet to be told may be lost.
+    public func close() async {
+        isClosed = true
+        meter?.cancel()
+        socket.remove()
+        try? await channel?.close()
+        for client in clients.values {
+            client.news?.end()
+            try? await client.channel.close()
+        }
+    }
+
+    private func keep(_ channel: any Channel) { self.channel = channel }
+
+    // MARK: One client
+
+    private func serve(_ client: NIOAsyncChannel<ByteBuffer, ByteBuffer>) async {
+        let number = enter(client.channel)
+        do {
+            try await client.executeThenClose { inbound, outbound in
+                guard let number else {
+                    let fault = ControlFault(.tooMany, "\(Self.clientLimit) clients are connected, as many as may be")
+                    return try await outbound.write(ByteBuffer(bytes: ControlCoding.line(ControlReply(id: nil, fault))))
+                }
+                try await self.converse(number, inbound, outbound)
+            }
+        } catch {
+            // A client that goes while it is written to; what it asked for has been done.
+            logger.debug("A control client is gone", metadata: ["because": "\(error)"])
+        }
+        if let number { leave(number) }
+    }
+
+    /// Answers what a client asks, and has what it watches written meanwhile, until it goes.
+    private func converse(
+        _ number: Int, _ inbound: NIOAsyncChannelInboundStream<ByteBuffer>,
+        _ outbound: NIOAsyncChannelOutboundWriter<ByteBuffer>
+    ) async throws {
+        let (watches, watching) = AsyncStream.makeStream(of: NewsQueue.self, bufferingPolicy: .bufferingOldest(1))
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask {
+                defer { watching.finish() }
+                var cutter = LineCutter()
+                var lines: [LineCutter.Line] = []
+                for try await chunk in inbound {
+                    cutter.take(chunk.readableBytesView, into: &lines)
+                    for line in lines { try await self.answer(line, of: number, outbound, watching) }
+                    lines.removeAll(keepingCapacity: true)
+                }
+                cutter.finish(into: &lines)
+                for line in lines { try await self.answer(line, of: number, outbound, watching) }
+            }
+            group.addTask {
+                for await news in watches {
+                    while let line = await news.next() { try await outbound.write(ByteBuffer(bytes: line)) }
+                }
+            }
+            try await group.waitForAll()
+        }
+    }
+
+    private func answer(
+        _ line: LineCutter.Line, of number: Int, _ outbound: NIOAsyncChannelOutboundWriter<ByteBuffer>,
+        _ watching: AsyncStream<NewsQueue>.Continuation
+    ) async throws {
+        var news: NewsQueue?
+        var reply: ControlReply
+        do throws(ControlRequest.Refusal) {
+            let request = try ControlRequest(line)
+            if case .watch(let levels) = request.wish { news = watch(number, levels: levels) }
+            do throws(ControlFault) {
+                let outcome = try await desk.carryOut(request.wish)
+                reply = outcome.reply
+                reply.id = request.id
+                if let news = outcome.news { tell(news) }
+            } catch {
+                reply = ControlReply(id: request.id, error)
+            }
+        } catch {
+            reply = ControlReply(id: error.id, error.fault)
+        }
+        try await outbound.write(ByteBuffer(bytes: ControlCoding.line(reply)))
+        // News from the moment of the status on, and after it.
+        if let news { watching.yield(news) }
+    }
+
+    // MARK: All clients
+
+    private func enter(_ channel: any Channel) -> Int? {
+        guard !isClosed, clients.count < Self.clientLimit else { return nil }
+        lastClient += 1
+        clients[lastClient] = Client(channel: channel)
+        return lastClient
+    }
+
+    private func leave(_ number: Int) {
+        clients.removeValue(forKey: number)?.news?.end()
+    }
+
+    /// Has a client told what happens from now on; nil if it has been before, and only its wish for levels counts.
+    private func watch(_ number: Int, levels: Bool) -> NewsQueue? {
+        clients[number]?.wantsLevels = levels
+        defer { if levels { startMeter() } }
+        guard clients[number]?.news == nil else { return nil }
+        let news = NewsQueue()
+        clients[number]?.news = news
+        // One that has nothing more to say may be gone altogether before there is news for it.
+        clients[number]?.channel.closeFuture.whenComplete { _ in news.end() }
+        return news
+    }
+
+    private func tell(_ news: ControlNews) {
+        let line = ControlCoding.line(news)
+        for client in clients.values {
+            guard let queue = client.news, !queue.add(line) else { continue }
+            logger.warning("A control client is too slow for what it watches, and is let go")
+            queue.end()
+            client.channel.close(promise: nil)
+        }
+    }
+
+    // MARK: Levels
+
+    /// Levels are asked of the media worker while somebody wants them, once for all who do.
+    private func startMeter() {
+        guard meter == nil, !isClosed else { return }
+        meter = Task { [weak self] in
+            while !Task.isCancelled, await self?.tellLevels() == true {
+                try? await Task.sleep(for: Self.levelInterval)
+            }
+        }
+    }
+
+    private func tellLevels() async -> Bool {
+        guard clients.values.contains(where: \.wantsLevels) else {
+            meter = nil
+            return false
+        }
+        let levels = await desk.levels()
+        if levels != nil || hadLevels {
+            let line = ControlCoding.line(ControlNews.levels(levels))
+            for client in clients.values where client.wantsLevels { client.news?.setLevels(line) }
+        }
+        hadLevels = levels != nil
+        return true
+    }
+}

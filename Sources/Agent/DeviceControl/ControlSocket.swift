@@ -1,0 +1,189 @@
+// DeviceControl: where programs on this machine act on a running device: the socket, its clients, and their requests.
+
+internal import Glibc
+internal import Synchronization
+
+/// A socket that listens at a path, which only its owner may connect to (mode 0600). Let go of, it removes its path.
+///
+/// What a process that has died left at the path is replaced; what somebody listens at is left alone.
+public final class ControlSocket: Sendable {
+    /// Where it is.
+    public let path: String
+    /// Closed by whoever took it with ``takeDescriptor()``, else with this.
+    private let descriptor: Mutex<Int32?>
+    /// The file that was made, so that no other is removed; nil once it has been. The system gives its number to no other
+    /// file as long as the socket is open.
+    private let identity: Mutex<Identity?>
+
+    private struct Identity: Equatable {
+        var device: dev_t
+        var number: ino_t
+    }
+
+    /// Clients that may wait to be taken.
+    private static let backlog: Int32 = 16
+
+    /// Listens at `path`. Its folder is made if it is missing, but no folder above that.
+    public init(path: String) throws(ControlSocketError) {
+        self.path = path
+        let folder = Self.folder(of: path)
+        if unsafe mkdir(folder, 0o700) != 0, errno != EEXIST {
+            throw ControlSocketError(.notUsable, path, "make the folder \"\(folder)\"", errno: errno)
+        }
+        // Of two processes that find the same dead socket one replaces it, and the other then finds a live one.
+        let lock = try FolderLock(folder, for: path)
+        try Self.removeDead(path)
+        let socket = try Self.listen(at: path)
+        var status = stat()
+        guard unsafe lstat(path, &status) == 0 else {
+            let code = errno
+            close(socket)
+            throw ControlSocketError(.notUsable, path, "find the socket again", errno: code)
+        }
+        descriptor = Mutex(socket)
+        identity = Mutex(Identity(device: status.st_dev, number: status.st_ino))
+        lock.end()
+    }
+
+    deinit {
+        remove()
+        if let open = descriptor.withLock({ $0 }) { close(open) }
+    }
+
+    /// The listening descriptor, to be closed by who takes it; nil if it has been taken.
+    func takeDescriptor() -> Int32? {
+        descriptor.withLock { descriptor in
+            defer { descriptor = nil }
+            return descriptor
+        }
+    }
+
+    /// Removes the path, unless it is another socket's by now. To be called while the socket is open.
+    func remove() {
+        let identity = identity.withLock { identity in
+            defer { identity = nil }
+            return identity
+        }
+        var status = stat()
+        guard let identity, unsafe lstat(path, &status) == 0,
+            Identity(device: status.st_dev, number: status.st_ino) == identity
+        else { return }
+        _ = unsafe unlink(path)
+    }
+
+    // MARK: Making it
+
+    private static func listen(at path: String) throws(ControlSocketError) -> Int32 {
+        guard let address = UnixAddress(path) else {
+            throw ControlSocketError(.notUsable, path, "listen there", cause: UnixAddress.tooLong)
+        }
+        let type = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue) | Int32(SOCK_NONBLOCK.rawValue)
+        let descriptor = Glibc.socket(AF_UNIX, type, 0)
+        guard descriptor >= 0 else {
+            throw ControlSocketError(.notUsable, path, "make a socket", errno: errno)
+        }
+        // On Linux the file gets the mode that the socket has when it is bound, so it is nobody else's at any time.
+        guard fchmod(descriptor, 0o600) == 0, address.bind(descriptor), Glibc.listen(descriptor, backlog) == 0 else {
+            let code = errno
+            close(descriptor)
+            throw ControlSocketError(.notUsable, path, "listen there", errno: code)
+        }
+        return descriptor
+    }
+
+    /// Removes a socket that nobody listens at.
+    private static func removeDead(_ path: String) throws(ControlSocketError) {
+        var status = stat()
+        guard unsafe lstat(path, &status) == 0 else {
+            if errno == ENOENT { return }
+            throw ControlSocketError(.notUsable, path, "look at what is there", errno: errno)
+        }
+        guard status.st_mode & S_IFMT == S_IFSOCK else {
+            throw ControlSocketError(.notUsable, path, "listen there", cause: "there is a file that is no socket")
+        }
+        switch Listener.find(at: path) {
+        case .nobody: break
+        case .process(let name): throw ControlSocketError(.inUse, path, "listen there", cause: "\(name) does already")
+        case .unknown(let code): throw ControlSocketError(.notUsable, path, "ask who listens there", errno: code)
+        }
+        guard unsafe unlink(path) == 0 || errno == ENOENT else {
+            throw ControlSocketError(.notUsable, path, "remove the socket of a process that is gone", errno: errno)
+        }
+    }
+
+    static func folder(of path: String) -> String {
+        guard let slash = path.lastIndex(of: "/") else { return "." }
+        return slash == path.startIndex ? "/" : String(path[..<slash])
+    }
+}
+
+/// A lock on a folder; others who want it wait. It goes with its process.
+private struct FolderLock: ~Copyable {
+    private let descriptor: Int32
+
+    /// Waits for two seconds at the most: the lock is held for as long as a few system calls take.
+    init(_ folder: String, for path: String) throws(ControlSocketError) {
+        descriptor = unsafe open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard descriptor >= 0 else {
+            throw ControlSocketError(.notUsable, path, "open the folder \"\(folder)\"", errno: errno)
+        }
+        for _ in 0..<200 {
+            if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { return }
+            usleep(10_000)
+        }
+        throw ControlSocketError(.notUsable, path, "lock the folder \"\(folder)\"", errno: EWOULDBLOCK)
+    }
+
+    deinit { close(descriptor) }
+
+    consuming func end() {}
+}
+
+/// Who listens at a path.
+private enum Listener {
+    case nobody
+    /// Its number and name, for people.
+    case process(String)
+    /// It cannot be found out, for this reason.
+    case unknown(errno: Int32)
+
+    static func find(at path: String) -> Listener {
+        guard let address = UnixAddress(path) else { return .unknown(errno: ENAMETOOLONG) }
+        let type = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue) | Int32(SOCK_NONBLOCK.rawValue)
+        let descriptor = Glibc.socket(AF_UNIX, type, 0)
+        guard descriptor >= 0 else { return .unknown(errno: errno) }
+        defer { close(descriptor) }
+        guard !address.connect(descriptor) else { return .process(peer(of: descriptor)) }
+        switch errno {
+        case ECONNREFUSED, ENOENT: return .nobody
+        // It listens, and has more to do than it can.
+        case EAGAIN: return .process("another process")
+        case let code: return .unknown(errno: code)
+        }
+    }
+
+    /// Process, user and group of who made the socket listen (unix(7), SO_PEERCRED).
+    private static func peer(of descriptor: Int32) -> String {
+        var credentials: [Int32] = [0, 0, 0]
+        var length = socklen_t(12)
+        let status = unsafe credentials.withUnsafeMutableBytes {
+            unsafe getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, $0.baseAddress, &length)
+        }
+        guard status == 0, credentials[0] > 0 else { return "another process" }
+        let name = ProcessName.of(credentials[0]).map { " (\($0))" } ?? ""
+        return "process \(credentials[0])\(name)"
+    }
+}
+
+/// What the system calls a process.
+private enum ProcessName {
+    static func of(_ process: Int32) -> String? {
+        let descriptor = unsafe open("/proc/\(process)/comm", O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { return nil }
+        defer { close(descriptor) }
+        var bytes = [UInt8](repeating: 0, count: 64)
+        let count = unsafe bytes.withUnsafeMutableBytes { unsafe read(descriptor, $0.baseAddress, $0.count) }
+        let name = bytes.prefix(max(0, count)).prefix { $0 >= 0x20 && $0 < 0x7F }
+        return name.isEmpty ? nil : String(decoding: name, as: UTF8.self)
+    }
+}

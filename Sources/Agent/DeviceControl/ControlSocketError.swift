@@ -1,0 +1,48 @@
+internal import Glibc
+
+/// A control socket that cannot be listened at, or connected to. Match on `code`; print the error itself.
+public struct ControlSocketError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// What kind of thing is wrong.
+    public enum Code: Hashable, Sendable {
+        /// Another process listens there.
+        case inUse
+        /// It cannot be listened at.
+        case notUsable
+        /// No device can be reached there.
+        case nobodyThere
+        /// The device has gone, or says nothing.
+        case lost
+    }
+
+    /// What kind of thing is wrong.
+    public let code: Code
+    /// Where the socket is, or should be.
+    public let path: String
+    private let activity: String
+    private let cause: String
+
+    init(_ code: Code, _ path: String, _ activity: String, cause: String) {
+        self.code = code
+        self.path = path
+        self.activity = activity
+        self.cause = cause
+    }
+
+    init(_ code: Code, _ path: String, _ activity: String, errno: Int32) {
+        self.init(
+            code, path, activity, cause: unsafe strerror(errno).map { unsafe String(cString: $0) } ?? "error \(errno)")
+    }
+
+    /// The whole story in one line.
+    public var description: String {
+        let advice =
+            switch code {
+            case .inUse: "Stop it, or give this device another path in control.socket."
+            case .notUsable: "Check the folder, or give another path in control.socket."
+            case .nobodyThere:
+                "Is `handset run` there, with control.socket in its configuration? --socket and --config name others."
+            case .lost: "Look at the device's log."
+            }
+        return "control socket \"\(path)\": cannot \(activity): \(cause). \(advice)"
+    }
+}

@@ -1,0 +1,68 @@
+// ControlWire: what programs on this machine ask of a running device, and what it answers: a JSON object on each line.
+// Pure: it knows no socket and no device.
+
+internal import FoundationEssentials
+internal import JSON
+
+/// What the wire allows at most.
+public enum ControlLimits {
+    /// Bytes in one line of a client's, without its line break.
+    public static let requestBytes = 8_192
+    /// Bytes in a name of somebody to call.
+    public static let nameBytes = 256
+    /// Bytes in a request's id.
+    public static let idBytes = 128
+    /// Calls that a status lists; it counts the others.
+    public static let listedCalls = 64
+    /// Telephone keys in one request.
+    public static let keys = 32
+    /// Volumes, in dB.
+    public static let volumeDB = -60.0...20.0
+    /// Objects and arrays within each other.
+    static let nesting = 8
+}
+
+/// Values to lines and back.
+public enum ControlCoding {
+    /// Writes a value as one line of JSON, with its line break.
+    public static func line(_ value: some Encodable) -> [UInt8] {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        // JSON has no number for infinity; a meter that has heard nothing at all may be there.
+        encoder.nonConformingFloatEncodingStrategy = .convertToString(
+            positiveInfinity: "inf", negativeInfinity: "-inf", nan: "nan")
+        // What is encoded here are texts, numbers and lists of them, which cannot fail.
+        let data = (try? encoder.encode(value)) ?? Data("{\"ok\":false}".utf8)
+        return [UInt8](data) + [UInt8(ascii: "\n")]
+    }
+
+    /// Reads a line of the device's; nil if it is none. Unknown members are passed over.
+    public static func decode<Value: Decodable>(_ type: Value.Type, from line: [UInt8]) -> Value? {
+        try? JSONDecoder().decode(type, from: Data(line))
+    }
+
+    /// Reads any JSON; nil if the line is none, or is nested too deeply to be looked at: JSON parsers recurse.
+    static func value(of line: [UInt8]) -> JSONValue? {
+        guard nesting(of: line) <= ControlLimits.nesting else { return nil }
+        return try? JSONDecoder().decode(JSONValue.self, from: Data(line))
+    }
+
+    /// How deeply brackets outside of strings stand in each other; an upper bound if the text is not JSON.
+    private static func nesting(of bytes: [UInt8]) -> Int {
+        var (depth, deepest, isInString, isEscaped) = (0, 0, false, false)
+        for byte in bytes {
+            switch byte {
+            case _ where isEscaped: isEscaped = false
+            case UInt8(ascii: "\\"): isEscaped = isInString
+            case UInt8(ascii: "\""): isInString.toggle()
+            case UInt8(ascii: "["), UInt8(ascii: "{"):
+                guard !isInString else { continue }
+                depth += 1
+                deepest = max(deepest, depth)
+            case UInt8(ascii: "]"), UInt8(ascii: "}"): depth -= isInString ? 0 : 1
+            default: break
+            }
+        }
+        return deepest
+    }
+}

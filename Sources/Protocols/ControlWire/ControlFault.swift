@@ -1,0 +1,47 @@
+/// Why a request was not carried out. Match on `code`; the message is for people.
+public struct ControlFault: Error, Hashable, Sendable, Codable, CustomStringConvertible {
+    /// What kind of thing is wrong; more may come.
+    public struct Code: RawRepresentable, Hashable, Sendable, Codable {
+        /// As on the wire.
+        public let rawValue: String
+        /// Any text will do.
+        public init(rawValue: String) { self.rawValue = rawValue }
+
+        /// The line is no JSON object.
+        public static let malformed = Code(rawValue: "malformed")
+        /// The line is longer than ``ControlLimits/requestBytes``.
+        public static let tooLong = Code(rawValue: "too_long")
+        /// There is no such request.
+        public static let unknownRequest = Code(rawValue: "unknown_request")
+        /// A member is missing, unknown, or has a value that is not allowed.
+        public static let wrongValue = Code(rawValue: "wrong_value")
+        /// There is no call of that number, or none that the request could be about.
+        public static let noSuchCall = Code(rawValue: "no_such_call")
+        /// Several calls could be meant.
+        public static let severalCalls = Code(rawValue: "several_calls")
+        /// The call is not where the request makes sense.
+        public static let wrongState = Code(rawValue: "wrong_state")
+        /// The device's calls do not use a sound card.
+        public static let noSoundCard = Code(rawValue: "no_sound_card")
+        /// The device is not connected to its service.
+        public static let notConnected = Code(rawValue: "not_connected")
+        /// There are as many calls, or clients, as there may be.
+        public static let tooMany = Code(rawValue: "too_many")
+        /// The device could not do it.
+        public static let failed = Code(rawValue: "failed")
+    }
+
+    /// What kind of thing is wrong.
+    public var code: Code
+    /// What is wrong and what to try, as a sentence without its full stop.
+    public var message: String
+
+    /// Names a fault.
+    public init(_ code: Code, _ message: String) {
+        self.code = code
+        self.message = message
+    }
+
+    /// The message.
+    public var description: String { message }
+}

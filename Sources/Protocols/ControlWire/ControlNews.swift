@@ -1,0 +1,130 @@
+/// Something that happened, as clients that watch are told.
+public enum ControlNews: Hashable, Sendable {
+    /// The connection to the service: `connected`, `reconnecting` or `disconnected`.
+    case connection(String)
+    /// Somebody calls.
+    case incoming(call: UInt64, from: String)
+    /// A client has had somebody called.
+    case calling(call: UInt64, to: String)
+    /// Somebody took the call.
+    case answered(call: UInt64)
+    /// Media flows both ways.
+    case established(call: UInt64, setUpMilliseconds: Double)
+    /// A call is over.
+    case ended(call: UInt64, End)
+    /// The peer pressed a telephone key.
+    case digit(call: UInt64, key: String)
+    /// The file that the call plays is over.
+    case playbackEnded(call: UInt64)
+    /// The call sends no more, for this reason; nil: it sends again.
+    case sending(call: UInt64, stopped: String?)
+    /// Mute or volume were changed by a client.
+    case sound(ControlSound)
+    /// The card: `running`, `unavailable`, `lost` and the like.
+    case card(String)
+    /// What the meters show; nil: no call is on the card any more.
+    case levels(ControlLevels?)
+    /// Something that only newer programs know.
+    case unknown(String)
+
+    /// How a call ended.
+    public struct End: Codable, Hashable, Sendable {
+        /// The other side.
+        public var peer: String
+        /// One of the contract's reasons (CALL-5).
+        public var reason: String
+        /// `local`, `remote` or `neither`.
+        public var endedBy: String
+        /// Seconds for which media flowed both ways.
+        public var durationSeconds: Double
+
+        enum CodingKeys: String, CodingKey {
+            case peer, reason
+            case endedBy = "ended_by"
+            case durationSeconds = "duration_s"
+        }
+
+        /// Makes an end.
+        public init(peer: String, reason: String, endedBy: String, durationSeconds: Double) {
+            self.peer = peer
+            self.reason = reason
+            self.endedBy = endedBy
+            self.durationSeconds = durationSeconds
+        }
+    }
+}
+
+extension ControlNews: Codable {
+    private enum Key: String, CodingKey {
+        case event, state, call, from, to, key, stopped
+        case setUp = "setup_ms"
+    }
+
+    /// Reads a line of news.
+    public init(from decoder: any Decoder) throws {
+        let members = try decoder.container(keyedBy: Key.self)
+        func text(_ key: Key) throws -> String { try members.decode(String.self, forKey: key) }
+        func call() throws -> UInt64 { try members.decode(UInt64.self, forKey: .call) }
+        switch try text(.event) {
+        case "connection": self = .connection(try text(.state))
+        case "incoming": self = .incoming(call: try call(), from: try text(.from))
+        case "calling": self = .calling(call: try call(), to: try text(.to))
+        case "answered": self = .answered(call: try call())
+        case "established":
+            self = .established(call: try call(), setUpMilliseconds: try members.decode(Double.self, forKey: .setUp))
+        case "ended": self = .ended(call: try call(), try End(from: decoder))
+        case "digit": self = .digit(call: try call(), key: try text(.key))
+        case "playback_ended": self = .playbackEnded(call: try call())
+        case "sending":
+            self = .sending(call: try call(), stopped: try members.decodeIfPresent(String.self, forKey: .stopped))
+        case "sound": self = .sound(try ControlSound(from: decoder))
+        case "card": self = .card(try text(.state))
+        case "levels": self = .levels(try? ControlLevels(from: decoder))
+        case let other: self = .unknown(other)
+        }
+    }
+
+    /// Writes a line of news.
+    public func encode(to encoder: any Encoder) throws {
+        var members = encoder.container(keyedBy: Key.self)
+        func name(_ event: String, call: UInt64? = nil) throws {
+            try members.encode(event, forKey: .event)
+            try members.encodeIfPresent(call, forKey: .call)
+        }
+        switch self {
+        case .connection(let state):
+            try name("connection")
+            try members.encode(state, forKey: .state)
+        case .incoming(let call, let user):
+            try name("incoming", call: call)
+            try members.encode(user, forKey: .from)
+        case .calling(let call, let user):
+            try name("calling", call: call)
+            try members.encode(user, forKey: .to)
+        case .answered(let call): try name("answered", call: call)
+        case .established(let call, let milliseconds):
+            try name("established", call: call)
+            try members.encode(milliseconds, forKey: .setUp)
+        case .ended(let call, let end):
+            try name("ended", call: call)
+            try end.encode(to: encoder)
+        case .digit(let call, let key):
+            try name("digit", call: call)
+            try members.encode(key, forKey: .key)
+        case .playbackEnded(let call): try name("playback_ended", call: call)
+        case .sending(let call, let reason):
+            try name("sending", call: call)
+            try members.encodeIfPresent(reason, forKey: .stopped)
+        case .sound(let sound):
+            try name("sound")
+            try sound.encode(to: encoder)
+        case .card(let state):
+            try name("card")
+            try members.encode(state, forKey: .state)
+        case .levels(let levels):
+            try name("levels")
+            try levels?.encode(to: encoder)
+        case .unknown(let event): try name(event)
+        }
+    }
+}

@@ -1,0 +1,33 @@
+public import JSON
+
+/// The answer to one request. Each request gets one, in the order of the requests.
+public struct ControlReply: Codable, Hashable, Sendable {
+    /// The request's.
+    public var id: JSONValue?
+    /// Whether it was carried out.
+    public var ok: Bool
+    /// Why not.
+    public var error: ControlFault?
+    /// The call that it was about.
+    public var call: UInt64?
+    /// Mute and volume, after a request that changes them.
+    public var sound: ControlSound?
+    /// The answer to `status` and `watch`.
+    public var status: ControlStatus?
+
+    /// Says that a request was carried out.
+    public init(id: JSONValue? = nil, call: UInt64? = nil, sound: ControlSound? = nil, status: ControlStatus? = nil) {
+        self.id = id
+        self.call = call
+        self.sound = sound
+        self.status = status
+        ok = true
+    }
+
+    /// Says why a request was not carried out.
+    public init(id: JSONValue?, _ fault: ControlFault) {
+        self.id = id
+        error = fault
+        ok = false
+    }
+}

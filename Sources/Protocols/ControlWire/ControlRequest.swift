@@ -1,0 +1,139 @@
+public import JSON
+
+/// One request of a client's: what it wants, and the id that its answer is to carry.
+public struct ControlRequest: Hashable, Sendable {
+    /// The requests' names on the wire.
+    public enum Name: String, CaseIterable, Sendable {
+        case status, mute, unmute, volume, call, answer, reject, hangup, card, dtmf, watch
+    }
+
+    /// What is wanted. Where no call is named, the device looks for the one that is meant (``CallChoice``).
+    public enum Wish: Hashable, Sendable {
+        /// How the device is doing.
+        case status
+        /// Mute the microphone, or let it be heard again.
+        case mute(Bool)
+        /// Set the volumes that are given, in dB.
+        case volume(playbackDB: Double?, microphoneDB: Double?)
+        /// Call somebody.
+        case call(to: String)
+        /// Take a call that rings.
+        case answer(UInt64?)
+        /// Decline a call that rings, as busy or not.
+        case reject(UInt64?, isBusy: Bool)
+        /// Hang up, cancel or decline.
+        case hangUp(UInt64?)
+        /// Give the sound card to a call; the one that had it waits.
+        case card(UInt64)
+        /// Press telephone keys.
+        case dtmf(String, UInt64?)
+        /// Tell what happens from now on, and the levels if they are wanted.
+        case watch(levels: Bool)
+    }
+
+    /// A line that is no request, with its id if that could be read.
+    public struct Refusal: Error, Hashable, Sendable {
+        /// The request's id.
+        public var id: JSONValue?
+        /// What is wrong with it.
+        public var fault: ControlFault
+    }
+
+    /// What the answer is to carry: a string or a whole number; nil for none.
+    public var id: JSONValue?
+    /// What is wanted.
+    public var wish: Wish
+
+    /// Makes a request.
+    public init(_ wish: Wish, id: JSONValue? = nil) {
+        self.wish = wish
+        self.id = id
+    }
+
+    /// Reads what was cut off a client's stream.
+    public init(_ line: LineCutter.Line) throws(Refusal) {
+        switch line {
+        case .whole(let bytes): try self.init(line: bytes)
+        case .tooLong:
+            throw Refusal(
+                id: nil,
+                fault: ControlFault(.tooLong, "a request has \(ControlLimits.requestBytes) bytes on its line at most"))
+        }
+    }
+
+    /// Reads one line. Any bytes may be given; nothing in them can trap.
+    public init(line: [UInt8]) throws(Refusal) {
+        guard case .object(let members)? = ControlCoding.value(of: line) else {
+            throw Refusal(
+                id: nil,
+                fault: ControlFault(
+                    .malformed, "a request is a JSON object on one line, such as {\"request\":\"status\"}"))
+        }
+        var fields = RequestFields(members)
+        do throws(ControlFault) {
+            id = try fields.id()
+            wish = try Self.wish(&fields)
+            try fields.finish()
+        } catch {
+            throw Refusal(id: try? RequestFields(members).readID(), fault: error)
+        }
+    }
+
+    private static func wish(_ fields: inout RequestFields) throws(ControlFault) -> Wish {
+        switch try fields.name() {
+        case .status: return .status
+        case .mute: return .mute(true)
+        case .unmute: return .mute(false)
+        case .volume:
+            let playback = try fields.number("playback_db", in: ControlLimits.volumeDB)
+            let microphone = try fields.number("microphone_db", in: ControlLimits.volumeDB)
+            guard playback != nil || microphone != nil else {
+                throw ControlFault(.wrongValue, "volume needs playback_db or microphone_db, in dB")
+            }
+            return .volume(playbackDB: playback, microphoneDB: microphone)
+        case .call: return .call(to: try fields.text("to", maximumBytes: ControlLimits.nameBytes))
+        case .answer: return .answer(try fields.call())
+        case .reject:
+            let isBusy = try fields.flag("busy") ?? false
+            return .reject(try fields.call(), isBusy: isBusy)
+        case .hangup: return .hangUp(try fields.call())
+        case .card:
+            guard let call = try fields.call() else {
+                throw ControlFault(.wrongValue, "card needs call, the number of the call that is to have the card")
+            }
+            return .card(call)
+        case .dtmf:
+            let keys = try fields.text("keys", maximumBytes: ControlLimits.keys)
+            return .dtmf(keys, try fields.call())
+        case .watch: return .watch(levels: try fields.flag("levels") ?? true)
+        }
+    }
+}
+
+extension ControlRequest: Encodable {
+    /// Writes the request as it is read.
+    public func encode(to encoder: any Encoder) throws {
+        var members: [String: JSONValue] = [:]
+        if let id { members["id"] = id }
+        func set(_ name: Name, _ others: [String: JSONValue?] = [:]) {
+            members["request"] = .string(name.rawValue)
+            for case (let key, let value?) in others { members[key] = value }
+        }
+        func number(_ call: UInt64?) -> JSONValue? { call.map { .unsigned($0) } }
+        switch wish {
+        case .status: set(.status)
+        case .mute(let isMuted): set(isMuted ? .mute : .unmute)
+        case .volume(let playback, let microphone):
+            set(
+                .volume, ["playback_db": playback.map { .number($0) }, "microphone_db": microphone.map { .number($0) }])
+        case .call(let user): set(.call, ["to": .string(user)])
+        case .answer(let call): set(.answer, ["call": number(call)])
+        case .reject(let call, let isBusy): set(.reject, ["call": number(call), "busy": .bool(isBusy)])
+        case .hangUp(let call): set(.hangup, ["call": number(call)])
+        case .card(let call): set(.card, ["call": number(call)])
+        case .dtmf(let keys, let call): set(.dtmf, ["keys": .string(keys), "call": number(call)])
+        case .watch(let levels): set(.watch, ["levels": .bool(levels)])
+        }
+        try JSONValue.object(members).encode(to: encoder)
+    }
+}

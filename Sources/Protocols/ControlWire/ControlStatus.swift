@@ -1,0 +1,189 @@
+/// How a device is doing, as clients are told. Nothing in it is secret.
+public struct ControlStatus: Codable, Hashable, Sendable {
+    /// The program's version.
+    public var version: String
+    /// The device's process.
+    public var pid: Int32
+    /// Seconds since the device listens to clients.
+    public var uptimeSeconds: Double
+    /// What the device is called.
+    public var device: String
+    /// `connecting`, `connected`, `reconnecting` or `disconnected`.
+    public var connection: String
+    /// Who the device is to its service; nil before it has connected.
+    public var user: String?
+    /// The service's host, and its port if it has one of its own.
+    public var server: String
+    /// What a call does: `card`, `echo`, `play`, `tone` or `silence`.
+    public var behaviour: String
+    /// How loud; nil if calls do not use a sound card.
+    public var sound: ControlSound?
+    /// The sound card; nil likewise.
+    public var card: ControlCard?
+    /// What the meters show; nil while no call is on the card.
+    public var levels: ControlLevels?
+    /// All calls, those that are not listed too.
+    public var callCount: Int
+    /// The newest ``ControlLimits/listedCalls``, the oldest of them first.
+    public var calls: [ControlCall]
+
+    enum CodingKeys: String, CodingKey {
+        case version, pid, device, connection, user, server, behaviour, sound, card, levels, calls
+        case uptimeSeconds = "uptime_s"
+        case callCount = "call_count"
+    }
+
+    /// Makes the status of a device without calls.
+    public init(
+        version: String, pid: Int32, uptimeSeconds: Double, device: String, connection: String, user: String?,
+        server: String, behaviour: String
+    ) {
+        self.version = version
+        self.pid = pid
+        self.uptimeSeconds = uptimeSeconds
+        self.device = device
+        self.connection = connection
+        self.user = user
+        self.server = server
+        self.behaviour = behaviour
+        callCount = 0
+        calls = []
+    }
+}
+
+/// Mute and volumes.
+public struct ControlSound: Codable, Hashable, Sendable {
+    /// Whether the microphone is muted.
+    public var isMuted: Bool
+    /// Volume of the loudspeaker, in dB, −60…20.
+    public var volumeDB: Double
+    /// Volume of the microphone after all processing, in dB, −60…20.
+    public var microphoneDB: Double
+
+    enum CodingKeys: String, CodingKey {
+        case isMuted = "muted"
+        case volumeDB = "volume_db"
+        case microphoneDB = "microphone_db"
+    }
+
+    /// Makes settings.
+    public init(isMuted: Bool, volumeDB: Double, microphoneDB: Double) {
+        self.isMuted = isMuted
+        self.volumeDB = volumeDB
+        self.microphoneDB = microphoneDB
+    }
+}
+
+/// The sound card and the line to it.
+public struct ControlCard: Codable, Hashable, Sendable {
+    /// The card to play on, as it is configured; nil for none.
+    public var playback: String?
+    /// The card to capture from; nil for none.
+    public var capture: String?
+    /// Whether it is there, and sound flows.
+    public var isRunning: Bool
+    /// How often it has gone away.
+    public var losses: Int
+    /// How often it ran out of samples.
+    public var playbackXruns: Int
+    /// How often it ran out of room.
+    public var captureXruns: Int
+
+    enum CodingKeys: String, CodingKey {
+        case playback, capture, losses
+        case isRunning = "running"
+        case playbackXruns = "playback_xruns"
+        case captureXruns = "capture_xruns"
+    }
+
+    /// Makes the state of a card.
+    public init(
+        playback: String?, capture: String?, isRunning: Bool, losses: Int, playbackXruns: Int, captureXruns: Int
+    ) {
+        self.playback = playback
+        self.capture = capture
+        self.isRunning = isRunning
+        self.losses = losses
+        self.playbackXruns = playbackXruns
+        self.captureXruns = captureXruns
+    }
+}
+
+/// What the level meters show, in dBFS; −100 is silence.
+public struct ControlLevels: Codable, Hashable, Sendable {
+    /// The microphone, after all processing.
+    public var microphoneDBFS: Double
+    /// Its held peak.
+    public var microphonePeakDBFS: Double
+    /// The loudspeaker.
+    public var loudspeakerDBFS: Double
+    /// Its held peak.
+    public var loudspeakerPeakDBFS: Double
+
+    enum CodingKeys: String, CodingKey {
+        case microphoneDBFS = "microphone_dbfs"
+        case microphonePeakDBFS = "microphone_peak_dbfs"
+        case loudspeakerDBFS = "loudspeaker_dbfs"
+        case loudspeakerPeakDBFS = "loudspeaker_peak_dbfs"
+    }
+
+    /// Makes levels, to a tenth of a dB.
+    public init(
+        microphoneDBFS: Double, microphonePeakDBFS: Double, loudspeakerDBFS: Double, loudspeakerPeakDBFS: Double
+    ) {
+        func tenths(_ value: Double) -> Double { value.isFinite ? (max(-100, value) * 10).rounded() / 10 : -100 }
+        self.microphoneDBFS = tenths(microphoneDBFS)
+        self.microphonePeakDBFS = tenths(microphonePeakDBFS)
+        self.loudspeakerDBFS = tenths(loudspeakerDBFS)
+        self.loudspeakerPeakDBFS = tenths(loudspeakerPeakDBFS)
+    }
+}
+
+/// One call.
+public struct ControlCall: Codable, Hashable, Sendable {
+    /// Where a call stands.
+    public enum State: String, Codable, Sendable {
+        /// It is ours, and nobody has taken it yet.
+        case calling
+        /// It comes in, and waits for an answer.
+        case ringing
+        /// Somebody took it, and media does not flow both ways yet.
+        case connecting
+        /// Media flows both ways.
+        case talking
+        /// It is over but for what is left to be told.
+        case ending
+    }
+
+    /// Its number, never used again by this process.
+    public var call: UInt64
+    /// The other side.
+    public var peer: String
+    /// Whether it came in.
+    public var isIncoming: Bool
+    /// Where it stands.
+    public var state: State
+    /// Seconds for which media has flowed both ways; nil before that.
+    public var durationSeconds: Double?
+    /// Whether it waits in silence because another call has the card.
+    public var isHeld: Bool
+
+    enum CodingKeys: String, CodingKey {
+        case call, peer, state
+        case isIncoming = "incoming"
+        case durationSeconds = "duration_s"
+        case isHeld = "held"
+    }
+
+    /// Makes a call's entry.
+    public init(
+        call: UInt64, peer: String, isIncoming: Bool, state: State, durationSeconds: Double? = nil, isHeld: Bool = false
+    ) {
+        self.call = call
+        self.peer = peer
+        self.isIncoming = isIncoming
+        self.state = state
+        self.durationSeconds = durationSeconds
+        self.isHeld = isHeld
+    }
+}

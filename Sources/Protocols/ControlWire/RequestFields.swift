@@ -1,0 +1,101 @@
+internal import JSON
+
+/// A request's members, read one after the other; those that nobody has read are unknown.
+struct RequestFields {
+    private let members: [String: JSONValue]
+    private var known = ["id", "request"]
+    private var request = "the request"
+
+    init(_ members: [String: JSONValue]) { self.members = members }
+
+    /// The id, which is none of the request's own members.
+    mutating func id() throws(ControlFault) -> JSONValue? { try readID() }
+
+    func readID() throws(ControlFault) -> JSONValue? {
+        switch members["id"] {
+        case nil, .null?: return nil
+        case .integer(let number)?: return .integer(number)
+        case .string(let text)? where text.utf8.count <= ControlLimits.idBytes: return .string(text)
+        default:
+            throw ControlFault(
+                .wrongValue, "id must be a whole number, or a string of up to \(ControlLimits.idBytes) bytes")
+        }
+    }
+
+    /// Which request it is.
+    mutating func name() throws(ControlFault) -> ControlRequest.Name {
+        let all = ControlRequest.Name.allCases.map(\.rawValue).joined(separator: ", ")
+        guard let text = members["request"]?.string else {
+            throw ControlFault(.unknownRequest, "\"request\" must be one of \(all)")
+        }
+        guard let name = ControlRequest.Name(rawValue: text) else {
+            throw ControlFault(.unknownRequest, "there is no request \(Self.quoted(text)); there are \(all)")
+        }
+        request = name.rawValue
+        return name
+    }
+
+    /// The number of a call, if there is one.
+    mutating func call() throws(ControlFault) -> UInt64? {
+        known.append("call")
+        guard let value = members["call"], value != .null else { return nil }
+        guard let number = value.integer, number > 0 else {
+            throw ControlFault(.wrongValue, "call must be the number of a call, as status lists it")
+        }
+        return UInt64(number)
+    }
+
+    /// A text of at least one and at most so many bytes, without control characters.
+    mutating func text(_ key: String, maximumBytes: Int) throws(ControlFault) -> String {
+        known.append(key)
+        guard let text = members[key]?.string, (1...maximumBytes).contains(text.utf8.count),
+            text.unicodeScalars.allSatisfy({ $0.value >= 0x20 && !(0x7F..<0xA0).contains($0.value) })
+        else {
+            throw ControlFault(.wrongValue, "\(request) needs \(key), a text of 1 to \(maximumBytes) bytes")
+        }
+        return text
+    }
+
+    /// A number in `range`, if there is one.
+    mutating func number(_ key: String, in range: ClosedRange<Double>) throws(ControlFault) -> Double? {
+        known.append(key)
+        let number: Double
+        switch members[key] {
+        case nil, .null?: return nil
+        case .integer(let value)?: number = Double(value)
+        case .number(let value)?: number = value
+        case .unsigned?, .bool?, .string?, .array?, .object?: number = .nan
+        }
+        guard range.contains(number) else {
+            throw ControlFault(
+                .wrongValue, "\(key) must be a number from \(Int(range.lowerBound)) to \(Int(range.upperBound))")
+        }
+        return number
+    }
+
+    /// `true` or `false`, if it is there.
+    mutating func flag(_ key: String) throws(ControlFault) -> Bool? {
+        known.append(key)
+        switch members[key] {
+        case nil, .null?: return nil
+        case .bool(let value)?: return value
+        default: throw ControlFault(.wrongValue, "\(key) must be true or false")
+        }
+    }
+
+    /// Refuses members that nobody has read.
+    func finish() throws(ControlFault) {
+        guard let unknown = members.keys.filter({ !known.contains($0) }).min() else { return }
+        let own = known.dropFirst(2)
+        throw ControlFault(
+            .wrongValue,
+            "\(request) has no member \(Self.quoted(unknown)); it has "
+                + (own.isEmpty ? "none" : own.joined(separator: ", ")))
+    }
+
+    /// What somebody sent, short enough to be shown.
+    private static func quoted(_ text: String) -> String {
+        let shown = text.unicodeScalars.prefix(40).map { $0.value < 0x20 || $0.value == 0x7F ? "?" : "\($0)" }
+        return "\"\(shown.joined())\(text.unicodeScalars.count > 40 ? "…" : "")\""
+    }
+}

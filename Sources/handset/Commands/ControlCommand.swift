@@ -1,0 +1,88 @@
+internal import ArgumentParser
+internal import CallAgent
+internal import ControlWire
+internal import DeviceControl
+internal import Glibc
+
+/// `handset control`: acts on a device that runs.
+struct ControlCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "control", abstract: "Act on a device that runs: mute, volume, answer, hang up, call, watch.",
+        discussion: """
+            REQUEST is one of: \(ControlWords.forms.joined(separator: ", ")).
+
+            The device listens if its configuration says `control: socket:`. Without --socket and --config it is looked \
+            for where `socket: default` puts it. A CALL is a number that status lists; without it the call that \
+            obviously is meant. docs/control.md says more.
+            """)
+
+    @Option(help: "The device's control socket.")
+    var socket: String?
+
+    @Option(help: "The device's configuration file, which names the socket.")
+    var config: String?
+
+    @Flag(help: "Print what the device answers: a JSON object on each line.")
+    var json = false
+
+    // Volumes below 0 look like options.
+    @Argument(parsing: .allUnrecognized, help: ArgumentHelp("What to do, and with what.", valueName: "request"))
+    var words: [String] = []
+
+    func validate() throws {
+        if socket != nil, config != nil { throw ValidationError("--socket and --config exclude each other.") }
+        do throws(ControlWords) {
+            _ = try ControlWords.request(words)
+        } catch {
+            throw ValidationError(error.description)
+        }
+    }
+
+    func run() throws {
+        let request = try ControlWords.request(words)
+        let client = try ControlClient(path: try path())
+        if case .watch = request.wish { Shutdown.onFirstSignal { client.stop() } }
+        let (reply, line) = try client.ask(request)
+        if let fault = reply.error {
+            if json { Terminal.print(line) }
+            throw CommandFailure(.failed, fault.message)
+        }
+        switch request.wish {
+        case .status: Terminal.print(json ? line : reply.status.map(ControlText.status) ?? line)
+        case .watch: try watch(client, reply, line)
+        default: Terminal.print(json ? line : ControlText.done(request, reply))
+        }
+    }
+
+    /// Prints what happens until the device goes, or a signal comes: that is the way to end it, so it ends well.
+    private func watch(_ client: ControlClient, _ reply: ControlReply, _ line: String) throws {
+        if json {
+            Terminal.print(line)
+            while let (_, line) = try client.nextNews() { Terminal.print(line) }
+            return
+        }
+        if let status = reply.status { Terminal.print(ControlText.status(status)) }
+        var view = ControlView(width: Self.terminalWidth, status: reply.status)
+        while let (news, _) = try client.nextNews() { Terminal.write(view.take(news), to: STDOUT_FILENO) }
+        Terminal.write(view.end(), to: STDOUT_FILENO)
+    }
+
+    private func path() throws -> String {
+        if let socket { return socket }
+        guard let config else { return ControlSocketPath.reaching(nil) }
+        guard let control = try ControlConfiguration.read(path: config) else {
+            throw CommandFailure(
+                .configuration, "\(config) has no control.socket, so a device of this configuration listens nowhere")
+        }
+        return ControlSocketPath.reaching(control)
+    }
+
+    private static var terminalWidth: Int? {
+        var size = winsize()
+        let term = unsafe getenv("TERM").map { unsafe String(cString: $0) } ?? "dumb"
+        guard isatty(STDOUT_FILENO) == 1, term != "dumb",
+            unsafe ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0
+        else { return nil }
+        return Int(size.ws_col)
+    }
+}

@@ -1,0 +1,82 @@
+internal import ControlWire
+
+/// What somebody types behind `handset control`, as a request. Pure.
+struct ControlWords: Error, CustomStringConvertible {
+    /// What is wrong with the words, as a sentence.
+    let description: String
+
+    /// The words that make each request.
+    static let forms = [
+        "status", "mute", "unmute", "volume DB", "volume microphone DB", "call WHOM", "answer [CALL]",
+        "reject [CALL]", "busy [CALL]", "hangup [CALL]", "card CALL", "dtmf KEYS [CALL]", "watch",
+    ]
+
+    private init(_ description: String) { self.description = description }
+
+    /// Reads the words.
+    static func request(_ words: [String]) throws(ControlWords) -> ControlRequest {
+        // Where no option can follow, people write so.
+        let words = words.filter { $0 != "--" }
+        guard let name = words.first else { throw ControlWords("Say what to do: \(forms.joined(separator: ", ")).") }
+        let rest = Array(words.dropFirst())
+        func atMost(_ count: Int) throws(ControlWords) {
+            guard rest.count <= count else { throw ControlWords("\(name) does not take \"\(rest[count])\".") }
+        }
+        switch name {
+        case "status", "mute", "unmute", "watch":
+            try atMost(0)
+            let wishes: [String: ControlRequest.Wish] = [
+                "status": .status, "mute": .mute(true), "unmute": .mute(false), "watch": .watch(levels: true),
+            ]
+            return ControlRequest(wishes[name] ?? .status)
+        case "volume": return ControlRequest(try volume(rest))
+        case "call":
+            try atMost(1)
+            guard let user = rest.first, !user.isEmpty else { throw ControlWords("Say whom to call: call WHOM.") }
+            guard user.utf8.count <= ControlLimits.nameBytes else { throw ControlWords("That name is too long.") }
+            return ControlRequest(.call(to: user))
+        case "answer", "reject", "busy", "hangup":
+            try atMost(1)
+            let call = try rest.first.map(number)
+            switch name {
+            case "answer": return ControlRequest(.answer(call))
+            case "hangup": return ControlRequest(.hangUp(call))
+            default: return ControlRequest(.reject(call, isBusy: name == "busy"))
+            }
+        case "card":
+            try atMost(1)
+            guard let call = try rest.first.map(number) else {
+                throw ControlWords("Say which call is to have the card: card CALL.")
+            }
+            return ControlRequest(.card(call))
+        case "dtmf":
+            try atMost(2)
+            guard let keys = rest.first, (1...ControlLimits.keys).contains(keys.utf8.count) else {
+                throw ControlWords("Give 1 to \(ControlLimits.keys) keys of 0-9, *, #, A-D and !: dtmf KEYS [CALL].")
+            }
+            return ControlRequest(.dtmf(keys, rest.count > 1 ? try number(rest[1]) : nil))
+        default: throw ControlWords("There is no \"\(name)\"; there are \(forms.joined(separator: ", ")).")
+        }
+    }
+
+    private static func volume(_ words: [String]) throws(ControlWords) -> ControlRequest.Wish {
+        let isMicrophone = words.first == "microphone"
+        let range = ControlLimits.volumeDB
+        guard words.count == (isMicrophone ? 2 : 1), let text = words.last, let value = Double(text),
+            range.contains(value)
+        else {
+            throw ControlWords(
+                "Give a volume from \(Int(range.lowerBound)) to \(Int(range.upperBound)) dB: volume DB, or volume "
+                    + "microphone DB.")
+        }
+        return isMicrophone
+            ? .volume(playbackDB: nil, microphoneDB: value) : .volume(playbackDB: value, microphoneDB: nil)
+    }
+
+    private static func number(_ text: String) throws(ControlWords) -> UInt64 {
+        guard let number = UInt64(text), number > 0, number <= Int64.max else {
+            throw ControlWords("\"\(text)\" is not the number of a call; status lists them.")
+        }
+        return number
+    }
+}

@@ -1,0 +1,95 @@
+internal import ControlWire
+
+/// What a device tells over its control socket, in words for people. Pure.
+enum ControlText {
+    /// A device's status, a fact to a line.
+    static func status(_ status: ControlStatus) -> String {
+        let user = status.user.map { " as \($0)" } ?? ""
+        var lines = ["\(printable(status.device)): \(status.connection)\(printable(user)) at \(status.server)"]
+        func add(_ label: String, _ value: String) { lines.append("  " + label.padded(to: 12) + value) }
+        add("behaviour", status.behaviour)
+        if let sound = status.sound { add("sound", Self.sound(sound)) }
+        if let card = status.card {
+            let names =
+                card.playback == card.capture
+                ? card.playback ?? "none" : "\(card.playback ?? "none") out, \(card.capture ?? "none") in"
+            add(
+                "card",
+                "\(names): \(card.isRunning ? "running" : "not there"), lost \(card.losses), xruns "
+                    + "\(card.playbackXruns) out \(card.captureXruns) in")
+        }
+        if let levels = status.levels {
+            add(
+                "levels",
+                "microphone \(levels.microphoneDBFS) dBFS, loudspeaker \(levels.loudspeakerDBFS) dBFS")
+        }
+        if status.calls.isEmpty { add("calls", "none") }
+        for call in status.calls { add("call \(call.call)", Self.call(call)) }
+        if status.callCount > status.calls.count { add("", "and \(status.callCount - status.calls.count) older") }
+        return lines.joined(separator: "\n")
+    }
+
+    /// Mute and volumes.
+    static func sound(_ sound: ControlSound) -> String {
+        "\(sound.isMuted ? "muted" : "not muted"), volume \(decibels(sound.volumeDB)) dB, microphone "
+            + "\(decibels(sound.microphoneDB)) dB"
+    }
+
+    /// Where a call stands.
+    static func call(_ call: ControlCall) -> String {
+        let way = call.isIncoming ? "from" : "to"
+        let time = call.durationSeconds.map { " \(clock($0))" } ?? ""
+        return "\(way) \(printable(call.peer)): \(call.state.rawValue)\(time)\(call.isHeld ? ", held" : "")"
+    }
+
+    /// Something that happened; nil for levels, which are no line of their own.
+    static func news(_ news: ControlNews) -> String? {
+        switch news {
+        case .connection(let state): "\(printable(state)) \(state == "connected" ? "to" : "from") the service"
+        case .incoming(let call, let user): "call \(call) comes in from \(printable(user))"
+        case .calling(let call, let user): "call \(call) goes out to \(printable(user))"
+        case .answered(let call): "call \(call) is answered"
+        case .established(let call, let time): "call \(call) is established, after \(decibels(time)) ms"
+        case .ended(let call, let end):
+            "call \(call) with \(printable(end.peer)) is over after \(clock(end.durationSeconds)): "
+                + printable(end.reason)
+        case .digit(let call, let key): "call \(call): the peer pressed \(printable(key))"
+        case .playbackEnded(let call): "call \(call): the file is over"
+        case .sending(let call, let reason?): "call \(call) sends no more: \(printable(reason))"
+        case .sending(let call, nil): "call \(call) sends again"
+        case .sound(let sound): Self.sound(sound)
+        case .card(let state): "card: \(printable(state))"
+        case .levels, .unknown: nil
+        }
+    }
+
+    /// What was done, after a request other than status and watch.
+    static func done(_ request: ControlRequest, _ reply: ControlReply) -> String {
+        if let sound = reply.sound { return Self.sound(sound) }
+        let call = reply.call.map { "call \($0)" } ?? "done"
+        return switch request.wish {
+        case .call(let user): "calling \(printable(user)): \(call)"
+        case .answer: "\(call): answered"
+        case .reject: "\(call): rejected"
+        case .hangUp: "\(call): hung up"
+        case .card: "\(call): has the card"
+        case .dtmf(let keys, _): "\(call): pressed \(printable(keys))"
+        case .status, .mute, .volume, .watch: call
+        }
+    }
+
+    /// Seconds as minutes and seconds.
+    static func clock(_ seconds: Double) -> String {
+        let whole = Int(max(0, min(seconds, 1e9)))
+        return "\(whole / 60):\(whole % 60 < 10 ? "0" : "")\(whole % 60)"
+    }
+
+    /// A text of somebody else's, without what a terminal would obey.
+    static func printable(_ text: String) -> String {
+        String(String.UnicodeScalarView(text.unicodeScalars.map { JSONText.isControl($0) ? "?" : $0 }))
+    }
+
+    private static func decibels(_ value: Double) -> String {
+        value == value.rounded() && abs(value) < 1e6 ? "\(Int(value))" : "\(value)"
+    }
+}

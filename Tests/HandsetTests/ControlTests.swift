@@ -1,0 +1,75 @@
+import ArgumentParser
+import ControlWire
+import Testing
+
+@testable import handset
+
+struct ControlWordsTests {
+    @Test(
+        "What somebody types becomes the request that is meant",
+        arguments: [
+            (["status"], .status), (["mute"], .mute(true)), (["unmute"], .mute(false)),
+            (["volume", "-6"], .volume(playbackDB: -6, microphoneDB: nil)),
+            (["--", "volume", "-6"], .volume(playbackDB: -6, microphoneDB: nil)),
+            (["volume", "microphone", "3.5"], .volume(playbackDB: nil, microphoneDB: 3.5)),
+            (["call", "bob"], .call(to: "bob")), (["answer"], .answer(nil)), (["answer", "2"], .answer(2)),
+            (["reject"], .reject(nil, isBusy: false)), (["busy", "2"], .reject(2, isBusy: true)),
+            (["hangup", "3"], .hangUp(3)), (["card", "3"], .card(3)), (["dtmf", "*#"], .dtmf("*#", nil)),
+            (["dtmf", "1", "4"], .dtmf("1", 4)), (["watch"], .watch(levels: true)),
+        ] as [([String], ControlRequest.Wish)])
+    func words(words: [String], wish: ControlRequest.Wish) throws {
+        #expect(try ControlWords.request(words).wish == wish)
+    }
+
+    @Test("Volumes below 0 are no options, and options stand before or behind the request")
+    func commandLine() throws {
+        for arguments in [["volume", "-6", "--json"], ["--json", "volume", "-6"]] {
+            let command = try #require(try Handset.parseAsRoot(["control"] + arguments) as? ControlCommand)
+            #expect(command.json && command.words == ["volume", "-6"])
+        }
+    }
+}
+
+struct ControlViewTests {
+    private let levels = ControlLevels(
+        microphoneDBFS: -30, microphonePeakDBFS: -12, loudspeakerDBFS: -100, loudspeakerPeakDBFS: -100)
+
+    @Test("News are lines, and meters stay beneath them on a line that fits the terminal", arguments: [60, 80, 200])
+    func terminal(width: Int) {
+        var view = ControlView(width: width, status: nil)
+        let first = view.take(.levels(levels))
+        #expect(first.contains("mic ██") && first.contains("-30 dBFS") && !first.contains("\n"))
+        #expect(first.count < width)
+        let news = view.take(.incoming(call: 1, from: "bob"))
+        #expect(news.hasPrefix("\r\u{1B}[2Kcall 1 comes in from bob\n") && news.hasSuffix(first))
+        let muted = view.take(.sound(ControlSound(isMuted: true, volumeDB: 0, microphoneDB: 0)))
+        #expect(muted.hasSuffix("MUTED"))
+        #expect(muted.split(separator: "\n").last.map { $0.count < width } == true)
+        // The call is over: no meters.
+        #expect(view.take(.levels(nil)) == "\r\u{1B}[2K")
+        #expect(view.end() == "")
+    }
+
+    @Test("Without a terminal there are lines only")
+    func plain() {
+        var view = ControlView(width: nil, status: nil)
+        #expect(view.take(.levels(levels)) == "")
+        #expect(view.take(.digit(call: 2, key: "5")) == "call 2: the peer pressed 5\n")
+        #expect(view.take(.unknown("weather")) == "")
+        #expect(view.end() == "")
+    }
+
+    @Test("A meter is empty at -60 dBFS and full at 0, with its peak ahead")
+    func meter() {
+        #expect(ControlView.meter(-60, -60, 6) == "······  -60 dBFS")
+        #expect(ControlView.meter(0, 0, 6) == "██████    0 dBFS")
+        #expect(ControlView.meter(-30, -10, 6) == "███·▏·  -30 dBFS")
+        #expect(ControlView.meter(-.infinity, .infinity, 6).hasSuffix(" -99 dBFS"))
+    }
+
+    @Test("Names of others cannot move a terminal's cursor")
+    func printable() {
+        let text = ControlText.news(.incoming(call: 1, from: "b\u{1B}[2Job\u{9B}"))
+        #expect(text == "call 1 comes in from b?[2Job?")
+    }
+}
