@@ -34,39 +34,49 @@ public struct CallLoopback: Sendable {
     private let signal: LoopbackSignal
     private let speech: [Int16]
     private static let pause = AudioFormat.sampleRate / 2
+    /// Speech that is shorter is said again: of a word or two nobody can tell how good a call is.
+    private static let leastSpeech = 6 * AudioFormat.sampleRate
+    /// How long the voices talk that nobody has.
+    private static let syntheticSeconds = 10.0
 
     /// - Parameters:
     ///   - carrierSeconds: How long gaps are watched for.
-    ///   - speech: Played behind the test signal, to be compared with what comes back; empty for none.
-    public init(carrierSeconds: Double, speech: [Int16] = []) {
+    ///   - speech: Played behind the test signal, to be compared with what comes back; nil for ``SyntheticSpeech``.
+    public init(carrierSeconds: Double, speech: [Int16]? = nil) {
         signal = LoopbackSignal(carrierSeconds: carrierSeconds)
-        self.speech = speech
+        guard let speech, !speech.isEmpty else {
+            var speaker = SyntheticSpeech()
+            self.speech = speaker.samples(seconds: Self.syntheticSeconds)
+            return
+        }
+        var said = speech
+        while said.count < Self.leastSpeech { said += [Int16](repeating: 0, count: Self.pause) + speech }
+        self.speech = said
     }
 
     /// What is played, in seconds.
-    public var seconds: Double {
-        Double(signal.count + (speech.isEmpty ? 0 : Self.pause + speech.count)) / Double(AudioFormat.sampleRate)
-    }
+    public var seconds: Double { Double(speechStart + speech.count) / Double(AudioFormat.sampleRate) }
+
+    private var speechStart: Int { signal.count + Self.pause }
 
     /// Writes what is to be played as a WAV file.
     public func write(to path: String) throws(AudioFileError) {
         var writer = try WAVWriter(path: path)
         try writer.append(signal.samples(0..<signal.count).span)
-        if !speech.isEmpty {
-            try writer.append([Int16](repeating: 0, count: Self.pause).span)
-            try writer.append(speech.span)
-        }
+        try writer.append([Int16](repeating: 0, count: Self.pause).span)
+        try writer.append(speech.span)
         try writer.finish()
     }
 
     /// Measures what was recorded.
     public func run(startedAt: String, recorded: [Int16], path: Path?) -> LoopbackRun {
-        let speechStart = signal.count + (speech.isEmpty ? 0 : Self.pause)
         let analyser = LoopbackAnalyser(signal, maximumDelay: 3 * AudioFormat.sampleRate)
         let measurement = analyser.analyse(Array(recorded.prefix(speechStart + AudioFormat.sampleRate)))
         var run = LoopbackRun(mode: .call, startedAt: startedAt, measurement: measurement)
-        if !speech.isEmpty, recorded.count > speechStart {
-            run.speech = LikenessAnalysis().compare(sent: speech, received: Array(recorded[speechStart...]))
+        if recorded.count > speechStart {
+            let heard = Array(recorded[speechStart...])
+            run.speech = LikenessAnalysis().compare(sent: speech, received: heard)
+            run.quality = SpeechQualityAnalysis().compare(reference: speech, degraded: heard)
         }
         if let path, let delay = measurement.timing.meanDelay {
             let milliseconds = delay * 1_000 / Double(AudioFormat.sampleRate)

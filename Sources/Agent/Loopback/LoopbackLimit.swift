@@ -9,6 +9,7 @@ public enum LoopbackLimit: String, CaseIterable, Sendable {
     case maxGaps = "max_gaps"
     case maxDisturbed = "max_disturbed"
     case minLikeness = "min_likeness"
+    case minQuality = "min_quality"
     case minSignalToNoise = "min_signal_to_noise"
     case maxDistortion = "max_distortion"
     case maxRipple = "max_ripple"
@@ -24,13 +25,14 @@ public enum LoopbackLimit: String, CaseIterable, Sendable {
         case .maxDrift: "ppm"
         case .minSignalToNoise, .maxRipple: "dB"
         case .maxDistortion: "%"
-        case .maxGaps, .minLikeness, .maxClipped: ""
+        case .maxGaps, .minLikeness, .minQuality, .maxClipped: ""
         }
     }
 
     private var range: ClosedRange<Double> {
         switch self {
         case .minLikeness: 0...1
+        case .minQuality: 1...5
         case .maxDistortion: 0...100
         case .minSignalToNoise: -100...200
         default: 0...1e9
@@ -72,6 +74,7 @@ public enum LoopbackLimit: String, CaseIterable, Sendable {
         case .maxGaps: thresholds.events = value.map { Int($0) }
         case .maxDisturbed: thresholds.disturbedMillisecondsPerMinute = value
         case .minLikeness: thresholds.likeness = value
+        case .minQuality: thresholds.quality = value
         case .minSignalToNoise: thresholds.signalToNoiseDB = value
         case .maxDistortion: thresholds.distortionPercent = value
         case .maxRipple: thresholds.speechRippleDB = value

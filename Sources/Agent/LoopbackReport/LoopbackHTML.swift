@@ -107,6 +107,13 @@ public struct LoopbackHTML: Sendable {
             tile(
                 "Likeness", (run.speech?.likeness ?? timing.likeness(quantile: 0.5)).map { AudioText.fixed($0, 2) },
                 run.speech == nil ? "of the carrier, 0 to 1" : "of speech, 0 to 1"))
+        if let quality = run.quality {
+            made.append(
+                tile(
+                    "Quality of speech", AudioText.fixed(quality.score, 2),
+                    "\(quality.word); MOS-LQO, 1 to 4.64"
+                        + (quality.pieces > 1 ? ", at worst \(AudioText.fixed(quality.worstScore, 2))" : "")))
+        }
         return "<dl class=\"tiles\">\n\(made.joined(separator: "\n"))\n</dl>"
     }
 

@@ -27,12 +27,25 @@ extension LoopbackRun {
         object["noise"] = noise
         object["response"] = response
         object["tone"] = tone
-        object["speech"] = speech.map {
-            [
-                "likeness": Self.number($0.likeness, 4), "likeness_p10": Self.number($0.tenthPercentile, 4),
-                "delay_ms": Self.number($0.delayMilliseconds, 2), "windows": .integer(Int64($0.speechWindows)),
-                "windows_found": .integer(Int64($0.foundWindows)),
-            ]
+        object["speech"] = speechObject
+        return .object(object)
+    }
+
+    private var speechObject: JSONValue? {
+        guard speech != nil || quality != nil else { return nil }
+        var object: [String: JSONValue] = [:]
+        if let speech {
+            object["likeness"] = Self.number(speech.likeness, 4)
+            object["likeness_p10"] = Self.number(speech.tenthPercentile, 4)
+            object["delay_ms"] = Self.number(speech.delayMilliseconds, 2)
+            object["windows"] = .integer(Int64(speech.speechWindows))
+            object["windows_found"] = .integer(Int64(speech.foundWindows))
+        }
+        object["quality"] = Self.number(quality?.score, 2)
+        if let quality {
+            object["quality_worst"] = Self.number(quality.worstScore, 2)
+            object["quality_s"] = Self.number(quality.seconds, 2)
+            object["delay_changes"] = .integer(Int64(quality.delayChanges))
         }
         return .object(object)
     }

@@ -51,6 +51,8 @@ public struct LoopbackRun: Equatable, Sendable {
     public var stages: [Stage] = []
     /// Likeness of speech that went through a call.
     public var speech: LikenessReport?
+    /// How good that speech sounded; nil if it was not measured.
+    public var quality: SpeechQuality?
     /// Files with the worst moments, worst first.
     public var momentFiles: [String] = []
     /// What is good enough.

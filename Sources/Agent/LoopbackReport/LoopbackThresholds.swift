@@ -12,6 +12,8 @@ public struct LoopbackThresholds: Equatable, Sendable {
     public var disturbedMillisecondsPerMinute: Double?
     /// Least likeness of the carrier, 0…1, that nine in ten readings have.
     public var likeness: Double?
+    /// Least quality of speech, 1…4.64 (MOS-LQO), in the mean.
+    public var quality: Double?
     /// Least carrier against noise, in dB.
     public var signalToNoiseDB: Double?
     /// Greatest THD+N of the tone, in percent.
@@ -38,6 +40,7 @@ public struct LoopbackThresholds: Equatable, Sendable {
             delayRangeMilliseconds = 60
             disturbedMillisecondsPerMinute = 200
             likeness = 0.3
+            quality = 2.5
         case .soak:
             delayMilliseconds = 150
             delayRangeMilliseconds = 4

@@ -82,6 +82,9 @@ public struct LoopbackVerdict: Equatable, Sendable {
                 "likeness", "Likeness of nine readings in ten", likeness, limits.likeness, "",
                 "Noise, echoes of the room, or something between that changes the sound: a codec at a low bitrate, "
                     + "noise suppression."),
+            least(
+                "speech_quality", "Quality of speech", run.quality?.score, limits.quality, "",
+                "Lost packets and gaps cost most, then a codec at a low bitrate and noise; the parts above tell which."),
         ].compactMap(\.self)
     }
 

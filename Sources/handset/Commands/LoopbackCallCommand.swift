@@ -19,7 +19,7 @@ internal import Timekeeping
 struct LoopbackCallCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "call",
-        abstract: "Measure a whole call to a device that echoes: delay by stage, gaps, likeness.",
+        abstract: "Measure a whole call to a device that echoes: delay by stage, gaps, quality of speech.",
         discussion: """
             No sound card is needed: the test signal is played into the call as a file. Whom is called, and how, is said \
             as for `handset call`. Without --config it is the demo's account "caller" that calls.
@@ -40,7 +40,10 @@ struct LoopbackCallCommand: AsyncParsableCommand {
     var webrtc: Bool?
 
     @Option(
-        help: "A WAV or Ogg Opus file with speech, played behind the test signal and compared with what comes back.")
+        help: """
+            A WAV or Ogg Opus file with speech, played behind the test signal and compared with what comes back; without \
+            it, synthetic voices.
+            """)
     var play: String?
 
     @Option(help: "Keep what came back in this WAV file.")
@@ -68,11 +71,11 @@ struct LoopbackCallCommand: AsyncParsableCommand {
         let logger = Logger(label: "handset")
         let configuration = try CallerConfiguration(config: config, server: server, webrtc: webrtc).read(for: callee)
         let output = try LoopbackOutput(report, mode: .call)
-        let speech = try play.map { try AudioFileReader.samples(ofFile: $0) } ?? []
+        let speech = try play.map { try AudioFileReader.samples(ofFile: $0) }
         let loopback = CallLoopback(carrierSeconds: seconds, speech: speech)
         let files = try SignalFiles(loopback, keepsRecordingAt: record)
         defer { files.remove() }
-        let startedAt = WallTime.now
+        let startedAt = SystemTime.now().rfc3339
         let ending = EndRequest()
         let (device, group) = try DeviceFactory(configuration: configuration, failsFast: true, logger: logger).make()
         var call = MeasuredCall(callee: callee, files: files, ringSeconds: ttl)

@@ -76,6 +76,9 @@ struct LoopbackReportOptions: ParsableArguments {
     @Option(help: "Least likeness of what came back to what was played, 0 to 1, of nine readings in ten.")
     var minLikeness: String?
 
+    @Option(help: "Least quality of speech through a call, 1 to 4.64 (MOS-LQO), such as 3.5.")
+    var minQuality: String?
+
     @Option(help: "Least distance of the signal from the noise, such as 40dB.")
     var minSignalToNoise: String?
 

@@ -83,7 +83,7 @@ extension CardLoopback {
             playback: card.playback ?? card.device, capture: card.capture ?? card.device)
         configuration.periodMilliseconds = card.periodMilliseconds
         configuration.realtimePriority = 20
-        self.init(configuration, startedAt: WallTime.now)
+        self.init(configuration, startedAt: SystemTime.now().rfc3339)
         bufferMilliseconds = card.bufferMilliseconds
         maximumDelayMilliseconds = card.longestDelayMilliseconds
     }

@@ -1,6 +1,7 @@
 internal import AudioDevices
 internal import AudioKit
 internal import CallControl
+internal import LoopbackAnalysis
 internal import MediaEngine
 internal import Peering
 internal import Playout
@@ -19,6 +20,8 @@ struct CallReport {
     var roundTripMilliseconds: Double?
     /// Median over windows of 200 ms that hold speech of the best normalised cross-correlation.
     var likeness: Double?
+    /// How good the speech sounded that came back.
+    var quality: SpeechQuality?
     var error: String?
     var fileError: AudioFileError?
     var media: MediaReport?
@@ -61,6 +64,7 @@ struct CallReport {
         add("duration", "\((durationMilliseconds / 1_000).rounded(toPlaces: 1)) s")
         add("round-trip audio", roundTripMilliseconds.map { "\($0.rounded(toPlaces: 1)) ms" })
         add("likeness", likeness.map { "\($0.rounded(toPlaces: 3)) of 1" })
+        add("quality of speech", quality.map(LoopbackSummary.quality))
         if let media {
             let playout = media.playout
             add(
@@ -100,6 +104,7 @@ struct CallReport {
         object.add("duration_ms", durationMilliseconds)
         object.add("round_trip_ms", roundTripMilliseconds)
         object.add("likeness", likeness)
+        object.add("quality", quality.map { $0.score.rounded(toPlaces: 2) })
         if let media {
             let playout = media.playout
             object.add("packets_sent", Double(media.peer.packetsSent))

@@ -2,6 +2,7 @@ internal import AudioDevices
 internal import AudioKit
 internal import CallControl
 internal import Glibc
+internal import LoopbackAnalysis
 internal import MediaEngine
 internal import Realtime
 internal import Timekeeping
@@ -64,6 +65,7 @@ struct CallRun {
             guard let likeness = LikenessAnalysis().compare(sent: sent, received: received) else { return }
             report.likeness = likeness.likeness
             report.roundTripMilliseconds = likeness.delayMilliseconds
+            report.quality = SpeechQualityAnalysis().compare(reference: sent, degraded: received)
         } catch {
             report.error = report.error ?? "\(error)"
         }

@@ -1,7 +1,6 @@
 internal import ArgumentParser
 internal import AudioKit
 internal import ConfigReader
-internal import Foundation
 internal import Glibc
 internal import Loopback
 internal import LoopbackAnalysis
@@ -11,8 +10,9 @@ extension LoopbackReportOptions {
     private var limits: [(LoopbackLimit, String?)] {
         [
             (.maxDelay, maxDelay), (.maxDelayRange, maxDelayRange), (.maxDrift, maxDrift), (.maxGaps, maxGaps),
-            (.maxDisturbed, maxDisturbed), (.minLikeness, minLikeness), (.minSignalToNoise, minSignalToNoise),
-            (.maxDistortion, maxDistortion), (.maxRipple, maxRipple), (.maxClipped, maxClipped),
+            (.maxDisturbed, maxDisturbed), (.minLikeness, minLikeness), (.minQuality, minQuality),
+            (.minSignalToNoise, minSignalToNoise), (.maxDistortion, maxDistortion), (.maxRipple, maxRipple),
+            (.maxClipped, maxClipped),
         ]
     }
 
@@ -74,10 +74,19 @@ struct LoopbackOutput {
     }
 
     private static func write(_ text: String, to path: String) throws(CommandFailure) {
-        do {
-            try Data(text.utf8).write(to: URL(fileURLWithPath: path))
-        } catch {
-            throw failure(path, error.localizedDescription)
+        let file = unsafe Glibc.open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
+        guard file >= 0 else { throw failure(path, String(unsafe String(cString: strerror(errno)))) }
+        defer { close(file) }
+        let bytes = Array(text.utf8)
+        var written = 0
+        while written < bytes.count {
+            let count = unsafe bytes.withUnsafeBytes { all in
+                unsafe Glibc.write(file, all.baseAddress.map { unsafe $0 + written }, bytes.count - written)
+            }
+            guard count > 0 || errno == EINTR else {
+                throw failure(path, String(unsafe String(cString: strerror(errno))))
+            }
+            written += max(0, count)
         }
     }
 }
@@ -91,12 +100,7 @@ struct MomentFolder {
     /// - Returns: The files' names.
     func keep(_ moments: [SoakMonitor.Moment]) throws(LoopbackError) -> [String] {
         guard !moments.isEmpty else { return [] }
-        do {
-            try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
-        } catch {
-            throw LoopbackError(
-                .fileNotWritten, "cannot make the folder \(path) for the worst moments: \(error.localizedDescription)")
-        }
+        try make()
         var names: [String] = []
         for (index, moment) in moments.enumerated() {
             let name = "\(path)/worst-\(index + 1).wav"
@@ -114,12 +118,19 @@ struct MomentFolder {
         }
         return names
     }
-}
 
-/// The time of day as reports have it.
-enum WallTime {
-    static var now: String {
-        let format = ISO8601DateFormatter()
-        return format.string(from: Date())
+    /// Makes the folder, and those that it lies in.
+    private func make() throws(LoopbackError) {
+        var made = path.hasPrefix("/") ? "/" : ""
+        for part in path.split(separator: "/") {
+            made += made.isEmpty || made == "/" ? part : "/" + part
+            guard unsafe mkdir(made, 0o755) != 0, errno != EEXIST else { continue }
+            let reason = String(unsafe String(cString: strerror(errno)))
+            // One that may not be written to, but is there, is as good.
+            guard unsafe access(made, F_OK) != 0 else { continue }
+            throw LoopbackError(
+                .fileNotWritten,
+                "cannot make the folder \(made) for the worst moments: \(reason). Choose another with --moments.")
+        }
     }
 }

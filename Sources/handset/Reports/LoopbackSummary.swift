@@ -71,6 +71,13 @@ struct LoopbackSummary {
             })
         add("likeness", measured.timing.likeness(quantile: 0.5).map { "\($0.rounded(toPlaces: 3)) of the carrier" })
         add("", run.speech.map { "\($0.likeness.rounded(toPlaces: 3)) of speech" })
+        add("quality of speech", run.quality.map(Self.quality))
+    }
+
+    /// How good speech sounded, in a line.
+    static func quality(_ quality: SpeechQuality) -> String {
+        let worst = quality.pieces > 1 ? ", at worst \(quality.worstScore.rounded(toPlaces: 2))" : ""
+        return "\(quality.score.rounded(toPlaces: 2)) of 4.64, \(quality.word)\(worst) (estimate of MOS-LQO)"
     }
 
     private func line(_ check: LoopbackVerdict.Check) -> String {
