@@ -20,7 +20,6 @@ struct SoundDesk: ~Copyable {
 
     private var line: SoundLine
     private var processor: SpeakerphoneProcessor
-    private var cancelsEcho: Bool
     private let sharing: CallSound.Sharing
     private var focus: MediaCallID?
     private var microphone = VolumeControl()
@@ -52,7 +51,6 @@ struct SoundDesk: ~Copyable {
     init(_ sound: CallSound, line: consuming SoundLine) throws(SpeakerphoneError) {
         self.line = line
         processor = try SpeakerphoneProcessor(sound.processing)
-        cancelsEcho = sound.processing.echoCancellation
         sharing = sound.sharing
         tones = DeskTones(CallToneSet(country: sound.country))
         microphone.set(gainDB: sound.microphoneDB)
@@ -66,9 +64,7 @@ struct SoundDesk: ~Copyable {
         case .mute(let isMuted): microphone.set(isMuted: isMuted)
         case .volume(let decibels): loudspeaker.set(gainDB: decibels)
         case .microphone(let decibels): microphone.set(gainDB: decibels)
-        case .process(let settings):
-            processor.apply(settings)
-            cancelsEcho = settings.echoCancellation
+        case .process(let settings): processor.apply(settings)
         case .tone(let tone): tones.sound(tone)
         case .focus(let call): focus = call
         }
@@ -178,13 +174,10 @@ struct SoundDesk: ~Copyable {
 
     /// Now and then moves the loudspeaker's turns to where packets wait the least for them. The card's resampler makes up
     /// for that unheard.
-    ///
-    /// Not while echo is cancelled: the way from a turn to its echo would change with each move, and the canceller, which
-    /// learns that way, would be left with next to nothing of its depth.
     @_noAllocation @_noLocks
     private mutating func advanceIfWorthwhile(_ calls: borrowing RouteTable, at due: Instant) {
         turnsUntilAdvance -= 1
-        guard turnsUntilAdvance <= 0, !cancelsEcho, let next = nextPlay else { return }
+        guard turnsUntilAdvance <= 0, let next = nextPlay else { return }
         turnsUntilAdvance = Self.advanceTurns
         var shift: Int64 = 0
         for index in 0..<calls.count where unsafe calls[index].pointee.usesCard {
