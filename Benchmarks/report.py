@@ -336,9 +336,9 @@ def print_xruns(row):
 def print_instructions(rows):
     print("Instructions for 20 ms of a call, in thousands")
     parts = ("opus", "crypto", "speexdsp", "alsa", "libc_libm", "ours", "other")
-    print("  call          complexity" + "".join(f"{part:>10}" for part in parts) + "     total")
+    print("  call                  complexity" + "".join(f"{part:>10}" for part in parts) + "     total")
     for row in rows:
-        print(f"  {row['kind']:13} {row['complexity']:10}"
+        print(f"  {row['kind']:21} {row['complexity']:10}"
               + "".join(f"{row['instructions'].get(part, 0) / 1000:10.0f}" for part in parts) + f"{row['total'] / 1000:10.0f}")
 
 

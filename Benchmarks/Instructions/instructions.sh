@@ -52,13 +52,14 @@ instructions_echo() {
     wait "$placing" || true
 }
 
-# A call on a sound card with everything that a speakerphone does, in a room with an echo. Encoders of complexity $1.
+# A call on a sound card with everything that a speakerphone does, in a room with an echo: encoders of complexity $1, echoes
+# of up to $2 ms.
 instructions_speakerphone() {
     device_end "$device_pid"
     device_pid=""
     "$results/air" create "$results"/{here,there}_{mic,speaker}
     cards_configure caller here 20 true >"$results/here.yaml"
-    cards_configure echo there 20 true "$1" >"$results/instructions.yaml"
+    cards_configure echo there 20 true "$1" | sed "s/^  period_ms.*/&\n  echo_tail_ms: $2/" >"$results/instructions.yaml"
     export ALSA_CONFIG_PATH=$results/asound.conf
     instructions_device instructions.yaml
     "$handset" call echo --config "$results/here.yaml" --playback here_speaker --capture here_mic \
@@ -69,7 +70,7 @@ instructions_speakerphone() {
         "$results"/here_{mic,speaker} >"$results/room.json" 2>/dev/null &
     local room=$!
     sleep 10
-    instructions_count speakerphone "$1"
+    instructions_count "speakerphone, $2 ms" "$1"
     kill "$room" 2>/dev/null || true
     wait "$room" || true
     device_end "$call_pid"
@@ -77,7 +78,7 @@ instructions_speakerphone() {
 }
 
 section_instructions() {
-    local complexity
+    local complexity tail
     (source "$root/scripts/lib.sh" && ensure_packages valgrind)
     cards_build
     # Valgrind reads symbols, but not all that there is for debuggers.
@@ -90,9 +91,11 @@ section_instructions() {
         say "instructions: complexity $complexity, $slowness times slower than time"
         instructions_echo "$complexity"
     done
-    # What it adds does not depend on the encoder; this is the complexity of small boards.
-    say "instructions: speakerphone"
-    instructions_speakerphone 3
+    # What it adds does not depend on the encoder.
+    for tail in 128 64; do
+        say "instructions: speakerphone, echoes of up to $tail ms"
+        instructions_speakerphone 3 "$tail"
+    done
     device_stop
     unset SLOWNESS LD_PRELOAD
     device_start

@@ -9,10 +9,11 @@ struct EchoDelayFinder: ~Copyable {
     static let lagCount = 2_400
     private static let frame = 40
 
-    private var played = FloatMemory(count: 4_096)
+    /// The last 600 ms and this frame, oldest first.
+    private var played = FloatMemory(count: Self.lagCount + Self.frame)
+    /// By lag, the longest first, so that neighbours in it meet neighbours in `played`.
     private var correlation = FloatMemory(count: Self.lagCount)
     private var heard = InlineArray<40, Float>(repeating: 0)
-    private var written = 0
     private var lastPlayed: Float = 0
     private var lastHeard: Float = 0
     private var playedPower: Float = 0
@@ -24,6 +25,7 @@ struct EchoDelayFinder: ~Copyable {
     @_noAllocation @_noLocks
     mutating func add(played newPlayed: Span<Int16>, heard newHeard: inout MutableSpan<Int16>) -> Int {
         var loudness: Float = 0
+        played.shift(by: Self.frame)
         for index in 0..<Self.frame {
             var (playedSum, heardSum): (Int32, Int32) = (0, 0)
             for place in index * Self.decimation..<(index + 1) * Self.decimation {
@@ -36,13 +38,12 @@ struct EchoDelayFinder: ~Copyable {
             let sharpPlayed = playedValue - 0.9 * lastPlayed
             heard[index] = heardValue - 0.9 * lastHeard
             (lastPlayed, lastHeard) = (playedValue, heardValue)
-            played[(written &+ index) & 4_095] = sharpPlayed
+            played[Self.lagCount &+ index] = sharpPlayed
             loudness += sharpPlayed * sharpPlayed
             heardPower += heard[index] * heard[index]
         }
         playedPower = playedPower * Self.memory + loudness
         heardPower *= Self.memory
-        defer { written &+= Self.frame }
         // Without something to be heard there is nothing to be learned.
         guard playedPower > 200 * 40 * 100 else { return -1 }
         return judge(correlate())
@@ -53,23 +54,23 @@ struct EchoDelayFinder: ~Copyable {
     /// Adds this frame to the correlation; the place of its greatest magnitude and by how much its power stands out.
     @_noAllocation @_noLocks
     private mutating func correlate() -> (lag: Int, prominence: Float) {
-        var best = (lag: 0, value: Float(0))
+        correlation.scale(by: Self.memory)
+        var index = 0
+        while index < Self.frame {
+            correlation.add(played, from: index &+ 1, times: heard[index])
+            index &+= 1
+        }
+        var best = (place: 0, value: Float(0))
         var total: Float = 0
-        var lag = 0
-        while lag < Self.lagCount {
-            var sum = correlation[lag] * Self.memory
-            var index = 0
-            while index < Self.frame {
-                sum += heard[index] * played[(written &+ index &- lag) & 4_095]
-                index &+= 1
-            }
-            correlation[lag] = sum
-            total += sum * sum
-            if sum.magnitude > best.value { best = (lag, sum.magnitude) }
-            lag &+= 1
+        var place = 0
+        while place < Self.lagCount {
+            let value = correlation[place].magnitude
+            total += value * value
+            if value > best.value { best = (place, value) }
+            place &+= 1
         }
         let typical = total / Float(Self.lagCount)
-        return (best.lag, typical > 0 ? best.value * best.value / typical : 0)
+        return (Self.lagCount &- 1 &- best.place, typical > 0 ? best.value * best.value / typical : 0)
     }
 
     /// A delay is certain once it has been the same for 300 ms and stands out well.

@@ -55,4 +55,37 @@ struct FloatMemory: ~Copyable, @unchecked Sendable {
             unsafe base[index] = newValue
         }
     }
+
+    @_noAllocation @_noLocks
+    mutating func scale(by factor: Float) {
+        var index = 0
+        while index < count {
+            unsafe base[index] *= factor
+            index &+= 1
+        }
+    }
+
+    /// Adds as many of another's numbers as there are here, those from `start` on, each so many times. Written so that the
+    /// compiler does several at once.
+    @_noAllocation @_noLocks
+    mutating func add(_ other: borrowing FloatMemory, from start: Int, times factor: Float) {
+        precondition(start >= 0 && start <= other.count - count, "numbers within the other memory")
+        let theirs = unsafe other.base + start
+        var index = 0
+        while index < count {
+            unsafe base[index] += factor * theirs[index]
+            index &+= 1
+        }
+    }
+
+    /// Moves all but the first `places` that far to the front; the last ones are then to be written anew.
+    @_noAllocation @_noLocks
+    mutating func shift(by places: Int) {
+        precondition(places >= 0 && places <= count, "no further than the memory is long")
+        var index = places
+        while index < count {
+            unsafe base[index &- places] = base[index]
+            index &+= 1
+        }
+    }
 }

@@ -69,10 +69,13 @@ final class Rig {
     }
 
     var statistics: CardStatistics { loop.statistics }
-    /// Samples that the worker could not hand over, or did not get.
-    var workerLosses: Int { line.counters.playOverrun + line.counters.captureUnderrun }
+    /// Samples that the worker could not hand over, or did not get, since the last ``forget()``.
+    var workerLosses: Int { allWorkerLosses - forgottenLosses }
+    private var allWorkerLosses: Int { line.counters.playOverrun + line.counters.captureUnderrun }
+    private var forgottenLosses = 0
 
     func forget() {
+        forgottenLosses = allWorkerLosses
         playback = Deviations()
         capture = Deviations()
     }
