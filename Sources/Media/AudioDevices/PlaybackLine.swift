@@ -78,7 +78,10 @@ struct PlaybackLine: ~Copyable {
     /// - Returns: Whether the worker is at work.
     @_noAllocation @_noLocks
     private mutating func follow(at now: Instant) -> Bool {
-        while let next = marks.pop() { mark = next }
+        while let next = marks.pop() {
+            mark = next
+            if isActive { adjustment &+= Int(next.skipped) }
+        }
         guard let mark, mark.isCurrent(at: now) else {
             isActive = false
             statistics.isInUse = false

@@ -43,10 +43,13 @@ public struct SoundLine: ~Copyable, Sendable {
 
     /// Hands over the next samples to be played, at the worker's rhythm. Real-time safe.
     ///
-    /// - Parameter now: When the frame was due, or is handed over, on the machine's monotonic clock.
+    /// - Parameters:
+    ///   - now: When the frame was due, or is handed over, on the machine's monotonic clock.
+    ///   - skipping: Samples on their way to the card that are not to be played: a worker whose frames come earlier from
+    ///     now on leaves out as much, and the delay stays what it was.
     @_noAllocation @_noLocks
-    public mutating func play(_ samples: Span<Int16>, at now: Instant) {
-        let mark = LineMark(count: played, nanoseconds: now.nanoseconds)
+    public mutating func play(_ samples: Span<Int16>, at now: Instant, skipping: Int = 0) {
+        let mark = LineMark(count: played, nanoseconds: now.nanoseconds, skipped: Int32(clamping: skipping))
         let taken = playing.write(samples)
         played &+= taken
         counters.playOverrun &+= samples.count - taken
@@ -113,14 +116,19 @@ struct LineMark: BitwiseCopyable, Sendable {
     @usableFromInline let missing: Int32
     /// How long after the card's beats frames are taken, in ns; negative if they are taken at any time.
     @usableFromInline let wait: Int32
+    /// Samples before this frame that are to be left out.
+    @usableFromInline let skipped: Int32
     @usableFromInline let isPause: Bool
 
     @_noAllocation @_noLocks
-    init(count: Int, nanoseconds: Int64, missing: Int32 = 0, wait: Int32 = -1, isPause: Bool = false) {
+    init(
+        count: Int, nanoseconds: Int64, missing: Int32 = 0, wait: Int32 = -1, skipped: Int32 = 0, isPause: Bool = false
+    ) {
         self.count = count
         self.nanoseconds = nanoseconds
         self.missing = missing
         self.wait = wait
+        self.skipped = skipped
         self.isPause = isPause
     }
 

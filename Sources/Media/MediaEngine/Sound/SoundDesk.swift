@@ -41,7 +41,10 @@ struct SoundDesk: ~Copyable {
     private var follower = BeatFollower(frameNanoseconds: SoundDesk.turnNanoseconds)
     /// Captured samples that had been missing before the last turn.
     private var missed = 0
-    private var turnsUntilAdvance = 0
+    private var place = LoudspeakerPlace()
+    /// Samples that the loudspeaker's next turn leaves out.
+    private var skipping = 0
+    private var cancelsEcho: Bool
     /// Of the microphone's kind, since turns were begun.
     private var turnsSinceStart = 0
     private var turns = 0
@@ -51,6 +54,7 @@ struct SoundDesk: ~Copyable {
     init(_ sound: CallSound, line: consuming SoundLine) throws(SpeakerphoneError) {
         self.line = line
         processor = try SpeakerphoneProcessor(sound.processing)
+        cancelsEcho = sound.processing.echoCancellation
         sharing = sound.sharing
         tones = DeskTones(CallToneSet(country: sound.country))
         microphone.set(gainDB: sound.microphoneDB)
@@ -64,7 +68,9 @@ struct SoundDesk: ~Copyable {
         case .mute(let isMuted): microphone.set(isMuted: isMuted)
         case .volume(let decibels): loudspeaker.set(gainDB: decibels)
         case .microphone(let decibels): microphone.set(gainDB: decibels)
-        case .process(let settings): processor.apply(settings)
+        case .process(let settings):
+            processor.apply(settings)
+            cancelsEcho = settings.echoCancellation
         case .tone(let tone): tones.sound(tone)
         case .focus(let call): focus = call
         }
@@ -79,7 +85,8 @@ struct SoundDesk: ~Copyable {
         if isUsed, !isTakingTurns {
             let first = follower.aligned(Self.slot(after: now), to: line.lastBeat)
             (nextCapture, nextPlay) = (first, first)
-            turnsUntilAdvance = Self.firstAdvanceTurns
+            place.begin()
+            skipping = 0
             turnsSinceStart = 0
         } else if !isUsed, isTakingTurns {
             (nextCapture, nextPlay) = (nil, nil)
@@ -172,22 +179,21 @@ struct SoundDesk: ~Copyable {
         return shift
     }
 
-    /// Now and then moves the loudspeaker's turns to where packets wait the least for them. The card's resampler makes up
-    /// for that unheard.
+    /// Moves the loudspeaker's turns to where packets wait the least for them, in a pause.
     @_noAllocation @_noLocks
     private mutating func advanceIfWorthwhile(_ calls: borrowing RouteTable, at due: Instant) {
-        turnsUntilAdvance -= 1
-        guard turnsUntilAdvance <= 0, let next = nextPlay else { return }
-        turnsUntilAdvance = Self.advanceTurns
+        guard place.mayMove(played, Self.turnSamples, cancelsEcho: cancelsEcho), let next = nextPlay else { return }
         var shift: Int64 = 0
         for index in 0..<calls.count where unsafe calls[index].pointee.usesCard {
             guard unsafe isConnected(calls[index]) else { continue }
             shift = unsafe calls[index].pointee.playout.worthwhileAdvance(pullSamples: Self.turnSamples, at: due)
             break
         }
-        guard shift >= Self.leastAdvance else { return }
-        shift = min(shift, Self.mostAdvance)
+        guard shift >= LoudspeakerPlace.leastAdvance else { return }
+        place.noteMove()
         nextPlay = next.advanced(byNanoseconds: -shift)
+        // The card's delay stays what it is: as much of the pause is left out.
+        skipping += Int(shift &* 48 / 1_000_000)
         for index in 0..<calls.count where unsafe calls[index].pointee.usesCard {
             unsafe calls[index].pointee.advancePulls(nanoseconds: shift)
         }
@@ -195,14 +201,6 @@ struct SoundDesk: ~Copyable {
 
     /// The first half second, in which a jump does no harm.
     private static var turnsUnheard: Int { @_noAllocation @_noLocks get { 50 } }
-
-    /// Turns until the loudspeaker's are moved for the first time, and from then on: 4 s, 5 s.
-    private static var firstAdvanceTurns: Int { @_noAllocation @_noLocks get { 400 } }
-    private static var advanceTurns: Int { @_noAllocation @_noLocks get { 500 } }
-    /// What is worth moving, and how far at once: the loop that holds the card's delay takes an error of a millisecond for
-    /// what it is, and a larger one for a change of clocks.
-    private static var leastAdvance: Int64 { @_noAllocation @_noLocks get { 1_000_000 } }
-    private static var mostAdvance: Int64 { @_noAllocation @_noLocks get { 1_000_000 } }
 
     @_noAllocation @_noLocks
     private static func slot(after time: Instant) -> Instant {
@@ -265,7 +263,8 @@ extension SoundDesk {
         if tones.isSounding { Self.add(&tones, to: &mixer, through: &work, isInCall: isInCall) }
         Self.mix(&mixer, into: &played)
         Self.finish(&played, &loudspeaker, &loudspeakerMeter)
-        Self.play(played, on: &line, at: due)
+        Self.play(played, on: &line, at: due, skipping: skipping)
+        skipping = 0
         Self.keep(played, &reference)
         turns += 1
         nextPlay = due.advanced(byNanoseconds: Self.turnNanoseconds)
@@ -405,8 +404,10 @@ extension SoundDesk {
     }
 
     @_semantics("no_performance_analysis") @inline(__always)
-    private static func play(_ frame: borrowing SampleBuffer, on line: inout SoundLine, at due: Instant) {
-        line.play(frame.samples(turnSamples), at: due)
+    private static func play(
+        _ frame: borrowing SampleBuffer, on line: inout SoundLine, at due: Instant, skipping: Int
+    ) {
+        line.play(frame.samples(turnSamples), at: due, skipping: skipping)
     }
 
     @_semantics("no_performance_analysis") @inline(__always)

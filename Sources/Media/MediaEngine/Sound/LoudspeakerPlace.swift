@@ -1,0 +1,56 @@
+internal import Realtime
+
+/// Decides when the loudspeaker's turns are to come earlier, because packets would wait less for them.
+///
+/// What such a move skips of the sound on its way to the card must not be heard, so it waits for a pause. The echo
+/// canceller has to learn the room anew after a move, so with it there is none once a call has begun.
+struct LoudspeakerPlace: BitwiseCopyable, Sendable {
+    private var turns = 0
+    private var quietTurns = 0
+    private var nextLook = LoudspeakerPlace.firstLook
+
+    /// Turns until a move is looked at for the first time, and then, and after a move: 4 s, 0.5 s, 5 s.
+    private static var firstLook: Int { @_noAllocation @_noLocks get { 400 } }
+    private static var lookInterval: Int { @_noAllocation @_noLocks get { 50 } }
+    private static var rest: Int { @_noAllocation @_noLocks get { 500 } }
+    /// The beginning of a call, in which the echo canceller learns in any case: 20 s.
+    private static var beginning: Int { @_noAllocation @_noLocks get { 2_000 } }
+    /// What a move may skip lies in the last turns.
+    private static var turnsOfPause: Int { @_noAllocation @_noLocks get { 3 } }
+    /// −54 dBFS, as a sample.
+    private static var quietPeak: Int16 { @_noAllocation @_noLocks get { 64 } }
+    /// What is worth a move: 1.5 ms.
+    static var leastAdvance: Int64 { @_noAllocation @_noLocks get { 1_500_000 } }
+
+    /// Turns are begun.
+    @_noAllocation @_noLocks
+    mutating func begin() { self = LoudspeakerPlace() }
+
+    /// Notes a turn, and whether a move may be looked at now.
+    ///
+    /// - Parameters:
+    ///   - played: What is played.
+    ///   - cancelsEcho: Whether a canceller has to follow.
+    @_noAllocation @_noLocks
+    mutating func mayMove(_ played: borrowing SampleBuffer, _ count: Int, cancelsEcho: Bool) -> Bool {
+        turns &+= 1
+        quietTurns = Self.isQuiet(played, count) ? quietTurns &+ 1 : 0
+        guard turns >= nextLook, quietTurns >= Self.turnsOfPause, !cancelsEcho || turns < Self.beginning else {
+            return false
+        }
+        nextLook = turns &+ Self.lookInterval
+        return true
+    }
+
+    /// Turns have been moved.
+    @_noAllocation @_noLocks
+    mutating func noteMove() { nextLook = turns &+ Self.rest }
+
+    // Views of samples count as reference counting in unoptimised code, so this is not analysed.
+    @_semantics("no_performance_analysis") @inline(__always)
+    private static func isQuiet(_ frame: borrowing SampleBuffer, _ count: Int) -> Bool {
+        let samples = frame.samples(count)
+        for index in 0..<count where samples[index] > quietPeak || samples[index] < -quietPeak { return false }
+        return true
+    }
+}
