@@ -12,6 +12,8 @@ public struct BeatFollower: BitwiseCopyable, Sendable {
     private var wanted = BeatFollower.leastWait
     /// The error of late, smoothed, in nanoseconds.
     private var error: Int64 = 0
+    /// How far from that frames are one by one, smoothed, in nanoseconds.
+    private var spread: Int64 = 0
     /// Frames in a row with a small error.
     private var steadyFrames = 0
     private var lastChange = Instant(nanoseconds: 0)
@@ -25,6 +27,8 @@ public struct BeatFollower: BitwiseCopyable, Sendable {
     private static var mostShift: Int64 { @_noAllocation @_noLocks get { 2_500 } }
     /// The same of frames that are beyond ``reach``: so slowly that the card's delay follows unheard.
     private static var approach: Int64 { @_noAllocation @_noLocks get { 300 } }
+    /// A card whose beats come at no steadier pace than this is not counted on: 0.8 ms on average.
+    private static var mostSpread: Int64 { @_noAllocation @_noLocks get { 800_000 } }
     /// Frames within 1.25 ms of their place are held there.
     private static var reach: Int64 { @_noAllocation @_noLocks get { 1_250_000 } }
     /// Frames with a small error until the card may count on them.
@@ -61,7 +65,7 @@ public struct BeatFollower: BitwiseCopyable, Sendable {
     public mutating func follow(_ due: Instant, _ beat: CardBeat?, lacked: Bool, mayJump: Bool) -> Int64 {
         guard let beat, canFollow(beat, at: due) else {
             steadyFrames = 0
-            error = 0
+            (error, spread) = (0, 0)
             return 0
         }
         adapt(lacked: lacked && steadyFrames >= Self.framesToTrust, beat.periodNanoseconds, at: due)
@@ -72,11 +76,13 @@ public struct BeatFollower: BitwiseCopyable, Sendable {
         if distance < -period / 2 { distance &+= period }
         let isFar = abs(distance) > Self.reach
         if isFar, mayJump {
-            (error, steadyFrames) = (0, 0)
+            (error, spread, steadyFrames) = (0, 0, 0)
             return -distance
         }
         error &+= (Self.limited(distance, to: 2 &* Self.reach) &- error) / 16
-        steadyFrames = abs(error) < Self.reach ? min(steadyFrames &+ 1, Self.framesToTrust) : 0
+        spread &+= (abs(distance &- error) &- spread) / 16
+        let isSteady = abs(error) < Self.reach && spread < Self.mostSpread
+        steadyFrames = isSteady ? min(steadyFrames &+ 1, Self.framesToTrust) : 0
         return Self.limited(
             -distance / 16, to: frameNanoseconds / 1_000_000 &* (isFar ? Self.approach : Self.mostShift))
     }

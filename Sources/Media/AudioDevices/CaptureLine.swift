@@ -113,7 +113,9 @@ struct CaptureLine: ~Copyable {
             // The first frames after a pause find nothing, which is no fault.
             if next.missing > 0, isActive {
                 statistics.missingSamples &+= Int(next.missing)
-                margin.grow(at: now)
+                // They had silence in their place: when they come, it is too late for them.
+                adjustment &+= Int(next.missing)
+                margin.grow(missing: Int(next.missing), at: now)
                 setTarget()
             }
         }

@@ -17,12 +17,12 @@ struct DelayMargin: BitwiseCopyable, Sendable {
         most = max(leastSamples, mostSamples)
     }
 
-    /// Samples were missing.
+    /// So many samples were missing: half of that more, and a millisecond at the least.
     @_noAllocation @_noLocks
-    mutating func grow(at now: Instant) {
+    mutating func grow(missing: Int, at now: Instant) {
         // What comes late at one moment is late once.
         guard samples < most, lastChange.nanoseconds(to: now) > 1_000_000_000 else { return }
-        samples = min(most, samples + 48)
+        samples = min(most, samples + max(48, missing / 2))
         lastChange = now
     }
 

@@ -92,11 +92,14 @@ struct DriftLoop: Sendable {
         gearUp(errorMilliseconds: error, seconds: seconds)
         let frequency = isLocked ? 0.2 : 1.2
         // A larger error is the mark of a thread that stood still, and says nothing about clocks.
-        let telling = Self.limited(error, to: 1)
+        let telling = abs(error) > 2.5 ? 0 : Self.limited(error, to: 1)
         driftPPM = Self.limited(driftPPM + 1_000 * frequency * frequency * telling * seconds, to: Self.driftLimitPPM)
-        let wanted = Self.limited(driftPPM + 2_000 * frequency * error, to: Self.correctionLimitPPM)
-        let step = (isLocked ? Self.slewPPM : Self.acquiringSlewPPM) * seconds
-        correctionPPM += Self.limited(wanted - correctionPPM, to: step)
+        let slew = isLocked ? Self.slewPPM : Self.acquiringSlewPPM
+        // No faster than the rate can be brought back by the time the delay is there.
+        let braking = 1_000 * Self.root(2e-3 * slew * abs(error))
+        let wanted = driftPPM + Self.limited(2_000 * frequency * error, to: braking)
+        let step = slew * seconds
+        correctionPPM += Self.limited(Self.limited(wanted, to: Self.correctionLimitPPM) - correctionPPM, to: step)
     }
 
     /// Fast while the drift is being learnt, slow once the delay has been steady for three seconds.
@@ -129,6 +132,14 @@ struct DriftLoop: Sendable {
     @_noAllocation @_noLocks
     private static func limited(_ value: Double, to limit: Double) -> Double { max(-limit, min(limit, value)) }
 
+    /// Newton's square root: the library's is a call that unoptimised code cannot vouch for.
+    @_noAllocation @_noLocks
+    private static func root(_ value: Double) -> Double {
+        var root = (value + 1) / 2
+        for _ in 0..<8 { root = (root + value / root) / 2 }
+        return root
+    }
+
     @_noAllocation @_noLocks
     private static func rounded(_ value: Double) -> Int {
         let bounded = limited(value, to: 1e9)
@@ -142,13 +153,13 @@ struct DriftLoop: Sendable {
     private static var jumpSamples: Double {
         @_noAllocation @_noLocks get { 384 }
     }
-    /// No clock worth the name is off by more.
+    /// Two clocks that are off by 1 500 each, the one the other way than the other, and some.
     private static var driftLimitPPM: Double {
-        @_noAllocation @_noLocks get { 2_500 }
+        @_noAllocation @_noLocks get { 3_200 }
     }
-    /// A sixteenth of a semitone: nobody hears it.
+    /// A thirteenth of a semitone: nobody hears it.
     private static var correctionLimitPPM: Double {
-        @_noAllocation @_noLocks get { 3_500 }
+        @_noAllocation @_noLocks get { 4_500 }
     }
     private static var acquiringSlewPPM: Double {
         @_noAllocation @_noLocks get { 1_500 }

@@ -210,7 +210,9 @@ struct PlaybackLine: ~Copyable {
         silence(upTo: inputEnd)
         guard isActive else { return }
         statistics.missingSamples &+= inputEnd
-        margin.grow(at: now)
+        // A frame that is late is played from where it would be by now. What stalls for longer begins anew.
+        if inputEnd <= 960 { adjustment &+= inputEnd }
+        margin.grow(missing: inputEnd, at: now)
         setTarget()
     }
 
