@@ -99,7 +99,8 @@ public actor ControlServer {
             try await client.executeThenClose { inbound, outbound in
                 guard let number else {
                     let fault = ControlFault(.tooMany, "\(Self.clientLimit) clients are connected, as many as may be")
-                    return try await outbound.write(ByteBuffer(bytes: ControlCoding.line(ControlReply(id: nil, fault))))
+                    try await outbound.write(ByteBuffer(bytes: ControlCoding.line(ControlReply(id: nil, fault))))
+                    return try await Self.waitForEnd(inbound)
                 }
                 try await self.converse(number, inbound, outbound)
             }
@@ -109,6 +110,18 @@ public actor ControlServer {
         }
         if let number { leave(number) }
     }
+
+    /// Lets a client that is refused read why: what it sends and nobody reads would take the answer with it at the close.
+    private static func waitForEnd(_ inbound: NIOAsyncChannelInboundStream<ByteBuffer>) async throws {
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { for try await _ in inbound {} }
+            group.addTask { try await Task.sleep(for: refusalPatience) }
+            try await group.next()
+            group.cancelAll()
+        }
+    }
+
+    private static let refusalPatience = Duration.seconds(2)
 
     /// Answers what a client asks, and has what it watches written meanwhile, until it goes.
     private func converse(
