@@ -5,8 +5,8 @@ internal import RTP
 enum DatagramGlance: BitwiseCopyable {
     /// RTP or RTCP of this sender.
     case media(ssrc: UInt32)
-    /// A TURN server's: `length` bytes behind the prefix came through `channel`, and are media or not (RFC 8656 §12.4).
-    case channelData(channel: UInt16, length: Int, isMedia: Bool)
+    /// A TURN server's: `length` bytes behind the prefix came through `channel`; of media, its sender (RFC 8656 §12.4).
+    case channelData(channel: UInt16, length: Int, media: UInt32?)
     /// STUN or DTLS.
     case connectivity
     /// Nothing that belongs here.
@@ -25,11 +25,13 @@ func glance(at datagram: borrowing MutableRawSpan) -> DatagramGlance {
     case .turnChannel:
         guard let channel = bytes.uint16(at: 0), let length = bytes.uint16(at: 2), Int(length) + 4 <= bytes.byteCount
         else { return .unknown }
+        var media: UInt32?
         switch DatagramKind(of: bytes.extracting(4..<(4 + Int(length)))) {
-        case .rtp, .rtcp: return .channelData(channel: channel, length: Int(length), isMedia: true)
-        case .stun, .dtls, .turnChannel, .unknown:
-            return .channelData(channel: channel, length: Int(length), isMedia: false)
+        case .rtp: media = bytes.uint32(at: 4 + 8)
+        case .rtcp: media = bytes.uint32(at: 4 + 4)
+        case .stun, .dtls, .turnChannel, .unknown: media = nil
         }
+        return .channelData(channel: channel, length: Int(length), media: media)
     case .unknown: return .unknown
     }
 }

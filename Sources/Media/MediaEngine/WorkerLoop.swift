@@ -314,9 +314,11 @@ extension WorkerLoop {
         var position: Int?
         switch glance(at: datagram) {
         case .media(let ssrc): position = calls.index(ssrc: ssrc, source: origin.remote)
-        case .channelData(let channel, let length, let isMedia):
-            guard isMedia else { return .notMedia }
-            position = calls.index(slot: origin.socket, channel: channel)
+        case .channelData(let channel, let length, let media):
+            guard let ssrc = media else { return .notMedia }
+            // A peer with two ways may send by another than we do.
+            position =
+                calls.index(slot: origin.socket, channel: channel) ?? calls.index(ssrc: ssrc, source: origin.remote)
             if position != nil { datagram = datagram._consumingExtracting(4..<(4 + length)) }
         case .connectivity: return .notMedia
         case .unknown:

@@ -178,6 +178,11 @@ struct CheckList: Sendable {
         }
     }
 
+    /// Peers' addresses of the best four pairs through a server that work.
+    func answering(server: Int) -> [SocketAddress] {
+        pairs.lazy.filter { $0.isValid && $0.key.base == .relay(server) }.prefix(4).map(\.key.remote)
+    }
+
     /// Peers that the server has yet to be asked about.
     func unpermitted(server: Int) -> [SocketAddress] {
         guard remote != nil else { return [] }

@@ -112,10 +112,12 @@ extension ICEAgent {
         previous?.remove(base: .relay(server))
     }
 
-    /// Asks for what the pairs need: permissions for all, a channel for the one in use.
+    /// Asks for what the pairs need: permissions for all, a channel for the one in use, and for others that answer, by
+    /// which the peer may send.
     mutating func prepareRelays(at now: Instant, into outbox: inout [ICEOutput]) {
         for server in relays.keys.sorted() {
             for peer in list.unpermitted(server: server) { relay(server, .permit(peer), at: now, into: &outbox) }
+            for peer in list.answering(server: server) { relay(server, .bindChannel(peer), at: now, into: &outbox) }
             let key = list.selected ?? previous?.selected
             if let key, key.base == .relay(server) {
                 relay(server, .bindChannel(key.remote), at: now, into: &outbox)
