@@ -24,6 +24,7 @@ final class CardBench {
     var followsBeats = false
     private var follower: BeatFollower
     private var frames = 0
+    private var skipping = 0
     /// Whether the worker plays and captures.
     var isWorking = true
     /// When the worker played impulses: one at the beginning of each second.
@@ -76,6 +77,13 @@ final class CardBench {
         events = []
     }
 
+    /// Has the worker's frames come earlier by so much from now on, and leave out as much of what they play.
+    func advanceFrames(milliseconds: Int) {
+        nextFrame = nextFrame.advanced(byNanoseconds: Int64(-milliseconds) * 1_000_000)
+        frameDueAt = nextFrame
+        skipping = milliseconds * 48
+    }
+
     private func run(until end: Instant) {
         while true {
             let interrupt = [
@@ -121,7 +129,8 @@ final class CardBench {
                 playedAt.append(time)
             }
         }
-        line.play(frame.span, at: now)
+        line.play(frame.span, at: now, skipping: skipping)
+        skipping = 0
         var space = frame.mutableSpan
         if followsBeats {
             line.capture(into: &space, at: due, afterBeat: follower.wait)

@@ -97,6 +97,45 @@ struct DelayTests {
         #expect(bench.statistics.capture.targetMilliseconds < 25)
     }
 
+    @Test("A card's thread that is late once costs a moment of sound, after which the rate does not swing")
+    func lateOnce() {
+        let bench = CardBench(frameMilliseconds: 10)
+        bench.followsBeats = true
+        bench.start()
+        bench.run(seconds: 10)
+        bench.cardJitterNanoseconds = 9_000_000
+        bench.run(milliseconds: 60)
+        bench.cardJitterNanoseconds = 0
+        let missing = bench.statistics.capture.missingSamples
+        #expect(missing > 0)
+        for _ in 0..<20 {
+            bench.run(milliseconds: 500)
+            let statistics = bench.statistics.capture
+            #expect(abs(statistics.driftPPM) < 1_500, "\(statistics)")
+        }
+        let statistics = bench.statistics.capture
+        #expect(statistics.missingSamples - missing < 480)
+        #expect(abs(statistics.heldMilliseconds - statistics.targetMilliseconds) < 0.5, "\(statistics)")
+        #expect(abs(statistics.driftPPM) < 100)
+    }
+
+    @Test("Frames that come earlier from now on, and leave out as much, change neither delay nor rate")
+    func advance() {
+        let bench = CardBench(frameMilliseconds: 10)
+        bench.start()
+        bench.run(seconds: 10)
+        let before = bench.statistics.playback
+        bench.advanceFrames(milliseconds: 6)
+        for _ in 0..<10 {
+            bench.run(milliseconds: 200)
+            let statistics = bench.statistics.playback
+            #expect(abs(statistics.driftPPM - before.driftPPM) < 50)
+            #expect(abs(statistics.heldMilliseconds - before.heldMilliseconds) < 0.5)
+        }
+        #expect(bench.statistics.playback.jumps == before.jumps)
+        #expect(bench.statistics.playback.missingSamples == before.missingSamples)
+    }
+
     @Test("With 10 ms periods, both lines together hold sound for less than 32 ms")
     func budget() {
         let bench = CardBench()

@@ -174,6 +174,24 @@ struct RelayTests {
         #expect(world.exchange())
     }
 
+    @Test("Every pair through a relay that works has a channel, for the peer may send by any of them")
+    func channels() {
+        let others = [Scenes.address("203.0.113.41"), Scenes.address("203.0.113.42")]
+        let peers = [
+            Scenes.peer(0, seed: 4) {
+                $0.servers = Scenes.servers(.udp)
+                $0.policy = .relayOnly
+            },
+            Scenes.peer(1, seed: 4, addresses: others),
+        ]
+        let world = World(seed: 4, peers, servers: [SimulatedServer(Scenes.server)])
+        world.start()
+        #expect(world.run(for: .seconds(5)) { world.isSettled })
+        world.run(for: .seconds(2))
+        let bound = world.servers[0].allocations.values.flatMap { $0.channels.values.map { $0.withPort(0) } }
+        for other in others { #expect(bound.contains(other.withPort(0)), "\(bound)") }
+    }
+
     @Test("Data to a peer goes in an indication until its channel is bound, and then in channel data")
     func dataBeforeTheChannel() {
         let world = Scenes.natWorld(.symmetric, .symmetric, seed: 9) { $0.policy = .relayOnly }

@@ -84,7 +84,11 @@ struct CaptureLine: ~Copyable {
 
     @_noAllocation @_noLocks
     private mutating func setTarget() {
+        let before = loop.targetSamples
         loop.retarget(samples: waitSamples + statistics.resamplerMilliseconds * 48 + Double(margin.samples))
+        // More delay is had by a pause, not by a rate that the loop would take for drift: sound was missing just now.
+        let rise = Int(loop.targetSamples - before)
+        if isActive, rise >= 24 { adjustment &-= rise }
         statistics.targetMilliseconds = loop.targetSamples / 48
     }
 

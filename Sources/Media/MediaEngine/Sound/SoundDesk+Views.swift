@@ -1,0 +1,94 @@
+internal import AudioDevices
+internal import Realtime
+internal import Speakerphone
+internal import Timekeeping
+
+// The desk's samples, handed from part to part.
+extension SoundDesk {
+    // What follows hands out views of samples, which unoptimised code counts as reference counting, and asks the
+    // speakerphone's parts for numbers. It is not analysed; what it calls is.
+
+    @_semantics("no_performance_analysis") @inline(__always)
+    static func capture(
+        _ frame: inout SampleBuffer, from line: inout SoundLine, at due: Instant, afterBeat wait: Int64?
+    ) {
+        var samples = frame.mutableSamples(turnSamples)
+        line.capture(into: &samples, at: due, afterBeat: wait)
+    }
+
+    @_semantics("no_performance_analysis") @inline(__always)
+    static func process(
+        _ frame: inout SampleBuffer, with processor: inout SpeakerphoneProcessor, _ reference: inout SampleQueue,
+        through work: inout SampleBuffer
+    ) {
+        // Turns of the two kinds alternate, but for one when the loudspeaker's are moved past the microphone's.
+        _ = reference.keep(newest: 2 * turnSamples)
+        var playback = work.mutableSamples(turnSamples)
+        let taken = reference.take(into: &playback)
+        for index in taken..<playback.count { playback[index] = 0 }
+        var samples = frame.mutableSamples(turnSamples)
+        processor.process(&samples, playback: playback.span)
+    }
+
+    @_semantics("no_performance_analysis") @inline(__always)
+    static func keep(_ frame: borrowing SampleBuffer, _ reference: inout SampleQueue) {
+        reference.append(frame.samples(turnSamples))
+    }
+
+    @_semantics("no_performance_analysis") @inline(__always)
+    static func finish(_ frame: inout SampleBuffer, _ volume: inout VolumeControl, _ meter: inout LevelDisplay) {
+        var samples = frame.mutableSamples(turnSamples)
+        volume.apply(&samples)
+        meter.add(samples.span)
+    }
+
+    @_semantics("no_performance_analysis") @inline(__always)
+    static func add(_ frame: borrowing SampleBuffer, to mixer: inout CallMixer) {
+        mixer.add(frame.samples(turnSamples))
+    }
+
+    @_semantics("no_performance_analysis") @inline(__always)
+    static func add(_ call: UnsafeMutablePointer<MediaCall>, to mixer: inout CallMixer) {
+        unsafe call.pointee.audio.withContribution { mixer.add($0) }
+    }
+
+    @_semantics("no_performance_analysis") @inline(__always)
+    static func add(
+        _ tones: inout DeskTones, to mixer: inout CallMixer, through work: inout SampleBuffer, isInCall: Bool
+    ) {
+        var samples = work.mutableSamples(turnSamples)
+        tones.fill(&samples, isInCall: isInCall)
+        mixer.add(samples.span)
+    }
+
+    @_semantics("no_performance_analysis") @inline(__always)
+    static func mix(_ mixer: inout CallMixer, into frame: inout SampleBuffer) {
+        var samples = frame.mutableSamples(turnSamples)
+        mixer.mix(into: &samples)
+    }
+
+    @_semantics("no_performance_analysis") @inline(__always)
+    static func mix(
+        _ mixer: CallMixer, without call: UnsafeMutablePointer<MediaCall>, into frame: inout SampleBuffer
+    ) {
+        var samples = frame.mutableSamples(turnSamples)
+        unsafe call.pointee.audio.withContribution { mixer.mix(without: $0, into: &samples) }
+    }
+
+    @_semantics("no_performance_analysis") @inline(__always)
+    static func hand(_ frame: borrowing SampleBuffer, to call: UnsafeMutablePointer<MediaCall>) {
+        unsafe call.pointee.audio.port?.hand(frame.samples(turnSamples))
+    }
+
+    @_semantics("no_performance_analysis") @inline(__always)
+    static func play(
+        _ frame: borrowing SampleBuffer, on line: inout SoundLine, at due: Instant, skipping: Int
+    ) {
+        line.play(frame.samples(turnSamples), at: due, skipping: skipping)
+    }
+
+    @_semantics("no_performance_analysis") @inline(__always)
+    static func statistics(of processor: borrowing SpeakerphoneProcessor) -> SpeakerphoneStatistics {
+        processor.statistics
+    }
+}
