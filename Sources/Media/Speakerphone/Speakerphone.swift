@@ -122,8 +122,8 @@ public struct SpeakerphoneProcessor: ~Copyable, Sendable {
         canceller.reset()
     }
 
-    /// Five seconds.
-    private static let memory = 0.998
+    /// Two seconds.
+    private static let memory = 0.995
 
     @_noAllocation @_noLocks
     private mutating func measure(playing: Double, heard: Double, sent: Double) {
