@@ -9,7 +9,7 @@ struct RedundantPayloadTests {
         return (0..<payload.count).compactMap { payload.block(at: $0, in: bytes) }
     }
 
-    /// RFC 2198 §4's figure: DVI4 whose primary is 20 ms and a repetition by LPC, with short data.
+    /// RFC 2198 §7's figure: DVI4 whose primary is 20 ms and a repetition by LPC, with short data.
     private static let example: [UInt8] = [0x87, 0x02, 0x80, 0x03, 0x05, 1, 2, 3, 9, 9, 9, 9]
 
     @Test("A repetition and a primary are found where RFC 2198 §3 says")

@@ -39,7 +39,7 @@ enum Examples {
         a=rtpmap:32 MPV/90000
         """)
 
-    /// RFC 4568 §1.1, joined where it is folded for print.
+    /// RFC 4568 §4.5, joined where it is folded for print.
     static let rfc4568 = lines(
         """
         v=0

@@ -138,7 +138,7 @@ extension NegotiationChanges {
 }
 
 extension RemoteConnection {
-    /// The same with the DTLS association of before, unless there is to be a new one (RFC 8842 §5.1).
+    /// The same with the DTLS association of before, unless there is to be a new one (RFC 8842 §3.1).
     func keepingKeys(unless areNew: Bool) -> RemoteConnection {
         guard !areNew else { return self }
         var copy = self

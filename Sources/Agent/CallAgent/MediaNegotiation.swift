@@ -19,7 +19,7 @@ struct MediaNegotiation {
     struct Means {
         /// Where the call receives media without ICE.
         var address: SocketAddress
-        /// Whether signaling is protected, or stays on this machine: only then may keys travel in it (RFC 4568 §7).
+        /// Whether signaling is protected, or stays on this machine: only then may keys travel in it (RFC 4568 §8.3).
         var keysAllowed: Bool
         /// The certificate that is shown in DTLS handshakes.
         var identity: DTLSIdentity
@@ -67,7 +67,7 @@ struct MediaNegotiation {
         exchange.local.tlsID = Self.randomName(using: &generator)
     }
 
-    /// 128 random bits as a word: more than RFC 7022 §4.2 and RFC 8842 §4 ask of names.
+    /// 126 random bits as a word: more than RFC 7022 §4.2 (96) and RFC 8842 §4 (120) ask of names.
     private static func randomName(using generator: inout some RandomNumberGenerator) -> String {
         // The top bits are set, so that all have 32 digits; 20 is the least.
         String(generator.next() | 1 << 63, radix: 16) + String(generator.next() | 1 << 63, radix: 16)
@@ -169,7 +169,7 @@ extension MediaNegotiation {
         return plan
     }
 
-    /// The formats of telephone events, first the one whose clock is the codec's (RFC 4733 §2.1).
+    /// The formats of telephone events, first the one whose clock is the codec's (RFC 4733 §2.1, RFC 7160 §4.1).
     private static func eventFormats(for audio: NegotiatedAudio) -> [TelephoneEventFormat] {
         let rate = audio.codec.clockRate
         let formats = audio.telephoneEvents.map { events in

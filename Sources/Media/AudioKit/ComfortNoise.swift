@@ -124,7 +124,7 @@ public struct ComfortNoise: Sendable {
     }
 }
 
-/// Makes comfort noise as payloads describe it (RFC 3389 §4): white noise through a lattice of all poles.
+/// Makes comfort noise as payloads describe it (RFC 3389 §3): white noise through a lattice of all poles.
 public struct ComfortNoiseGenerator: Sendable {
     private var noise = ComfortNoise(attenuation: 127)
     private var amplitude: Float = 0

@@ -1,5 +1,5 @@
 /// Tells sound from the noise between it, at 8 kHz, and when the other side is to be told what the noise is like
-/// (RFC 3389 §3): where a silence begins, when the noise changes, and twice a second in case what was told is lost.
+/// (RFC 3389 §5): where a silence begins, when the noise changes, and twice a second in case what was told is lost.
 ///
 /// Errs towards sound: what is loud, rises above the noise by 6 dB, or rings like a tone counts as such, and so does the
 /// fifth of a second after it, in which words fade.

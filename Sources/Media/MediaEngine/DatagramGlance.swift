@@ -7,7 +7,7 @@ enum DatagramGlance: BitwiseCopyable {
     /// RTP or RTCP of this sender.
     case media(ssrc: UInt32)
     /// RTP or RTCP of this sender that a TURN server relays: the bytes from `start` to `end`, through `channel`
-    /// (RFC 8656 §12.4) or in a Data indication (§11.6).
+    /// (RFC 8656 §12.4) or in a Data indication (§11.4).
     case relayedMedia(ssrc: UInt32, start: Int, end: Int, channel: UInt16?)
     /// STUN or DTLS, relayed or not.
     case connectivity

@@ -1,7 +1,7 @@
 internal import SecureTransport
 internal import Timekeeping
 
-// Keys that give way to others in a call that stands (RFC 8842 §5.1).
+// Keys that give way to others in a call that stands (RFC 8842 §5.5: both associations are heard meanwhile).
 extension PeerSession {
     /// How long packets with the keys of before are taken: the way of the slowest, and the time in which one side has the
     /// new keys and the other not yet.

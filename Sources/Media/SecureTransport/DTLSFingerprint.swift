@@ -57,7 +57,7 @@ public struct DTLSFingerprint: Equatable, Sendable, CustomStringConvertible {
 
     /// Reads all `fingerprint` attributes that hold for one media section.
     ///
-    /// Those of hash functions that are not accepted are passed over, as RFC 8122 §5 asks for.
+    /// Those of hash functions that are not accepted are passed over, as RFC 8122 §5.1 asks for.
     ///
     /// - Throws: ``DTLSError`` if none is left, with the reason for the first; or if one is malformed.
     public static func all(parsing lines: [String]) throws(DTLSError) -> [DTLSFingerprint] {
@@ -115,7 +115,7 @@ public struct DTLSFingerprint: Equatable, Sendable, CustomStringConvertible {
 
 extension [DTLSFingerprint] {
     /// Of several hash functions only the strongest counts, so that a weaker one added on the way opens nothing
-    /// (RFC 8122 §5); of several hashes by that function any will do.
+    /// (RFC 8122 §5.1); of several hashes by that function any will do.
     func accept(_ certificate: (DTLSFingerprint.HashFunction) -> DTLSFingerprint?) -> Bool {
         guard
             let strongest = DTLSFingerprint.HashFunction.allCases.last(where: { hash in contains { $0.hash == hash } }),

@@ -181,7 +181,7 @@ public struct ICEAgent: ProtocolCore, Sendable {
 
     /// Takes a STUN message of the peer's, direct or relayed.
     mutating func take(_ message: STUNMessage, _ key: CandidatePair.Key, at now: Instant) {
-        // Every check and answer has one (RFC 8445 §7.1).
+        // Every check and answer has one (RFC 8445 §7.2.4, §7.3).
         guard message.fingerprint == .valid else {
             commons.statistics.malformed += 1
             return

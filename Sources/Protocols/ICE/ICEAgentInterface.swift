@@ -11,7 +11,7 @@ public enum ICEInput: Sendable {
     case remoteCredentials(ICECredentials, isLite: Bool)
     /// The peer told a candidate. A name that was told of with ``ICEOutput/unresolvedName(_:)`` comes back this way.
     case remoteCandidate(Candidate)
-    /// The peer has no more candidates (RFC 8838 §8.2).
+    /// The peer has no more candidates (RFC 8838 §14).
     case remoteEndOfCandidates
     /// A datagram arrived at the socket bound to `local`.
     case datagram([UInt8], local: SocketAddress, source: SocketAddress)

@@ -60,10 +60,12 @@ public struct ICEConfiguration: Sendable {
     public var servers: [ICEServer] = []
     /// We are an offering side, and so control; changed if the peer turns out to control too (RFC 8445 §6.1.1).
     public var isControlling: Bool
-    /// Ta: the time between first checks of pairs, at least 5 ms (RFC 8445 §14.2). That shortest, for a call should not
-    /// wait for the pairs that are tried before the one that works.
+    /// Ta: the time between first checks of pairs, at least 5 ms. That shortest, and not the 50 ms that count where
+    /// nobody says anything (RFC 8445 §14.2), for a call should not wait for the pairs that are tried before the one
+    /// that works.
     public var pacing = Duration.milliseconds(5)
-    /// The time after which an unanswered check is repeated; it doubles up to ``maximumRetransmission``.
+    /// The time after which an unanswered check is repeated; it doubles up to ``maximumRetransmission``. RFC 8445 §14.3
+    /// has 500 ms as the least: each of ours is a transaction of its own, and lossy paths are found sooner.
     public var retransmission = Duration.milliseconds(100)
     /// The most time between two tries.
     public var maximumRetransmission = Duration.milliseconds(500)
@@ -81,7 +83,8 @@ public struct ICEConfiguration: Sendable {
     public var consentInterval = Duration.seconds(5)
     /// How long the peer may go without answering a consent check before sending must stop (RFC 7675 §5.1).
     public var consentTimeout = Duration.seconds(30)
-    /// The time between checks of the selected pair while there is another to change to.
+    /// The time between checks of the selected pair while there is another to change to: less than the 4 s that
+    /// RFC 7675 §5.1 asks for, so that a dead path is noticed.
     public var livenessInterval = Duration.seconds(1)
     /// How long the selected pair may stay silent, once a check is overdue, before another that works takes over.
     public var switchDelay = Duration.milliseconds(1_000)

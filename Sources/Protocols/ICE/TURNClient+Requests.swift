@@ -95,8 +95,8 @@ extension TURNClient {
         outbox.append(.refused(host))
     }
 
-    /// A refused channel keeps its number, for it must not be another peer's within 10 minutes (RFC 8656 §12), but
-    /// data goes without it.
+    /// A refused channel keeps its number, for it must not be another peer's until five minutes after its ten have
+    /// passed (RFC 8656 §12), but data goes without it.
     private mutating func dropChannel(_ peer: SocketAddress) {
         for index in channels.indices where channels[index].peer == peer { channels[index].refreshAt = nil }
     }

@@ -218,7 +218,7 @@ public struct TURNClient: ProtocolCore, Sendable {
             request(.permission(host.withPort(1)), at: now, into: &outbox)
         }
         if lastSent.advanced(by: Self.keepAliveInterval) <= now {
-            // Keeps the way through NATs open (RFC 8489 §3, indications).
+            // Keeps the way through NATs open (RFC 8489 §2, on indications).
             outbox.append(.transmit(STUNBuilder(.indication, .binding, TransactionID(using: &generator)).finish()))
         }
     }
@@ -255,7 +255,7 @@ public struct TURNClient: ProtocolCore, Sendable {
     }
 
     private mutating func takeIndication(_ message: STUNMessage, into outbox: inout [TURNOutput]) {
-        // An indication of an ICMP error (RFC 8656 §11.5) has no DATA: it is only a hint, and is left alone.
+        // An indication of an ICMP error (RFC 8656 §11.6) has no DATA: it is only a hint, and is left alone.
         guard message.method == .data, let peer = message.address(.xorPeerAddress), let data = message.value(.data),
             state == .allocated, permissions[peer.withPort(0)] != nil || channels.contains(where: { $0.peer == peer })
         else {

@@ -126,7 +126,7 @@ public struct CircuitBreaker: Equatable, Sendable {
         return packetsInRoundTrip * packetsInRoundTrip * 2 * loss / 3 > 100
     }
 
-    /// How many reports in a row must tell the same: CB_INTERVAL of §4.
+    /// How many reports in a row must tell the same: CB_INTERVAL of §4.3. For §4.2, too, which recommends five.
     @_noAllocation @_noLocks
     private func intervals(_ roundTrip: Int64?) -> Int64 {
         let three = 3 * configuration.reportIntervalNanoseconds

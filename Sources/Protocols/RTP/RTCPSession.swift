@@ -294,7 +294,7 @@ extension RTCPSession {
         return size
     }
 
-    /// Writes a report that tells nothing, to go in front of feedback where that may not go alone (RFC 5506 §3.4.1).
+    /// Writes a report that tells nothing, to go in front of feedback where that may not go alone (RFC 4585 §3.1).
     ///
     /// - Returns: Bytes written; zero if `datagram` is too short.
     @_noAllocation @_noLocks

@@ -12,7 +12,7 @@ public struct RTPHeader: Equatable, Sendable {
     public var timestamp: UInt32
     /// The stream this packet belongs to, chosen at random by its sender.
     public var ssrc: UInt32
-    /// For Opus: first packet after a pause (RFC 7587 §4.2).
+    /// First packet after a pause (RFC 3551 §4.1, and so RFC 7587 §4.1).
     public var marker: Bool
     /// Byte range of the payload in the packet: after CSRCs and extension, before padding.
     public var payload: Range<Int>

@@ -76,7 +76,8 @@ public struct ReceptionStatistics: Equatable, Sendable {
         return outcome
     }
 
-    /// Measures in other ticks from now on; the first packet in them cannot be compared with the last (RFC 7160 §4.3).
+    /// Measures in other ticks from now on; the first packet in them is not compared with the last. RFC 7160 §4.3
+    /// compares them in the ticks of the one, which tells of jitter only where senders count on as its §4.2 has it.
     @_noAllocation @_noLocks
     private mutating func change(to rate: Int) {
         guard rate != clockRate, rate > 0 else { return }

@@ -1,6 +1,6 @@
 public import Bytes
 
-/// A key of the telephone, or its hook (RFC 4733 §3.2).
+/// A key of the telephone (RFC 4733 §3.2), or its hook (RFC 2833 §3.10, given up by RFC 4733 appendix A).
 public struct TelephoneEvent: Equatable, Hashable, Sendable, CustomStringConvertible {
     /// 0…9 the digits, 10 `*`, 11 `#`, 12…15 `A`…`D`, 16 the flash of the hook; others exist.
     public var code: UInt8

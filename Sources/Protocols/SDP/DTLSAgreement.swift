@@ -8,8 +8,8 @@ enum DTLSAgreement {
 
     /// For our answer: active unless the offerer wants to be that.
     ///
-    /// An association goes on while the peer's session and certificate are the same (RFC 8842 §5.5), and so do its
-    /// roles, even where peers write others after a restart of ICE.
+    /// An association goes on while the peer's session and certificate are the same, and so do its roles (RFC 8842
+    /// §5.3). They do even where peers write others after a restart of ICE, by which §3.1 would begin a new one.
     static func choose(
         _ view: SectionView, preferring preference: DTLSRole, current: Association?
     ) throws(NegotiationError) -> (remote: [Fingerprint], role: DTLSRole) {
@@ -25,7 +25,8 @@ enum DTLSAgreement {
         }
     }
 
-    /// For the peer's answer to our offer, which said `actpass`.
+    /// For the peer's answer to our offer, which said `actpass`. One that says nothing will be active, as browsers take
+    /// it; RFC 4145 §4.1 would have it passive.
     static func accept(
         _ view: SectionView, current: Association?
     ) throws(NegotiationError) -> (remote: [Fingerprint], role: DTLSRole) {

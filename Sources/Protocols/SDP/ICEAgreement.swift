@@ -32,8 +32,8 @@ enum ICEAgreement {
             && bytes.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: ":") }
     }
 
-    /// The candidate that a peer without ICE reaches most likely: relayed, else seen by a server, else our own
-    /// (RFC 8839 §4.2.1.1). `nil` before one is known.
+    /// The default candidate (RFC 8839 §4.2.1.2), which a peer without ICE reaches most likely: relayed, else seen by
+    /// a server, else our own. `nil` before one is known.
     static func defaultEndpoint(_ candidates: [String]) -> MediaEndpoint? {
         var best: (rank: Int, endpoint: MediaEndpoint)?
         for candidate in candidates {

@@ -4,7 +4,7 @@ public struct NegotiatedAudio: Equatable, Sendable {
     public var remote: MediaEndpoint
     /// Where our RTCP goes.
     public var control: ControlRoute
-    /// The codecs; we send with the first, and the peer may send with any (RFC 3264 §7).
+    /// The codecs; we send with the first (RFC 3264 §7), and the peer may send with any (§5.1).
     public var codecs: [NegotiatedCodec]
     /// What the peer wishes to receive of Opus: it binds our encoder.
     public var remoteOpus: OpusParameters
@@ -101,7 +101,8 @@ public enum ControlRoute: Equatable, Sendable {
 
 /// How media is protected.
 public enum NegotiatedKeying: Equatable, Sendable {
-    /// By keys from DTLS, with our part in it. The peer's certificate must have one of the fingerprints (RFC 8122 §5).
+    /// By keys from DTLS, with our part in it. The peer's certificate must have one of the fingerprints (RFC 8122
+    /// §5.1).
     case dtls(remote: [Fingerprint], role: DTLSRole)
     /// By keys from the descriptions. Each side protects what it sends with the key that it wrote (RFC 4568 §5.1).
     case sdes(send: SDESKey, receive: SDESKey)
@@ -121,7 +122,7 @@ public struct NegotiationChanges: OptionSet, Equatable, Hashable, Sendable {
     public static let first = NegotiationChanges(rawValue: 1)
     /// The peer's ICE credentials are new (RFC 8839 §4.4.1.1.1), or ICE has come or gone.
     public static let ice = NegotiationChanges(rawValue: 2)
-    /// Keys are new: a new DTLS association (RFC 8842 §5.1), or new keys of SDES.
+    /// Keys are new: a new DTLS association (RFC 8842 §3.1), or new keys of SDES.
     public static let keys = NegotiationChanges(rawValue: 4)
     /// Media flows another way: hold, or resume.
     public static let direction = NegotiationChanges(rawValue: 8)

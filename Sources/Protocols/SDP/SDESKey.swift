@@ -1,4 +1,4 @@
-/// How media is protected (RFC 4568 §6.2, RFC 7714 §14.2).
+/// How media is protected (RFC 4568 §6.2, RFC 7714 §14.1).
 public enum SDESSuite: String, Equatable, Hashable, Sendable, CaseIterable {
     /// AES-GCM with a key of 128 bits and a salt of 96.
     case aeadAES128GCM = "AEAD_AES_128_GCM"

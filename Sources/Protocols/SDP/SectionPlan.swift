@@ -34,7 +34,7 @@ struct SectionPlan {
         if local.usesComfortNoise, hasG711 { formats.append(.comfortNoise) }
         if local.telephoneEvents != nil {
             if local.codecs.contains(.opus) { formats.append(.telephoneEvents(48_000)) }
-            // Gateways to the telephone network know these alone, beside Opus too (RFC 7874 §3).
+            // Gateways to the telephone network know these alone, the default (RFC 4733 §2.1), beside Opus too.
             formats.append(.telephoneEvents(8_000))
         }
         return formats
@@ -147,7 +147,8 @@ struct SectionPlan {
         section.attributes.append(.init(direction.rawValue))
         if muxes { section.attributes.append(.init("rtcp-mux")) }
         if reducesRTCP { section.attributes.append(.init("rtcp-rsize")) }
-        // There is one socket: RTCP comes to it even from a peer that does not multiplex (RFC 3605, RFC 8035).
+        // There is one socket: RTCP comes to it even from a peer that does not multiplex. RFC 3605 §2.1 lets that be
+        // said; RFC 5761 §5.1.1, as RFC 8035 has it, would have two ports then.
         section.attributes.append(.init("rtcp", "\(endpoint.port)"))
         section.attributes += keyLines
         // A stream that is not sent would be taken for one by peers that go by it.

@@ -24,7 +24,7 @@ public enum STUNPeek {
         return nil
     }
 
-    /// Where, in a TURN server's Data indication, that lies which came from a peer: DATA (RFC 8656 §11.6).
+    /// Where, in a TURN server's Data indication, that lies which came from a peer: DATA (RFC 8656 §11.4).
     ///
     /// - Returns: nil if the datagram is something else or has no such attribute.
     @_noAllocation @_noLocks

@@ -40,7 +40,7 @@ public struct DelayBudget: Equatable, Sendable {
         // Its preprocessor's frames of 10 ms overlap.
         if let sound = report.sound { add("speakerphone", Double(sound.processingSamples) / 48, to: &sending) }
         add("frame", Double(report.frameSamples) / 48, to: &sending)
-        // Opus: 2.5 ms of overlap, and 4 ms to line up its two halves (RFC 6716 §2.1.9). G.711: its filters.
+        // Opus: 2.5 ms of overlap, and 4 ms to line up its two halves (RFC 6716 §2, with 2.7). G.711: its filters.
         add("encoder", Double(report.encoderDelaySamples) / 48, to: &sending)
         networkMilliseconds = Double(report.peer.roundTripNanoseconds) / 2e6
         add("jitter_buffer", Double(report.playout.meanBufferDelayNanoseconds) / 1e6, to: &receiving)

@@ -185,7 +185,7 @@ final class StreamService {
         guard given.lowercased() == type else { throw Refusal(.wrongType(expected: type)) }
     }
 
-    /// The offer in a body, if devices can make something of it (RFC 9725 §4.4).
+    /// The offer in a body, if devices can make something of it (RFC 9725 §4.2).
     private static func offer(_ kind: StreamKind, _ body: [UInt8]) throws(Refusal) -> SessionDescription {
         guard body.count <= StreamTable.maximumOfferBytes else { throw Refusal(.tooLarge) }
         let offer: SessionDescription

@@ -1,7 +1,7 @@
 import JSON
 import SDP
 
-/// What streams read of descriptions, and write into them. All sections share one transport (RFC 9725 §4.4).
+/// What streams read of descriptions, and write into them. All sections share one transport (RFC 9725 §4.4.1).
 extension SessionDescription {
     /// The section that carries the others' media, too: the first that is not refused.
     var carrier: MediaSection? { media.first { $0.port != 0 } ?? media.first }
@@ -53,7 +53,7 @@ extension SessionDescription {
         return false
     }
 
-    /// The same offer with other credentials and candidates: a restart of ICE (RFC 8839 §4.4.3.1).
+    /// The same offer with other credentials and candidates: a restart of ICE (RFC 8839 §4.4.1.1.1).
     func restarted(by fragment: ICEFragment, with credentials: ICEFragment.Credentials) -> SessionDescription {
         var offer = self
         offer.origin.version = UInt64(origin.version).map { String($0 &+ 1) } ?? "2"

@@ -122,7 +122,7 @@ extension StreamTable {
             session.generation += 1
             gather(answer, call, ticket, isRestart: true, session, at: now, into: &outbox)
         case ("candidate", _): countLateCandidate()
-        default: break  // An offer of the device's: a stream's client cannot be asked anything (RFC 9725 §4.4.1).
+        default: break  // An offer of the device's: a stream's client cannot be asked anything (RFC 9725 §3).
         }
     }
 
