@@ -127,6 +127,9 @@ struct CaptureLine: ~Copyable {
                 statistics.missingSamples &+= Int(next.missing)
                 // They had silence in their place: when they come, it is too late for them.
                 adjustment &+= Int(next.missing)
+                // Frames that keep to the card's beats lack what a whole beat brings when it is a little late, and wait
+                // longer from now on; a margin would be no help.
+                guard next.wait < 0 else { continue }
                 margin.grow(missing: Int(next.missing), at: now)
                 setTarget()
             }

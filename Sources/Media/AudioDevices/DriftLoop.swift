@@ -73,6 +73,7 @@ struct DriftLoop: Sendable {
         if !isAligned {
             isAligned = true
             lastUpdate = now
+            offset = 0
             delaySamples = targetSamples
             let samples = Self.rounded(delay - targetSamples)
             return samples == 0 ? .none : .jump(samples: samples)
