@@ -1,6 +1,8 @@
 import CScriptedCard
 import Foundation
+import Realtime
 import Testing
+import Timekeeping
 
 /// The tests' ALSA plug-in, built and made known to libasound in this process, and the page of memory that rules it.
 public final class ScriptedCard {
@@ -19,10 +21,8 @@ public final class ScriptedCard {
         page.pointee.least_period = rate / 1_000
         page.pointee.most_period = rate / 10
         page.pointee.most_buffer = rate / 2
-        let library = try Self.plugin()
         let configuration = """
-            </usr/share/alsa/alsa.conf>
-            pcm_type.scripted_card { lib "\(library)" }
+            \(try Self.library())
             pcm.card { type scripted_card control "\(folder)/control" hint { show on description "A card for tests" } }
             \(more)
             """
@@ -40,6 +40,28 @@ public final class ScriptedCard {
     public var control: scripted_card {
         _read { yield page.pointee }
         _modify { yield &page.pointee }
+    }
+
+    /// A PCM of another name on this card, as libasound's configuration has it.
+    public func pcm(_ name: String) -> String {
+        "pcm.\(name) { type scripted_card control \"\(folder)/control\" hint { show on description \"A card for tests\" } }"
+    }
+
+    /// How many ticks later what was on this card's cable a second ago is on the cable of `other`, and the tick at which it
+    /// was; nil if it is not heard there, at most `most` ticks later.
+    public func lag(to other: ScriptedCard, most: Int32 = 24_000) -> (ticks: Int, tick: Int)? {
+        let tick = Int64(Double(MonotonicClock.now.nanoseconds) * 48e-6) - 48_000
+        var likeness = 0.0
+        let lag = scripted_card_lag(page, other.page, tick, 2_400, most, &likeness)
+        return likeness > 0.6 ? (Int(lag), Int(tick)) : nil
+    }
+
+    /// The lines that libasound's configuration begins with.
+    static func library() throws -> String {
+        """
+        </usr/share/alsa/alsa.conf>
+        pcm_type.scripted_card { lib "\(try plugin())" }
+        """
     }
 
     /// Builds the plug-in, once for each change of it.

@@ -45,6 +45,13 @@ extension TimingSummary {
     }
 }
 
+extension TimingSummary {
+    /// The same with delays that are less by so many samples: what is known not to be of the way that was measured.
+    public func without(_ samples: Double) -> TimingSummary {
+        mapped(point: { $0.moved(by: -samples, drift: 0) }, event: { $0.moved(by: 0, delays: -samples) })
+    }
+}
+
 extension SoakMonitor.Minute {
     /// The same with delays as times from hand-over to reading, free of the minute's drift.
     public func aligned(to alignment: BlockAlignment) -> SoakMonitor.Minute {

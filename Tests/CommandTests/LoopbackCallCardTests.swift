@@ -1,0 +1,196 @@
+import CScriptedCard
+import CardSupport
+import Foundation
+import Testing
+
+/// `handset loopback call` as a technician runs it at a rack: measured from outside by cards, on scripted cards with cables
+/// between them, in real time.
+@Suite("handset loopback call through sound cards", .serialized, .timeLimit(.minutes(5)))
+struct LoopbackCallCardTests {
+    /// What is not tested here, because it depends on the machine's other work.
+    private static let anyQuality = [
+        "--max-disturbed", "off", "--max-delay-range", "off", "--max-delay", "1000ms", "--min-likeness", "off",
+        "--min-signal-to-noise", "off", "--min-quality", "off", "--max-clipped", "off",
+    ]
+    private static let mouthAndEar = ["--mouth", "mouth", "--ear", "ear"]
+    private static let callCard = ["--playback", "loudspeaker", "--capture", "microphone"]
+    /// A card on which an echo device hears itself.
+    private static let echoing = ["echo_cancellation: false", "noise_suppression: false", "gain_control: false"]
+
+    /// Cables between cards whose position is known at all times, as the parts of the delay ask for.
+    private static func wired(_ ends: [(into: String, outOf: String)]) throws -> Cables {
+        let cables = try Cables(ends)
+        for cable in cables.cables { cable.control.tells_position = 1 }
+        return cables
+    }
+
+    private static func loopback(_ arguments: [String], _ cables: Cables, seconds: Int = 4) throws -> HandsetProcess {
+        try HandsetProcess(
+            ["loopback", "call"] + arguments + ["--seconds", "\(seconds)", "--play", Site.speech, "--json", "-"]
+                + anyQuality, environment: cables.environment)
+    }
+
+    private static func to(_ running: RunningSite) -> [String] {
+        ["echo@localhost", "--config", running.site.callerConfiguration, "--server", running.server]
+    }
+
+    /// The delay from one cable to another, as the cables themselves have it.
+    private struct Lag {
+        /// Seconds of the machine's clock.
+        let at: Double
+        let milliseconds: Double
+    }
+
+    /// Such delays while a carrier is on the cables.
+    private static func lags(
+        _ command: HandsetProcess, from there: ScriptedCard, to back: ScriptedCard, count: Int = 6
+    ) async throws -> [Lag] {
+        try await command.line(containing: "The mouth speaks")
+        var found: [Lag] = []
+        try await eventually("the carrier is on both cables") {
+            if let lag = there.lag(to: back), lag.tick / 9_600 != found.last.map({ Int($0.at * 5) }) {
+                found.append(Lag(at: Double(lag.tick) / 48_000, milliseconds: Double(lag.ticks) / 48))
+            }
+            return found.count >= count
+        }
+        return found
+    }
+
+    /// Holds a report to what was on the cables at the same time.
+    private static func compare(_ report: LoopbackReportObject, _ lags: [Lag], _ ear: ScriptedCard) throws {
+        // The cards are listened to from then on.
+        let began = Double(ear.control.started_ns.1) * 1e-9 + 0.4
+        let cable = Double(ear.control.cable_delay) / 48
+        var errors: [Double] = []
+        for lag in lags {
+            // Half a second around it: a call's delay may change, and the time is not known to the period.
+            let near = report.delayTrack.filter { abs($0.at - (lag.at - began)) < 0.5 }
+            let (least, greatest) = (near.map(\.least).min() ?? .infinity, near.map(\.greatest).max() ?? -.infinity)
+            let delay = lag.milliseconds + cable
+            #expect((least - 0.5...max(least, greatest) + 0.5).contains(delay), "\(delay) of \(near)")
+            errors += near.map { abs($0.mean - delay) }.min().map { [$0] } ?? []
+        }
+        let median = try #require(errors.sorted().dropFirst(errors.count / 2).first)
+        #expect(median < 0.3, "\(errors)")
+    }
+
+    @Test(
+        "There and back is as long as on the cables, whatever the measuring cards add; its parts tell of the call's card"
+    )
+    func roundTrip() async throws {
+        let running = try await RunningSite(Site())
+        defer { running.site.remove() }
+        let cables = try Self.wired([("mouth", "microphone"), ("loudspeaker", "ear")])
+        cables.cables[0].control.cable_delay = 2_400
+        cables.cables[1].control.cable_delay = 1_200
+        let recording = cables.path("back.wav")
+        let command = try Self.loopback(
+            Self.to(running) + Self.mouthAndEar + Self.callCard + ["--buffer-ms", "70", "--record", recording], cables)
+        let lags = try await Self.lags(command, from: cables.cables[0], to: cables.cables[1], count: 10)
+        #expect(await command.ending() == 0, "\(command.errorText)")
+        let report = try LoopbackReportObject(command.outputText)
+        try Self.compare(report, lags, cables.cables[1])
+        for part in [
+            "Microphone's card: buffer", "Frame of a packet", "Look-ahead", "Jitter buffer", "Loudspeaker's card",
+        ] {
+            #expect(report.stages.contains { $0.name.hasPrefix(part) && $0.milliseconds > 0 }, "\(report.stages)")
+        }
+        let together = report.stages.reduce(0) { $0 + $1.milliseconds }
+        #expect(abs(together - report.delay) < 0.1, "\(together) \(report.delay)")
+        // Both cables are in what the statistics do not know.
+        #expect(report.stages.last.map { $0.milliseconds > 75 } == true, "\(report.stages)")
+        #expect(report.facts["Measuring cards' own delay"]?.contains("as libasound tells") == true)
+        #expect(report.facts["Mouth to ear, as told"] != nil && report.facts["Call's card"] != nil)
+        let size = try FileManager.default.attributesOfItem(atPath: recording)[.size] as? Int ?? 0
+        #expect(size > 15 * 96_000)
+    }
+
+    @Test("With the ear at the other side's loudspeaker, what is measured is from mouth to ear")
+    func oneWay() async throws {
+        let cables = try Self.wired([
+            ("mouth", "microphone"), ("far_loudspeaker", "ear"), ("loudspeaker", "far_microphone"),
+        ])
+        let audio = ["playback: far_loudspeaker", "capture: far_microphone"] + Self.echoing
+        let running = try await RunningSite(
+            Site(behaviour: "card", audio: audio), environment: cables.environment)
+        defer { running.site.remove() }
+        let command = try Self.loopback(
+            Self.to(running) + Self.mouthAndEar + Self.callCard + ["--one-way"], cables)
+        let lags = try await Self.lags(command, from: cables.cables[0], to: cables.cables[1])
+        #expect(await command.ending() == 0, "\(command.errorText)")
+        let report = try LoopbackReportObject(command.outputText)
+        try Self.compare(report, lags, cables.cables[1])
+        #expect(report.facts["Mouth to ear"]?.hasSuffix("ms, measured") == true, "\(report.facts)")
+        #expect(!report.stages.contains { $0.name.hasPrefix("Jitter buffer here") }, "\(report.stages)")
+    }
+
+    @Test("The call of another phone is measured without calling anybody")
+    func anotherPhone() async throws {
+        let running = try await RunningSite(Site(behaviour: "echo"))
+        defer { running.site.remove() }
+        let cables = try Self.wired([("mouth", "microphone"), ("loudspeaker", "ear")])
+        let phone = try HandsetProcess(
+            ["call"] + Self.to(running) + Self.callCard + ["--duration", "60"], environment: cables.environment)
+        try await phone.line(containing: "Media flows both ways")
+        let command = try Self.loopback(Self.mouthAndEar, cables)
+        let lags = try await Self.lags(command, from: cables.cables[0], to: cables.cables[1])
+        #expect(await command.ending() == 0, "\(command.errorText)")
+        let report = try LoopbackReportObject(command.outputText)
+        try Self.compare(report, lags, cables.cables[1])
+        #expect(report.stages.isEmpty && report.facts["Half of the round trip"] != nil, "\(report.facts)")
+        phone.send(SIGINT)
+        _ = await phone.ending()
+    }
+
+    @Test("A call that plays a file is measured through the card of the other side, with a cable in its sockets")
+    func cardOnTheOtherSide() async throws {
+        let cables = try Self.wired([("far_loudspeaker", "far_microphone")])
+        cables.cables[0].control.cable_delay = 9_600
+        let audio = ["playback: far_loudspeaker", "capture: far_microphone"] + Self.echoing
+        let running = try await RunningSite(
+            Site(behaviour: "card", audio: audio), environment: cables.environment)
+        defer { running.site.remove() }
+        let command = try Self.loopback(Self.to(running), cables)
+        #expect(await command.ending() == 0, "\(command.errorText)")
+        let report = try LoopbackReportObject(command.outputText)
+        // The cable, both of the card's directions, frames and buffers.
+        #expect((220...500).contains(report.delay), "\(report.delay)")
+        #expect(report.stages.last.map { $0.name.hasPrefix("The other side") && $0.milliseconds > 200 } == true)
+        let speech = report.object["speech"] as? [String: Any]
+        #expect((speech?["likeness"] as? Double ?? 0) > 0.7, "\(speech ?? [:])")
+    }
+
+    @Test("Cards that cannot be used, or not for this, are told of before anybody is called, with what to try")
+    func badCards() async throws {
+        let cables = try Cables(
+            [("mouth", "microphone"), ("loudspeaker", "ear")],
+            more: "pcm.deaf { type asym playback.pcm \"mouth\" }")
+        let nobody = ["echo@localhost", "--server", "http://localhost:9"]
+        for (arguments, code, words) in [
+            (["--mouth", "mouth", "--device", "mouth"], 2, ["\"mouth\"", "hear itself", "handset devices"]),
+            (
+                ["--mouth", "mouth", "--ear", "microphone"] + Self.callCard, 2,
+                ["--ear", "\"microphone\"", "both capture"]
+            ),
+            (["--mouth", "deaf"] + Self.callCard, 14, ["\"deaf\"", "capture", "--ear"]),
+            (
+                ["--mouth", "nonesuch", "--ear", "ear"] + Self.callCard, 14,
+                ["\"nonesuch\"", "--mouth", "handset devices"]
+            ),
+            (Self.mouthAndEar + ["--device", "nonesuch"], 14, ["\"nonesuch\"", "--device"]),
+            (Self.callCard, 2, ["--playback needs --mouth"]),
+            (["--ear", "ear"], 2, ["--ear needs --mouth"]),
+            (["--mouth", "mouth", "--ear", "none"], 2, ["--ear must name a card"]),
+            (["--mouth", "mouth", "--own-delay", "long"], 2, ["--own-delay must be 0…2000 ms"]),
+        ] as [([String], Int32, [String])] {
+            let command = try Self.loopback(nobody + arguments, cables)
+            #expect(await command.ending() == code, "\(arguments): \(command.errorText)")
+            for word in words { #expect(command.errorText.contains(word), "\(arguments): \(command.errorText)") }
+        }
+        for arguments in [[], Self.mouthAndEar + ["--device", "default"]] {
+            let command = try Self.loopback(arguments, cables)
+            #expect(await command.ending() == 2, "\(arguments): \(command.errorText)")
+            #expect(command.errorText.contains("whom to call") || command.errorText.contains("nobody to call"))
+        }
+    }
+}
