@@ -23,7 +23,7 @@ public final class ScriptedCard {
         page.pointee.most_buffer = rate / 2
         let configuration = """
             \(try Self.library())
-            pcm.card { type scripted_card control "\(folder)/control" hint { show on description "A card for tests" } }
+            \(pcm("card"))
             \(more)
             """
         try configuration.write(toFile: folder + "/asound.conf", atomically: true, encoding: .utf8)

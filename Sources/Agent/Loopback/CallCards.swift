@@ -93,10 +93,12 @@ public actor CallCards {
     /// Plays the whole signal and the speech, and takes what comes back; once.
     ///
     /// - Parameters:
+    ///   - ownMilliseconds: How long the cards delay sound by themselves, for what is told; nil for what libasound says.
     ///   - follows: Whether `tell` is given states, which costs some of the processor.
     ///   - mustStop: Asked some fifty times a second.
     public func measure(
-        follows: Bool, mustStop: @Sendable () -> Bool, tell: @Sendable (LiveView.State) -> Void
+        ownMilliseconds: Double?, follows: Bool, mustStop: @Sendable () -> Bool,
+        tell: @Sendable (LiveView.State) -> Void
     ) async throws(LoopbackError) -> Heard {
         // What is played last comes back as much later as the call delays it.
         let end = playedSamples + AudioFormat.sampleRate * 5 / 4
@@ -104,7 +106,11 @@ public actor CallCards {
             signal, maximumDelay: Self.maximumDelay, playedSamples: playedSamples, follows: follows)
         try session.start()
         while recorder.samples.count < end, !mustStop() {
-            if let state = try recorder.add(session.exchange(), session.tape.statistics, configuration) {
+            if var state = try recorder.add(session.exchange(), session.tape.statistics, configuration) {
+                state.timing = state.timing.aligned(to: session.tape.alignment)
+                    .without(
+                        (ownMilliseconds ?? session.facts.ownMilliseconds ?? 0) * Double(AudioFormat.sampleRate) / 1_000
+                    )
                 tell(state)
             }
             // The rings hold hundreds of these.

@@ -73,10 +73,13 @@ final class MeasuredEnds: Sendable {
         let end = MonotonicClock.now.advanced(by: .seconds(settleSeconds))
         while MonotonicClock.now < end, !mustStop() { try? await Task.sleep(for: .milliseconds(50)) }
         let view = LoopbackView()
-        view.begin("The mouth speaks and the ear listens: noise, a sweep, a tone, and speech")
+        if !mustStop() {
+            view.begin("The mouth speaks and the ear listens: noise, a sweep, a tone, and speech")
+        }
         do throws(LoopbackError) {
             let heard = try await cards.measure(
-                follows: view.isLive, mustStop: mustStop, tell: { view.tell(.state($0)) })
+                ownMilliseconds: options.ownMilliseconds, follows: view.isLive, mustStop: mustStop,
+                tell: { view.tell(.state($0)) })
             view.end()
             return .success(heard)
         } catch {
