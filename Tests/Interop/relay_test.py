@@ -26,8 +26,6 @@ from stage import SCRIPT, SETTLING, Stage, TalkingPhone, best, both_ways, ended,
 
 CHECKS = []
 USERS = ("alice", "echo", "caller")
-# A browser with two relays may lose sound at the beginning of a call, which docs/status.md has as doubtful.
-TRIES = 5
 
 
 def check(function):
@@ -110,7 +108,7 @@ def echoes(stage):
         return speech.score(stage.original, heard, repeats=True)
 
     before = noted(stage.device)
-    stage.figures["pesq"]["Chromium → device → Chromium, relayed"] = best("echo", measure, tries=TRIES)
+    stage.figures["pesq"]["Chromium → device → Chromium, relayed"] = best("echo", measure)
     ended(stage.device, before + 1, "completed")
 
 
@@ -133,7 +131,7 @@ def is_called(stage):
             raise Failed(f"the call was {report}")
         return both_ways(stage, "Chromium, relayed", speech.read(record)[int(SETTLING * speech.RATE):], heard)
 
-    best("one way", measure, tries=TRIES)
+    best("one way", measure)
 
 
 def main():

@@ -8,6 +8,9 @@ public func fuzzSTUN(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt { fuz
 
 private func read(_ bytes: [UInt8]) {
     let looksLikeSTUN = STUNPeek.looksLikeSTUN(bytes.span.bytes)
+    if let data = STUNPeek.relayedData(bytes.span.bytes) {
+        require(looksLikeSTUN && data.upperBound <= bytes.count, "DATA lies inside of a STUN message")
+    }
     if let fragment = STUNPeek.receiverFragment(bytes.span.bytes) {
         require(looksLikeSTUN && fragment.upperBound <= bytes.count, "a name lies inside of a STUN message")
     }

@@ -81,6 +81,14 @@ public struct AudioRing: ~Copyable {
             return count
         }
 
+        /// Leaves out the next `count` samples, or as many as there are.
+        @_noAllocation @_noLocks
+        public mutating func skip(_ count: Int) {
+            let start = unsafe slots.indices.pointee.consumed.load(ordering: .relaxed)
+            let available = unsafe slots.indices.pointee.written.load(ordering: .acquiring) &- start
+            unsafe slots.indices.pointee.consumed.store(start &+ max(0, min(count, available)), ordering: .releasing)
+        }
+
         // Mutating, so that it can be asked of an optional consumer: Swift borrows no optional in place otherwise.
         /// Whether the producer has closed the ring and everything written was read.
         @_noAllocation @_noLocks

@@ -6,11 +6,16 @@ internal import Timekeeping
 /// The delay is that of the last sample of a frame, from the card to the worker's hands: the card's queue, the
 /// resampler, what waits in the ring by the worker's clock. A worker whose frames may come at any time between two
 /// wake-ups of the card needs a period of it; one that keeps to a moment soon after them, no more than that wait.
+///
+/// Beside each sample goes what the card played at the time: see ``EchoReference``.
 struct CaptureLine: ~Copyable {
     private var ring: AudioRing.Producer
+    private var referenceRing: AudioRing.Producer
     private var marks: SPSCRing<LineMark>.Consumer
     private var beats: SPSCRing<CardBeat>.Producer
     private var resampler: ClockResampler?
+    /// What the card plays meanwhile.
+    var reference = EchoReference()
     private var loop = DriftLoop(targetSamples: 0)
     private var margin: DelayMargin
     private var mark: LineMark?
@@ -41,10 +46,11 @@ struct CaptureLine: ~Copyable {
     private static var beginning: Int64 { @_noAllocation @_noLocks get { 800_000_000 } }
 
     init(
-        _ ring: consuming AudioRing.Producer, _ marks: consuming SPSCRing<LineMark>.Consumer,
-        _ beats: consuming SPSCRing<CardBeat>.Producer
+        _ ring: consuming AudioRing.Producer, reference: consuming AudioRing.Producer,
+        _ marks: consuming SPSCRing<LineMark>.Consumer, _ beats: consuming SPSCRing<CardBeat>.Producer
     ) {
         self.ring = ring
+        referenceRing = reference
         self.marks = marks
         self.beats = beats
         margin = DelayMargin(leastSamples: Self.leastMargin, mostSamples: 528)
@@ -80,6 +86,7 @@ struct CaptureLine: ~Copyable {
         adjustment = 0
         loop.realign()
         resampler?.reset()
+        reference.loseAlignment()
     }
 
     @_noAllocation @_noLocks
@@ -182,7 +189,9 @@ struct CaptureLine: ~Copyable {
     private mutating func apply(_ verdict: DriftLoop.Verdict) {
         switch verdict {
         case .none: break
-        case .correct: resampler?.setCorrection(ppm: loop.correctionPPM)
+        case .correct:
+            resampler?.setCorrection(ppm: loop.correctionPPM)
+            reference.setCorrection(ppm: loop.correctionPPM)
         case .jump(let samples): adjustment &+= samples
         }
     }
@@ -195,11 +204,12 @@ struct CaptureLine: ~Copyable {
     @_noAllocation @_noLocks
     mutating func take(_ samples: Span<Int16>, count: Int) {
         statistics.cardFrames &+= count
-        guard isActive else { return }
+        guard isActive else { return reference.pass(count) }
         var consumed = 0
         while consumed < count {
             guard let (read, made) = resample(samples, from: consumed, to: count), read > 0 || made > 0 else { return }
             consumed &+= read
+            reference.make(made)
             give(made)
         }
     }
@@ -227,7 +237,10 @@ struct CaptureLine: ~Copyable {
     @_noAllocation @_noLocks
     private mutating func write(from start: Int, to end: Int) {
         guard start < end else { return }
-        let taken = Self.write(output, from: start, to: end, into: &ring)
+        // The worker finds as much of the reference as of what was captured: both get as much, and the reference first.
+        let room = min(end - start, min(ring.space, referenceRing.space))
+        _ = Self.write(reference.output, from: start, to: start + room, into: &referenceRing)
+        let taken = Self.write(output, from: start, to: start + room, into: &ring)
         given &+= taken
         statistics.overrunSamples &+= end - start - taken
     }
@@ -245,7 +258,9 @@ struct CaptureLine: ~Copyable {
         var written = 0
         while written < count {
             let piece = min(count - written, silence.capacity)
-            let taken = Self.write(silence, from: 0, to: piece, into: &ring)
+            let room = min(piece, min(ring.space, referenceRing.space))
+            _ = Self.write(silence, from: 0, to: room, into: &referenceRing)
+            let taken = Self.write(silence, from: 0, to: room, into: &ring)
             given &+= taken
             written &+= taken
             // Full: the worker has stopped without saying so. There is no use in owing it silence.

@@ -35,7 +35,7 @@ struct CardLoop<Card: SoundCard & ~Copyable>: ~Copyable {
     ) {
         self.card = card
         playback = PlaybackLine(ends.playing, ends.playingMarks)
-        capture = CaptureLine(ends.capturing, ends.capturingMarks, ends.beats)
+        capture = CaptureLine(ends.capturing, reference: ends.referring, ends.capturingMarks, ends.beats)
         self.events = events
         self.eventSignal = eventSignal
         outbox.reserveCapacity(16)
@@ -160,6 +160,7 @@ struct CardLoop<Card: SoundCard & ~Copyable>: ~Copyable {
         }
         if let capturing {
             guard capture.open(rate: capturing.rate) else { return refuse(.capture) }
+            capture.reference.open(playbackRate: playing?.rate ?? capturing.rate, captureRate: capturing.rate)
         }
         return .opened(playback: playing, capture: capturing)
     }
@@ -184,7 +185,9 @@ struct CardLoop<Card: SoundCard & ~Copyable>: ~Copyable {
             // A sound server that ran empty waits for as much again: no more than there will be.
             card.setWakeQueue(frames: cushion.wakeFrames, startFrames: min(grant.periodFrames, cushion.queueFrames))
             outgoing.removeAll()
+            capture.reference.loseAlignment()
             outgoing.add(silence: cushion.queueFrames)
+            outgoing.tell(&capture.reference, newest: outgoing.count)
             let written = outgoing.write(to: &card, again: -Int(EAGAIN))
             if written < 0 { return Int32(clamping: written) }
         }
@@ -220,6 +223,7 @@ struct CardLoop<Card: SoundCard & ~Copyable>: ~Copyable {
         if isHeard {
             let behind = max(0, condition.delayFrames - condition.availableFrames)
             capture.measure(queueFrames: left, behindFrames: behind, at: now)
+            capture.reference.align(captureDelay: condition.availableFrames + behind, at: now)
         } else {
             capture.runWithoutCard(at: now)
         }
@@ -254,11 +258,13 @@ struct CardLoop<Card: SoundCard & ~Copyable>: ~Copyable {
         }
         let cardQueue = max(0, grant.bufferFrames - condition.availableFrames)
         let queue = cardQueue + outgoing.count
+        capture.reference.note(playbackDelay: max(condition.delayFrames, cardQueue) + outgoing.count, at: now)
         // At least a quarter of a period at a time, also of a card that takes all it is given.
         let room = playbackPace.allowance(at: now) - outgoing.count
         guard queue <= cushion.wakeFrames, room >= cushion.queueFrames - cushion.wakeFrames else {
             return outgoing.count > 0 && finishWriting(at: now)
         }
+        let before = outgoing.count
         if machine.mode == .running {
             playback.measure(
                 queueFrames: queue, behindFrames: max(0, condition.delayFrames - cardQueue), at: now)
@@ -268,6 +274,7 @@ struct CardLoop<Card: SoundCard & ~Copyable>: ~Copyable {
             playback.runWithoutCard(at: now)
             outgoing.add(silence: min(room, cushion.queueFrames - queue))
         }
+        outgoing.tell(&capture.reference, newest: outgoing.count - before)
         return finishWriting(at: now)
     }
 

@@ -61,6 +61,11 @@ struct OutgoingFrames: ~Copyable {
         return total
     }
 
+    /// Has the echo canceller remember the last `count` that were added.
+    func tell(_ reference: inout EchoReference, newest count: Int) {
+        reference.append(samples.samples(end), from: end - count, to: end)
+    }
+
     /// Moves what waits to the front.
     private mutating func compact() {
         guard start > 0 else { return }

@@ -11,6 +11,7 @@ public struct SoundLine: ~Copyable, Sendable {
     private var playing: AudioRing.Producer
     private var playingMarks: SPSCRing<LineMark>.Producer
     private var capturing: AudioRing.Consumer
+    private var referring: AudioRing.Consumer
     private var capturingMarks: SPSCRing<LineMark>.Producer
     private var beats: SPSCRing<CardBeat>.Consumer
     private var played = 0
@@ -31,12 +32,13 @@ public struct SoundLine: ~Copyable, Sendable {
 
     init(
         playing: consuming AudioRing.Producer, playingMarks: consuming SPSCRing<LineMark>.Producer,
-        capturing: consuming AudioRing.Consumer, capturingMarks: consuming SPSCRing<LineMark>.Producer,
-        beats: consuming SPSCRing<CardBeat>.Consumer
+        capturing: consuming AudioRing.Consumer, referring: consuming AudioRing.Consumer,
+        capturingMarks: consuming SPSCRing<LineMark>.Producer, beats: consuming SPSCRing<CardBeat>.Consumer
     ) {
         self.playing = playing
         self.playingMarks = playingMarks
         self.capturing = capturing
+        self.referring = referring
         self.capturingMarks = capturingMarks
         self.beats = beats
     }
@@ -60,12 +62,41 @@ public struct SoundLine: ~Copyable, Sendable {
     /// Fills `samples` with what was captured, and with silence where that is not enough. Real-time safe.
     ///
     /// - Parameters:
+    ///   - reference: Is filled with what the card played while it captured that: as many samples, in the card's own time,
+    ///     so that the echo of one follows at the same distance whatever is done to delays. 2 ms early.
     ///   - now: When the frame was due, or is taken, on the machine's monotonic clock.
     ///   - wait: How long after the card's beats frames are taken, in ns, if the worker keeps to that: then samples
     ///     need not wait for frames that come at any time between two beats. Nil if it does not.
     @_noAllocation @_noLocks
+    public mutating func capture(
+        into samples: inout MutableSpan<Int16>, reference: inout MutableSpan<Int16>, at now: Instant,
+        afterBeat wait: Int64? = nil
+    ) {
+        let read = read(into: &samples, at: now, afterBeat: wait)
+        var place = Self.read(read, from: &referring, into: &reference)
+        while place < reference.count {
+            reference[place] = 0
+            place &+= 1
+        }
+    }
+
+    /// Fills `samples` as ``capture(into:reference:at:afterBeat:)`` does, for those who do not care what was played.
+    @_noAllocation @_noLocks
     public mutating func capture(into samples: inout MutableSpan<Int16>, at now: Instant, afterBeat wait: Int64? = nil)
     {
+        referring.skip(read(into: &samples, at: now, afterBeat: wait))
+    }
+
+    @_noAllocation @_noLocks
+    private static func read(
+        _ count: Int, from ring: inout AudioRing.Consumer, into samples: inout MutableSpan<Int16>
+    ) -> Int {
+        var room = samples._mutatingExtracting(0..<min(count, samples.count))
+        return ring.read(into: &room)
+    }
+
+    @_noAllocation @_noLocks
+    private mutating func read(into samples: inout MutableSpan<Int16>, at now: Instant, afterBeat wait: Int64?) -> Int {
         while let beat = beats.pop() { lastBeat = beat }
         let read = capturing.read(into: &samples)
         captured &+= read
@@ -75,6 +106,7 @@ public struct SoundLine: ~Copyable, Sendable {
             LineMark(
                 count: captured, nanoseconds: now.nanoseconds, missing: Int32(clamping: samples.count - read),
                 wait: Int32(clamping: wait ?? -1)))
+        return read
     }
 
     /// Says that no more frames will come or be taken for now, so that their absence is not taken for a fault.
@@ -152,6 +184,8 @@ struct LineEnds: ~Copyable {
     @usableFromInline var playing: AudioRing.Consumer
     @usableFromInline var playingMarks: SPSCRing<LineMark>.Consumer
     @usableFromInline var capturing: AudioRing.Producer
+    /// What was played meanwhile: always as much as of what was captured.
+    @usableFromInline var referring: AudioRing.Producer
     @usableFromInline var capturingMarks: SPSCRing<LineMark>.Consumer
     @usableFromInline var beats: SPSCRing<CardBeat>.Producer
 }
@@ -165,14 +199,15 @@ struct LinePair: ~Copyable {
     init() {
         let playing = AudioRing(capacity: LineMark.ringSamples)
         let capturing = AudioRing(capacity: LineMark.ringSamples)
+        let referring = AudioRing(capacity: LineMark.ringSamples)
         let playingMarks = SPSCRing<LineMark>(capacity: LineMark.capacity)
         let capturingMarks = SPSCRing<LineMark>(capacity: LineMark.capacity)
         let beats = SPSCRing<CardBeat>(capacity: CardBeat.capacity)
         worker = SoundLine(
             playing: playing.producer, playingMarks: playingMarks.producer, capturing: capturing.consumer,
-            capturingMarks: capturingMarks.producer, beats: beats.consumer)
+            referring: referring.consumer, capturingMarks: capturingMarks.producer, beats: beats.consumer)
         device = LineEnds(
             playing: playing.consumer, playingMarks: playingMarks.consumer, capturing: capturing.producer,
-            capturingMarks: capturingMarks.consumer, beats: beats.producer)
+            referring: referring.producer, capturingMarks: capturingMarks.consumer, beats: beats.producer)
     }
 }

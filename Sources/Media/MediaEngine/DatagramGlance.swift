@@ -1,13 +1,15 @@
 internal import Bytes
 internal import RTP
+internal import STUN
 
 /// What a worker has to know of a datagram to find whose it is.
 enum DatagramGlance: BitwiseCopyable {
     /// RTP or RTCP of this sender.
     case media(ssrc: UInt32)
-    /// A TURN server's: `length` bytes behind the prefix came through `channel`; of media, its sender (RFC 8656 §12.4).
-    case channelData(channel: UInt16, length: Int, media: UInt32?)
-    /// STUN or DTLS.
+    /// RTP or RTCP of this sender that a TURN server relays: the bytes from `start` to `end`, through `channel`
+    /// (RFC 8656 §12.4) or in a Data indication (§11.6).
+    case relayedMedia(ssrc: UInt32, start: Int, end: Int, channel: UInt16?)
+    /// STUN or DTLS, relayed or not.
     case connectivity
     /// Nothing that belongs here.
     case unknown
@@ -21,17 +23,28 @@ func glance(at datagram: borrowing MutableRawSpan) -> DatagramGlance {
     switch DatagramKind(of: bytes) {
     case .rtp: return bytes.uint32(at: 8).map { .media(ssrc: $0) } ?? .unknown  // RFC 3550 §5.1
     case .rtcp: return bytes.uint32(at: 4).map { .media(ssrc: $0) } ?? .unknown  // RFC 3550 §6.4
-    case .stun, .dtls: return .connectivity
+    case .dtls: return .connectivity
+    case .stun:
+        // A peer may send before it is known that we have a channel to it.
+        guard let data = STUNPeek.relayedData(bytes) else { return .connectivity }
+        return relayed(bytes, data.lowerBound, data.upperBound, channel: nil)
     case .turnChannel:
         guard let channel = bytes.uint16(at: 0), let length = bytes.uint16(at: 2), Int(length) + 4 <= bytes.byteCount
         else { return .unknown }
-        var media: UInt32?
-        switch DatagramKind(of: bytes.extracting(4..<(4 + Int(length)))) {
-        case .rtp: media = bytes.uint32(at: 4 + 8)
-        case .rtcp: media = bytes.uint32(at: 4 + 4)
-        case .stun, .dtls, .turnChannel, .unknown: media = nil
-        }
-        return .channelData(channel: channel, length: Int(length), media: media)
+        return relayed(bytes, 4, 4 + Int(length), channel: channel)
     case .unknown: return .unknown
     }
+}
+
+// As above.
+@_semantics("no_performance_analysis") @inline(__always)
+private func relayed(_ bytes: RawSpan, _ start: Int, _ end: Int, channel: UInt16?) -> DatagramGlance {
+    let data = bytes.extracting(start..<end)
+    var media: UInt32?
+    switch DatagramKind(of: data) {
+    case .rtp: media = data.uint32(at: 8)
+    case .rtcp: media = data.uint32(at: 4)
+    case .stun, .dtls, .turnChannel, .unknown: break
+    }
+    return media.map { .relayedMedia(ssrc: $0, start: start, end: end, channel: channel) } ?? .connectivity
 }

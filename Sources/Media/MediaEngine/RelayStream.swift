@@ -197,9 +197,11 @@ extension RelayStream {
         if framer.isBroken { events.append(fail("the server does not speak TURN")) }
     }
 
-    /// Whether a message is channel data with RTP or RTCP in it (RFC 7983 §7), which goes to the worker.
+    /// Whether a message is a relayed packet of RTP or RTCP (RFC 7983 §7), which goes to the worker.
     private static func isMedia(_ frame: [UInt8]) -> Bool {
-        frame.count > 4 && frame[0] & 0xC0 == 0x40 && (128...191).contains(frame[4])
+        if frame.count > 4 && frame[0] & 0xC0 == 0x40 { return (128...191).contains(frame[4]) }
+        guard let data = STUNPeek.relayedData(frame.span.bytes), !data.isEmpty else { return false }
+        return (128...191).contains(frame[data.lowerBound])
     }
 
     /// Adds to what the stream has to take.

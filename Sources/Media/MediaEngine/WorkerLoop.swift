@@ -314,12 +314,11 @@ extension WorkerLoop {
         var position: Int?
         switch glance(at: datagram) {
         case .media(let ssrc): position = calls.index(ssrc: ssrc, source: origin.remote)
-        case .channelData(let channel, let length, let media):
-            guard let ssrc = media else { return .notMedia }
+        case .relayedMedia(let ssrc, let start, let end, let channel):
+            if let channel { position = calls.index(slot: origin.socket, channel: channel) }
             // A peer with two ways may send by another than we do.
-            position =
-                calls.index(slot: origin.socket, channel: channel) ?? calls.index(ssrc: ssrc, source: origin.remote)
-            if position != nil { datagram = datagram._consumingExtracting(4..<(4 + length)) }
+            if position == nil { position = calls.index(ssrc: ssrc, source: origin.remote) }
+            if position != nil { datagram = datagram._consumingExtracting(start..<end) }
         case .connectivity: return .notMedia
         case .unknown:
             counters.datagramsNotMedia += 1

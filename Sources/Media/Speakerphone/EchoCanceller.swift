@@ -1,4 +1,5 @@
 internal import CSpeexDSP
+internal import Glibc
 
 /// speexdsp's echo canceller and preprocessor, in one small wrapper. All their memory is taken in the initialiser.
 @safe
@@ -68,7 +69,7 @@ struct EchoCanceller: ~Copyable, @unchecked Sendable {
         attachEcho(settings.echoCancellation)
     }
 
-    // The following four work in memory that the states own, and take no lock.
+    // The following five work in memory that the states own, and take no lock.
 
     @_semantics("no_performance_analysis") @inline(__always)
     private func set(_ request: Int32, _ value: Int32) {
@@ -100,6 +101,14 @@ struct EchoCanceller: ~Copyable, @unchecked Sendable {
             guard let room = room.baseAddress else { return }
             _ = unsafe speex_preprocess_run(preprocessor, room)
         }
+    }
+
+    /// How much the gain control amplifies powers at the moment, as a factor.
+    @_semantics("no_performance_analysis") @inline(__always)
+    func gainOfPower() -> Double {
+        var decibels: Int32 = 0
+        _ = unsafe speex_preprocess_ctl(preprocessor, SPEEX_PREPROCESS_GET_AGC_GAIN, &decibels)
+        return pow(10, Double(decibels) / 10)
     }
 
     /// Forgets the room.

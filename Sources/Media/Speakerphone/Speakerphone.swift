@@ -77,7 +77,7 @@ public struct SpeakerphoneProcessor: ~Copyable, Sendable {
     ///
     /// - Parameters:
     ///   - captured: 480 samples from the microphone.
-    ///   - playback: The 480 samples that were given to the loudspeaker in the same time.
+    ///   - playback: The 480 samples that the loudspeaker played in the same time, or a little earlier than it did.
     @_noAllocation @_noLocks
     public mutating func process(_ captured: inout MutableSpan<Int16>, playback: Span<Int16>) {
         // Counts are taken out first: spans cannot be reached from an autoclosure on this path.
@@ -98,7 +98,8 @@ public struct SpeakerphoneProcessor: ~Copyable, Sendable {
         canceller.cancel(&captured)
         // What is left is lowered further by what the preprocessor knows of the rest of the echo.
         canceller.preprocess(&captured)
-        measure(playing: playing, heard: heard, sent: Self.power(&captured))
+        let gain = settings.gainControl ? canceller.gainOfPower() : 1
+        measure(playing: playing, heard: heard, sent: Self.power(&captured) / max(1e-3, gain))
     }
 
     /// Moves the reference when the delay is found to be another one.
@@ -121,7 +122,8 @@ public struct SpeakerphoneProcessor: ~Copyable, Sendable {
         canceller.reset()
     }
 
-    private static let memory = 0.99
+    /// Two seconds.
+    private static let memory = 0.995
 
     @_noAllocation @_noLocks
     private mutating func measure(playing: Double, heard: Double, sent: Double) {

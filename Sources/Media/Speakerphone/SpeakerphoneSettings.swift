@@ -41,7 +41,7 @@ public struct SpeakerphoneStatistics: BitwiseCopyable, Equatable, Sendable {
     /// Echo at the microphone against what was played, in dB, below 0 as a rule: the coupling. nil while nothing plays.
     public var echoCouplingDB: Double?
     /// How much less of it is sent than was captured, in dB: echo return loss enhancement, over the last seconds in which
-    /// the far end spoke. What the near end says meanwhile lowers it.
+    /// the far end spoke, without what gain control amplifies. What the near end says meanwhile lowers it.
     public var echoReturnLossEnhancementDB: Double?
     /// Delay from what is given to be played to its echo, in samples, if it has been found.
     public var echoDelaySamples: Int?

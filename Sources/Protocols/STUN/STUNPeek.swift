@@ -17,7 +17,25 @@ public enum STUNPeek {
     /// - Returns: nil if the datagram is something else or has no such name.
     @_noAllocation @_noLocks
     public static func receiverFragment(_ datagram: borrowing RawSpan) -> Range<Int>? {
-        guard looksLikeSTUN(datagram), datagram.uint16(at: 0) == 1 else { return nil }
+        guard looksLikeSTUN(datagram), datagram.uint16(at: 0) == 1, let name = attribute(0x0006, of: datagram) else {
+            return nil
+        }
+        for place in name where datagram.uint8(at: place) == 0x3A { return name.lowerBound..<place }
+        return nil
+    }
+
+    /// Where, in a TURN server's Data indication, that lies which came from a peer: DATA (RFC 8656 §11.6).
+    ///
+    /// - Returns: nil if the datagram is something else or has no such attribute.
+    @_noAllocation @_noLocks
+    public static func relayedData(_ datagram: borrowing RawSpan) -> Range<Int>? {
+        guard looksLikeSTUN(datagram), datagram.uint16(at: 0) == 0x0017 else { return nil }
+        return attribute(0x0013, of: datagram)
+    }
+
+    /// Where the first attribute of this type has its value.
+    @_noAllocation @_noLocks
+    private static func attribute(_ wanted: UInt16, of datagram: borrowing RawSpan) -> Range<Int>? {
         var offset = 20
         // As many attributes as a message may have (`STUNMessage.maximumAttributes`).
         for _ in 0..<64 {
@@ -27,14 +45,7 @@ public enum STUNPeek {
             let start = offset + 4
             let end = start + Int(length)
             guard end <= datagram.byteCount else { return nil }
-            if type == 6 {
-                var colon = start
-                while colon < end {
-                    if datagram.uint8(at: colon) == 0x3A { return start..<colon }
-                    colon += 1
-                }
-                return nil
-            }
+            if type == wanted { return start..<end }
             offset = end + (0 &- Int(length)) & 3
         }
         return nil

@@ -238,7 +238,7 @@ static snd_pcm_sframes_t transfer(
     for (snd_pcm_uframes_t i = 0; i < size; i++, d->moved++) {
         int64_t first = tick_of(d, d->moved), next = tick_of(d, d->moved + 1);
         if (side(d)) {
-            int32_t value = d->io.rate == 48000 ? hear(d, d->moved) : (int32_t)tick_value(d, first);
+            int32_t value = d->io.rate == 48000 ? hear(d, d->moved) : (int32_t)tick_value(d, first - d->card->cable_delay);
             for (unsigned channel = 0; channel < io->channels; channel++)
                 put(place(&areas[channel], offset + i), io->format, value);
         } else if (d->running) {

@@ -2,8 +2,7 @@ internal import Realtime
 
 /// Decides when the loudspeaker's turns are to come earlier, because packets would wait less for them.
 ///
-/// What such a move skips of the sound on its way to the card must not be heard, so it waits for a pause. The echo
-/// canceller has to learn the room anew after a move, so with it there is none once a call has begun.
+/// What such a move skips of the sound on its way to the card must not be heard, so it waits for a pause.
 struct LoudspeakerPlace: BitwiseCopyable, Sendable {
     private var turns = 0
     private var quietTurns = 0
@@ -13,8 +12,6 @@ struct LoudspeakerPlace: BitwiseCopyable, Sendable {
     private static var firstLook: Int { @_noAllocation @_noLocks get { 400 } }
     private static var lookInterval: Int { @_noAllocation @_noLocks get { 50 } }
     private static var rest: Int { @_noAllocation @_noLocks get { 500 } }
-    /// The beginning of a call, in which the echo canceller learns in any case: 20 s.
-    private static var beginning: Int { @_noAllocation @_noLocks get { 2_000 } }
     /// What a move may skip lies in the last turns.
     private static var turnsOfPause: Int { @_noAllocation @_noLocks get { 3 } }
     /// −54 dBFS, as a sample.
@@ -28,16 +25,12 @@ struct LoudspeakerPlace: BitwiseCopyable, Sendable {
 
     /// Notes a turn, and whether a move may be looked at now.
     ///
-    /// - Parameters:
-    ///   - played: What is played.
-    ///   - cancelsEcho: Whether a canceller has to follow.
+    /// - Parameter played: What is played.
     @_noAllocation @_noLocks
-    mutating func mayMove(_ played: borrowing SampleBuffer, _ count: Int, cancelsEcho: Bool) -> Bool {
+    mutating func mayMove(_ played: borrowing SampleBuffer, _ count: Int) -> Bool {
         turns &+= 1
         quietTurns = Self.isQuiet(played, count) ? quietTurns &+ 1 : 0
-        guard turns >= nextLook, quietTurns >= Self.turnsOfPause, !cancelsEcho || turns < Self.beginning else {
-            return false
-        }
+        guard turns >= nextLook, quietTurns >= Self.turnsOfPause else { return false }
         nextLook = turns &+ Self.lookInterval
         return true
     }

@@ -10,29 +10,20 @@ extension SoundDesk {
 
     @_semantics("no_performance_analysis") @inline(__always)
     static func capture(
-        _ frame: inout SampleBuffer, from line: inout SoundLine, at due: Instant, afterBeat wait: Int64?
+        _ frame: inout SampleBuffer, _ reference: inout SampleBuffer, from line: inout SoundLine, at due: Instant,
+        afterBeat wait: Int64?
     ) {
         var samples = frame.mutableSamples(turnSamples)
-        line.capture(into: &samples, at: due, afterBeat: wait)
+        var played = reference.mutableSamples(turnSamples)
+        line.capture(into: &samples, reference: &played, at: due, afterBeat: wait)
     }
 
     @_semantics("no_performance_analysis") @inline(__always)
     static func process(
-        _ frame: inout SampleBuffer, with processor: inout SpeakerphoneProcessor, _ reference: inout SampleQueue,
-        through work: inout SampleBuffer
+        _ frame: inout SampleBuffer, with processor: inout SpeakerphoneProcessor, _ reference: borrowing SampleBuffer
     ) {
-        // Turns of the two kinds alternate, but for one when the loudspeaker's are moved past the microphone's.
-        _ = reference.keep(newest: 2 * turnSamples)
-        var playback = work.mutableSamples(turnSamples)
-        let taken = reference.take(into: &playback)
-        for index in taken..<playback.count { playback[index] = 0 }
         var samples = frame.mutableSamples(turnSamples)
-        processor.process(&samples, playback: playback.span)
-    }
-
-    @_semantics("no_performance_analysis") @inline(__always)
-    static func keep(_ frame: borrowing SampleBuffer, _ reference: inout SampleQueue) {
-        reference.append(frame.samples(turnSamples))
+        processor.process(&samples, playback: reference.samples(turnSamples))
     }
 
     @_semantics("no_performance_analysis") @inline(__always)

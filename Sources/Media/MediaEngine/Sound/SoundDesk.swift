@@ -9,8 +9,8 @@ internal import Timekeeping
 /// While a call uses the card or a tone sounds, it takes turns, of each kind one every 10 ms. In the microphone's it takes
 /// what was captured, takes echo and noise out of it and hands it to the calls, whose frames are due at such turns; in the
 /// loudspeaker's it mixes what the calls hear, and tones, and plays it.
-/// At the worker's end of the ``SoundLine`` both directions have the worker's clock, so that the echo canceller need not
-/// follow two clocks.
+/// The echo canceller's reference comes with what was captured, from the card itself: nothing that is done here to delays
+/// and turns reaches it.
 struct SoundDesk: ~Copyable {
     /// Samples of a turn: 10 ms.
     static var turnSamples: Int { @_noAllocation @_noLocks get { 480 } }
@@ -28,12 +28,12 @@ struct SoundDesk: ~Copyable {
     private var loudspeakerMeter = LevelDisplay()
     private var tones: DeskTones
     private var mixer = CallMixer()
-    /// What was captured, what goes to one call of several, and what was played in the last turn.
+    /// What was captured, what the card played meanwhile, what goes to one call of several, and what was played in the
+    /// last turn.
     private var captured = SampleBuffer(capacity: SoundDesk.turnSamples)
+    private var reference = SampleBuffer(capacity: SoundDesk.turnSamples)
     private var work = SampleBuffer(capacity: SoundDesk.turnSamples)
     private var played = SampleBuffer(capacity: SoundDesk.turnSamples)
-    /// What was played and is still to be told to the echo canceller.
-    private var reference = SampleQueue(capacity: 2_048)
     /// When the next turns are due; nil while nobody uses the card. The microphone's are those at which its calls send;
     /// the loudspeaker's stand where packets wait the least.
     private var nextCapture: Instant?
@@ -44,7 +44,6 @@ struct SoundDesk: ~Copyable {
     private var place = LoudspeakerPlace()
     /// Samples that the loudspeaker's next turn leaves out.
     private var skipping = 0
-    private var cancelsEcho: Bool
     /// Of the microphone's kind, since turns were begun.
     private var turnsSinceStart = 0
     private var turns = 0
@@ -54,7 +53,6 @@ struct SoundDesk: ~Copyable {
     init(_ sound: CallSound, line: consuming SoundLine) throws(SpeakerphoneError) {
         self.line = line
         processor = try SpeakerphoneProcessor(sound.processing)
-        cancelsEcho = sound.processing.echoCancellation
         sharing = sound.sharing
         tones = DeskTones(CallToneSet(country: sound.country))
         microphone.set(gainDB: sound.microphoneDB)
@@ -68,9 +66,7 @@ struct SoundDesk: ~Copyable {
         case .mute(let isMuted): microphone.set(isMuted: isMuted)
         case .volume(let decibels): loudspeaker.set(gainDB: decibels)
         case .microphone(let decibels): microphone.set(gainDB: decibels)
-        case .process(let settings):
-            processor.apply(settings)
-            cancelsEcho = settings.echoCancellation
+        case .process(let settings): processor.apply(settings)
         case .tone(let tone): tones.sound(tone)
         case .focus(let call): focus = call
         }
@@ -182,7 +178,7 @@ struct SoundDesk: ~Copyable {
     /// Moves the loudspeaker's turns to where packets wait the least for them, in a pause.
     @_noAllocation @_noLocks
     private mutating func advanceIfWorthwhile(_ calls: borrowing RouteTable, at due: Instant) {
-        guard place.mayMove(played, Self.turnSamples, cancelsEcho: cancelsEcho), let next = nextPlay else { return }
+        guard place.mayMove(played, Self.turnSamples), let next = nextPlay else { return }
         var shift: Int64 = 0
         for index in 0..<calls.count where unsafe calls[index].pointee.usesCard {
             guard unsafe isConnected(calls[index]) else { continue }
@@ -232,8 +228,8 @@ extension SoundDesk {
     /// A microphone's turn: from the card to the calls.
     @_noAllocation @_noLocks
     mutating func capture(for calls: borrowing RouteTable, at due: Instant) {
-        Self.capture(&captured, from: &line, at: due, afterBeat: follower.wait)
-        Self.process(&captured, with: &processor, &reference, through: &work)
+        Self.capture(&captured, &reference, from: &line, at: due, afterBeat: follower.wait)
+        Self.process(&captured, with: &processor, reference)
         Self.finish(&captured, &microphone, &microphoneMeter)
         beginSharing(calls)
         for index in 0..<calls.count where unsafe calls[index].pointee.usesCard {
@@ -265,7 +261,6 @@ extension SoundDesk {
         Self.finish(&played, &loudspeaker, &loudspeakerMeter)
         Self.play(played, on: &line, at: due, skipping: skipping)
         skipping = 0
-        Self.keep(played, &reference)
         turns += 1
         nextPlay = due.advanced(byNanoseconds: Self.turnNanoseconds)
         advanceIfWorthwhile(calls, at: due)

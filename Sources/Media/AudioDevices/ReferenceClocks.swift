@@ -1,0 +1,101 @@
+internal import Timekeeping
+
+/// Whether a card's two directions have one clock, from where they say they are.
+///
+/// Positions are told with a period's uncertainty by some drivers, so a difference of rate counts only once it has
+/// brought the two further apart than that, on average over a second: taken for drift, the uncertainty itself would move
+/// the reference. What is smaller is left to the canceller, which follows it more exactly.
+struct ReferenceClocks: BitwiseCopyable, Sendable {
+    enum Verdict: BitwiseCopyable, Sendable {
+        case inStep
+        /// ``ratePPM`` has changed.
+        case rate
+        /// The first second is over, and on average it was off by so many nanoseconds: so was the moment from which all
+        /// is counted.
+        case off(Double)
+        /// Too far off to be drift: all is counted from this moment anew.
+        case lost
+    }
+
+    /// How much faster the playing clock is than the capturing one, in millionths; 0 if nothing is known.
+    private(set) var ratePPM = 0.0
+    private var sum = 0.0
+    private var count = 0
+    private var began: Instant?
+    private var strays = 0
+    private var isNew = true
+    /// A second's mean, and the middle of that second: the first since the rate has changed.
+    private var anchor: (mean: Double, time: Instant)?
+
+    private static var secondNanoseconds: Int64 { @_noAllocation @_noLocks get { 1_000_000_000 } }
+    /// What the two must have come apart: 0.8 ms.
+    private static var apartNanoseconds: Double { @_noAllocation @_noLocks get { 8e5 } }
+    /// What the first moment may be wrong by: 0.3 ms.
+    private static var wrongNanoseconds: Double { @_noAllocation @_noLocks get { 3e5 } }
+    /// Smaller differences than this are the canceller's, which follows twice as much: 30 millionths.
+    private static var leastPPM: Double { @_noAllocation @_noLocks get { 30 } }
+    private static var mostPPM: Double { @_noAllocation @_noLocks get { 3_500 } }
+    /// Positions that are further off than 8 ms are no drift; so many of them in a row, and it is no slip of a driver's
+    /// either: half a second of periods of 10 ms.
+    private static var strayNanoseconds: Double { @_noAllocation @_noLocks get { 8e6 } }
+    private static var straysOfLoss: Int { @_noAllocation @_noLocks get { 50 } }
+
+    /// The positions have jumped; what was learnt of the rate stays.
+    @_noAllocation @_noLocks
+    mutating func restart() {
+        let rate = ratePPM
+        self = ReferenceClocks()
+        ratePPM = rate
+    }
+
+    /// - Parameter errorNanoseconds: By how much the reference is behind the place in the playback that belongs to what is
+    ///   captured, as the card tells it at the moment.
+    @_noAllocation @_noLocks
+    mutating func add(errorNanoseconds: Double, at now: Instant) -> Verdict {
+        guard errorNanoseconds < Self.strayNanoseconds, errorNanoseconds > -Self.strayNanoseconds else {
+            strays &+= 1
+            guard strays >= Self.straysOfLoss else { return .inStep }
+            restart()
+            return .lost
+        }
+        strays = 0
+        sum += errorNanoseconds
+        count &+= 1
+        guard let began else {
+            self.began = now
+            return .inStep
+        }
+        let length = began.nanoseconds(to: now)
+        guard length >= Self.secondNanoseconds else { return .inStep }
+        let mean = sum / Double(count)
+        self.began = nil
+        (sum, count) = (0, 0)
+        return judge(mean, Instant(nanoseconds: began.nanoseconds + length / 2))
+    }
+
+    @_noAllocation @_noLocks
+    private mutating func judge(_ mean: Double, _ time: Instant) -> Verdict {
+        if isNew {
+            isNew = false
+            if mean > Self.wrongNanoseconds || mean < -Self.wrongNanoseconds { return .off(mean) }
+        }
+        guard let first = anchor else {
+            anchor = (mean, time)
+            return .inStep
+        }
+        let seconds = Double(first.time.nanoseconds(to: time)) * 1e-9
+        let apart = mean - first.mean
+        let slope = apart / seconds * 1e-3
+        guard
+            apart > Self.apartNanoseconds && slope > Self.leastPPM
+                || apart < -Self.apartNanoseconds && slope < -Self.leastPPM
+        else {
+            // Clocks change with the weather: what was long ago tells of another rate.
+            if seconds > 60 { anchor = (mean, time) }
+            return .inStep
+        }
+        ratePPM = max(-Self.mostPPM, min(Self.mostPPM, ratePPM + slope))
+        anchor = nil
+        return .rate
+    }
+}
