@@ -19,10 +19,12 @@ struct Site {
     ///   - answer: What the device does with a call.
     ///   - behaviour: What it does in a call; with `card` on the card of `audio`.
     ///   - audio: Lines of its configuration's `audio`; without any ALSA's `null`, which every machine has.
+    ///   - callerAudio: Lines of the caller's `audio`; without any it has none.
     ///   - isControlled: Whether it has a control socket, ``controlSocket``.
     init(
         port: Int = 0, isEncrypted: Bool = false, database: String? = nil, answer: String = "auto",
-        behaviour: String = "echo", audio: [String] = ["device: \"null\""], isControlled: Bool = false
+        behaviour: String = "echo", audio: [String] = ["device: \"null\""], callerAudio: [String] = [],
+        isControlled: Bool = false
     ) throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("handset-\(UUID())")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -64,8 +66,9 @@ struct Site {
             """
         let device = Self.device("echo", server: server, trusts: isEncrypted, answer: answer, behaviour: behaviour)
         try (device + more).write(toFile: deviceConfiguration, atomically: true, encoding: .utf8)
-        try Self.device("caller", server: server, trusts: isEncrypted, answer: "reject", behaviour: "echo")
-            .write(toFile: callerConfiguration, atomically: true, encoding: .utf8)
+        let callerMore = callerAudio.isEmpty ? "" : "\naudio:\n  " + callerAudio.joined(separator: "\n  ")
+        let caller = Self.device("caller", server: server, trusts: isEncrypted, answer: "reject", behaviour: "echo")
+        try (caller + callerMore).write(toFile: callerConfiguration, atomically: true, encoding: .utf8)
     }
 
     /// Where a file of this name is, or would be.
