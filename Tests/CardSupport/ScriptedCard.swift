@@ -47,12 +47,19 @@ public final class ScriptedCard {
         "pcm.\(name) { type scripted_card control \"\(folder)/control\" hint { show on description \"A card for tests\" } }"
     }
 
+    /// The tick at which something began to be on the cable, if that was within the last two seconds and a half.
+    public var firstSound: Int? {
+        let now = Int64(Double(MonotonicClock.now.nanoseconds) * 48e-6)
+        let first = (now - 120_000..<now).first { scripted_card_heard(page, $0) != 0 }
+        return first.flatMap { $0 > now - 120_000 ? Int($0) : nil }
+    }
+
     /// How many ticks later what was on this card's cable a second ago is on the cable of `other`, and the tick at which it
     /// was; nil if it is not heard there, at most `most` ticks later.
-    public func lag(to other: ScriptedCard, most: Int32 = 24_000) -> (ticks: Int, tick: Int)? {
+    public func lag(to other: ScriptedCard, most: Int32 = 14_400) -> (ticks: Int, tick: Int)? {
         let tick = Int64(Double(MonotonicClock.now.nanoseconds) * 48e-6) - 48_000
         var likeness = 0.0
-        let lag = scripted_card_lag(page, other.page, tick, 2_400, most, &likeness)
+        let lag = scripted_card_lag(page, other.page, tick, 1_920, most, &likeness)
         return likeness > 0.6 ? (Int(lag), Int(tick)) : nil
     }
 

@@ -23,7 +23,8 @@ struct CallCardTests {
     /// What cards that keep `buffer` milliseconds ahead hear of a way of `ticks`.
     private func hear(
         _ loopback: CallLoopback, ticks: UInt32, buffer: Double, jitter: Int64 = 0, seconds: Double? = nil,
-        _ set: (inout scripted_card) -> Void = { $0.tells_position = 1 }
+        _ set: (inout scripted_card) -> Void = { $0.tells_position = 1 },
+        script: @escaping (DuplexBench) -> Void = { _ in }
     ) throws -> CallCards.Heard {
         let card = try ScriptedCard()
         card.control.cable_delay = ticks
@@ -31,10 +32,11 @@ struct CallCardTests {
         let bench = try #require(
             DuplexBench(card, loopback.signal, followedBy: loopback.following, bufferMilliseconds: buffer))
         bench.jitterNanoseconds = jitter
+        bench.script = script
         bench.run(samples: Int((seconds ?? loopback.seconds + 1) * 48_000))
         return CallCards.Heard(
             samples: bench.samples, ownMilliseconds: bench.facts.ownMilliseconds, alignment: bench.alignment,
-            facts: bench.facts.factsOfMeasuringCards)
+            clockRate: bench.clockRate, facts: bench.facts.factsOfMeasuringCards)
     }
 
     private func delay(_ run: LoopbackRun) -> Double { run.measurement.timing.meanDelay ?? -1 }
@@ -85,6 +87,23 @@ struct CallCardTests {
         #expect(try #require(run.quality).score > 4.4, "\(String(describing: run.quality))")
         #expect(try #require(run.speech).likeness > 0.98)
         #expect(run.facts.contains { $0.label == "Mouth to ear" && $0.value.hasSuffix("ms, measured") }, "\(run.facts)")
+    }
+
+    @Test(
+        "A way whose delay grows between clocks that agree is told as it grows, and not taken for drift of the clocks")
+    func slide() throws {
+        let loopback = CallLoopback(carrierSeconds: 2, speech: Self.speech)
+        // A tick more each 20 ms.
+        let heard = try hear(
+            loopback, ticks: 4_800, buffer: 50, seconds: 3,
+            script: { $0.card.control.cable_delay = 4_800 + UInt32($0.samples.count / 960) })
+        let run = loopback.run(startedAt: Self.date, heard: heard, ownMilliseconds: nil, path: nil, ear: .here)
+        let points = run.measurement.timing.history.points
+        for point in [try #require(points.first), try #require(points.last)] {
+            let expected = 4_800 + Double(point.position) / 960
+            #expect(abs(point.mean - expected) < 9.6, "\(point) is not \(expected)")
+        }
+        #expect(abs(heard.clockRate) < 2e-6, "\(heard.clockRate)")
     }
 
     @Test("A gap in the way is found by the cards as by the call")

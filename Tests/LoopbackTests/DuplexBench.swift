@@ -60,6 +60,7 @@ final class DuplexBench {
 
     var statistics: DuplexStatistics { tape.statistics }
     var alignment: BlockAlignment { tape.alignment }
+    var clockRate: Double { tape.clockRate }
     /// What there is to say of the card.
     var facts: CardFacts {
         CardFacts(

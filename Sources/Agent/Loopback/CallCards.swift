@@ -15,6 +15,8 @@ public actor CallCards {
         /// not run.
         public let ownMilliseconds: Double?
         let alignment: BlockAlignment
+        /// How much faster the ear's clock is than the mouth's, in samples a sample.
+        let clockRate: Double
         let facts: [LoopbackRun.Fact]
     }
 
@@ -107,7 +109,7 @@ public actor CallCards {
         try session.start()
         while recorder.samples.count < end, !mustStop() {
             if var state = try recorder.add(session.exchange(), session.tape.statistics, configuration) {
-                state.timing = state.timing.aligned(to: session.tape.alignment)
+                state.timing = state.timing.aligned(to: session.tape.alignment, clockRate: session.tape.clockRate)
                     .without(
                         (ownMilliseconds ?? session.facts.ownMilliseconds ?? 0) * Double(AudioFormat.sampleRate) / 1_000
                     )
@@ -120,6 +122,6 @@ public actor CallCards {
         let facts = session.facts
         return Heard(
             samples: recorder.samples, ownMilliseconds: facts.ownMilliseconds, alignment: session.tape.alignment,
-            facts: facts.factsOfMeasuringCards)
+            clockRate: session.tape.clockRate, facts: facts.factsOfMeasuringCards)
     }
 }

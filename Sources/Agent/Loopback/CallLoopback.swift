@@ -71,7 +71,7 @@ public struct CallLoopback: Sendable {
         startedAt: String, heard: CallCards.Heard, ownMilliseconds: Double?, path: Path?, ear: Ear
     ) -> LoopbackRun {
         var run = measure(startedAt: startedAt, recorded: heard.samples)
-        var timing = run.measurement.timing.aligned(to: heard.alignment)
+        var timing = run.measurement.timing.aligned(to: heard.alignment, clockRate: heard.clockRate)
         run.facts += heard.facts
         if let own = ownMilliseconds ?? heard.ownMilliseconds, let delay = timing.meanMilliseconds {
             let isShorter = own <= delay

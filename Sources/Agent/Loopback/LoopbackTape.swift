@@ -14,8 +14,12 @@ public struct LoopbackTape: ~Copyable {
     public private(set) var statistics = DuplexStatistics()
     /// How numbers captured and played lie against each other, for the whole measurement.
     public private(set) var alignment = BlockAlignment()
+    /// How much faster the capturing clock is than the playing one, in samples a sample, as their numbers tell.
+    public var clockRate: Double { whole.clockRate }
     /// The same since ``takeRecentAlignment()``.
     private var recent = BlockAlignment()
+    /// The same from the beginning on, be it carrier or not.
+    private var whole = BlockAlignment()
 
     private let signal: LoopbackSignal
     private let following: [Int16]
@@ -78,6 +82,7 @@ public struct LoopbackTape: ~Copyable {
         statistics.take(note)
         guard case .exchanged = note.event else { return }
         let (captured, played) = (Double(note.captured) * capturedScale, Double(note.played) * playedScale)
+        whole.add(captured: captured, played: played)
         guard aligned.contains(captured) else { return }
         alignment.add(captured: captured, played: played)
         recent.add(captured: captured, played: played)
