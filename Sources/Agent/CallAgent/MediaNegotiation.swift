@@ -151,8 +151,11 @@ extension MediaNegotiation {
             sendPayloadType: audio.sendPayloadType, receivePayloadType: audio.receivePayloadType,
             randomSeed: randomSeed)
         peer.clockRate = audio.codec.clockRate
+        let encoder = encoder(for: audio)
         if audio.codec == .opus, let types = audio.redundancy {
-            peer.redundancy = RedundancyFormat(sendPayloadType: types.send, receivePayloadType: types.receive)
+            peer.redundancy = RedundancyFormat(
+                sendPayloadType: types.send, receivePayloadType: types.receive,
+                isSent: Self.hasRoomForCopies(encoder, audio))
         }
         peer.telephoneEvents = Self.eventFormats(for: audio)
         peer.headerExtensions = Self.extensions(for: audio)
@@ -163,7 +166,7 @@ extension MediaNegotiation {
             peer.sendComfortNoisePayloadType = audio.comfortNoise?.send
         }
         var plan = MediaCallPlan(
-            peer: peer, encoder: encoder(for: audio), playout: configuration.playout, audio: behaviour,
+            peer: peer, encoder: encoder, playout: configuration.playout, audio: behaviour,
             start: audio.ice == nil ? start : .whenConnected)
         plan.codec = SoundCodec(audio.codec)
         return plan
@@ -239,10 +242,19 @@ extension MediaNegotiation {
         return remote
     }
 
-    /// Our encoder's settings within what the peer wishes to receive (RFC 7587 §6.1).
+    /// Whether frames may be sent twice within what the peer's description lets through: a copy is as long as its frame,
+    /// and has 5 bytes before it and the frame (RFC 2198 §3).
+    private static func hasRoomForCopies(_ encoder: EncoderSettings, _ audio: NegotiatedAudio) -> Bool {
+        guard let limit = audio.remoteMaximumBitrate else { return true }
+        return 2 * encoder.bitrateBps + 5 * 8 * 1_000 / encoder.frameDuration.rawValue <= limit
+    }
+
+    /// Our encoder's settings within what the peer wishes to receive (RFC 7587 §6.1, RFC 8866 §5.8).
     private func encoder(for audio: NegotiatedAudio) -> EncoderSettings {
         var encoder = configuration.encoder
-        if let limit = audio.remoteOpus.maximumAverageBitrate { encoder.bitrateBps = min(encoder.bitrateBps, limit) }
+        let limits = [audio.remoteOpus.maximumAverageBitrate, audio.remoteMaximumBitrate].compactMap(\.self)
+        // Opus has no bitrate below 6 kb/s; who wants less wants a call all the same.
+        if let limit = limits.min() { encoder.bitrateBps = min(encoder.bitrateBps, max(6_000, limit)) }
         encoder.fec = encoder.fec && audio.remoteOpus.usesInbandFEC
         encoder.dtx = encoder.dtx || audio.remoteOpus.wantsDTX
         encoder.constantBitrate = encoder.constantBitrate || audio.remoteOpus.wantsConstantBitrate
