@@ -117,8 +117,8 @@ struct MediaNegotiation {
     /// What the peer's section is called, for candidates that are told later.
     var mid: String { exchange.agreed?.mid ?? exchange.local.mid ?? "0" }
 
-    /// Whether the peer takes telephone events.
-    var takesDigits: Bool { exchange.agreed?.telephoneEvents.isEmpty == false }
+    /// How telephone events go to the peer; nil if it takes none.
+    var sentEvents: NegotiatedTelephoneEvents? { exchange.agreed.flatMap { Self.events(for: $0).first } }
 
     /// Whether an offer brings ICE, so that it is to be answered with ICE.
     static func usesICE(_ offer: JSONValue) -> Bool { offer["sdp"]?.string?.contains("a=ice-ufrag:") ?? false }
@@ -172,15 +172,19 @@ extension MediaNegotiation {
         return plan
     }
 
-    /// The formats of telephone events, first the one whose clock is the codec's (RFC 4733 §2.1, RFC 7160 §4.1).
     private static func eventFormats(for audio: NegotiatedAudio) -> [TelephoneEventFormat] {
-        let rate = audio.codec.clockRate
-        let formats = audio.telephoneEvents.map { events in
+        events(for: audio).map { events in
             TelephoneEventFormat(
                 clockRate: events.clockRate, sendPayloadType: events.payloadTypes.send,
                 receivePayloadType: events.payloadTypes.receive)
         }
-        return formats.filter { $0.clockRate == rate } + formats.filter { $0.clockRate != rate }
+    }
+
+    /// Telephone events, first those whose clock is the codec's (RFC 4733 §2.1, RFC 7160 §4.1), which are sent.
+    private static func events(for audio: NegotiatedAudio) -> [NegotiatedTelephoneEvents] {
+        let rate = audio.codec.clockRate
+        return audio.telephoneEvents.filter { $0.clockRate == rate }
+            + audio.telephoneEvents.filter { $0.clockRate != rate }
     }
 
     /// The header extensions that make sense to both: packets are counted only for one who tells of their arrival, and the
