@@ -82,6 +82,17 @@ extension SessionDescription {
         }
     }
 
+    /// The same with media in one direction where it was in both.
+    func oneWay(_ direction: MediaDirection) -> SessionDescription {
+        var description = self
+        for place in media.indices where (media[place].direction ?? self.direction) == .sendrecv {
+            var lines = media[place].attributes
+            lines.removeAll { MediaDirection(rawValue: $0.name) != nil }
+            description.media[place].attributes = lines + [SDPAttribute(direction.rawValue)]
+        }
+        return description
+    }
+
     /// The ICE of an answer, for the client that asked for a restart.
     var fragment: ICEFragment {
         let mid = carrier?.mid ?? "0"

@@ -136,7 +136,8 @@ extension StreamTable {
             reply(.restarted(fragment: fragment, entityTag: tag), to: session, into: &outbox)
         } else {
             let opening = session.opening
-            let text = gathering.answer.serialized()
+            // Whatever a device makes of an offer that goes one way.
+            let text = gathering.answer.oneWay(opening.kind.offered.reversed).serialized()
             reply(.created(opening.id, opening.kind, answer: text, entityTag: tag), to: session, into: &outbox)
         }
         adopt(call, session)
