@@ -69,12 +69,14 @@ import Timekeeping
         return try SessionDescription(parsing: try #require(signal.data?["sdp"]?.string))
     }
 
-    @Test("A restart is an offer with the client's new ICE to the device, and its answer's ICE to the client")
-    func restarted() throws {
+    @Test(
+        "A restart, its condition in quotes or not, is an offer with the client's ICE, and the answer's ICE to the client",
+        arguments: ["*", "\"*\""])
+    func restarted(condition: String) throws {
         var scenario = StreamScenario()
         let bob = scenario.device("b", of: "bob")
         let (id, invite) = try scenario.stream(to: bob)
-        let ticket = scenario.patch(id, Self.restart, ifMatch: "*")
+        let ticket = scenario.patch(id, Self.restart, ifMatch: condition)
         #expect(scenario.replies[ticket] == nil)
         #expect(scenario.patched(id, Self.restart, ifMatch: "*") == .failed(.underWay))
         let offer = try answerRestart(&scenario, bob)
