@@ -18,6 +18,11 @@ extension SessionDescription {
     /// Whether it names a certificate's fingerprint, which keys for media come with.
     var hasFingerprint: Bool { (attributes + (carrier?.attributes ?? [])).contains { $0.name == "fingerprint" } }
 
+    /// What it says of its ICE, as words: `trickle`, `ice2`.
+    var iceOptions: String? {
+        ((carrier?.attributes ?? []) + attributes).first { $0.name == "ice-options" }?.value
+    }
+
     /// Whether it has any candidate.
     var hasCandidates: Bool { media.contains { !$0.candidates.isEmpty } }
 

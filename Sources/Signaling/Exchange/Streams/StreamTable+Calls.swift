@@ -132,7 +132,8 @@ extension StreamTable {
     ) {
         let tag = session.entityTag
         if gathering.isRestart {
-            let fragment = gathering.answer.fragment.text(mid: gathering.answer.carrier?.mid ?? "0")
+            let answer = gathering.answer
+            let fragment = answer.fragment.text(mid: answer.carrier?.mid ?? "0", options: answer.iceOptions)
             reply(.restarted(fragment: fragment, entityTag: tag), to: session, into: &outbox)
         } else {
             let opening = session.opening
