@@ -200,7 +200,10 @@ let package = Package(
             swiftSettings: relaxed),
         tests(
             "AudioDevicesTests",
-            ["AudioDevices", "CAllocationCounter", "CScriptedCard", "CardSupport", "Realtime", "Timekeeping"]),
+            [
+                "AudioDevices", "CAllocationCounter", "CScriptedCard", "CardSupport", "Realtime", "Speakerphone",
+                "Timekeeping",
+            ]),
         tests(
             "LoopbackTests",
             [

@@ -3,6 +3,7 @@ import CScriptedCard
 import CardSupport
 import Glibc
 import Realtime
+import Speakerphone
 import TestSupport
 import Testing
 import Timekeeping
@@ -118,6 +119,28 @@ final class ReferenceBench {
     }
 }
 
+extension ReferenceBench {
+    /// How much a speakerphone lowers the echo in the last two seconds of what was captured, in dB.
+    func echoLowered() throws -> Double {
+        var settings = SpeakerphoneSettings()
+        settings.noiseSuppression = false
+        settings.gainControl = false
+        var phone = try SpeakerphoneProcessor(settings)
+        var sent: [Int16] = []
+        for start in stride(from: 0, to: captured.count - 479, by: 480) {
+            var frame = Array(captured[start..<start + 480])
+            let played = Array(reference[start..<start + 480])
+            var space = frame.mutableSpan
+            phone.process(&space, playback: played.span)
+            sent += frame
+        }
+        func power(_ samples: [Int16]) -> Double {
+            samples.suffix(96_000).reduce(0) { $0 + Double($1) * Double($1) }
+        }
+        return 10 * log10(power(captured) / max(1, power(sent)))
+    }
+}
+
 @Suite("What a card plays while it captures", .serialized)
 struct EchoReferenceTests {
     private func bench(rate: UInt32 = 48_000, change: (ScriptedCard) -> Void = { _ in }) throws -> ReferenceBench {
@@ -154,6 +177,18 @@ struct EchoReferenceTests {
         bench.run(seconds: 5)
         #expect(abs(bench.statistics.capture.correctionPPM) > 500)
         try expectSteady(bench.lags, count: 9, within: 0.1)
+    }
+
+    @Test("A speakerphone takes the echo out of a call whose worker, card and threads keep time as they do in life")
+    func cancellation() throws {
+        let bench = try bench { $0.control.noise = 3 }
+        // The card's crystal is 90 millionths off, its thread comes late, and the loops correct as they learn.
+        bench.frameNanoseconds += 900
+        bench.jitterNanoseconds = 1_500_000
+        bench.run(seconds: 2)
+        bench.forget()
+        bench.run(seconds: 8)
+        #expect(try bench.echoLowered() > 25)
     }
 
     @Test("Its echo is where it was after frames have come earlier, and after the worker has rested")

@@ -75,8 +75,33 @@ struct PartsTests {
             squares += (delay - 1_000) * (delay - 1_000)
         }
         #expect(worst < 96)
-        #expect((squares / Double(steps)).squareRoot() < 24, "half a millisecond")
+        #expect((squares / Double(steps)).squareRoot() < 12, "a quarter of a millisecond")
         #expect(loop.jumps == 0)
+    }
+
+    @Test(
+        "A delay that is suddenly off comes back without swinging, and teaches no drift",
+        arguments: [1.0, 2.4, -2.4, 4, 7], [0.0, 1_500])
+    func sudden(milliseconds: Double, ppm: Double) {
+        var loop = DriftLoop(targetSamples: 1_000)
+        var generator = SeededGenerator(seed: 5)
+        var delay = 1_000.0
+        var (overshoot, wrong, last) = (0.0, 0.0, 0.0)
+        for step in 0..<6_000 {
+            delay += 480e-6 * (ppm - loop.correctionPPM)
+            if step == 4_000 { delay += milliseconds * 48 }
+            let scatter = Double(generator.next() % 10) - 5
+            _ = loop.add(delaySamples: delay + scatter, at: Instant(nanoseconds: Int64(step) * 10_000_000))
+            guard step > 4_000 else { continue }
+            let error = (delay - 1_000) / 48
+            overshoot = max(overshoot, milliseconds > 0 ? -error : error)
+            wrong = max(wrong, abs(loop.driftPPM - ppm))
+            last = error
+        }
+        #expect(overshoot < 0.4, "\(overshoot) ms")
+        #expect(wrong < 20, "\(wrong) ppm")
+        #expect(abs(last) < 0.1)
+        #expect(abs(loop.correctionPPM - ppm) < 20)
     }
 
     @Test("Delays beyond resampling are put right with one jump")

@@ -8,7 +8,8 @@ import Testing
 
     /// The delay chosen, in milliseconds, after 20 ms packets with these delays.
     private func target(
-        after delays: [Double], phase: Int64 = 0, _ change: (inout PlayoutConfiguration) -> Void = { _ in }
+        after delays: [Double], phase: Int64 = 0, step: Int64 = 20,
+        _ change: (inout PlayoutConfiguration) -> Void = { _ in }
     ) -> Double {
         var configuration = PlayoutConfiguration()
         change(&configuration)
@@ -22,7 +23,7 @@ import Testing
                 isOvertaken: false)
             received += 20 * Self.millisecond
             let grid = TargetDelay.Grid(
-                origin: phase * Self.millisecond, step: 20 * Self.millisecond, lead: 0)
+                origin: phase * Self.millisecond, step: step * Self.millisecond, lead: 0)
             target.update(history, grid, received: received)
         }
         return Double(target.transit - history.baseline) / 1e6
@@ -72,6 +73,13 @@ import Testing
         let low = target(after: bad + Array(repeating: 50, count: 5_000), phase: 57)
         #expect(high >= 80)
         #expect(low == 7)
+    }
+
+    @Test("Pulls that are close together leave a small delay to be won, which is won once the path has been calm")
+    func smallStep() {
+        let bad = (0..<300).map { $0 % 10 == 0 ? 62.0 : 50 }
+        #expect(target(after: bad, phase: 55, step: 10) == 15)
+        #expect(target(after: bad + Array(repeating: 50, count: 3_000), phase: 55, step: 10) == 5)
     }
 
     @Test("A path that becomes slower for good is a new baseline, not jitter")

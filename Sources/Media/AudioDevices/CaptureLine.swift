@@ -91,11 +91,12 @@ struct CaptureLine: ~Copyable {
 
     @_noAllocation @_noLocks
     private mutating func setTarget() {
-        let before = loop.targetSamples
-        loop.retarget(samples: waitSamples + statistics.resamplerMilliseconds * 48 + Double(margin.samples))
-        // More delay is had by a pause, not by a rate that the loop would take for drift: sound was missing just now.
-        let rise = Int(loop.targetSamples - before)
-        if isActive, rise >= 24 { adjustment &-= rise }
+        let target = waitSamples + statistics.resamplerMilliseconds * 48 + Double(margin.samples)
+        // More delay is had by a pause, not by a rate: sound was missing just now.
+        let rise = Int(target - loop.targetSamples)
+        let isByPause = isActive && rise >= 24
+        if isByPause { adjustment &-= rise }
+        loop.retarget(samples: target, isThere: isByPause)
         statistics.targetMilliseconds = loop.targetSamples / 48
     }
 
@@ -126,6 +127,9 @@ struct CaptureLine: ~Copyable {
                 statistics.missingSamples &+= Int(next.missing)
                 // They had silence in their place: when they come, it is too late for them.
                 adjustment &+= Int(next.missing)
+                // Frames that keep to the card's beats lack what a whole beat brings when it is a little late, and wait
+                // longer from now on; a margin would be no help.
+                guard next.wait < 0 else { continue }
                 margin.grow(missing: Int(next.missing), at: now)
                 setTarget()
             }

@@ -160,7 +160,7 @@ struct CardLoop<Card: SoundCard & ~Copyable>: ~Copyable {
         }
         if let capturing {
             guard capture.open(rate: capturing.rate) else { return refuse(.capture) }
-            capture.reference.open(playbackRate: playing?.rate ?? capturing.rate, captureRate: capturing.rate)
+            capture.reference.open(playback: playing ?? capturing, captureRate: capturing.rate)
         }
         return .opened(playback: playing, capture: capturing)
     }

@@ -2,9 +2,10 @@ internal import Timekeeping
 
 /// Holds the delay of one direction at its target although the card's clock and the worker's run at different rates.
 ///
-/// A loop of second order: it learns the drift between the clocks, and asks for a rate of resampling that makes up for
-/// it and brings the delay back. The rate changes slowly enough not to be heard. Delays that are too far off for that
-/// are put right at once, by leaving out samples or putting in silence: a jump.
+/// An observer learns the drift between the clocks from how the delay differs from what the rate of resampling should have
+/// made of it, so that a delay that is far off, or a rate that may not change fast, teaches it nothing wrong. A controller
+/// asks for the rate that makes up for the drift and brings the delay back; it changes slowly enough not to be heard.
+/// Delays that are too far off for that are put right at once, by leaving out samples or putting in silence: a jump.
 struct DriftLoop: Sendable {
     /// What a measurement led to.
     enum Verdict: Equatable, Sendable {
@@ -28,8 +29,12 @@ struct DriftLoop: Sendable {
     private(set) var jumps = 0
 
     private var isAligned = false
-    private var isLocked = false
+    /// How far the delay is from its target, as the observer has it, in ms.
+    private var offset = 0.0
+    /// For how long the delay has been near its target, or far from it.
     private var calmSeconds = 0.0
+    private var farSeconds = 0.0
+    private var isHurrying = false
     private var window = InlineArray<32, Double>(repeating: 0)
     private var windowCount = 0
     private var windowStart = Instant(nanoseconds: 0)
@@ -43,15 +48,21 @@ struct DriftLoop: Sendable {
     }
 
     /// Sets another target; it is approached by resampling, or with a jump if it is far.
+    ///
+    /// - Parameter isThere: The delay has been changed as much at once.
     @_noAllocation @_noLocks
-    mutating func retarget(samples: Double) { targetSamples = samples }
+    mutating func retarget(samples: Double, isThere: Bool = false) {
+        if !isThere { offset -= (samples - targetSamples) / 48 }
+        targetSamples = samples
+    }
 
     /// Makes the next measurement set the delay right at once, whatever it is. What was learnt of the drift stays.
     @_noAllocation @_noLocks
     mutating func realign() {
         isAligned = false
-        isLocked = false
-        calmSeconds = 0
+        isHurrying = false
+        offset = 0
+        (calmSeconds, farSeconds) = (0, 0)
         windowCount = 0
         correctionPPM = driftPPM
     }
@@ -62,6 +73,7 @@ struct DriftLoop: Sendable {
         if !isAligned {
             isAligned = true
             lastUpdate = now
+            offset = 0
             delaySamples = targetSamples
             let samples = Self.rounded(delay - targetSamples)
             return samples == 0 ? .none : .jump(samples: samples)
@@ -85,35 +97,53 @@ struct DriftLoop: Sendable {
         return .correct
     }
 
-    /// One step of the loop. With the error in ms and rates in millionths, the delay changes by a thousandth of the
-    /// rates' difference each second; so a loop of the natural frequency ω, critically damped, has these gains.
+    /// One step. With the error in ms and rates in millionths, the delay changes by a thousandth of the rates' difference
+    /// each second.
     @_noAllocation @_noLocks
     private mutating func update(errorMilliseconds error: Double, seconds: Double) {
-        gearUp(errorMilliseconds: error, seconds: seconds)
-        let frequency = isLocked ? 0.2 : 1.2
-        // A larger error is the mark of a thread that stood still, and says nothing about clocks.
-        let telling = abs(error) > 2.5 ? 0 : Self.limited(error, to: 1)
-        driftPPM = Self.limited(driftPPM + 1_000 * frequency * frequency * telling * seconds, to: Self.driftLimitPPM)
-        let slew = isLocked ? Self.slewPPM : Self.acquiringSlewPPM
-        // No faster than the rate can be brought back by the time the delay is there.
-        let braking = 1_000 * Self.root(2e-3 * slew * abs(error))
-        let wanted = driftPPM + Self.limited(2_000 * frequency * error, to: braking)
+        observe(error, seconds)
+        settle(seconds)
+        let slew = isHurrying ? Self.hurriedSlewPPM : Self.slewPPM
+        // No faster than the rate can be brought back by the time the delay is there, with half of what is allowed.
+        let braking = 1_000 * Self.root(1e-3 * slew * abs(offset))
+        let wanted = driftPPM + Self.limited((isHurrying ? 1_000 : 300) * offset, to: braking)
         let step = slew * seconds
         correctionPPM += Self.limited(Self.limited(wanted, to: Self.correctionLimitPPM) - correctionPPM, to: step)
     }
 
-    /// Fast while the drift is being learnt, slow once the delay has been steady for three seconds.
+    /// An observer of second order, whose gains are those of a critically damped one: quick at first, and the slower the
+    /// longer the delay has been near its target.
     @_noAllocation @_noLocks
-    private mutating func gearUp(errorMilliseconds error: Double, seconds: Double) {
-        if abs(error) > 1.2 {
-            isLocked = false
-            calmSeconds = 0
-        } else if abs(error) < 0.5 {
+    private mutating func observe(_ error: Double, _ seconds: Double) {
+        let predicted = offset + (driftPPM - correctionPPM) * 1e-3 * seconds
+        let surprise = error - predicted
+        // A thread stood still, or samples were put in: this says nothing about clocks.
+        guard abs(surprise) < 0.7 else {
+            offset = error
+            return
+        }
+        let frequency = calmSeconds < Self.calm ? 1.5 : max(0.15, 1.5 * Self.calm / calmSeconds)
+        offset = predicted + min(1, 2 * frequency * seconds) * surprise
+        driftPPM = Self.limited(
+            driftPPM + 1_000 * frequency * frequency * seconds * surprise, to: Self.driftLimitPPM)
+    }
+
+    /// Hurries while the drift is being learnt, and from where the delay is far until it is back.
+    @_noAllocation @_noLocks
+    private mutating func settle(_ seconds: Double) {
+        let distance = abs(offset)
+        if distance < 0.5 {
             calmSeconds += seconds
-            if calmSeconds >= 3 { isLocked = true }
-        } else if !isLocked {
+            farSeconds = 0
+        } else if distance > 1.2 {
+            farSeconds += seconds
+            // The drift was not what it was taken for.
+            if farSeconds > 4 { calmSeconds = 0 }
+        } else if calmSeconds < Self.calm {
             calmSeconds = 0
         }
+        let isBack = distance < 0.3 && abs(correctionPPM - driftPPM) < 150
+        isHurrying = calmSeconds < Self.calm || distance > 1.2 || isHurrying && !isBack
     }
 
     /// Keeps the window sorted. Measurements beyond its capacity say nothing new.
@@ -161,7 +191,11 @@ struct DriftLoop: Sendable {
     private static var correctionLimitPPM: Double {
         @_noAllocation @_noLocks get { 4_500 }
     }
-    private static var acquiringSlewPPM: Double {
+    /// Seconds near the target after which the drift is known well enough for haste to end.
+    private static var calm: Double {
+        @_noAllocation @_noLocks get { 3 }
+    }
+    private static var hurriedSlewPPM: Double {
         @_noAllocation @_noLocks get { 1_500 }
     }
     private static var slewPPM: Double {

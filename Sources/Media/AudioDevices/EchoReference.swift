@@ -23,17 +23,19 @@ struct EchoReference: ~Copyable {
     private var played: (frames: Int, time: Instant)?
     private var correctionPPM = 0.0
     private var (playbackRate, captureRate) = (48_000, 48_000)
+    /// How much earlier the reference is than the sound that the card says it plays: 2 ms, or a fifth of the card's period,
+    /// a quarter of which is queued at the least. What the card says may be wrong by as much, and an echo before its reason
+    /// cannot be cancelled.
+    private var leadFrames = 96.0
 
     /// Frames remembered: 1.4 s at 48 kHz; a power of two.
     private static var historyFrames: Int { @_noAllocation @_noLocks get { 65_536 } }
-    /// How much earlier the reference is than the sound that the card says it plays: 2 ms. What it says may be wrong by
-    /// as much, and an echo before its reason cannot be cancelled. A card's queue holds more than that.
-    private static var leadMicroseconds: Int { @_noAllocation @_noLocks get { 2_000 } }
 
     /// A card has been opened. Allocates.
-    mutating func open(playbackRate: Int, captureRate: Int) {
-        resampler = ClockResampler(from: playbackRate, to: 48_000)
-        (self.playbackRate, self.captureRate) = (playbackRate, captureRate)
+    mutating func open(playback: CardGrant, captureRate: Int) {
+        resampler = ClockResampler(from: playback.rate, to: 48_000)
+        (playbackRate, self.captureRate) = (playback.rate, captureRate)
+        leadFrames = Double(min(playback.rate / 500, playback.periodFrames / 5))
         clocks = ReferenceClocks()
         correctionPPM = 0
         loseAlignment()
@@ -71,7 +73,7 @@ struct EchoReference: ~Copyable {
     mutating func align(captureDelay: Int, at now: Instant) {
         guard let played else { return }
         let frames = Double(played.frames) + Double(played.time.nanoseconds(to: now) &* Int64(playbackRate)) * 1e-9
-        let wanted = frames - Double(captureDelay) * ratio + Double(Self.leadMicroseconds &* playbackRate) * 1e-6
+        let wanted = frames - Double(captureDelay) * ratio + leadFrames
         guard isAligned else { return begin(at: wanted) }
         let error = (wanted - Double(position)) * 1e9 / Double(playbackRate)
         switch clocks.add(errorNanoseconds: error, at: now) {

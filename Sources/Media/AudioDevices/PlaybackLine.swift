@@ -68,12 +68,12 @@ struct PlaybackLine: ~Copyable {
 
     @_noAllocation @_noLocks
     private mutating func setTarget() {
-        let before = loop.targetSamples
-        loop.retarget(
-            samples: queueTargetSamples + statistics.resamplerMilliseconds * 48 + Double(margin.samples))
-        // More delay is had by a pause, not by a rate that the loop would take for drift: sound was missing just now.
-        let rise = Int(loop.targetSamples - before)
-        if isActive, rise >= 24 { adjustment &-= rise }
+        let target = queueTargetSamples + statistics.resamplerMilliseconds * 48 + Double(margin.samples)
+        // More delay is had by a pause, not by a rate: sound was missing just now.
+        let rise = Int(target - loop.targetSamples)
+        let isByPause = isActive && rise >= 24
+        if isByPause { adjustment &-= rise }
+        loop.retarget(samples: target, isThere: isByPause)
         statistics.targetMilliseconds = loop.targetSamples / 48
     }
 

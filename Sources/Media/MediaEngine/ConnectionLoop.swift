@@ -115,7 +115,7 @@ extension ConnectionLoop {
         guard let first = bytes.first, first <= 3 else {
             return here.first { $0.ownSlots.isEmpty && $0.sources.contains(origin.remote) }
         }
-        let view = bytes.span.bytes
+        let view = unsafe bytes.span.bytes
         if let range = STUNPeek.receiverFragment(view) {
             let fragment = String(decoding: bytes[range], as: UTF8.self)
             return here.first { $0.connection.ice.answers(to: fragment) }

@@ -1,4 +1,4 @@
-public import Datagrams
+internal import Datagrams
 public import ICE
 public import SecureTransport
 

@@ -44,7 +44,7 @@ extension RedundancyWriter {
         into packet: inout MutableRawSpan, _ room: Range<Int>
     ) -> Int {
         var payload = packet._mutatingExtracting(room)
-        return write(
+        return unsafe write(
             frame.span.bytes.extracting(0..<count), payloadType: payloadType, timestamp: timestamp, into: &payload)
     }
 }

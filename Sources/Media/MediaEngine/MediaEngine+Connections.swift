@@ -1,4 +1,4 @@
-public import Datagrams
+internal import Datagrams
 public import ICE
 internal import Realtime
 internal import Timekeeping

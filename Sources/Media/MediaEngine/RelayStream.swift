@@ -200,7 +200,7 @@ extension RelayStream {
     /// Whether a message is a relayed packet of RTP or RTCP (RFC 7983 §7), which goes to the worker.
     private static func isMedia(_ frame: [UInt8]) -> Bool {
         if frame.count > 4 && frame[0] & 0xC0 == 0x40 { return (128...191).contains(frame[4]) }
-        guard let data = STUNPeek.relayedData(frame.span.bytes), !data.isEmpty else { return false }
+        guard let data = unsafe STUNPeek.relayedData(frame.span.bytes), !data.isEmpty else { return false }
         return (128...191).contains(frame[data.lowerBound])
     }
 

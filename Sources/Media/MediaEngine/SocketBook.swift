@@ -85,7 +85,7 @@ struct SocketBook: ~Copyable, @unchecked Sendable {
     func boundAddress(_ slot: Int) -> SocketAddress? { entries[slot]?.address }
 
     func send(_ bytes: [UInt8], by path: DatagramPath) {
-        guard let entry = unsafe entries[path.socket], unsafe !entry.isRetired else { return }
+        guard let entry = entries[path.socket], !entry.isRetired else { return }
         unsafe entry.socket.pointee.send(bytes, from: path.local, to: path.remote)
     }
 

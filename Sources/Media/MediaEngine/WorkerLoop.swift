@@ -11,6 +11,7 @@ internal import Timekeeping
 /// It waits on its timer alone once all its calls are established: what arrives in between is read, with the kernel's
 /// timestamps, when the next frame is due, and not before anybody could hear it. While a call is being set up it
 /// handles datagrams as they come.
+@safe
 struct WorkerLoop: ~Copyable {
     private var sockets: SocketSet
     private let timer: DeadlineTimer
@@ -30,7 +31,7 @@ struct WorkerLoop: ~Copyable {
     private var hasForwarded = false
     /// Connections being made.
     private var connecting = 0
-    /// The sound card's, on the worker whose calls may use it.
+    /// The sound card's, on the worker whose calls may use it; its owner frees it after the thread has ended.
     let desk: UnsafeMutablePointer<SoundDesk>?
 
     /// What a worker's rings and sockets are.
@@ -145,7 +146,7 @@ extension WorkerLoop {
                 unsafe calls[index].pointee.install(&pair.pointee, at: now)
                 takeNews(of: index, at: now)
             }
-            emit(.replaced(pair))
+            unsafe emit(.replaced(pair))
         case .change(let id, let change):
             guard let index = calls.index(of: id) else {
                 unsafe emit(.changed(change))

@@ -22,6 +22,8 @@ struct TargetDelay {
     /// The chosen playout transit in nanoseconds: play a sample this long after its media time.
     private(set) var transit: Int64 = 0
     private var hasChosen = false
+    /// How much sound had been received when the delay last changed, in nanoseconds.
+    private var chosenAt: Int64 = 0
 
     private let minimum: Int64
     /// The most delay above the baseline, in nanoseconds.
@@ -32,7 +34,11 @@ struct TargetDelay {
     /// A packet must come this much before the pull that needs it: the pull's clock and the arrival clock jitter.
     private static var safety: Int64 { @_noAllocation @_noLocks get { 1_000_000 } }
     /// What a smaller or a larger delay must save, in milliseconds, before it is worth the stretching.
+    /// Where all but a fifth of a small step would be saved, that is enough once the delay has been the same for a while.
     private static var worthLowering: Float { @_noAllocation @_noLocks get { 12 } }
+    private static var worthShare: Float { @_noAllocation @_noLocks get { 0.8 } }
+    /// 5 s.
+    private static var rest: Int64 { @_noAllocation @_noLocks get { 5_000_000_000 } }
     private static var worthRaising: Float { @_noAllocation @_noLocks get { 2 } }
     /// Until so much sound was received, the initial delay is the least: going down bit by bit as one learns costs more
     /// stretches than going down once.
@@ -73,11 +79,19 @@ struct TargetDelay {
             let current = nearestLevel(to: transit, grid)
             let isAllowed = current >= lowest && current &- baseline <= maximum
             transit = current
-            let worth = best < current ? Self.worthLowering : Self.worthRaising
+            let worth = best < current ? lowering(by: current &- best, received) : Self.worthRaising
             if isAllowed, bestCost + worth >= cost(of: current, history, grid) { return }
         }
         transit = best
         hasChosen = true
+        chosenAt = received
+    }
+
+    /// What a delay that is smaller by so many nanoseconds must save, in milliseconds.
+    @_noAllocation @_noLocks
+    private func lowering(by step: Int64, _ received: Int64) -> Float {
+        guard received &- chosenAt > Self.rest else { return Self.worthLowering }
+        return min(Self.worthLowering, Float(step) / 1e6 * Self.worthShare)
     }
 
     /// By how much earlier all pulls should take place for the least cost: in nanoseconds, from 0 to below a step.
