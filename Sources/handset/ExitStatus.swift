@@ -84,9 +84,18 @@ extension ExitStatus {
         case let error as ControlSocketError: self.init(error)
         case let error as ExchangeError: self.init(error)
         case is StoreError: self = .databaseUnusable
-        case let error as LoopbackError: self = error.code == .fileNotWritten ? .recordingFailed : .soundCardUnusable
+        case let error as LoopbackError: self.init(error)
         default: self = .failed
         }
+    }
+
+    private init(_ error: LoopbackError) {
+        self =
+            switch error.code {
+            case .fileNotWritten: .recordingFailed
+            case .cardsNotApart: .usage
+            default: .soundCardUnusable
+            }
     }
 
     private init(_ error: ControlSocketError) {

@@ -233,6 +233,24 @@ struct CardDirectoryTests {
         #expect(directory.pcmName(for: "default", lastSeen: home) == "default")
     }
 
+    @Test(
+        "Two names are known to be the same PCM if they are the same, or name the same device of the same card",
+        arguments: [
+            ("hw:1", "hw:CARD=Headset", true), ("hw:1,0", "plughw:Headset", true), ("by-id/usb-A-00", "dmix:1", true),
+            ("plug:'hw:1'", "hw:CARD=Headset,DEV=0", true), ("default", "default", true), ("pulse", "pulse", true),
+            ("hw:0", "hw:1", false), ("hw:1,0", "hw:1,1", false), ("by-id/usb-A-00,1", "hw:1,0", false),
+            ("default", "pulse", false), ("default", "hw:1", false), ("hw:CARD=Gone", "hw:1", false),
+            ("by-id/usb-C-00", "hw:1", false), ("surround:1", "hw:1", false), ("hw:", "hw:", true),
+            ("hw:", "plughw:", false),
+        ] as [(String, String, Bool)])
+    func samePCM(one: String, other: String, isSame: Bool) throws {
+        let machine = Machine()
+        try machine.setCards([(0, "PCH", "HDA Intel PCH", nil), (1, "Headset", "Headset", "usb-A-00")])
+        let directory = CardDirectory(root: machine.root)
+        #expect(directory.isSamePCM(one, other) == isSame)
+        #expect(directory.isSamePCM(other, one) == isSame)
+    }
+
     @Test("A machine without sound has no cards")
     func none() { #expect(CardDirectory(root: "/nonexistent").cards.isEmpty) }
 }

@@ -1,6 +1,8 @@
 import CScriptedCard
 import Foundation
+import Realtime
 import Testing
+import Timekeeping
 
 /// The tests' ALSA plug-in, built and made known to libasound in this process, and the page of memory that rules it.
 public final class ScriptedCard {
@@ -19,11 +21,9 @@ public final class ScriptedCard {
         page.pointee.least_period = rate / 1_000
         page.pointee.most_period = rate / 10
         page.pointee.most_buffer = rate / 2
-        let library = try Self.plugin()
         let configuration = """
-            </usr/share/alsa/alsa.conf>
-            pcm_type.scripted_card { lib "\(library)" }
-            pcm.card { type scripted_card control "\(folder)/control" hint { show on description "A card for tests" } }
+            \(try Self.library())
+            \(pcm("card"))
             \(more)
             """
         try configuration.write(toFile: folder + "/asound.conf", atomically: true, encoding: .utf8)
@@ -40,6 +40,35 @@ public final class ScriptedCard {
     public var control: scripted_card {
         _read { yield page.pointee }
         _modify { yield &page.pointee }
+    }
+
+    /// A PCM of another name on this card, as libasound's configuration has it.
+    public func pcm(_ name: String) -> String {
+        "pcm.\(name) { type scripted_card control \"\(folder)/control\" hint { show on description \"A card for tests\" } }"
+    }
+
+    /// The tick at which something began to be on the cable, if that was within the last two seconds and a half.
+    public var firstSound: Int? {
+        let now = Int64(Double(MonotonicClock.now.nanoseconds) * 48e-6)
+        let first = (now - 120_000..<now).first { scripted_card_heard(page, $0) != 0 }
+        return first.flatMap { $0 > now - 120_000 ? Int($0) : nil }
+    }
+
+    /// How many ticks later what was on this card's cable a second ago is on the cable of `other`, and the tick at which it
+    /// was; nil if it is not heard there, at most `most` ticks later.
+    public func lag(to other: ScriptedCard, most: Int32 = 14_400) -> (ticks: Int, tick: Int)? {
+        let tick = Int64(Double(MonotonicClock.now.nanoseconds) * 48e-6) - 48_000
+        var likeness = 0.0
+        let lag = scripted_card_lag(page, other.page, tick, 1_920, most, &likeness)
+        return likeness > 0.6 ? (Int(lag), Int(tick)) : nil
+    }
+
+    /// The lines that libasound's configuration begins with.
+    static func library() throws -> String {
+        """
+        </usr/share/alsa/alsa.conf>
+        pcm_type.scripted_card { lib "\(try plugin())" }
+        """
     }
 
     /// Builds the plug-in, once for each change of it.

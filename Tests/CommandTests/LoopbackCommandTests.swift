@@ -12,25 +12,6 @@ struct LoopbackCommandTests {
             environment: card.map { ["ALSA_CONFIG_PATH": $0.folder + "/asound.conf"] } ?? [:])
     }
 
-    private struct Report {
-        let object: [String: Any]
-
-        init(_ text: String) throws {
-            object = try #require(JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any], "\(text)")
-        }
-
-        init(file: String) throws { try self.init(String(contentsOfFile: file, encoding: .utf8)) }
-
-        var timing: [String: Any] { object["timing"] as? [String: Any] ?? [:] }
-        var delay: Double { (timing["delay_ms"] as? [String: Any])?["mean"] as? Double ?? -1 }
-        var drift: Double { timing["drift_ppm"] as? Double ?? .nan }
-        var events: Int { timing["events"] as? Int ?? -1 }
-        var facts: [String: String] {
-            let list = object["facts"] as? [[String: String]] ?? []
-            return Dictionary(list.map { ($0["label"] ?? "", $0["value"] ?? "") }) { first, _ in first }
-        }
-    }
-
     @Test("A card with a cable of 777 samples is measured: delay, drift and nothing lost, in text, JSON and HTML")
     func device() async throws {
         let card = try ScriptedCard()
@@ -45,7 +26,7 @@ struct LoopbackCommandTests {
                 "--html", html,
             ], card)
         #expect(await command.ending() == 0, "\(command.errorText)\n\(command.outputText)")
-        let report = try Report(file: json)
+        let report = try LoopbackReportObject(file: json)
         if report.events == 0 {
             #expect(abs(report.delay - 60 - 777.0 / 48) < 10.1, "\(report.delay)")
             #expect(abs(report.drift) < 5)
@@ -63,7 +44,7 @@ struct LoopbackCommandTests {
         let command = try loopback(
             ["device", "--device", "card", "--seconds", "3", "--buffer-ms", "60", "--json", "-"], card)
         #expect(await command.ending() == 12, "\(command.errorText)")
-        let report = try Report(command.outputText)
+        let report = try LoopbackReportObject(command.outputText)
         let holes = (report.timing["event_list"] as? [[String: Any]] ?? []).filter {
             abs(($0["hole_samples"] as? Int ?? 0) - 480) <= 3
         }
@@ -126,7 +107,7 @@ struct LoopbackCommandTests {
                 "off", "--max-delay-range", "off", "--duration", "6s", "--min-likeness", "0.2",
             ], card)
         #expect(await command.ending() == 0, "\(command.errorText)\n\(command.outputText)")
-        let report = try Report(file: json)
+        let report = try LoopbackReportObject(file: json)
         #expect(report.object["mode"] as? String == "soak" && report.events >= 2)
         let files = try FileManager.default.contentsOfDirectory(atPath: folder)
         #expect(files.count == min(8, report.events) && files.contains("worst-1.wav"))
@@ -135,7 +116,9 @@ struct LoopbackCommandTests {
         let endless = try loopback(
             ["soak", "--device", "card", "--buffer-ms", "60", "--moments", folder, "--max-disturbed", "off"], card)
         try await endless.line(containing: "until Ctrl-C")
-        try await Task.sleep(for: .seconds(2))
+        // A period in either direction is a transfer: two hundred are a second.
+        let transfers = card.control.transfers
+        try await eventually("the soak plays and captures") { card.control.transfers >= transfers + 300 }
         endless.send(SIGINT)
         #expect([0, 12, 13].contains(await endless.ending()), "\(endless.errorText)")
         #expect(endless.outputText.contains("Played on"))
@@ -154,7 +137,7 @@ struct LoopbackCommandTests {
                 "--min-likeness", "off",
             ], card)
         #expect([0, 12].contains(await command.ending()), "\(command.errorText)")
-        let report = try Report(command.outputText)
+        let report = try LoopbackReportObject(command.outputText)
         #expect(report.delay > 0 && report.delay < 1_500, "\(report.object)")
     }
 
@@ -171,7 +154,7 @@ struct LoopbackCommandTests {
             "--max-delay", "1000ms", "--min-likeness", "off", "--min-signal-to-noise", "off", "--min-quality", "off",
         ])
         #expect(await command.ending() == 0, "\(command.errorText)")
-        let report = try Report(command.outputText)
+        let report = try LoopbackReportObject(command.outputText)
         #expect(report.object["mode"] as? String == "call")
         let stages = report.object["stages"] as? [[String: Any]] ?? []
         let together = stages.reduce(0) { $0 + ($1["ms"] as? Double ?? 0) }

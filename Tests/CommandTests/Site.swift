@@ -17,11 +17,14 @@ struct Site {
     ///   - isEncrypted: Whether the exchange has a certificate, which the device trusts.
     ///   - database: The exchange's database, relative to the folder; without one it keeps nothing.
     ///   - answer: What the device does with a call.
-    ///   - behaviour: What it does in a call; with `card` on ALSA's `null`, which every machine has.
+    ///   - behaviour: What it does in a call; with `card` on the card of `audio`.
+    ///   - audio: Lines of its configuration's `audio`; without any ALSA's `null`, which every machine has.
+    ///   - callerAudio: Lines of the caller's `audio`; without any it has none.
     ///   - isControlled: Whether it has a control socket, ``controlSocket``.
     init(
         port: Int = 0, isEncrypted: Bool = false, database: String? = nil, answer: String = "auto",
-        behaviour: String = "echo", isControlled: Bool = false
+        behaviour: String = "echo", audio: [String] = ["device: \"null\""], callerAudio: [String] = [],
+        isControlled: Bool = false
     ) throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("handset-\(UUID())")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -58,13 +61,14 @@ struct Site {
         let more = """
 
             audio:
-              device: "null"
+              \(audio.joined(separator: "\n  "))
             \(isControlled ? "control:\n  socket: control.sock" : "")
             """
         let device = Self.device("echo", server: server, trusts: isEncrypted, answer: answer, behaviour: behaviour)
         try (device + more).write(toFile: deviceConfiguration, atomically: true, encoding: .utf8)
-        try Self.device("caller", server: server, trusts: isEncrypted, answer: "reject", behaviour: "echo")
-            .write(toFile: callerConfiguration, atomically: true, encoding: .utf8)
+        let callerMore = callerAudio.isEmpty ? "" : "\naudio:\n  " + callerAudio.joined(separator: "\n  ")
+        let caller = Self.device("caller", server: server, trusts: isEncrypted, answer: "reject", behaviour: "echo")
+        try (caller + callerMore).write(toFile: callerConfiguration, atomically: true, encoding: .utf8)
     }
 
     /// Where a file of this name is, or would be.
@@ -132,15 +136,16 @@ struct RunningSite {
     /// The exchange's base URL.
     let server: String
 
-    init(_ site: Site) async throws {
+    /// - Parameter environment: The device's, besides the test's own.
+    init(_ site: Site, environment: [String: String] = [:]) async throws {
         self.site = site
         exchange = try HandsetProcess(["serve", "--config", site.exchangeConfiguration, "--log-format", "json"])
         let line = try await exchange.line(containing: #""Listening""#)
         let url = try #require(line.firstMatch(of: #/"url":"([^"]+)"/#))
         server = url.1.replacingOccurrences(of: "127.0.0.1", with: "localhost")
-        device = try HandsetProcess([
-            "run", "--config", site.deviceConfiguration, "--server", server, "--log-format", "json",
-        ])
+        device = try HandsetProcess(
+            ["run", "--config", site.deviceConfiguration, "--server", server, "--log-format", "json"],
+            environment: environment)
         try await device.line(containing: #""Ready""#)
     }
 

@@ -31,13 +31,21 @@ final class DuplexBench {
     var script: (DuplexBench) -> Void = { _ in }
     private var random: UInt64 = 1
 
-    init?(_ card: ScriptedCard, _ test: LoopbackSignal, bufferMilliseconds: Double? = nil) {
+    private let grants: (playback: CardGrant, capture: CardGrant)
+
+    init?(
+        _ card: ScriptedCard, _ test: LoopbackSignal, followedBy following: [Int16] = [],
+        bufferMilliseconds: Double? = nil
+    ) {
         self.card = card
         card.control.now_ns = now.nanoseconds
         var alsa = ALSACard(AudioDeviceConfiguration(playback: "card", capture: "card"))
-        guard alsa.open() == nil, let rate = alsa.grant(.playback)?.rate,
-            let tape = LoopbackTape(test, playbackRate: rate, captureRate: rate)
+        guard alsa.open() == nil, let playing = alsa.grant(.playback), let capturing = alsa.grant(.capture),
+            let tape = LoopbackTape(
+                test, followedBy: following, playbackRate: playing.rate, captureRate: capturing.rate)
         else { return nil }
+        grants = (playing, capturing)
+        let rate = playing.rate
         self.tape = tape
         let played = AudioRing(capacity: 2 * rate)
         let heard = AudioRing(capacity: 2 * rate)
@@ -52,6 +60,13 @@ final class DuplexBench {
 
     var statistics: DuplexStatistics { tape.statistics }
     var alignment: BlockAlignment { tape.alignment }
+    var clockRate: Double { tape.clockRate }
+    /// What there is to say of the card.
+    var facts: CardFacts {
+        CardFacts(
+            configuration: AudioDeviceConfiguration(playback: "card", capture: "card"), playback: grants.playback,
+            capture: grants.capture, statistics: statistics)
+    }
     /// Frames that the buffer to play from is filled up to.
     var queueFrames: Int { loop.queueFrames }
 

@@ -2,36 +2,14 @@ public import AudioKit
 internal import LoopbackAnalysis
 public import LoopbackReport
 
-/// A measurement through a whole call to a device that echoes: what is played into the call, and what the recording of
-/// the call tells.
+/// A measurement through a whole call to a device that echoes: what is played into the call, and what is told by what comes
+/// back.
 ///
-/// Playing and recording take their frames at the same moment, so the number of a recorded sample less that of the played
-/// one is the time from hand-over to the call until it comes out of it.
+/// It is played and recorded by the call itself, which takes both frames at the same moment, so that the number of a
+/// recorded sample less that of the played one is the time from hand-over to the call until it comes out of it; or by cards
+/// that are no part of the call (``CallCards``).
 public struct CallLoopback: Sendable {
-    /// What the call's statistics tell of its delay.
-    public struct Path: Equatable, Sendable {
-        /// Round trip of the network by RTCP, in milliseconds; nil if none was measured.
-        public var networkMilliseconds: Double?
-        /// Mean delay of our jitter buffer, in milliseconds.
-        public var jitterBufferMilliseconds: Double
-        /// Look-ahead of the codec, in milliseconds, each way.
-        public var codecMilliseconds: Double
-        /// Length of a packet's frame, in milliseconds.
-        public var frameMilliseconds: Double
-
-        /// Says where a call's delay comes from.
-        public init(
-            networkMilliseconds: Double?, jitterBufferMilliseconds: Double, codecMilliseconds: Double,
-            frameMilliseconds: Double
-        ) {
-            self.networkMilliseconds = networkMilliseconds
-            self.jitterBufferMilliseconds = jitterBufferMilliseconds
-            self.codecMilliseconds = codecMilliseconds
-            self.frameMilliseconds = frameMilliseconds
-        }
-    }
-
-    private let signal: LoopbackSignal
+    let signal: LoopbackSignal
     private let speech: [Int16]
     private static let pause = AudioFormat.sampleRate / 2
     /// Speech that is shorter is said again: of a word or two nobody can tell how good a call is.
@@ -55,7 +33,13 @@ public struct CallLoopback: Sendable {
     }
 
     /// What is played, in seconds.
-    public var seconds: Double { Double(speechStart + speech.count) / Double(AudioFormat.sampleRate) }
+    public var seconds: Double { Double(playedSamples) / Double(AudioFormat.sampleRate) }
+
+    /// What is played, in samples.
+    var playedSamples: Int { speechStart + speech.count }
+
+    /// What is played behind the signal.
+    var following: [Int16] { [Int16](repeating: 0, count: Self.pause) + speech }
 
     private var speechStart: Int { signal.count + Self.pause }
 
@@ -63,14 +47,52 @@ public struct CallLoopback: Sendable {
     public func write(to path: String) throws(AudioFileError) {
         var writer = try WAVWriter(path: path)
         try writer.append(signal.samples(0..<signal.count).span)
-        try writer.append([Int16](repeating: 0, count: Self.pause).span)
-        try writer.append(speech.span)
+        try writer.append(following.span)
         try writer.finish()
     }
 
-    /// Measures what was recorded.
+    /// Measures what a call that played the file has recorded.
     public func run(startedAt: String, recorded: [Int16], path: Path?) -> LoopbackRun {
-        let analyser = LoopbackAnalyser(signal, maximumDelay: 3 * AudioFormat.sampleRate)
+        var run = measure(startedAt: startedAt, recorded: recorded)
+        if let path, let delay = run.measurement.timing.meanMilliseconds {
+            run.stages = path.stages(ofDelay: delay, ear: .here)
+            run.facts += path.mouthToEar(ofDelay: delay, ear: .here)
+        }
+        return run
+    }
+
+    /// Measures what cards have heard of a call.
+    ///
+    /// - Parameters:
+    ///   - ownMilliseconds: How long the measuring cards delay sound by themselves; nil for what libasound told.
+    ///   - path: What the call's statistics tell; nil of a call that is not ours.
+    ///   - ear: Where the measuring cards listen.
+    public func run(
+        startedAt: String, heard: CallCards.Heard, ownMilliseconds: Double?, path: Path?, ear: Ear
+    ) -> LoopbackRun {
+        var run = measure(startedAt: startedAt, recorded: heard.samples)
+        var timing = run.measurement.timing.aligned(to: heard.alignment, clockRate: heard.clockRate)
+        run.facts += heard.facts
+        if let own = ownMilliseconds ?? heard.ownMilliseconds, let delay = timing.meanMilliseconds {
+            let isShorter = own <= delay
+            let source = ownMilliseconds == nil ? "as libasound tells" : "as --own-delay says"
+            if isShorter { timing = timing.without(own * Double(AudioFormat.sampleRate) / 1_000) }
+            run.facts.append(
+                .init(
+                    "Measuring cards' own delay",
+                    "\((own * 100).rounded() / 100) ms, \(source)"
+                        + (isShorter ? "; not in the figures" : ", which is more than was measured: not taken out")))
+        }
+        run.measurement.timing = timing
+        if let delay = timing.meanMilliseconds {
+            run.stages = path?.stages(ofDelay: delay, ear: ear) ?? []
+            run.facts += path?.mouthToEar(ofDelay: delay, ear: ear) ?? Self.mouthToEar(ofDelay: delay, ear: ear)
+        }
+        return run
+    }
+
+    private func measure(startedAt: String, recorded: [Int16]) -> LoopbackRun {
+        let analyser = LoopbackAnalyser(signal, maximumDelay: CallCards.maximumDelay)
         let measurement = analyser.analyse(Array(recorded.prefix(speechStart + AudioFormat.sampleRate)))
         var run = LoopbackRun(mode: .call, startedAt: startedAt, measurement: measurement)
         if recorded.count > speechStart {
@@ -78,28 +100,11 @@ public struct CallLoopback: Sendable {
             run.speech = LikenessAnalysis().compare(sent: speech, received: heard)
             run.quality = SpeechQualityAnalysis().compare(reference: speech, degraded: heard)
         }
-        if let path, let delay = measurement.timing.meanDelay {
-            let milliseconds = delay * 1_000 / Double(AudioFormat.sampleRate)
-            run.stages = Self.stages(path, roundTrip: milliseconds)
-            let mouthToEar = milliseconds / 2 + path.frameMilliseconds
-            run.facts.append(
-                .init(
-                    "Mouth to ear",
-                    "\((mouthToEar * 10).rounded() / 10) ms without sound cards: half of the round trip, and "
-                        + "\(Int(path.frameMilliseconds)) ms to fill a frame"))
-        }
         return run
     }
+}
 
-    private static func stages(_ path: Path, roundTrip: Double) -> [LoopbackRun.Stage] {
-        let known = [
-            LoopbackRun.Stage("Look-ahead of the codec, both ways", milliseconds: 2 * path.codecMilliseconds),
-            LoopbackRun.Stage("Network, there and back", milliseconds: path.networkMilliseconds ?? 0),
-            LoopbackRun.Stage("Jitter buffer here", milliseconds: path.jitterBufferMilliseconds),
-        ].filter { $0.milliseconds > 0 }
-        let rest = roundTrip - known.reduce(0) { $0 + $1.milliseconds }
-        guard rest > 0 else { return known }
-        let other = "The other side: its jitter buffer, and waiting for the next frame at both ends"
-        return known + [LoopbackRun.Stage(other, milliseconds: rest)]
-    }
+extension TimingSummary {
+    /// Mean delay in milliseconds.
+    fileprivate var meanMilliseconds: Double? { meanDelay.map { $0 * 1_000 / Double(AudioFormat.sampleRate) } }
 }

@@ -10,6 +10,15 @@ struct CardFacts {
     let capture: CardGrant
     let statistics: DuplexStatistics
 
+    /// What the card's buffers, and what lies behind them, add to a delay, in milliseconds; nil if nothing was moved.
+    var ownMilliseconds: Double? {
+        guard statistics.exchanges > 0 else { return nil }
+        return time(statistics.meanQueue + statistics.meanBehind, playback) + time(statistics.meanAvailable, capture)
+    }
+
+    private func time(_ frames: Double, _ grant: CardGrant) -> Double { frames * 1_000 / Double(grant.rate) }
+
+    /// What a report says of the card.
     var facts: [LoopbackRun.Fact] {
         var facts = [
             LoopbackRun.Fact("Played on", "\(configuration.playback ?? "") (\(Self.text(playback)))"),
@@ -17,6 +26,24 @@ struct CardFacts {
             LoopbackRun.Fact("Played, buffer ran empty", "\(statistics.playbackXruns)"),
             LoopbackRun.Fact("Captured, buffer ran over", "\(statistics.captureXruns)"),
         ]
+        facts += troubles
+        return facts
+    }
+
+    /// The same of cards that measure a call, which has a card of its own.
+    var factsOfMeasuringCards: [LoopbackRun.Fact] {
+        [
+            LoopbackRun.Fact(
+                "Mouth",
+                "\(configuration.playback ?? "") (\(Self.text(playback))), ran empty \(statistics.playbackXruns) times"),
+            LoopbackRun.Fact(
+                "Ear",
+                "\(configuration.capture ?? "") (\(Self.text(capture))), ran over \(statistics.captureXruns) times"),
+        ] + troubles
+    }
+
+    private var troubles: [LoopbackRun.Fact] {
+        var facts: [LoopbackRun.Fact] = []
         if statistics.suspends > 0 { facts.append(.init("Suspended", "\(statistics.suspends)")) }
         if statistics.losses > 0 { facts.append(.init("Card went away", "\(statistics.losses)")) }
         if statistics.lateFrames > 0 {
@@ -36,7 +63,6 @@ struct CardFacts {
     /// The parts of the delay that the card tells, and what is left of it: converters, cable and air.
     func stages(ofDelay milliseconds: Double?) -> [LoopbackRun.Stage] {
         guard let milliseconds, statistics.exchanges > 0 else { return [] }
-        func time(_ frames: Double, _ grant: CardGrant) -> Double { frames * 1_000 / Double(grant.rate) }
         var queue = time(statistics.meanQueue, playback)
         let behind = time(statistics.meanBehind, playback)
         let block = time(statistics.meanAvailable, capture)

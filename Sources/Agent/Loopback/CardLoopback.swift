@@ -46,23 +46,18 @@ public struct CardLoopback: Sendable {
         let signal = LoopbackSignal(carrierSeconds: carrierSeconds)
         let maximumDelay = AudioFormat.samples(milliseconds: maximumDelayMilliseconds)
         var session = try CardSession(self, signal)
-        var recording: [Int16] = []
-        recording.reserveCapacity(signal.count + maximumDelay)
-        var live = follows ? LiveTiming(signal, maximumDelay: maximumDelay) : nil
         // What is played last comes back as much later as the delay is; the signal ends with some silence of its own.
         let end = signal.count + max(AudioFormat.sampleRate / 2, maximumDelay / 2)
-        let total = Double(signal.count) / Double(AudioFormat.sampleRate)
+        var recorder = CardRecorder(signal, maximumDelay: maximumDelay, playedSamples: signal.count, follows: follows)
         try session.start()
-        while recording.count < end, !mustStop() {
-            let samples = session.exchange()
-            recording += samples
-            if let absence = session.tape.statistics.absence { throw LoopbackError(.cardLost, configuration, absence) }
-            if live?.add(samples) == true, let state = live?.state(phase: signal.phase(at: recording.count), total) {
+        while recorder.samples.count < end, !mustStop() {
+            if let state = try recorder.add(session.exchange(), session.tape.statistics, configuration) {
                 tell(.state(state))
             }
+            if !session.hasMore { Self.rest() }
         }
         session.stop()
-        var measurement = LoopbackAnalyser(signal, maximumDelay: maximumDelay).analyse(recording)
+        var measurement = LoopbackAnalyser(signal, maximumDelay: maximumDelay).analyse(recorder.samples)
         measurement.timing = measurement.timing.aligned(to: session.tape.alignment)
         var run = LoopbackRun(mode: .device, startedAt: startedAt, measurement: measurement)
         session.describe(&run)
@@ -95,6 +90,7 @@ public struct CardLoopback: Sendable {
                 tell(.card(absence: absence))
             }
             if let state = soak.state(everySamples: 9_600, total: seconds) { tell(.state(state)) }
+            if !session.hasMore { Self.rest() }
         }
         session.stop()
         if let minute = soak.finish(&session.tape) { tell(.minute(minute)) }
@@ -105,21 +101,64 @@ public struct CardLoopback: Sendable {
     }
 }
 
+extension CardLoopback {
+    /// Waits until there is something to do: a fiftieth of a second, of which the rings hold hundreds.
+    private static func rest() { usleep(20_000) }
+}
+
+/// What a card has brought back so far, and what is shown of it meanwhile.
+struct CardRecorder {
+    private(set) var samples: [Int16] = []
+    private let signal: LoopbackSignal
+    private let total: Double
+    private var live: LiveTiming?
+
+    /// - Parameters:
+    ///   - playedSamples: How many are played in all; those behind the signal are speech.
+    ///   - follows: Whether anything is shown.
+    init(_ signal: LoopbackSignal, maximumDelay: Int, playedSamples: Int, follows: Bool) {
+        self.signal = signal
+        total = Double(playedSamples) / Double(AudioFormat.sampleRate)
+        live = follows ? LiveTiming(signal, maximumDelay: maximumDelay) : nil
+        samples.reserveCapacity(playedSamples + maximumDelay)
+    }
+
+    /// Takes what was captured. Returns what there is to show, if it is time to.
+    mutating func add(
+        _ captured: [Int16], _ statistics: DuplexStatistics, _ configuration: AudioDeviceConfiguration
+    ) throws(LoopbackError) -> LiveView.State? {
+        samples += captured
+        if let absence = statistics.absence { throw LoopbackError(.cardLost, configuration, absence) }
+        guard live?.add(captured) == true else { return nil }
+        let isSpeech = samples.count >= signal.count && Double(samples.count) < total * Double(AudioFormat.sampleRate)
+        return live?.state(phase: isSpeech ? "Speaking" : signal.phase(at: samples.count), total)
+    }
+}
+
 /// A card at work: its thread, and the tape that it is fed from.
 struct CardSession: ~Copyable {
     var tape: LoopbackTape
+    /// The last exchange brought something, so that more may be waiting.
+    private(set) var hasMore = false
     private let card: DuplexCard
     private let configuration: AudioDeviceConfiguration
 
-    init(_ loopback: CardLoopback, _ signal: LoopbackSignal) throws(LoopbackError) {
+    /// - Parameters:
+    ///   - following: Played behind the signal.
+    ///   - explain: What a card that cannot be opened is reported as.
+    init(
+        _ loopback: CardLoopback, _ signal: LoopbackSignal, followedBy following: [Int16] = [],
+        explain: (AudioDeviceError) -> LoopbackError = { LoopbackError($0) }
+    ) throws(LoopbackError) {
         let card: DuplexCard
         do throws(AudioDeviceError) {
             card = try DuplexCard(loopback.configuration, bufferMilliseconds: loopback.bufferMilliseconds)
         } catch {
-            throw LoopbackError(error)
+            throw explain(error)
         }
         guard
-            let tape = LoopbackTape(signal, playbackRate: card.playback.rate, captureRate: card.capture.rate)
+            let tape = LoopbackTape(
+                signal, followedBy: following, playbackRate: card.playback.rate, captureRate: card.capture.rate)
         else { throw LoopbackError(.cardUnusable, loopback.configuration, EINVAL) }
         configuration = loopback.configuration
         self.card = card
@@ -137,18 +176,15 @@ struct CardSession: ~Copyable {
 
     func stop() { card.stop() }
 
-    /// Feeds the card, and takes what it has captured, at 48 kHz; waits a little if there is nothing to do.
+    /// Feeds the card, and takes what it has captured, at 48 kHz.
     mutating func exchange() -> [Int16] {
         fill()
         while let note = card.nextNote() { tape.take(note) }
         var block = [Int16](repeating: 0, count: card.capture.rate / 2)
         var room = block.mutableSpan
         let count = card.capture(into: &room)
-        // A fiftieth of a second, of which the rings hold hundreds.
-        guard count > 0 else {
-            usleep(20_000)
-            return []
-        }
+        hasMore = count > 0
+        guard hasMore else { return [] }
         return tape.samples(of: Array(block.prefix(count)))
     }
 
@@ -162,9 +198,14 @@ struct CardSession: ~Copyable {
         }
     }
 
-    func describe(_ run: inout LoopbackRun) {
-        let facts = CardFacts(
+    /// What there is to say of the card.
+    var facts: CardFacts {
+        CardFacts(
             configuration: configuration, playback: card.playback, capture: card.capture, statistics: tape.statistics)
+    }
+
+    func describe(_ run: inout LoopbackRun) {
+        let facts = facts
         run.facts = facts.facts + run.facts
         run.stages = facts.stages(ofDelay: run.measurement.timing.meanDelay.map { $0 * 1_000 / 48_000 })
     }

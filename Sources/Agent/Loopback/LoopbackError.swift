@@ -11,6 +11,8 @@ public struct LoopbackError: Error, Equatable, Sendable, CustomStringConvertible
         public static let cardUnusable = Code(name: "cardUnusable")
         /// The card went away during the measurement.
         public static let cardLost = Code(name: "cardLost")
+        /// The call and the measurement want the same card.
+        public static let cardsNotApart = Code(name: "cardsNotApart")
         /// A file could not be written.
         public static let fileNotWritten = Code(name: "fileNotWritten")
     }

@@ -14,10 +14,15 @@ public struct LoopbackTape: ~Copyable {
     public private(set) var statistics = DuplexStatistics()
     /// How numbers captured and played lie against each other, for the whole measurement.
     public private(set) var alignment = BlockAlignment()
+    /// How much faster the capturing clock is than the playing one, in samples a sample, as their numbers tell.
+    public var clockRate: Double { whole.clockRate }
     /// The same since ``takeRecentAlignment()``.
     private var recent = BlockAlignment()
+    /// The same from the beginning on, be it carrier or not.
+    private var whole = BlockAlignment()
 
     private let signal: LoopbackSignal
+    private let following: [Int16]
     private let playedScale: Double
     private let capturedScale: Double
     private var playing: RateChange
@@ -27,11 +32,15 @@ public struct LoopbackTape: ~Copyable {
     private let aligned: Range<Double>
 
     /// - Parameters:
+    ///   - following: Played behind the signal.
     ///   - playbackRate: Frames a second of the card that is played on.
     ///   - captureRate: Frames a second of the card that is captured from.
     /// - Returns: nil if a rate is out of the resampler's range.
-    public init?(_ signal: LoopbackSignal, playbackRate: Int, captureRate: Int) {
+    public init?(
+        _ signal: LoopbackSignal, followedBy following: [Int16] = [], playbackRate: Int, captureRate: Int
+    ) {
         self.signal = signal
+        self.following = following
         let rate = AudioFormat.sampleRate
         guard let playing = RateChange(from: rate, to: playbackRate),
             let capturing = RateChange(from: captureRate, to: rate)
@@ -48,12 +57,21 @@ public struct LoopbackTape: ~Copyable {
     public mutating func frames(_ count: Int) -> [Int16] {
         while toPlay.count < count {
             let wanted = max(480, count - toPlay.count)
-            let made = signal.samples(position..<position + wanted)
+            let made = samples(position..<position + wanted)
             position += wanted
             toPlay += playing.change(made)
         }
         defer { toPlay.removeFirst(count) }
         return Array(toPlay.prefix(count))
+    }
+
+    private func samples(_ numbers: Range<Int>) -> [Int16] {
+        var made = signal.samples(numbers)
+        guard !following.isEmpty else { return made }
+        for number in numbers.clamped(to: signal.count..<signal.count + following.count) {
+            made[number - numbers.lowerBound] = following[number - signal.count]
+        }
+        return made
     }
 
     /// What captured frames are at 48 kHz.
@@ -64,6 +82,7 @@ public struct LoopbackTape: ~Copyable {
         statistics.take(note)
         guard case .exchanged = note.event else { return }
         let (captured, played) = (Double(note.captured) * capturedScale, Double(note.played) * playedScale)
+        whole.add(captured: captured, played: played)
         guard aligned.contains(captured) else { return }
         alignment.add(captured: captured, played: played)
         recent.add(captured: captured, played: played)

@@ -35,6 +35,9 @@ struct scripted_card {
     /// Noise that the input adds, as its greatest value of 32 768, and the share of its cube that sound loses on the way.
     uint32_t noise;
     double saturation;
+    /// Whether where the converters are is known at all times, as most cards that sit on a bus tell it, and not at interrupts
+    /// only.
+    uint32_t tells_position;
     /// What has happened.
     uint32_t opens, xruns, transfers;
     /// When each direction was started last; 0 before that.
@@ -50,5 +53,10 @@ void scripted_card_unmap(struct scripted_card *card);
 
 /// What is on the cable at a tick, of 2³¹; 0 if nothing was laid there.
 int32_t scripted_card_heard(const struct scripted_card *card, int64_t tick);
+/// How many ticks later what is on the cable `there` from `tick` on comes by on the cable `back`: the lag of the best
+/// normalised cross-correlation, up to `most` ticks; `likeness` is that correlation.
+int64_t scripted_card_lag(
+    const struct scripted_card *there, const struct scripted_card *back, int64_t tick, int32_t length, int32_t most,
+    double *likeness);
 /// Lays a sample on the cable.
 void scripted_card_lay(struct scripted_card *card, int64_t tick, int32_t value);

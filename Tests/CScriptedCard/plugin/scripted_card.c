@@ -186,9 +186,9 @@ static snd_pcm_sframes_t pointer(snd_pcm_ioplug_t *io) {
         return -EPIPE;
     }
     if (!d->running) return d->position % io->buffer_size;
-    // The converter is known at interrupts only.
     int64_t position = (int64_t)((now(d) - d->started_ns) * 1e-9 * true_rate(d) + 1e-3);
-    position = position / (int64_t)io->period_size * (int64_t)io->period_size;
+    // Of many cards the converter is known at interrupts only.
+    if (!d->card->tells_position) position = position / (int64_t)io->period_size * (int64_t)io->period_size;
     int64_t most = side(d) ? d->moved + (int64_t)io->buffer_size - 1 : d->moved;
     if (position > most) {
         d->card->xruns++;

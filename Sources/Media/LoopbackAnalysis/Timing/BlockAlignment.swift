@@ -10,6 +10,8 @@ public struct BlockAlignment: Equatable, Sendable {
     private var count = 0.0
     private var positions = 0.0
     private var offsets = 0.0
+    /// Sums of squares and products about the means.
+    private var (spread, creep) = (0.0, 0.0)
 
     /// Nothing is known: numbers agree from the beginning to the end.
     public init() {}
@@ -20,10 +22,17 @@ public struct BlockAlignment: Equatable, Sendable {
     ///   - captured: Number of the first sample of the block that was read, at 48 kHz.
     ///   - played: Number of the first sample of the block that was written, at 48 kHz.
     public mutating func add(captured: Double, played: Double) {
+        let before = count == 0 ? (captured, captured - played) : (positions / count, offsets / count)
         count += 1
         positions += captured
         offsets += captured - played
+        spread += (captured - before.0) * (captured - positions / count)
+        creep += (captured - before.0) * (captured - played - offsets / count)
     }
+
+    /// By how many samples a sample both numbers move apart: how much faster the capturing clock is than the playing one,
+    /// whatever becomes of the delay of what lies between.
+    public var clockRate: Double { spread > 0 ? creep / spread : 0 }
 
     /// How far both numbers are apart at captured sample `position`, if they drift by `rate` samples a sample.
     func offset(at position: Double, rate: Double) -> Double {
@@ -33,8 +42,11 @@ public struct BlockAlignment: Equatable, Sendable {
 
 extension TimingSummary {
     /// The same with delays as times from hand-over to reading, free of drift.
-    public func aligned(to alignment: BlockAlignment) -> TimingSummary {
-        let rate = (driftPPM?.value ?? 0) * 1e-6
+    ///
+    /// - Parameter clockRate: How much faster the capturing clock is, in samples a sample, if the delay of the way changes by
+    ///   itself; nil if all drift there is comes from the clocks.
+    public func aligned(to alignment: BlockAlignment, clockRate: Double? = nil) -> TimingSummary {
+        let rate = clockRate ?? (driftPPM?.value ?? 0) * 1e-6
         func offset(_ position: Double) -> Double { alignment.offset(at: position, rate: rate) }
         return mapped(
             point: {
@@ -42,6 +54,13 @@ extension TimingSummary {
                     by: -offset(Double($0.position) + Double(history.span) / 2), drift: rate * Double(history.span))
             },
             event: { $0.moved(by: 0, delays: -offset(Double($0.position))) })
+    }
+}
+
+extension TimingSummary {
+    /// The same with delays that are less by so many samples: what is known not to be of the way that was measured.
+    public func without(_ samples: Double) -> TimingSummary {
+        mapped(point: { $0.moved(by: -samples, drift: 0) }, event: { $0.moved(by: 0, delays: -samples) })
     }
 }
 

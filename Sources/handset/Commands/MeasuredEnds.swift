@@ -1,0 +1,142 @@
+internal import AudioDevices
+internal import AudioKit
+internal import CallAgent
+internal import Glibc
+internal import Loopback
+internal import LoopbackReport
+internal import MediaEngine
+internal import Realtime
+internal import Synchronization
+internal import Timekeeping
+
+/// Between what a measured call stands: the files that it plays and records, or cards that speak to it and listen.
+final class MeasuredEnds: Sendable {
+    /// Where the test signal is and where what comes back goes to, if the call plays a file.
+    let files: SignalFiles?
+    private let cards: CallCards?
+    private let options: LoopbackCallCardOptions
+    private let recordingPath: String?
+    private let isOver = Atomic<Bool>(false)
+
+    /// What the measuring cards heard, or why they did not.
+    typealias Heard = Result<CallCards.Heard, LoopbackError>
+
+    /// Makes the files, or opens the cards.
+    ///
+    /// - Parameter call: The call's own cards; nil of a call that is not ours.
+    init(
+        _ loopback: CallLoopback, _ options: LoopbackCallCardOptions, call: AudioConfiguration?,
+        keepsRecordingAt path: String?
+    ) throws {
+        self.options = options
+        recordingPath = path
+        guard let measuring = options.measuring(startedAt: SystemTime.now().rfc3339) else {
+            files = try SignalFiles(loopback, keepsRecordingAt: path)
+            cards = nil
+            return
+        }
+        files = nil
+        if let path {
+            // A place that cannot be written to is told of before anybody is called.
+            var writer = try WAVWriter(path: path)
+            try writer.finish()
+        }
+        let own = call.map { call in
+            var own = AudioDeviceConfiguration(playback: call.playback, capture: call.capture)
+            own.periodMilliseconds = call.periodMilliseconds
+            return own
+        }
+        if let own, own.playback == nil || own.capture == nil {
+            throw CommandFailure(
+                .configuration,
+                "the configuration's `audio` leaves a direction of the call's card out, and both are measured. Name a card "
+                    + "with --device.")
+        }
+        cards = try CallCards(loopback, on: measuring, besides: own)
+    }
+
+    /// What the call is to play and record.
+    var behaviour: AudioBehaviour {
+        guard let files else { return AudioBehaviour(source: .card) }
+        return AudioBehaviour(source: .file(path: files.signal, loops: false), recording: files.recording)
+    }
+
+    /// Whether cards measure, and not files.
+    var hasCards: Bool { cards != nil }
+
+    /// Speaks and listens through the cards, until all has been said or the call is over.
+    ///
+    /// - Parameter settleSeconds: How long the call is left alone before that.
+    func listen(settleSeconds: Int, _ ending: EndRequest) async -> Heard? {
+        guard let cards else { return nil }
+        let mustStop: @Sendable () -> Bool = { [self] in isOver.load(ordering: .acquiring) || ending.isMade }
+        let end = MonotonicClock.now.advanced(by: .seconds(settleSeconds))
+        while MonotonicClock.now < end, !mustStop() { try? await Task.sleep(for: .milliseconds(50)) }
+        let view = LoopbackView()
+        if !mustStop() {
+            view.begin("The mouth speaks and the ear listens: noise, a sweep, a tone, and speech")
+        }
+        do throws(LoopbackError) {
+            let heard = try await cards.measure(
+                ownMilliseconds: options.ownMilliseconds, follows: view.isLive, mustStop: mustStop,
+                tell: { view.tell(.state($0)) })
+            view.end()
+            return .success(heard)
+        } catch {
+            view.end()
+            return .failure(error)
+        }
+    }
+
+    /// The call is over: nothing more is to be heard.
+    func stop() { isOver.store(true, ordering: .releasing) }
+
+    /// Measures what came back.
+    func run(
+        _ loopback: CallLoopback, startedAt: String, heard: Heard?, path: CallLoopback.Path?
+    ) throws -> LoopbackRun {
+        if let files {
+            let recorded = try AudioFileReader.samples(ofFile: files.recording, maximumSamples: Int.max)
+            return loopback.run(startedAt: startedAt, recorded: recorded, path: path)
+        }
+        guard let heard = try heard?.get() else {
+            throw CommandFailure(.nothingMeasured, "the call was over before anything could be measured")
+        }
+        if let recordingPath {
+            var writer = try WAVWriter(path: recordingPath)
+            try writer.append(heard.samples.span)
+            try writer.finish()
+        }
+        return loopback.run(
+            startedAt: startedAt, heard: heard, ownMilliseconds: options.ownMilliseconds, path: path,
+            ear: options.oneWay ? .there : .here)
+    }
+
+    /// Removes what nobody asked to keep.
+    func remove() { files?.remove() }
+}
+
+/// The files between which a measured call stands.
+struct SignalFiles {
+    /// The test signal.
+    let signal: String
+    /// What came back.
+    let recording: String
+    private let keepsRecording: Bool
+
+    init(_ loopback: CallLoopback, keepsRecordingAt path: String?) throws(AudioFileError) {
+        let folder = unsafe getenv("TMPDIR").map { unsafe String(cString: $0) } ?? "/tmp"
+        signal = "\(folder)/handset-loopback-\(getpid()).wav"
+        recording = path ?? "\(folder)/handset-loopback-back-\(getpid()).wav"
+        keepsRecording = path != nil
+        // A place that cannot be written to is told of before anybody is called.
+        var writer = try WAVWriter(path: recording)
+        try writer.finish()
+        try loopback.write(to: signal)
+    }
+
+    func remove() {
+        unsafe unlink(signal)
+        if !keepsRecording { unsafe unlink(recording) }
+    }
+}
