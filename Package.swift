@@ -155,7 +155,7 @@ let package = Package(
             "Agent", "CallAgent",
             [
                 "AudioDevices", "AudioKit", "CallControl", "ConfigReader", "Datagrams", "ICE", "JSON", "MediaEngine",
-                "OpusCodec", "Peering", "Playout", "PrivateFiles", "Realtime", "SDP", "SecureTransport",
+                "OpusCodec", "Peering", "Playout", "PrivateFiles", "RTP", "Realtime", "SDP", "SecureTransport",
                 "SignalingClient", "Speakerphone", "Timekeeping", logging,
             ]),
 

@@ -98,26 +98,31 @@ struct MediaNegotiationTests {
 
     /// Our encoder's settings for a peer that offers Opus with these parameters.
     private static func encoder(
-        _ parameters: String, _ lines: String = "", _ change: (inout MediaConfiguration) -> Void = { _ in }
+        _ parameters: String, _ lines: String = "", bandwidth: String = "b=X-YZ:1"
     ) throws -> EncoderSettings {
+        try plan(parameters, lines, bandwidth: bandwidth).encoder
+    }
+
+    /// The same of the whole plan.
+    private static func plan(
+        _ parameters: String, _ lines: String, bandwidth: String, formats: String = "111"
+    ) throws -> MediaCallPlan {
         let offer = """
             v=0\r
             o=- 1 1 IN IP4 192.0.2.9\r
             s=-\r
             c=IN IP4 192.0.2.9\r
             t=0 0\r
-            m=audio 4000 RTP/AVP 111\r
+            m=audio 4000 RTP/AVP \(formats)\r
+            \(bandwidth)\r
             a=rtpmap:111 opus/48000/2\r
             a=fmtp:111 \(parameters)\r
             \(lines)
             """
-        var ours = try side(seed: 3) {
-            $0.allowsPlainMedia = true
-            change(&$0)
-        }
+        var ours = try side(seed: 3) { $0.allowsPlainMedia = true }
         _ = try ours.receive(["type": "offer", "sdp": .string(offer)])
         let (_, audio) = try ours.answer()
-        return try ours.plan(for: audio, audio: AudioBehaviour(source: .silence), start: .atOnce).encoder
+        return try ours.plan(for: audio, audio: AudioBehaviour(source: .silence), start: .atOnce)
     }
 
     @Test(
@@ -135,6 +140,58 @@ struct MediaNegotiationTests {
         #expect(try Self.encoder("maxaveragebitrate=20000").bitrateBps == 20_000)
         #expect(try Self.encoder("maxaveragebitrate=500000").bitrateBps == 40_000)
         #expect(try Self.encoder("maxaveragebitrate=100").bitrateBps == 6_000, "the least that Opus has")
+    }
+
+    @Test(
+        "b=TIAS and b=AS cap what is sent (RFC 9429 §5.10), whichever of all limits is the lowest, down to Opus' least")
+    func bandwidth() throws {
+        #expect(try Self.encoder("minptime=10", bandwidth: "b=TIAS:24000").bitrateBps == 24_000)
+        #expect(try Self.encoder("minptime=10", bandwidth: "b=TIAS:400000").bitrateBps == 40_000)
+        #expect(try Self.encoder("maxaveragebitrate=20000", bandwidth: "b=TIAS:24000").bitrateBps == 20_000)
+        #expect(try Self.encoder("maxaveragebitrate=28000", bandwidth: "b=TIAS:24000").bitrateBps == 24_000)
+        #expect(try Self.encoder("minptime=10", bandwidth: "b=TIAS:500").bitrateBps == 6_000)
+        // 5 % for RTCP, and 50 headers of 40 bytes; of longer packets there are fewer.
+        #expect(try Self.encoder("minptime=10", bandwidth: "b=AS:40").bitrateBps == 22_000)
+        #expect(try Self.encoder("ptime=40", bandwidth: "b=AS:40").bitrateBps == 30_000)
+        #expect(try Self.encoder("minptime=10", bandwidth: "b=AS:8").bitrateBps == 6_000)
+    }
+
+    @Test("Frames are sent twice only where the peer's b= lines have room for that")
+    func copies() throws {
+        func isSent(_ bandwidth: String) throws -> Bool? {
+            try Self.plan("minptime=10", "a=rtpmap:63 red/48000/2\r\n", bandwidth: bandwidth, formats: "111 63")
+                .peer.redundancy?.isSent
+        }
+        #expect(try isSent("b=CT:1") == true)
+        #expect(try isSent("b=TIAS:82000") == true)
+        #expect(try isSent("b=TIAS:81999") == false)
+    }
+
+    @Test("A later offer changes the cap, and takes it away")
+    func laterBandwidth() throws {
+        var (inviter, invitee) = try Self.pair()
+        func next(_ bandwidth: String) throws -> (NegotiationChanges, Int) {
+            let offer = try inviter.offer()
+            let text = try #require(offer["sdp"]?.string).replacing("a=mid:0\r\n", with: "a=mid:0\r\n\(bandwidth)")
+            let changes = try invitee.receive(["type": "offer", "sdp": .string(text)])
+            let (answer, audio) = try invitee.answer()
+            _ = try inviter.accept(answer)
+            let plan = try invitee.plan(for: audio, audio: AudioBehaviour(source: .silence), start: .atOnce)
+            return (changes, plan.encoder.bitrateBps)
+        }
+        #expect(try next("b=TIAS:16000\r\n") == (.formats, 16_000))
+        #expect(try next("b=TIAS:16000\r\n") == ([], 16_000))
+        #expect(try next("") == (.formats, 40_000))
+    }
+
+    @Test("An answer's b= lines cap what the offerer sends")
+    func answeredBandwidth() throws {
+        var (inviter, invitee) = (try Self.side(seed: 1), try Self.side(seed: 2))
+        _ = try invitee.receive(try inviter.offer())
+        let text = try #require(try invitee.answer().0["sdp"]?.string) + "b=AS:30\r\n"
+        let (audio, _) = try inviter.accept(["type": "answer", "sdp": .string(text)])
+        let plan = try inviter.plan(for: audio, audio: AudioBehaviour(source: .silence), start: .atOnce)
+        #expect(plan.encoder.bitrateBps == 12_500)
     }
 
     @Test("cbr, useinbandfec and usedtx bind our encoder as the peer wishes")

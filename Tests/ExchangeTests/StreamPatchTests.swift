@@ -61,20 +61,24 @@ import Timekeeping
         let signals = scenario.signals(at: bob)
         let signal = try #require(signals.last)
         #expect(signal.type == "offer" && signal.data?["type"] == "offer")
-        let text = StreamTexts.description(
-            ufrag: ufrag, pwd: "device2device2device2device2", setup: "active", direction: "recvonly")
+        let text =
+            StreamTexts.description(
+                ufrag: ufrag, pwd: "device2device2device2device2", setup: "active", direction: "recvonly")
+            + "a=ice-options:trickle ice2\r\n"
         let data: JSONValue = ["type": "answer", "sdp": .string(text)]
         let sent = CallSignal(invite: signal.invite, type: "answer", data: data)
         #expect(scenario.request(.callSignal(sent), from: bob) == nil)
         return try SessionDescription(parsing: try #require(signal.data?["sdp"]?.string))
     }
 
-    @Test("A restart is an offer with the client's new ICE to the device, and its answer's ICE to the client")
-    func restarted() throws {
+    @Test(
+        "A restart, its condition in quotes or not, is an offer with the client's ICE, and the answer's ICE to the client",
+        arguments: ["*", "\"*\""])
+    func restarted(condition: String) throws {
         var scenario = StreamScenario()
         let bob = scenario.device("b", of: "bob")
         let (id, invite) = try scenario.stream(to: bob)
-        let ticket = scenario.patch(id, Self.restart, ifMatch: "*")
+        let ticket = scenario.patch(id, Self.restart, ifMatch: condition)
         #expect(scenario.replies[ticket] == nil)
         #expect(scenario.patched(id, Self.restart, ifMatch: "*") == .failed(.underWay))
         let offer = try answerRestart(&scenario, bob)
@@ -88,6 +92,7 @@ import Timekeeping
             Issue.record("\(String(describing: scenario.replies[ticket]))")
             return
         }
+        #expect(text.hasPrefix("a=ice-options:trickle ice2\r\n"), "as the device's answer says it (RFC 9725 §4.3.3)")
         let fragment = try ICEFragment(parsing: Array(text.utf8))
         let candidate = ICEFragment.Candidate(mid: "0", value: "3 1 UDP 1 127.0.0.1 40003 typ host")
         let credentials = ICEFragment.Credentials(usernameFragment: "dev2", password: "device2device2device2device2")

@@ -46,6 +46,27 @@ private func answer(_ reply: StreamReply?) -> String? {
         #expect(scenario.refusals.isEmpty)
     }
 
+    @Test(
+        "An offer that goes both ways is answered one way, whatever the device makes of it (RFC 9725 §4.2)",
+        arguments: [(StreamKind.whip, MediaDirection.sendonly), (.whep, .recvonly)], ["a=sendrecv\r\n", ""])
+    func oneWay(kind: (StreamKind, offered: MediaDirection), line: String) throws {
+        var scenario = StreamScenario()
+        let bob = scenario.device("b", of: "bob")
+        let both = { (text: String) in text.replacing(/a=(sendonly|recvonly)\r\n/, with: line) }
+        let (ticket, _) = try scenario.offer(kind: kind.0, both(StreamTexts.offer))
+        let heard = scenario.invite(at: bob)
+        let invite = try #require(heard)
+        let offer = try SessionDescription(parsing: try #require(invite.data?["offer"]?["sdp"]?.string))
+        #expect(offer.media.map(\.direction) == [kind.offered])
+        let data: JSONValue = [
+            "answer": ["type": "answer", "sdp": .string(both(StreamTexts.answer) + "a=end-of-candidates")]
+        ]
+        #expect(scenario.request(.inviteAccept(InviteAccept(invite: invite.invite, data: data)), from: bob) == nil)
+        let text = try #require(answer(scenario.replies[ticket]))
+        #expect(try SessionDescription(parsing: text).media.map(\.direction) == [kind.offered.reversed])
+        #expect(!text.contains("sendrecv"))
+    }
+
     @Test("A stream's client is not rung itself, is nobody whom others can reach, and may stream to its own user")
     func ownUser() throws {
         var scenario = StreamScenario()

@@ -201,6 +201,28 @@ class Scene:
 
         wait("what comes is not silent", more)
 
+    def sends(self):
+        """Waits until a hundred more packets have gone."""
+        first = self.do("window.measure()").get("sent", 0)
+        wait("a hundred packets have gone", lambda: self.do("window.measure()").get("sent", 0) > first + 100)
+
+    def recording(self):
+        """What will tell the highest sample of the device's next recording, of all of it or of its last seconds."""
+        before = set(pathlib.Path(self.folder.name).glob("*.wav"))
+
+        def loudest(seconds=None):
+            new = set(pathlib.Path(self.folder.name).glob("*.wav")) - before
+            if not new:
+                return 0
+            with contextlib.closing(wave.open(str(new.pop()))) as sound:
+                if seconds:
+                    sound.setpos(max(0, sound.getnframes() - seconds * sound.getframerate()))
+                data = sound.readframes(sound.getnframes())
+            samples = struct.unpack(f"<{len(data) // 2}h", data)
+            return max(map(abs, samples), default=0)
+
+        return loudest
+
     def end(self):
         if (status := self.do("window.end()")) != 200:
             raise Failed(f"DELETE gave {status}")
@@ -219,9 +241,9 @@ def expect(what, is_so):
 
 
 @check
-def echoes(scene):
-    """A client of WHIP that sends its candidates one by one hears its own echo."""
-    begun = scene.begin("whip", "echo", "sendrecv")
+def listens(scene):
+    """A client of WHEP that sends its candidates one by one hears the device."""
+    begun = scene.begin("whep", "caller", "recvonly")
     expect(f"created: {begun}", begun["status"] == 201 and begun["patch"] == 204 and not begun["offered"])
     expect("the answer has the device's candidates", "a=candidate:" in begun["answer"])
     scene.hears()
@@ -242,41 +264,35 @@ def restarts(scene):
 
 @check
 def restarts_at_length(scene):
-    """A stream whose offer is longer than a signal of a device may be, for it has video, restarts ICE as well."""
+    """A stream of WHIP whose offer is longer than a signal of a device may be, for it has video, restarts ICE as well."""
+    recording = scene.recording()
     begun = scene.begin("whip", "echo", "sendrecv", videos=2)
     expect(f"created: {begun}", begun["status"] == 201)
     expect(f"an offer of {begun['length']} bytes is long", begun["length"] > 8_192)
-    scene.hears()
+    expect("an offer of both ways is answered with one", "a=recvonly" in begun["answer"] and "a=sendrecv" not in begun["answer"])
+    scene.sends()
     restarted = scene.do("window.restart()")
     expect(f"restarted: {restarted}",
            restarted["status"] == 200 and restarted["isNew"] and restarted["tag"] != restarted["old"])
     wait("it is connected", lambda: scene.do("window.measure()")["state"] == "connected")
     time.sleep(1)
-    scene.hears()
+    scene.sends()
+    expect("nothing comes back", scene.do("window.measure()")["packets"] == 0)
     scene.end()
+    wait("what was recorded since the restart is not silent", lambda: recording(seconds=2) > 1000)
 
 
 @check
 def records(scene):
     """A client of WHIP that only sends, with video and all its candidates in the offer, is heard by the device."""
-    before = set(pathlib.Path(scene.folder.name).glob("*.wav"))
+    recording = scene.recording()
     begun = scene.begin("whip", "echo", "sendonly", trickles=False, videos=1)
     expect(f"created: {begun}", begun["status"] == 201 and begun["offered"])
     expect("the device only listens", "a=recvonly" in begun["answer"])
     expect("the device takes no video", "m=video 0 " in begun["answer"])
-    wait("a hundred packets have gone", lambda: scene.do("window.measure()").get("sent", 0) > 100)
+    scene.sends()
     scene.end()
-
-    def loudest():
-        new = set(pathlib.Path(scene.folder.name).glob("*.wav")) - before
-        if not new:
-            return None
-        with contextlib.closing(wave.open(str(new.pop()))) as sound:
-            data = sound.readframes(sound.getnframes())
-        samples = struct.unpack(f"<{len(data) // 2}h", data)
-        return max(map(abs, samples), default=0) > 1000
-
-    wait("the recording is not silent", loudest)
+    wait("the recording is not silent", lambda: recording() > 1000)
 
 
 @check
@@ -323,8 +339,8 @@ def refuses(scene):
     found = scene.begin("whip", "echo", "sendonly")
     expect(f"no token: {found}", found["status"] == 401)
     scene.token = token
-    expect("created", scene.begin("whip", "echo", "sendrecv")["status"] == 201)
-    scene.hears()
+    expect("created", scene.begin("whip", "echo", "sendonly")["status"] == 201)
+    scene.sends()
     scene.echo.stop()
     wait("the session is gone", lambda: scene.do("window.patch('*', 'a=end-of-candidates').then((it) => it.status)") == 404)
 

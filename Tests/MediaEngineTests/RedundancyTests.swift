@@ -44,6 +44,18 @@ struct RedundancyTests {
         #expect(before ?? 0 > 0 && after == before)
     }
 
+    @Test("A peer that has no room for copies gets each frame once, whatever it loses")
+    func noRoom() throws {
+        var call = try VirtualCall {
+            Self.redundant(&$0)
+            $0.peer.redundancy?.isSent = false
+        }
+        call.loss = 0.2
+        try call.run(seconds: 40)
+        let types = call.payloadTypes
+        #expect(Array(types.keys) == [111])
+    }
+
     @Test("A peer that has not agreed to it gets each frame once, whatever it loses")
     func notAgreed() throws {
         var call = try VirtualCall()

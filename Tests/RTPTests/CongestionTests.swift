@@ -39,11 +39,11 @@ struct CongestionTests {
         #expect(silent.trip == nil)
     }
 
-    @Test("Reports that tell of no progress trip it after three, and one of progress begins anew")
+    @Test("Reports that tell of no progress trip it after five (RFC 8083 §4.2), and one of progress begins anew")
     func standstill() {
         var breaker = CircuitBreaker(.init())
         breaker.started(at: .zero)
-        for (index, highest) in [5, 5, 5, 9, 9, 9, 9].enumerated() {
+        for (index, highest) in [5, 5, 5, 5, 5, 9, 9, 9, 9, 9, 9].enumerated() {
             #expect(breaker.trip == nil)
             breaker.reported(interval(highest: UInt32(highest)), at: second(Int64(index) * 5 + 5))
         }
@@ -73,19 +73,19 @@ struct CongestionTests {
         #expect(breaker.trip == (trips ? .congestion : nil))
     }
 
-    @Test("Short intervals need more reports in a row, long ones fewer")
+    @Test("Short intervals need more reports of congestion in a row, long ones fewer")
     func intervalCounts() {
         func reports(_ milliseconds: Int64) -> Int {
             var breaker = CircuitBreaker(.init(reportIntervalNanoseconds: milliseconds * 1_000_000))
             breaker.started(at: .zero)
             var count = 0
             while breaker.trip == nil, count < 100 {
-                breaker.reported(
-                    interval(highest: 1), at: Instant(nanoseconds: Int64(count + 1) * milliseconds * 1_000_000))
                 count += 1
+                breaker.reported(
+                    interval(highest: UInt32(count), lost: 128, packets: 1_000),
+                    at: Instant(nanoseconds: Int64(count) * milliseconds * 1_000_000))
             }
-            // The first report sets the mark.
-            return count - 1
+            return count
         }
         #expect(reports(5_000) == 3)
         #expect(reports(1_000) == 3)

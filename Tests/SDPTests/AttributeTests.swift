@@ -35,6 +35,20 @@ struct AttributeTests {
     }
 
     @Test(
+        "Lists of telephone events are read as RFC 4733 §2.4.1 writes them, and what is none of that is passed over",
+        arguments: [
+            ("0-15", 0, true), ("0-15", 15, true), ("0-15", 16, false), ("0-11,16", 12, false), ("0-11,16", 16, true),
+            ("0-11, 66, 70", 66, true), ("3", 3, true), ("3", 4, false), ("9-3", 5, false), ("-5", 5, false),
+            ("5-", 5, false), ("1-2-9", 2, false), ("x,7", 7, true), ("300", 44, false), ("", 0, false),
+            ("0-999", 0, false), (",,5", 5, true),
+        ] as [(String, UInt8, Bool)])
+    func events(list: String, event: UInt8, isTaken: Bool) {
+        let events = NegotiatedTelephoneEvents(
+            clockRate: 8_000, payloadTypes: PayloadTypes(send: 101, receive: 101), remoteEvents: list)
+        #expect(events.takes(event) == isTaken)
+    }
+
+    @Test(
         "RFC 4568's key is read with its lifetime",
         arguments: [
             ("1 AES_CM_128_HMAC_SHA1_80 inline:\(key30)", nil),

@@ -100,7 +100,7 @@ extension Device {
     }
 
     /// Presses telephone keys in a call whose media runs, one after the other: `0`…`9`, `*`, `#`, `A`…`D`, and `!` for the
-    /// flash of the hook. More than 32 at once are too many.
+    /// flash of the hook, as far as the peer takes them. More than 32 at once are too many.
     ///
     /// - Throws: ``DigitError`` if they cannot be sent; then none is.
     public func press(_ digits: String, on id: CallID) throws(DigitError) {
@@ -108,11 +108,9 @@ extension Device {
         guard let call = calls[id], let media = call.media else {
             throw DigitError("keys can be sent while a call's media runs: wait until it is established")
         }
-        guard call.negotiation?.takesDigits == true else {
-            throw DigitError("the peer takes no telephone events (RFC 4733)")
-        }
+        try DigitError.check(digits, against: call.negotiation?.sentEvents)
         guard engine.press(digits, on: media) else {
-            throw DigitError("\"\(digits)\" is not made of 0-9, *, #, A-D and ! (flash)")
+            throw DigitError("the call has just ended")
         }
     }
 
@@ -181,12 +179,4 @@ extension Device {
         // A few calls at most end or begin at once; a scan is as good as an index.
         if let id = calls.first(where: { $0.value.media == media || $0.value.connection == media })?.key { act(id) }
     }
-}
-
-/// Telephone keys that cannot be sent.
-public struct DigitError: Error, Sendable, CustomStringConvertible {
-    /// Why, and what to do.
-    public let description: String
-
-    init(_ description: String) { self.description = description }
 }

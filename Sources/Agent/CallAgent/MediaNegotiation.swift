@@ -117,8 +117,8 @@ struct MediaNegotiation {
     /// What the peer's section is called, for candidates that are told later.
     var mid: String { exchange.agreed?.mid ?? exchange.local.mid ?? "0" }
 
-    /// Whether the peer takes telephone events.
-    var takesDigits: Bool { exchange.agreed?.telephoneEvents.isEmpty == false }
+    /// How telephone events go to the peer; nil if it takes none.
+    var sentEvents: NegotiatedTelephoneEvents? { exchange.agreed.flatMap { Self.events(for: $0).first } }
 
     /// Whether an offer brings ICE, so that it is to be answered with ICE.
     static func usesICE(_ offer: JSONValue) -> Bool { offer["sdp"]?.string?.contains("a=ice-ufrag:") ?? false }
@@ -151,8 +151,11 @@ extension MediaNegotiation {
             sendPayloadType: audio.sendPayloadType, receivePayloadType: audio.receivePayloadType,
             randomSeed: randomSeed)
         peer.clockRate = audio.codec.clockRate
+        let encoder = encoder(for: audio)
         if audio.codec == .opus, let types = audio.redundancy {
-            peer.redundancy = RedundancyFormat(sendPayloadType: types.send, receivePayloadType: types.receive)
+            peer.redundancy = RedundancyFormat(
+                sendPayloadType: types.send, receivePayloadType: types.receive,
+                isSent: Self.hasRoomForCopies(encoder, audio))
         }
         peer.telephoneEvents = Self.eventFormats(for: audio)
         peer.headerExtensions = Self.extensions(for: audio)
@@ -163,21 +166,25 @@ extension MediaNegotiation {
             peer.sendComfortNoisePayloadType = audio.comfortNoise?.send
         }
         var plan = MediaCallPlan(
-            peer: peer, encoder: encoder(for: audio), playout: configuration.playout, audio: behaviour,
+            peer: peer, encoder: encoder, playout: configuration.playout, audio: behaviour,
             start: audio.ice == nil ? start : .whenConnected)
         plan.codec = SoundCodec(audio.codec)
         return plan
     }
 
-    /// The formats of telephone events, first the one whose clock is the codec's (RFC 4733 §2.1, RFC 7160 §4.1).
     private static func eventFormats(for audio: NegotiatedAudio) -> [TelephoneEventFormat] {
-        let rate = audio.codec.clockRate
-        let formats = audio.telephoneEvents.map { events in
+        events(for: audio).map { events in
             TelephoneEventFormat(
                 clockRate: events.clockRate, sendPayloadType: events.payloadTypes.send,
                 receivePayloadType: events.payloadTypes.receive)
         }
-        return formats.filter { $0.clockRate == rate } + formats.filter { $0.clockRate != rate }
+    }
+
+    /// Telephone events, first those whose clock is the codec's (RFC 4733 §2.1, RFC 7160 §4.1), which are sent.
+    private static func events(for audio: NegotiatedAudio) -> [NegotiatedTelephoneEvents] {
+        let rate = audio.codec.clockRate
+        return audio.telephoneEvents.filter { $0.clockRate == rate }
+            + audio.telephoneEvents.filter { $0.clockRate != rate }
     }
 
     /// The header extensions that make sense to both: packets are counted only for one who tells of their arrival, and the
@@ -239,10 +246,19 @@ extension MediaNegotiation {
         return remote
     }
 
-    /// Our encoder's settings within what the peer wishes to receive (RFC 7587 §6.1).
+    /// Whether frames may be sent twice within what the peer's description lets through: a copy is as long as its frame,
+    /// and has 5 bytes before it and the frame (RFC 2198 §3).
+    private static func hasRoomForCopies(_ encoder: EncoderSettings, _ audio: NegotiatedAudio) -> Bool {
+        guard let limit = audio.remoteMaximumBitrate else { return true }
+        return 2 * encoder.bitrateBps + 5 * 8 * 1_000 / encoder.frameDuration.rawValue <= limit
+    }
+
+    /// Our encoder's settings within what the peer wishes to receive (RFC 7587 §6.1, RFC 8866 §5.8).
     private func encoder(for audio: NegotiatedAudio) -> EncoderSettings {
         var encoder = configuration.encoder
-        if let limit = audio.remoteOpus.maximumAverageBitrate { encoder.bitrateBps = min(encoder.bitrateBps, limit) }
+        let limits = [audio.remoteOpus.maximumAverageBitrate, audio.remoteMaximumBitrate].compactMap(\.self)
+        // Opus has no bitrate below 6 kb/s; who wants less wants a call all the same.
+        if let limit = limits.min() { encoder.bitrateBps = min(encoder.bitrateBps, max(6_000, limit)) }
         encoder.fec = encoder.fec && audio.remoteOpus.usesInbandFEC
         encoder.dtx = encoder.dtx || audio.remoteOpus.wantsDTX
         encoder.constantBitrate = encoder.constantBitrate || audio.remoteOpus.wantsConstantBitrate

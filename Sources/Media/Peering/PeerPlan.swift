@@ -80,11 +80,14 @@ public struct RedundancyFormat: Equatable, Sendable, BitwiseCopyable {
     public var sendPayloadType: UInt8
     /// In packets that the peer sends.
     public var receivePayloadType: UInt8
+    /// We may repeat frames; else only the peer may.
+    public var isSent: Bool
 
     /// Makes a format.
-    public init(sendPayloadType: UInt8, receivePayloadType: UInt8) {
+    public init(sendPayloadType: UInt8, receivePayloadType: UInt8, isSent: Bool = true) {
         self.sendPayloadType = sendPayloadType
         self.receivePayloadType = receivePayloadType
+        self.isSent = isSent
     }
 }
 

@@ -206,11 +206,11 @@ public struct PeerSession: ~Copyable {
         @_noAllocation @_noLocks get { SRTPSuite.maximumOverheadBytes }
     }
 
-    /// Whether the peer takes packets that repeat earlier frames.
+    /// Whether the peer takes packets that repeat earlier frames, and has room for them.
     public var takesRedundancy: Bool {
         @_noAllocation @_noLocks get {
-            guard case .some = sending.kinds.redundancy else { return false }
-            return true
+            guard let redundancy = sending.kinds.redundancy else { return false }
+            return redundancy.isSent
         }
     }
 

@@ -102,7 +102,6 @@ public struct CircuitBreaker: Equatable, Sendable {
     public mutating func reported(_ interval: Interval, at now: Instant) {
         guard case .none = trip, let before = heardAt else { return }
         heardAt = now
-        let limit = intervals(interval.roundTripNanoseconds)
         if let highest, interval.packetsSent > 0, Int32(bitPattern: interval.highestSequence &- highest) <= 0 {
             standstills += 1
         } else {
@@ -111,7 +110,11 @@ public struct CircuitBreaker: Equatable, Sendable {
         highest = interval.highestSequence
         let elapsed = before.nanoseconds(to: now)
         congested = isCongested(interval, elapsed) ? congested + 1 : 0
-        if standstills >= limit { trip = .mediaNotArriving } else if congested >= limit { trip = .congestion }
+        if standstills >= Self.standstillsAtMost {
+            trip = .mediaNotArriving
+        } else if congested >= intervals(interval.roundTripNanoseconds) {
+            trip = .congestion
+        }
     }
 
     /// More than ten times what TCP would send at this loss and round trip (§4.3, the simplified formula).
@@ -126,7 +129,10 @@ public struct CircuitBreaker: Equatable, Sendable {
         return packetsInRoundTrip * packetsInRoundTrip * 2 * loss / 3 > 100
     }
 
-    /// How many reports in a row must tell the same: CB_INTERVAL of §4.3. For §4.2, too, which recommends five.
+    /// How many reports in a row must tell that nothing arrives, as §4.2 recommends.
+    private static var standstillsAtMost: Int64 { @_noAllocation @_noLocks get { 5 } }
+
+    /// How many reports in a row must tell of congestion: CB_INTERVAL of §4.3.
     @_noAllocation @_noLocks
     private func intervals(_ roundTrip: Int64?) -> Int64 {
         let three = 3 * configuration.reportIntervalNanoseconds

@@ -53,13 +53,16 @@ struct Agreement {
         let peerDirection = section.direction ?? view.description.direction
         var direction = peerDirection.reversed.intersection(local.direction)
         if ice == nil, connection?.isUnspecified == true { direction = direction.intersection(.recvonly) }
+        let packetTime = packetTime()
+        let bitrate = BandwidthLimit.payloadBitrate(view, packetTimeMilliseconds: packetTime)
+        if bitrate == 0 { direction = direction.intersection(.recvonly) }
         let sources = section.sources
         let profileHasFeedback = MediaProfile.hasFeedback(section.profile)
         return NegotiatedAudio(
             remote: route.remote, control: route.control, codecs: formats.codecs, remoteOpus: formats.remoteOpus,
             redundancy: formats.redundancy, comfortNoise: formats.comfortNoise,
-            telephoneEvents: formats.telephoneEvents, packetTimeMilliseconds: packetTime(),
-            remoteMaximumPacketTimeMilliseconds: maximumPacketTime, direction: direction,
+            telephoneEvents: formats.telephoneEvents, packetTimeMilliseconds: packetTime,
+            remoteMaximumPacketTimeMilliseconds: maximumPacketTime, remoteMaximumBitrate: bitrate, direction: direction,
             remoteDirection: peerDirection, remoteSources: sources.ssrcs,
             remoteCanonicalName: sources.canonicalName,
             remoteStreams: section.attributes.values("msid").prefix(16).compactMap(MediaStreamName.init(parsing:)),

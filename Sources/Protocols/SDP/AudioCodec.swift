@@ -80,6 +80,18 @@ public struct NegotiatedTelephoneEvents: Equatable, Sendable {
         self.payloadTypes = payloadTypes
         self.remoteEvents = remoteEvents
     }
+
+    /// Whether the peer takes an event by its number; what it does not list is not sent (RFC 4733 §2.5.1.1).
+    ///
+    /// A list of numbers and ranges, `0-11,16`. What of it cannot be read is passed over.
+    public func takes(_ event: UInt8) -> Bool {
+        remoteEvents.split(separator: ",").contains { part in
+            let ends = part.filter { $0 != " " }.split(separator: "-", omittingEmptySubsequences: false)
+            let numbers = ends.compactMap { Decimal.integer($0, upTo: 255) }
+            guard numbers.count == ends.count, let first = numbers.first, numbers.count <= 2 else { return false }
+            return first <= Int(event) && Int(event) <= numbers[numbers.count - 1]
+        }
+    }
 }
 
 /// What a payload type stands for, among all that we know.

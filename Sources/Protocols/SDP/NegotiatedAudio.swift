@@ -18,6 +18,9 @@ public struct NegotiatedAudio: Equatable, Sendable {
     public var packetTimeMilliseconds: Int
     /// Longest packet that the peer takes, in milliseconds, if it says so.
     public var remoteMaximumPacketTimeMilliseconds: Int?
+    /// The most that the peer wishes to receive, in bits per second of payloads, as its `b=` lines have it; `nil` if they
+    /// say nothing, and 0 if nothing is to be sent, which ``direction`` says as well.
+    public var remoteMaximumBitrate: Int?
     /// Which way media flows, seen from here.
     public var direction: MediaDirection
     /// What the peer allows, seen from there: where it does not receive, it has put us on hold.
@@ -126,7 +129,7 @@ public struct NegotiationChanges: OptionSet, Equatable, Hashable, Sendable {
     public static let keys = NegotiationChanges(rawValue: 4)
     /// Media flows another way: hold, or resume.
     public static let direction = NegotiationChanges(rawValue: 8)
-    /// Codecs, payload types, header extensions, feedback, or lengths of packets.
+    /// Codecs, payload types, header extensions, feedback, bitrate, or lengths of packets.
     public static let formats = NegotiationChanges(rawValue: 16)
     /// Addresses; with ICE they do not count.
     public static let address = NegotiationChanges(rawValue: 32)

@@ -67,8 +67,11 @@ struct ICEFragment: Hashable, Sendable {
     }
 
     /// The text, for an answer: one section, for its transport is the only one.
-    func text(mid: String) -> String {
+    ///
+    /// - Parameter options: What the answer's `ice-options` say, which RFC 9725 §4.3.3 has repeated.
+    func text(mid: String, options: String? = nil) -> String {
         var lines: [String] = []
+        if let options { lines.append("a=ice-options:\(options)") }
         if let credentials {
             lines += ["a=ice-ufrag:\(credentials.usernameFragment)", "a=ice-pwd:\(credentials.password)"]
         }

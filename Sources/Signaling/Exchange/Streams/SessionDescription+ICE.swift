@@ -18,6 +18,11 @@ extension SessionDescription {
     /// Whether it names a certificate's fingerprint, which keys for media come with.
     var hasFingerprint: Bool { (attributes + (carrier?.attributes ?? [])).contains { $0.name == "fingerprint" } }
 
+    /// What it says of its ICE, as words: `trickle`, `ice2`.
+    var iceOptions: String? {
+        ((carrier?.attributes ?? []) + attributes).first { $0.name == "ice-options" }?.value
+    }
+
     /// Whether it has any candidate.
     var hasCandidates: Bool { media.contains { !$0.candidates.isEmpty } }
 
@@ -80,6 +85,17 @@ extension SessionDescription {
             default: line
             }
         }
+    }
+
+    /// The same with media in one direction where it was in both.
+    func oneWay(_ direction: MediaDirection) -> SessionDescription {
+        var description = self
+        for place in media.indices where (media[place].direction ?? self.direction) == .sendrecv {
+            var lines = media[place].attributes
+            lines.removeAll { MediaDirection(rawValue: $0.name) != nil }
+            description.media[place].attributes = lines + [SDPAttribute(direction.rawValue)]
+        }
+        return description
     }
 
     /// The ICE of an answer, for the client that asked for a restart.

@@ -11,6 +11,9 @@ enum StreamKind: String, CaseIterable, Hashable, Sendable {
     case whip
     /// The device sends and the client listens (draft-ietf-wish-whep).
     case whep
+
+    /// Which way media flows, as an offer says it: seen from the client.
+    var offered: MediaDirection { self == .whip ? .sendonly : .recvonly }
 }
 
 /// What a client asks for with a POST.
@@ -69,14 +72,14 @@ struct StreamSession: Sendable {
 
     let opening: StreamOpening
     var state: State
-    /// The offer that stands.
+    /// The offer that stands, as devices are sent it: a client may offer both ways, and is answered one (RFC 9725 §4.2).
     var offer: SessionDescription
     /// Counts the restarts of ICE, from 1.
     var generation = 1
 
     init(_ opening: StreamOpening, _ ticket: TraceID) {
         self.opening = opening
-        offer = opening.offer
+        offer = opening.offer.oneWay(opening.kind.offered)
         state = .inviting(ticket)
     }
 

@@ -132,11 +132,13 @@ extension StreamTable {
     ) {
         let tag = session.entityTag
         if gathering.isRestart {
-            let fragment = gathering.answer.fragment.text(mid: gathering.answer.carrier?.mid ?? "0")
+            let answer = gathering.answer
+            let fragment = answer.fragment.text(mid: answer.carrier?.mid ?? "0", options: answer.iceOptions)
             reply(.restarted(fragment: fragment, entityTag: tag), to: session, into: &outbox)
         } else {
             let opening = session.opening
-            let text = gathering.answer.serialized()
+            // Whatever a device makes of an offer that goes one way.
+            let text = gathering.answer.oneWay(opening.kind.offered.reversed).serialized()
             reply(.created(opening.id, opening.kind, answer: text, entityTag: tag), to: session, into: &outbox)
         }
         adopt(call, session)
@@ -177,7 +179,8 @@ extension StreamTable {
         guard !ifMatch.isEmpty else { return outbox.append(.reply(ticket, .failed(.conditionMissing))) }
         guard case .up(let call) = session.state else { return outbox.append(.reply(ticket, .failed(.underWay))) }
         let isNew = fragment.credentials.map { $0 != session.offer.credentials } ?? false
-        switch (ifMatch == ["*"], isNew) {
+        // The RFC's example of a restart has the star in quotes; no session of ours has such a tag.
+        switch (ifMatch == ["*"] || ifMatch == ["\"*\""], isNew) {
         case (true, true):
             guard let credentials = fragment.credentials else { return }
             let offer = session.offer.restarted(by: fragment, with: credentials)

@@ -111,7 +111,7 @@ struct StreamTable: ProtocolCore, Sendable {
         let session = StreamSession(opening, ticket)
         byConnection[opening.connection] = opening.id
         update(session)
-        let data: JSONValue = ["offer": ["type": "offer", "sdp": .string(opening.offer.serialized())]]
+        let data: JSONValue = ["offer": ["type": "offer", "sdp": .string(session.offer.serialized())]]
         let invite = InviteSend(
             to: opening.callee, data: data, ttl: settings.ringing.seconds, onlineOnly: true,
             idempotencyKey: session.endpoint.device)

@@ -1,0 +1,27 @@
+internal import RTP
+internal import SDP
+
+/// Telephone keys that cannot be sent.
+public struct DigitError: Error, Sendable, CustomStringConvertible {
+    /// Why, and what to do.
+    public let description: String
+
+    init(_ description: String) { self.description = description }
+}
+
+extension DigitError {
+    /// Looks whether all of these are keys, and keys that the peer takes.
+    ///
+    /// - Parameter events: How keys go to the peer; nil if it takes none.
+    static func check(_ digits: String, against events: NegotiatedTelephoneEvents?) throws(DigitError) {
+        guard let events else { throw DigitError("the peer takes no telephone events (RFC 4733)") }
+        let pressed = digits.map { ($0, TelephoneEvent($0)) }
+        guard pressed.allSatisfy({ $0.1 != nil }) else {
+            throw DigitError("\"\(digits)\" is not made of 0-9, *, #, A-D and ! (flash)")
+        }
+        guard let refused = pressed.first(where: { $0.1.map { !events.takes($0.code) } ?? false }) else { return }
+        let taken = (0...TelephoneEvent.flash.code).filter(events.takes).map { TelephoneEvent(code: $0).description }
+        let list = taken.isEmpty ? "it takes none of ours" : "it takes \(taken.joined())"
+        throw DigitError("the peer does not take the key \(refused.0) (RFC 4733 §2.5.1.1): \(list)")
+    }
+}

@@ -1,0 +1,40 @@
+/// How much of the peer's `b=` lines (RFC 8866 §5.8) is left for the payloads that it receives.
+///
+/// Of the kinds there are, `TIAS` (RFC 3890) and `AS` count. `CT` does not, for what it means to a single section is not
+/// defined (RFC 9429 §5.10); nor do `RS` and `RR`, which are about RTCP, and kinds that nobody knows.
+enum BandwidthLimit {
+    /// Bytes of headers in each packet: IPv4, UDP and RTP, as RFC 9429 §5.10 has them.
+    private static let headerBytes = 40
+
+    /// Far above any call; what is beyond limits nothing.
+    private static let maximumKilobits = 100_000_000
+
+    /// The most that the peer wishes to receive in a section, in bits per second of payloads; 0 if it wishes nothing to
+    /// be sent (RFC 3264 §5.1), `nil` if it sets no limit.
+    ///
+    /// Both the section's limit and the session's hold, so the lower counts. What cannot be read counts as not there.
+    static func payloadBitrate(_ view: SectionView, packetTimeMilliseconds: Int) -> Int? {
+        let levels = [view.section.otherLines, view.description.otherLines]
+        return levels.compactMap { limit(in: $0, packetTimeMilliseconds) }.min()
+    }
+
+    /// `TIAS` speaks of payloads alone, and so goes before `AS`, which has headers and RTCP in it: RFC 9429 §5.10 takes
+    /// 5 % off for the one, and the headers of 50 packets a second for the other; here they are as many as are sent.
+    private static func limit(in lines: [SessionDescription.Line], _ packetTimeMilliseconds: Int) -> Int? {
+        if let exact = value("TIAS", in: lines, upTo: maximumKilobits * 1_000) { return exact }
+        guard let whole = value("AS", in: lines, upTo: maximumKilobits) else { return nil }
+        let headers = headerBytes * 8 * 1_000 / max(1, packetTimeMilliseconds)
+        // Little is not nothing: only a written zero stops the sender.
+        return whole == 0 ? 0 : max(1, whole * 950 - headers)
+    }
+
+    /// The lowest value of a kind, in the unit of that kind.
+    private static func value(_ kind: String, in lines: [SessionDescription.Line], upTo limit: Int) -> Int? {
+        let values = lines.lazy.filter { $0.type == "b" }.prefix(64).compactMap { line -> Int? in
+            let fields = line.value.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+            guard fields.count == 2, fields[0] == kind else { return nil }
+            return Decimal.integer(fields[1], upTo: limit)
+        }
+        return values.min()
+    }
+}
