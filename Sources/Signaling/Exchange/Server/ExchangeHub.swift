@@ -293,7 +293,7 @@ final class ExchangeHub {
             for channel in self?.channels.values ?? [:].values { channel.close(promise: nil) }
         }
         return EventLoopFuture.andAllComplete(channels.values.map(\.closeFuture), on: loop)
-            .flatMap { [journal] in journal?.settled() ?? self.loop.makeSucceededVoidFuture() }
+            .flatMap { [journal, loop] in journal?.settled() ?? loop.makeSucceededVoidFuture() }
     }
 
     // MARK: - The log
