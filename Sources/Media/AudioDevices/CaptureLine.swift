@@ -68,6 +68,12 @@ struct CaptureLine: ~Copyable {
         return true
     }
 
+    /// What the card plays is to be known beside what it captures; after ``open(rate:)``. Allocates.
+    mutating func openReference(to playback: CardGrant) {
+        reference.open(
+            playback: playback, captureRate: cardRate, captureLatencyMilliseconds: statistics.resamplerMilliseconds)
+    }
+
     /// The card begins anew, and will give its frames in pieces of this size.
     @_noAllocation @_noLocks
     mutating func begin(periodFrames: Int) {
@@ -128,8 +134,8 @@ struct CaptureLine: ~Copyable {
                 // They had silence in their place: when they come, it is too late for them.
                 adjustment &+= Int(next.missing)
                 // Frames that keep to the card's beats lack what a whole beat brings when it is a little late, and wait
-                // longer from now on; a margin would be no help.
-                guard next.wait < 0 else { continue }
+                // longer from now on, up to half a period; until then a margin would be no help.
+                guard next.wait < 0 || Int64(next.wait) &+ 1_000_000 >= periodNanoseconds / 2 else { continue }
                 margin.grow(missing: Int(next.missing), at: now)
                 setTarget()
             }

@@ -88,9 +88,10 @@ struct CardLoop<Card: SoundCard & ~Copyable>: ~Copyable {
         switch machine.mode {
         case .withoutCard: runWithoutCard(at: now)
         case .settling, .running:
-            // Any failure may end this state, and the card with it.
-            hasMoved = exchangeCapture(at: now)
-            if isCardRunning { hasMoved = exchangePlayback(at: now) || hasMoved }
+            // Any failure may end this state, and the card with it. Playback goes first: what is captured looks for what was
+            // played at the time, and a little later, in what the card was given.
+            hasMoved = exchangePlayback(at: now)
+            if isCardRunning { hasMoved = exchangeCapture(at: now) || hasMoved }
         case .playingOut: playOut(at: now)
         case .stopped: break
         }
@@ -160,7 +161,7 @@ struct CardLoop<Card: SoundCard & ~Copyable>: ~Copyable {
         }
         if let capturing {
             guard capture.open(rate: capturing.rate) else { return refuse(.capture) }
-            capture.reference.open(playback: playing ?? capturing, captureRate: capturing.rate)
+            capture.openReference(to: playing ?? capturing)
         }
         return .opened(playback: playing, capture: capturing)
     }

@@ -32,10 +32,15 @@ struct EchoReference: ~Copyable {
     private static var historyFrames: Int { @_noAllocation @_noLocks get { 65_536 } }
 
     /// A card has been opened. Allocates.
-    mutating func open(playback: CardGrant, captureRate: Int) {
-        resampler = ClockResampler(from: playback.rate, to: 48_000)
+    ///
+    /// - Parameter captureLatencyMilliseconds: What the resampler of what is captured holds; one of a lower rate holds more.
+    mutating func open(playback: CardGrant, captureRate: Int, captureLatencyMilliseconds: Double) {
         (playbackRate, self.captureRate) = (playback.rate, captureRate)
         leadFrames = Double(min(playback.rate / 500, playback.periodFrames / 5))
+        resampler = ClockResampler(from: playback.rate, to: 48_000)
+        let latency =
+            Double(resampler?.latencySamples ?? 0) - captureLatencyMilliseconds * Double(playback.rate) / 1_000
+        leadFrames += max(0, latency)
         clocks = ReferenceClocks()
         correctionPPM = 0
         loseAlignment()

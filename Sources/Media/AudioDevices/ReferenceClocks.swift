@@ -4,7 +4,7 @@ internal import Timekeeping
 ///
 /// Positions are told with a period's uncertainty by some drivers, so a difference of rate counts only once it has
 /// brought the two further apart than that, on average over a second: taken for drift, the uncertainty itself would move
-/// the reference. What is smaller is left to the canceller, which follows it more exactly.
+/// the reference. Until then the canceller follows it.
 struct ReferenceClocks: BitwiseCopyable, Sendable {
     enum Verdict: BitwiseCopyable, Sendable {
         case inStep
@@ -26,18 +26,21 @@ struct ReferenceClocks: BitwiseCopyable, Sendable {
     private var isNew = true
     /// A second's mean, and the middle of that second: the first since the rate has changed.
     private var anchor: (mean: Double, time: Instant)?
+    /// The last second's mean, and how it differed from that before.
+    private var last: Double?
+    private var lastChange: Double?
 
     private static var secondNanoseconds: Int64 { @_noAllocation @_noLocks get { 1_000_000_000 } }
     /// What the two must have come apart: 0.8 ms.
     private static var apartNanoseconds: Double { @_noAllocation @_noLocks get { 8e5 } }
     /// What the first moment may be wrong by: 0.3 ms.
     private static var wrongNanoseconds: Double { @_noAllocation @_noLocks get { 3e5 } }
-    /// Smaller differences than this are the canceller's, which follows twice as much: 30 millionths.
-    private static var leastPPM: Double { @_noAllocation @_noLocks get { 30 } }
+    /// What drift cannot do from one second to the next, unless it did so before: 0.5 ms.
+    private static var stepNanoseconds: Double { @_noAllocation @_noLocks get { 5e5 } }
     private static var mostPPM: Double { @_noAllocation @_noLocks get { 3_500 } }
-    /// Positions that are further off than 8 ms are no drift; so many of them in a row, and it is no slip of a driver's
+    /// Positions that are further off than 15 ms are no drift; so many of them in a row, and it is no slip of a driver's
     /// either: half a second of periods of 10 ms.
-    private static var strayNanoseconds: Double { @_noAllocation @_noLocks get { 8e6 } }
+    private static var strayNanoseconds: Double { @_noAllocation @_noLocks get { 15e6 } }
     private static var straysOfLoss: Int { @_noAllocation @_noLocks get { 50 } }
 
     /// The positions have jumped; what was learnt of the rate stays.
@@ -79,23 +82,30 @@ struct ReferenceClocks: BitwiseCopyable, Sendable {
             isNew = false
             if mean > Self.wrongNanoseconds || mean < -Self.wrongNanoseconds { return .off(mean) }
         }
-        guard let first = anchor else {
+        guard let first = anchor, let before = last else {
+            (anchor, last, lastChange) = ((mean, time), mean, nil)
+            return .inStep
+        }
+        let change = mean - before
+        let isSudden = Self.isBeyond(Self.stepNanoseconds, change)
+        let isAlike = lastChange.map { !Self.isBeyond(Self.stepNanoseconds, change - $0) } ?? false
+        (last, lastChange) = (mean, change)
+        guard !isSudden || isAlike else {
+            // A step, unless the next second goes on like that.
             anchor = (mean, time)
             return .inStep
         }
         let seconds = Double(first.time.nanoseconds(to: time)) * 1e-9
-        let apart = mean - first.mean
-        let slope = apart / seconds * 1e-3
-        guard
-            apart > Self.apartNanoseconds && slope > Self.leastPPM
-                || apart < -Self.apartNanoseconds && slope < -Self.leastPPM
-        else {
+        guard Self.isBeyond(Self.apartNanoseconds, mean - first.mean) else {
             // Clocks change with the weather: what was long ago tells of another rate.
-            if seconds > 60 { anchor = (mean, time) }
+            if seconds > 600 { anchor = (mean, time) }
             return .inStep
         }
-        ratePPM = max(-Self.mostPPM, min(Self.mostPPM, ratePPM + slope))
-        anchor = nil
+        ratePPM = max(-Self.mostPPM, min(Self.mostPPM, ratePPM + (mean - first.mean) / seconds * 1e-3))
+        (anchor, last) = (nil, nil)
         return .rate
     }
+
+    @_noAllocation @_noLocks
+    private static func isBeyond(_ limit: Double, _ value: Double) -> Bool { value > limit || value < -limit }
 }

@@ -8,6 +8,8 @@ internal import Glibc
 struct ReferenceFollower: ~Copyable {
     private static let frame = 480
     private static let tapCount = 16
+    /// The least delay at which there is something on both sides of the place that is read.
+    static var leastDelay: Int { @_noAllocation @_noLocks get { 16 } }
     private static let phaseCount = 256
     /// Lags around the expected one that are looked at, in samples.
     private static let reach = 16
@@ -47,7 +49,7 @@ struct ReferenceFollower: ~Copyable {
     /// Sound that was played `delay` samples before the latest one, more exactly ``shift`` more than that.
     @_noAllocation @_noLocks
     func sample(_ played: borrowing SampleMemory, delay: Int) -> Float {
-        let place = max(Double(Self.tapCount), Double(delay) + shift)
+        let place = max(Double(Self.leastDelay), Double(delay) + shift)
         let whole = Int(place)
         let phase = Int((place - Double(whole)) * Double(Self.phaseCount) + 0.5)
         var sum: Float = 0
@@ -75,6 +77,14 @@ struct ReferenceFollower: ~Copyable {
     mutating func forget() {
         lag = -1
         shift = 0
+    }
+
+    /// There is nothing to be read before that: what would go there stays, and does not wind up.
+    @_noAllocation @_noLocks
+    mutating func keep(notBefore least: Int) {
+        guard shift < Double(least) else { return }
+        shift = Double(least)
+        rate = max(0, rate)
     }
 
     var isFollowing: Bool { @_noAllocation @_noLocks get { lag >= 0 } }

@@ -63,8 +63,8 @@ public struct SpeakerphoneProcessor: ~Copyable, Sendable {
 
     /// The echo is kept this far behind the beginning of the canceller's window: it may come a little earlier, too.
     private static let lead = 240
-    /// The reference must be at least this old, in samples, for there to be something on both sides of it.
-    private static let leastDelay = 32
+    /// The reference must be at least this old, in samples, for the follower to have somewhere to go.
+    private static let leastDelay = 64
 
     /// Switches parts on and off; the echo's tail stays as it was made. Real-time safe.
     @_noAllocation @_noLocks
@@ -95,6 +95,7 @@ public struct SpeakerphoneProcessor: ~Copyable, Sendable {
         if delay >= 0 { align(delay) }
         let playing = canceller.setReference(played, delay: referenceDelay, following: &follower)
         follower.follow(&captured)
+        follower.keep(notBefore: ReferenceFollower.leastDelay - referenceDelay)
         canceller.cancel(&captured)
         // What is left is lowered further by what the preprocessor knows of the rest of the echo.
         canceller.preprocess(&captured)
@@ -114,7 +115,8 @@ public struct SpeakerphoneProcessor: ~Copyable, Sendable {
             return
         }
         let wanted = min(28_800, max(Self.leastDelay, delay - Self.lead))
-        guard wanted != referenceDelay else { return }
+        // What the follower has gone is undone, too.
+        guard wanted != referenceDelay || follower.shift > 12 || follower.shift < -12 else { return }
         follower.forget()
         referenceDelay = wanted
         realignments += 1
@@ -122,8 +124,8 @@ public struct SpeakerphoneProcessor: ~Copyable, Sendable {
         canceller.reset()
     }
 
-    /// Two seconds.
-    private static let memory = 0.995
+    /// A second.
+    private static let memory = 0.99
 
     @_noAllocation @_noLocks
     private mutating func measure(playing: Double, heard: Double, sent: Double) {

@@ -43,7 +43,7 @@ public struct SpeakerphoneStatistics: BitwiseCopyable, Equatable, Sendable {
     /// How much less of it is sent than was captured, in dB: echo return loss enhancement, over the last seconds in which
     /// the far end spoke, without what gain control amplifies. What the near end says meanwhile lowers it.
     public var echoReturnLossEnhancementDB: Double?
-    /// Delay from what is given to be played to its echo, in samples, if it has been found.
+    /// Delay from what is told to be played to its echo, in samples, if it has been found. A card tells it 2 ms early.
     public var echoDelaySamples: Int?
     /// How often the reference was moved because that delay had changed.
     public var realignments = 0

@@ -72,10 +72,9 @@ final class MeasuredEnds: Sendable {
         let mustStop: @Sendable () -> Bool = { [self] in isOver.load(ordering: .acquiring) || ending.isMade }
         let end = MonotonicClock.now.advanced(by: .seconds(settleSeconds))
         while MonotonicClock.now < end, !mustStop() { try? await Task.sleep(for: .milliseconds(50)) }
+        guard !mustStop() else { return nil }
         let view = LoopbackView()
-        if !mustStop() {
-            view.begin("The mouth speaks and the ear listens: noise, a sweep, a tone, and speech")
-        }
+        view.begin("The mouth speaks and the ear listens: noise, a sweep, a tone, and speech")
         do throws(LoopbackError) {
             let heard = try await cards.measure(
                 ownMilliseconds: options.ownMilliseconds, follows: view.isLive, mustStop: mustStop,
