@@ -85,19 +85,24 @@ extension CheckList {
         if !triggered.contains(key) { triggered.append(key) }
     }
 
-    /// The peer asks for a pair that works (RFC 8445 §7.3.1.5).
+    /// For so long the peer means what it has asked for, unless it asks for another, better pair.
+    private static let requestLifetime = Duration.milliseconds(2_500)
+
+    /// The peer asks for a pair that works, or asked for it before it was known to (RFC 8445 §7.3.1.5).
     ///
     /// A peer of RFC 5245 may ask for every pair; then the best one counts. One that has changed its mind asks for
     /// another when the first has gone silent, or has not been asked for in a while.
     mutating func peerNominated(_ index: Int, at now: Instant) {
-        guard let present = pair(nominated), present.isValid, present.key != pairs[index].key,
-            present.priority > pairs[index].priority
+        let pair = pairs[index]
+        guard let present = self.pair(nominated), present.isValid, present.key != pair.key,
+            let asked = pair.peerNominatedAt, let presentAsked = present.peerNominatedAt
         else {
-            nominated = pairs[index].key
+            nominated = pair.key
             return
         }
-        let isForgotten = present.peerNominatedAt.map { $0.duration(to: now) > .milliseconds(2_500) } ?? true
-        if isForgotten || present.silence(at: now) > .milliseconds(400) { nominated = pairs[index].key }
+        let lead = presentAsked.duration(to: asked)
+        let isBetter = pair.priority >= present.priority || present.silence(at: now) > .milliseconds(400)
+        if lead > Self.requestLifetime || lead >= .zero - Self.requestLifetime && isBetter { nominated = pair.key }
     }
 
     // MARK: Responses (RFC 8445 §7.2.5)
@@ -129,6 +134,7 @@ extension CheckList {
             if !pairs[index].isValid { pairs[index].fail() }
             return
         }
+        let hasBeenValid = pairs[index].isValid
         pairs[index].succeed(probe, at: now)
         lastAnswerAt = now
         if firstValidAt == nil { firstValidAt = now }
@@ -136,7 +142,8 @@ extension CheckList {
             nominated = key
             nominating = nil
         }
-        if !commons.isControlling, pairs[index].peerNominatedAt != nil, nominated != key {
+        // What the peer asked for while it could not be had yet. It may have asked for another since.
+        if !commons.isControlling, pairs[index].peerNominatedAt != nil, !hasBeenValid || nominated == nil {
             peerNominated(index, at: now)
         }
         planLiveness(index, &commons, at: now)
