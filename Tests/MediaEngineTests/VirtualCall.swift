@@ -22,6 +22,12 @@ struct VirtualCall: ~Copyable {
     var deliversControl = true
     /// How long datagrams take; nil: they arrive at once, and are dated 5 ms later.
     var travel: Duration?
+    /// How much later each datagram from left to right arrives; asked for one after another.
+    var jitter: () -> Duration = { .zero }
+    /// And from right to left.
+    var jitterBack: () -> Duration = { .zero }
+    /// How often the two are looked after.
+    var turn = Duration.milliseconds(20)
     /// Datagrams on their way, with their destinations.
     private var underway: [(at: Instant, isToLeft: Bool, bytes: [UInt8])] = []
     /// Anything arrives.
@@ -80,18 +86,18 @@ struct VirtualCall: ~Copyable {
         change.deallocate()
     }
 
-    /// Lets time pass, frame by frame.
+    /// Lets time pass, turn by turn.
     mutating func run(seconds: Double) throws {
         let end = now.advanced(by: .seconds(seconds))
         while now < end {
-            try turn(of: left, to: right, isFromLeft: true)
-            try turn(of: right, to: left, isFromLeft: false)
-            now = now.advanced(by: .milliseconds(20))
+            try lookAfter(left, to: right, isFromLeft: true)
+            try lookAfter(right, to: left, isFromLeft: false)
+            now = now.advanced(by: turn)
         }
     }
 
-    private mutating func turn(
-        of call: UnsafeMutablePointer<MediaCall>, to other: UnsafeMutablePointer<MediaCall>, isFromLeft: Bool
+    private mutating func lookAfter(
+        _ call: UnsafeMutablePointer<MediaCall>, to other: UnsafeMutablePointer<MediaCall>, isFromLeft: Bool
     ) throws {
         try receive(call, isLeft: isFromLeft)
         if let rest = call.pointee.takeUpChange() { Self.free(rest) }
@@ -114,7 +120,8 @@ struct VirtualCall: ~Copyable {
             let isLost = !isControl && isFromLeft && Double.random(in: 0..<1, using: &generator) < loss
             guard isConnected, !isLost, deliversControl || !isControl else { continue }
             if let travel {
-                underway.append((now.advanced(by: travel), !isFromLeft, Self.bytes(of: index, in: &batch)))
+                let arrival = now.advanced(by: travel + (isFromLeft ? jitter() : jitterBack()))
+                underway.append((arrival, !isFromLeft, Self.bytes(of: index, in: &batch)))
             } else {
                 Self.deliver(index, of: &batch, to: other, from: source, at: now.advanced(by: .milliseconds(5)))
             }

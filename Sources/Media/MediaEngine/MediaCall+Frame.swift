@@ -18,7 +18,7 @@ extension MediaCall {
         if peer.isEstablished { bring(work, SoundDesk.turnSamples, to: &audio) }
     }
 
-    /// Pulls by the card come earlier by so much from now on.
+    /// Pulls come earlier by so much from now on, or later if it is negative.
     @_noAllocation @_noLocks
     mutating func advancePulls(nanoseconds: Int64) { playout.advancePulls(nanoseconds: nanoseconds) }
 

@@ -64,9 +64,27 @@ extension PlayoutBuffer {
         return target.worthwhileAdvance(history, grid(now, pullSamples))
     }
 
-    /// Takes note that pulls come earlier by so much from now on, as ``worthwhileAdvance(pullSamples:at:)`` asked for.
+    /// Takes note that pulls come earlier by so much from now on, as ``worthwhileAdvance(pullSamples:at:)`` asked for, or
+    /// later if it is negative.
     @_noAllocation @_noLocks
     public mutating func advancePulls(nanoseconds: Int64) { target.advance(nanoseconds: nanoseconds) }
+
+    /// Whether a pull of so many samples would have to make up sound, though what is missing may only be late: nothing
+    /// tells of a loss.
+    @_noAllocation @_noLocks
+    public func lacksPacket(pullSamples: Int) -> Bool {
+        guard isPlaying, !isDiscontinuous else { return false }
+        var (ready, next) = (samples.count, nextSequence)
+        while ready < pullSamples, let entry = store.entry(next) {
+            ready &+= Int(entry.samples)
+            next &+= 1
+        }
+        return ready < pullSamples && next >= endSequence
+    }
+
+    /// How long after the fastest packets could have been played a pull at `now` would play, in nanoseconds.
+    @_noAllocation @_noLocks
+    public func delay(at now: Instant) -> Int64 { playoutTransit(now) &- history.baseline }
 
     /// Starts the stream when its first packet has waited as long as the target says.
     @_noAllocation @_noLocks

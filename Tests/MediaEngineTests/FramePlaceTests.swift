@@ -1,0 +1,72 @@
+import Peering
+import Playout
+import TestSupport
+import Testing
+
+@testable import MediaEngine
+
+@Suite("Where a call's frames stand")
+struct FramePlaceTests {
+    private static func call(travel: Duration) throws -> VirtualCall {
+        var call = try VirtualCall(audio: AudioBehaviour(source: .silence))
+        call.turn = .microseconds(2_500)
+        call.travel = travel
+        return call
+    }
+
+    /// One packet in 70 comes 4 ms late.
+    private static func jitter() -> () -> Duration {
+        var random = SeededGenerator(seed: 5)
+        return { Double.random(in: 0..<1, using: &random) < 0.015 ? .milliseconds(4) : .zero }
+    }
+
+    @Test("Frames that are due just after packets have come wait for those that are a little late, and stay there")
+    func later() throws {
+        // Packets wait for 3.1 ms.
+        var call = try Self.call(travel: .microseconds(16_900))
+        call.jitter = Self.jitter()
+        try call.run(seconds: 120)
+        let (left, right) = call.reports
+        #expect(right.playout.samplesConcealed == 0)
+        #expect((5...9).contains(Double(right.playout.targetDelayNanoseconds) / 1e6))
+        // What it sends went on.
+        #expect(left.playout.samplesConcealed == 0 && left.playout.packetsLost == 0)
+        #expect(right.call.framesSkipped == 0)
+        #expect(right.call.framesRun >= 120 * 50 - 1)
+    }
+
+    @Test("Where no packet comes too late nothing moves", arguments: [1, 6, 11, 16])
+    func still(travel: Int) throws {
+        var call = try Self.call(travel: .milliseconds(travel))
+        try call.run(seconds: 5)
+        let before = call.reports.right.playout.targetDelayNanoseconds
+        try call.run(seconds: 60)
+        #expect(call.reports.right.playout.targetDelayNanoseconds == before)
+        #expect(call.reports.right.call.framesRun == 65 * 50)
+    }
+
+    @Test("For packets that are lost frames wait in vain, and go back to where they were")
+    func loss() throws {
+        var call = try Self.call(travel: .milliseconds(10))
+        try call.run(seconds: 5)
+        let before = call.reports.right.playout.targetDelayNanoseconds
+        call.loss = 0.05
+        try call.run(seconds: 120)
+        call.loss = 0
+        // The delay that the losses taught is forgotten.
+        try call.run(seconds: 60)
+        #expect(call.reports.right.playout.targetDelayNanoseconds == before)
+        #expect(call.reports.right.call.framesRun == 185 * 50)
+    }
+
+    @Test("Two devices that drive each other on do so seldom")
+    func chase() throws {
+        // There and back 38 ms: what the one gains the other loses.
+        var call = try Self.call(travel: .milliseconds(19))
+        call.jitter = Self.jitter()
+        call.jitterBack = Self.jitter()
+        try call.run(seconds: 300)
+        let frames = [call.reports.left, call.reports.right].map(\.call.framesRun)
+        #expect(frames.allSatisfy { $0 >= 300 * 50 - 9 }, "at most 34 waits of 5 ms")
+    }
+}
