@@ -104,17 +104,34 @@ import Timekeeping
         #expect(buffer.statistics.packetsLost == 0 && buffer.statistics.samplesConcealed == 0)
     }
 
-    @Test("Payloads that are empty or far too long are counted and dropped")
+    @Test("Payloads that are far too long are counted and dropped")
     func unusable() {
         var buffer = buffer()
-        for (index, length) in [0, 1_000, 1_400].enumerated() {
+        for (index, length) in [1_000, 1_400].enumerated() {
             let bytes = [UInt8](repeating: 0xD5, count: length)
             buffer.insert(
                 payload: bytes.span.bytes, sequenceNumber: UInt16(index), timestamp: 0, marker: false, ssrc: 1,
                 arrival: .zero)
         }
+        #expect(buffer.statistics.packetsDiscarded == 2)
+    }
+
+    @Test("Empty payloads are counted and passed over", arguments: [true, false])
+    func empty(isNoise: Bool) {
+        var buffer = buffer()
+        for index in 0..<50 {
+            insert(index, into: &buffer)
+            _ = pull(&buffer, index)
+        }
         let none: [UInt8] = []
-        buffer.insertNoise(payload: none.span.bytes, sequenceNumber: 9, timestamp: 0, ssrc: 1, arrival: .zero)
-        #expect(buffer.statistics.packetsDiscarded == 4)
+        if isNoise {
+            buffer.insertNoise(payload: none.span.bytes, sequenceNumber: 50, timestamp: 8_000, ssrc: 1, arrival: .zero)
+        } else {
+            buffer.insert(
+                payload: none.span.bytes, sequenceNumber: 50, timestamp: 8_000, marker: false, ssrc: 1, arrival: .zero)
+        }
+        let statistics = buffer.statistics
+        #expect(statistics.packetsReceived == 51)
+        #expect(statistics.packetsDiscarded == 0 && statistics.packetsLost == 0)
     }
 }

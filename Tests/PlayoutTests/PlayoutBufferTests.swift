@@ -66,6 +66,27 @@ import Timekeeping
         }
     }
 
+    @Test("Packets of padding alone are neither lost nor a pause: the sound goes on, sample for sample")
+    func padding() throws {
+        var buffer = try buffer()
+        let clean = try clean(100)
+        var sequence: UInt16 = 0
+        for index in 0..<100 {
+            insert(index, at: index * 20, into: &buffer, sequence: sequence)
+            sequence += 1
+            for _ in 0..<(index % 10 == 5 ? 3 : 0) {
+                insert(index, at: index * 20 + 1, into: &buffer, sequence: sequence, payload: [])
+                sequence += 1
+            }
+            let isClean = pull(&buffer, at: index * 20 + 5).samples == clean[index]
+            let isPaused = buffer.isDiscontinuous
+            #expect(isClean && !isPaused)
+        }
+        let statistics = buffer.statistics
+        #expect(statistics.packetsLost == 0 && statistics.packetsDiscarded == 0)
+        #expect(statistics.packetsReceived == 130)
+    }
+
     @Test("After a packet came late the decoder is as if it had come in time")
     func lateIsTakenBack() throws {
         var buffer = try buffer {

@@ -137,12 +137,12 @@ extension PlayoutBuffer {
         statistics.packetsLost &+= max(missing, 0)
     }
 
-    /// Moves past packets that hold no sound: the sender is silent in their place.
+    /// Moves past packets that hold no sound: unless they are mere padding, the sender is silent in their place.
     @_noAllocation @_noLocks
     mutating func passSoundless() {
         while soundless.contains(nextSequence) {
+            if !padding.contains(nextSequence) { isDiscontinuous = true }
             nextSequence &+= 1
-            isDiscontinuous = true
         }
     }
 

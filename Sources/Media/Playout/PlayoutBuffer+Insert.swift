@@ -48,6 +48,7 @@ extension PlayoutBuffer {
         _ timestamp: UInt32, _ ssrc: UInt32, _ arrival: Instant
     ) {
         statistics.packetsReceived &+= 1
+        guard payload.byteCount > 0 else { return passOver(sequenceNumber, ssrc, isPadding: true) }
         guard duration > 0, payload.byteCount <= PacketStore.blockSize else {
             statistics.packetsDiscarded &+= 1
             return
@@ -118,6 +119,12 @@ extension PlayoutBuffer {
     /// the sender is silent in its place.
     @_noAllocation @_noLocks
     public mutating func passOver(sequenceNumber: UInt16, ssrc: UInt32) {
+        passOver(sequenceNumber, ssrc, isPadding: false)
+    }
+
+    /// - Parameter isPadding: There is nothing in it, as in those that probe a path (RFC 3550 §5.1): the sound goes on.
+    @_noAllocation @_noLocks
+    private mutating func passOver(_ sequenceNumber: UInt16, _ ssrc: UInt32, isPadding: Bool) {
         guard hasStream, self.ssrc == ssrc, receivedNanoseconds > 0,
             let sequence = clock.peek(sequence: sequenceNumber), abs(sequence &- endSequence) <= Self.sequenceJump
         else { return }
@@ -126,6 +133,7 @@ extension PlayoutBuffer {
             return
         }
         soundless.insert(sequence)
+        if isPadding { padding.insert(sequence) }
         endSequence = max(endSequence, sequence &+ 1)
     }
 
@@ -217,6 +225,7 @@ extension PlayoutBuffer {
         clockFormat = format
         formerClock = nil
         soundless = PacketNumbers()
+        padding = PacketNumbers()
         asked = PacketNumbers()
         history.forgetBaseline()
         target.forgetChoice()

@@ -26,7 +26,8 @@ public struct PlayoutBuffer: ~Copyable {
     var store = PacketStore()
     var samples = SampleBuffer()
     var clock: StreamClock
-    var soundless = PacketNumbers()
+    /// Packets that hold no sound, and those of them that hold nothing at all.
+    var (soundless, padding) = (PacketNumbers(), PacketNumbers())
     var history: ArrivalHistory
     var target: TargetDelay
     /// Packets that were asked for again: when they come says nothing of the path.
