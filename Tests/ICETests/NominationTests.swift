@@ -50,13 +50,15 @@ struct NominationTests {
         }
 
         /// Checks a pair, and asks for it.
-        func ask(_ index: Int) {
+        func ask(_ index: Int) { check(index, nominates: true) }
+
+        func check(_ index: Int, nominates: Bool = false) {
             let there = peer.agent.credentials
             var builder = STUNBuilder(.request, .binding, TransactionID(using: &random))
             builder.append(.username, "\(there.usernameFragment):\(credentials.usernameFragment)")
             builder.append(.priority, 1_862_270_975 as UInt32)
             builder.append(.iceControlling, UInt64.max)
-            builder.append(.useCandidate, [])
+            if nominates { builder.append(.useCandidate, []) }
             let bytes = builder.finish(key: STUNKey(shortTerm: there.password), fingerprint: true)
             world.route(bytes, from: addresses[index], to: peer.addresses[0])
         }
@@ -121,5 +123,20 @@ struct NominationTests {
             controller.keepAsking(1, for: .milliseconds(100))
             #expect(controller.chosen == controller.addresses[hasMovedOn ? 1 : 0])
         }
+    }
+
+    @Test("What was asked for long before it worked does not take the place of what was asked for since")
+    func askedForLongAgo() {
+        let (world, controller) = scene(seed: 2, mute: 0)
+        world.run(for: .milliseconds(200))
+        controller.ask(0)
+        world.run(for: .milliseconds(100))
+        controller.ask(1)
+        world.run(for: .seconds(60))
+        controller.mute = nil
+        controller.check(0)
+        world.run(for: .seconds(5))
+        #expect(world.peers[0].agent.validPaths.count == 2)
+        #expect(controller.chosen == controller.addresses[1])
     }
 }

@@ -129,6 +129,7 @@ struct CandidatePair: Sendable {
         unansweredSince = nil
         isQuiet = false
         steadySince = nil
+        peerNominatedAt = nil
     }
 
     mutating func note(_ probe: Probe) {

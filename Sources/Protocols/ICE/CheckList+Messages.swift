@@ -91,7 +91,8 @@ extension CheckList {
     /// The peer asks for a pair that works, or asked for it before it was known to (RFC 8445 §7.3.1.5).
     ///
     /// A peer of RFC 5245 may ask for every pair; then the best one counts. One that has changed its mind asks for
-    /// another when the first has gone silent, or has not been asked for in a while.
+    /// another when the first has gone silent, or has not been asked for in a while. What it asked for long ago counts
+    /// only while there is nothing else.
     mutating func peerNominated(_ index: Int, at now: Instant) {
         let pair = pairs[index]
         guard let present = self.pair(nominated), present.isValid, present.key != pair.key,
@@ -100,9 +101,10 @@ extension CheckList {
             nominated = pair.key
             return
         }
-        let lead = presentAsked.duration(to: asked)
+        guard asked.duration(to: now) <= Self.requestLifetime else { return }
+        let isForgotten = presentAsked.duration(to: now) > Self.requestLifetime
         let isBetter = pair.priority >= present.priority || present.silence(at: now) > .milliseconds(400)
-        if lead > Self.requestLifetime || lead >= .zero - Self.requestLifetime && isBetter { nominated = pair.key }
+        if isForgotten || isBetter { nominated = pair.key }
     }
 
     // MARK: Responses (RFC 8445 §7.2.5)
@@ -142,10 +144,8 @@ extension CheckList {
             nominated = key
             nominating = nil
         }
-        // What the peer asked for while it could not be had yet. It may have asked for another since.
-        if !commons.isControlling, pairs[index].peerNominatedAt != nil, !hasBeenValid || nominated == nil {
-            peerNominated(index, at: now)
-        }
+        // What the peer asked for while it could not be had yet.
+        if !commons.isControlling, pairs[index].peerNominatedAt != nil, !hasBeenValid { peerNominated(index, at: now) }
         planLiveness(index, &commons, at: now)
         let foundation = pairs[index].foundation
         for other in pairs.indices where pairs[other].state == .frozen && pairs[other].foundation == foundation {
