@@ -1,3 +1,4 @@
+import OpusCodec
 import Peering
 import Playout
 import TestSupport
@@ -7,8 +8,10 @@ import Testing
 
 @Suite("Where a call's frames stand")
 struct FramePlaceTests {
-    private static func call(travel: Duration) throws -> VirtualCall {
-        var call = try VirtualCall(audio: AudioBehaviour(source: .silence))
+    private static func call(
+        travel: Duration, _ change: (inout MediaCallPlan) -> Void = { _ in }
+    ) throws -> VirtualCall {
+        var call = try VirtualCall(audio: AudioBehaviour(source: .silence), change)
         call.turn = .microseconds(2_500)
         call.travel = travel
         return call
@@ -45,18 +48,40 @@ struct FramePlaceTests {
         #expect(call.reports.right.call.framesRun == 65 * 50)
     }
 
-    @Test("For packets that are lost frames wait in vain, and go back to where they were")
-    func loss() throws {
-        var call = try Self.call(travel: .milliseconds(10))
+    @Test("For packets that are lost frames wait in vain, and stay where they were", arguments: [10, 20])
+    func loss(frame: Int) throws {
+        // 10 ms packets wait for 8 ms, so that the next comes while a frame waits for one that is lost.
+        let travel = frame == 10 ? 2 : 10
+        var call = try Self.call(travel: .milliseconds(travel)) {
+            if frame == 10 { $0.encoder.frameDuration = .tenMilliseconds }
+        }
         try call.run(seconds: 5)
-        let before = call.reports.right.playout.targetDelayNanoseconds
+        let before = call.reports.right
         call.loss = 0.05
-        try call.run(seconds: 120)
-        call.loss = 0
-        // The delay that the losses taught is forgotten.
+        try call.run(seconds: 180)
+        let after = call.reports.right
+        let moved = after.playout.targetDelayNanoseconds - before.playout.targetDelayNanoseconds
+        #expect(moved.quotientAndRemainder(dividingBy: Int64(frame) * 1_000_000).remainder == 0, "whole frames")
+        #expect(after.call.framesRun - before.call.framesRun == 180 * 1_000 / frame)
+    }
+
+    @Test("Where the sender is silent nothing moves")
+    func silence() throws {
+        var call = try Self.call(travel: .microseconds(16_900)) { $0.encoder.dtx = true }
         try call.run(seconds: 60)
-        #expect(call.reports.right.playout.targetDelayNanoseconds == before)
-        #expect(call.reports.right.call.framesRun == 185 * 50)
+        let (left, right) = call.reports
+        #expect(left.peer.packetsSent < 1_000)
+        #expect(right.call.framesRun == 60 * 50 && left.call.framesRun == 60 * 50)
+    }
+
+    @Test("A worker that is itself too late does not wait on top of it")
+    func lateWorker() throws {
+        var call = try Self.call(travel: .microseconds(16_900))
+        call.jitter = Self.jitter()
+        call.turn = .microseconds(27_500)
+        try call.run(seconds: 60)
+        #expect(call.reports.right.call.framesRun >= 60 * 50 - 3)
+        #expect(call.reports.right.call.framesSkipped == 0)
     }
 
     @Test("Two devices that drive each other on do so seldom")

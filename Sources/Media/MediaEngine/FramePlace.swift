@@ -4,49 +4,68 @@ internal import Timekeeping
 /// Lets the frames of a call without a card wait a little for a packet that is just late, and stay where that has come.
 ///
 /// Frames begin soon after a call's first packet, which may have been an early one, and the peer's clock may run slower
-/// than ours. No sound is lost or made by a wait; the peer gets a packet that much later.
+/// than ours. No sound is lost or made by a wait; the peer gets a packet that much later. When the frames have moved so far
+/// that packets wait for long, the jitter buffer plays a whole step earlier, as ever.
 struct FramePlace: BitwiseCopyable, Sendable {
     private var waited: Int64 = 0
-    private var waitsLeft = FramePlace.mostWaits
+    private var movesLeft = FramePlace.mostMoves
+    private var nextMove = FramePlace.renewal
+    private var nextTry: Int64 = 0
+    private var pause = FramePlace.shortestPause
+    /// Sound that frames have run for.
     private var elapsed: Int64 = 0
 
-    /// The longest wait, which any jitter buffer of a peer's takes without a gap: 5 ms.
+    /// The longest wait, which is little beside what phones have their packets wait: 5 ms.
     private static var limit: Int64 { @_noAllocation @_noLocks get { 2 &* Pacer.slotNanoseconds } }
-    /// A longer delay has room for jitter, as much as was worth it: 15 ms.
-    private static var shortDelay: Int64 { @_noAllocation @_noLocks get { 15_000_000 } }
-    /// Waits in store, and the time after which there is one more: two devices may drive each other on, for the one's
+    /// With more the jitter buffer has the room that it thinks worth its delay: 15 ms.
+    private static var littleRoom: Int64 { @_noAllocation @_noLocks get { 15_000_000 } }
+    /// Moves in store, and the time after which there is one more: two devices may drive each other on, for the one's
     /// packets come later when the other's do.
-    private static var mostWaits: Int { @_noAllocation @_noLocks get { 4 } }
+    private static var mostMoves: Int { @_noAllocation @_noLocks get { 4 } }
     private static var renewal: Int64 { @_noAllocation @_noLocks get { 10_000_000_000 } }
+    /// After a wait in vain, as for a packet that is lost, there is none for a while; twice as long after each: 1 to 16 s.
+    private static var shortestPause: Int64 { @_noAllocation @_noLocks get { 1_000_000_000 } }
+    private static var longestPause: Int64 { @_noAllocation @_noLocks get { 16_000_000_000 } }
 
     @_noAllocation @_noLocks
     init() {}
 
-    /// How many nanoseconds a frame of so many samples that is due at `due` is to wait; 0: it may run.
+    /// How many nanoseconds later a frame of so many samples that is due at `due` had better come; 0: it may run.
     @_noAllocation @_noLocks
-    mutating func wait(for playout: borrowing PlayoutBuffer, _ frameSamples: Int, due: Instant) -> Int64 {
-        guard waitsLeft > 0, waited < Self.limit, playout.lacksPacket(pullSamples: frameSamples),
-            playout.delay(at: due) <= Self.shortDelay
+    mutating func wait(
+        for playout: borrowing PlayoutBuffer, _ frameSamples: Int, due: Instant, at now: Instant
+    ) -> Int64 {
+        guard movesLeft > 0, elapsed >= nextTry, playout.mayAwait(forPull: frameSamples),
+            waited > 0 || playout.room(forPull: frameSamples, at: due) <= Self.littleRoom
         else { return 0 }
-        waited &+= Pacer.slotNanoseconds
-        return Pacer.slotNanoseconds
+        // The first slot that is yet to come.
+        let behind = max(due.nanoseconds(to: now), 0)
+        let wait = (behind / Pacer.slotNanoseconds &+ 1) &* Pacer.slotNanoseconds
+        guard waited &+ wait <= Self.limit else { return 0 }
+        waited &+= wait
+        return wait
     }
 
-    /// Notes that a frame runs now.
+    /// Notes that a frame of so many samples runs.
     ///
     /// - Returns: By how many nanoseconds earlier the next is to come: what was waited in vain.
     @_noAllocation @_noLocks
-    mutating func run(with playout: borrowing PlayoutBuffer, _ frameSamples: Int) -> Int64 {
+    mutating func noteRun(_ playout: borrowing PlayoutBuffer, _ frameSamples: Int) -> Int64 {
         elapsed &+= Int64(frameSamples) &* 1_000_000_000 / 48_000
-        if elapsed >= Self.renewal {
-            elapsed = 0
-            waitsLeft = min(waitsLeft &+ 1, Self.mostWaits)
+        if elapsed >= nextMove {
+            nextMove = elapsed &+ Self.renewal
+            movesLeft = min(movesLeft &+ 1, Self.mostMoves)
         }
         guard waited > 0 else { return 0 }
-        let isInVain = playout.lacksPacket(pullSamples: frameSamples)
-        let back = isInVain ? waited : 0
-        waitsLeft &-= 1
+        let shift = waited
         waited = 0
-        return back
+        if playout.hasSound(forPull: frameSamples) {
+            movesLeft &-= 1
+            pause = Self.shortestPause
+            return 0
+        }
+        nextTry = elapsed &+ pause
+        pause = min(2 &* pause, Self.longestPause)
+        return shift
     }
 }

@@ -23,7 +23,7 @@ struct MediaCall: ~Copyable {
     var sendPayloadType: UInt8
     private(set) var periodNanoseconds: Int64
     var pace: Pace
-    private var place = FramePlace()
+    private var framePlace = FramePlace()
     /// Ticks of RTP timestamps in a frame: at 48 kHz for Opus (RFC 7587 §4.1), at 8 kHz for G.711.
     var frameTicks: Int
     /// Media time of the next frame, in ticks.
@@ -180,8 +180,8 @@ struct MediaCall: ~Copyable {
         digits.expire(at: now)
         control.check(at: now)
         guard case .running(let next) = pace, next.nanoseconds <= now.nanoseconds else { return .nothing }
-        if waits(withFrameDue: next) { return .nothing }
-        let back = usesCard ? 0 : place.run(with: playout, frameSamples)
+        if postpone(frameDue: next, at: now) { return .nothing }
+        let back = usesCard ? 0 : framePlace.noteRun(playout, frameSamples)
         exchangeFrame(due: next, at: now, scratch: &scratch, batch: &batch)
         if back > 0 { playout.advancePulls(nanoseconds: back) }
         counters.framesRun += 1
@@ -189,11 +189,14 @@ struct MediaCall: ~Copyable {
         return counters.framesRun == 1 ? .chooseSlot : .runAgain
     }
 
-    /// Has the frame that is due at `next` wait if it had better, and all others with it. With a card it has the card's turns.
+    /// Has the frame that is due at `next`, and all after it, come later if it had better. With a card it has the card's
+    /// turns.
+    ///
+    /// - Returns: Whether it is to come later.
     @_noAllocation @_noLocks
-    private mutating func waits(withFrameDue next: Instant) -> Bool {
+    private mutating func postpone(frameDue next: Instant, at now: Instant) -> Bool {
         guard !usesCard else { return false }
-        let wait = place.wait(for: playout, frameSamples, due: next)
+        let wait = framePlace.wait(for: playout, frameSamples, due: next, at: now)
         guard wait > 0 else { return false }
         playout.advancePulls(nanoseconds: -wait)
         pace = .running(nextFrame: next.advanced(byNanoseconds: wait))

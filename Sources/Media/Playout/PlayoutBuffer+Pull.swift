@@ -69,22 +69,36 @@ extension PlayoutBuffer {
     @_noAllocation @_noLocks
     public mutating func advancePulls(nanoseconds: Int64) { target.advance(nanoseconds: nanoseconds) }
 
-    /// Whether a pull of so many samples would have to make up sound, though what is missing may only be late: nothing
-    /// tells of a loss.
+    /// Whether all the sound that a pull of so many samples takes is here.
     @_noAllocation @_noLocks
-    public func lacksPacket(pullSamples: Int) -> Bool {
+    public func hasSound(forPull pullSamples: Int) -> Bool { soundAhead(pullSamples).samples >= pullSamples }
+
+    /// Whether a pull of so many samples would have to make up sound, though what is missing may only be late: nothing
+    /// tells of a loss or of the sender's silence.
+    @_noAllocation @_noLocks
+    public func mayAwait(forPull pullSamples: Int) -> Bool {
         guard isPlaying, !isDiscontinuous else { return false }
-        var (ready, next) = (samples.count, nextSequence)
-        while ready < pullSamples, let entry = store.entry(next) {
-            ready &+= Int(entry.samples)
-            next &+= 1
-        }
-        return ready < pullSamples && next >= endSequence
+        let ahead = soundAhead(pullSamples)
+        return ahead.samples < pullSamples && ahead.next >= endSequence && !ahead.isDiscontinuous
     }
 
-    /// How long after the fastest packets could have been played a pull at `now` would play, in nanoseconds.
+    /// How much later than the fastest a packet may come for a pull of so many samples at `now`, in nanoseconds.
     @_noAllocation @_noLocks
-    public func delay(at now: Instant) -> Int64 { playoutTransit(now) &- history.baseline }
+    public func room(forPull pullSamples: Int, at now: Instant) -> Int64 {
+        playoutTransit(now) &- history.baseline &- grid(now, pullSamples).lead
+    }
+
+    /// The sound that is here without a gap, up to so many samples; the packet after it; whether the sender is silent then.
+    @_noAllocation @_noLocks
+    private func soundAhead(_ pullSamples: Int) -> (samples: Int, next: Int64, isDiscontinuous: Bool) {
+        var ahead = (samples: samples.count, next: nextSequence, isDiscontinuous: false)
+        while ahead.samples < pullSamples, let entry = store.entry(ahead.next) {
+            ahead.samples &+= Int(entry.samples)
+            ahead.next &+= 1
+            ahead.isDiscontinuous = entry.isDiscontinuous
+        }
+        return ahead
+    }
 
     /// Starts the stream when its first packet has waited as long as the target says.
     @_noAllocation @_noLocks
