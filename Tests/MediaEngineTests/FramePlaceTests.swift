@@ -65,13 +65,14 @@ struct FramePlaceTests {
         #expect(after.call.framesRun - before.call.framesRun == 180 * 1_000 / frame)
     }
 
-    @Test("Where the sender is silent nothing moves")
+    @Test("Where the sender is silent nothing moves, and nothing is taken for lost")
     func silence() throws {
         var call = try Self.call(travel: .microseconds(16_900)) { $0.encoder.dtx = true }
         try call.run(seconds: 60)
         let (left, right) = call.reports
         #expect(left.peer.packetsSent < 1_000)
         #expect(right.call.framesRun == 60 * 50 && left.call.framesRun == 60 * 50)
+        #expect(right.playout.samplesConcealed == 0 && left.playout.samplesConcealed == 0, "no pause is taken for loss")
     }
 
     @Test("A worker that is itself too late does not wait on top of it")

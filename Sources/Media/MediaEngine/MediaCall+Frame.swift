@@ -62,9 +62,10 @@ extension MediaCall {
             counters.encodeErrors += 1
             return
         }
-        // One or two bytes that describe no noise: DTX, nothing worth sending (RFC 6716 §2.1.9). Media time goes on.
-        guard encoded > 2 || encoder.isNoise else {
-            marker = true
+        // One or two bytes that describe no noise: DTX (RFC 6716 §2.1.9). The first of a pause is sent, so that the peer does
+        // not take the pause for loss; of the others there is nothing to tell. Media time goes on.
+        let isPause = encoded <= 2 && !encoder.isNoise
+        if isPause, marker {
             counters.framesNotSent += 1
             return
         }
@@ -78,7 +79,7 @@ extension MediaCall {
             isNoise: encoder.isNoise,
             level: peer.sendsAudioLevel ? level(samples, frameSamples) : .silence, at: now, into: &packet)
         guard length > 0 else { return }
-        marker = encoder.isNoise
+        marker = encoder.isNoise || isPause
         send(length, by: path, batch: &batch)
     }
 }
