@@ -75,16 +75,6 @@ struct FramePlaceTests {
         #expect(right.playout.samplesConcealed == 0 && left.playout.samplesConcealed == 0, "no pause is taken for loss")
     }
 
-    @Test("A worker that is itself too late does not wait on top of it")
-    func lateWorker() throws {
-        var call = try Self.call(travel: .microseconds(16_900))
-        call.jitter = Self.jitter()
-        call.turn = .microseconds(27_500)
-        try call.run(seconds: 60)
-        #expect(call.reports.right.call.framesRun >= 60 * 50 - 3)
-        #expect(call.reports.right.call.framesSkipped == 0)
-    }
-
     @Test("Two devices that drive each other on do so seldom")
     func chase() throws {
         // There and back 38 ms: what the one gains the other loses.

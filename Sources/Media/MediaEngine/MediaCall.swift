@@ -183,7 +183,7 @@ struct MediaCall: ~Copyable {
         if postpone(frameDue: next, at: now) { return .nothing }
         let back = usesCard ? 0 : framePlace.noteRun(playout, frameSamples)
         exchangeFrame(due: next, at: now, scratch: &scratch, batch: &batch)
-        if back > 0 { playout.advancePulls(nanoseconds: back) }
+        if back > 0 { advancePulls(nanoseconds: back) }
         counters.framesRun += 1
         pace = .running(nextFrame: next.advanced(byNanoseconds: periodNanoseconds &- back))
         return counters.framesRun == 1 ? .chooseSlot : .runAgain
@@ -198,7 +198,7 @@ struct MediaCall: ~Copyable {
         guard !usesCard else { return false }
         let wait = framePlace.wait(for: playout, frameSamples, due: next, at: now)
         guard wait > 0 else { return false }
-        playout.advancePulls(nanoseconds: -wait)
+        advancePulls(nanoseconds: -wait)
         pace = .running(nextFrame: next.advanced(byNanoseconds: wait))
         return true
     }

@@ -35,8 +35,8 @@ extension PlayoutBuffer {
         arrival: Instant
     ) {
         // Played for as long as a frame; what follows goes on by itself.
-        let duration = payload.byteCount > 0 ? Self.noiseSamples : 0
-        insert(payload, duration, isNoise: true, format ?? newestFormat, sequenceNumber, timestamp, ssrc, arrival)
+        insert(
+            payload, Self.noiseSamples, isNoise: true, format ?? newestFormat, sequenceNumber, timestamp, ssrc, arrival)
     }
 
     /// 10 ms: senders may go on with sound that soon.
