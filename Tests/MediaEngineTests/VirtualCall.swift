@@ -26,6 +26,10 @@ struct VirtualCall: ~Copyable {
     var jitter: () -> Duration = { .zero }
     /// And from right to left.
     var jitterBack: () -> Duration = { .zero }
+    /// After so many media packets from left one of padding alone goes out in the next one's place, which it holds back
+    /// by 8.5 ms: so Chromium probes a path. Needs `travel`.
+    var mediaBetweenProbes: Int?
+    private var (probes, mediaSinceProbe) = (UInt16(0), 0)
     /// How often the two are looked after.
     var turn = Duration.milliseconds(20)
     /// Datagrams on their way, with their destinations.
@@ -121,12 +125,39 @@ struct VirtualCall: ~Copyable {
             guard isConnected, !isLost, deliversControl || !isControl else { continue }
             if let travel {
                 let arrival = now.advanced(by: travel + (isFromLeft ? jitter() : jitterBack()))
-                underway.append((arrival, !isFromLeft, Self.bytes(of: index, in: &batch)))
+                let datagram = Self.bytes(of: index, in: &batch)
+                if isFromLeft, !isControl, let mediaBetweenProbes {
+                    sendProbed(datagram, every: mediaBetweenProbes, arrival)
+                } else {
+                    underway.append((arrival, !isFromLeft, datagram))
+                }
             } else {
                 Self.deliver(index, of: &batch, to: other, from: source, at: now.advanced(by: .milliseconds(5)))
             }
         }
         batch.clear()
+    }
+
+    /// Sends a media packet to right, with a probe before it if it is time.
+    private mutating func sendProbed(_ datagram: [UInt8], every interval: Int, _ arrival: Instant) {
+        var (datagram, arrival) = (datagram, arrival)
+        if mediaSinceProbe >= interval {
+            // The header with the padding bit, and four bytes of padding.
+            let probe = [datagram[0] | 0x20] + datagram[1..<12] + [0, 0, 0, 4]
+            underway.append((arrival, false, Self.renumbered(probe, by: probes)))
+            arrival = arrival.advanced(by: .microseconds(8_500))
+            probes += 1
+            mediaSinceProbe = 0
+        }
+        mediaSinceProbe += 1
+        datagram = Self.renumbered(datagram, by: probes)
+        underway.append((arrival, false, datagram))
+    }
+
+    /// An RTP packet with a sequence number that is greater by `shift`.
+    private static func renumbered(_ datagram: [UInt8], by shift: UInt16) -> [UInt8] {
+        let sequence = (UInt16(datagram[2]) << 8 | UInt16(datagram[3])) &+ shift
+        return datagram[..<2] + [UInt8(sequence >> 8), UInt8(sequence & 0xFF)] + datagram[4...]
     }
 
     /// Takes in what has arrived, as a worker does before its frames.

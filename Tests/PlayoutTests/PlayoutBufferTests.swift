@@ -87,6 +87,24 @@ import Timekeeping
         #expect(statistics.packetsReceived == 130)
     }
 
+    @Test("What is missing may only be late, behind padding too, but not before a gap or where the sender is silent")
+    func awaited() throws {
+        func buffer(with last: (inout PlayoutBuffer) -> Void) throws -> Bool {
+            var buffer = try self.buffer()
+            for index in 0..<10 {
+                insert(index, at: index * 20, into: &buffer)
+                _ = pull(&buffer, at: index * 20 + 5)
+            }
+            last(&buffer)
+            return buffer.mayAwait(forPull: 960)
+        }
+        #expect(try buffer { _ in })
+        #expect(try buffer { insert(9, at: 200, into: &$0, sequence: 10, payload: []) })
+        #expect(try !buffer { insert(10, at: 200, into: &$0) }, "nothing is missing")
+        #expect(try !buffer { insert(11, at: 200, into: &$0) }, "one is lost")
+        #expect(try !buffer { $0.passOver(sequenceNumber: 10, ssrc: 1) }, "a telephone event")
+    }
+
     @Test("After a packet came late the decoder is as if it had come in time")
     func lateIsTakenBack() throws {
         var buffer = try buffer {

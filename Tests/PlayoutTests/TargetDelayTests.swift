@@ -8,7 +8,7 @@ import Testing
 
     /// The delay chosen, in milliseconds, after 20 ms packets with these delays.
     private func target(
-        after delays: [Double], phase: Int64 = 0, step: Int64 = 20,
+        after delays: [Double], phase: Int64 = 0, step: Int64 = 20, patience: Int64 = 0,
         _ change: (inout PlayoutConfiguration) -> Void = { _ in }
     ) -> Double {
         var configuration = PlayoutConfiguration()
@@ -23,7 +23,8 @@ import Testing
                 isOvertaken: false)
             received += 20 * Self.millisecond
             let grid = TargetDelay.Grid(
-                origin: phase * Self.millisecond, step: step * Self.millisecond, lead: 0)
+                origin: phase * Self.millisecond, step: step * Self.millisecond, lead: 0,
+                patience: patience * Self.millisecond)
             target.update(history, grid, received: received)
         }
         return Double(target.transit - history.baseline) / 1e6
@@ -45,6 +46,18 @@ import Testing
         #expect(target(after: 2) == first)
         #expect(target(after: 99) == first)
         #expect(target(after: 101) == 5)
+    }
+
+    @Test("Packets for which pulls would wait are no reason for a whole step of delay; those that are later are")
+    func patience() {
+        func target(_ lateness: Double, patience: Int64) -> Double {
+            // Calm while the initial delay lasts and is given up; then one packet in twenty is late.
+            let delays = (0..<600).map { $0 > 200 && $0 % 20 == 0 ? 50 + lateness : 50 }
+            return self.target(after: delays, phase: 53, patience: patience)
+        }
+        #expect(target(8, patience: 0) == 23)
+        #expect(target(8, patience: 10) == 3)
+        #expect(target(13, patience: 10) == 23)
     }
 
     @Test("The target stays between its minimum and its maximum")

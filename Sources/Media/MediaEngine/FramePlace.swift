@@ -15,8 +15,9 @@ struct FramePlace: BitwiseCopyable, Sendable {
     /// Sound that frames have run for.
     private var elapsed: Int64 = 0
 
-    /// The longest wait, which is little beside what phones have their packets wait: 5 ms.
-    private static var limit: Int64 { @_noAllocation @_noLocks get { 2 &* Pacer.slotNanoseconds } }
+    /// The longest wait, which is little beside what phones have their packets wait: 10 ms, for Chromium holds a packet back
+    /// by up to 8.5 ms behind those by which it probes a path, every 5 s.
+    private static var longest: Int64 { @_noAllocation @_noLocks get { 4 &* Pacer.slotNanoseconds } }
     /// With more the jitter buffer has the room that it thinks worth its delay: 15 ms.
     private static var littleRoom: Int64 { @_noAllocation @_noLocks get { 15_000_000 } }
     /// Moves in store, and the time after which there is one more: two devices may drive each other on, for the one's
@@ -30,20 +31,31 @@ struct FramePlace: BitwiseCopyable, Sendable {
     @_noAllocation @_noLocks
     init() {}
 
+    @_noAllocation @_noLocks
+    private static func nanoseconds(_ samples: Int) -> Int64 { Int64(samples) &* 1_000_000_000 / 48_000 }
+
     /// How many nanoseconds later a frame of so many samples that is due at `due` had better come; 0: it may run.
     @_noAllocation @_noLocks
     mutating func wait(
         for playout: borrowing PlayoutBuffer, _ frameSamples: Int, due: Instant, at now: Instant
     ) -> Int64 {
-        guard movesLeft > 0, elapsed >= nextTry, playout.mayAwait(forPull: frameSamples),
-            waited > 0 || playout.room(forPull: frameSamples, at: due) <= Self.littleRoom
-        else { return 0 }
+        guard playout.mayAwait(forPull: frameSamples) else { return 0 }
         // The first slot that is yet to come.
         let behind = max(due.nanoseconds(to: now), 0)
         let wait = (behind / Pacer.slotNanoseconds &+ 1) &* Pacer.slotNanoseconds
-        guard waited &+ wait <= Self.limit else { return 0 }
+        guard wait <= patience(with: playout, frameSamples, due: due) else { return 0 }
         waited &+= wait
         return wait
+    }
+
+    /// How many nanoseconds a frame of so many samples that is due at `due` would wait from then on.
+    @_noAllocation @_noLocks
+    func patience(with playout: borrowing PlayoutBuffer, _ frameSamples: Int, due: Instant) -> Int64 {
+        guard movesLeft > 0, elapsed >= nextTry,
+            waited > 0 || playout.room(forPull: frameSamples, at: due) <= Self.littleRoom
+        else { return 0 }
+        // Half a frame at most: what is sent after a wait in vain is to be no trouble for a peer that has 10 ms frames.
+        return min(Self.longest, Self.nanoseconds(frameSamples) / 2) &- waited
     }
 
     /// Notes that a frame of so many samples runs.
@@ -51,7 +63,7 @@ struct FramePlace: BitwiseCopyable, Sendable {
     /// - Returns: By how many nanoseconds earlier the next is to come: what was waited in vain.
     @_noAllocation @_noLocks
     mutating func noteRun(_ playout: borrowing PlayoutBuffer, _ frameSamples: Int) -> Int64 {
-        elapsed &+= Int64(frameSamples) &* 1_000_000_000 / 48_000
+        elapsed &+= Self.nanoseconds(frameSamples)
         if elapsed >= nextMove {
             nextMove = elapsed &+ Self.renewal
             movesLeft = min(movesLeft &+ 1, Self.mostMoves)

@@ -182,6 +182,7 @@ struct MediaCall: ~Copyable {
         guard case .running(let next) = pace, next.nanoseconds <= now.nanoseconds else { return .nothing }
         if postpone(frameDue: next, at: now) { return .nothing }
         let back = usesCard ? 0 : framePlace.noteRun(playout, frameSamples)
+        if !usesCard { playout.pullPatienceNanoseconds = framePlace.patience(with: playout, frameSamples, due: next) }
         exchangeFrame(due: next, at: now, scratch: &scratch, batch: &batch)
         if back > 0 { advancePulls(nanoseconds: back) }
         counters.framesRun += 1

@@ -92,10 +92,14 @@ extension PlayoutBuffer {
     @_noAllocation @_noLocks
     private func soundAhead(_ pullSamples: Int) -> (samples: Int, next: Int64, isDiscontinuous: Bool) {
         var ahead = (samples: samples.count, next: nextSequence, isDiscontinuous: false)
-        while ahead.samples < pullSamples, let entry = store.entry(ahead.next) {
-            ahead.samples &+= Int(entry.samples)
+        while ahead.samples < pullSamples {
+            if let entry = store.entry(ahead.next) {
+                ahead.samples &+= Int(entry.samples)
+                ahead.isDiscontinuous = entry.isDiscontinuous
+            } else if !padding.contains(ahead.next) {
+                break
+            }
             ahead.next &+= 1
-            ahead.isDiscontinuous = entry.isDiscontinuous
         }
         return ahead
     }
@@ -126,7 +130,8 @@ extension PlayoutBuffer {
         let origin = playoutTransit(now) &- Self.nanoseconds(samples: Int64(samples.count % step))
         return TargetDelay.Grid(
             origin: origin, step: Self.nanoseconds(samples: Int64(step)),
-            lead: Self.nanoseconds(samples: Int64(max(wanted &- packetSamples, 0))))
+            lead: Self.nanoseconds(samples: Int64(max(wanted &- packetSamples, 0))),
+            patience: pullPatienceNanoseconds)
     }
 
     @_noAllocation @_noLocks

@@ -35,6 +35,9 @@ public struct PlayoutBuffer: ~Copyable {
     /// How long after a request a lost packet comes; nil if none is asked for. What waiting for it is worth then counts
     /// when the delay is chosen.
     public var repairNanoseconds: Int64?
+    /// By how much pulls would be put off now, and all that follow with them, if sound is missing that may only be late
+    /// (``mayAwait(forPull:)``). Packets that are late by less are then no reason for a whole step of delay.
+    public var pullPatienceNanoseconds: Int64 = 0
     let configuration: PlayoutConfiguration
 
     /// SSRC of the stream being played; means nothing before the first packet.

@@ -10,12 +10,15 @@ struct TargetDelay {
         var step: Int64
         /// A packet needed in the middle of a pull must be there this long before its first sample is played.
         var lead: Int64
+        /// So much later the pulls, and with them all delays of the grid, move if a packet is just late.
+        var patience: Int64
 
         @_noAllocation @_noLocks
-        init(origin: Int64, step: Int64, lead: Int64) {
+        init(origin: Int64, step: Int64, lead: Int64, patience: Int64 = 0) {
             self.origin = origin
             self.step = step
             self.lead = lead
+            self.patience = patience
         }
     }
 
@@ -79,8 +82,9 @@ struct TargetDelay {
             let current = nearestLevel(to: transit, grid)
             let isAllowed = current >= lowest && current &- baseline <= maximum
             transit = current
+            guard best != current else { return }
             let worth = best < current ? lowering(by: current &- best, received) : Self.worthRaising
-            if isAllowed, bestCost + worth >= cost(of: current, history, grid) { return }
+            if isAllowed, bestCost + worth >= costWithPatience(of: current, history, grid) { return }
         }
         transit = best
         hasChosen = true
@@ -124,6 +128,18 @@ struct TargetDelay {
         let delay = level &- history.baseline
         let late = history.lateness(delay: delay &- grid.lead &- Self.safety)
         return Float(delay) / 1e6 + costPerLatePercent * 100 * late
+    }
+
+    /// What `level` costs, or some delay behind it to which the pulls would move by themselves if that costs less.
+    @_noAllocation @_noLocks
+    private func costWithPatience(of level: Int64, _ history: borrowing ArrivalHistory, _ grid: Grid) -> Float {
+        var least = cost(of: level, history, grid)
+        var shift: Int64 = 1_000_000
+        while shift <= grid.patience {
+            least = min(least, cost(of: level &+ shift, history, grid))
+            shift &+= 1_000_000
+        }
+        return least
     }
 
     @_noAllocation @_noLocks
