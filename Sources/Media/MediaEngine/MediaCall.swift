@@ -181,8 +181,7 @@ struct MediaCall: ~Copyable {
         control.check(at: now)
         guard case .running(let next) = pace, next.nanoseconds <= now.nanoseconds else { return .nothing }
         if postpone(frameDue: next, at: now) { return .nothing }
-        let back = usesCard ? 0 : framePlace.noteRun(playout, frameSamples)
-        if !usesCard { playout.pullPatienceNanoseconds = framePlace.patience(with: playout, frameSamples, due: next) }
+        let back = noteRun(frameDue: next)
         exchangeFrame(due: next, at: now, scratch: &scratch, batch: &batch)
         if back > 0 { advancePulls(nanoseconds: back) }
         counters.framesRun += 1
@@ -202,6 +201,17 @@ struct MediaCall: ~Copyable {
         advancePulls(nanoseconds: -wait)
         pace = .running(nextFrame: next.advanced(byNanoseconds: wait))
         return true
+    }
+
+    /// Notes that the frame that is due at `due` runs, and tells the jitter buffer how long the next would wait.
+    ///
+    /// - Returns: By how many nanoseconds earlier the next is to come.
+    @_noAllocation @_noLocks
+    private mutating func noteRun(frameDue due: Instant) -> Int64 {
+        guard !usesCard else { return 0 }
+        let back = framePlace.noteRun(playout, frameSamples)
+        playout.pullPatienceNanoseconds = framePlace.patience(with: playout, frameSamples, due: due)
+        return back
     }
 
     /// What follows a call's frame.
