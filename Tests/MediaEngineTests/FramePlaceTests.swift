@@ -3,6 +3,7 @@ import Peering
 import Playout
 import TestSupport
 import Testing
+import Timekeeping
 
 @testable import MediaEngine
 
@@ -77,6 +78,33 @@ struct FramePlaceTests {
         let moved = after.playout.targetDelayNanoseconds - before.playout.targetDelayNanoseconds
         #expect(moved.quotientAndRemainder(dividingBy: Int64(frame) * 1_000_000).remainder == 0, "whole frames")
         #expect(after.call.framesRun - before.call.framesRun == 180 * 1_000 / frame)
+    }
+
+    @Test("A worker that is late itself has that counted as waited, and waits no more after 10 ms")
+    func lateWorker() throws {
+        var configuration = PlayoutConfiguration()
+        configuration.initialDelayMilliseconds = 0
+        var playout = PlayoutBuffer(configuration: configuration, decoder: try OpusDecoder())
+        var frame = [Int16](repeating: 0, count: 960)
+        var samples = frame.mutableSpan
+        // 20 ms of wideband speech; each packet comes 3 ms before its frame is due.
+        let packet: [UInt8] = [0x48] + Array(repeating: 0x55, count: 40)
+        for index in 0..<10 {
+            let arrival = Instant.zero.advanced(by: .milliseconds(20 * index))
+            playout.insert(
+                payload: packet.span.bytes, sequenceNumber: UInt16(index), timestamp: UInt32(960 * index),
+                marker: false, ssrc: 1, arrival: arrival)
+            _ = playout.pull(into: &samples, at: arrival.advanced(by: .milliseconds(3)))
+        }
+        let due = Instant.zero.advanced(by: .milliseconds(203))
+        for (late, wait) in [(0, 2_500_000), (2, 2_500_000), (6, 7_500_000), (9, 10_000_000), (11, 0)] {
+            var place = FramePlace()
+            let now = due.advanced(by: .milliseconds(late))
+            #expect(place.wait(for: playout, 960, due: due, at: now) == wait, "late by \(late) ms")
+        }
+        // A frame of 10 ms waits for 5 at most.
+        var place = FramePlace()
+        #expect(place.wait(for: playout, 480, due: due, at: due.advanced(by: .milliseconds(6))) == 0)
     }
 
     @Test("Where the sender is silent nothing moves, and nothing is taken for lost")
