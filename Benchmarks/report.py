@@ -122,6 +122,15 @@ def pathloss(trials, problems):
     return rows
 
 
+def overload(rows, problems):
+    for row in rows:
+        if row["failed"] > 0:
+            problems.append(f"overload, {row['calls']} calls: {row['failed']} were neither accepted nor told that the device is busy")
+        if row["others_cpu"] > UNQUIET_CPUS:
+            problems.append(f"overload, {row['calls']} calls: others used {row['others_cpu']} CPUs")
+    return rows
+
+
 def mouth(notes, problems):
     rows = []
     for note in notes:
@@ -224,6 +233,8 @@ def collect(directory):
         result["setup"] = notes["setup"][0]["of"]
     if notes := load(directory, "mouth"):
         result["mouth"] = mouth(notes, problems)
+    if rows := load(directory, "overload"):
+        result["overload"] = overload(rows, problems)
     if notes := load(directory, "speakerphone"):
         result["speakerphone"] = speakerphone(notes, problems)
     if notes := load(directory, "xruns"):
@@ -263,6 +274,8 @@ def print_table(result):
               f"{setup['calls']} calls")
     if rows := result.get("mouth"):
         print_mouth(rows)
+    if rows := result.get("overload"):
+        print_overload(rows)
     if row := result.get("speakerphone"):
         print_speakerphone(row)
     if row := result.get("xruns"):
@@ -292,6 +305,16 @@ def print_pathloss(rows):
         path, silence = ({"p50": float("nan"), "max": float("nan"), **row.get(key, {})} for key in ("path_ms", "silence_ms"))
         print(f"  {row['kind']:8} {row['calls']} calls  {path['p50']:5.0f} {path['max']:5.0f} ms  "
               f"{silence['p50']:5.0f} {silence['max']:5.0f} ms")
+
+
+def print_overload(rows):
+    print("One worker on one core is offered calls")
+    print("  offered  accepted  busy  delivered  from the first packet on  CPU (cores)  complexity at most  as before after")
+    for row in rows:
+        again = "not in 15 s" if row["recovered_s"] is None else f"{row['recovered_s']:.1f} s"
+        limit = "as configured" if row["complexity_limit"] == 10 else str(row["complexity_limit"])
+        print(f"  {row['calls']:7}  {row['accepted']:8}  {row['busy']:4}  {row['delivered']:9.4f}  {row['delivered_whole']:24.4f}  "
+              f"{row['cpu']:11.2f}  {limit:>18}  {again:>15}")
 
 
 def print_mouth(rows):

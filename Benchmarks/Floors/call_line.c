@@ -47,7 +47,7 @@ static int decode_base64(const char *text, uint8_t *bytes, int length)
     return written == length;
 }
 
-static int parse_call_line(const char *line, struct call_line *call)
+int parse_call_line(const char *line, struct call_line *call)
 {
     char ip[64], suite[32], send_key[64], receive_key[64];
     unsigned remote_port, local_port, payload_type;

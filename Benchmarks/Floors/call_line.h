@@ -23,3 +23,6 @@ struct call_line {
 int read_call_lines(FILE *input, struct call_line *calls, int capacity);
 
 void print_call_line(FILE *output, const struct call_line *call);
+
+/// Reads one line without its end. Returns whether it describes a call.
+int parse_call_line(const char *line, struct call_line *call);

@@ -56,7 +56,7 @@ struct CardDeviceTests {
     @Test("INV-11: With several_calls: refuse, who calls while the card is taken hears busy, and so do we who call")
     func refuses() async throws {
         let site = try await Site(users: ["echo", "caller", "third"])
-        let policy = AnswerPolicy(manner: .answer(after: .zero), callLimit: 8)
+        let policy = AnswerPolicy(manner: .answer(after: .zero), callLimit: .calls(8))
         let desk = try await site.device("echo", named: "desk", answer: policy, card(.refuse))
         let caller = try await site.device("caller", named: "mobile")
         let third = try await site.device("third", named: "other")
@@ -78,7 +78,7 @@ struct CardDeviceTests {
     @Test("With several_calls: mix, a second call is taken beside the first")
     func mixes() async throws {
         let site = try await Site(users: ["echo", "caller", "third"])
-        let policy = AnswerPolicy(manner: .answer(after: .zero), callLimit: 8)
+        let policy = AnswerPolicy(manner: .answer(after: .zero), callLimit: .calls(8))
         let desk = try await site.device("echo", named: "desk", answer: policy, card(.mix))
         let caller = try await site.device("caller", named: "mobile")
         let third = try await site.device("third", named: "other")

@@ -8,7 +8,7 @@ import Timekeeping
 @Suite("Devices on an exchange, with real sockets", .timeLimit(.minutes(5)))
 struct DeviceTests {
     private let tone = AudioBehaviour(source: .tone(frequencyHz: 440, levelDBFS: -12))
-    private let answering = AnswerPolicy(manner: .answer(after: .zero), callLimit: 1)
+    private let answering = AnswerPolicy(manner: .answer(after: .zero), callLimit: .calls(1))
 
     @Test("CALL-1, CALL-2, CALL-3: A call is answered, media flows both ways, and both record the same end")
     func wholeCall() async throws {

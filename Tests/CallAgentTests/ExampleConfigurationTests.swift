@@ -1,4 +1,5 @@
 @testable import CallAgent
+import CallControl
 import ConfigReader
 import Foundation
 import Testing
@@ -34,6 +35,22 @@ struct ExampleConfigurationTests {
         }.joined(separator: "\n")
         #expect(whole.contains("\n  offers: webrtc"))
         #expect(try problems(in: whole) == [])
+    }
+
+    @Test("INV-11: max_calls is auto unless it is given, and a number overrides it")
+    func callLimit() throws {
+        func limit(_ line: String) throws -> (AnswerPolicy.CallLimit, [ConfigProblem]) {
+            let section = try ConfigDocument.read(text: "answer:\n  mode: auto\n\(line)", environment: { _ in nil })
+            var problems: [ConfigProblem] = []
+            let policy = AnswerPolicy(try #require(section.section("answer", &problems)), &problems)
+            return (policy.callLimit, problems)
+        }
+        #expect(try limit("").0 == .automatic)
+        #expect(try limit("  max_calls: auto").0 == .automatic)
+        #expect(try limit("  max_calls: 70").0 == .calls(70))
+        let problem = try #require(try limit("  max_calls: many").1.first)
+        #expect(
+            problem.description.contains("max_calls: must be auto, or a whole number from 1 to 10000, not \"many\""))
     }
 }
 

@@ -309,14 +309,22 @@ struct AnswerPolicyTests {
 
     @Test("INV-11: At the call limit the answer is busy, which the inviter can tell from declined")
     func busy() {
-        let policy = AnswerPolicy(manner: .answer(after: .zero), callLimit: 2)
+        let policy = AnswerPolicy(manner: .answer(after: .zero), callLimit: .calls(2))
         #expect(policy.decide(Status(caller: "a", activeCalls: 1)) == .answer(after: .zero))
         #expect(policy.decide(Status(caller: "a", activeCalls: 2)) == .reject(.busy))
         #expect(policy.decide(Status(caller: "a", activeCalls: 0, isDraining: true)) == .reject(.busy))
+        #expect(policy.decide(Status(caller: "a", activeCalls: 1, hasRoom: false)) == .answer(after: .zero))
         #expect(RejectReason(data: RejectReason.busy.data).endOfOutgoingCall == .busy)
         #expect(RejectReason(data: RejectReason.declined.data).endOfOutgoingCall == .declined)
         #expect(RejectReason(data: ["reason": "at lunch"]) == .declined)
         #expect(RejectReason(data: .null) == .declined)
+    }
+
+    @Test("INV-11: Without a number of calls, one for which the machine has no room is busy")
+    func automaticLimit() {
+        let policy = AnswerPolicy(manner: .answer(after: .zero), callLimit: .automatic)
+        #expect(policy.decide(Status(caller: "a", activeCalls: 9_999)) == .answer(after: .zero))
+        #expect(policy.decide(Status(caller: "a", activeCalls: 0, hasRoom: false)) == .reject(.busy))
     }
 
     @Test("Who may not get through is declined, busy or not")

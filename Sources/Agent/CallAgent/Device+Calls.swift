@@ -73,7 +73,7 @@ extension Device {
     private func ring(_ id: CallID) {
         guard let call = calls[id] else { return }
         let status = AnswerPolicy.Status(
-            caller: call.machine.peer, activeCalls: calls.count - 1, isDraining: isDraining)
+            caller: call.machine.peer, activeCalls: calls.count - 1, isDraining: isDraining, hasRoom: hasRoom(for: id))
         tell(.incoming(id, from: status.caller))
         var decision = configuration.answer.decide(status)
         if call.usesCard, configuration.audio.severalCalls == .refuse, isCardTaken(besides: id) {

@@ -165,6 +165,8 @@ extension Device {
             }
         case .connectionQuiet(let connection): with(connection) { hearNothing(of: $0) }
         case .connectionBack(let connection): with(connection) { hearAgain(of: $0) }
+        case .effortLimited: tell(.loadChanged(load))
+        case .loadMeasured: noteLoad()
         case .realtimePriorityRefused(let error): tell(.realtimePriorityRefused(error))
         case .card(let event):
             // How it is doing is asked for when it is wanted.

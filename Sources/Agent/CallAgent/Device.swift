@@ -25,6 +25,8 @@ public actor Device {
     private var identity: DTLSIdentity?
     var calls: [CallID: ActiveCall] = [:]
     var isDraining = false
+    /// Whether the last call that asked for room was refused, and there has been none since.
+    var isFull = false
     /// Why a call of ours came to nothing, while a tone tells of it; and what ends the tone.
     var lastRefusal: CallEndReason?
     var farewell: Task<Void, Never>?
@@ -72,6 +74,7 @@ public actor Device {
         engine = try MediaEngine(
             MediaEngineConfiguration(
                 bindAddress: mediaAddress.bindAddress, workerCount: configuration.media.workers,
+                callLimitPerWorker: configuration.answer.callLimit.mostPerWorker,
                 realtimePriority: configuration.media.realtimePriority,
                 relayTrust: configuration.media.relayTrustRoots.map(TLSTrust.file) ?? .system,
                 sound: configuration.sound)

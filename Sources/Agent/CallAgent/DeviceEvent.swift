@@ -40,6 +40,9 @@ public enum DeviceEvent: Sendable {
     case ended(CallID, CallRecord, MediaReport?)
     /// Something happened to the sound card. Calls go on without it, and with it when it is back.
     case card(CardEvent)
+    /// The device spends less effort on encoding than configured, or refuses calls, because its machine is busy; or it no
+    /// longer does.
+    case loadChanged(DeviceLoad)
     /// The media threads run without real-time priority.
     case realtimePriorityRefused(RealtimeError)
 }

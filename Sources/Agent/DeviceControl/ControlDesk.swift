@@ -98,6 +98,7 @@ struct ControlDesk: Sendable {
                 captureXruns: card.capture.xruns)
         }
         status.levels = await levels()
+        status.load = ControlLoad(await device.load)
         status.callCount = state.calls.count
         status.calls = state.calls.suffix(ControlLimits.listedCalls).map { ControlCall($0, at: now) }
         return status
@@ -110,9 +111,12 @@ struct ControlDesk: Sendable {
         case .connecting, .disconnected:
             throw ControlFault(.notConnected, "the device is not connected to its service, so nobody can be called")
         }
-        let limit = configuration.answer.callLimit
-        guard state.calls.count < limit else {
+        if case .calls(let limit) = configuration.answer.callLimit, state.calls.count >= limit {
             throw ControlFault(.tooMany, "there are \(limit) calls, as many as answer.max_calls allows")
+        }
+        guard await device.hasRoomForCall else {
+            throw ControlFault(
+                .tooMany, "there are \(state.calls.count) calls, as many as this machine carries: try again later")
         }
         let call = await device.call(UserID(user))
         return Outcome(ControlReply(call: call.number), news: .calling(call: call.number, to: user))

@@ -29,6 +29,7 @@ extension ControlNews {
         case .card(let event):
             guard let state = Self.name(of: event) else { return nil }
             self = .card(state)
+        case .loadChanged(let load): self = .load(ControlLoad(load))
         case .signaling, .invited, .invite, .fileFailed, .realtimePriorityRefused: return nil
         }
     }
@@ -46,5 +47,12 @@ extension ControlNews {
         case .stopped: "stopped"
         case .priorityRefused, .report: nil
         }
+    }
+}
+
+extension ControlLoad {
+    init(_ load: DeviceLoad) {
+        self.init(
+            busy: load.busiest.share, complexityLimit: load.complexityLimit, takesCalls: load.takesCalls)
     }
 }

@@ -18,7 +18,8 @@ public final class MediaEngine: Sendable {
     private let eventThread: RealtimeThread
     let card: SoundCardUse?
     let state = Mutex(State())
-    private let onEvent: @Sendable (MediaEvent) -> Void
+    let onEvent: @Sendable (MediaEvent) -> Void
+    let callLimitPerWorker: Int
 
     struct State {
         var lastID: UInt64 = 0
@@ -29,6 +30,9 @@ public final class MediaEngine: Sendable {
         /// Who waits for a report, by the address that the worker writes it to.
         var reports: [UInt: CheckedContinuation<MediaReport?, Never>] = [:]
         var isStopped = false
+        /// How busy each worker was last.
+        var loads: [WorkerLoad] = []
+        var admission = CallAdmission()
         /// Calls on the sound card; the last one has it, where only one may.
         var onCard: [MediaCallID] = []
     }
@@ -47,6 +51,7 @@ public final class MediaEngine: Sendable {
         _ configuration: MediaEngineConfiguration, onEvent: @escaping @Sendable (MediaEvent) -> Void
     ) throws(RealtimeError) {
         self.onEvent = onEvent
+        callLimitPerWorker = configuration.callLimitPerWorker
         // What cannot be set up now will be told by the first call that needs it.
         try? SRTPLibrary.prepare()
         STUNKey.prepareLibrary()
@@ -56,14 +61,17 @@ public final class MediaEngine: Sendable {
         card = try configuration.sound.map { sound throws(RealtimeError) in
             try SoundCardUse(sound) { onEvent(.card($0)) }
         }
+        let cost = CodecSpeed.costOfCall()
         var workers: [MediaWorker] = []
         for number in 0..<configuration.workerCount {
             let worker = unsafe try MediaWorker(
-                number: number, configuration, signals, desk: number == Self.cardWorker ? card?.desk : nil,
+                number: number, configuration, signals, costOfCall: cost,
+                desk: number == Self.cardWorker ? card?.desk : nil,
                 onPriorityRefused: { onEvent(.realtimePriorityRefused($0)) })
             workers.append(worker)
         }
         self.workers = workers
+        state.withLock { $0.loads = [WorkerLoad](repeating: WorkerLoad(costOfCall: cost), count: workers.count) }
         files = try AudioFileThread()
         let relay = EventRelay()
         let started = workers
@@ -241,6 +249,7 @@ extension MediaEngine {
 
     private func take(_ event: WorkerEvent, of worker: MediaWorker) {
         switch event {
+        case .load(let load): note(load, of: worker)
         case .mediaReceived(let id, let time): onEvent(.mediaReceived(id, at: time))
         case .established(let id, let time): onEvent(.established(id, at: time))
         case .playbackEnded(let id): onEvent(.playbackEnded(id))

@@ -49,6 +49,11 @@ public enum MediaEvent: Sendable {
     case ended(MediaCallID, MediaReport)
     /// Something happened to the sound card; how it is doing is told once a second.
     case card(CardEvent)
+    /// A worker lets its encoders spend another effort at most from now on: less because it is about to have more to do
+    /// than it can, or more because it has room again.
+    case effortLimited(worker: Int, WorkerLoad)
+    /// ``MediaEngine/loads`` has been measured anew, which is four times a second while there are calls.
+    case loadMeasured
     /// The media threads run without real-time priority; told once for each.
     case realtimePriorityRefused(RealtimeError)
 }

@@ -48,7 +48,7 @@ final class MediaWorker: Sendable {
 
     /// Opens the sockets and starts the thread.
     init(
-        number: Int, _ configuration: MediaEngineConfiguration, _ signals: Signals,
+        number: Int, _ configuration: MediaEngineConfiguration, _ signals: Signals, costOfCall: Double,
         desk: UnsafeMutablePointer<SoundDesk>? = nil,
         onPriorityRefused: @escaping @Sendable (RealtimeError) -> Void
     ) throws(RealtimeError) {
@@ -70,7 +70,8 @@ final class MediaWorker: Sendable {
             sockets: set, timer: try DeadlineTimer(), wakeup: holder.wakeup.handle, eventSignal: signals.events,
             connectionSignal: signals.connections, forwarded: forwardedRing.producer, commands: commandRing.consumer,
             events: eventRing.producer)
-        let loop = unsafe LoopBox(WorkerLoop(ends, callLimit: configuration.callLimitPerWorker, desk: desk))
+        let loop = unsafe LoopBox(
+            WorkerLoop(ends, callLimit: configuration.callLimitPerWorker, costOfCall: costOfCall, desk: desk))
         let priority = configuration.realtimePriority
         thread = try RealtimeThread(name: "media-\(number)") {
             if let priority {

@@ -34,6 +34,9 @@ struct SoundEncoder: ~Copyable {
     let isEmpty: Bool
     /// Finds the silence that is described rather than sent; none if all is sent.
     private var silence: SilenceDetector?
+    /// What Opus is set to, 0…10; nil for other codecs, which have no choice.
+    private(set) var complexity: Int?
+    private var complexityLimit = 10
     /// What was encoded last is a description of noise (RFC 3389).
     private(set) var isNoise = false
 
@@ -55,6 +58,7 @@ struct SoundEncoder: ~Copyable {
             let encoder = try OpusEncoder(settings: settings)
             opusDelaySamples = encoder.lookaheadSamples
             opus = consume encoder
+            complexity = settings.complexity
         }
     }
 
@@ -102,7 +106,26 @@ struct SoundEncoder: ~Copyable {
 
     /// Encodes as these settings say from the next frame on, if it is Opus; what it tunes itself for stays.
     @_noAllocation @_noLocks
-    mutating func set(_ settings: EncoderSettings) { opus?.set(settings) }
+    mutating func set(_ settings: EncoderSettings) {
+        guard complexity != nil else { return }
+        opus?.set(settings)
+        complexity = settings.complexity
+        applyComplexity()
+    }
+
+    /// Spends at most this effort from the next frame on, 0…10, if the codec has a choice.
+    @_noAllocation @_noLocks
+    mutating func limit(complexity limit: Int) {
+        guard limit != complexityLimit else { return }
+        complexityLimit = limit
+        applyComplexity()
+    }
+
+    @_noAllocation @_noLocks
+    private mutating func applyComplexity() {
+        guard let complexity else { return }
+        opus?.set(complexity: min(complexity, complexityLimit))
+    }
 
     /// Aims at a bitrate, if the codec has a choice.
     @_noAllocation @_noLocks

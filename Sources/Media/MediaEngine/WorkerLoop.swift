@@ -26,6 +26,7 @@ struct WorkerLoop: ~Copyable {
     private var outgoing = DatagramBatch()
     private var scratch = FrameScratch()
     private var counters = WorkerCounters()
+    private var governor: LoadGovernor
     private var isRunning = true
     private var hasNews = false
     private var hasForwarded = false
@@ -48,7 +49,11 @@ struct WorkerLoop: ~Copyable {
         var events: SPSCRing<WorkerEvent>.Producer
     }
 
-    init(_ ends: consuming Ends, callLimit: Int, desk: UnsafeMutablePointer<SoundDesk>? = nil) {
+    init(
+        _ ends: consuming Ends, callLimit: Int, costOfCall: Double = WorkerLoad().costOfCall,
+        desk: UnsafeMutablePointer<SoundDesk>? = nil
+    ) {
+        governor = LoadGovernor(costOfCall: costOfCall)
         unsafe self.desk = desk
         sockets = ends.sockets
         timer = ends.timer
@@ -64,8 +69,11 @@ struct WorkerLoop: ~Copyable {
     /// Runs until told to stop. Calls left then are given back as removed.
     mutating func run() {
         while isRunning {
-            timer.wait(until: nextDeadline, wakeup: wakeup, socket: watchedSocket)
-            step(at: MonotonicClock.now)
+            let (start, deadline) = (MonotonicClock.now, nextDeadline)
+            timer.wait(until: deadline, wakeup: wakeup, socket: watchedSocket)
+            let now = MonotonicClock.now
+            governor.waited(from: start, until: deadline, wokenAt: now)
+            step(at: now)
         }
     }
 
@@ -80,6 +88,7 @@ struct WorkerLoop: ~Copyable {
         runCalls(at: now)
         removeLeavingCalls()
         flush()
+        measureLoad(at: now)
         if hasNews {
             hasNews = false
             eventSignal.signal()
@@ -355,13 +364,15 @@ extension WorkerLoop {
     @_noAllocation @_noLocks
     private mutating func runFrames(of call: UnsafeMutablePointer<MediaCall>, at now: Instant) {
         unsafe call.pointee.prepareFrames(at: now)
+        unsafe call.pointee.encoder.limit(complexity: governor.complexityLimit)
+        let due = unsafe call.pointee.nextDeadline
         running: while true {
             if outgoing.isFull { flush() }
-            switch unsafe call.pointee.runFrame(at: now, scratch: &scratch, batch: &outgoing) {
-            case .nothing: break running
-            case .runAgain: continue
-            case .chooseSlot: unsafe place(call, after: now)
-            }
+            let outcome = unsafe call.pointee.runFrame(at: now, scratch: &scratch, batch: &outgoing)
+            if case .nothing = outcome { break running }
+            governor.ran(
+                frameOf: unsafe call.pointee.grid.periodNanoseconds, latenessNanoseconds: due.nanoseconds(to: now))
+            if case .chooseSlot = outcome { unsafe place(call, after: now) }
         }
         unsafe sendControl(of: call, at: now)
     }
@@ -374,6 +385,23 @@ extension WorkerLoop {
         unsafe call.pointee.sendFeedbackIfDue(at: now, into: &outgoing)
         if outgoing.isFull { flush() }
         unsafe call.pointee.sendRequestsIfDue(at: now, into: &outgoing)
+    }
+
+    /// Ends the window in which the load is measured, if it is over, and tells of it.
+    @_noAllocation @_noLocks
+    private mutating func measureLoad(at now: Instant) {
+        guard calls.count > 0 else {
+            if governor.reset() { emit(.load(governor.load)) }
+            return
+        }
+        guard governor.isWindowOver(at: now) else { return }
+        var highest: Int?
+        for index in 0..<calls.count {
+            guard let own = unsafe calls[index].pointee.encoder.complexity else { continue }
+            highest = max(highest ?? 0, own)
+        }
+        governor.endWindow(at: now, highestComplexity: highest)
+        emit(.load(governor.load))
     }
 
     /// Where a call's second frame goes: the less loaded of the two next slots.

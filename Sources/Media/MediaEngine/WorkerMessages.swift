@@ -54,5 +54,7 @@ enum WorkerEvent: BitwiseCopyable {
     case changed(UnsafeMutablePointer<MediaCallChange>)
     /// This socket is the worker's no more.
     case socketRemoved(UnsafeMutablePointer<UDPSocket>)
+    /// How busy the worker was in the last quarter of a second.
+    case load(WorkerLoad)
     case stopped(WorkerCounters)
 }

@@ -19,6 +19,14 @@ public struct AnswerPolicy: Hashable, Sendable {
         case everybodyBut(Set<UserID>)
     }
 
+    /// How many calls there may be at once.
+    public enum CallLimit: Hashable, Sendable {
+        /// As many as the machine carries without harm to any of them.
+        case automatic
+        /// So many, whatever the machine says.
+        case calls(Int)
+    }
+
     /// What the decision depends on.
     public struct Status: Hashable, Sendable {
         /// Who calls.
@@ -27,12 +35,15 @@ public struct AnswerPolicy: Hashable, Sendable {
         public var activeCalls: Int
         /// Whether the device takes no new calls because it is going down.
         public var isDraining: Bool
+        /// Whether the machine carries one more call without harm to those that it has.
+        public var hasRoom: Bool
 
         /// Makes a status.
-        public init(caller: UserID, activeCalls: Int, isDraining: Bool = false) {
+        public init(caller: UserID, activeCalls: Int, isDraining: Bool = false, hasRoom: Bool = true) {
             self.caller = caller
             self.activeCalls = activeCalls
             self.isDraining = isDraining
+            self.hasRoom = hasRoom
         }
     }
 
@@ -46,12 +57,12 @@ public struct AnswerPolicy: Hashable, Sendable {
     /// What to do with callers that may get through.
     public var manner: Manner
     /// Calls at once; one more is told that we are busy (contract INV-11).
-    public var callLimit: Int
+    public var callLimit: CallLimit
     /// Who may get through.
     public var callers: Callers
 
     /// Makes a policy.
-    public init(manner: Manner = .ring, callLimit: Int = 1, callers: Callers = .everybody) {
+    public init(manner: Manner = .ring, callLimit: CallLimit = .calls(1), callers: Callers = .everybody) {
         self.manner = manner
         self.callLimit = callLimit
         self.callers = callers
@@ -60,11 +71,20 @@ public struct AnswerPolicy: Hashable, Sendable {
     /// Decides. Who may not get through is declined even when we are busy, so as to learn nothing.
     public func decide(_ status: Status) -> Decision {
         guard callers.admits(status.caller) else { return .reject(.declined) }
-        guard status.activeCalls < callLimit, !status.isDraining else { return .reject(.busy) }
+        guard callLimit.admits(status), !status.isDraining else { return .reject(.busy) }
         return switch manner {
         case .answer(let delay): .answer(after: max(.zero, delay))
         case .ring: .ring
         case .reject: .reject(.declined)
+        }
+    }
+}
+
+extension AnswerPolicy.CallLimit {
+    func admits(_ status: AnswerPolicy.Status) -> Bool {
+        switch self {
+        case .automatic: status.hasRoom
+        case .calls(let limit): status.activeCalls < limit
         }
     }
 }

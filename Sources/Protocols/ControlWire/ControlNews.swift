@@ -22,6 +22,8 @@ public enum ControlNews: Hashable, Sendable {
     case sound(ControlSound)
     /// The card: `running`, `unavailable`, `lost` and the like.
     case card(String)
+    /// The device spends less effort on encoding, or refuses calls, because it is busy; or it no longer does.
+    case load(ControlLoad)
     /// What the meters show; nil: no call is on the card any more.
     case levels(ControlLevels?)
     /// Something that only newer programs know.
@@ -79,6 +81,7 @@ extension ControlNews: Codable {
             self = .sending(call: try call(), stopped: try members.decodeIfPresent(String.self, forKey: .stopped))
         case "sound": self = .sound(try ControlSound(from: decoder))
         case "card": self = .card(try text(.state))
+        case "load": self = .load(try ControlLoad(from: decoder))
         case "levels": self = .levels(try? ControlLevels(from: decoder))
         case let other: self = .unknown(other)
         }
@@ -121,6 +124,9 @@ extension ControlNews: Codable {
         case .card(let state):
             try name("card")
             try members.encode(state, forKey: .state)
+        case .load(let load):
+            try name("load")
+            try load.encode(to: encoder)
         case .levels(let levels):
             try name("levels")
             try levels?.encode(to: encoder)

@@ -22,13 +22,15 @@ public struct ControlStatus: Codable, Hashable, Sendable {
     public var card: ControlCard?
     /// What the meters show; nil while no call is on the card.
     public var levels: ControlLevels?
+    /// How busy the device is with its calls' sound.
+    public var load: ControlLoad?
     /// All calls, those that are not listed too.
     public var callCount: Int
     /// The newest ``ControlLimits/listedCalls``, the oldest of them first.
     public var calls: [ControlCall]
 
     enum CodingKeys: String, CodingKey {
-        case version, pid, device, connection, user, server, behaviour, sound, card, levels, calls
+        case version, pid, device, connection, user, server, behaviour, sound, card, levels, load, calls
         case uptimeSeconds = "uptime_s"
         case callCount = "call_count"
     }
@@ -48,6 +50,29 @@ public struct ControlStatus: Codable, Hashable, Sendable {
         self.behaviour = behaviour
         callCount = 0
         calls = []
+    }
+}
+
+/// How busy a device's media workers are, and what it does about that.
+public struct ControlLoad: Codable, Hashable, Sendable {
+    /// Share of its time that the busiest worker works, 0…1.
+    public var busy: Double
+    /// The highest complexity that Opus encoders may use now, 0…10; 10 limits nothing.
+    public var complexityLimit: Int
+    /// Whether one more call would be taken.
+    public var takesCalls: Bool
+
+    enum CodingKeys: String, CodingKey {
+        case busy
+        case complexityLimit = "complexity_limit"
+        case takesCalls = "takes_calls"
+    }
+
+    /// Makes a load, its share to a hundredth.
+    public init(busy: Double, complexityLimit: Int, takesCalls: Bool) {
+        self.busy = (max(0, min(1, busy)) * 100).rounded() / 100
+        self.complexityLimit = complexityLimit
+        self.takesCalls = takesCalls
     }
 }
 

@@ -170,6 +170,10 @@ struct CallCommand: AsyncParsableCommand {
             case .fileFailed(_, let error):
                 progress.warn("\(error)")
                 run.fileError = error
+            case .loadChanged(let load):
+                if load.complexityLimit < 10 {
+                    progress.say("This machine is busy: Opus is limited to complexity \(load.complexityLimit)")
+                }
             case .realtimePriorityRefused(let error): progress.say("Media runs without real-time priority: \(error)")
             case .signaling(.reconnecting): progress.warn("The connection is lost; connecting anew")
             case .card(let event):

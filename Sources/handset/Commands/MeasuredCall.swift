@@ -78,7 +78,7 @@ struct MeasuredCall {
             case .card(let event):
                 let text = CardEventText(event: event, audio: audio)
                 if text.isWarning { progress.warn(text.text) }
-            case .signaling, .incoming, .invited, .invite, .digit, .realtimePriorityRefused: break
+            case .signaling, .incoming, .invited, .invite, .digit, .loadChanged, .realtimePriorityRefused: break
             }
         }
     }

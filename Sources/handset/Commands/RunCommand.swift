@@ -137,8 +137,26 @@ struct RunCommand: AsyncParsableCommand {
         case .card(let event):
             let text = CardEventText(event: event, audio: configuration.audio)
             logger.log(level: text.isWarning ? .warning : .info, "\(text.text)")
+        case .loadChanged(let load): log(load, logger)
         case .realtimePriorityRefused(let error):
             logger.warning("Media runs without real-time priority", metadata: ["error": "\(error)"])
+        }
+    }
+
+    /// What the device does about too much work, or that it need not any more.
+    private static func log(_ load: DeviceLoad, _ logger: Logger) {
+        let busiest = load.busiest
+        let metadata: Logger.Metadata = [
+            "busy_percent": "\((busiest.share * 100).rounded(toPlaces: 0))",
+            "calls": "\(busiest.runningCalls.rounded(toPlaces: 0))", "complexity_limit": "\(load.complexityLimit)",
+        ]
+        if !load.takesCalls {
+            logger.warning("The machine is full: new calls are refused as busy until others end", metadata: metadata)
+        } else if load.complexityLimit < 10 {
+            logger.warning(
+                "The machine is nearly full: encoders spend less effort, so that no sound is lost", metadata: metadata)
+        } else {
+            logger.info("The machine has room again: encoders are as configured, calls are taken", metadata: metadata)
         }
     }
 

@@ -23,6 +23,7 @@ enum ControlText {
                 "levels",
                 "microphone \(levels.microphoneDBFS) dBFS, loudspeaker \(levels.loudspeakerDBFS) dBFS")
         }
+        if let load = status.load { add("load", Self.load(load)) }
         if status.calls.isEmpty { add("calls", "none") }
         for call in status.calls { add("call \(call.call)", Self.call(call)) }
         if status.callCount > status.calls.count { add("", "and \(status.callCount - status.calls.count) older") }
@@ -33,6 +34,13 @@ enum ControlText {
     static func sound(_ sound: ControlSound) -> String {
         "\(sound.isMuted ? "muted" : "not muted"), volume \(decibels(sound.volumeDB)) dB, microphone "
             + "\(decibels(sound.microphoneDB)) dB"
+    }
+
+    /// How busy the device is, and what it does about it.
+    static func load(_ load: ControlLoad) -> String {
+        let effort = load.complexityLimit < 10 ? ", Opus complexity limited to \(load.complexityLimit)" : ""
+        return
+            "\(Int((load.busy * 100).rounded())) % of a core\(effort)\(load.takesCalls ? "" : ", new calls are refused")"
     }
 
     /// Where a call stands.
@@ -59,6 +67,7 @@ enum ControlText {
         case .sending(let call, nil): "call \(call) sends again"
         case .sound(let sound): Self.sound(sound)
         case .card(let state): "card: \(printable(state))"
+        case .load(let load): "load: \(Self.load(load))"
         case .levels, .unknown: nil
         }
     }

@@ -7,7 +7,13 @@ import SignalingClient
 /// A call could not be placed.
 struct CallFailure: Error, CustomStringConvertible {
     let description: String
-    init(_ description: String) { self.description = description }
+    /// The device has as many calls as it takes.
+    let isBusy: Bool
+
+    init(_ description: String, isBusy: Bool = false) {
+        self.description = description
+        self.isBusy = isBusy
+    }
 }
 
 /// A user who calls the device, one invite at a time.
@@ -38,7 +44,9 @@ final class Caller {
                 }
                 return (invite, try RemoteEnd(answer: sdp, suite: end.key.suite))
             case .inviteRejected(let answer) where answer.invite == invite:
-                throw CallFailure("the device rejected the call: \(answer.data["reason"]?.string ?? "no reason given")")
+                let reason = answer.data["reason"]?.string
+                throw CallFailure(
+                    "the device rejected the call: \(reason ?? "no reason given")", isBusy: reason == "busy")
             case .inviteTimedOut(invite, _), .inviteEnded(invite):
                 throw CallFailure("the device did not answer")
             case .error(let error):

@@ -15,9 +15,18 @@ func hold(_ count: Int, _ suite: SRTPSuite, _ caller: Caller) async throws {
     for line in lines { try await caller.hangUp(line.invite, after: begun.duration(to: .now)) }
 }
 
-private struct CallLine {
+struct CallLine {
     let invite: InviteID
     let text: String
+
+    init(_ invite: InviteID, _ end: LocalEnd, _ remote: RemoteEnd) {
+        self.invite = invite
+        let fields = [
+            "call", remote.address.host, "\(remote.address.port)", "\(end.socket.localAddress.port)", "\(end.ssrc)",
+            "\(LocalEnd.payloadType)", end.key.suite.rawValue, end.key.base64, remote.key.base64,
+        ]
+        text = fields.joined(separator: " ")
+    }
 }
 
 private func place(_ count: Int, _ suite: SRTPSuite, _ caller: Caller) async throws -> [CallLine] {
@@ -28,11 +37,7 @@ private func place(_ count: Int, _ suite: SRTPSuite, _ caller: Caller) async thr
         let end = try LocalEnd(suite)
         let (invite, remote) = try await caller.place(end)
         ends.append(end)
-        let fields = [
-            "call", remote.address.host, "\(remote.address.port)", "\(end.socket.localAddress.port)", "\(end.ssrc)",
-            "\(LocalEnd.payloadType)", suite.rawValue, end.key.base64, remote.key.base64,
-        ]
-        lines.append(CallLine(invite: invite, text: fields.joined(separator: " ")))
+        lines.append(CallLine(invite, end, remote))
     }
     return withExtendedLifetime(ends) { lines }
 }

@@ -11,8 +11,9 @@ final class LocalEnd: Sendable {
     /// The payload type of Opus, both ways.
     static let payloadType = 111
 
-    init(_ suite: SRTPSuite) throws {
-        guard let loopback = SocketAddress(host: "127.0.0.1", port: 0) else { throw CallFailure("no IPv4 loopback") }
+    /// - Parameter port: 0 for one of the system's choice.
+    init(_ suite: SRTPSuite, port: UInt16 = 0) throws {
+        guard let loopback = SocketAddress(host: "127.0.0.1", port: port) else { throw CallFailure("no IPv4 loopback") }
         socket = try UDPSocket(boundTo: loopback)
         var generator = SystemRandomNumberGenerator()
         key = SRTPKey.random(suite, using: &generator)

@@ -12,11 +12,14 @@ struct UsageError: Error, CustomStringConvertible {
     var description: String {
         """
         \(problem)
-        usage: callers --calls N | --setup N
+        usage: callers --calls N | --offer N | --setup N
                        --server URL --to USER --token-file FILE --app-key KEY --app-secret-file FILE [--suite gcm|cm]
 
         --calls N  places N calls, prints a line for each that loadgen understands, then "go"; holds the calls until
                    standard input closes, then hangs up
+        --offer N  offers N calls, 20 a second; prints the line of each that is taken at once, then "go"; says on standard
+                   error how many were taken, busy and failed, as JSON; hangs up all but K calls for each line "keep K"
+                   on standard input, and all when it closes
         --setup N  places N calls one after the other; prints how long it took until media flowed, as JSON
         """
     }
@@ -27,6 +30,7 @@ struct Options {
     /// What to do with the calls.
     enum Task {
         case hold(calls: Int)
+        case offer(calls: Int)
         case setUp(calls: Int)
     }
 
@@ -47,11 +51,14 @@ struct Options {
         }
         self.values = values
 
-        switch (values["--calls"].map(Int.init), values["--setup"].map(Int.init)) {
-        case (.some(.some(let calls)), nil) where calls > 0: task = .hold(calls: calls)
-        case (nil, .some(.some(let calls))) where calls > 0: task = .setUp(calls: calls)
-        default: throw UsageError(problem: "give one of --calls and --setup, with a number")
+        let tasks: [(String, (Int) -> Task)] = [
+            ("--calls", Task.hold), ("--offer", Task.offer), ("--setup", Task.setUp),
+        ]
+        let asked = tasks.compactMap { name, make in values[name].map { (Int($0) ?? 0, make) } }
+        guard asked.count == 1, let (calls, make) = asked.first, calls > 0 else {
+            throw UsageError(problem: "give one of --calls, --offer and --setup, with a number")
         }
+        task = make(calls)
         switch values["--suite"] {
         case nil, "gcm": suite = .aeadAES128GCM
         case "cm": suite = .aesCM128HMACSHA1
@@ -62,7 +69,8 @@ struct Options {
     }
 
     private static let known: Set = [
-        "--calls", "--setup", "--server", "--to", "--token-file", "--app-key", "--app-secret-file", "--suite",
+        "--calls", "--offer", "--setup", "--server", "--to", "--token-file", "--app-key", "--app-secret-file",
+        "--suite",
     ]
 
     private func value(_ option: String) throws -> String {

@@ -8,6 +8,7 @@ do {
     try await caller.connect()
     switch options.task {
     case .hold(let calls): try await hold(calls, options.suite, caller)
+    case .offer(let calls): try await offer(calls, options.suite, caller)
     case .setUp(let calls): print(try await measureSetUp(calls, options.suite, caller).json)
     }
     await caller.disconnect()

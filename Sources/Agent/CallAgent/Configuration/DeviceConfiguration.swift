@@ -11,7 +11,7 @@ public struct DeviceConfiguration: Sendable {
     /// What the device calls itself.
     public var device = DeviceIdentity()
     /// Which calls it answers, and how.
-    public var answer = AnswerPolicy(manner: .answer(after: .zero), callLimit: 64)
+    public var answer = AnswerPolicy(manner: .answer(after: .zero), callLimit: .automatic)
     /// How invites go.
     public var invites = InviteConfiguration()
     /// Rooms that the device joins after each login.
@@ -132,7 +132,7 @@ extension AnswerPolicy {
     init(_ section: ConfigSection, _ problems: inout [ConfigProblem]) {
         let mode = section.enumeration("mode", of: Mode.self, &problems) ?? .auto
         let delay = section.milliseconds("delay_ms", in: 0...60_000, &problems) ?? .zero
-        let limit = section.integer("max_calls", in: 1...10_000, &problems) ?? 64
+        let limit = section.callLimit("max_calls", &problems) ?? .automatic
         let allowed = section.list("allow", &problems)
         let denied = section.list("deny", &problems)
         if allowed != nil, denied != nil {
@@ -154,5 +154,28 @@ extension AnswerPolicy {
             }
         self.init(manner: manner, callLimit: limit, callers: callers)
         section.rejectUnknownKeys(known: ["mode", "delay_ms", "max_calls", "allow", "deny"], &problems)
+    }
+}
+
+extension AnswerPolicy.CallLimit {
+    /// Calls that one media worker has memory for.
+    var mostPerWorker: Int {
+        switch self {
+        case .automatic: 256
+        case .calls(let limit): max(256, limit)
+        }
+    }
+}
+
+extension ConfigSection {
+    /// A number of calls, or `auto`.
+    fileprivate func callLimit(_ key: String, _ problems: inout [ConfigProblem]) -> AnswerPolicy.CallLimit? {
+        guard let text = string(key, &problems) else { return nil }
+        if text == "auto" { return .automatic }
+        guard let number = Int(text.filter { $0 != "_" }), 1...10_000 ~= number else {
+            problems.append(problem(key, "must be auto, or a whole number from 1 to 10000, not \"\(text.prefix(40))\""))
+            return nil
+        }
+        return .calls(number)
     }
 }

@@ -1,0 +1,47 @@
+internal import CallControl
+public import MediaEngine
+
+/// How busy a device's media workers are, and what it does about that.
+public struct DeviceLoad: Sendable, Equatable {
+    /// Each worker's load, in their order.
+    public let workers: [WorkerLoad]
+    /// Whether one more call would be taken; always true where a number of calls is configured.
+    public let takesCalls: Bool
+
+    /// That of the busiest worker.
+    public var busiest: WorkerLoad { workers.max { $0.share < $1.share } ?? WorkerLoad() }
+    /// The highest complexity that every worker's Opus encoders may use; 10 limits nothing.
+    public var complexityLimit: Int { workers.map(\.complexityLimit).min() ?? 10 }
+}
+
+// What a device does when its machine is about to have more to do than it can: first its encoders spend less effort, which
+// the media workers see to, and when none is left to save new calls are refused as busy. Calls that stand go on.
+extension Device {
+    /// How busy the device is.
+    public var load: DeviceLoad { DeviceLoad(workers: engine.loads, takesCalls: !isFull) }
+
+    /// Whether one more call of ours would be carried without harm to those that there are.
+    public var hasRoomForCall: Bool { hasRoom() }
+
+    /// Whether the machine carries one more call without harm to those that it has. Tells when that changes.
+    ///
+    /// - Parameter id: The call that asks, which is among `calls` already; nil before there is one.
+    func hasRoom(for id: CallID? = nil) -> Bool {
+        guard configuration.answer.callLimit == .automatic else { return true }
+        let unplaced = calls.reduce(0) { count, entry in
+            let (other, call) = entry
+            return other != id && call.media == nil && call.record == nil ? count + 1 : count
+        }
+        let isFullNow = !engine.hasRoom(besides: unplaced)
+        if isFullNow != isFull {
+            isFull = isFullNow
+            tell(.loadChanged(load))
+        }
+        return !isFullNow
+    }
+
+    /// The workers have measured their loads.
+    func noteLoad() {
+        if isFull { _ = hasRoom() }
+    }
+}
