@@ -7,8 +7,8 @@ usage: overload.py HANDSET CALLERS LOADGEN CONFIGURATION DIRECTORY --offers "N N
 CONFIGURATION is that of an echoing device, to which `max_calls` and a control socket are added. For each N a fresh device
 is offered N calls, 20 a second; each that it takes talks from then on. Prints one JSON object a line: calls offered,
 accepted, busy and failed; the share of packets that came back in those that were accepted, in the measured seconds and over
-all; the CPU that the device used, in cores; the complexity that Opus was limited to. Then as many calls as were accepted
-beyond 1/1.3 of them are hung up, and `recovered_s` is how long the device took to be as before, if it was in 15 s.
+all; the CPU that the device used, in cores; the complexity that Opus was limited to. Then all calls beyond the smallest N
+are hung up, and `recovered_s` is how long the device took to be as it was with so few, if it was in 15 s.
 """
 import argparse
 import json
@@ -59,7 +59,7 @@ def settle(device):
     return None
 
 
-def measure(arguments, offered):
+def measure(arguments, offered, kept):
     device = Device(arguments.handset, arguments.configuration, arguments.directory, arguments.max_calls)
     callers = subprocess.Popen(pinned(1, [arguments.callers, *arguments.options, "--offer", str(offered)]),
                                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -85,7 +85,7 @@ def measure(arguments, offered):
             "takes_calls": load["takes_calls"] if load else None, "generator_late": result["late"],
             "others_cpu": result["others_cpu"],
         }
-        callers.stdin.write(f"keep {int(taken['accepted'] / 1.3)}\n")
+        callers.stdin.write(f"keep {kept}\n")
         callers.stdin.flush()
         row["recovered_s"] = settle(device)
         return row
@@ -108,9 +108,10 @@ def main():
     parser.add_argument("--max-calls", default="auto")
     arguments = parser.parse_args(sys.argv[1:split])
     arguments.options = sys.argv[split + 1:]
-    for offered in map(int, arguments.offers.split()):
+    offers = [int(offered) for offered in arguments.offers.split()]
+    for offered in offers:
         print(f"overload: {offered} calls", file=sys.stderr)
-        print(json.dumps(measure(arguments, offered)), flush=True)
+        print(json.dumps(measure(arguments, offered, min(offers))), flush=True)
 
 
 if __name__ == "__main__":
