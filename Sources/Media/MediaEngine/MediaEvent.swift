@@ -63,7 +63,7 @@ public struct MediaEngineConfiguration: Sendable {
     /// Where media sockets are bound; with port 0 each worker gets a port of the system's choice, else worker `n`
     /// (from zero) gets port + `n`.
     public var bindAddress: SocketAddress
-    /// Media threads, each with a socket. One carries some 80 calls on a desktop core.
+    /// Media threads, each with a socket. `scripts/bench overload` measures how many calls one carries.
     public var workerCount: Int
     /// Calls that one worker may have.
     public var callLimitPerWorker: Int
