@@ -44,6 +44,7 @@ struct VirtualCall: ~Copyable {
 
     init(
         audio: AudioBehaviour = AudioBehaviour(source: .tone(frequencyHz: 440, levelDBFS: -12)),
+        leftFiles: consuming CallFiles = CallFiles(), rightFiles: consuming CallFiles = CallFiles(),
         _ change: (inout MediaCallPlan) -> Void = { _ in }
     ) throws {
         var made: [UnsafeMutablePointer<MediaCall>] = []
@@ -60,10 +61,9 @@ struct VirtualCall: ~Copyable {
                 audio: number == 1 ? audio : AudioBehaviour(source: .silence), start: .atOnce)
             change(&plan)
             plans.append(plan)
-            made.append(
-                try MediaCall.make(
-                    id: MediaCallID(rawValue: UInt64(number)), plan: plan, files: CallFiles(), at: .zero))
         }
+        made.append(try MediaCall.make(id: MediaCallID(rawValue: 1), plan: plans[0], files: leftFiles, at: .zero))
+        made.append(try MediaCall.make(id: MediaCallID(rawValue: 2), plan: plans[1], files: rightFiles, at: .zero))
         (left, right) = (made[0], made[1])
     }
 

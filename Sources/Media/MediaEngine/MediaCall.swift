@@ -39,6 +39,8 @@ struct MediaCall: ~Copyable {
     private(set) var (sends, receives) = (true, true)
     /// Formats that are sent in once the key that is under way has been sent.
     var waitingChange: UnsafeMutablePointer<MediaCallChange>?
+    /// A call without a card plays its file and keeps its recording.
+    var hasBegun = false
     /// The worker has been told to end the call, and waits for room to say that it has.
     var isLeaving = false
 
@@ -117,7 +119,6 @@ struct MediaCall: ~Copyable {
         case .control:
             control.heard(at: arrival)
             if let report = peer.takeReport() { heed(report, at: arrival) }
-            return
         case .dropped: return
         }
         control.heard(at: arrival)

@@ -84,6 +84,7 @@ extension PeerSession {
         do throws(RTCPParseError) {
             let feedback = try readReports(datagram, &rtcp, at: arrival)
             counters.controlPacketsReceived += 1
+            noteControl()
             take(feedback)
             return .control
         } catch {

@@ -141,6 +141,12 @@ public struct PeerSession: ~Copyable {
         @_noAllocation @_noLocks get { flow.hasReceived }
     }
 
+    /// Whether an authenticated packet of the peer has come: the peer knows our description, so it hears what we send,
+    /// as far as the path lets it. Sound begins then; to be sure that media flows both ways takes longer.
+    public var hasHeardPeer: Bool {
+        @_noAllocation @_noLocks get { flow.hasHeardPeer }
+    }
+
     /// Whether media has been seen to flow both ways.
     public var isEstablished: Bool {
         @_noAllocation @_noLocks get { flow.isEstablished }
@@ -369,6 +375,10 @@ extension PeerSession {
     mutating func noteConfirmation() {
         if case .established = flow.confirmed() { news.insert(.established) }
     }
+
+    /// An authenticated RTCP packet of the peer has come.
+    @_noAllocation @_noLocks
+    mutating func noteControl() { flow.receivedControl() }
 
     @_noAllocation @_noLocks
     mutating func noteGoodbye() { news.insert(.goodbyeReceived) }
