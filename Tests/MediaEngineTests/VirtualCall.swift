@@ -169,7 +169,7 @@ struct VirtualCall: ~Copyable {
             var bytes = datagram.bytes
             var elements = bytes.mutableSpan
             var span = elements.mutableBytes
-            call.pointee.receive(&span, from: DatagramPath(to: source), arrival: datagram.at)
+            _ = call.pointee.receive(&span, from: DatagramPath(to: source), arrival: datagram.at)
         }
         while call.pointee.sendRepair(at: now, into: &batch) {}
     }
@@ -193,7 +193,7 @@ struct VirtualCall: ~Copyable {
         from source: SocketAddress, at arrival: Instant
     ) {
         var datagram = batch.bytes(index)
-        call.pointee.receive(&datagram, from: DatagramPath(to: source), arrival: arrival)
+        _ = call.pointee.receive(&datagram, from: DatagramPath(to: source), arrival: arrival)
     }
 
     /// What the two ends have seen so far.

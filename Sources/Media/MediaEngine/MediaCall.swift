@@ -106,8 +106,12 @@ struct MediaCall: ~Copyable {
     }
 
     /// Takes one datagram of the peer.
+    ///
+    /// - Returns: Why it is not taken for the peer's; then it is not counted yet, and may be half decrypted.
     @_noAllocation @_noLocks
-    mutating func receive(_ datagram: inout MutableRawSpan, from origin: DatagramPath, arrival: Instant) {
+    mutating func receive(
+        _ datagram: inout MutableRawSpan, from origin: DatagramPath, arrival: Instant
+    ) -> PeerSession.Refusal? {
         switch peer.receive(&datagram, from: origin, at: arrival) {
         case .media(let header):
             if receives { insert(datagram, header, peer.received, into: &playout, arrival: arrival) }
@@ -119,10 +123,12 @@ struct MediaCall: ~Copyable {
         case .control:
             control.heard(at: arrival)
             if let report = peer.takeReport() { heed(report, at: arrival) }
-        case .dropped: return
+        case .dropped: return nil
+        case .refused(let refusal): return refusal
         }
         control.heard(at: arrival)
         if case .waiting = pace { pace = .running(nextFrame: arrival) }
+        return nil
     }
 
     /// Which way media flows from now on; our media time goes on all the same.
