@@ -44,6 +44,7 @@ struct VirtualCall: ~Copyable {
 
     init(
         audio: AudioBehaviour = AudioBehaviour(source: .tone(frequencyHz: 440, levelDBFS: -12)),
+        leftFiles: consuming CallFiles = CallFiles(), rightFiles: consuming CallFiles = CallFiles(),
         _ change: (inout MediaCallPlan) -> Void = { _ in }
     ) throws {
         var made: [UnsafeMutablePointer<MediaCall>] = []
@@ -60,10 +61,9 @@ struct VirtualCall: ~Copyable {
                 audio: number == 1 ? audio : AudioBehaviour(source: .silence), start: .atOnce)
             change(&plan)
             plans.append(plan)
-            made.append(
-                try MediaCall.make(
-                    id: MediaCallID(rawValue: UInt64(number)), plan: plan, files: CallFiles(), at: .zero))
         }
+        made.append(try MediaCall.make(id: MediaCallID(rawValue: 1), plan: plans[0], files: leftFiles, at: .zero))
+        made.append(try MediaCall.make(id: MediaCallID(rawValue: 2), plan: plans[1], files: rightFiles, at: .zero))
         (left, right) = (made[0], made[1])
     }
 
@@ -169,7 +169,7 @@ struct VirtualCall: ~Copyable {
             var bytes = datagram.bytes
             var elements = bytes.mutableSpan
             var span = elements.mutableBytes
-            call.pointee.receive(&span, from: DatagramPath(to: source), arrival: datagram.at)
+            _ = call.pointee.receive(&span, from: DatagramPath(to: source), arrival: datagram.at)
         }
         while call.pointee.sendRepair(at: now, into: &batch) {}
     }
@@ -193,7 +193,7 @@ struct VirtualCall: ~Copyable {
         from source: SocketAddress, at arrival: Instant
     ) {
         var datagram = batch.bytes(index)
-        call.pointee.receive(&datagram, from: DatagramPath(to: source), arrival: arrival)
+        _ = call.pointee.receive(&datagram, from: DatagramPath(to: source), arrival: arrival)
     }
 
     /// What the two ends have seen so far.

@@ -99,6 +99,8 @@ struct PeerPair: ~Copyable {
         var elements = bytes.mutableSpan
         var span = elements.mutableBytes
         let received = session.receive(&span, from: DatagramPath(to: address), at: now)
-        return (received, bytes)
+        guard case .refused(let refusal) = received else { return (received, bytes) }
+        session.count(refusal)
+        return (.dropped, bytes)
     }
 }

@@ -26,7 +26,8 @@ public enum DeviceEvent: Sendable {
     case answered(CallID)
     /// Media flows both ways (contract CALL-2).
     case established(CallID, setUpTime: Duration)
-    /// The file that the call plays is over.
+    /// The file that the call plays is over. A short one may be before ``established(_:setUpTime:)``, with a peer that
+    /// sends no reports.
     case playbackEnded(CallID)
     /// The peer has pressed a telephone key: `0`…`9`, `*`, `#`, `A`…`D`, or `!` for the flash of the hook.
     case digit(CallID, Character, heldFor: Duration)

@@ -42,6 +42,12 @@ public struct SocketAddress: Hashable, BitwiseCopyable, Sendable {
         low == other.low && high == other.high && port == other.port && family == other.family && scope == other.scope
     }
 
+    /// Whether both are of one host, whatever the ports.
+    @_noAllocation @_noLocks
+    public func hasSameHost(as other: SocketAddress) -> Bool {
+        low == other.low && high == other.high && family == other.family && scope == other.scope
+    }
+
     /// The address without its port, as text.
     public var host: String {
         var raw = self.raw

@@ -72,6 +72,16 @@ struct AudioGraph: ~Copyable {
         }
     }
 
+    /// Gives a frame to be sent while the peer may not hear yet: what has no beginning that could be lost, and silence
+    /// for the rest.
+    @_noAllocation @_noLocks
+    mutating func fillBeforehand(_ sending: inout MutableSpan<Int16>) {
+        switch source {
+        case .tone: tone?.fill(&sending)
+        case .silence, .echo, .file, .card: Silence.fill(&sending)
+        }
+    }
+
     /// A call on the card: a frame from the microphone.
     @_noAllocation @_noLocks
     mutating func takeFromCard(into sending: inout MutableSpan<Int16>) { port?.take(into: &sending) }

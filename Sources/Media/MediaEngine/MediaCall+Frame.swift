@@ -10,12 +10,16 @@ internal import Timekeeping
 
 // One frame of a call: what the peer sent is heard, and what the behaviour gives is encoded and sent.
 extension MediaCall {
-    /// Hears 10 ms for the sound card's loudspeaker; nothing before media flows.
+    /// The longest that a played file waits for a packet of the peer once frames run. An answer has crossed the signaling
+    /// by then, and a peer that sends nothing at first may well be listening.
+    private static var patienceNanoseconds: Int64 { @_noAllocation @_noLocks get { 1_000_000_000 } }
+
+    /// Hears 10 ms for the sound card's loudspeaker; nothing before the peer's first packet.
     @_noAllocation @_noLocks
     mutating func hearTurn(at due: Instant, through work: inout SampleBuffer) {
         guard case .running = pace else { return }
         hear(from: &playout, into: &work, SoundDesk.turnSamples, at: due)
-        if peer.isEstablished { bring(work, SoundDesk.turnSamples, to: &audio) }
+        if peer.hasHeardPeer { bring(work, SoundDesk.turnSamples, to: &audio) }
     }
 
     /// Pulls come earlier by so much from now on, or later if it is negative.
@@ -31,13 +35,28 @@ extension MediaCall {
         if !usesCard { hear(from: &playout, into: &scratch.heard, frameSamples, at: due) }
         if usesCard {
             takeFromCard(&audio, into: &scratch.sending, frameSamples)
-        } else if peer.isEstablished {
-            exchange(with: &audio, scratch.heard, &scratch.sending, frameSamples)
         } else {
-            silence(&scratch.sending, frameSamples)
+            begin()
+            if hasBegun {
+                exchange(with: &audio, scratch.heard, &scratch.sending, frameSamples)
+            } else {
+                fillBeforehand(&audio, &scratch.sending, frameSamples)
+            }
         }
         sendFrame(scratch.sending, &scratch.encoded, at: now, batch: &batch)
         timestamp &+= UInt32(truncatingIfNeeded: frameTicks)
+    }
+
+    /// Begins to play and to record, both in the same frame, once the peer is known to be ready: nothing of a file is lost
+    /// before the peer can hear it.
+    ///
+    /// A packet of an inviter shows that it has the answer, and with it the address and key that ours come from. A packet
+    /// of an invitee shows that ours find it.
+    @_noAllocation @_noLocks
+    private mutating func begin() {
+        guard !hasBegun else { return }
+        let elapsed = Int64(counters.framesRun) &* periodNanoseconds
+        hasBegun = peer.hasHeardPeer || peer.packetsSent > 0 && elapsed >= Self.patienceNanoseconds
     }
 
     @_noAllocation @_noLocks
@@ -134,7 +153,7 @@ private func exchange(
 private func level(_ frame: borrowing SampleBuffer, _ count: Int) -> AudioLevel { AudioLevel(of: frame.samples(count)) }
 
 @_semantics("no_performance_analysis") @inline(__always)
-private func silence(_ frame: inout SampleBuffer, _ count: Int) {
+private func fillBeforehand(_ audio: inout AudioGraph, _ frame: inout SampleBuffer, _ count: Int) {
     var samples = frame.mutableSamples(count)
-    Silence.fill(&samples)
+    audio.fillBeforehand(&samples)
 }

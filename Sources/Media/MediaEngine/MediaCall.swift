@@ -39,6 +39,8 @@ struct MediaCall: ~Copyable {
     private(set) var (sends, receives) = (true, true)
     /// Formats that are sent in once the key that is under way has been sent.
     var waitingChange: UnsafeMutablePointer<MediaCallChange>?
+    /// A call without a card plays its file and keeps its recording.
+    var hasBegun = false
     /// The worker has been told to end the call, and waits for room to say that it has.
     var isLeaving = false
 
@@ -104,8 +106,12 @@ struct MediaCall: ~Copyable {
     }
 
     /// Takes one datagram of the peer.
+    ///
+    /// - Returns: Why it is not taken for the peer's; then it is not counted yet, and may be half decrypted.
     @_noAllocation @_noLocks
-    mutating func receive(_ datagram: inout MutableRawSpan, from origin: DatagramPath, arrival: Instant) {
+    mutating func receive(
+        _ datagram: inout MutableRawSpan, from origin: DatagramPath, arrival: Instant
+    ) -> PeerSession.Refusal? {
         switch peer.receive(&datagram, from: origin, at: arrival) {
         case .media(let header):
             if receives { insert(datagram, header, peer.received, into: &playout, arrival: arrival) }
@@ -117,11 +123,12 @@ struct MediaCall: ~Copyable {
         case .control:
             control.heard(at: arrival)
             if let report = peer.takeReport() { heed(report, at: arrival) }
-            return
-        case .dropped: return
+        case .dropped: return nil
+        case .refused(let refusal): return refusal
         }
         control.heard(at: arrival)
         if case .waiting = pace { pace = .running(nextFrame: arrival) }
+        return nil
     }
 
     /// Which way media flows from now on; our media time goes on all the same.

@@ -43,7 +43,10 @@ public struct MediaCallPlan: Sendable {
     }
 }
 
-/// What a call sends and keeps: one source, and perhaps a recording. Both begin when media flows both ways.
+/// What a call sends and keeps: one source, and perhaps a recording.
+///
+/// A file and a recording begin together, with the peer's first authenticated packet (without protection: its first valid
+/// one), or a second after our first frame if none has come; a card, an echo and a tone do not wait.
 public struct AudioBehaviour: Sendable, Equatable {
     /// Where the audio we send comes from.
     public enum Source: Sendable, Equatable {

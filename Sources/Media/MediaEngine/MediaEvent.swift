@@ -10,7 +10,7 @@ public import Timekeeping
 public enum MediaEvent: Sendable {
     /// The peer's first packet has come.
     case mediaReceived(MediaCallID, at: Instant)
-    /// Media flows both ways; the behaviour begins.
+    /// Media flows both ways. Sound does not wait for this.
     case established(MediaCallID, at: Instant)
     /// The file being played is over.
     case playbackEnded(MediaCallID)

@@ -1,19 +1,24 @@
 internal import Datagrams
 internal import Peering
 
-/// Finds the call that a datagram belongs to, by its sender's SSRC and address.
+/// Finds the calls that a datagram may belong to, by its sender's address and SSRC.
 ///
-/// Several calls may share one remote address (a peer that, like us, has one socket for all calls), and one call may
-/// change its address or its SSRC. So the SSRC counts first; an SSRC that no call has goes to the call at that address
-/// whose SSRC is not known yet, or to the only call there. A wrong guess does no harm: the packet fails authentication
-/// and is dropped. A linear scan over packed arrays; 256 calls take some 100 ns.
+/// Several calls may share one remote address (a peer that, like us, has one socket for all calls), several peers may
+/// have chosen the same SSRC, and one call may change its address or its SSRC. So there may be several candidates: the
+/// likeliest comes first, and each checks whether the packet is its peer's. A linear scan over packed arrays; 256 calls
+/// take some 200 ns.
 @safe
 struct RouteTable: ~Copyable {
     private struct Route {
         var ssrc: UInt32
         var knowsSSRC: Bool
+        /// No media of the peer has come.
+        var isFresh: Bool
+        var isProtected: Bool
         /// The peer, or its TURN server; nil while there is no path.
         var address: SocketAddress?
+        /// Where the peer's RTCP comes from, if that is another address.
+        var control: SocketAddress?
     }
 
     private let routes: UnsafeMutablePointer<Route>
@@ -76,38 +81,95 @@ struct RouteTable: ~Copyable {
         return nil
     }
 
-    /// Where the call stands that a packet from `source` with `ssrc` belongs to.
+    /// The calls that a packet from `source` with `ssrc` may belong to. The address counts before the SSRC.
+    ///
+    /// A call without protection cannot tell its peer's packets from others by itself, so it gets one on a guess only if
+    /// no other such call could.
+    ///
+    /// - Parameter turn: Another number for each datagram: of more calls that are as likely than fit, each gets its turn.
+    /// - Parameter mayGuess: Calls count for which neither the address nor the SSRC speaks.
     @_noAllocation @_noLocks
-    func index(ssrc: UInt32, source: SocketAddress) -> Int? {
-        var bySSRC: Int?
-        var newcomer: Int?
-        var byAddress: Int?
+    func candidates(ssrc: UInt32, source: SocketAddress, turn: Int, mayGuess: Bool) -> RouteCandidates {
+        var candidates = RouteCandidates()
+        var alone = Lone()
+        var (afar, onHost) = (Lone(), Lone())
         var atAddress = 0
-        for index in 0..<count {
+        // Mixed, so that streams that take turns do not always get the same.
+        let mixed = UInt64(truncatingIfNeeded: turn) &* 0x9E37_79B9_7F4A_7C15
+        let start = count > 0 ? Int(mixed >> 40) % count : 0
+        let fresh = mixed >> 63 == 0 ? RouteLikelihood.freshElsewhere : .freshBeforeOthers
+        for offset in 0..<count {
+            let index = start + offset < count ? start + offset : start + offset - count
             let route = unsafe routes[index]
-            let sameAddress = isSame(route.address, source)
-            if route.knowsSSRC && route.ssrc == ssrc {
-                if sameAddress { return index }
-                bySSRC = index
-            } else if sameAddress {
-                atAddress += 1
-                byAddress = index
-                if !route.knowsSSRC { newcomer = index }
+            let isAtAddress = isSame(route.address, source) || isSame(route.control, source)
+            if isAtAddress { atAddress += 1 }
+            let likelihood = Self.likelihood(of: route, ssrc, isAtAddress: isAtAddress)
+            switch likelihood {
+            case .none: continue
+            case .freshElsewhere where !mayGuess: continue
+            case .addressAlone where !route.isProtected: alone.note(index)
+            case .freshElsewhere where !route.isProtected:
+                if isSameHost(route.address, source) { onHost.note(index) } else { afar.note(index) }
+            case .freshElsewhere, .freshBeforeOthers: candidates.insert(index, fresh)
+            case .addressAndSSRC, .addressOfFresh, .ssrcElsewhere, .addressAlone:
+                candidates.insert(index, likelihood)
             }
         }
-        return bySSRC ?? newcomer ?? (atAddress == 1 ? byAddress : nil)
+        if let index = alone.index, atAddress == 1 { candidates.insert(index, .addressAlone) }
+        if let index = onHost.index ?? afar.index { candidates.insert(index, .freshElsewhere) }
+        candidates.dropUnlikely()
+        return candidates
+    }
+
+    @_noAllocation @_noLocks
+    private static func likelihood(of route: Route, _ ssrc: UInt32, isAtAddress: Bool) -> RouteLikelihood {
+        let isOfSSRC = route.knowsSSRC && route.ssrc == ssrc
+        if isAtAddress {
+            if isOfSSRC { return .addressAndSSRC }
+            // A description may tell another SSRC than the peer then sends with.
+            return route.isFresh && (!route.knowsSSRC || route.isProtected) ? .addressOfFresh : .addressAlone
+        }
+        if isOfSSRC { return .ssrcElsewhere }
+        return route.isFresh && (!route.knowsSSRC || route.isProtected) ? .freshElsewhere : .none
+    }
+
+    /// The only one of its kind, if there is no other.
+    private struct Lone: BitwiseCopyable {
+        private var first: Int?
+        private var isOnly = true
+
+        @_noAllocation @_noLocks
+        init() {}
+
+        @_noAllocation @_noLocks
+        mutating func note(_ index: Int) {
+            if case .some = first { isOnly = false }
+            first = index
+        }
+
+        var index: Int? {
+            @_noAllocation @_noLocks get { isOnly ? first : nil }
+        }
     }
 
     @_noAllocation @_noLocks
     private static func route(of call: UnsafeMutablePointer<MediaCall>) -> Route {
         let remoteSSRC = unsafe call.pointee.peer.remoteSSRC
         return unsafe Route(
-            ssrc: remoteSSRC ?? 0, knowsSSRC: remoteSSRC != nil, address: call.pointee.peer.path?.datagrams.remote)
+            ssrc: remoteSSRC ?? 0, knowsSSRC: remoteSSRC != nil, isFresh: !call.pointee.peer.hasReceivedMedia,
+            isProtected: call.pointee.peer.isProtected, address: call.pointee.peer.path?.datagrams.remote,
+            control: call.pointee.peer.separateControlAddress)
     }
 
     @_noAllocation @_noLocks
     private func isSame(_ known: SocketAddress?, _ source: SocketAddress) -> Bool {
         guard let known else { return false }
         return known.isSame(as: source)
+    }
+
+    @_noAllocation @_noLocks
+    private func isSameHost(_ known: SocketAddress?, _ source: SocketAddress) -> Bool {
+        guard let known else { return false }
+        return known.hasSameHost(as: source)
     }
 }

@@ -27,6 +27,8 @@ struct WorkerLoop: ~Copyable {
     private var scratch = FrameScratch()
     private var counters = WorkerCounters()
     private var governor: LoadGovernor
+    /// Datagrams that may still be tried on calls that they are not likely to belong to, in this turn.
+    private var guessesLeft = 0
     private var isRunning = true
     private var hasNews = false
     private var hasForwarded = false
@@ -224,6 +226,7 @@ extension WorkerLoop {
 extension WorkerLoop {
     @_noAllocation @_noLocks
     private mutating func receiveAll() {
+        guessesLeft = Self.mostGuesses
         for slot in 0..<sockets.end { receiveAll(from: slot) }
     }
 
@@ -241,7 +244,7 @@ extension WorkerLoop {
 
     @_noAllocation @_noLocks
     private mutating func route(_ index: Int) {
-        switch Self.deliver(&incoming, index, to: calls, &counters) {
+        switch Self.deliver(&incoming, index, to: calls, &guessesLeft, &counters) {
         case .call(let position):
             takeNews(of: position, at: incoming.arrival(index))
             sendRepairs(of: position, at: incoming.arrival(index))
@@ -257,7 +260,7 @@ extension WorkerLoop {
         let news = unsafe call.pointee.peer.takeNews()
         guard !news.isEmpty else { return }
         let id = unsafe call.pointee.id
-        if news.contains(.routeChanged) { calls.update(position) }
+        if news.contains(.routeChanged) || news.contains(.mediaReceived) { calls.update(position) }
         if news.contains(.mediaReceived) { emit(.mediaReceived(id, at: arrival)) }
         if news.contains(.established) { emit(.established(id, at: MonotonicClock.now)) }
         if news.contains(.goodbyeReceived) { emit(.goodbyeReceived(id)) }
@@ -291,55 +294,6 @@ extension WorkerLoop {
             return
         }
         hasForwarded = true
-    }
-
-    /// What became of a datagram.
-    private enum Delivery: BitwiseCopyable {
-        /// The call at this position got it.
-        case call(Int)
-        /// It is STUN, DTLS, or a TURN server's.
-        case notMedia
-        /// Counted and dropped.
-        case dropped
-    }
-
-    @_noAllocation @_noLocks
-    private static func origin(of index: Int, in batch: borrowing DatagramBatch) -> DatagramPath {
-        DatagramPath(socket: batch.socket(index), local: batch.localAddress(index), remote: batch.address(index))
-    }
-
-    /// Gives a datagram of media to the call that it belongs to.
-    @_noAllocation @_noLocks
-    private static func deliver(
-        _ batch: inout DatagramBatch, _ index: Int, to calls: borrowing RouteTable, _ counters: inout WorkerCounters
-    ) -> Delivery {
-        let (origin, arrival, truncated) = (
-            origin(of: index, in: batch), batch.arrival(index), batch.isTruncated(index)
-        )
-        var datagram = batch.bytes(index)
-        guard !truncated else {
-            counters.datagramsNotMedia += 1
-            return .dropped
-        }
-        var position: Int?
-        switch glance(at: datagram) {
-        case .media(let ssrc): position = calls.index(ssrc: ssrc, source: origin.remote)
-        case .relayedMedia(let ssrc, let start, let end, let channel):
-            if let channel { position = calls.index(slot: origin.socket, channel: channel) }
-            // A peer with two ways may send by another than we do.
-            if position == nil { position = calls.index(ssrc: ssrc, source: origin.remote) }
-            if position != nil { datagram = datagram._consumingExtracting(start..<end) }
-        case .connectivity: return .notMedia
-        case .unknown:
-            counters.datagramsNotMedia += 1
-            return .dropped
-        }
-        guard let position else {
-            counters.datagramsUnknown += 1
-            return .dropped
-        }
-        unsafe calls[position].pointee.receive(&datagram, from: origin, arrival: arrival)
-        return .call(position)
     }
 
     @_noAllocation @_noLocks

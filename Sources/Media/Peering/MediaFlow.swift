@@ -15,6 +15,8 @@ struct MediaFlow: BitwiseCopyable {
     private var isConfirmed = false
     private var hasSent = false
     private(set) var hasReceived = false
+    /// An authenticated packet of the peer, media or RTCP, has come in: the peer is ready, and knows our description.
+    private(set) var hasHeardPeer = false
     private var firstReceived = Instant(nanoseconds: 0)
     private var firstSent = Instant(nanoseconds: 0)
     private var (sends, receives) = (true, true)
@@ -44,8 +46,13 @@ struct MediaFlow: BitwiseCopyable {
         let isFirst = !hasReceived
         if isFirst { firstReceived = now }
         hasReceived = true
+        hasHeardPeer = true
         return change(isFirst)
     }
+
+    /// An authenticated RTCP packet of the peer has come in.
+    @_noAllocation @_noLocks
+    mutating func receivedControl() { hasHeardPeer = true }
 
     /// The peer has reported on our stream: it receives it.
     @_noAllocation @_noLocks

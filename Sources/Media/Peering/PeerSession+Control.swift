@@ -1,3 +1,4 @@
+internal import Datagrams
 internal import RTP
 internal import SecureTransport
 public import Timekeeping
@@ -72,24 +73,38 @@ extension PeerSession {
     }
 
     @_noAllocation @_noLocks
-    mutating func receiveControl(_ datagram: inout MutableRawSpan, at arrival: Instant) -> Received {
+    mutating func receiveControl(
+        _ datagram: inout MutableRawSpan, from origin: DatagramPath, at arrival: Instant
+    ) -> Received {
         do throws(SRTPContext.Failure) {
             if isProtected {
-                guard let length = try takeOff(&datagram, isControl: true, at: arrival) else { return dropEarly() }
+                guard let length = try takeOff(&datagram, isControl: true, at: arrival) else {
+                    return .refused(.early)
+                }
                 datagram = datagram._consumingExtracting(..<length)
+            } else if !isControlAccepted(from: origin.remote) {
+                return .refused(.unknownSource)
             }
         } catch {
-            return drop(error)
+            return refuse(error)
         }
         do throws(RTCPParseError) {
             let feedback = try readReports(datagram, &rtcp, at: arrival)
             counters.controlPacketsReceived += 1
+            noteControl()
             take(feedback)
             return .control
         } catch {
             counters.dropped.malformed += 1
             return .dropped
         }
+    }
+
+    @_noAllocation @_noLocks
+    private func isControlAccepted(from source: SocketAddress) -> Bool {
+        guard let latch, let path else { return true }
+        return latch.acceptsControl(
+            source, current: path.datagrams.remote, control: separateControlPath?.datagrams.remote)
     }
 
     @_noAllocation @_noLocks

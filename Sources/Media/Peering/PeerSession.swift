@@ -6,17 +6,20 @@ public import Timekeeping
 /// One call's network half: authenticates, counts and reports what comes; numbers and protects what goes.
 ///
 /// It does no I/O and reads no clock. Without ICE the peer's address follows its authenticated packets (symmetric RTP,
-/// RFC 4961), so that a peer behind a translator is reached; with it, media goes the way that ICE says.
+/// RFC 4961), so that a peer behind a translator is reached, and without protection as far as ``AddressLatch`` lets it; with
+/// ICE, media goes the way that ICE says.
 public struct PeerSession: ~Copyable {
     /// The way of our packets; nil while there is none.
-    public private(set) var path: MediaPath?
+    public internal(set) var path: MediaPath?
     /// The SSRC that the peer sends with; nil until it is known.
-    public private(set) var remoteSSRC: UInt32?
-    private var separateControlPath: MediaPath?
-    /// Whether the peer's authenticated packets move its address.
-    private let followsSource: Bool
+    public internal(set) var remoteSSRC: UInt32?
+    private(set) var separateControlPath: MediaPath?
+    /// Where the peer's packets may come from; nil with ICE.
+    var latch: AddressLatch?
+    /// Which of the streams that the peer sends counts.
+    var streams = StreamSelector()
     /// Whether packets are protected: without contexts yet, nothing is sent or taken.
-    let isProtected: Bool
+    public let isProtected: Bool
     var inbound: SRTPContext?
     var outbound: SRTPContext?
     /// What the peer's packets were protected with before the keys in use, and until when some may still come.
@@ -63,8 +66,8 @@ public struct PeerSession: ~Copyable {
         case .direct(let remote, let control):
             path = MediaPath(DatagramPath(to: remote))
             if let control { separateControlPath = MediaPath(DatagramPath(to: control)) }
-            followsSource = true
-        case .connected: followsSource = false
+            latch = AddressLatch(remote, at: now)
+        case .connected: break
         }
         switch plan.protection {
         case .plain: isProtected = false
@@ -98,6 +101,22 @@ public struct PeerSession: ~Copyable {
         case control
         /// Counted and dropped.
         case dropped
+        /// Not the peer's, as far as can be told, and not counted: it may be of another call.
+        case refused(Refusal)
+    }
+
+    /// Why a datagram is not taken for the peer's.
+    public enum Refusal: Equatable, BitwiseCopyable, Sendable {
+        /// Its authentication tag is wrong.
+        case unauthenticated
+        /// Its number has been received before, or is too old to tell.
+        case replayed
+        /// There are no keys yet: the peer was done with the handshake a moment before us.
+        case early
+        /// It is too short for its protection, or malformed.
+        case malformed
+        /// It has no protection, and comes from an address that is not the peer's.
+        case unknownSource
     }
 
     /// Something that has happened since it was last asked for.
@@ -137,8 +156,14 @@ public struct PeerSession: ~Copyable {
     }
 
     /// Whether any media of the peer has come.
-    var hasReceivedMedia: Bool {
+    public var hasReceivedMedia: Bool {
         @_noAllocation @_noLocks get { flow.hasReceived }
+    }
+
+    /// Whether an authenticated packet of the peer has come: the peer knows our description, so it hears what we send,
+    /// as far as the path lets it. Sound begins then; to be sure that media flows both ways takes longer.
+    public var hasHeardPeer: Bool {
+        @_noAllocation @_noLocks get { flow.hasHeardPeer }
     }
 
     /// Whether media has been seen to flow both ways.
@@ -157,6 +182,19 @@ public struct PeerSession: ~Copyable {
         @_noAllocation @_noLocks get {
             if let separate = separateControlPath { return separate }
             return path
+        }
+    }
+
+    /// Where the peer's RTCP comes from, if that is another address than its media's.
+    public var separateControlAddress: SocketAddress? {
+        @_noAllocation @_noLocks get { separateControlPath?.datagrams.remote }
+    }
+
+    /// Whether the peer is reached without ICE.
+    public var isDirect: Bool {
+        @_noAllocation @_noLocks get {
+            guard case .some = latch else { return false }
+            return true
         }
     }
 
@@ -245,110 +283,20 @@ public struct PeerSession: ~Copyable {
     }
 }
 
-// MARK: Incoming
+// MARK: What becomes known
 
 extension PeerSession {
-    /// Takes one datagram, decrypting it in place.
-    ///
-    /// - Parameters:
-    ///   - origin: The way back to where it came from. Only an authenticated packet can move the peer's address.
-    ///   - arrival: When the kernel took it in.
+    /// A media packet of the peer has been taken.
     @_noAllocation @_noLocks
-    public mutating func receive(
-        _ datagram: inout MutableRawSpan, from origin: DatagramPath, at arrival: Instant
-    ) -> Received {
-        switch classify(datagram) {
-        case .rtp: return receiveMedia(&datagram, from: origin, at: arrival)
-        case .rtcp: return receiveControl(&datagram, at: arrival)
-        case .stun, .dtls, .turnChannel, .unknown:
-            counters.dropped.malformed += 1
-            return .dropped
-        }
-    }
+    mutating func noteMedia(at arrival: Instant) { note(flow.received(at: arrival), .mediaReceived) }
 
+    /// The peer's address or SSRC is another now.
     @_noAllocation @_noLocks
-    private mutating func receiveMedia(
-        _ datagram: inout MutableRawSpan, from origin: DatagramPath, at arrival: Instant
-    ) -> Received {
-        do throws(SRTPContext.Failure) {
-            if isProtected {
-                guard let length = try takeOff(&datagram, isControl: false, at: arrival) else { return dropEarly() }
-                datagram = datagram._consumingExtracting(..<length)
-            }
-        } catch {
-            return drop(error)
-        }
-        do throws(RTPParseError) {
-            let header = try parseHeader(datagram)
-            guard let (kind, format) = received.find(header.payloadType) else {
-                counters.dropped.unknownPayloadType += 1
-                return .dropped
-            }
-            var isEvent = false
-            if case .telephoneEvent = kind { isEvent = true }
-            let isRepair = requests.received(
-                header.sequenceNumber, roundTrip: rtcp.roundTripNanoseconds, at: arrival)
-            if isRepair { counters.feedback.packetsRepaired += 1 }
-            if case .ownSource = rtcp.receivedMedia(
-                header, at: arrival, measuresJitter: !isEvent && !isRepair, clockRate: format.clockRate)
-            {
-                counters.dropped.looped += 1
-                return .dropped
-            }
-            follow(header, from: origin)
-            if let identifier = remoteTransportSequenceIdentifier,
-                let number = transportSequenceNumber(datagram, header, identifier)
-            {
-                arrivals.received(number, at: arrival)
-            }
-            counters.packetsReceived += 1
-            counters.payloadBytesReceived += header.payload.count
-            note(flow.received(at: arrival), .mediaReceived)
-            switch kind {
-            case .sound: return .media(header)
-            case .comfortNoise: return .comfortNoise(header)
-            case .redundantSound: return .redundantMedia(header)
-            case .telephoneEvent(let clockRate): return .telephoneEvent(header, clockRate: clockRate)
-            }
-        } catch {
-            counters.dropped.malformed += 1
-            return .dropped
-        }
-    }
-
-    /// Lets address and SSRC follow an authenticated packet.
-    @_noAllocation @_noLocks
-    private mutating func follow(_ header: RTPHeader, from origin: DatagramPath) {
-        if remoteSSRC != header.ssrc {
-            remoteSSRC = header.ssrc
-            news.insert(.routeChanged)
-        }
-        // Answers leave from the address that was written to.
-        if followsSource, let path, !path.datagrams.remote.isSame(as: origin.remote) {
-            self.path = MediaPath(origin)
-            news.insert(.routeChanged)
-        }
-    }
-
-    @_noAllocation @_noLocks
-    mutating func dropEarly() -> Received {
-        counters.dropped.early += 1
-        return .dropped
-    }
-
-    @_noAllocation @_noLocks
-    mutating func drop(_ failure: SRTPContext.Failure) -> Received {
-        switch failure {
-        case .authentication: counters.dropped.unauthenticated += 1
-        case .replay: counters.dropped.replayed += 1
-        case .malformed: counters.dropped.malformed += 1
-        }
-        return .dropped
-    }
+    mutating func noteRoute() { news.insert(.routeChanged) }
 
     /// Takes over what the flow has found out.
     @_noAllocation @_noLocks
-    mutating func note(_ change: MediaFlow.Change, _ other: News) {
+    private mutating func note(_ change: MediaFlow.Change, _ other: News) {
         switch change {
         case .nothing: return
         case .begun: news.insert(other)
@@ -370,26 +318,12 @@ extension PeerSession {
         if case .established = flow.confirmed() { news.insert(.established) }
     }
 
+    /// An authenticated RTCP packet of the peer has come.
+    @_noAllocation @_noLocks
+    mutating func noteControl() { flow.receivedControl() }
+
     @_noAllocation @_noLocks
     mutating func noteGoodbye() { news.insert(.goodbyeReceived) }
-}
-
-// The two below look at a datagram without changing it. Unoptimised code counts the end of such a view as a
-// deallocation, though there is nothing to free, so they are not analysed; what they call is.
-
-@_semantics("no_performance_analysis") @inline(__always)
-private func classify(_ datagram: borrowing MutableRawSpan) -> DatagramKind { DatagramKind(of: datagram.bytes) }
-
-@_semantics("no_performance_analysis") @inline(__always)
-private func parseHeader(_ datagram: borrowing MutableRawSpan) throws(RTPParseError) -> RTPHeader {
-    try RTPHeader(parsing: datagram.bytes)
-}
-
-@_semantics("no_performance_analysis") @inline(__always)
-private func transportSequenceNumber(
-    _ datagram: borrowing MutableRawSpan, _ header: RTPHeader, _ identifier: UInt8
-) -> UInt16? {
-    header.transportSequenceNumber(identifier, in: datagram.bytes)
 }
 
 // Swaps in place: the contexts are freed by neither.

@@ -71,8 +71,15 @@ public struct DropCounters: BitwiseCopyable, Sendable {
     /// They carried our own SSRC (RFC 3550 §8.2).
     public internal(set) var looped = 0
 
+    /// They were of a stream that another has taken the place of (``StreamSelector``).
+    public internal(set) var ofOtherStream = 0
+    /// They had no protection, and came from an address that is not the peer's.
+    public internal(set) var ofUnknownSource = 0
+
     /// All of them.
-    public var total: Int { unauthenticated + early + replayed + malformed + unknownPayloadType + looped }
+    public var total: Int {
+        unauthenticated + early + replayed + malformed + unknownPayloadType + looped + ofOtherStream + ofUnknownSource
+    }
 
     /// Nothing seen yet.
     public init() {}

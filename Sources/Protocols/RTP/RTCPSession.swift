@@ -159,7 +159,9 @@ extension RTCPSession {
             switch packet {
             case .senderReport(let ssrc, let info, let blocks):
                 guard ssrc != configuration.ssrc else { break }
-                peerReport = PeerReport(ssrc: ssrc, middle: info.ntp.middle, arrival: arrival)
+                if ssrc == remoteSSRC || peerReport?.ssrc != remoteSSRC {
+                    peerReport = PeerReport(ssrc: ssrc, middle: info.ntp.middle, arrival: arrival)
+                }
                 take(blocks, in: datagram, at: arrival, into: &feedback)
             case .receiverReport(let ssrc, let blocks):
                 guard ssrc != configuration.ssrc else { break }

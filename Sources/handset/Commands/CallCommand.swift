@@ -117,6 +117,9 @@ struct CallCommand: AsyncParsableCommand {
         }
     }
 
+    /// After a file's end, for what is still on its way: a second, and the jitter buffers at both ends.
+    private static let lastSound = Duration.milliseconds(1_200)
+
     private var usesCard: Bool { device != nil || playback != nil || capture != nil }
 
     /// A file that cannot be used is told of before anybody is called.
@@ -143,6 +146,7 @@ struct CallCommand: AsyncParsableCommand {
             await ending.wait()
             await device.hangUp(call)
         }
+        var isPlayed = false
         var hangUp: Task<Void, Never>?
         defer { hangUp?.cancel() }
         func hangUpLater(_ delay: Duration) {
@@ -159,11 +163,12 @@ struct CallCommand: AsyncParsableCommand {
                 run.setUpTime = setUpTime
                 progress.say("Media flows both ways after \(setUpTime.milliseconds.rounded(toPlaces: 1)) ms")
                 if let press { await self.press(press, on: call, of: device, progress) }
-                if let duration { hangUpLater(.seconds(duration)) }
+                if let duration { hangUpLater(.seconds(duration)) } else if isPlayed { hangUpLater(Self.lastSound) }
             case .playbackEnded:
                 progress.say("The file is over")
-                // What is still on its way is to be heard: a second, and the jitter buffers at both ends.
-                if duration == nil { hangUpLater(.milliseconds(1_200)) }
+                isPlayed = true
+                // A peer that sends no reports may have heard a short file before media is known to flow both ways.
+                if duration == nil, run.setUpTime != nil { hangUpLater(Self.lastSound) }
             case .digit(_, let digit, _): progress.say("The peer pressed \(digit)")
             case .sendingStopped(_, let reason): progress.warn("The call sends no more: \(reason.rawValue)")
             case .sendingResumed: progress.say("The call sends again")

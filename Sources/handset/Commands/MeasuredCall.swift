@@ -43,6 +43,14 @@ struct MeasuredCall {
             await device.hangUp(call)
         }
         var listening: Task<MeasuredEnds.Heard?, Never>?
+        var isPlayed = false
+        func hangUpAfterLastSound() {
+            // What is still on its way is to be heard.
+            Task {
+                try? await Task.sleep(for: .milliseconds(1_200))
+                await device.hangUp(call)
+            }
+        }
         for await event in device.events {
             switch event {
             case .answered: progress.say("Answered")
@@ -56,12 +64,11 @@ struct MeasuredCall {
                     if heard != nil { await device.hangUp(call) }
                     return heard
                 }
+                if isPlayed { hangUpAfterLastSound() }
             case .playbackEnded:
-                // What is still on its way is to be heard.
-                Task {
-                    try? await Task.sleep(for: .milliseconds(1_200))
-                    await device.hangUp(call)
-                }
+                // A peer that sends no reports may have heard it all before media is known to flow both ways.
+                isPlayed = true
+                if setUpTime != nil { hangUpAfterLastSound() }
             case .fileFailed(_, let error):
                 progress.warn("\(error)")
                 fileError = error

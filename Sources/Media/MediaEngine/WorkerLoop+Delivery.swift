@@ -1,0 +1,94 @@
+internal import Datagrams
+internal import Peering
+internal import Timekeeping
+
+// Datagrams that come in, brought to their calls.
+extension WorkerLoop {
+    /// What became of a datagram.
+    enum Delivery: BitwiseCopyable {
+        /// The call at this position got it.
+        case call(Int)
+        /// It is STUN, DTLS, or a TURN server's.
+        case notMedia
+        /// Counted and dropped.
+        case dropped
+    }
+
+    /// How often, in one turn of the worker, a datagram may be tried on a call that it is not likely to belong to: a flood
+    /// costs no more than this many checks, some 100 µs.
+    static var mostGuesses: Int { @_noAllocation @_noLocks get { 64 } }
+
+    @_noAllocation @_noLocks
+    static func origin(of index: Int, in batch: borrowing DatagramBatch) -> DatagramPath {
+        DatagramPath(socket: batch.socket(index), local: batch.localAddress(index), remote: batch.address(index))
+    }
+
+    /// Gives a datagram of media to the call that it belongs to.
+    @_noAllocation @_noLocks
+    static func deliver(
+        _ batch: inout DatagramBatch, _ index: Int, to calls: borrowing RouteTable, _ guesses: inout Int,
+        _ counters: inout WorkerCounters
+    ) -> Delivery {
+        let (origin, arrival, truncated) = (
+            origin(of: index, in: batch), batch.arrival(index), batch.isTruncated(index)
+        )
+        var datagram = batch.bytes(index)
+        guard !truncated else {
+            counters.datagramsNotMedia += 1
+            return .dropped
+        }
+        let turn = counters.datagramsReceived &+ index
+        var candidates = RouteCandidates()
+        switch glance(at: datagram) {
+        case .media(let ssrc):
+            candidates = calls.candidates(ssrc: ssrc, source: origin.remote, turn: turn, mayGuess: guesses > 0)
+        case .relayedMedia(let ssrc, let start, let end, let channel):
+            if let channel, let position = calls.index(slot: origin.socket, channel: channel) {
+                candidates = RouteCandidates(only: position)
+            } else {
+                // A peer with two ways may send by another than we do.
+                candidates = calls.candidates(ssrc: ssrc, source: origin.remote, turn: turn, mayGuess: guesses > 0)
+            }
+            datagram = datagram._consumingExtracting(start..<end)
+        case .connectivity: return .notMedia
+        case .unknown:
+            counters.datagramsNotMedia += 1
+            return .dropped
+        }
+        guard candidates.count > 0 else {
+            counters.datagramsUnknown += 1
+            return .dropped
+        }
+        if candidates.isGuess { guesses -= 1 }
+        return offer(&datagram, from: origin, arrival, to: candidates, of: calls, &guesses)
+    }
+
+    /// Offers a datagram to calls, one after the other, until one takes it. If none does, the first counts it.
+    @_noAllocation @_noLocks
+    private static func offer(
+        _ datagram: inout MutableRawSpan, from origin: DatagramPath, _ arrival: Instant,
+        to candidates: RouteCandidates, of calls: borrowing RouteTable, _ guesses: inout Int
+    ) -> Delivery {
+        let first = candidates[0]
+        guard candidates.count > 1, guesses > 0 else {
+            let refusal = unsafe calls[first].pointee.receive(&datagram, from: origin, arrival: arrival)
+            guard let refusal else { return .call(first) }
+            unsafe calls[first].pointee.peer.count(refusal)
+            return .dropped
+        }
+        // A check that fails may leave the datagram half decrypted.
+        var copy = DatagramCopy(&datagram)
+        guard let refusal = unsafe calls[first].pointee.receive(&datagram, from: origin, arrival: arrival) else {
+            return .call(first)
+        }
+        for number in 1..<candidates.count where guesses > 0 {
+            guesses -= 1
+            copy.restore(&datagram)
+            let position = candidates[number]
+            let other = unsafe calls[position].pointee.receive(&datagram, from: origin, arrival: arrival)
+            guard case .some = other else { return .call(position) }
+        }
+        unsafe calls[first].pointee.peer.count(refusal)
+        return .dropped
+    }
+}

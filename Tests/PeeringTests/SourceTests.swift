@@ -1,0 +1,157 @@
+import Datagrams
+import Peering
+import RTP
+import SecureTransport
+import TestSupport
+import Testing
+import Timekeeping
+
+@Suite("Streams and addresses that change in a call without ICE")
+struct SourceTests {
+    enum Protection: CaseIterable { case plain, sdes }
+
+    private static let here = SocketAddress(host: "192.0.2.1", port: 5_000)
+    private static let moved = SocketAddress(host: "198.51.100.7", port: 40_000)
+    private static let sibling = SocketAddress(host: "192.0.2.1", port: 7_000)
+
+    private static func at(_ milliseconds: Int64) -> Instant { Instant(nanoseconds: milliseconds * 1_000_000) }
+
+    /// A session that receives, and two streams that its peer may send.
+    private struct Call: ~Copyable {
+        var session: PeerSession
+        var first: PeerSession
+        var second: PeerSession
+
+        init(_ protection: Protection) throws {
+            var generator = SeededGenerator(seed: 1)
+            let (there, back) = (
+                SRTPKey.random(.aeadAES128GCM, using: &generator), SRTPKey.random(.aeadAES128GCM, using: &generator)
+            )
+            let isPlain = protection == .plain
+            let to = SocketAddress(host: "192.0.2.2", port: 6_000)
+            let ours = try PeerPair.plan(
+                to: here, ssrc: 2, send: isPlain ? nil : back, receive: isPlain ? nil : there)
+            let one = try PeerPair.plan(to: to, ssrc: 1, send: isPlain ? nil : there, receive: isPlain ? nil : back)
+            let other = try PeerPair.plan(to: to, ssrc: 9, send: isPlain ? nil : there, receive: isPlain ? nil : back)
+            let session = try PeerSession(ours, at: .zero)
+            let first = try PeerSession(one, at: .zero)
+            let second = try PeerSession(other, at: .zero)
+            self.session = session
+            self.first = first
+            self.second = second
+        }
+
+        /// A packet of the peer's first stream.
+        mutating func packet(_ milliseconds: Int64) -> [UInt8] {
+            PeerPair.media(of: &first, Array(repeating: 7, count: 60), UInt32(milliseconds * 48), at(milliseconds))
+        }
+
+        /// And of its second.
+        mutating func other(_ milliseconds: Int64) -> [UInt8] {
+            PeerPair.media(of: &second, Array(repeating: 8, count: 60), UInt32(milliseconds * 48), at(milliseconds))
+        }
+
+        /// Brings a packet, which is heard or not.
+        mutating func receives(
+            _ packet: [UInt8], from source: SocketAddress?, _ milliseconds: Int64, heard: Bool = true,
+            _ location: SourceLocation = #_sourceLocation
+        ) throws {
+            let (received, _) = try PeerPair.deliver(packet, to: &session, from: source, at: at(milliseconds))
+            #expect((received != .dropped) == heard, sourceLocation: location)
+        }
+
+        var remote: SocketAddress? { session.path?.datagrams.remote }
+    }
+
+    @Test(
+        "Late packets of an SSRC that has given way are dropped, and no statistics begin again",
+        arguments: Protection.allCases)
+    func lateStream(protection: Protection) throws {
+        var call = try Call(protection)
+        for step in Int64(0)..<50 {
+            let packet = call.packet(step * 20)
+            try call.receives(packet, from: Self.here, step * 20)
+        }
+        let late = (0..<6).map { call.packet(1_000 + $0 * 20) }
+        for step in Int64(0)..<50 {
+            let packet = call.other(1_000 + step * 20)
+            try call.receives(packet, from: Self.here, 1_000 + step * 20)
+            // The old stream's last packets have taken a longer way.
+            guard step % 10 == 5 else { continue }
+            try call.receives(late[Int(step / 10)], from: Self.here, 1_000 + step * 20, heard: false)
+        }
+        let (statistics, ssrc) = (call.session.statistics, call.session.remoteSSRC)
+        #expect(ssrc == 9)
+        #expect(statistics.packetsReceived == 100 && statistics.packetsLost == 0)
+        #expect(statistics.dropped.ofOtherStream == 5 && statistics.dropped.total == 5)
+    }
+
+    @Test(
+        "A protected packet from a new address moves the call, and a late one from the old address does not move it back"
+    )
+    func rebinding() throws {
+        var call = try Call(.sdes)
+        let (first, late, new) = (call.packet(0), call.packet(20), call.packet(40))
+        try call.receives(first, from: Self.here, 0)
+        try call.receives(new, from: Self.moved, 40)
+        var remote = call.remote
+        #expect(remote == Self.moved)
+        try call.receives(late, from: Self.here, 50)
+        remote = call.remote
+        #expect(remote == Self.moved)
+    }
+
+    @Test("Without protection a new address is taken only when the old one has been silent for a second")
+    func plainRebinding() throws {
+        var call = try Call(.plain)
+        for step in Int64(0)..<10 {
+            let packet = call.packet(step * 20)
+            try call.receives(packet, from: Self.here, step * 20)
+        }
+        let (early, stranger, later) = (call.packet(200), call.other(1_300), call.packet(1_320))
+        try call.receives(early, from: Self.moved, 200, heard: false)
+        try call.receives(stranger, from: Self.moved, 1_300, heard: false)
+        try call.receives(later, from: Self.moved, 1_320)
+        let (remote, statistics) = (call.remote, call.session.statistics)
+        #expect(remote == Self.moved)
+        #expect(statistics.dropped.ofUnknownSource == 2)
+    }
+
+    @Test("At the start a call without protection hears a peer whose address is another than it told")
+    func plainStart() throws {
+        for (source, time) in [(Self.here, Int64(0)), (Self.sibling, 0), (Self.moved, 200)] {
+            var call = try Call(.plain)
+            let packet = call.packet(time)
+            try call.receives(packet, from: source, time)
+            let remote = call.remote
+            #expect(remote == source)
+        }
+        var call = try Call(.plain)
+        let stray = call.packet(100)
+        try call.receives(stray, from: Self.moved, 100, heard: false)
+    }
+
+    @Test("The address that the peer told takes the place of one that was there before it")
+    func told() throws {
+        var call = try Call(.plain)
+        let (stray, genuine, next) = (call.packet(300), call.other(320), call.packet(340))
+        try call.receives(stray, from: Self.moved, 300)
+        try call.receives(genuine, from: Self.here, 320)
+        try call.receives(next, from: Self.moved, 340, heard: false)
+        let (remote, ssrc) = (call.remote, call.session.remoteSSRC)
+        #expect(remote == Self.here && ssrc == 9)
+    }
+
+    @Test("Without protection RTCP is taken from the peer's host alone")
+    func plainControl() throws {
+        var call = try Call(.plain)
+        let first = call.packet(0)
+        try call.receives(first, from: Self.here, 0)
+        let back = PeerPair.media(of: &call.session, [1, 2, 3], 0, .zero)
+        _ = try PeerPair.deliver(back, to: &call.first, from: PeerPair.rightAddress, at: .zero)
+        let report = try #require(PeerPair.control(of: &call.first, Self.at(20)))
+        let (fromStranger, _) = try PeerPair.deliver(report, to: &call.session, from: Self.moved, at: Self.at(40))
+        let (fromPeer, _) = try PeerPair.deliver(report, to: &call.session, from: Self.sibling, at: Self.at(40))
+        #expect(fromStranger == .dropped && fromPeer == .control)
+    }
+}
