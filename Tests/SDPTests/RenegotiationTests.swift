@@ -21,7 +21,7 @@ struct RenegotiationTests {
         #expect(ours.ice?.isControlling == true && theirs.ice?.isControlling == false)
         #expect(ours.ice?.remote.usernameFragment == "themFrag" && theirs.ice?.remote.usernameFragment == "usFrag")
         #expect(theirs.ice?.remote.options == ["trickle", "ice2"])
-        #expect(theirs.remoteStreams == [MediaStreamName(stream: "kitchen", track: nil)])
+        #expect(theirs.remoteStreams == [MediaStreamName(stream: "kitchen", track: "us")])
         for audio in [ours, theirs] {
             #expect(audio.redundancy == PayloadTypes(send: 63, receive: 63))
             #expect(audio.telephoneEvents.map(\.remoteEvents) == ["0-16", "0-16"])
