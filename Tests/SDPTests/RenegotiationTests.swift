@@ -175,6 +175,7 @@ struct RenegotiationTests {
         #expect(offer.media.map(\.kind) == ["audio", "video", "application"])
         #expect(offer.media.map(\.mid) == browser.media.map(\.mid))
         #expect(offer.media.map { $0.port == 0 } == [false, true, true])
+        #expect(offer.media[1].formats.compactMap { Int($0) }.allSatisfy { offer.media[1].rtpMap($0) != nil })
         #expect(offer.media[0].formats.first == "109" && offer.media[0].rtpMap(101)?.encoding == "telephone-event")
         #expect(offer.media[0].rtpMap(101)?.clockRate == 8_000)
         let ids = offer.media[0].attributes.filter { $0.name == "extmap" }.compactMap(\.value)
