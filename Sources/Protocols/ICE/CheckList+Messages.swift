@@ -158,13 +158,14 @@ extension CheckList {
         at now: Instant
     ) {
         pairs[index].probes.removeAll { $0.id == probe.id }
+        let key = pairs[index].key
         switch code {
         case .roleConflict:
             if commons.isControlling == probe.isControlling {
                 commons.isControlling.toggle()
+                // Sorts the pairs: `index` no longer names this one.
                 roleChanged(&commons)
             }
-            let key = pairs[index].key
             guard let current = self.index(of: key), !pairs[current].isValid else { return }
             pairs[current].state = .waiting
             pairs[current].nextSend = nil
