@@ -26,8 +26,9 @@ extension Device {
         do {
             try beginNegotiation(for: id)
             if MediaNegotiation.usesICE(offer) { try connect(id, isControlling: false) }
+            _ = try calls[id]?.negotiation?.receive(offer)
+            if calls[id]?.negotiation?.needsDirectConnection == true { try connectDirectly(id) }
             guard var negotiation = calls[id]?.negotiation, let behaviour = calls[id]?.audio else { return }
-            _ = try negotiation.receive(offer)
             let (answer, audio) = try negotiation.answer()
             calls[id]?.negotiation = negotiation
             let plan = try negotiation.plan(
@@ -154,10 +155,11 @@ extension Device {
             logger.info(
                 "The connection to a TURN server was too slow for the media of a call",
                 metadata: ["server": "\(server)", "not_sent": "\(notSent)", "not_received": "\(notReceived)"])
-        case .connectionFailed(let connection, let reason):
+        case .connectionFailed(let connection, let failure):
             with(connection) { id in
-                logger.info("A call's connection has failed", metadata: ["call": "\(id)", "reason": "\(reason)"])
-                feed(calls[id]?.machine.isEstablished == true ? .media(.lost) : .media(.failed(reason)), to: id)
+                logger.info("A call's connection has failed", metadata: ["call": "\(id)", "reason": "\(failure)"])
+                let isEstablished = calls[id]?.machine.isEstablished == true
+                feed(.media(isEstablished ? .lost : .failed("\(failure)")), to: id)
             }
         case .connected(let connection, let path):
             with(connection) { id in

@@ -13,6 +13,7 @@ public struct PeerSession: ~Copyable {
     /// The SSRC that the peer sends with; nil until it is known.
     public private(set) var remoteSSRC: UInt32?
     private var separateControlPath: MediaPath?
+    private var hasControlPath = true
     /// Whether the peer's authenticated packets move its address.
     private let followsSource: Bool
     /// Whether packets are protected: without contexts yet, nothing is sent or taken.
@@ -65,6 +66,7 @@ public struct PeerSession: ~Copyable {
             if let control { separateControlPath = MediaPath(DatagramPath(to: control)) }
             followsSource = true
         case .connected: followsSource = false
+        case .handshaken(let hasControl): (followsSource, hasControlPath) = (true, hasControl)
         }
         switch plan.protection {
         case .plain: isProtected = false
@@ -156,7 +158,7 @@ public struct PeerSession: ~Copyable {
     public var controlPath: MediaPath? {
         @_noAllocation @_noLocks get {
             if let separate = separateControlPath { return separate }
-            return path
+            return hasControlPath ? path : nil
         }
     }
 

@@ -87,6 +87,12 @@ public struct OfferAnswer: Sendable {
         return NegotiationChanges(from: settled?.audio, to: accepted.audio)
     }
 
+    /// What an answer to the offer that waits would agree on, with ``local`` as it is; `nil` if none waits.
+    public var offered: NegotiatedAudio? {
+        guard case .received(let offer) = stage else { return nil }
+        return try? firstAcceptable(in: offer).audio
+    }
+
     /// Our answer to the offer that was received: the first audio section that we can take, all else refused in its
     /// place.
     ///
