@@ -184,6 +184,22 @@ struct RenegotiationTests {
         #expect(offer.attributes.contains(SDPAttribute("group", "BUNDLE 0")))
     }
 
+    @Test("The answer to an offer of 60 video sections fits in one message; an offer of 900 is refused")
+    func manyRefusals() throws {
+        var us = OfferAnswer(Sides.media())
+        var offer = try Vectors.description("firefox-153-audio-video-data-offer.sdp")
+        var video = offer.media[1]
+        video.formats = (96..<127).map { "\($0)" }
+        video.attributes = (96..<127).map { SDPAttribute("rtpmap", "\($0) VP8/90000") }
+        offer.media += Array(repeating: video, count: 900)
+        #expect(Sides.error { try us.receive(offer: offer) }?.code == .tooManySections)
+        offer.media.removeLast(840)
+        let answer = try us.makeAnswer(to: offer).description
+        #expect(answer.media.count == 63)
+        #expect(answer.serialized().utf8.count < 56_000)
+        #expect(answer.media.last?.formats.isEmpty == false)
+    }
+
     @Test("Numbers that the peer gives a new meaning are never offered with the old one beside it")
     func stolenNumbers() throws {
         var (us, them) = try call()

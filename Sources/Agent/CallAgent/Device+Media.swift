@@ -17,7 +17,7 @@ extension Device {
             guard let offer = try calls[id]?.negotiation?.offer() else { return }
             feed(.media(.ready(description: offer)), to: id)
         } catch {
-            feed(.media(.failed("\(error)")), to: id)
+            feed(.media(.failed(MediaFailure(error))), to: id)
         }
     }
 
@@ -36,7 +36,7 @@ extension Device {
             try start(plan, negotiation.remote(for: audio), audio.direction, for: id)
             feed(.media(.ready(description: answer)), to: id)
         } catch {
-            feed(.media(.failed("\(error)")), to: id)
+            feed(.media(.failed(MediaFailure(error))), to: id)
         }
     }
 
@@ -49,7 +49,7 @@ extension Device {
                 try negotiation.plan(for: audio, audio: behaviour, start: .atOnce), negotiation.remote(for: audio),
                 audio.direction, for: id)
         } catch {
-            feed(.media(.failed("\(error)")), to: id)
+            feed(.media(.failed(MediaFailure(error))), to: id)
         }
     }
 
@@ -135,7 +135,8 @@ extension Device {
         case .refused(let media):
             with(media) { id in
                 calls[id]?.media = nil
-                feed(.media(.failed("the media workers have as many calls as they may have")), to: id)
+                let failure = MediaFailure(.deviceFull, "the media workers have as many calls as they may have")
+                feed(.media(.failed(failure)), to: id)
             }
         case .ended(let media, let report):
             with(media) { id in
@@ -159,7 +160,7 @@ extension Device {
             with(connection) { id in
                 logger.info("A call's connection has failed", metadata: ["call": "\(id)", "reason": "\(failure)"])
                 let isEstablished = calls[id]?.machine.isEstablished == true
-                feed(.media(isEstablished ? .lost : .failed("\(failure)")), to: id)
+                feed(.media(isEstablished ? .lost : .failed(MediaFailure(failure))), to: id)
             }
         case .connected(let connection, let path):
             with(connection) { id in
