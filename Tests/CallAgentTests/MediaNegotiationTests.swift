@@ -96,6 +96,45 @@ struct MediaNegotiationTests {
         #expect(!isOwed)
     }
 
+    @Test(
+        "An offer with DTLS and without ICE is answered with DTLS, at an address of the call's own",
+        arguments: [true, false])
+    func directHandshake(multiplexes: Bool) throws {
+        let fingerprint = Array(repeating: "AB", count: 32).joined(separator: ":")
+        let offer = """
+            v=0\r
+            o=- 1 1 IN IP4 192.0.2.9\r
+            s=-\r
+            c=IN IP4 192.0.2.9\r
+            t=0 0\r
+            m=audio 4000 UDP/TLS/RTP/SAVP 96\r
+            a=rtpmap:96 opus/48000/2\r
+            a=fingerprint:sha-256 \(fingerprint)\r
+            a=setup:actpass\r
+            \(multiplexes ? "a=rtcp-mux" : "a=rtcp:4001")\r
+
+            """
+        var ours = try Self.side(seed: 4)
+        _ = try ours.receive(["type": "offer", "sdp": .string(offer)])
+        #expect(ours.needsDirectConnection)
+        ours.receive(at: try #require(SocketAddress(host: "192.0.2.1", port: 6_000)))
+        let (answer, audio) = try ours.answer()
+        let text = try #require(answer["sdp"]?.string)
+        #expect(text.contains("m=audio 6000 UDP/TLS/RTP/SAVP 96\r\n") && text.contains("c=IN IP4 192.0.2.1\r\n"))
+        #expect(text.contains("a=setup:active\r\n") && text.contains("a=fingerprint:sha-256 "))
+        #expect(!text.contains("a=ice-") && text.contains("a=rtcp-mux\r\n") == multiplexes)
+        let plan = try ours.plan(
+            for: audio, audio: AudioBehaviour(source: .silence), start: .withFirstPacket(noLaterThan: .seconds(1)))
+        #expect(plan.start == .whenConnected && plan.peer.protection == .handshake)
+        #expect(plan.peer.transport == .handshaken(hasControl: multiplexes))
+        let remote = try #require(try ours.remote(for: audio))
+        guard case .direct(let address) = remote.way else {
+            Issue.record("the peer has no ICE")
+            return
+        }
+        #expect(address.description == "192.0.2.9:4000" && remote.handshake?.role == .active)
+    }
+
     /// Our encoder's settings for a peer that offers Opus with these parameters.
     private static func encoder(
         _ parameters: String, _ lines: String = "", bandwidth: String = "b=X-YZ:1"

@@ -133,7 +133,8 @@ struct CallMachineTests {
     func hangingMedia() throws {
         var timeline = Timeline(Fixtures.preparingAnswer)
         timeline.advance(by: .seconds(6), firing: .timerFired)
-        #expect(timeline.outputs == [.releaseMedia, .sendReject("i1", data: ["reason": "failed"])])
+        let data: JSONValue = ["reason": "failed", "cause": "mediaTimedOut"]
+        #expect(timeline.outputs == [.releaseMedia, .sendReject("i1", data: data)])
         timeline.feed(.service(.answerConfirmed))
         #expect(try record(timeline).reason == .acceptFailed)
     }

@@ -187,7 +187,7 @@ struct CallTableTests {
             "media failed": end("acceptFailed", "incoming", "sendHangUp", "releaseMedia"),
             "media lost": end("acceptFailed", "incoming", "sendHangUp", "releaseMedia"),
             "answerConfirmed": "settingUp (incoming): answered",
-            "answerFailed": end("acceptFailed", "incoming", "releaseMedia"),
+            "answerFailed": end("acceptFailed", "incoming", "sendReject", "releaseMedia"),
             "answerFailed lost": end("acceptedElsewhere", "incoming", "releaseMedia"),
             "handled accepted": end("acceptedElsewhere", "incoming", "releaseMedia"),
             "handled rejected": end("declinedElsewhere", "incoming", "releaseMedia"),

@@ -62,6 +62,21 @@ private struct CallScenario {
         #expect(call.exchange.refusal(of: call.hangUp, from: call.bob) == nil)
     }
 
+    @Test("CALL-5: The cause beside the reason reaches the peer; a sentence in its place is refused and ends nothing")
+    func cause() {
+        var call = CallScenario()
+        func end(_ cause: String) -> ClientRequest {
+            .callEnd(CallEnd(invite: call.invite, reason: "dialFailed", cause: cause, durationMilliseconds: 0))
+        }
+        for text in ["", "no codec", "/root", "10.0.0.1", String(repeating: "x", count: 65)] {
+            #expect(call.exchange.refusal(of: end(text), from: call.alice) == .invalidParams)
+        }
+        #expect(call.exchange.refusal(of: end("noCommonCodec"), from: call.alice) == nil)
+        let ended = CallEnded(
+            invite: call.invite, reason: "dialFailed", cause: "noCommonCodec", durationMilliseconds: 0, from: "alice")
+        #expect(call.exchange.events(of: call.bob) == [.callEnded(ended)])
+    }
+
     @Test("CONN-9: A clean goodbye ends the device's calls, and the peer hears disconnected")
     func goodbye() {
         var call = CallScenario()

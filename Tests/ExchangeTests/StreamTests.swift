@@ -195,6 +195,24 @@ private func answer(_ reply: StreamReply?) -> String? {
         #expect(scenario.refusals.isEmpty)
     }
 
+    @Test("A device that cannot take an offer is told apart from one that declines, with the cause if the offer has it")
+    func notTaken() throws {
+        let causes: [(String, StreamFailure)] = [
+            ("noCommonCodec", .unusable("the two sides have no codec in common")), ("fileUnusable", .deviceFailed),
+            ("moonPhase", .deviceFailed),
+        ]
+        for (cause, failure) in causes {
+            var scenario = StreamScenario()
+            let bob = scenario.device("b", of: "bob")
+            let (ticket, _) = try scenario.offer()
+            let heard = scenario.invite(at: bob)
+            let data: JSONValue = ["reason": "failed", "cause": .string(cause)]
+            let reject = InviteReject(invite: try #require(heard).invite, data: data)
+            #expect(scenario.request(.inviteReject(reject), from: bob) == nil)
+            #expect(scenario.replies[ticket] == .failed(failure))
+        }
+    }
+
     @Test("The session ends when the device hangs up, and when it has been gone for the resume window")
     func deviceEnds() throws {
         var scenario = StreamScenario()

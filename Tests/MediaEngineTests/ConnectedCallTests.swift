@@ -61,7 +61,7 @@ struct ConnectedCallTests {
             if case .connectionFailed(call.device, _) = $0 { true } else { false }
         }
         guard case .connectionFailed(_, let reason) = event else { throw EventMismatch() }
-        #expect(reason.contains("fingerprint"))
+        #expect(reason.description.contains("fingerprint"))
         let report = try #require(await pair.device.report(on: call.device))
         #expect(report.peer.packetsSent == 0 && report.peer.packetsReceived == 0)
         pair.shutdown()
@@ -134,9 +134,10 @@ struct ConnectedCall {
         /// What the other side is told; it takes the certificate for this one's.
         func remote(_ role: DTLSRole, _ fingerprint: DTLSFingerprint? = nil) throws -> RemoteConnection {
             let identity = try #require(plan.handshake).identity
+            let peer = RemoteCandidates(
+                credentials: plan.credentials, isLite: false, candidates: candidates, hasEnded: true)
             return RemoteConnection(
-                credentials: plan.credentials, isLite: false, candidates: candidates, hasEnded: true,
-                handshake: (role, [fingerprint ?? identity.fingerprint(.sha256)]))
+                .ice(peer), handshake: (role, [fingerprint ?? identity.fingerprint(.sha256)]))
         }
     }
 
@@ -165,10 +166,12 @@ struct ConnectedCall {
             handshake: .init(try DTLSIdentity(at: MonotonicClock.wallTime), DTLSConfiguration()))
     }
 
-    private static func media(local: UInt32, remote: UInt32, _ audio: AudioBehaviour) -> MediaCallPlan {
+    static func media(
+        local: UInt32, remote: UInt32, _ audio: AudioBehaviour, _ transport: PeerPlan.Transport = .connected
+    ) -> MediaCallPlan {
         MediaCallPlan(
             peer: PeerPlan(
-                transport: .connected, protection: .handshake, remoteSSRC: remote, localSSRC: local,
+                transport: transport, protection: .handshake, remoteSSRC: remote, localSSRC: local,
                 canonicalName: "test@handset", sendPayloadType: 111, receivePayloadType: 111,
                 randomSeed: UInt64(local)),
             encoder: EncoderSettings(), playout: PlayoutConfiguration(), audio: audio, start: .whenConnected)

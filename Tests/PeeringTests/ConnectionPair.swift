@@ -19,8 +19,9 @@ struct ConnectionPair: ~Copyable {
     /// What a side has said that is not a datagram.
     enum Said: Equatable {
         case path(Bool)
+        case direct(SocketAddress)
         case keys(send: SRTPKey, receive: SRTPKey)
-        case failed(String)
+        case failed(ConnectionFailure)
         case closed
     }
 
@@ -28,6 +29,7 @@ struct ConnectionPair: ~Copyable {
         let to: Int
         let at: Instant
         let bytes: [UInt8]
+        let source: SocketAddress
     }
 
     var left: Side
@@ -35,6 +37,8 @@ struct ConnectionPair: ~Copyable {
     private(set) var now = Instant.zero
     /// Whether a datagram arrives; asked for each.
     var arrives: (_ bytes: [UInt8], _ to: Int) -> Bool = { _, _ in true }
+    /// The address that the right side has outside of its network; only there it is reached.
+    var translated: SocketAddress?
     private var packets: [Packet] = []
 
     init(seed: UInt64 = 1) throws {
@@ -62,6 +66,12 @@ struct ConnectionPair: ~Copyable {
         feed(1, .ice(.remoteCredentials(ofLeft.credentials, isLite: false)))
         for candidate in ofRight.localCandidates { feed(0, .ice(.remoteCandidate(candidate))) }
         for candidate in ofLeft.localCandidates { feed(1, .ice(.remoteCandidate(candidate))) }
+    }
+
+    /// Tells each side the other's address, as a description without ICE does.
+    mutating func introduceDirectly() {
+        feed(0, .direct(DatagramPath(to: right.address)))
+        feed(1, .direct(DatagramPath(to: left.address)))
     }
 
     /// Gives a side its part of the handshake, with the fingerprint that it has been promised.
@@ -93,16 +103,25 @@ struct ConnectionPair: ~Copyable {
     private mutating func take(_ outputs: [Connection<ScriptedDTLS>.Output], from number: Int) {
         for output in outputs {
             switch output {
-            case .ice(.transmit(let bytes, _, _)):
-                guard arrives(bytes, 1 - number) else { continue }
-                packets.append(Packet(to: 1 - number, at: now.advanced(by: .milliseconds(20)), bytes: bytes))
+            case .ice(.transmit(let bytes, _, _)): send(bytes, from: number)
+            case .transmit(let bytes, let path):
+                let reached = number == 0 ? translated ?? right.address : left.address
+                if path.remote == reached { send(bytes, from: number) }
             case .ice: break
+            case .direct(let path): say(.direct(path.remote), number)
             case .path(let path): say(.path(path != nil), number)
             case .keys(let send, let receive): say(.keys(send: send, receive: receive), number)
             case .failed(let reason): say(.failed(reason), number)
             case .closed: say(.closed, number)
             }
         }
+    }
+
+    private mutating func send(_ bytes: [UInt8], from number: Int) {
+        guard arrives(bytes, 1 - number) else { return }
+        let source = number == 0 ? left.address : translated ?? right.address
+        packets.append(
+            Packet(to: 1 - number, at: now.advanced(by: .milliseconds(20)), bytes: bytes, source: source))
     }
 
     private mutating func say(_ words: Said, _ number: Int) {
@@ -130,11 +149,11 @@ struct ConnectionPair: ~Copyable {
     }
 
     private mutating func deliver(_ packet: Packet) {
-        let (local, source) = packet.to == 0 ? (left.address, right.address) : (right.address, left.address)
+        let local = packet.to == 0 ? left.address : right.address
         if let first = packet.bytes.first, first <= 3 {
-            feed(packet.to, .ice(.datagram(packet.bytes, local: local, source: source)))
+            feed(packet.to, .ice(.datagram(packet.bytes, local: local, source: packet.source)))
         } else {
-            feed(packet.to, .handshake(packet.bytes))
+            feed(packet.to, .handshake(packet.bytes, from: DatagramPath(to: packet.source)))
         }
     }
 }

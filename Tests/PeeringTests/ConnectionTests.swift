@@ -1,4 +1,5 @@
 import DTLSSupport
+import Datagrams
 import ICE
 import Peering
 import SecureTransport
@@ -49,7 +50,9 @@ struct ConnectionTests {
     func earlyFlood() throws {
         var pair = try ConnectionPair()
         pair.introduce()
-        for number in 0..<1_000 { pair.feed(0, .handshake([22, 254, 253, UInt8(truncatingIfNeeded: number)])) }
+        for number in 0..<1_000 {
+            pair.feed(0, .handshake([22, 254, 253, UInt8(truncatingIfNeeded: number)], from: nil))
+        }
         pair.begin(0)
         pair.begin(1)
         pair.run(.seconds(5))
@@ -127,6 +130,59 @@ struct ConnectionTests {
         #expect(closed && now == said)
     }
 
+    @Test("Without ICE the handshake goes to the address in the description, and media goes there")
+    func withoutICE() throws {
+        var pair = try ConnectionPair()
+        let (left, right) = (pair.left.address, pair.right.address)
+        pair.introduceDirectly()
+        pair.begin(0)
+        pair.begin(1)
+        pair.run(.milliseconds(100))
+        let (said, others) = (pair.left.said, pair.right.said)
+        let ours = try #require(Self.keys(said))
+        let theirs = try #require(Self.keys(others))
+        #expect(ours.send == theirs.receive && ours.receive == theirs.send)
+        #expect(said.contains(.direct(right)) && others.contains(.direct(left)))
+        pair.run(.seconds(120))
+        let (later, othersLater) = (pair.left.said.count, pair.right.said.count)
+        #expect(later == said.count && othersLater == others.count, "nothing runs out later")
+        pair.feed(0, .end)
+        pair.run(.seconds(1))
+        let isClosed = pair.right.said.last == .closed
+        #expect(isClosed)
+    }
+
+    @Test("Without ICE a peer behind a translator is answered, and sent media, where its handshake came from")
+    func withoutICEBehindTranslator() throws {
+        var pair = try ConnectionPair()
+        let outside = try #require(SocketAddress(host: "198.51.100.7", port: 61_000))
+        let stranger = try #require(SocketAddress(host: "198.51.100.66", port: 666))
+        pair.translated = outside
+        pair.introduceDirectly()
+        pair.begin(0)
+        pair.begin(1)
+        pair.run(.milliseconds(30))
+        // Its greeting is here, and what others send from now on is not the peer's.
+        pair.feed(0, .handshake([22, 254, 253, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], from: DatagramPath(to: stranger)))
+        pair.run(.milliseconds(100))
+        let said = pair.left.said
+        #expect(said.contains(.direct(outside)) && Self.keys(said) != nil)
+        let other = Self.keys(pair.right.said) != nil
+        #expect(other)
+    }
+
+    @Test("An offer with ICE that is answered without gives up what was gathered, and shakes hands directly")
+    func answeredWithoutICE() throws {
+        var pair = try ConnectionPair()
+        pair.feed(0, .ice(.start(localAddresses: [pair.left.address])))
+        pair.introduceDirectly()
+        pair.begin(1)
+        pair.begin(0)
+        pair.run(.milliseconds(200))
+        let (keys, state) = (Self.keys(pair.left.said) != nil, pair.left.connection.ice.state)
+        #expect(keys && state == .closed)
+    }
+
     @Test(
         "A DTLS association made anew gives other keys, with the path of before or another, and no gap",
         arguments: [true, false])
@@ -165,7 +221,7 @@ struct ConnectionTests {
             !words.contains {
                 switch $0 {
                 case .path(false), .failed, .closed: true
-                case .path, .keys: false
+                case .path, .direct, .keys: false
                 }
             })
     }

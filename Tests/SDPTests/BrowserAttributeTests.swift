@@ -66,7 +66,7 @@ struct BrowserAttributeTests {
         a=rtcp:6000
         a=fingerprint:\(Sides.ourFingerprint)
         a=setup:actpass
-        a=msid:-
+        a=msid:- us
         a=ssrc:77 cname:us
         """)
 
@@ -84,6 +84,21 @@ struct BrowserAttributeTests {
             })
         let text = try side.makeOffer().serialized()
         #expect(text == Self.expectedOffer)
+    }
+
+    @Test("A section that is sent names stream and track, which Janus asks for, and none where it only listens")
+    func streamName() throws {
+        func msid(_ change: (inout LocalMedia) -> Void) throws -> [String] {
+            var us = OfferAnswer(Sides.media(change: change))
+            return try us.makeOffer().media[0].attributes.filter { $0.name == "msid" }.compactMap(\.value)
+        }
+        #expect(try msid { _ in } == ["- us"])
+        #expect(try msid { $0.stream = MediaStreamName(stream: "desk", track: nil) } == ["desk us"])
+        #expect(try msid { $0.stream = MediaStreamName(stream: nil, track: "voice") } == ["- voice"])
+        #expect(try msid { $0.direction = .recvonly } == [])
+        var (us, them) = (OfferAnswer(Sides.media()), OfferAnswer(Sides.peer()))
+        let answer = try Sides.exchange(&us, &them).answer
+        #expect(answer.media[0].attributes.contains(SDPAttribute("msid", "- them")))
     }
 
     @Test(

@@ -142,6 +142,7 @@ struct OfferAnswerTests {
         let (answer, audio) = try answer(Examples.softphone, with: Self.media())
         #expect(answer.media.map(\.port) == [5_000, 0])
         #expect(answer.media[1].kind == "video" && answer.media[1].formats == ["97"])
+        #expect(answer.media[1].rtpMap(97) == RTPMap(payloadType: 97, encoding: "H264", clockRate: 90_000))
         #expect(answer.media[0].profile == "RTP/SAVPF")
         #expect(answer.media[0].formats == ["96"])
         let line = try #require(answer.media[0].cryptoAttributes.first)

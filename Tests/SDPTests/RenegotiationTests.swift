@@ -21,7 +21,7 @@ struct RenegotiationTests {
         #expect(ours.ice?.isControlling == true && theirs.ice?.isControlling == false)
         #expect(ours.ice?.remote.usernameFragment == "themFrag" && theirs.ice?.remote.usernameFragment == "usFrag")
         #expect(theirs.ice?.remote.options == ["trickle", "ice2"])
-        #expect(theirs.remoteStreams == [MediaStreamName(stream: "kitchen", track: nil)])
+        #expect(theirs.remoteStreams == [MediaStreamName(stream: "kitchen", track: "us")])
         for audio in [ours, theirs] {
             #expect(audio.redundancy == PayloadTypes(send: 63, receive: 63))
             #expect(audio.telephoneEvents.map(\.remoteEvents) == ["0-16", "0-16"])
@@ -175,12 +175,29 @@ struct RenegotiationTests {
         #expect(offer.media.map(\.kind) == ["audio", "video", "application"])
         #expect(offer.media.map(\.mid) == browser.media.map(\.mid))
         #expect(offer.media.map { $0.port == 0 } == [false, true, true])
+        #expect(offer.media[1].formats.compactMap { Int($0) }.allSatisfy { offer.media[1].rtpMap($0) != nil })
         #expect(offer.media[0].formats.first == "109" && offer.media[0].rtpMap(101)?.encoding == "telephone-event")
         #expect(offer.media[0].rtpMap(101)?.clockRate == 8_000)
         let ids = offer.media[0].attributes.filter { $0.name == "extmap" }.compactMap(\.value)
         #expect(ids.contains("7 http://www.ietf.org/id/draft-holmer-rmcat-transport-wide-cc-extensions-01"))
         #expect(Set(ids.compactMap { $0.split(separator: " ").first }).count == ids.count)
         #expect(offer.attributes.contains(SDPAttribute("group", "BUNDLE 0")))
+    }
+
+    @Test("The answer to an offer of 60 video sections fits in one message; an offer of 900 is refused")
+    func manyRefusals() throws {
+        var us = OfferAnswer(Sides.media())
+        var offer = try Vectors.description("firefox-153-audio-video-data-offer.sdp")
+        var video = offer.media[1]
+        video.formats = (96..<127).map { "\($0)" }
+        video.attributes = (96..<127).map { SDPAttribute("rtpmap", "\($0) VP8/90000") }
+        offer.media += Array(repeating: video, count: 900)
+        #expect(Sides.error { try us.receive(offer: offer) }?.code == .tooManySections)
+        offer.media.removeLast(840)
+        let answer = try us.makeAnswer(to: offer).description
+        #expect(answer.media.count == 63)
+        #expect(answer.serialized().utf8.count < 56_000)
+        #expect(answer.media.last?.formats.isEmpty == false)
     }
 
     @Test("Numbers that the peer gives a new meaning are never offered with the old one beside it")

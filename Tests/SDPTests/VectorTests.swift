@@ -74,6 +74,9 @@ struct VectorTests {
             #expect(ours.mid == theirs.mid && ours.kind == theirs.kind)
             let isBundled = group.split(separator: " ").contains { $0 == theirs.mid ?? "" }
             #expect(isBundled == (ours.port != 0))
+            for number in ours.formats.compactMap({ Int($0) }) {
+                #expect(ours.rtpMap(number) != nil, "Pion reads refused sections, too: \(ours.kind) \(number)")
+            }
         }
     }
 

@@ -38,6 +38,35 @@ extension DTLSRealTimeTests {
         #expect(!output.contains("TLS session ticket"))
     }
 
+    /// Kinds of keys that peers' certificates have, as `openssl req -newkey` names them.
+    private static let keyKinds = [
+        ["ec", "-pkeyopt", "ec_paramgen_curve:P-256"], ["ec", "-pkeyopt", "ec_paramgen_curve:P-384"],
+        ["ec", "-pkeyopt", "ec_paramgen_curve:P-521"], ["rsa:2048"], ["rsa:4096"],
+    ]
+
+    @Test(
+        "A peer's certificate may be on P-256, P-384 or P-521, or of RSA, whichever side it is",
+        arguments: keyKinds, DTLSRole.allCases)
+    func certificates(key: [String], role: DTLSRole) throws {
+        let peer = try OpenSSLProcess.Certificate(key: key)
+        defer { peer.remove() }
+        let socket = try LoopbackSocket()
+        let usual = OpenSSLProcess.using(peer) + OpenSSLProcess.offering(.aeadAES128GCM)
+        switch role {
+        case .active:
+            let port = try LoopbackSocket().port
+            let server = ["s_server", "-dtls1_2", "-accept", "127.0.0.1:\(port)", "-naccept", "1", "-Verify", "1"]
+            socket.peer = port
+            try expectSameKeys(.active, socket, OpenSSLProcess(server + usual), peer, .aeadAES128GCM)
+        case .passive:
+            let client = ["s_client", "-dtls1_2", "-connect", "127.0.0.1:\(socket.port)"]
+            try expectSameKeys(.passive, socket, OpenSSLProcess(client + usual), peer, .aeadAES128GCM)
+        }
+    }
+
+    @Test("A client's certificate may be of Ed25519, which OpenSSL's server cannot have in DTLS 1.2")
+    func ed25519() throws { try certificates(key: ["ed25519"], role: .passive) }
+
     @Test("A client's greeting that is too long for one datagram is understood")
     func longGreeting() throws {
         let peer = try OpenSSLProcess.Certificate(key: Self.ecdsa)
@@ -68,7 +97,7 @@ extension DTLSRealTimeTests {
             (usual + ["-dtls1", "-cipher", "ALL:@SECLEVEL=0"], .handshakeFailed),
             (usual + ["-dtls1_2", "-cipher", "ECDHE-ECDSA-AES128-SHA256"], .handshakeFailed),
             (usual + ["-dtls1_2", "-cipher", "AES128-GCM-SHA256"], .handshakeFailed),
-            (usual + ["-dtls1_2", "-curves", "P-521"], .handshakeFailed),
+            (usual + ["-dtls1_2", "-curves", "X448"], .handshakeFailed),
             (srtp + ["-dtls1_2"], .handshakeFailed),
             (srtp + ["-dtls1_2"] + OpenSSLProcess.using(other), .fingerprintMismatch),
             (["-dtls1_2"] + OpenSSLProcess.using(promised), .noCommonProfile),

@@ -169,6 +169,7 @@ import Testing
         for row in [
             "| A message, a REST body | \(SignalLimits.messageBytes) bytes |",
             "| Objects and arrays within each other | \(SignalLimits.nesting) |",
+            "| \(SignalBounds.delivery.messageBytes) bytes, \(SignalBounds.delivery.nesting) levels: ",
             "| `type` of a signal | \(SignalLimits.signalTypeBytes) bytes |",
             "| `data` of a signal, as JSON text | \(SignalLimits.signalDataBytes) bytes; "
                 + "\(SignalLimits.streamSignalDataBytes) of one that the exchange sends",

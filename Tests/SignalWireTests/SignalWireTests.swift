@@ -236,6 +236,30 @@ private let events: [ExchangeEvent] = [
         _ = try SignalCoding.decode(JSONValue.self, from: Array(text.utf8))
     }
 
+    @Test("What a request may hold fits into the event that carries it; one nested too deeply is refused by its id")
+    func depthOfEvents() throws {
+        func nested(_ depth: Int) -> String {
+            String(repeating: "[", count: depth) + String(repeating: "]", count: depth)
+        }
+        let text = #"{"jsonrpc":"2.0","id":5,"method":"notify","params":{"data":\#(nested(62))}}"#
+        let request = try RPCMessage(decoding: Array(text.utf8))
+        let data = try #require(try request.params([String: JSONValue].self)["data"])
+        var invite = InviteReceived(
+            invite: "i1", inviter: "alice", invitees: ["bob"], data: data, ttlRemaining: 30)
+        invite.data = data
+        let event = try SignalCoding.event(NumberedEvent(sequence: 1, event: .inviteReceived(invite)))
+        let heard = try RPCMessage(decoding: event, within: .delivery).params(NumberedEvent.self)
+        #expect(heard.event == .inviteReceived(invite))
+
+        let deeper = #"{"jsonrpc":"2.0","id":6,"method":"notify","params":{"data":\#(nested(63))}}"#
+        do throws(RPCMessage.Malformed) {
+            _ = try RPCMessage(decoding: Array(deeper.utf8))
+            Issue.record("accepted")
+        } catch {
+            #expect(error.id == .number(6) && error.error.known == .parseError)
+        }
+    }
+
     @Test("A message over 64 KiB is refused with the limit")
     func tooLarge() {
         do {

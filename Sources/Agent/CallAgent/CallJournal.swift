@@ -56,6 +56,7 @@ public final class CallJournal: Sendable {
         entry.duration = Self.milliseconds(record.duration)
         entry.reason = record.reason.rawValue
         entry.endedBy = record.endedBy.rawValue
+        entry.cause = record.cause?.rawValue
         entry.error = record.error.map(\.description)
         if case .enqueued = queue.yield(Job(entry: entry, done: done)) { return }
         done()
@@ -168,11 +169,13 @@ public struct KeptCall: Codable, Hashable, Sendable {
     public var reason: String?
     /// `local`, `remote` or `neither`.
     public var endedBy: String?
+    /// One of ``CallFailureCause``, if it failed and the cause is known.
+    public var cause: String?
     /// What went wrong, if something did.
     public var error: String?
 
     private enum CodingKeys: String, CodingKey {
-        case call, application, began, ended, invite, direction, peer, reason, error
+        case call, application, began, ended, invite, direction, peer, reason, cause, error
         case isOver = "over"
         case answeredAfter = "answered_after_ms"
         case setUpTime = "setup_ms"

@@ -34,6 +34,7 @@ extension Device {
         case .sendAccept(let invite, let data):
             request(for: id, .answerConfirmed, orElse: { .answerFailed($0) }) { [service] () throws(SignalingError) in
                 try await service.accept(invite, data: data)
+                await self.hangUpIfOver(id)
             }
         case .sendReject(let invite, let data):
             request(for: id, .answerConfirmed, orElse: { .answerFailed($0) }) { [service] () throws(SignalingError) in
@@ -48,6 +49,7 @@ extension Device {
         case .established(let setUpTime): tell(.established(id, setUpTime: setUpTime))
         case .ended(let record):
             calls[id]?.record = record
+            logFailure(of: id, record)
             noteEnd(of: id, record)
             keep(record, of: id)
             finishIfOver(id)
@@ -122,7 +124,6 @@ extension Device {
         Task {
             do throws(SignalingError) {
                 try await ask()
-                hangUpIfOver(id, confirmation)
                 feed(.service(confirmation), to: id)
                 if confirmation == .answerConfirmed { peerKnows(id) }
             } catch {
@@ -132,12 +133,23 @@ extension Device {
     }
 
     /// The service has taken an accept that this side had given up waiting for: the caller is not left with it.
-    private func hangUpIfOver(_ id: CallID, _ confirmation: CallMachine.ServiceWord) {
-        guard confirmation == .answerConfirmed, let call = calls[id], let record = call.record,
-            let invite = call.invite,
+    private func hangUpIfOver(_ id: CallID) {
+        guard let call = calls[id], let record = call.record, let invite = call.invite,
             record.reason == .acceptFailed
         else { return }
         sendHangUp(CallHangUp(invite: invite, reason: CallEndReason.acceptFailed.rawValue, duration: .zero))
+    }
+
+    /// Says why a call has failed; loudly if it is this device's fault.
+    private func logFailure(of id: CallID, _ record: CallRecord) {
+        guard let cause = record.cause, !record.reason.isSuccess else { return }
+        let isOurs = record.endedBy != .remote && (cause == .fileUnusable || cause == .deviceFault)
+        logger.log(
+            level: isOurs ? .error : .notice, "A call has failed",
+            metadata: [
+                "call": "\(id)", "reason": "\(record.reason.rawValue)", "cause": "\(cause.rawValue)",
+                "error": "\(record.error.map { "\($0)" } ?? cause.sentence)",
+            ])
     }
 
     /// Puts a call's record on disk; the call is told as ended after that (contract CALL-7).

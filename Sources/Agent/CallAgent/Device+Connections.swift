@@ -13,18 +13,33 @@ extension Device {
     /// Begins a call's connection, and lets its negotiation bring it.
     func connect(_ id: CallID, isControlling: Bool) throws {
         guard calls[id]?.connection == nil, let placement = calls[id]?.placement else { return }
-        var ice = ICEConfiguration(isControlling: isControlling)
-        ice.policy = configuration.media.usesRelaysOnly ? .relayOnly : .all
-        ice.servers = iceServers
         let credentials = ICECredentials(using: &generator)
-        var handshake = DTLSConfiguration()
-        handshake.suites = configuration.media.suites
-        let plan = ConnectionPlan(
-            ice: ice, credentials: credentials, interfaces: configuration.media.interfaces,
-            hasOwnSocket: isControlling, handshake: .init(try currentIdentity(), handshake))
+        let plan = try connectionPlan(credentials, isControlling: isControlling)
         let (connection, candidates) = try engine.connect(plan, at: placement)
         calls[id]?.connection = connection
         calls[id]?.negotiation?.bring(credentials, candidates: candidates)
+    }
+
+    /// Begins the connection of a call whose peer offers DTLS and no ICE, at an address of the call's own.
+    func connectDirectly(_ id: CallID) throws {
+        guard calls[id]?.connection == nil, let placement = calls[id]?.placement else { return }
+        let plan = try connectionPlan(ICECredentials(using: &generator), isControlling: false)
+        let (connection, addresses) = try engine.connectDirectly(plan, at: placement)
+        calls[id]?.connection = connection
+        let told = placement.localAddress.isUnspecified ? mediaAddress : placement.localAddress
+        guard let own = addresses.first(where: { $0.isIPv6 == told.isIPv6 }) else { return }
+        calls[id]?.negotiation?.receive(at: told.withPort(own.port))
+    }
+
+    private func connectionPlan(_ credentials: ICECredentials, isControlling: Bool) throws -> ConnectionPlan {
+        var ice = ICEConfiguration(isControlling: isControlling)
+        ice.policy = configuration.media.usesRelaysOnly ? .relayOnly : .all
+        ice.servers = iceServers
+        var handshake = DTLSConfiguration()
+        handshake.suites = configuration.media.suites
+        return ConnectionPlan(
+            ice: ice, credentials: credentials, interfaces: configuration.media.interfaces,
+            hasOwnSocket: isControlling, handshake: .init(try currentIdentity(), handshake))
     }
 
     /// Tells a call's connection what was agreed, and the candidates that came early.

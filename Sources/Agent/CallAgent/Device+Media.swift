@@ -17,7 +17,7 @@ extension Device {
             guard let offer = try calls[id]?.negotiation?.offer() else { return }
             feed(.media(.ready(description: offer)), to: id)
         } catch {
-            feed(.media(.failed("\(error)")), to: id)
+            feed(.media(.failed(MediaFailure(error))), to: id)
         }
     }
 
@@ -26,8 +26,9 @@ extension Device {
         do {
             try beginNegotiation(for: id)
             if MediaNegotiation.usesICE(offer) { try connect(id, isControlling: false) }
+            _ = try calls[id]?.negotiation?.receive(offer)
+            if calls[id]?.negotiation?.needsDirectConnection == true { try connectDirectly(id) }
             guard var negotiation = calls[id]?.negotiation, let behaviour = calls[id]?.audio else { return }
-            _ = try negotiation.receive(offer)
             let (answer, audio) = try negotiation.answer()
             calls[id]?.negotiation = negotiation
             let plan = try negotiation.plan(
@@ -35,7 +36,7 @@ extension Device {
             try start(plan, negotiation.remote(for: audio), audio.direction, for: id)
             feed(.media(.ready(description: answer)), to: id)
         } catch {
-            feed(.media(.failed("\(error)")), to: id)
+            feed(.media(.failed(MediaFailure(error))), to: id)
         }
     }
 
@@ -48,7 +49,7 @@ extension Device {
                 try negotiation.plan(for: audio, audio: behaviour, start: .atOnce), negotiation.remote(for: audio),
                 audio.direction, for: id)
         } catch {
-            feed(.media(.failed("\(error)")), to: id)
+            feed(.media(.failed(MediaFailure(error))), to: id)
         }
     }
 
@@ -134,7 +135,8 @@ extension Device {
         case .refused(let media):
             with(media) { id in
                 calls[id]?.media = nil
-                feed(.media(.failed("the media workers have as many calls as they may have")), to: id)
+                let failure = MediaFailure(.deviceFull, "the media workers have as many calls as they may have")
+                feed(.media(.failed(failure)), to: id)
             }
         case .ended(let media, let report):
             with(media) { id in
@@ -154,10 +156,11 @@ extension Device {
             logger.info(
                 "The connection to a TURN server was too slow for the media of a call",
                 metadata: ["server": "\(server)", "not_sent": "\(notSent)", "not_received": "\(notReceived)"])
-        case .connectionFailed(let connection, let reason):
+        case .connectionFailed(let connection, let failure):
             with(connection) { id in
-                logger.info("A call's connection has failed", metadata: ["call": "\(id)", "reason": "\(reason)"])
-                feed(calls[id]?.machine.isEstablished == true ? .media(.lost) : .media(.failed(reason)), to: id)
+                logger.info("A call's connection has failed", metadata: ["call": "\(id)", "reason": "\(failure)"])
+                let isEstablished = calls[id]?.machine.isEstablished == true
+                feed(.media(isEstablished ? .lost : .failed(MediaFailure(failure))), to: id)
             }
         case .connected(let connection, let path):
             with(connection) { id in

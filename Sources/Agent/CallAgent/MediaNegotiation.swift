@@ -62,6 +62,18 @@ struct MediaNegotiation {
             usernameFragment: credentials.usernameFragment, password: credentials.password, candidates: candidates)
     }
 
+    /// Has the next answer name an address of the call's own, for a peer without ICE.
+    mutating func receive(at address: SocketAddress) {
+        exchange.local.address = address.host
+        exchange.local.port = address.port
+    }
+
+    /// Whether the offer that waits is to be answered with DTLS and without ICE.
+    var needsDirectConnection: Bool {
+        guard let audio = exchange.offered, audio.ice == nil, case .dtls = audio.keying else { return false }
+        return true
+    }
+
     /// Brings another DTLS association from the next answer on: the peer begins one (RFC 8842 §5.3).
     mutating func renewAssociation(using generator: inout some RandomNumberGenerator) {
         exchange.local.tlsID = Self.randomName(using: &generator)
@@ -167,7 +179,7 @@ extension MediaNegotiation {
         }
         var plan = MediaCallPlan(
             peer: peer, encoder: encoder, playout: configuration.playout, audio: behaviour,
-            start: audio.ice == nil ? start : .whenConnected)
+            start: peer.protection == .handshake || audio.ice != nil ? .whenConnected : start)
         plan.codec = SoundCodec(audio.codec)
         return plan
     }
@@ -205,20 +217,22 @@ extension MediaNegotiation {
 
     private func transport(for audio: NegotiatedAudio) throws(DescriptionError) -> PeerPlan.Transport {
         if audio.ice != nil { return .connected }
-        guard let remote = SocketAddress(host: audio.remote.address, port: audio.remote.port) else {
-            throw DescriptionError("the peer's media address \(audio.remote) is no literal IPv4 or IPv6 address")
-        }
+        if case .dtls = audio.keying { return .handshaken(hasControl: audio.control == .muxed) }
+        let remote = try Self.address(of: audio)
         guard case .separate(let control) = audio.control else { return .direct(to: remote) }
         return .direct(to: remote, control: SocketAddress(host: control.address, port: control.port))
     }
 
+    private static func address(of audio: NegotiatedAudio) throws(DescriptionError) -> SocketAddress {
+        guard let remote = SocketAddress(host: audio.remote.address, port: audio.remote.port) else {
+            throw DescriptionError("the peer's media address \(audio.remote) is no literal IPv4 or IPv6 address")
+        }
+        return remote
+    }
+
     private func protection(for audio: NegotiatedAudio) throws(DescriptionError) -> PeerPlan.Protection {
         switch audio.keying {
-        case .dtls:
-            guard audio.ice != nil else {
-                throw DescriptionError("the peer asks for DTLS without ICE, which is not supported: use WebRTC or SDES")
-            }
-            return .handshake
+        case .dtls: return .handshake
         case .sdes(let send, let receive):
             guard let send = SRTPKey(send), let receive = SRTPKey(receive) else {
                 throw DescriptionError("the peer's key has not the length of its suite")
@@ -228,22 +242,25 @@ extension MediaNegotiation {
         }
     }
 
-    /// What the connection is told of the peer; nil without ICE.
+    /// What the connection is told of the peer; nil if there is neither ICE nor DTLS, and so no connection.
     func remote(for audio: NegotiatedAudio) throws -> RemoteConnection? {
-        guard let ice = audio.ice?.remote else { return nil }
-        guard let credentials = ICECredentials(usernameFragment: ice.usernameFragment, password: ice.password) else {
-            throw DescriptionError("the peer's ICE user name fragment or password is too short, or malformed")
-        }
-        var remote = RemoteConnection(
-            credentials: credentials, isLite: ice.isLite, candidates: ice.candidates, hasEnded: ice.hasEnded,
-            handshake: nil)
+        var handshake: (role: SecureTransport.DTLSRole, fingerprints: [DTLSFingerprint])?
         if case .dtls(let fingerprints, let role) = audio.keying {
-            remote.handshake = (
+            handshake = (
                 role == .active ? .active : .passive,
                 try DTLSFingerprint.all(parsing: fingerprints.map(\.description))
             )
         }
-        return remote
+        guard let ice = audio.ice?.remote else {
+            guard let handshake else { return nil }
+            return RemoteConnection(.direct(try Self.address(of: audio)), handshake: handshake)
+        }
+        guard let credentials = ICECredentials(usernameFragment: ice.usernameFragment, password: ice.password) else {
+            throw DescriptionError("the peer's ICE user name fragment or password is too short, or malformed")
+        }
+        let candidates = RemoteCandidates(
+            credentials: credentials, isLite: ice.isLite, candidates: ice.candidates, hasEnded: ice.hasEnded)
+        return RemoteConnection(.ice(candidates), handshake: handshake)
     }
 
     /// Whether frames may be sent twice within what the peer's description lets through: a copy is as long as its frame,

@@ -104,7 +104,7 @@ extension ConnectionLoop {
             handle(.ice(.datagram(bytes, local: local, source: origin.remote)), session, at: now)
             return
         }
-        handle(.handshake(bytes), session, at: now)
+        handle(.handshake(bytes, from: origin), session, at: now)
     }
 
     /// Whose a datagram is: by its socket if one call alone has that, else by the name in a check, by the question that
@@ -133,11 +133,17 @@ extension ConnectionLoop {
     }
 
     private func take(_ remote: RemoteConnection, _ session: ConnectionSession, at now: Instant) {
-        handle(.ice(.remoteCredentials(remote.credentials, isLite: remote.isLite)), session, at: now)
-        for candidate in remote.candidates.compactMap({ Candidate(parsing: $0) }) {
-            handle(.ice(.remoteCandidate(candidate)), session, at: now)
+        switch remote.way {
+        case .ice(let peer): take(peer, session, at: now)
+        case .direct(let address):
+            guard let slot = session.ownSlots.first(where: { isIPv6($0, session) == address.isIPv6 }) else {
+                let family = address.isIPv6 ? "IPv6" : "IPv4"
+                let reason = "the peer's address is one of \(family), which the call's socket does not have"
+                tell(.failed(session.id, ConnectionFailure(.unusableAddress, reason)))
+                return
+            }
+            handle(.direct(DatagramPath(socket: slot, local: nil, remote: address)), session, at: now)
         }
-        if remote.hasEnded { handle(.ice(.remoteEndOfCandidates), session, at: now) }
         guard let (role, fingerprints) = remote.handshake, let ours = session.plan.handshake else { return }
         do throws(DTLSError) {
             let endpoint = try DTLSEndpoint(role, identity: ours.identity, configuration: ours.configuration)
@@ -146,8 +152,20 @@ extension ConnectionLoop {
             carryOut(outputs, session, at: now)
             handle(.expect(fingerprints), session, at: now)
         } catch {
-            tell(.failed(session.id, "\(error)"))
+            tell(.failed(session.id, ConnectionFailure(error)))
         }
+    }
+
+    private func take(_ peer: RemoteCandidates, _ session: ConnectionSession, at now: Instant) {
+        handle(.ice(.remoteCredentials(peer.credentials, isLite: peer.isLite)), session, at: now)
+        for candidate in peer.candidates.compactMap({ Candidate(parsing: $0) }) {
+            handle(.ice(.remoteCandidate(candidate)), session, at: now)
+        }
+        if peer.hasEnded { handle(.ice(.remoteEndOfCandidates), session, at: now) }
+    }
+
+    private func isIPv6(_ slot: Int, _ session: ConnectionSession) -> Bool? {
+        workers[session.worker].boundAddress(slot)?.isIPv6
     }
 }
 
@@ -169,15 +187,14 @@ extension ConnectionLoop {
             switch output {
             case .ice(let output): carryOut(output, session, at: now)
             case .path(let path): use(path, session)
+            case .transmit(let bytes, let path): worker(of: session).transmit(bytes, by: path)
+            case .direct(let path): command(.use(session.id, MediaPath(path)), session)
             case .keys: break  // Above.
-            case .failed(let reason):
+            case .failed(let failure):
                 settle(session)
                 // Without an address of ours, it is a TURN server's fault.
                 let isStranded = session.connection.ice.localCandidates.isEmpty
-                tell(
-                    .failed(
-                        session.id,
-                        [reason, isStranded ? session.relayFailure : nil].compactMap(\.self).joined(separator: ": ")))
+                tell(.failed(session.id, failure.adding(isStranded ? session.relayFailure : nil)))
             case .closed: tell(.closed(session.id))
             }
         }
@@ -240,7 +257,7 @@ extension ConnectionLoop {
             unsafe command(.install(session.id, memory), session)
             settle(session)
         } catch {
-            tell(.failed(session.id, "\(error)"))
+            tell(.failed(session.id, ConnectionFailure(.fault, "\(error)")))
         }
     }
 

@@ -1,8 +1,8 @@
-internal import Datagrams
+public import Datagrams
 public import ICE
 public import SecureTransport
 
-/// How a call is to be connected by ICE: what we bring.
+/// How a call is to be connected, by ICE or at the address that its peer has told: what we bring.
 public struct ConnectionPlan: Sendable {
     /// Role, servers, policy, times.
     public var ice: ICEConfiguration
@@ -10,6 +10,8 @@ public struct ConnectionPlan: Sendable {
     public var credentials: ICECredentials
     /// Which of the machine's interfaces may be used.
     public var interfaces: InterfaceFilter
+    /// Candidates are gathered; not for a peer whose description shows that it has no ICE.
+    public var gathers = true
     /// A socket of its own for the call rather than the worker's shared one.
     ///
     /// The side that calls takes one: two calls between the same two sockets could not be told apart while their DTLS
@@ -47,6 +49,28 @@ public struct ConnectionPlan: Sendable {
 
 /// What the peer's description says about its end of the connection.
 public struct RemoteConnection: Sendable {
+    /// How the peer is found.
+    public enum Way: Sendable {
+        /// By ICE.
+        case ice(RemoteCandidates)
+        /// At this address, or wherever its part of the DTLS handshake comes from.
+        case direct(SocketAddress)
+    }
+
+    /// How the peer is found.
+    public var way: Way
+    /// Our side in the handshake, and the certificates that the peer may have; nil without a handshake.
+    public var handshake: (role: DTLSRole, fingerprints: [DTLSFingerprint])?
+
+    /// Makes it.
+    public init(_ way: Way, handshake: (role: DTLSRole, fingerprints: [DTLSFingerprint])?) {
+        self.way = way
+        self.handshake = handshake
+    }
+}
+
+/// What the peer brings to ICE.
+public struct RemoteCandidates: Sendable {
     /// The peer's name and secret in checks.
     public var credentials: ICECredentials
     /// The peer only answers checks (RFC 8445 §2.5).
@@ -55,19 +79,13 @@ public struct RemoteConnection: Sendable {
     public var candidates: [String]
     /// No more candidates will come.
     public var hasEnded: Bool
-    /// Our side in the handshake, and the certificates that the peer may have; nil without a handshake.
-    public var handshake: (role: DTLSRole, fingerprints: [DTLSFingerprint])?
 
     /// Makes it.
-    public init(
-        credentials: ICECredentials, isLite: Bool, candidates: [String], hasEnded: Bool,
-        handshake: (role: DTLSRole, fingerprints: [DTLSFingerprint])?
-    ) {
+    public init(credentials: ICECredentials, isLite: Bool, candidates: [String], hasEnded: Bool) {
         self.credentials = credentials
         self.isLite = isLite
         self.candidates = candidates
         self.hasEnded = hasEnded
-        self.handshake = handshake
     }
 }
 

@@ -58,6 +58,7 @@ final class ConnectionSession {
         self.ownSlots = ownSlots
         let agent = ICEAgent(plan.ice, credentials: plan.credentials, generator: SystemRandomNumberGenerator())
         connection = Connection(agent)
+        guard plan.gathers else { return }
         let addresses = slots.keys.sorted { $0.description < $1.description }
         connection.handle(.ice(.start(localAddresses: addresses)), at: now, into: &pending)
     }

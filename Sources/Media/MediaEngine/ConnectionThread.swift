@@ -35,7 +35,7 @@ final class ConnectionThread: Sendable {
         case back(MediaCallID)
         case relayFailed(MediaCallID, server: String, reason: String)
         case relayOverrun(MediaCallID, server: String, notSent: Int, notReceived: Int)
-        case failed(MediaCallID, String)
+        case failed(MediaCallID, ConnectionFailure)
         case closed(MediaCallID)
     }
 

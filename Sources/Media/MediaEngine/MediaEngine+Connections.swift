@@ -1,4 +1,4 @@
-internal import Datagrams
+public import Datagrams
 public import ICE
 internal import Realtime
 internal import Timekeeping
@@ -12,6 +12,27 @@ extension MediaEngine {
     public func connect(
         _ plan: ConnectionPlan, at placement: MediaPlacement
     ) throws(MediaStartError) -> (MediaCallID, candidates: [String]) {
+        let (id, candidates, _) = try begin(plan, at: placement)
+        return (id, candidates)
+    }
+
+    /// Begins to connect a call whose peer has DTLS and no ICE.
+    ///
+    /// It has a socket of its own, so that what arrives there is the peer's or a stranger's and never another call's.
+    /// - Returns: The call's name, and the addresses that it receives at; their hosts may be the wildcard address.
+    public func connectDirectly(
+        _ plan: ConnectionPlan, at placement: MediaPlacement
+    ) throws(MediaStartError) -> (MediaCallID, addresses: [SocketAddress]) {
+        var plan = plan
+        plan.gathers = false
+        plan.hasOwnSocket = true
+        let (id, _, addresses) = try begin(plan, at: placement)
+        return (id, addresses)
+    }
+
+    private func begin(
+        _ plan: ConnectionPlan, at placement: MediaPlacement
+    ) throws(MediaStartError) -> (MediaCallID, candidates: [String], own: [SocketAddress]) {
         let worker = workers[placement.worker]
         let (slots, own) = try sockets(for: plan, of: worker)
         let interfaces = NetworkInterface.all()
@@ -27,7 +48,7 @@ extension MediaEngine {
         let candidates = session.takeFirstCandidates()
         worker.insist(.connecting(true))
         connections.send(.open(ConnectionThread.SessionBox(session: session)))
-        return (id, candidates)
+        return (id, candidates, own.compactMap { worker.boundAddress($0) })
     }
 
     /// Tells a connection what the peer's description says: checks begin.

@@ -2,6 +2,7 @@ public import AudioDevices
 public import AudioKit
 public import Datagrams
 public import ICE
+public import Peering
 public import Realtime
 public import SecureTransport
 public import Timekeeping
@@ -37,8 +38,8 @@ public enum MediaEvent: Sendable {
     /// The connection to a TURN server, by TCP or TLS, is closed, and was too slow at times: so many packets of media were
     /// dropped, to the server and from it.
     case relayOverrun(MediaCallID, server: String, notSent: Int, notReceived: Int)
-    /// The call cannot be connected, or its connection has ended; in words for people.
-    case connectionFailed(MediaCallID, String)
+    /// The call cannot be connected, or its connection has ended.
+    case connectionFailed(MediaCallID, ConnectionFailure)
     /// The peer's media has said goodbye (RTCP BYE, or the end of its DTLS association).
     case goodbyeReceived(MediaCallID)
     /// A file being played or recorded has failed; the call goes on without it.

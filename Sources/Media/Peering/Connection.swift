@@ -5,14 +5,19 @@ public import Timekeeping
 
 /// One call's way to its peer: ICE finds it and keeps it, DTLS on top agrees on the media's keys.
 ///
+/// A peer that has DTLS and no ICE (RFC 5763) is at the address in its description, or wherever its part of the handshake
+/// comes from: a translator may stand in between.
+///
 /// It does no I/O and reads no clock. Generic over the handshake, so that tests run in virtual time.
 public struct Connection<Handshake: DTLSHandshake & ~Copyable>: ProtocolCore, ~Copyable {
     /// What can happen.
     public enum Input: Sendable {
         /// Anything about ICE; the driver brings datagrams of STUN, and what TURN servers send.
         case ice(ICEInput)
-        /// A datagram of DTLS arrived.
-        case handshake([UInt8])
+        /// The peer has no ICE: its description has this address, reached through this socket. ICE ends here.
+        case direct(DatagramPath)
+        /// A datagram of DTLS arrived; by which way, unless a TURN server relayed it.
+        case handshake([UInt8], from: DatagramPath?)
         /// The peer's certificates: nothing is believed before they are known.
         case expect([DTLSFingerprint])
         /// ``nextDeadline`` has come. Early calls are harmless.
@@ -27,10 +32,14 @@ public struct Connection<Handshake: DTLSHandshake & ~Copyable>: ProtocolCore, ~C
         case ice(ICEOutput)
         /// Media goes this way now; nil: no way any more.
         case path(ICEPath?)
+        /// Send this datagram of DTLS to a peer without ICE.
+        case transmit([UInt8], by: DatagramPath)
+        /// Media goes this way, to a peer without ICE, and wherever its authenticated packets come from later.
+        case direct(DatagramPath)
         /// Media is protected with these keys.
         case keys(send: SRTPKey, receive: SRTPKey)
-        /// It will not come to anything, or has ended by itself; in words for people. Said once.
-        case failed(String)
+        /// It will not come to anything, or has ended by itself. Said once.
+        case failed(ConnectionFailure)
         /// The peer has closed the association.
         case closed
     }
@@ -40,7 +49,8 @@ public struct Connection<Handshake: DTLSHandshake & ~Copyable>: ProtocolCore, ~C
 
     private var agent: ICEAgent
     private var handshake: Handshake?
-    private var early: [[UInt8]] = []
+    private var early: [(bytes: [UInt8], origin: DatagramPath?)] = []
+    private var direct: DirectWay?
     private var hasStarted = false
     private var isOver = false
 
@@ -71,11 +81,15 @@ public struct Connection<Handshake: DTLSHandshake & ~Copyable>: ProtocolCore, ~C
         guard !isOver || input.isForTheEnd else { return }
         switch input {
         case .ice(let input): tellAgent(input, at: now, into: &outbox)
-        case .handshake(let datagram):
+        case .direct(let promised):
+            direct = DirectWay(promised, after: direct)
+            tellAgent(.end, at: now, into: &outbox)
+            startHandshake(at: now, into: &outbox)
+        case .handshake(let datagram, let origin):
             if hasStarted {
-                tellHandshake(.received(datagram), at: now, into: &outbox)
+                receive(datagram, from: origin, at: now, into: &outbox)
             } else if early.count < Self.earlyLimit {
-                early.append(datagram)
+                early.append((datagram, origin))
             }
         case .expect(let fingerprints): tellHandshake(.expect(fingerprints), at: now, into: &outbox)
         case .timerFired:
@@ -110,7 +124,8 @@ public struct Connection<Handshake: DTLSHandshake & ~Copyable>: ProtocolCore, ~C
             case .received(let data, _, _): receivedThroughRelay(data, at: now, into: &outbox)
             case .stateChanged(.failed):
                 outbox.append(.ice(step))
-                outbox.append(.failed("no path to the peer works, or the peer has stopped answering (ICE)"))
+                outbox.append(
+                    .failed(.init(.noPath, "no path to the peer works, or the peer has stopped answering (ICE)")))
             case .transmit, .openServer, .sendToServer, .serverFailed, .closeServer, .localCandidate,
                 .gatheringComplete, .unresolvedName, .stateChanged:
                 outbox.append(.ice(step))
@@ -121,16 +136,23 @@ public struct Connection<Handshake: DTLSHandshake & ~Copyable>: ProtocolCore, ~C
     /// What comes through a relay before the media thread knows its channel: a handshake, or early media, which can wait.
     private mutating func receivedThroughRelay(_ data: [UInt8], at now: Instant, into outbox: inout [Output]) {
         guard let first = data.first, (20...63).contains(first) else { return }  // RFC 7983 §7
-        handle(.handshake(data), at: now, into: &outbox)
+        handle(.handshake(data, from: nil), at: now, into: &outbox)
+    }
+
+    private mutating func receive(
+        _ datagram: [UInt8], from origin: DatagramPath?, at now: Instant, into outbox: inout [Output]
+    ) {
+        if let origin, direct?.follow(origin) == false { return }
+        tellHandshake(.received(datagram), at: now, into: &outbox)
     }
 
     private mutating func startHandshake(at now: Instant, into outbox: inout [Output]) {
-        guard !hasStarted, handshake != nil, agent.path != nil else { return }
+        guard !hasStarted, handshake != nil, agent.path != nil || direct != nil else { return }
         hasStarted = true
         tellHandshake(.start, at: now, into: &outbox)
         let waiting = early
         early = []
-        for datagram in waiting { tellHandshake(.received(datagram), at: now, into: &outbox) }
+        for (bytes, origin) in waiting { receive(bytes, from: origin, at: now, into: &outbox) }
     }
 
     private mutating func tellHandshake(_ input: DTLSInput, at now: Instant, into outbox: inout [Output]) {
@@ -138,9 +160,17 @@ public struct Connection<Handshake: DTLSHandshake & ~Copyable>: ProtocolCore, ~C
         handshake?.handle(input, at: now, into: &steps)
         for step in steps {
             switch step {
-            case .transmit(let datagram): tellAgent(.send(datagram), at: now, into: &outbox)
-            case .established(let send, let receive): outbox.append(.keys(send: send, receive: receive))
-            case .failed(let error): outbox.append(.failed("\(error)"))
+            case .transmit(let datagram):
+                if let direct {
+                    outbox.append(.transmit(datagram, by: direct.path))
+                } else {
+                    tellAgent(.send(datagram), at: now, into: &outbox)
+                }
+            case .established(let send, let receive):
+                // Whoever finished the handshake from there is the peer.
+                if let direct { outbox.append(.direct(direct.path)) }
+                outbox.append(.keys(send: send, receive: receive))
+            case .failed(let error): outbox.append(.failed(ConnectionFailure(error)))
             case .closed: outbox.append(.closed)
             }
         }
@@ -152,7 +182,34 @@ extension Connection.Input where Handshake: ~Copyable {
     fileprivate var isForTheEnd: Bool {
         switch self {
         case .ice, .timerFired: true
-        case .handshake, .expect, .end: false
+        case .direct, .handshake, .expect, .end: false
         }
+    }
+}
+
+/// The way to a peer without ICE, while its handshake is under way and after.
+private struct DirectWay {
+    /// Where our datagrams go, and the only source that the peer's are taken from once one has come.
+    private(set) var path: DatagramPath
+    private let promised: DatagramPath
+    private var hasHeard = false
+
+    /// For another association (RFC 8842) the peer stays where it was found, unless its description has another address.
+    init(_ promised: DatagramPath, after before: DirectWay?) {
+        self.promised = promised
+        path = before.flatMap { $0.promised == promised ? $0.path : nil } ?? promised
+    }
+
+    /// Takes over where the peer's first datagram comes from. If somebody else was quicker, the handshake fails by the
+    /// certificate.
+    ///
+    /// - Returns: False if a datagram is to be passed over.
+    mutating func follow(_ origin: DatagramPath) -> Bool {
+        guard hasHeard else {
+            hasHeard = true
+            path = origin
+            return true
+        }
+        return path.remote == origin.remote
     }
 }

@@ -13,6 +13,12 @@ public struct PeerPlan: Sendable {
         case direct(to: SocketAddress, control: SocketAddress? = nil)
         /// By the path that ICE finds: see ``PeerSession/use(_:)``.
         case connected
+        /// Where a DTLS handshake without ICE has found it (``PeerSession/use(_:)``), and from then on wherever its
+        /// authenticated packets come from.
+        ///
+        /// Without `hasControl` no RTCP is sent: the peer wants it on a port of its own, under keys of its own
+        /// (RFC 5764 §4), and there is one handshake.
+        case handshaken(hasControl: Bool)
     }
 
     /// How packets are protected.

@@ -105,7 +105,7 @@ extension PeerSession {
             counters.dropped.ofOtherStream += 1
             return false
         }
-        guard isNewest, let path, case .some = latch else { return true }
+        guard isNewest, isDirect, let path else { return true }
         latch?.heard(origin.remote, at: arrival)
         if !path.datagrams.remote.isSame(as: origin.remote) {
             // Answers leave from the address that was written to.

@@ -13,8 +13,11 @@ public struct PeerSession: ~Copyable {
     public internal(set) var path: MediaPath?
     /// The SSRC that the peer sends with; nil until it is known.
     public internal(set) var remoteSSRC: UInt32?
-    private(set) var separateControlPath: MediaPath?
-    /// Where the peer's packets may come from; nil with ICE.
+    private var separateControlPath: MediaPath?
+    private var hasControlPath = true
+    /// Whether the peer is reached without ICE: its packets move its address.
+    let isDirect: Bool
+    /// Where the peer's packets may come from if they are not protected and there is no ICE.
     var latch: AddressLatch?
     /// Which of the streams that the peer sends counts.
     var streams = StreamSelector()
@@ -67,7 +70,9 @@ public struct PeerSession: ~Copyable {
             path = MediaPath(DatagramPath(to: remote))
             if let control { separateControlPath = MediaPath(DatagramPath(to: control)) }
             latch = AddressLatch(remote, at: now)
-        case .connected: break
+            isDirect = true
+        case .connected: isDirect = false
+        case .handshaken(let hasControl): (isDirect, hasControlPath) = (true, hasControl)
         }
         switch plan.protection {
         case .plain: isProtected = false
@@ -181,21 +186,13 @@ public struct PeerSession: ~Copyable {
     public var controlPath: MediaPath? {
         @_noAllocation @_noLocks get {
             if let separate = separateControlPath { return separate }
-            return path
+            return hasControlPath ? path : nil
         }
     }
 
     /// Where the peer's RTCP comes from, if that is another address than its media's.
     public var separateControlAddress: SocketAddress? {
         @_noAllocation @_noLocks get { separateControlPath?.datagrams.remote }
-    }
-
-    /// Whether the peer is reached without ICE.
-    public var isDirect: Bool {
-        @_noAllocation @_noLocks get {
-            guard case .some = latch else { return false }
-            return true
-        }
     }
 
     /// Whether media can be sent: there is a way for it, and it can be protected if it has to be.

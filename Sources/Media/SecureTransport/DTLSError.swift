@@ -23,6 +23,8 @@ public struct DTLSError: Error, Equatable, Sendable, CustomStringConvertible {
         public static let handshakeFailed = Code(number: 6)
         /// OpenSSL cannot do what it was asked to.
         public static let library = Code(number: 7)
+        /// The certificate, or the curve of its key, is of a kind that one side does not take.
+        public static let certificateUnsupported = Code(number: 8)
     }
 
     /// What is wrong.
@@ -56,6 +58,15 @@ struct LibraryFailure {
         guard code != 0 else { return LibraryFailure(reason: 0, message: "nothing") }
         let text = unsafe ERR_reason_error_string(code).map { unsafe String(cString: $0) }
         return LibraryFailure(reason: ERR_GET_REASON(code), message: text ?? "error \(code)")
+    }
+
+    /// Whether it is about the kind of a certificate: ours, if an alert of the peer's says so.
+    var isAboutKindOfCertificate: Bool {
+        let reasons = [
+            SSL_R_WRONG_CURVE, SSL_R_WRONG_CERTIFICATE_TYPE, SSL_R_UNKNOWN_CERTIFICATE_TYPE, SSL_R_EE_KEY_TOO_SMALL,
+            SSL_R_BAD_ECPOINT, SSL_AD_REASON_OFFSET + SSL_AD_UNSUPPORTED_CERTIFICATE,
+        ]
+        return reasons.contains(reason)
     }
 
     /// An alert of the peer's, which OpenSSL counts from 1000.

@@ -81,8 +81,12 @@ private func makeContext(_ certificate: borrowing Certificate) throws(DTLSError)
     return unsafe context
 }
 
+/// The groups of the key exchange, the preferred one first.
+///
+/// In DTLS 1.2 they are also the curves that an ECDSA certificate may have (RFC 8422 §5.1.1), so all that peers' keys are
+/// on must be here, though the key exchange needs the first two alone.
 private func setGroups(_ context: OpaquePointer) -> Bool {
-    var names = "X25519:P-256".utf8CString
+    var names = "X25519:P-256:P-384:P-521".utf8CString
     return unsafe names.withUnsafeMutableBufferPointer { names in
         unsafe SSL_CTX_ctrl(context, SSL_CTRL_SET_GROUPS_LIST, 0, names.baseAddress) == 1
     }

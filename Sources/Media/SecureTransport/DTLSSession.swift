@@ -144,10 +144,18 @@ extension DTLSSession {
         let failure = LibraryFailure.takeFirst()
         if pipe.hasRefusedCertificate { return .fingerprintMismatch }
         if failure.isAlertOfPeer {
-            return DTLSError(.refusedByPeer, "the DTLS handshake failed: the peer sent \"\(failure.message)\".")
+            return DTLSError(
+                failure.isAboutKindOfCertificate ? .certificateUnsupported : .refusedByPeer,
+                "the DTLS handshake failed: the peer sent \"\(failure.message)\".")
         }
         if failure.reason == SSL_R_READ_TIMEOUT_EXPIRED {
             return DTLSError(.timedOut, "the DTLS handshake failed: the peer did not answer 13 transmissions.")
+        }
+        if failure.isAboutKindOfCertificate {
+            return DTLSError(
+                .certificateUnsupported,
+                "the peer's certificate cannot be used: OpenSSL says \(failure.message). Let the peer use ECDSA on "
+                    + "P-256, P-384 or P-521, or RSA with 2048 bits or more.")
         }
         return DTLSError(.handshakeFailed, "the DTLS handshake failed: OpenSSL says \(failure.message).")
     }

@@ -41,8 +41,8 @@ extension CallMachine {
             let steps = invite.steps(.accept(data: ["answer": answer]), at: now)
             current = .accepting(invite, isFlowing: false)
             finish(steps, at: now, into: &outbox)
-        case .media(.failed(let cause)):
-            draft.error = Self.mediaError(cause)
+        case .media(.failed(let failure)):
+            note(failure)
             reject(invite, .failed, at: now, into: &outbox)
         case .user(.reject(let reason)):
             reject(invite, reason, at: now, into: &outbox)
@@ -54,7 +54,7 @@ extension CallMachine {
         case .timerFired:
             let steps = invite.steps(.timerFired, at: now)
             if steps.isEmpty, now >= deadline {
-                draft.error = Self.mediaError("it was not ready within \(timings.prepareTimeout)")
+                note(.late("it was not ready within \(timings.prepareTimeout)"))
                 reject(invite, .failed, at: now, into: &outbox)
             } else {
                 finish(steps, at: now, into: &outbox)
@@ -71,15 +71,15 @@ extension CallMachine {
         switch input {
         case .media(.flowing):
             current = .accepting(invite, isFlowing: true)  // The peer was quicker than the service's word to us.
-        case .media(.failed(let cause)):
-            let error = Self.mediaError(cause)
-            hangUp(invite.invite, .acceptFailed, by: .neither, error: error, at: now, into: &outbox)
+        case .media(.failed(let failure)):
+            hangUp(invite.invite, .acceptFailed, by: .neither, failure, at: now, into: &outbox)
         case .media(.lost):
             hangUp(invite.invite, .acceptFailed, by: .neither, at: now, into: &outbox)
         case .user(.hangUp), .user(.reject):
             hangUp(invite.invite, .cancelled, by: .local, at: now, into: &outbox)
         case .service(.hungUp(let news)):
-            end(CallEndReason(toldByPeer: news.reason), by: .remote, at: now, into: &outbox)
+            note(told: news.cause)
+            end(CallEndReason(toldByPeer: news.reason), by: .remote, error: draft.error, at: now, into: &outbox)
         case .service(let word):
             guard let told = IncomingInviteMachine.Input(word) else { return }
             follow(told, invite, isFlowing, at: now, into: &outbox)
@@ -135,7 +135,7 @@ extension CallMachine {
         _ invite: IncomingInviteMachine, _ reason: RejectReason, at now: Instant, into outbox: inout [Output]
     ) {
         var invite = invite
-        let steps = invite.steps(.reject(reason), at: now)
+        let steps = invite.steps(.reject(reason, cause: draft.cause), at: now)
         if current.holdsMedia { outbox.append(.releaseMedia) }
         current = .rejecting(invite)
         finish(steps, at: now, into: &outbox)
@@ -167,8 +167,22 @@ extension CallMachine {
         case .handledElsewhere(.rejected): end(.declinedElsewhere, by: .local, at: now, into: &outbox)
         case .cancelled: end(.cancelled, by: .remote, at: now, into: &outbox)
         case .timedOut: end(.noAnswer, by: .neither, at: now, into: &outbox)
-        case .failed(let error): end(.acceptFailed, by: .neither, error: error, at: now, into: &outbox)
+        case .failed(let error):
+            // The invite stands, and the caller waits: an accept that the service does not carry becomes a reject.
+            if let invite = draft.invite, Self.leavesInviteOpen(error.code) {
+                draft.cause = error.code == .tooLarge ? .descriptionTooLarge : .deviceFault
+                outbox.append(.sendReject(invite, data: RejectReason.failed.data(cause: draft.cause)))
+            }
+            end(.acceptFailed, by: .neither, error: error, at: now, into: &outbox)
         }
+    }
+}
+
+extension CallMachine {
+    /// Whether the service refused an accept for what it is, and not for how the invite stands or because it did not hear
+    /// it.
+    private static func leavesInviteOpen(_ code: SignalingError.Code) -> Bool {
+        [.tooLarge, .invalidRequest, .tooManyRequests, .serverError, .internalError].contains(code)
     }
 }
 

@@ -13,11 +13,12 @@ extension CallMachine {
             invitedAt = now
             let invite = OutgoingInviteMachine(options, timings: timings.invite)
             tell(.send, to: invite, nil, at: now, into: &outbox)
-        case .media(.failed(let cause)):
-            end(.dialFailed, by: .neither, error: Self.mediaError(cause), at: now, into: &outbox)
+        case .media(.failed(let failure)):
+            note(failure)
+            end(.dialFailed, by: .neither, error: draft.error, at: now, into: &outbox)
         case .timerFired where now >= deadline:
-            let error = Self.mediaError("it was not ready within \(timings.prepareTimeout)")
-            end(.dialFailed, by: .neither, error: error, at: now, into: &outbox)
+            note(.late("it was not ready within \(timings.prepareTimeout)"))
+            end(.dialFailed, by: .neither, error: draft.error, at: now, into: &outbox)
         case .user(.hangUp):
             end(.cancelled, by: .local, at: now, into: &outbox)
         case .begin, .user(.answer), .user(.reject), .media(.flowing), .media(.lost), .service, .timerFired:
@@ -32,8 +33,8 @@ extension CallMachine {
         switch input {
         case .user(.hangUp):
             withdraw(invite, reason: .cancelled, at: now, into: &outbox)
-        case .media(.failed(let cause)):
-            draft.error = Self.mediaError(cause)
+        case .media(.failed(let failure)):
+            note(failure)
             withdraw(invite, reason: .dialFailed, at: now, into: &outbox)
         case .service(let word):
             if case .inviteSent(let id, _) = word { draft.invite = id }
@@ -60,11 +61,15 @@ extension CallMachine {
             case .sendInvite(let options): outbox.append(.sendInvite(options))
             case .sendCancel(let id, let data): outbox.append(.sendCancel(id, data: data))
             case .accepted(let answer): return take(answer, at: now, into: &outbox)
-            case .rejected(let answer): rejection = RejectReason(data: answer.data)
+            case .rejected(let answer):
+                rejection = RejectReason(data: answer.data)
+                draft.cause = CallFailureCause(toldByPeer: answer.data["cause"]?.string)
+                draft.error = draft.cause?.toldError
             case .timedOut, .refused: break
             case .ended(.done):
                 let ender: CallRecord.Ender = rejection == nil ? .neither : .remote
-                return end(rejection?.endOfOutgoingCall ?? .noAnswer, by: ender, at: now, into: &outbox)
+                return end(
+                    rejection?.endOfOutgoingCall ?? .noAnswer, by: ender, error: draft.error, at: now, into: &outbox)
             case .ended(.cancelled): return end(.cancelled, by: .local, at: now, into: &outbox)
             case .ended(.failed(let error)):
                 return end(.dialFailed, by: .neither, error: error, at: now, into: &outbox)
@@ -76,14 +81,16 @@ extension CallMachine {
     /// The invitee accepted: its answer goes to the media side.
     private mutating func take(_ accepted: InviteAnswer, at now: Instant, into outbox: inout [Output]) {
         draft.answeredAfter = invitedAt.duration(to: now)
+        // Another invitee may have said why it could not.
+        (draft.cause, draft.error) = (nil, nil)
         if case .dialled(let options) = origin, options.invitees.count > 1 {
             draft.peer = accepted.invitee
             // The others ring no longer; whoever accepts before they hear of it is let go.
             outbox.append(.sendCancel(accepted.invite, data: Self.takenElsewhere))
         }
         guard let answer = accepted.data["answer"] else {
-            let error = Self.mediaError("the accept carries no answer")
-            hangUp(accepted.invite, .dialFailed, by: .neither, error: error, at: now, into: &outbox)
+            let failure = MediaFailure(.descriptionUnreadable, "the accept carries no answer")
+            hangUp(accepted.invite, .dialFailed, by: .neither, failure, at: now, into: &outbox)
             return
         }
         current = .settingUp(
@@ -144,7 +151,7 @@ extension CallMachine {
                     draft.peer = answer.invitee
                     draft.answeredAfter = invitedAt.duration(to: now)
                 }
-                return hangUp(answer.invite, draft.reason, by: ender, error: draft.error, at: now, into: &outbox)
+                return hangUp(answer.invite, draft.reason, by: ender, at: now, into: &outbox)
             case .ended, .refused: return end(draft.reason, by: ender, error: draft.error, at: now, into: &outbox)
             case .sendInvite, .rejected, .timedOut: break
             }

@@ -10,13 +10,13 @@ extension CallMachine {
         switch input {
         case .media(.flowing):
             establish(invite, answeredAt: answeredAt, at: now, into: &outbox)
-        case .media(.failed(let cause)):
-            hangUp(invite, setUpFailure, by: .neither, error: Self.mediaError(cause), at: now, into: &outbox)
+        case .media(.failed(let failure)):
+            hangUp(invite, setUpFailure, by: .neither, failure, at: now, into: &outbox)
         case .media(.lost):
             hangUp(invite, setUpFailure, by: .neither, at: now, into: &outbox)
         case .timerFired where now >= deadline:
-            let error = Self.mediaError("none flowed both ways within \(timings.setUpTimeout) of the answer")
-            hangUp(invite, setUpFailure, by: .neither, error: error, at: now, into: &outbox)
+            let failure = MediaFailure.late("none flowed both ways within \(timings.setUpTimeout) of the answer")
+            hangUp(invite, setUpFailure, by: .neither, failure, at: now, into: &outbox)
         case .user(.hangUp):
             hangUp(invite, .cancelled, by: .local, at: now, into: &outbox)
         case .service(.hungUp(let news)):
@@ -36,9 +36,8 @@ extension CallMachine {
             hangUp(invite, .completed, by: .local, duration: duration, at: now, into: &outbox)
         case .media(.lost):
             hangUp(invite, .connectionLost, by: .neither, duration: duration, at: now, into: &outbox)
-        case .media(.failed(let cause)):
-            let error = Self.mediaError(cause)
-            hangUp(invite, .internalError, by: .neither, error: error, duration: duration, at: now, into: &outbox)
+        case .media(.failed(let failure)):
+            hangUp(invite, .internalError, by: .neither, failure, duration: duration, at: now, into: &outbox)
         case .service(.hungUp(let news)):
             finish(news, answeredAt, at: now, into: &outbox)
         case .begin, .user(.answer), .user(.reject), .media(.ready), .media(.flowing), .service, .timerFired:
@@ -52,7 +51,10 @@ extension CallMachine {
     ) {
         let longest = answeredAt.duration(to: now) + .seconds(1)
         let duration = min(max(news.duration, .zero), longest)
-        end(CallEndReason(toldByPeer: news.reason), by: .remote, duration: duration, at: now, into: &outbox)
+        note(told: news.cause)
+        end(
+            CallEndReason(toldByPeer: news.reason), by: .remote, error: draft.error, duration: duration, at: now,
+            into: &outbox)
     }
 
     mutating func establish(
@@ -66,12 +68,27 @@ extension CallMachine {
 
     /// Tells the peer, then ends.
     mutating func hangUp(
-        _ invite: InviteID, _ reason: CallEndReason, by ender: CallRecord.Ender, error: SignalingError? = nil,
+        _ invite: InviteID, _ reason: CallEndReason, by ender: CallRecord.Ender, _ failure: MediaFailure? = nil,
         duration: Duration = .zero, at now: Instant, into outbox: inout [Output]
     ) {
-        let news = CallHangUp(invite: invite, reason: reason.rawValue, duration: duration, peer: namedPeer)
+        if let failure { note(failure) }
+        let news = CallHangUp(
+            invite: invite, reason: reason.rawValue, cause: draft.cause, duration: duration, peer: namedPeer)
         outbox.append(.sendHangUp(news))
-        end(reason, by: ender, error: error, duration: duration, at: now, into: &outbox)
+        end(reason, by: ender, error: draft.error, duration: duration, at: now, into: &outbox)
+    }
+
+    /// Keeps what went wrong here for the record, and for the peer.
+    mutating func note(_ failure: MediaFailure) {
+        draft.cause = failure.cause
+        draft.error = failure.error
+    }
+
+    /// Keeps what the peer says went wrong.
+    mutating func note(told cause: CallFailureCause?) {
+        guard let cause else { return }
+        draft.cause = cause
+        draft.error = cause.toldError
     }
 
     /// The one way to the end.
@@ -95,10 +112,6 @@ extension CallMachine {
         case .outgoing: .dialFailed
         case .incoming: .acceptFailed
         }
-    }
-
-    static func mediaError(_ cause: String) -> SignalingError {
-        SignalingError(.mediaFailed, activity: "set up media for the call", cause: cause)
     }
 }
 

@@ -30,8 +30,8 @@ public struct CallMachine: ProtocolCore, Sendable {
         case ready(description: JSONValue)
         /// Media flows both ways.
         case flowing
-        /// Media could not be set up, or broke; the cause in words.
-        case failed(String)
+        /// Media could not be set up, or broke.
+        case failed(MediaFailure)
         /// The peer's media is gone and will not come back.
         case lost
     }

@@ -36,6 +36,8 @@ public struct CallRecord: Hashable, Sendable {
     public var reason: CallEndReason
     /// Who brought about the end.
     public var endedBy: Ender
+    /// Why it failed, found out here or told by the other side.
+    public var cause: CallFailureCause?
     /// What went wrong, if something did.
     public var error: SignalingError?
 }

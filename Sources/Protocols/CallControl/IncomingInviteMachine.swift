@@ -8,7 +8,7 @@ public struct IncomingInviteMachine: ProtocolCore, Hashable, Sendable {
         /// The user or the policy says yes.
         case accept(data: JSONValue)
         /// The user or the policy says no.
-        case reject(RejectReason)
+        case reject(RejectReason, cause: CallFailureCause? = nil)
         /// The service took our answer.
         case answerConfirmed
         /// The service did not take our answer.
@@ -83,9 +83,9 @@ public struct IncomingInviteMachine: ProtocolCore, Hashable, Sendable {
         case (.ringing, .accept(let data)):
             current = .accepting(deadline: now.advanced(by: timings.requestTimeout))
             outbox.append(.sendAccept(invite, data: data))
-        case (.ringing, .reject(let reason)):
+        case (.ringing, .reject(let reason, let cause)):
             current = .rejecting(reason, deadline: now.advanced(by: timings.requestTimeout))
-            outbox.append(.sendReject(invite, data: reason.data))
+            outbox.append(.sendReject(invite, data: reason.data(cause: cause)))
 
         case (.accepting, .answerConfirmed):
             current = .accepted

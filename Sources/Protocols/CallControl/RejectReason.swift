@@ -11,8 +11,14 @@ public enum RejectReason: String, CaseIterable, Hashable, Sendable {
 }
 
 extension RejectReason {
-    /// The data of a reject that says this: an object with key `reason`.
-    public var data: JSONValue { ["reason": .string(rawValue)] }
+    /// The data of a reject that says this: an object with the key `reason`.
+    public var data: JSONValue { data(cause: nil) }
+
+    /// The same with the key `cause`, if there is one.
+    public func data(cause: CallFailureCause?) -> JSONValue {
+        let data: JSONValue = ["reason": .string(rawValue)]
+        return cause.map { data.setting("cause", to: .string($0.rawValue)) } ?? data
+    }
 
     /// Reads the data of a reject; without a reason that we know it was declined.
     public init(data: JSONValue) { self = data["reason"]?.string.flatMap(RejectReason.init(rawValue:)) ?? .declined }

@@ -176,6 +176,8 @@ public struct CallHangUp: Hashable, Sendable {
     public var invite: InviteID
     /// Why, in the peer's words.
     public var reason: String
+    /// Why it failed, if it did.
+    public var cause: CallFailureCause?
     /// How long the call had lasted, by the peer's clock.
     public var duration: Duration
     /// Who hung up; empty on the way out.
@@ -184,8 +186,12 @@ public struct CallHangUp: Hashable, Sendable {
     public var peer: UserID?
 
     /// Makes the news.
-    public init(invite: InviteID, reason: String, duration: Duration, from: UserID = "", peer: UserID? = nil) {
+    public init(
+        invite: InviteID, reason: String, cause: CallFailureCause? = nil, duration: Duration, from: UserID = "",
+        peer: UserID? = nil
+    ) {
         self.peer = peer
+        self.cause = cause
         self.invite = invite
         self.reason = reason
         self.duration = duration

@@ -58,6 +58,10 @@ struct CandidatePair: Sendable {
     var smoothedRoundTrip: Duration?
     /// When the peer last asked for this pair to be used.
     var peerNominatedAt: Instant?
+    /// The peer has checked it.
+    var hasBeenChecked = false
+    /// Checks of ours that were to prompt the peer to nominate it.
+    var prompts = 0
     /// For relays: the server lets the peer through.
     var isPermitted: Bool
 

@@ -65,6 +65,7 @@ extension CheckList {
             }
         }
         guard let index = index(of: key) else { return }
+        pairs[index].hasBeenChecked = true
         if nominates, !commons.isControlling { pairs[index].peerNominatedAt = now }
         // What has come through the relay has been let through.
         pairs[index].isPermitted = true
@@ -78,7 +79,23 @@ extension CheckList {
             pairs[index].nextSend = min(pairs[index].nextSend ?? soon, max(now, soon))
         case .succeeded:
             if nominates, !commons.isControlling { peerNominated(index, at: now) }
+            promptNomination(index, commons, at: now)
         }
+    }
+
+    /// Checks that prompt the peer, on each pair.
+    private static let maximumPrompts = 3
+
+    /// Checks the best pair that works once more, right behind our answer to the peer's check.
+    ///
+    /// Some controlling peers (Pion) nominate when a check reaches them on a pair that works for them, and else at a tick
+    /// of their own, 200 ms apart. Our first checks may all have come before the pair worked for them.
+    private mutating func promptNomination(_ index: Int, _ commons: AgentCommons, at now: Instant) {
+        guard !commons.isControlling, nominated == nil, pairs[index].hasBeenChecked,
+            pairs[index].prompts < Self.maximumPrompts, pairs.firstIndex(where: { $0.isValid }) == index
+        else { return }
+        pairs[index].prompts += 1
+        pairs[index].nextSend = now
     }
 
     private mutating func trigger(_ key: CandidatePair.Key) {
@@ -147,6 +164,7 @@ extension CheckList {
         // What the peer asked for while it could not be had yet.
         if !commons.isControlling, pairs[index].peerNominatedAt != nil, !hasBeenValid { peerNominated(index, at: now) }
         planLiveness(index, &commons, at: now)
+        if !hasBeenValid { promptNomination(index, commons, at: now) }
         let foundation = pairs[index].foundation
         for other in pairs.indices where pairs[other].state == .frozen && pairs[other].foundation == foundation {
             pairs[other].state = .waiting
@@ -158,13 +176,14 @@ extension CheckList {
         at now: Instant
     ) {
         pairs[index].probes.removeAll { $0.id == probe.id }
+        let key = pairs[index].key
         switch code {
         case .roleConflict:
             if commons.isControlling == probe.isControlling {
                 commons.isControlling.toggle()
+                // Sorts the pairs: `index` no longer names this one.
                 roleChanged(&commons)
             }
-            let key = pairs[index].key
             guard let current = self.index(of: key), !pairs[current].isValid else { return }
             pairs[current].state = .waiting
             pairs[current].nextSend = nil

@@ -101,7 +101,8 @@ public enum LocalKeying: Equatable, Sendable {
 public struct MediaStreamName: Equatable, Hashable, Sendable {
     /// `nil` if it belongs to none, which is written as a dash.
     public var stream: String?
-    /// Name of the track, which most have given up.
+    /// Name of the track, which many peers no longer write. We always write one, because Janus 1.1 refuses a section
+    /// without it: ``LocalMedia/canonicalName`` where this is `nil`.
     public var track: String?
 
     /// Makes a name; both parts are letters, digits and the marks of a token, at most 64.
@@ -116,7 +117,10 @@ public struct MediaStreamName: Equatable, Hashable, Sendable {
         self.init(stream: first == "-" ? nil : String(first), track: fields.count > 1 ? String(fields[1]) : nil)
     }
 
-    var text: String { (stream ?? "-") + (track.map { " \($0)" } ?? "") }
+    /// The attribute's value.
+    ///
+    /// - Parameter fallback: The track's name if it has none.
+    func text(orTrack fallback: String) -> String { "\(stream ?? "-") \(track ?? fallback)" }
 }
 
 /// A kind of feedback in RTCP (RFC 4585 §4.2), as `rtcp-fb` lines write it.

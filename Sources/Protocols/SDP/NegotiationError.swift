@@ -31,6 +31,8 @@ public struct NegotiationError: Error, Equatable, Sendable, CustomStringConverti
         public static let staleICECredentials = Code(number: 12)
         /// Offers have crossed, or a call comes in the wrong order: roll back first, or answer.
         public static let wrongState = Code(number: 13)
+        /// The peer's offer has more sections than fit in an answer.
+        public static let tooManySections = Code(number: 14)
     }
 
     /// Why.

@@ -9,9 +9,14 @@ extension OfferAnswer {
     }
 
     func firstAcceptable(in offer: SessionDescription) throws(NegotiationError) -> Accepted {
+        guard offer.media.count <= Self.maximumSections else {
+            throw NegotiationError(
+                .tooManySections,
+                "The peer offers \(offer.media.count) sections, and an answer has \(Self.maximumSections) at most.")
+        }
         var firstError: NegotiationError?
         // The section that carries the call goes on doing so, wherever else there is audio.
-        var order = Array(offer.media.indices.prefix(Self.maximumSections))
+        var order = Array(offer.media.indices)
         if let current = settled?.index, order.contains(current) {
             order.removeAll { $0 == current }
             order.insert(current, at: 0)
@@ -26,7 +31,7 @@ extension OfferAnswer {
         throw firstError ?? NegotiationError(.noAudio, "The peer's offer has no audio section.")
     }
 
-    /// Sections that are looked at; all are answered.
+    /// Sections of an offer. Each must be answered (RFC 3264 §6), and the answer must fit in one message of signaling.
     private static var maximumSections: Int { 64 }
 
     private func take(_ view: SectionView, _ index: Int) throws(NegotiationError) -> Accepted {

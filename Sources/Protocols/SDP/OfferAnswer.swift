@@ -87,6 +87,12 @@ public struct OfferAnswer: Sendable {
         return NegotiationChanges(from: settled?.audio, to: accepted.audio)
     }
 
+    /// What an answer to the offer that waits would agree on, with ``local`` as it is; `nil` if none waits.
+    public var offered: NegotiatedAudio? {
+        guard case .received(let offer) = stage else { return nil }
+        return try? firstAcceptable(in: offer).audio
+    }
+
     /// Our answer to the offer that was received: the first audio section that we can take, all else refused in its
     /// place.
     ///
@@ -208,11 +214,22 @@ extension OfferAnswer {
         stage = .stable
     }
 
-    /// The section with port 0, which refuses it; its formats are repeated for there must be one (RFC 3264 §6).
+    /// Formats that a refused section repeats: one is needed (RFC 3264 §6), and none is used. The bound keeps the answer
+    /// to an offer of many sections within one message.
+    private static var maximumRefusedFormats: Int { 16 }
+
+    /// The section with port 0, which refuses it. It repeats formats with their maps, because peers such as Pion read
+    /// the formats of a refused section, too, and fail on a number that has no map.
     static func refusal(of section: MediaSection) -> MediaSection {
-        var refusal = MediaSection(kind: section.kind, port: 0, profile: section.profile, formats: section.formats)
+        let formats = Array(section.formats.prefix(maximumRefusedFormats))
+        var refusal = MediaSection(kind: section.kind, port: 0, profile: section.profile, formats: formats)
         if refusal.formats.isEmpty { refusal.formats = ["0"] }
         if let mid = section.mid { refusal.attributes.append(.init("mid", mid)) }
+        let maps = section.attributes.values("rtpmap").prefix(128).compactMap(RTPMap.init(parsing:))
+        for format in formats {
+            guard let map = maps.first(where: { "\($0.payloadType)" == format }) else { continue }
+            refusal.attributes.append(.init("rtpmap", map.text))
+        }
         return refusal
     }
 

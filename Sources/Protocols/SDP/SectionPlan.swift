@@ -152,7 +152,9 @@ struct SectionPlan {
         section.attributes.append(.init("rtcp", "\(endpoint.port)"))
         section.attributes += keyLines
         // A stream that is not sent would be taken for one by peers that go by it.
-        if direction.sends, let stream = local.stream { section.attributes.append(.init("msid", stream.text)) }
+        if direction.sends, let stream = local.stream {
+            section.attributes.append(.init("msid", stream.text(orTrack: local.canonicalName)))
+        }
         if direction.sends || ice == nil {
             section.attributes.append(.init("ssrc", "\(local.ssrc) cname:\(local.canonicalName)"))
         }

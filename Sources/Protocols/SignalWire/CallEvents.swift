@@ -26,21 +26,26 @@ public struct CallEnded: Codable, Hashable, Sendable {
     public var invite: String
     /// Why, as in CALL-5; `disconnected` if the peer's session ended.
     public var reason: String
+    /// Why it failed, if that was said.
+    public var cause: String?
     /// How long the call was established, in milliseconds.
     public var durationMilliseconds: Int64
     /// The user that ended it.
     public var from: String
 
     /// Makes the data.
-    public init(invite: String, reason: String, durationMilliseconds: Int64, from: String) {
+    public init(
+        invite: String, reason: String, cause: String? = nil, durationMilliseconds: Int64, from: String
+    ) {
         self.invite = invite
+        self.cause = cause
         self.reason = reason
         self.durationMilliseconds = durationMilliseconds
         self.from = from
     }
 
     private enum CodingKeys: String, CodingKey {
-        case invite, reason, from
+        case invite, reason, cause, from
         case durationMilliseconds = "duration_ms"
     }
 }

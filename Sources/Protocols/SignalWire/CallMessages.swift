@@ -41,18 +41,32 @@ public struct CallEnd: RPCMethod {
     public var invite: String
     /// Why, one of ``reasons``: `completed` for an ordinary hang-up.
     public var reason: String
+    /// Why it failed, if it did: a word of letters, at most ``SignalLimits/causeBytes``.
+    public var cause: String?
     /// How long the call was established, in milliseconds.
     public var durationMilliseconds: Int64
     /// From an inviter: the call with which invitee. Needed once several have accepted.
     public var peer: String?
 
     /// Makes the parameters.
-    public init(invite: String, reason: String, durationMilliseconds: Int64, peer: String? = nil) {
+    public init(
+        invite: String, reason: String, cause: String? = nil, durationMilliseconds: Int64, peer: String? = nil
+    ) {
         self.peer = peer
+        self.cause = cause
         self.invite = invite
         self.reason = reason
         self.durationMilliseconds = durationMilliseconds
     }
 
-    private enum CodingKeys: String, CodingKey { case invite, reason, peer, durationMilliseconds = "duration_ms" }
+    private enum CodingKeys: String, CodingKey {
+        case invite, reason, cause, peer
+        case durationMilliseconds = "duration_ms"
+    }
+
+    /// Whether a word may stand as ``cause``: a code for programs, and no place for sentences.
+    public static func isCause(_ text: String) -> Bool {
+        (1...SignalLimits.causeBytes).contains(text.utf8.count)
+            && text.utf8.allSatisfy { (97...122).contains($0 | 0x20) }
+    }
 }

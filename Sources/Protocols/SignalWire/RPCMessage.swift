@@ -56,17 +56,24 @@ public struct RPCMessage: Sendable {
     /// Which of the kinds of message this is.
     public let kind: Kind
     private let bytes: [UInt8]
+    private let bounds: SignalBounds
 
     /// Reads the envelope of one message.
     ///
-    /// - Parameter bytes: One WebSocket text message. Any length, any bytes.
+    /// - Parameters:
+    ///   - bytes: One WebSocket text message. Any length, any bytes.
+    ///   - bounds: What is taken: a client takes more than the exchange does.
     /// - Complexity: O(bytes).
-    public init(decoding bytes: [UInt8]) throws(Malformed) {
+    public init(decoding bytes: [UInt8], within bounds: SignalBounds = .request) throws(Malformed) {
         let envelope: Envelope
         do {
-            envelope = try SignalCoding.decode(Envelope.self, from: bytes)
+            envelope = try SignalCoding.decode(Envelope.self, from: bytes, within: bounds)
         } catch {
-            throw Malformed(id: nil, error: Self.refusal(of: error))
+            // Whoever sent it learns which of its requests that was.
+            let whole =
+                error.code == .tooDeep
+                ? try? SignalCoding.decode(Envelope.self, from: bytes, within: .envelope) : nil
+            throw Malformed(id: whole?.id, error: Self.refusal(of: error))
         }
         guard envelope.jsonrpc == "2.0" else {
             throw Malformed(id: envelope.id, error: RPCError(.invalidRequest, "jsonrpc must be \"2.0\"."))
@@ -82,12 +89,14 @@ public struct RPCMessage: Sendable {
             throw Malformed(id: envelope.id, error: RPCError(.invalidRequest, message))
         }
         self.bytes = bytes
+        self.bounds = bounds
     }
 
     /// The parameters of a request or notification; a message without any counts as having an empty object.
     public func params<Params: Decodable>(_ type: Params.Type) throws(RPCError) -> Params {
         do {
-            if let params = try SignalCoding.decode(ParamsEnvelope<Params>.self, from: bytes).params { return params }
+            let envelope = try SignalCoding.decode(ParamsEnvelope<Params>.self, from: bytes, within: bounds)
+            if let params = envelope.params { return params }
             return try SignalCoding.decode(type, from: Array("{}".utf8))
         } catch {
             throw RPCError(.invalidParams, "Parameters of another kind are expected: \(error).")
@@ -96,7 +105,7 @@ public struct RPCMessage: Sendable {
 
     /// The result of a request of ours.
     public func result<Result: Decodable>(_ type: Result.Type) throws(SignalCodingError) -> Result {
-        try SignalCoding.decode(ResultEnvelope<Result>.self, from: bytes).result
+        try SignalCoding.decode(ResultEnvelope<Result>.self, from: bytes, within: bounds).result
     }
 
     private static func refusal(of error: SignalCodingError) -> RPCError {

@@ -15,6 +15,8 @@ public enum SignalLimits {
     /// The same for a stream's signals (WHIP and WHEP), which the exchange itself sends: an offer that restarts ICE is as
     /// long as the one in the invite. What remains of a message is for what stands around it.
     public static let streamSignalDataBytes = messageBytes - 2_048
+    /// Bytes in the cause of a call's failure.
+    public static let causeBytes = 64
     /// Bytes in a name: a user, device, room, group, capability or idempotency key.
     public static let nameBytes = 256
     /// Capabilities that a device may list.
@@ -39,6 +41,23 @@ public enum SignalLimits {
     public static let presenceUsers = 200
     /// Seconds that an invite with a ttl may live: a day.
     public static let ttlSeconds = 86_400.0
+}
+
+/// How long text may be that is read, and how deeply nested.
+public struct SignalBounds: Hashable, Sendable {
+    /// Bytes in one message.
+    public var messageBytes: Int
+    /// Objects and arrays within each other.
+    public var nesting: Int
+
+    /// What the exchange takes.
+    public static let request = SignalBounds(messageBytes: SignalLimits.messageBytes, nesting: SignalLimits.nesting)
+    /// What the exchange may send, which a client must take: what came in a request, with more around it, and written
+    /// anew, which makes a number such as `1e15` four times as long.
+    public static let delivery = SignalBounds(
+        messageBytes: 4 * SignalLimits.messageBytes, nesting: SignalLimits.nesting + 8)
+    /// Enough to find out whose a message is that is nested too deeply to be taken. The parser recurses 512 levels.
+    static let envelope = SignalBounds(messageBytes: SignalLimits.messageBytes, nesting: 256)
 }
 
 /// Bytes to messages and back.
@@ -68,9 +87,9 @@ public enum SignalCoding {
     ///
     /// - Complexity: O(bytes).
     public static func decode<Message: Decodable>(
-        _ type: Message.Type, from bytes: [UInt8]
+        _ type: Message.Type, from bytes: [UInt8], within bounds: SignalBounds = .request
     ) throws(SignalCodingError) -> Message {
-        try checkBounds(of: bytes)
+        try check(bytes, bounds)
         do {
             return try decoder.decode(type, from: Data(bytes))
         } catch let error as DecodingError {
@@ -81,14 +100,14 @@ public enum SignalCoding {
     }
 
     /// Refuses text that is too long or nested too deeply to be parsed.
-    static func checkBounds(of bytes: [UInt8]) throws(SignalCodingError) {
-        guard bytes.count <= SignalLimits.messageBytes else {
+    private static func check(_ bytes: [UInt8], _ bounds: SignalBounds) throws(SignalCodingError) {
+        guard bytes.count <= bounds.messageBytes else {
             throw SignalCodingError(
-                .tooLarge, "the message has \(bytes.count) bytes; \(SignalLimits.messageBytes) are allowed")
+                .tooLarge, "the message has \(bytes.count) bytes; \(bounds.messageBytes) are allowed")
         }
-        guard nesting(of: bytes) <= SignalLimits.nesting else {
+        guard nesting(of: bytes) <= bounds.nesting else {
             throw SignalCodingError(
-                .tooDeep, "the message is nested more than \(SignalLimits.nesting) levels deep")
+                .tooDeep, "the message is nested more than \(bounds.nesting) levels deep")
         }
     }
 

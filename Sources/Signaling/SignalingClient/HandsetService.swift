@@ -132,8 +132,8 @@ public final class HandsetService: SignalingService {
         let milliseconds =
             news.duration.components.seconds * 1_000 + news.duration.components.attoseconds / 1_000_000_000_000_000
         let message = CallEnd(
-            invite: news.invite.rawValue, reason: news.reason, durationMilliseconds: milliseconds,
-            peer: news.peer?.rawValue)
+            invite: news.invite.rawValue, reason: news.reason, cause: news.cause?.rawValue,
+            durationMilliseconds: milliseconds, peer: news.peer?.rawValue)
         try await tell(message, .lasting, doing: "hang up")
     }
 }

@@ -159,9 +159,9 @@ extension ServiceDriver {
     private func receive(_ bytes: [UInt8], _ attempt: Int) {
         let message: RPCMessage
         do throws(RPCMessage.Malformed) {
-            message = try RPCMessage(decoding: bytes)
+            message = try RPCMessage(decoding: bytes, within: .delivery)
         } catch {
-            logger.debug("message passed over", metadata: ["because": "\(error.error)"])
+            logger.warning("message passed over", metadata: ["because": "\(error.error)"])
             return feed(connection: .link(.received(sequence: nil), attempt: attempt))
         }
         switch message.kind {

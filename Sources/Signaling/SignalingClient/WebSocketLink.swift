@@ -132,12 +132,12 @@ extension WebSocketLink {
         let link = NIOLoopBound(link, eventLoop: loop)
         let watcher = NIOLoopBound(StatusWatcher(), eventLoop: loop)
         let upgrader = NIOTypedWebSocketClientUpgrader<Bool>(
-            maxFrameSize: SignalLimits.messageBytes,
+            maxFrameSize: SignalBounds.delivery.messageBytes,
             upgradePipelineHandler: { channel, _ in
                 channel.eventLoop.makeCompletedFuture {
                     let aggregator = NIOWebSocketFrameAggregator(
                         minNonFinalFragmentSize: 1, maxAccumulatedFrameCount: 64,
-                        maxAccumulatedFrameSize: SignalLimits.messageBytes)
+                        maxAccumulatedFrameSize: SignalBounds.delivery.messageBytes)
                     try channel.pipeline.syncOperations.addHandlers([aggregator, link.value])
                     return true
                 }

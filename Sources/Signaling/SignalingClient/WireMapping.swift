@@ -23,6 +23,7 @@ extension SignalingEvent {
             self = .callEnded(
                 CallHangUp(
                     invite: InviteID(data.invite), reason: data.reason,
+                    cause: CallFailureCause(toldByPeer: data.cause),
                     duration: .milliseconds(min(max(data.durationMilliseconds, 0), 1_000_000_000_000)),
                     from: UserID(data.from)))
         case .connectionCreated(let data):

@@ -127,6 +127,7 @@ struct RunCommand: AsyncParsableCommand {
                 "call": "\(call)", "peer": "\(record.peer)", "reason": "\(record.reason.rawValue)",
                 "duration_ms": "\(record.duration.milliseconds.rounded(toPlaces: 0))",
             ]
+            if let cause = record.cause { metadata["cause"] = "\(cause.rawValue)" }
             if let error = record.error { metadata["error"] = "\(error)" }
             if let report {
                 metadata["received"] = "\(report.peer.packetsReceived)"

@@ -22,6 +22,8 @@ struct CallReport {
     var likeness: Double?
     /// How good the speech sounded that came back.
     var quality: SpeechQuality?
+    /// Why it failed, found out here or told by the other side.
+    var cause: CallFailureCause?
     var error: String?
     var fileError: AudioFileError?
     var media: MediaReport?
@@ -59,6 +61,7 @@ struct CallReport {
         func add(_ label: String, _ value: String?) {
             if let value { lines.append("  " + label.padded(to: 22) + value) }
         }
+        add("cause", cause.map { "\($0.rawValue): \($0.sentence)" })
         add("login and connect", "\(connectMilliseconds.rounded(toPlaces: 1)) ms")
         add("set-up", setUpMilliseconds.map { "\($0.rounded(toPlaces: 1)) ms, invite to media both ways" })
         add("duration", "\((durationMilliseconds / 1_000).rounded(toPlaces: 1)) s")
@@ -98,6 +101,7 @@ struct CallReport {
         var object = JSONObjectText()
         object.add("outcome", outcome)
         object.add("callee", callee)
+        object.add("cause", cause?.rawValue)
         object.add("error", error)
         object.add("login_connect_ms", connectMilliseconds)
         object.add("setup_ms", setUpMilliseconds)

@@ -43,6 +43,7 @@ struct CallRun {
             connectMilliseconds: connectTime.milliseconds)
         report.setUpMilliseconds = setUpTime?.milliseconds
         report.durationMilliseconds = record?.duration.milliseconds ?? 0
+        report.cause = record?.cause
         report.error = record?.error.map { "\($0)" }
         report.fileError = fileError
         if let media { report.take(media) }

@@ -75,17 +75,20 @@ extension ExchangeCore {
             throw RPCError(
                 .invalidParams, "reason must be one of \(CallEnd.reasons.sorted().joined(separator: ", ")).")
         }
+        guard params.cause.map(CallEnd.isCause) ?? true else {
+            throw RPCError(.invalidParams, "cause is a word of at most \(SignalLimits.causeBytes) letters.")
+        }
         guard params.durationMilliseconds >= 0 else {
             throw RPCError(.invalidParams, "duration_ms must not be negative.")
         }
         end(
-            call, by: session.endpoint, reason: params.reason, duration: params.durationMilliseconds, at: now,
-            into: &outbox)
+            call, by: session.endpoint, reason: params.reason, cause: params.cause,
+            duration: params.durationMilliseconds, at: now, into: &outbox)
     }
 
     /// Ends a call and tells the other side.
     mutating func end(
-        _ call: Call, by endpoint: Endpoint, reason: String, duration: Int64, at now: Instant,
+        _ call: Call, by endpoint: Endpoint, reason: String, cause: String? = nil, duration: Int64, at now: Instant,
         into outbox: inout [Output]
     ) {
         guard let peer = call.peer(of: endpoint) else { return }
@@ -93,7 +96,7 @@ extension ExchangeCore {
         recordEnd(
             of: call.invite, with: call.invitee.user, reason: reason, duration: duration, at: now, into: &outbox)
         let event = CallEnded(
-            invite: call.invite, reason: reason, durationMilliseconds: duration, from: endpoint.user)
+            invite: call.invite, reason: reason, cause: cause, durationMilliseconds: duration, from: endpoint.user)
         tell(peer, .callEnded(event), at: now, into: &outbox)
         outbox.append(.note(.callEnded(call.invite, reason: reason, durationMilliseconds: duration)))
     }

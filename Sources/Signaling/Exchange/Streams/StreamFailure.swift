@@ -21,6 +21,7 @@ enum StreamFailure: Hashable, Sendable {
     case noDeviceOnline
     case busy
     case declined
+    case deviceFailed
     case noAnswer
     case hungUp
     case unusableAnswer
@@ -47,7 +48,7 @@ enum StreamFailure: Hashable, Sendable {
         case .conditionMissing: 428
         case .tooManyStreams: 429
         case .failed: 500
-        case .unusableAnswer: 502
+        case .unusableAnswer, .deviceFailed: 502
         case .busy, .noAnswer, .hungUp, .noRestart, .full, .goingDown: 503
         }
     }
@@ -61,7 +62,7 @@ enum StreamFailure: Hashable, Sendable {
         case .declined, .full, .tooManyStreams: 30
         case .unknownOrigin, .notAuthenticated, .tokenExpired, .foreignToken, .noAccount, .unknownUser, .unknownSession,
             .methodNotAllowed, .wrongType, .tooLarge, .malformed, .unusable, .conditionMissing, .conditionFailed,
-            .unusableAnswer, .failed:
+            .unusableAnswer, .deviceFailed, .failed:
             nil
         }
     }
@@ -86,6 +87,7 @@ enum StreamFailure: Hashable, Sendable {
         case .noDeviceOnline: "noDeviceOnline"
         case .busy: "busy"
         case .declined: "declined"
+        case .deviceFailed: "deviceFailed"
         case .noAnswer: "noAnswer"
         case .hungUp: "hungUp"
         case .unusableAnswer: "unusableAnswer"
@@ -120,6 +122,7 @@ enum StreamFailure: Hashable, Sendable {
         case .noDeviceOnline: "None of the user's devices is online."
         case .busy: "The user's device is busy."
         case .declined: "The user declined."
+        case .deviceFailed: "The user's device could not take the stream."
         case .noAnswer: "None of the user's devices answered in time."
         case .hungUp: "The device hung up before everything was agreed on."
         case .unusableAnswer: "The device's answer cannot be used."

@@ -1,3 +1,5 @@
+import enum CallControl.CallFailureCause
+import enum CallControl.RejectReason
 import JSON
 import SDP
 import SignalWire
@@ -41,6 +43,18 @@ extension StreamTable {
         }
     }
 
+    /// What a device's reject says. Of causes that lie in the offer the client is told, for it can make another.
+    private static func failure(rejectedWith data: JSONValue?) -> StreamFailure {
+        switch RejectReason(data: data ?? .null) {
+        case .busy: return .busy
+        case .declined: return .declined
+        case .failed:
+            let cause = CallFailureCause(toldByPeer: data?["cause"]?.string)
+            guard let cause, cause.isInDescription else { return .deviceFailed }
+            return .unusable(cause.sentence)
+        }
+    }
+
     private mutating func take(
         _ event: ExchangeEvent, _ session: StreamSession, at now: Instant, into outbox: inout [Output]
     ) {
@@ -48,7 +62,7 @@ extension StreamTable {
         case (.inviteAccepted(let answer), .ringing(let invite, let ticket)) where answer.invite == invite:
             accepted(answer, ticket, session, at: now, into: &outbox)
         case (.inviteRejected(let answer), .ringing(let invite, _)) where answer.invite == invite:
-            fail(session, answer.data?["reason"]?.string == "busy" ? .busy : .declined, into: &outbox)
+            fail(session, Self.failure(rejectedWith: answer.data), into: &outbox)
         case (.inviteTimedOut(let end), .ringing(let invite, _)) where end.invite == invite:
             fail(session, .noAnswer, into: &outbox)
         case (.callSignal(let signal), _) where signal.invite == session.accepted?.invite:

@@ -1,0 +1,134 @@
+public import JSON
+
+/// Why a call could not be set up, or broke: what one side may tell the other, whoever that is.
+///
+/// The set is closed and each cause has one sentence, so that nothing about this machine (paths, addresses, a library's
+/// words) reaches a stranger. It stands beside the reason (contract CALL-5), as `cause` in the data of a reject and in a
+/// hang-up.
+public enum CallFailureCause: String, CaseIterable, Hashable, Sendable {
+    // What the descriptions say.
+
+    /// An offer or answer is not a session description.
+    case descriptionUnreadable
+    /// An offer has more sections than are answered, or an answer would be longer than a message.
+    case descriptionTooLarge
+    /// There is no audio in it, or it was refused.
+    case noAudio
+    /// The two sides have no codec in common.
+    case noCommonCodec
+    /// The two sides have no way of protecting media in common, or there are no keys for it.
+    case noCommonKeys
+    /// Media would be unprotected, which is not allowed.
+    case plainMediaRefused
+    /// The transport is one that the other side does not have.
+    case unsupportedTransport
+    /// There is no address that media can be sent to.
+    case unusableAddress
+    /// The parts about ICE cannot be used.
+    case unusableICE
+    /// The answer does not fit the offer.
+    case answerDoesNotFit
+
+    // The way, and the handshake on it.
+
+    /// No path between the two sides works.
+    case noPath
+    /// The peer did not show the certificate that its description promises.
+    case certificateMismatch
+    /// The peer's certificate, or the curve of its key, is of a kind that is not accepted.
+    case certificateUnsupported
+    /// The two DTLS stacks have no cipher, group or SRTP profile in common, or one broke the protocol.
+    case handshakeFailed
+    /// One side ended the DTLS handshake with an alert.
+    case handshakeRefused
+    /// The DTLS handshake was not over in time.
+    case handshakeTimedOut
+    /// Media was not ready, or did not flow both ways, in time.
+    case mediaTimedOut
+
+    // The device.
+
+    /// A file that the call plays or records cannot be used; the disk may be full.
+    case fileUnusable
+    /// The device has as many calls as it can have.
+    case deviceFull
+    /// Something else that is the device's own fault.
+    case deviceFault
+}
+
+extension CallFailureCause {
+    /// What it means, to be read after "the other side says that" or by itself.
+    public var sentence: String {
+        switch self {
+        case .descriptionUnreadable: "the session description cannot be read"
+        case .descriptionTooLarge: "the session description has too many sections, or is too long"
+        case .noAudio: "there is no audio to agree on"
+        case .noCommonCodec: "the two sides have no codec in common"
+        case .noCommonKeys: "the two sides have no way of protecting media in common"
+        case .plainMediaRefused: "unprotected media is not allowed"
+        case .unsupportedTransport: "the media transport is not supported"
+        case .unusableAddress: "there is no address that media can be sent to"
+        case .unusableICE: "the ICE parameters cannot be used"
+        case .answerDoesNotFit: "the answer does not fit the offer"
+        case .noPath: "no path between the two sides works"
+        case .certificateMismatch: "the certificate is not the one that the description promises"
+        case .certificateUnsupported: "the certificate, or the curve of its key, is not supported"
+        case .handshakeFailed: "the DTLS handshake failed"
+        case .handshakeRefused: "the DTLS handshake was refused with an alert"
+        case .handshakeTimedOut: "the DTLS handshake was not over in time"
+        case .mediaTimedOut: "media did not flow both ways in time"
+        case .fileUnusable: "a file that the call needs cannot be used"
+        case .deviceFull: "the device has as many calls as it can have"
+        case .deviceFault: "the device has a fault of its own"
+        }
+    }
+
+    /// Whether another description might do.
+    public var isInDescription: Bool {
+        switch self {
+        case .descriptionUnreadable, .descriptionTooLarge, .noAudio, .noCommonCodec, .noCommonKeys, .plainMediaRefused,
+            .unsupportedTransport, .unusableAddress, .unusableICE, .answerDoesNotFit:
+            true
+        case .noPath, .certificateMismatch, .certificateUnsupported, .handshakeFailed, .handshakeRefused,
+            .handshakeTimedOut, .mediaTimedOut, .fileUnusable, .deviceFull, .deviceFault:
+            false
+        }
+    }
+
+    /// Reads the cause in the data of a reject or in a hang-up; one that is unknown says nothing.
+    public init?(toldByPeer text: String?) {
+        guard let text, let cause = CallFailureCause(rawValue: text) else { return nil }
+        self = cause
+    }
+
+    /// The error in the record of a side that was told this.
+    var toldError: SignalingError {
+        SignalingError(
+            .mediaFailed, activity: "set up media for the call", cause: "the other side says that \(sentence)")
+    }
+}
+
+/// What the media side says of a failure: the cause for the peer, and the whole story for this device's own log.
+public struct MediaFailure: Hashable, Sendable, ExpressibleByStringLiteral {
+    /// What the peer may know.
+    public var cause: CallFailureCause
+    /// What happened, in words; it stays here.
+    public var detail: String
+
+    /// Makes one.
+    public init(_ cause: CallFailureCause, _ detail: String) {
+        self.cause = cause
+        self.detail = detail
+    }
+
+    /// A failure that the peer learns no more of than that it is this side's.
+    public init(stringLiteral detail: String) { self.init(.deviceFault, detail) }
+
+    /// Media was not there when it had to be.
+    static func late(_ detail: String) -> MediaFailure { MediaFailure(.mediaTimedOut, detail) }
+
+    /// The error in this device's record.
+    var error: SignalingError {
+        SignalingError(.mediaFailed, activity: "set up media for the call", cause: detail)
+    }
+}
