@@ -96,24 +96,29 @@ final class AudioFileThread: Sendable {
     private func add(_ stream: some AudioFileStream) -> StreamID {
         // The first block is there before the call begins.
         stream.move()
-        return state.withLock { state in
+        let id = state.withLock { state in
             state.lastID += 1
             let id = StreamID(rawValue: state.lastID)
             state.streams[id] = stream
             return id
         }
+        // Without streams the thread waits until it is woken, however long that takes.
+        wakeup.wakeup.signal()
+        return id
     }
 
     private func startIfNeeded() throws(RealtimeError) {
-        guard thread.withLock({ $0 == nil }), !state.withLock({ $0.streams.isEmpty }) else { return }
-        let started = try RealtimeThread(name: "audio-files") { [self] in
-            while !turn() {}
+        try thread.withLock { thread throws(RealtimeError) in
+            guard thread == nil, !state.withLock({ $0.streams.isEmpty }) else { return }
+            thread = try RealtimeThread(name: "audio-files") { [self] in
+                while !turn() {}
+            }
         }
-        thread.withLock { $0 = started }
     }
 
-    /// Moves what there is to move.
+    /// Waits for the next interval, or without streams for a wake-up, and moves what there is to move.
     ///
+    /// Whoever changes what the wait depends on, or leaves something to do, must signal the wake-up after that.
     /// - Returns: Whether that was the last turn.
     private func turn() -> Bool {
         let isIdle = state.withLock { $0.streams.isEmpty }
