@@ -2,6 +2,7 @@ import AudioKit
 import Foundation
 @testable import MediaEngine
 import Realtime
+import Synchronization
 import Testing
 
 @Suite("The thread that moves audio between files and rings", .timeLimit(.minutes(1)))
@@ -79,5 +80,38 @@ struct AudioFileThreadTests {
             }
             #expect(try AudioFileReader.samples(ofFile: path("\(round).wav")) == samples)
         }
+    }
+
+    @Test("A recording that cannot be written is told and left out; the file that is played is not touched")
+    func withoutRecording() async throws {
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let samples = count(to: 5_000)
+        try write(samples, path("in.wav"))
+        #expect(link(path("in.wav"), path("same.wav")) == 0)
+        let thread = try AudioFileThread()
+        for (recording, code) in [
+            ("nowhere/out.wav", AudioFileError.Code.notFound), ("in.wav", .inUse), ("same.wav", .inUse),
+        ] {
+            let failures = Mutex<[AudioFileError.Code]>([])
+            var files = try thread.open(
+                AudioBehaviour(source: .file(path: path("in.wav"), loops: false), recording: path(recording))
+            ) { failure in failures.withLock { $0.append(failure.code) } }
+            #expect(failures.withLock { $0 } == [code])
+            let isRecorded = files.recorder != nil
+            #expect(!isRecorded)
+            #expect(try await copy(&files) == samples)
+            await withCheckedContinuation { done in thread.stop(files.ids) { done.resume() } }
+        }
+        // Two calls that record to one file: the first keeps it.
+        var first = try thread.open(AudioBehaviour(source: .echo, recording: path("out.wav"))) { Issue.record("\($0)") }
+        let second = Mutex<[AudioFileError.Code]>([])
+        _ = try thread.open(AudioBehaviour(source: .echo, recording: path("out.wav"))) { failure in
+            second.withLock { $0.append(failure.code) }
+        }
+        #expect(second.withLock { $0 } == [.inUse])
+        #expect(first.recorder?.write(samples.span) == samples.count)
+        thread.finish()
+        #expect(try AudioFileReader.samples(ofFile: path("out.wav")) == samples)
+        #expect(try AudioFileReader.samples(ofFile: path("in.wav")) == samples)
     }
 }
