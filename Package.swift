@@ -226,7 +226,7 @@ let package = Package(
                 "ConfigReader", "ControlWire", "Timekeeping", "handset", logging,
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ]),
-        tests("CommandTests", ["CScriptedCard", "CardSupport", "handset"]),
+        tests("CommandTests", ["AudioKit", "CScriptedCard", "CardSupport", "handset"]),
         tests("ControlWireTests", ["ControlWire", "JSON"]),
         tests("DeviceControlTests", ["CallAgent", "DeviceControl"]),
         tests("TimekeepingTests", ["Timekeeping"]),

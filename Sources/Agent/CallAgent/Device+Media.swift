@@ -5,6 +5,7 @@ internal import JSON
 internal import Logging
 internal import MediaEngine
 internal import Peering
+internal import RegularFiles
 internal import SDP
 internal import SecureTransport
 
@@ -35,6 +36,7 @@ extension Device {
             try start(plan, negotiation.remote(for: audio), audio.direction, for: id)
             feed(.media(.ready(description: answer)), to: id)
         } catch {
+            logFile(error, of: id)
             feed(.media(.failed("\(error)")), to: id)
         }
     }
@@ -48,6 +50,7 @@ extension Device {
                 try negotiation.plan(for: audio, audio: behaviour, start: .atOnce), negotiation.remote(for: audio),
                 audio.direction, for: id)
         } catch {
+            logFile(error, of: id)
             feed(.media(.failed("\(error)")), to: id)
         }
     }
@@ -78,6 +81,7 @@ extension Device {
         _ plan: MediaCallPlan, _ remote: RemoteConnection?, _ direction: MediaDirection, for id: CallID
     ) throws {
         guard let placement = calls[id]?.placement else { return }
+        if plan.audio.recording != nil { makeRecordingFolder() }
         if remote == nil { dropConnection(of: id) }
         let media = try engine.start(plan, at: placement, connection: calls[id]?.connection)
         calls[id]?.media = media
@@ -85,6 +89,24 @@ extension Device {
             engine.setDirection(media, sends: direction.sends, receives: direction.receives)
         }
         if let remote { connect(id, to: remote) }
+    }
+
+    /// Makes the folder that calls are recorded in, which somebody may have removed.
+    func makeRecordingFolder() {
+        guard let folder = configuration.behaviour.recordingFolder else { return }
+        do throws(RegularFileError) {
+            try WritableFolder.make(folder)
+        } catch {
+            logger.error(
+                "Calls cannot be recorded: their folder cannot be written to",
+                metadata: ["folder": "\(folder)", "error": "\(error.message)"])
+        }
+    }
+
+    /// A file that cannot be played fails every call, and whoever runs the device must learn of it.
+    private func logFile(_ error: any Error, of id: CallID) {
+        guard let error = error as? MediaStartError, error.file != nil else { return }
+        logger.error("A call fails because of its file", metadata: ["call": "\(id)", "error": "\(error)"])
     }
 
     /// Lets a call's media go on with the formats, and with the keys of SDES, that were agreed on anew.
