@@ -69,10 +69,11 @@ extension Device {
         let usesCard = calls[id]?.usesCard == true
         if usesCard, configuration.audio.severalCalls == .refuse, isCardTaken(besides: id) { throw CardTaken() }
         let placement = engine.place(usesCard: usesCard)
-        var address = placement.localAddress
-        if address.isUnspecified { address = mediaAddress.withPort(address.port) }
+        let bound = placement.localAddress
+        let address = bound.isUnspecified ? mediaAddress.withPort(bound.port) : bound
         let means = MediaNegotiation.Means(
-            address: address, keysAllowed: keysAllowed, identity: try currentIdentity())
+            address: address, isBoundToAll: bound.isUnspecified, keysAllowed: keysAllowed,
+            identity: try currentIdentity())
         calls[id]?.placement = placement
         calls[id]?.negotiation = MediaNegotiation(configuration.media, means, using: &generator)
     }
