@@ -94,8 +94,9 @@ let package = Package(
         module("Base", "JSON"),
         module("Base", "Realtime", ["CRealtime", "Timekeeping"]),
         module("Base", "Datagrams", ["CRealtime", "Realtime", "Timekeeping"]),
-        module("Base", "ConfigReader", ["CYAML"]),
-        module("Base", "PrivateFiles"),
+        module("Base", "RegularFiles"),
+        module("Base", "ConfigReader", ["CYAML", "RegularFiles"]),
+        module("Base", "PrivateFiles", ["RegularFiles"]),
 
         // Floor 2: protocols, pure.
         module("Protocols", "RTP", ["Bytes", "Timekeeping"]),
@@ -108,20 +109,20 @@ let package = Package(
         module("Protocols", "ControlWire", ["JSON"]),
 
         // Floor 3: media.
-        module("Media", "AudioKit", ["Bytes", "COpusFile", "CSpeexDSP"]),
+        module("Media", "AudioKit", ["Bytes", "COpusFile", "CSpeexDSP", "RegularFiles"]),
         module("Media", "AudioDevices", ["AudioKit", "CALSA", "CSpeexDSP", "Realtime", "Timekeeping"]),
         module("Media", "LoopbackAnalysis", ["AudioKit"]),
         module("Media", "Speakerphone", ["AudioKit", "CSpeexDSP"]),
         module("Media", "OpusCodec", ["COpus"]),
         module("Media", "Playout", ["AudioKit", "OpusCodec", "Timekeeping"]),
-        module("Media", "SecureTransport", ["COpenSSL", "CSRTP", "Timekeeping"]),
+        module("Media", "SecureTransport", ["COpenSSL", "CSRTP", "RegularFiles", "Timekeeping"]),
         module("Media", "Peering", ["Bytes", "Datagrams", "ICE", "RTP", "SecureTransport", "Timekeeping"]),
         module(
             "Media", "MediaEngine",
             [
                 "AudioDevices", "AudioKit", "Bytes", "Datagrams", "ICE", "MulticastDNS", "OpusCodec", "Peering",
                 "Playout",
-                "RTP", "Realtime", "STUN", "SecureTransport", "Speakerphone", "Timekeeping",
+                "RTP", "Realtime", "RegularFiles", "STUN", "SecureTransport", "Speakerphone", "Timekeeping",
             ]),
 
         // Floor 4: signaling.
@@ -140,7 +141,7 @@ let package = Package(
             ]),
         module(
             "Signaling", "ExchangeStore",
-            ["JSON", "SignalWire", "Timekeeping", .product(name: "GRDB", package: "GRDB.swift")]),
+            ["JSON", "RegularFiles", "SignalWire", "Timekeeping", .product(name: "GRDB", package: "GRDB.swift")]),
         module(
             "Signaling", "Exchange",
             nio + [
@@ -155,7 +156,8 @@ let package = Package(
             "Agent", "CallAgent",
             [
                 "AudioDevices", "AudioKit", "CallControl", "ConfigReader", "Datagrams", "ICE", "JSON", "MediaEngine",
-                "OpusCodec", "Peering", "Playout", "PrivateFiles", "RTP", "Realtime", "SDP", "SecureTransport",
+                "OpusCodec", "Peering", "Playout", "PrivateFiles", "RTP", "Realtime", "RegularFiles", "SDP",
+                "SecureTransport",
                 "SignalingClient", "Speakerphone", "Timekeeping", logging,
             ]),
 
@@ -182,7 +184,8 @@ let package = Package(
                 "AudioDevices", "AudioKit", "CallAgent", "CallControl", "ConfigReader", "ControlWire", "Datagrams",
                 "DeviceControl", "Exchange", "ExchangeStore", "Loopback", "LoopbackAnalysis", "LoopbackReport",
                 "MediaEngine", "OpusCodec",
-                "Peering", "Playout", "RTP", "Realtime", "SecureTransport", "SignalWire", "SignalingClient",
+                "Peering", "Playout", "RTP", "Realtime", "RegularFiles", "SecureTransport", "SignalWire",
+                "SignalingClient",
                 "SignedTokens", "Speakerphone", "Timekeeping", logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
@@ -193,7 +196,7 @@ let package = Package(
         // Tests mirror the floors.
         .target(
             name: "TestSupport", dependencies: ["Timekeeping"], path: "Tests/Support", swiftSettings: relaxed),
-        tests("AudioKitTests", ["AudioKit"], resources: [.copy("Resources/tone-500hz-stereo.opus")]),
+        tests("AudioKitTests", ["AudioKit", "RegularFiles"], resources: [.copy("Resources/tone-500hz-stereo.opus")]),
         .target(name: "CScriptedCard", path: "Tests/CScriptedCard", exclude: ["plugin"]),
         .target(
             name: "CardSupport", dependencies: ["CScriptedCard", "Realtime", "Timekeeping"], path: "Tests/CardSupport",
@@ -216,13 +219,14 @@ let package = Package(
         tests("SpeakerphoneTests", ["AudioKit", "Speakerphone"]),
         tests("ConfigReaderTests", ["ConfigReader"]),
         tests("PrivateFilesTests", ["PrivateFiles"]),
+        tests("RegularFilesTests", ["RegularFiles"]),
         tests(
             "HandsetTests",
             [
                 "ConfigReader", "ControlWire", "Timekeeping", "handset", logging,
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ]),
-        tests("CommandTests", ["CScriptedCard", "CardSupport", "handset"]),
+        tests("CommandTests", ["AudioKit", "CScriptedCard", "CardSupport", "handset"]),
         tests("ControlWireTests", ["ControlWire", "JSON"]),
         tests("DeviceControlTests", ["CallAgent", "DeviceControl"]),
         tests("TimekeepingTests", ["Timekeeping"]),

@@ -9,16 +9,20 @@ extension ConfigurationKind {
     static let all: [ConfigurationKind] = [
         ConfigurationKind(
             command: "run", signature: ["account"],
-            validate: { path throws(ConfigError) in _ = try DeviceConfiguration.read(path: path) }),
+            validate: { path, files throws(ConfigError) in
+                _ = try DeviceConfiguration.read(path: path, fileChecks: files)
+            }),
         ConfigurationKind(
             command: "serve", signature: ["apps", "listen", "users_file"],
-            validate: { path throws(ConfigError) in _ = try ExchangeConfiguration.read(path: path) }),
+            validate: { path, files throws(ConfigError) in
+                _ = try ExchangeConfiguration.read(path: path, fileChecks: files)
+            }),
         ConfigurationKind(
             command: "user", signature: ["users"],
-            validate: { path throws(ConfigError) in _ = try UsersFile(path: path).read() }),
+            validate: { path, _ throws(ConfigError) in _ = try UsersFile(path: path).read() }),
         ConfigurationKind(
             command: "loopback", signature: ["thresholds"],
-            validate: { path throws(ConfigError) in
+            validate: { path, _ throws(ConfigError) in
                 var thresholds = LoopbackThresholds(.device)
                 try LoopbackLimit.read(path: path, into: &thresholds)
             }),

@@ -54,6 +54,8 @@ enum Shutdown {
     static func blockSignals() {
         // Writing to a connection that is gone must be an error, not the end.
         _ = signal(SIGPIPE, SIG_IGN)
+        // So must writing beyond the limit on file sizes: it ends a recording, not the process.
+        _ = signal(SIGXFSZ, SIG_IGN)
         var signals = Self.signals
         unsafe pthread_sigmask(SIG_BLOCK, &signals, nil)
     }

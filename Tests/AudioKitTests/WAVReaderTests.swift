@@ -210,6 +210,12 @@ import Testing
         #expect(message(law)?.1.contains("A-law") == true)
         #expect(message(folder.path("absent.wav"))?.0 == .notFound)
         #expect(message(folder.url.path)?.0 == .unreadable)
+        #expect(message(folder.url.path)?.1.contains("it is a folder") == true)
+        // Nobody has the other end of the pipe open, so that an opening that waits would wait for ever.
+        #expect(mkfifo(folder.path("pipe.wav"), 0o600) == 0)
+        #expect(message(folder.path("pipe.wav"))?.0 == .unreadable)
+        #expect(message(folder.path("pipe.wav"))?.1.contains("it is a named pipe") == true)
+        #expect(message("/dev/zero")?.1.contains("it is a device") == true)
         let opus = try folder.write(Array("OggS and then nothing good".utf8), as: "bad.opus")
         #expect(message(opus)?.0 == .notAudio)
     }

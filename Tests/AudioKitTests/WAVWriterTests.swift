@@ -1,6 +1,7 @@
 import AudioKit
 import Foundation
 import Glibc
+import RegularFiles
 import Testing
 
 @Suite struct WAVWriterTests {
@@ -59,15 +60,75 @@ import Testing
         #expect(try read(path) == [Int16](repeating: 9, count: 100))
     }
 
-    @Test("A full disk is told when the recording is created")
-    func fullAtOnce() {
+    /// What goes wrong when a recording to `path` is begun; nil if nothing does.
+    private func failure(_ path: String, sparing played: [FileIdentity] = []) -> AudioFileError? {
         do throws(AudioFileError) {
-            _ = try WAVWriter(path: "/dev/full")
-            Issue.record("a full disk was not noticed")
+            _ = try WAVWriter(path: path, sparing: played)
+            return nil
         } catch {
-            #expect(error.code == .full)
-            #expect(error.description.contains("No space left on device"))
+            return error
         }
+    }
+
+    @Test(
+        "Only a regular file is recorded to: a device, a named pipe and a link are refused and left alone",
+        .timeLimit(.minutes(1)))
+    func noRegularFile() throws {
+        #expect(failure("/dev/null")?.description.contains("it is a device") == true)
+        #expect(mkfifo(folder.path("pipe.wav"), 0o600) == 0)
+        #expect(failure(folder.path("pipe.wav"))?.description.contains("it is a named pipe") == true)
+        try Data("precious".utf8).write(to: folder.url.appending(path: "precious"))
+        #expect(symlink(folder.path("precious"), folder.path("link.wav")) == 0)
+        #expect(failure(folder.path("link.wav"))?.description.contains("it is a symbolic link") == true)
+        #expect(symlink(folder.path("nothing"), folder.path("dangling.wav")) == 0)
+        #expect(failure(folder.path("dangling.wav"))?.code == .unwritable)
+        #expect(!FileManager.default.fileExists(atPath: folder.path("nothing")))
+        #expect(try Data(contentsOf: folder.url.appending(path: "precious")) == Data("precious".utf8))
+    }
+
+    @Test("A recording is its owner's alone, whatever the file's mode was, and takes the place of a longer one")
+    func mode() throws {
+        func mode(_ path: String) throws -> Int? {
+            try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
+        }
+        let path = folder.path("old.wav")
+        #expect(
+            FileManager.default.createFile(
+                atPath: path, contents: Data(count: 9_999), attributes: [.posixPermissions: 0o644]))
+        var writer = try WAVWriter(path: path)
+        try writer.append([Int16](repeating: 5, count: 10).span)
+        try writer.finish()
+        #expect(try mode(path) == 0o600)
+        #expect(try header(path).size == 64)
+        _ = try WAVWriter(path: folder.path("new.wav"))
+        #expect(try mode(folder.path("new.wav")) == 0o600)
+    }
+
+    @Test("A file that is played, or recorded to already, is not overwritten under any of its names")
+    func inUse() throws {
+        let path = folder.path("speech.wav")
+        func write() throws {
+            var writer = try WAVWriter(path: path)
+            try writer.append([Int16](repeating: 5, count: 1_000).span)
+            try writer.finish()
+        }
+        try write()
+        let before = try Data(contentsOf: URL(fileURLWithPath: path))
+        #expect(link(path, folder.path("hard.wav")) == 0)
+        #expect(symlink(folder.url.path, folder.path("folder")) == 0)
+        let identity = try AudioFileReader(path: path).identity
+        let played = try #require(identity)
+        for name in ["speech.wav", "hard.wav", "folder/speech.wav", "./hard.wav"] {
+            let error = failure(folder.path(name), sparing: [played])
+            #expect(error?.code == .inUse, "\(name)")
+            #expect(error?.description.contains("it is the file that is played") == true)
+        }
+        var first = try WAVWriter(path: path)
+        try first.append([Int16](repeating: 6, count: 12_000).span)
+        #expect(failure(folder.path("hard.wav"))?.description.contains("another recording is written to it") == true)
+        try first.finish()
+        #expect(try read(path) == [Int16](repeating: 6, count: 12_000))
+        #expect(before.count == 2_044)
     }
 
     @Test("Space that runs out is told once, and what was saved before is intact")
@@ -98,15 +159,7 @@ import Testing
 
     @Test("A folder that is not there and one that may not be written to are told apart")
     func cannotCreate() {
-        func code(_ path: String) -> AudioFileError.Code? {
-            do throws(AudioFileError) {
-                _ = try WAVWriter(path: path)
-                return nil
-            } catch {
-                return error.code
-            }
-        }
-        #expect(code(folder.path("no/such/folder.wav")) == .notFound)
-        #expect(code(folder.url.path) == .unwritable)
+        #expect(failure(folder.path("no/such/folder.wav"))?.code == .notFound)
+        #expect(failure(folder.url.path)?.code == .unwritable)
     }
 }

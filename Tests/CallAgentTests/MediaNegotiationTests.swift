@@ -35,6 +35,26 @@ struct MediaNegotiationTests {
         return ICECredentials(using: &generator)
     }
 
+    @Test(
+        "A device that is bound to all addresses answers an offer without ICE from the one that reaches the peer",
+        arguments: [(true, "127.0.0.1"), (false, "192.0.2.1")])
+    func answersFromReachingAddress(isBoundToAll: Bool, address: String) throws {
+        var generator = SeededGenerator(seed: 9)
+        var configuration = MediaConfiguration()
+        configuration.allowsPlainMedia = true
+        let means = MediaNegotiation.Means(
+            address: try #require(SocketAddress(host: "192.0.2.1", port: 5_000)), isBoundToAll: isBoundToAll,
+            keysAllowed: true, identity: try Self.identity.get())
+        var ours = MediaNegotiation(configuration, means, using: &generator)
+        let lines = [
+            "v=0", "o=- 1 1 IN IP4 127.0.0.1", "s=-", "c=IN IP4 127.0.0.1", "t=0 0", "m=audio 4000 RTP/AVP 111",
+            "a=rtpmap:111 opus/48000/2", "",
+        ]
+        _ = try ours.receive(["type": "offer", "sdp": .string(lines.joined(separator: "\r\n"))])
+        let answer = try #require(try ours.answer().0["sdp"]?.string)
+        #expect(answer.contains("c=IN IP4 \(address)\r\n"), "\(answer)")
+    }
+
     /// Two that have agreed once.
     private static func pair() throws -> (inviter: MediaNegotiation, invitee: MediaNegotiation) {
         var (inviter, invitee) = (try side(seed: 1), try side(seed: 2))

@@ -45,14 +45,14 @@ struct ExitCodeTests {
         #expect(second.errorText.contains("\(port)"))
     }
 
-    @Test("A file to play that is none ends with 8 before anybody is called, and a full disk with 9")
+    @Test("A file to play that is none ends with 8 before anybody is called, and one that cannot be recorded to with 9")
     func files() async throws {
         let running = try await RunningSite(Site())
         defer { running.site.remove() }
         let noAudio = try running.call(["--play", running.site.deviceConfiguration])
         #expect(await noAudio.ending() == 8)
-        let full = try running.call(["--record", "/dev/full"])
-        #expect(await full.ending() == 9)
+        let device = try running.call(["--record", "/dev/full"])
+        #expect(await device.ending() == 9)
     }
 
     @Test("INV-11, CALL-5: A device that rejects ends the call with 10, and the report says declined")

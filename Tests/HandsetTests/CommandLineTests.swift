@@ -63,14 +63,14 @@ import Testing
 
 @Suite struct ConfigurationCheckTests {
     private let check = ConfigurationCheck(kinds: [
-        ConfigurationKind(command: "run", signature: ["account"]) { path throws(ConfigError) in
+        ConfigurationKind(command: "run", signature: ["account"]) { path, _ throws(ConfigError) in
             let root = try ConfigDocument.read(path: path)
             var problems: [ConfigProblem] = []
             _ = root.integer("calls", in: 1...9, &problems)
             root.rejectUnknownKeys(known: ["account", "calls"], &problems)
             if !problems.isEmpty { throw ConfigError(problems) }
         },
-        ConfigurationKind(command: "serve", signature: ["users"]) { _ in },
+        ConfigurationKind(command: "serve", signature: ["users"]) { _, _ in },
     ])
 
     private func result(_ text: String) throws -> String {

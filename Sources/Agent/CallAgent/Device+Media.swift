@@ -5,6 +5,7 @@ internal import JSON
 internal import Logging
 internal import MediaEngine
 internal import Peering
+internal import RegularFiles
 internal import SDP
 internal import SecureTransport
 
@@ -36,6 +37,7 @@ extension Device {
             try start(plan, negotiation.remote(for: audio), audio.direction, for: id)
             feed(.media(.ready(description: answer)), to: id)
         } catch {
+            logFile(error, of: id)
             feed(.media(.failed(MediaFailure(error))), to: id)
         }
     }
@@ -49,6 +51,7 @@ extension Device {
                 try negotiation.plan(for: audio, audio: behaviour, start: .atOnce), negotiation.remote(for: audio),
                 audio.direction, for: id)
         } catch {
+            logFile(error, of: id)
             feed(.media(.failed(MediaFailure(error))), to: id)
         }
     }
@@ -67,10 +70,11 @@ extension Device {
         let usesCard = calls[id]?.usesCard == true
         if usesCard, configuration.audio.severalCalls == .refuse, isCardTaken(besides: id) { throw CardTaken() }
         let placement = engine.place(usesCard: usesCard)
-        var address = placement.localAddress
-        if address.isUnspecified { address = mediaAddress.withPort(address.port) }
+        let bound = placement.localAddress
+        let address = bound.isUnspecified ? mediaAddress.withPort(bound.port) : bound
         let means = MediaNegotiation.Means(
-            address: address, keysAllowed: keysAllowed, identity: try currentIdentity())
+            address: address, isBoundToAll: bound.isUnspecified, keysAllowed: keysAllowed,
+            identity: try currentIdentity())
         calls[id]?.placement = placement
         calls[id]?.negotiation = MediaNegotiation(configuration.media, means, using: &generator)
     }
@@ -79,6 +83,7 @@ extension Device {
         _ plan: MediaCallPlan, _ remote: RemoteConnection?, _ direction: MediaDirection, for id: CallID
     ) throws {
         guard let placement = calls[id]?.placement else { return }
+        if plan.audio.recording != nil { makeRecordingFolder() }
         if remote == nil { dropConnection(of: id) }
         let media = try engine.start(plan, at: placement, connection: calls[id]?.connection)
         calls[id]?.media = media
@@ -86,6 +91,24 @@ extension Device {
             engine.setDirection(media, sends: direction.sends, receives: direction.receives)
         }
         if let remote { connect(id, to: remote) }
+    }
+
+    /// Makes the folder that calls are recorded in, which somebody may have removed.
+    func makeRecordingFolder() {
+        guard let folder = configuration.behaviour.recordingFolder else { return }
+        do throws(RegularFileError) {
+            try WritableFolder.make(folder)
+        } catch {
+            logger.error(
+                "Calls cannot be recorded: their folder cannot be written to",
+                metadata: ["folder": "\(folder)", "error": "\(error.message)"])
+        }
+    }
+
+    /// A file that cannot be played fails every call, and whoever runs the device must learn of it.
+    private func logFile(_ error: any Error, of id: CallID) {
+        guard let error = error as? MediaStartError, error.file != nil else { return }
+        logger.error("A call fails because of its file", metadata: ["call": "\(id)", "error": "\(error)"])
     }
 
     /// Lets a call's media go on with the formats, and with the keys of SDES, that were agreed on anew.

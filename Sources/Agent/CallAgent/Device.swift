@@ -89,6 +89,7 @@ public actor Device {
                 Task { [mediaEvents] in for await event in mediaEvents { self.hear(event) } },
             ]
         }
+        makeRecordingFolder()
         // Before anybody can call: the first certificate takes the longest to make.
         _ = try? currentIdentity()
         try await service.connect()

@@ -2,34 +2,43 @@ public import Datagrams
 
 /// Where a device receives media.
 public struct MediaAddress: Sendable {
-    /// A local address as peers without ICE can reach it, with the first worker's port or 0.
+    /// A local address as peers without ICE can reach it, with the first worker's port or 0. Never the wildcard address.
     public let address: SocketAddress
-    /// What sockets are bound to: the same, or all addresses, for ICE to find out which of them can be reached.
+    /// What sockets are bound to: the same, or the wildcard address for all addresses of the machine. Then ICE finds out
+    /// which of them can be reached, and an answer to an offer without ICE names the one that reaches the peer.
     public let bindAddress: SocketAddress
 
-    /// The address that the configuration names, or else the one from which this machine reaches the signaling server.
+    /// The address that the configuration names. Without one, or with the wildcard address, descriptions name the address
+    /// from which this machine reaches the signaling server, and sockets are bound to all addresses. The exception is a
+    /// server on this machine: it is for trials, so that without an address sockets are bound to the loopback address
+    /// alone.
     ///
     /// May look up the server's name, and so block: not for an event loop.
     public init(for configuration: DeviceConfiguration) throws(MediaAddressError) {
-        var local: SocketAddress
-        if let address = configuration.media.address {
-            local = address
-        } else {
-            let host = configuration.account.eventsHost
-            guard let server = SocketAddress.lookUp(host: host, port: 9) else {
-                throw MediaAddressError(
-                    "cannot find the address of the signaling server's host \"\(host)\". Check account.server.")
-            }
-            guard let source = server.localSource() else {
-                throw MediaAddressError("there is no route to the signaling server \(server.host). Set media.address.")
-            }
-            local = source
+        let port = configuration.media.port
+        let configured = configuration.media.address?.withPort(port)
+        if let configured, !configured.isUnspecified {
+            address = configured
+            bindAddress = configured
+            return
         }
-        local.port = configuration.media.port
-        address = local
-        // A server on this machine is for trying things out on this machine.
-        let isPinned = configuration.media.address != nil || local.isLoopback
-        bindAddress = isPinned ? local : SocketAddress(host: "0.0.0.0", port: local.port) ?? local
+        address = try Self.source(towards: configuration.account.eventsHost).withPort(port)
+        let all = configured ?? SocketAddress(host: "0.0.0.0", port: port) ?? address
+        bindAddress = configured == nil && address.isLoopback ? address : all
+    }
+
+    private static func source(towards host: String) throws(MediaAddressError) -> SocketAddress {
+        guard let server = SocketAddress.lookUp(host: host, port: 9) else {
+            throw MediaAddressError(
+                "cannot find the address of the signaling server's host \"\(host)\". Check account.server, or set "
+                    + "media.address to an address of this machine.")
+        }
+        guard let source = server.localSource(), !source.isUnspecified else {
+            throw MediaAddressError(
+                "there is no route to the signaling server \(server.host). Set media.address to an address of this "
+                    + "machine.")
+        }
+        return source
     }
 }
 

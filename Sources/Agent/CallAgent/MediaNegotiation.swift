@@ -12,6 +12,7 @@ struct MediaNegotiation {
     private var exchange: OfferAnswer
     private let configuration: MediaConfiguration
     private let randomSeed: UInt64
+    private let isBoundToAll: Bool
     /// An offer of ours has given way to one of the peer's.
     private var hasYielded = false
 
@@ -19,6 +20,8 @@ struct MediaNegotiation {
     struct Means {
         /// Where the call receives media without ICE.
         var address: SocketAddress
+        /// Whether the call receives media at every address of the machine, so that an answer may name another one.
+        var isBoundToAll = false
         /// Whether signaling is protected, or stays on this machine: only then may keys travel in it (RFC 4568 §8.3).
         var keysAllowed: Bool
         /// The certificate that is shown in DTLS handshakes.
@@ -28,6 +31,7 @@ struct MediaNegotiation {
     /// Prepares a call.
     init(_ configuration: MediaConfiguration, _ means: Means, using generator: inout some RandomNumberGenerator) {
         self.configuration = configuration
+        isBoundToAll = means.isBoundToAll
         randomSeed = generator.next()
         let fingerprint = means.identity.fingerprint(.sha256)
         var keying: [LocalKeying] = []
@@ -94,7 +98,22 @@ struct MediaNegotiation {
     ///
     /// - Returns: In what it differs from what was agreed before.
     mutating func receive(_ offer: JSONValue) throws -> NegotiationChanges {
-        try exchange.receive(offer: try Self.description(in: offer, "offer"))
+        let description = try Self.description(in: offer, "offer")
+        let changes = try exchange.receive(offer: description)
+        // Not the address that reaches the exchange: the peer may be in another network of this machine.
+        if isBoundToAll, let peer = Self.mediaHost(of: description), let source = peer.localSource() {
+            exchange.local.address = source.host
+        }
+        return changes
+    }
+
+    /// Where a description without ICE wants its sound to be sent; nil if it does not say.
+    private static func mediaHost(of description: SessionDescription) -> SocketAddress? {
+        let section = description.media.first { $0.kind == "audio" && $0.port != 0 }
+        guard let host = (section?.connection ?? description.connection)?.address,
+            let address = SocketAddress(host: host, port: 9), !address.isUnspecified
+        else { return nil }
+        return address
     }
 
     /// Our answer to the offer that was received, as an accept carries it, and what was agreed.

@@ -6,6 +6,7 @@ struct ConfigOrigin: Sendable {
     /// Relative paths in the file are taken from here; empty for the working directory.
     let directory: String
     let environment: @Sendable (String) -> String?
+    var fileChecks = FileChecks.inputs
 }
 
 /// Reads configuration files.
@@ -18,10 +19,11 @@ public enum ConfigDocument {
     /// - Parameters:
     ///   - path: A YAML file. Paths inside it are taken from its folder.
     ///   - maximumBytes: How long it may be.
+    ///   - fileChecks: Which of the files that it names are looked at.
     ///   - environment: Looks up an environment variable, for secrets given as `…_env`.
     /// - Throws: ``ConfigError`` with the file, the line and, where there is one, the key.
     public static func read(
-        path: String, maximumBytes: Int = maximumBytes,
+        path: String, maximumBytes: Int = maximumBytes, fileChecks: FileChecks = .inputs,
         environment: @escaping @Sendable (String) -> String? = SmallFile.environmentVariable
     ) throws(ConfigError) -> ConfigSection {
         switch SmallFile.read(path: path, maximumBytes: maximumBytes) {
@@ -29,7 +31,9 @@ public enum ConfigDocument {
             throw ConfigError([ConfigProblem(file: path, message: "cannot be read: \(failure.message)")])
         case .success(let text):
             let directory = path.lastIndex(of: "/").map { String(path[...$0]) } ?? ""
-            return try parse(text, ConfigOrigin(file: path, directory: directory, environment: environment))
+            return try parse(
+                text,
+                ConfigOrigin(file: path, directory: directory, environment: environment, fileChecks: fileChecks))
         }
     }
 

@@ -6,7 +6,7 @@ extension ConfigSection {
     /// The secret `name`, given by `name_file: PATH` or by `name_env: VARIABLE`.
     ///
     /// A value written into the configuration itself (`name: …`) is a problem, as is giving both. No message holds the
-    /// value.
+    /// value. Of a configuration of another machine (``FileChecks/none``) the value is nil.
     public func secret(_ name: String, required: Bool = false, _ problems: inout [ConfigProblem]) -> Secret? {
         let fileKey = "\(name)_file"
         let variableKey = "\(name)_env"
@@ -34,7 +34,7 @@ extension ConfigSection {
     }
 
     private func secretFromFile(_ key: String, _ problems: inout [ConfigProblem]) -> Secret? {
-        guard let path = path(key, &problems) else { return nil }
+        guard let path = path(key, &problems), fileChecks != .none else { return nil }
         switch SmallFile.secret(path: path) {
         case .failure(let failure):
             problems.append(problem(key, "\"\(path)\" cannot be read: \(failure.message)"))
@@ -58,6 +58,8 @@ extension ConfigSection {
             problems.append(problem(key, "must be the name of an environment variable: letters, digits and _"))
             return nil
         }
+        // Another machine has another environment.
+        if fileChecks == .none { return nil }
         guard let value = origin.environment(name), !value.isEmpty else {
             // A name that is not set may be the secret itself, too.
             problems.append(problem(key, "names an environment variable that is not set or is empty"))

@@ -87,21 +87,6 @@ extension ConfigSection {
         return text
     }
 
-    /// The path of a file, taken from the configuration's folder unless it is absolute.
-    ///
-    /// - Parameter readable: Also note a problem if there is no such file, or if it may not be read.
-    public func path(_ key: String, readable: Bool = false, _ problems: inout [ConfigProblem]) -> String? {
-        guard let text = string(key, &problems) else { return nil }
-        let path = resolve(text)
-        if readable, !SmallFile.isReadable(path) {
-            problems.append(problem(key, "\"\(path)\" is missing or may not be read"))
-            return nil
-        }
-        return path
-    }
-
-    func resolve(_ path: String) -> String { path.hasPrefix("/") ? path : origin.directory + path }
-
     private func decimal(
         _ key: String, in range: ClosedRange<Double>, unit: String, _ problems: inout [ConfigProblem]
     ) -> Double? {

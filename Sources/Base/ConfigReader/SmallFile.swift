@@ -1,4 +1,5 @@
 internal import Glibc
+internal import RegularFiles
 
 /// Reading of the small text files that configurations are made of, and of the process environment.
 public enum SmallFile {
@@ -13,7 +14,8 @@ public enum SmallFile {
 
     /// The secret in a file that holds it and nothing else; a newline at its end does not count.
     public static func secret(path: String) -> Result<Secret, Failure> {
-        read(path: path, maximumBytes: maximumSecretBytes).flatMap { text in
+        if let failure = unreadable(path) { return .failure(failure) }
+        return read(path: path, maximumBytes: maximumSecretBytes).flatMap { text in
             guard let end = text.lastIndex(where: { !$0.isNewline }) else {
                 return .failure(Failure(message: "it is empty; it must hold the secret and nothing else"))
             }
@@ -50,7 +52,15 @@ public enum SmallFile {
         return .success(text)
     }
 
-    static func isReadable(_ path: String) -> Bool { unsafe access(path, R_OK) == 0 }
+    /// Why the file at `path` cannot be read; nil if it is a regular file that can be.
+    static func unreadable(_ path: String) -> Failure? {
+        do throws(RegularFileError) {
+            close(try RegularFile.open(path, O_RDONLY))
+            return nil
+        } catch {
+            return Failure(message: error.message)
+        }
+    }
 
     static func systemMessage(_ code: Int32) -> String {
         unsafe strerror(code).map { unsafe String(cString: $0) } ?? "error \(code)"

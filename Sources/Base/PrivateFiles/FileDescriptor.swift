@@ -1,12 +1,28 @@
 internal import Glibc
+internal import RegularFiles
 
 /// One open file; closed when let go of.
 struct FileDescriptor: ~Copyable {
     private let number: Int32
 
     init(opening path: String, _ flags: Int32, doing activity: String) throws(PrivateFileError) {
-        number = unsafe open(path, flags | O_CLOEXEC, 0o600)
-        guard number >= 0 else { throw PrivateFileError(doing: activity, path, errno) }
+        number = try Self.open(path, flags, doing: activity)
+    }
+
+    private static func open(
+        _ path: String, _ flags: Int32, doing activity: String
+    ) throws(PrivateFileError) -> Int32 {
+        if flags & O_DIRECTORY != 0 {
+            let number = unsafe Glibc.open(path, flags | O_CLOEXEC)
+            guard number >= 0 else { throw PrivateFileError(doing: activity, path, errno) }
+            return number
+        }
+        do throws(RegularFileError) {
+            return try RegularFile.open(path, flags)
+        } catch {
+            throw error.systemError.map { PrivateFileError(doing: activity, path, $0) }
+                ?? PrivateFileError(doing: activity, path, error.message)
+        }
     }
 
     deinit { close(number) }

@@ -19,6 +19,8 @@ public struct AudioFileError: Error, Equatable, Sendable, CustomStringConvertibl
         public static let damaged = Code(name: "damaged")
         /// The recording could not be created, or not be written for a reason other than space.
         public static let unwritable = Code(name: "unwritable")
+        /// The recording would overwrite a file that is being played or recorded.
+        public static let inUse = Code(name: "inUse")
         /// There is no space, or the file has reached the largest size allowed.
         public static let full = Code(name: "full")
     }
@@ -62,7 +64,8 @@ public struct AudioFileError: Error, Equatable, Sendable, CustomStringConvertibl
         case .notFound: "Check the path; it is taken from the working directory unless it begins with a slash."
         case .unreadable: "Check that it is a file and that this user may read it."
         case .notAudio, .unsupported, .damaged: "`sox IN -b 16 OUT.wav` makes a file that can be played."
-        case .unwritable: "Check that the folder exists and that this user may write there."
+        case .unwritable: "Check that this user may write there; a file that exists must be this user's own."
+        case .inUse: "Record to another file; nothing in this one has changed."
         case .full: "What was recorded before is intact; free some space or record elsewhere."
         default: "See the reason above."
         }

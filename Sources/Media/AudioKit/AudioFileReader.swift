@@ -1,4 +1,5 @@
 internal import Bytes
+public import RegularFiles
 
 /// Reads a WAV or Ogg Opus file as mono samples at 48 kHz, whichever it is by its content, once or over and over.
 ///
@@ -7,13 +8,16 @@ public struct AudioFileReader: ~Copyable, Sendable {
     private var wav: WAVReader?
     private var opus: OggOpusReader?
     private let loops: Bool
+    /// Which file it is.
+    public private(set) var identity: FileIdentity?
 
     /// Opens a file and reads its head.
     ///
     /// - Parameter loops: Whether to begin again at the end.
     public init(path: String, loops: Bool = false) throws(AudioFileError) {
         self.loops = loops
-        let magic = try Self.magic(path)
+        let (magic, identity) = try Self.magic(path)
+        self.identity = identity
         if magic == FourCC.ogg {
             opus = try OggOpusReader(path: path)
         } else if let magic, magic != FourCC.riff, magic != FourCC.rf64 {
@@ -74,13 +78,13 @@ public struct AudioFileReader: ~Copyable, Sendable {
         try opus?.rewind()
     }
 
-    /// The first four bytes; `nil` if there are fewer.
-    private static func magic(_ path: String) throws(AudioFileError) -> UInt32? {
+    /// The first four bytes, `nil` if there are fewer, and which file they are in.
+    private static func magic(_ path: String) throws(AudioFileError) -> (UInt32?, FileIdentity?) {
         let file = try PosixFile.reading(path)
         var head = [UInt8](repeating: 0, count: 4)
         switch file.read(into: &head, from: 0) {
         case .success(let count):
-            return count < 4 ? nil : unsafe head.span.bytes.uint32(at: 0)
+            return (count < 4 ? nil : unsafe head.span.bytes.uint32(at: 0), file.identity)
         case .failure(let error):
             throw AudioFileError(.unreadable, .play, path: path, reason: error.message, errno: error.code)
         }

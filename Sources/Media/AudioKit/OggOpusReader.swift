@@ -1,4 +1,5 @@
 internal import COpusFile
+internal import Glibc
 
 /// Reads an Ogg Opus file (RFC 7845) as mono samples at 48 kHz, a piece at a time, through libopusfile.
 ///
@@ -18,11 +19,18 @@ public struct OggOpusReader: ~Copyable, @unchecked Sendable {
 
     /// Opens a file and reads its headers.
     public init(path: String) throws(AudioFileError) {
-        // Opened once by ourselves, because libopusfile does not say why a file could not be opened.
-        _ = try PosixFile.reading(path)
+        // Opened by ourselves, because libopusfile opens anything and does not say why a file cannot be opened.
+        let descriptor = try PosixFile.reading(path).release()
+        var callbacks = OpusFileCallbacks()
+        guard let stream = unsafe op_fdopen(&callbacks, descriptor, "rb") else {
+            close(descriptor)
+            throw AudioFileError(.unreadable, .play, path: path, reason: "there is no memory for it")
+        }
         var failure: Int32 = 0
-        let opened = unsafe op_open_file(path, &failure)
+        // Closes the stream with the handle.
+        let opened = unsafe op_open_callbacks(stream, &callbacks, nil, 0, &failure)
         guard let opened = unsafe opened else {
+            _ = unsafe callbacks.close?(stream)
             let isForeign = failure == OP_ENOTFORMAT
             throw AudioFileError(
                 isForeign ? .notAudio : .damaged, .play, path: path,

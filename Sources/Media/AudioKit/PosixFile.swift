@@ -1,4 +1,5 @@
 internal import Glibc
+internal import RegularFiles
 
 /// An open file, closed with its owner. All file calls of this module are here.
 struct PosixFile: ~Copyable, Sendable {
@@ -8,26 +9,73 @@ struct PosixFile: ~Copyable, Sendable {
 
     deinit { Glibc.close(descriptor) }
 
-    /// Opens a file for reading.
+    /// Opens a regular file for reading.
     static func reading(_ path: String) throws(AudioFileError) -> PosixFile {
-        let descriptor = unsafe Glibc.open(path, O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else {
-            let code = errno
+        do throws(RegularFileError) {
+            return PosixFile(descriptor: try RegularFile.open(path, O_RDONLY))
+        } catch {
             throw AudioFileError(
-                code == ENOENT ? .notFound : .unreadable, .play, path: path, reason: systemMessage(code), errno: code)
+                error.systemError == ENOENT ? .notFound : .unreadable, .play, path: path, reason: error.message,
+                errno: error.systemError)
         }
-        return PosixFile(descriptor: descriptor)
     }
 
-    /// Creates a file, or empties the one that is there.
-    static func creating(_ path: String) throws(AudioFileError) -> PosixFile {
-        let descriptor = unsafe Glibc.open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
-        guard descriptor >= 0 else {
-            let code = errno
+    /// Creates a file for its owner alone, or opens the regular file that exists without changing what is in it.
+    ///
+    /// The file is locked until it is closed, so that no second recording is written to it.
+    /// - Parameter played: Files that must not be written to.
+    /// - Returns: The file, and whether it was created.
+    static func recording(_ path: String, sparing played: [FileIdentity]) throws(AudioFileError) -> Recording {
+        let (descriptor, isNew): (Int32, Bool)
+        do throws(RegularFileError) {
+            (descriptor, isNew) = try openForWriting(path)
+        } catch {
             throw AudioFileError(
-                PosixFile.recordingCode(code), .record, path: path, reason: systemMessage(code), errno: code)
+                error.systemError.map(recordingCode) ?? .unwritable, .record, path: path, reason: error.message,
+                errno: error.systemError)
         }
-        return PosixFile(descriptor: descriptor)
+        let file = PosixFile(descriptor: descriptor)
+        if let identity = file.identity, played.contains(identity) {
+            throw AudioFileError(.inUse, .record, path: path, reason: "it is the file that is played")
+        }
+        // Some file systems know no locks; there nothing is lost but this check.
+        if flock(descriptor, LOCK_EX | LOCK_NB) != 0, errno == EWOULDBLOCK {
+            throw AudioFileError(.inUse, .record, path: path, reason: "another recording is written to it")
+        }
+        guard fchmod(descriptor, 0o600) == 0 else {
+            let code = errno
+            throw AudioFileError(.unwritable, .record, path: path, reason: systemMessage(code), errno: code)
+        }
+        return Recording(file: file, isNew: isNew)
+    }
+
+    struct Recording: ~Copyable {
+        let file: PosixFile
+        let isNew: Bool
+
+        consuming func takeFile() -> PosixFile { file }
+    }
+
+    /// Removes a file.
+    static func remove(_ path: String) { _ = unsafe unlink(path) }
+
+    private static func openForWriting(_ path: String) throws(RegularFileError) -> (Int32, isNew: Bool) {
+        do throws(RegularFileError) {
+            return (try RegularFile.open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW), true)
+        } catch {
+            guard error.systemError == EEXIST else { throw error }
+            return (try RegularFile.open(path, O_WRONLY | O_NOFOLLOW), false)
+        }
+    }
+
+    /// Which file it is.
+    var identity: FileIdentity? { FileIdentity(descriptor: descriptor) }
+
+    /// Hands over the descriptor, which the caller closes.
+    consuming func release() -> Int32 {
+        let descriptor = descriptor
+        discard self
+        return descriptor
     }
 
     /// Reads into `bytes` from `offset` on, as much as the system has in one go.
@@ -43,7 +91,7 @@ struct PosixFile: ~Copyable, Sendable {
         }
     }
 
-    /// Moves the reading position; `false` where that is not possible, such as in a pipe.
+    /// Moves the reading position; `false` where that is not possible.
     func seek(to offset: Int) -> Bool { lseek(descriptor, offset, SEEK_SET) == offset }
 
     /// Writes all of `bytes` at `offset`, going on after partial writes.
@@ -72,7 +120,7 @@ struct PosixFile: ~Copyable, Sendable {
 
     /// Brings what was written to the disk.
     func synchronise() -> SystemError? {
-        // A pipe or a device cannot be synchronised, and need not be.
+        // Some file systems cannot synchronise a file.
         fdatasync(descriptor) == 0 || errno == EINVAL || errno == EROFS ? nil : SystemError(code: errno)
     }
 

@@ -1,3 +1,5 @@
+public import RegularFiles
+
 /// Records 16-bit samples into a WAV file that is valid at every moment, though the process be killed.
 ///
 /// Samples are gathered for a quarter of a second. Then they are written, and after them the head that counts them; so
@@ -23,22 +25,39 @@ public struct WAVWriter: ~Copyable, Sendable {
     /// What the 32-bit sizes of a WAV can express, in whole frames of any channel count.
     private static let maximumDataBytes = Int(UInt32.max) - 64
 
-    /// Creates the file, or empties the one that is there.
+    /// Creates the file, for its owner alone (mode 0600), or takes the place of what is in the one that exists.
     ///
+    /// A symbolic link is not followed, and what is no regular file is refused. After an error a file that existed is as
+    /// it was.
     /// - Parameters:
     ///   - channels: 1, or 2 for left and right.
     ///   - sampleRate: Samples a second for each channel.
-    public init(path: String, channels: Int = 1, sampleRate: Int = AudioFormat.sampleRate) throws(AudioFileError) {
+    ///   - played: Files that are not to be overwritten, by whatever name.
+    public init(
+        path: String, channels: Int = 1, sampleRate: Int = AudioFormat.sampleRate, sparing played: [FileIdentity] = []
+    ) throws(AudioFileError) {
         precondition((1...2).contains(channels), "a recording has one channel or two")
-        let file = try PosixFile.creating(path)
         let head = Self.head(channels: channels, sampleRate: sampleRate, dataBytes: 0)
-        if let error = file.write(head, at: 0).error { throw Self.error(error, path) }
-        self.file = file
+        file = try Self.file(path, beginningWith: head, sparing: played)
         self.path = path
         self.channels = channels
         self.sampleRate = sampleRate
         flushBytes = max(1, sampleRate / 4) * channels * 2
         buffer.reserveCapacity(flushBytes)
+    }
+
+    /// Opens the file and writes its head. On a full disk no empty file is left behind.
+    private static func file(
+        _ path: String, beginningWith head: [UInt8], sparing played: [FileIdentity]
+    ) throws(AudioFileError) -> PosixFile {
+        let recording = try PosixFile.recording(path, sparing: played)
+        // The head takes the place of the old one before the old samples go.
+        if let error = recording.file.write(head, at: 0).error {
+            if recording.isNew { PosixFile.remove(path) }
+            throw Self.error(error, path)
+        }
+        recording.file.truncate(to: head.count)
+        return recording.takeFile()
     }
 
     deinit {

@@ -1,9 +1,12 @@
 internal import AudioKit
 internal import Realtime
+internal import RegularFiles
 internal import Synchronization
 
 /// A file that is being played or recorded. Only one thread at a time uses it: whoever opened it, then the file thread.
 protocol AudioFileStream: AnyObject, Sendable {
+    /// The file that is played, if one is.
+    var played: FileIdentity? { get }
     /// Moves as many samples as there are, or as fit.
     func move()
     /// Moves what is left and closes the file.
@@ -46,6 +49,7 @@ final class PlayerStream: AudioFileStream {
         }
     }
 
+    let played: FileIdentity?
     private let state: Mutex<State>
     private let onFailure: @Sendable (AudioFileError) -> Void
 
@@ -53,6 +57,7 @@ final class PlayerStream: AudioFileStream {
         _ reader: consuming AudioFileReader, into ring: consuming AudioRing.Producer,
         onFailure: @escaping @Sendable (AudioFileError) -> Void
     ) {
+        played = reader.identity
         state = Mutex(State(reader: reader, ring: ring))
         self.onFailure = onFailure
     }
@@ -103,6 +108,7 @@ final class RecorderStream: AudioFileStream {
         }
     }
 
+    var played: FileIdentity? { nil }
     private let state: Mutex<State>
     private let onFailure: @Sendable (AudioFileError) -> Void
 

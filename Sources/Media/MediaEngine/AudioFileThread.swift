@@ -43,9 +43,11 @@ final class AudioFileThread: Sendable {
         thread = Mutex(nil)
     }
 
-    /// Opens the files of a behaviour.
+    /// Opens the files of a behaviour. A recording that cannot be written is told to `onFailure` and left out, because a
+    /// call is worth more than its recording.
     ///
-    /// - Parameter onFailure: Is told once of each file that fails later.
+    /// - Parameter onFailure: Is told once of a recording that cannot be opened, and of each file that fails later.
+    /// - Throws: ``MediaStartError`` if the file to be played cannot be read.
     func open(
         _ audio: AudioBehaviour, onFailure: @escaping @Sendable (AudioFileError) -> Void
     ) throws(MediaStartError) -> CallFiles {
@@ -57,16 +59,10 @@ final class AudioFileThread: Sendable {
                 files.player = .some(ring.consumer)
                 files.ids.append(add(PlayerStream(reader, into: ring.producer, onFailure: onFailure)))
             }
-            if let path = audio.recording {
-                let writer = try WAVWriter(path: path)
-                let ring = AudioRing(capacity: Self.recordCapacity)
-                files.recorder = .some(ring.producer)
-                files.ids.append(add(RecorderStream(writer, from: ring.consumer, onFailure: onFailure)))
-            }
         } catch {
-            stop(files.ids) {}
             throw MediaStartError("\(error)", file: error)
         }
+        if let path = audio.recording { record(to: path, into: &files, onFailure: onFailure) }
         do throws(RealtimeError) {
             try startIfNeeded()
         } catch {
@@ -74,6 +70,20 @@ final class AudioFileThread: Sendable {
             throw MediaStartError("\(error)")
         }
         return files
+    }
+
+    private func record(
+        to path: String, into files: inout CallFiles, onFailure: @escaping @Sendable (AudioFileError) -> Void
+    ) {
+        let played = state.withLock { $0.streams.values.compactMap(\.played) }
+        do throws(AudioFileError) {
+            let writer = try WAVWriter(path: path, sparing: played)
+            let ring = AudioRing(capacity: Self.recordCapacity)
+            files.recorder = .some(ring.producer)
+            files.ids.append(add(RecorderStream(writer, from: ring.consumer, onFailure: onFailure)))
+        } catch {
+            onFailure(error)
+        }
     }
 
     /// Finishes files: what waits in their rings is written, and they are closed. `then` runs on the file thread.
@@ -96,24 +106,29 @@ final class AudioFileThread: Sendable {
     private func add(_ stream: some AudioFileStream) -> StreamID {
         // The first block is there before the call begins.
         stream.move()
-        return state.withLock { state in
+        let id = state.withLock { state in
             state.lastID += 1
             let id = StreamID(rawValue: state.lastID)
             state.streams[id] = stream
             return id
         }
+        // Without streams the thread waits until it is woken, however long that takes.
+        wakeup.wakeup.signal()
+        return id
     }
 
     private func startIfNeeded() throws(RealtimeError) {
-        guard thread.withLock({ $0 == nil }), !state.withLock({ $0.streams.isEmpty }) else { return }
-        let started = try RealtimeThread(name: "audio-files") { [self] in
-            while !turn() {}
+        try thread.withLock { thread throws(RealtimeError) in
+            guard thread == nil, !state.withLock({ $0.streams.isEmpty }) else { return }
+            thread = try RealtimeThread(name: "audio-files") { [self] in
+                while !turn() {}
+            }
         }
-        thread.withLock { $0 = started }
     }
 
-    /// Moves what there is to move.
+    /// Waits for the next interval, or without streams for a wake-up, and moves what there is to move.
     ///
+    /// Whoever changes what the wait depends on, or leaves something to do, must signal the wake-up after that.
     /// - Returns: Whether that was the last turn.
     private func turn() -> Bool {
         let isIdle = state.withLock { $0.streams.isEmpty }

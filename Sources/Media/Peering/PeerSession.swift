@@ -13,7 +13,7 @@ public struct PeerSession: ~Copyable {
     public internal(set) var path: MediaPath?
     /// The SSRC that the peer sends with; nil until it is known.
     public internal(set) var remoteSSRC: UInt32?
-    private var separateControlPath: MediaPath?
+    private(set) var separateControlPath: MediaPath?
     private var hasControlPath = true
     /// Whether the peer is reached without ICE: its packets move its address.
     let isDirect: Bool

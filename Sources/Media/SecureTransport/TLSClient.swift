@@ -1,4 +1,5 @@
 internal import COpenSSL
+internal import RegularFiles
 
 /// Whom to believe that a server is who it says.
 public enum TLSTrust: Hashable, Sendable {
@@ -135,9 +136,29 @@ public struct TLSClient: ~Copyable, @unchecked Sendable {
     }
 }
 
+extension TLSTrust {
+    /// Reads what a connection would read.
+    ///
+    /// - Throws: ``TLSError`` if there is no authority in it, or it cannot be read.
+    public func check() throws(TLSError) {
+        ERR_clear_error()
+        unsafe SSL_CTX_free(try TLSClient.makeContext(self))
+    }
+}
+
 // How a connection is set up.
 extension TLSClient {
-    private static func makeContext(_ trust: TLSTrust) throws(TLSError) -> OpaquePointer {
+    fileprivate static func makeContext(_ trust: TLSTrust) throws(TLSError) -> OpaquePointer {
+        if case .file(let path) = trust {
+            // OpenSSL would wait for a named pipe, and this may be the thread of all connections.
+            do throws(RegularFileError) {
+                try RegularFile.check(path)
+            } catch {
+                throw TLSError(
+                    description: "reading trusted certificates from \"\(path)\" failed: \(error.message). It must be a "
+                        + "file of PEM that this user may read.")
+            }
+        }
         guard let context = unsafe SSL_CTX_new(TLS_client_method()) else { throw .library("making a TLS context") }
         unsafe SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nil)
         _ = unsafe SSL_CTX_ctrl(context, SSL_CTRL_SET_MIN_PROTO_VERSION, Int(TLS1_2_VERSION), nil)

@@ -52,7 +52,7 @@ extension ExchangeConfiguration {
     }
 
     private mutating func readDatabase(_ section: ConfigSection, _ problems: inout [ConfigProblem]) {
-        databasePath = section.path("database", &problems)
+        databasePath = section.outputFile("database", &problems)
         databaseDurability =
             section.enumeration("database_durability", of: ExchangeStore.Durability.self, &problems)
             ?? databaseDurability
@@ -89,7 +89,7 @@ extension ExchangeConfiguration {
     }
 
     private mutating func readUsersFile(_ section: ConfigSection, _ problems: inout [ConfigProblem]) {
-        guard let path = section.path("users_file", &problems) else { return }
+        guard let path = section.path("users_file", &problems), section.fileChecks != .none else { return }
         let file = UsersFile(path: path)
         usersFile = file
         do throws(ConfigError) {
@@ -118,6 +118,12 @@ extension ExchangeConfiguration.Certificate {
         section.rejectUnknownKeys(known: ["chain_file", "key_file"], &problems)
         guard let chain, let key else { return nil }
         self.init(chainPath: chain, keyPath: key)
+        guard section.fileChecks == .all else { return }
+        do throws(ExchangeError) {
+            _ = try TLSContext.load(self)
+        } catch {
+            problems.append(section.problem("chain_file", "\(error)"))
+        }
     }
 }
 

@@ -1,4 +1,5 @@
 internal import Glibc
+internal import RegularFiles
 internal import Synchronization
 import Timekeeping
 
@@ -7,7 +8,15 @@ enum StoreFiles {
     /// Makes the file, so that nobody but its owner may read it; SQLite gives the log the same rights.
     static func make(_ path: String) throws(StoreError) {
         let file = unsafe open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, mode_t(0o600))
-        if file >= 0 { close(file) } else if errno != EEXIST { throw notReachable(path, errno) }
+        if file >= 0 { return _ = close(file) }
+        guard errno == EEXIST else { throw notReachable(path, errno) }
+        do throws(RegularFileError) {
+            // Not opened: closing a second descriptor would drop SQLite's locks.
+            try RegularFile.check(path)
+        } catch {
+            throw StoreError(
+                .notReachable, "cannot open the database \(path): \(error.message). Name a file, which need not exist.")
+        }
     }
 
     /// Renames a damaged database, with its log.

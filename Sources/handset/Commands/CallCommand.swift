@@ -8,6 +8,7 @@ internal import NIOCore
 internal import NIOPosix
 internal import Peering
 internal import Realtime
+internal import RegularFiles
 internal import Timekeeping
 
 /// `handset call`: places one call, and reports on it.
@@ -124,9 +125,10 @@ struct CallCommand: AsyncParsableCommand {
 
     /// A file that cannot be used is told of before anybody is called.
     private func checkFiles() throws(AudioFileError) {
-        if let play { _ = try AudioFileReader(path: play) }
+        var played: FileIdentity?
+        if let play { played = try AudioFileReader(path: play).identity }
         if let record {
-            var writer = try WAVWriter(path: record)
+            var writer = try WAVWriter(path: record, sparing: [played].compactMap(\.self))
             try writer.finish()
         }
     }

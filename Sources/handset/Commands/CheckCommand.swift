@@ -8,20 +8,22 @@ struct ConfigurationKind: Sendable {
     /// Keys of the file's root that no other kind has.
     let signature: [String]
     /// Reads and checks a whole file.
-    let validate: @Sendable (_ path: String) throws(ConfigError) -> Void
+    let validate: @Sendable (_ path: String, _ files: FileChecks) throws(ConfigError) -> Void
 }
 
 /// Finds everything that is wrong with a configuration file, without starting anything.
 struct ConfigurationCheck: Sendable {
     /// The kinds of file that are told apart.
     let kinds: [ConfigurationKind]
+    /// Which of the files that a configuration names are looked at.
+    var files = FileChecks.all
 
     /// Checks the file at `path` as the kind that its root's keys show it to be.
     ///
     /// - Returns: The command that the file is for.
     /// - Throws: ``ConfigError`` with every problem.
     func check(path: String) throws(ConfigError) -> String {
-        let root = try ConfigDocument.read(path: path)
+        let root = try ConfigDocument.read(path: path, fileChecks: .none)
         guard let kind = kinds.first(where: { $0.signature.contains(where: root.has) }) else {
             let known = kinds.map { "\($0.signature.joined(separator: " or ")) (for `handset \($0.command)`)" }
             throw ConfigError([
@@ -30,7 +32,7 @@ struct ConfigurationCheck: Sendable {
                     message: "is no configuration that is known here; one has \(known.joined(separator: ", "))")
             ])
         }
-        try kind.validate(path)
+        try kind.validate(path, files)
         return kind.command
     }
 }
@@ -39,13 +41,20 @@ struct ConfigurationCheck: Sendable {
 struct CheckCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "check",
-        abstract: "Check configuration files: every problem at once, with file, line, key and what is allowed.")
+        abstract: "Check configuration files: every problem at once, with file, line, key and what is allowed.",
+        discussion: """
+            The files that a configuration names are opened as the command would open them, and the folders that it writes \
+            to are looked at; nothing is changed.
+            """)
 
     @Argument(help: "Configuration files of `handset run` or `handset serve`.")
     var files: [String]
 
+    @Flag(help: "Leave out the files that a configuration names, and the environment: it is another machine's.")
+    var offline = false
+
     func run() throws {
-        let check = ConfigurationCheck(kinds: ConfigurationKind.all)
+        let check = ConfigurationCheck(kinds: ConfigurationKind.all, files: offline ? .none : .all)
         var problemCount = 0
         for file in files {
             do throws(ConfigError) {

@@ -8,6 +8,7 @@ internal import LoopbackReport
 internal import NIOCore
 internal import NIOPosix
 internal import Realtime
+internal import RegularFiles
 internal import Timekeeping
 
 /// `handset loopback call`: a whole call to a device that echoes.
@@ -87,7 +88,9 @@ struct LoopbackCallCommand: AsyncParsableCommand {
         let output = try LoopbackOutput(report, mode: .call)
         let speech = try play.map { try AudioFileReader.samples(ofFile: $0) }
         let loopback = CallLoopback(carrierSeconds: seconds, speech: speech)
-        let ends = try MeasuredEnds(loopback, cards, call: configuration?.audio, keepsRecordingAt: record)
+        let ends = try MeasuredEnds(
+            loopback, cards, call: configuration?.audio, keepsRecordingAt: record,
+            sparing: [play.flatMap(FileIdentity.init(path:))].compactMap(\.self))
         defer { ends.remove() }
         let startedAt = SystemTime.now().rfc3339
         let ending = EndRequest()

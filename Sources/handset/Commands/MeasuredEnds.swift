@@ -6,6 +6,7 @@ internal import Loopback
 internal import LoopbackReport
 internal import MediaEngine
 internal import Realtime
+internal import RegularFiles
 internal import Synchronization
 internal import Timekeeping
 
@@ -23,22 +24,24 @@ final class MeasuredEnds: Sendable {
 
     /// Makes the files, or opens the cards.
     ///
-    /// - Parameter call: The call's own cards; nil of a call that is not ours.
+    /// - Parameters:
+    ///   - call: The call's own cards; nil of a call that is not ours.
+    ///   - played: Files that the recording must not overwrite.
     init(
         _ loopback: CallLoopback, _ options: LoopbackCallCardOptions, call: AudioConfiguration?,
-        keepsRecordingAt path: String?
+        keepsRecordingAt path: String?, sparing played: [FileIdentity]
     ) throws {
         self.options = options
         recordingPath = path
         guard let measuring = options.measuring(startedAt: SystemTime.now().rfc3339) else {
-            files = try SignalFiles(loopback, keepsRecordingAt: path)
+            files = try SignalFiles(loopback, keepsRecordingAt: path, sparing: played)
             cards = nil
             return
         }
         files = nil
         if let path {
             // A place that cannot be written to is told of before anybody is called.
-            var writer = try WAVWriter(path: path)
+            var writer = try WAVWriter(path: path, sparing: played)
             try writer.finish()
         }
         let own = call.map { call in
@@ -123,13 +126,15 @@ struct SignalFiles {
     let recording: String
     private let keepsRecording: Bool
 
-    init(_ loopback: CallLoopback, keepsRecordingAt path: String?) throws(AudioFileError) {
+    init(
+        _ loopback: CallLoopback, keepsRecordingAt path: String?, sparing played: [FileIdentity]
+    ) throws(AudioFileError) {
         let folder = unsafe getenv("TMPDIR").map { unsafe String(cString: $0) } ?? "/tmp"
         signal = "\(folder)/handset-loopback-\(getpid()).wav"
         recording = path ?? "\(folder)/handset-loopback-back-\(getpid()).wav"
         keepsRecording = path != nil
         // A place that cannot be written to is told of before anybody is called.
-        var writer = try WAVWriter(path: recording)
+        var writer = try WAVWriter(path: recording, sparing: played)
         try writer.finish()
         try loopback.write(to: signal)
     }

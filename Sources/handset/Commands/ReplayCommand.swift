@@ -5,6 +5,7 @@ internal import OpusCodec
 internal import Playout
 internal import RTP
 internal import Realtime
+internal import RegularFiles
 
 /// `handset replay`: what a device would have heard of a recorded stream.
 struct ReplayCommand: ParsableCommand {
@@ -49,7 +50,7 @@ struct ReplayCommand: ParsableCommand {
                 .audioFileUnusable,
                 "\(recording) holds no RTP packet that fits. Is the stream encrypted, or its SSRC another?")
         }
-        if let output { try Self.write(result.samples, to: output) }
+        if let output { try write(result.samples, to: output) }
         Terminal.print(json ? Self.json(result) : Self.text(result, packets))
     }
 
@@ -57,8 +58,8 @@ struct ReplayCommand: ParsableCommand {
         text.hasPrefix("0x") ? UInt32(text.dropFirst(2), radix: 16) : UInt32(text)
     }
 
-    private static func write(_ samples: [Int16], to path: String) throws {
-        var writer = try WAVWriter(path: path)
+    private func write(_ samples: [Int16], to path: String) throws {
+        var writer = try WAVWriter(path: path, sparing: [FileIdentity(path: recording)].compactMap(\.self))
         try writer.append(samples.span)
         try writer.finish()
     }

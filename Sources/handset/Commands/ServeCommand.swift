@@ -37,7 +37,7 @@ struct ServeCommand: AsyncParsableCommand {
         logs.bootstrap()
         let connections = DescriptorLimit.raise()
         let logger = Logger(label: "handset.exchange")
-        var configuration = try config.map(ExchangeConfiguration.read(path:)) ?? .demonstration
+        var configuration = try config.map { try ExchangeConfiguration.read(path: $0) } ?? .demonstration
         if let listen, let endpoint = ConfigEndpoint(listen) {
             (configuration.host, configuration.port) = (endpoint.host, endpoint.port)
         }
@@ -71,9 +71,9 @@ struct ServeCommand: AsyncParsableCommand {
 }
 
 extension ExchangeConfiguration {
-    /// Reads and checks a configuration file.
-    static func read(path: String) throws(ConfigError) -> ExchangeConfiguration {
-        let root = try ConfigDocument.read(path: path)
+    /// Reads and checks a configuration file, with as many of the files that it names as `fileChecks` says.
+    static func read(path: String, fileChecks: FileChecks = .inputs) throws(ConfigError) -> ExchangeConfiguration {
+        let root = try ConfigDocument.read(path: path, fileChecks: fileChecks)
         var problems: [ConfigProblem] = []
         let configuration = ExchangeConfiguration(root, &problems)
         guard problems.isEmpty else { throw ConfigError(problems) }

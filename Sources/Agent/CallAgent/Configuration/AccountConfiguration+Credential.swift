@@ -95,12 +95,7 @@ extension AccountConfiguration.Credential {
             for key in ConfigSection.secretKeys("token") where section.has(key) {
                 problems.append(section.problem(key, "is given together with token_command; keep one of them"))
             }
-            guard let words = section.list("token_command", &problems) else { return nil }
-            guard !words.isEmpty else {
-                problems.append(section.problem("token_command", "must name a program"))
-                return nil
-            }
-            return .command(words)
+            return section.command("token_command", &problems).map { .command($0) }
         }
         guard let token = section.secret("token", required: true, &problems) else { return nil }
         // The file is read again for each new token.

@@ -60,9 +60,9 @@ public struct AccountConfiguration: Sendable {
         eventsURL = section.url("events_url", schemes: schemes, &problems) ?? eventsURL
         appKey = section.string("app_key", &problems) ?? appKey
         appSecret = section.secret("app_secret", &problems) ?? appSecret
-        trustRoots = section.path("trust_roots", readable: true, &problems)
+        trustRoots = section.certificates("trust_roots", &problems)
         allowsPlainText = section.bool("allow_plain_text", &problems) ?? false
-        sessionFile = section.path("session_file", &problems)
+        sessionFile = section.outputFile("session_file", &problems)
         session = section.string("session", &problems)
         if let credential = Credential(section, keeps: sessionFile != nil, &problems) { self.credential = credential }
         section.rejectUnknownKeys(

@@ -22,10 +22,10 @@ public struct ControlConfiguration: Sendable, Equatable {
     init?(_ section: ConfigSection, _ problems: inout [ConfigProblem]) {
         section.require(["socket"], &problems)
         section.rejectUnknownKeys(known: ["socket"], &problems)
-        guard let path = section.path("socket", &problems) else { return nil }
         if section.string("socket", &problems) == "default" {
             socket = .standard
         } else {
+            guard let path = section.outputSocket("socket", &problems) else { return nil }
             socket = .path(path)
             let length = path.utf8.count
             if length > Self.longestPath {
@@ -42,7 +42,7 @@ public struct ControlConfiguration: Sendable, Equatable {
     /// - Returns: Nil if there is no such section.
     /// - Throws: ``ConfigError`` with the problems of the section.
     public static func read(path: String) throws(ConfigError) -> ControlConfiguration? {
-        let root = try ConfigDocument.read(path: path)
+        let root = try ConfigDocument.read(path: path, fileChecks: .none)
         var problems: [ConfigProblem] = []
         let configuration = root.section("control", &problems).flatMap { ControlConfiguration($0, &problems) }
         guard problems.isEmpty else { throw ConfigError(problems) }

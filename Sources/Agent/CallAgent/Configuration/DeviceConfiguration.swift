@@ -39,9 +39,12 @@ public struct DeviceConfiguration: Sendable {
 
     /// Reads and checks a configuration file.
     ///
+    /// - Parameter fileChecks: Which of the files that it names are looked at.
     /// - Throws: ``ConfigError`` with every problem that the file has.
-    public static func read(path: String) throws(ConfigError) -> DeviceConfiguration {
-        let root = try ConfigDocument.read(path: path)
+    public static func read(
+        path: String, fileChecks: FileChecks = .inputs
+    ) throws(ConfigError) -> DeviceConfiguration {
+        let root = try ConfigDocument.read(path: path, fileChecks: fileChecks)
         var problems: [ConfigProblem] = []
         let configuration = DeviceConfiguration(root, &problems)
         guard problems.isEmpty else { throw ConfigError(problems) }
@@ -114,7 +117,7 @@ public struct DeviceIdentity: Sendable, Equatable {
     init(_ section: ConfigSection, _ problems: inout [ConfigProblem]) {
         id = section.string("id", &problems)
         name = section.string("name", &problems) ?? name
-        callRecords = section.path("call_records", &problems)
+        callRecords = section.outputFile("call_records", &problems)
         let targets = section.sections("push", &problems)
         push = targets?.compactMap { PushTarget($0, &problems) }
         if let count = targets?.count, count > 8 {

@@ -4,12 +4,13 @@ public import Datagrams
 public import MediaEngine
 public import OpusCodec
 public import Playout
+internal import Realtime
 public import SecureTransport
 
 /// Sockets, codec and playout of a device.
 public struct MediaConfiguration: Sendable {
-    /// The address that media sockets are bound to and that offers and answers name; nil takes the address from which
-    /// this machine reaches the signaling server.
+    /// The address that media sockets are bound to and that offers and answers name; nil, or the wildcard address, leaves
+    /// that to ``MediaAddress``.
     public var address: SocketAddress?
     /// The first worker's port; 0 for any.
     public var port: UInt16 = 0
@@ -59,7 +60,9 @@ public struct MediaConfiguration: Sendable {
     mutating func read(_ section: ConfigSection, _ problems: inout [ConfigProblem]) {
         if let host = section.string("address", &problems) {
             address = SocketAddress(host: host, port: 0)
-            if address == nil {
+            if let address {
+                Self.bind(address, section, &problems)
+            } else {
                 problems.append(section.problem("address", "\"\(host)\" is no IPv4 or IPv6 address such as 192.0.2.1"))
             }
         }
@@ -73,7 +76,7 @@ public struct MediaConfiguration: Sendable {
         interfaces.denied = section.list("ignored_interfaces", &problems) ?? []
         usesRelaysOnly = section.bool("relay_only", &problems) ?? false
         iceServers = (section.sections("ice_servers", &problems) ?? []).compactMap { ICEServer($0, &problems) }
-        relayTrustRoots = section.path("relay_trust_roots", readable: true, &problems)
+        relayTrustRoots = section.certificates("relay_trust_roots", &problems)
         allowsPlainMedia = section.bool("allow_plain_rtp", &problems) ?? false
         if let opus = section.section("opus", &problems) { encoder.read(opus, &problems) }
         if let jitter = section.section("jitter", &problems) { playout.read(jitter, &problems) }
@@ -85,6 +88,16 @@ public struct MediaConfiguration: Sendable {
                 "codecs", "offers", "interfaces", "ignored_interfaces", "relay_only", "ice_servers",
                 "relay_trust_roots",
             ], &problems)
+    }
+
+    /// Finds out whether the machine has the address.
+    private static func bind(_ address: SocketAddress, _ section: ConfigSection, _ problems: inout [ConfigProblem]) {
+        guard section.fileChecks == .all else { return }
+        do throws(RealtimeError) {
+            _ = try UDPSocket(boundTo: address)
+        } catch {
+            problems.append(section.problem("address", "\(error)"))
+        }
     }
 
     private mutating func readCodecs(_ section: ConfigSection, _ problems: inout [ConfigProblem]) {

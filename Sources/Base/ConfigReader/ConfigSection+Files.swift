@@ -1,0 +1,84 @@
+internal import Glibc
+internal import RegularFiles
+
+/// Files and folders. What is looked at depends on how the configuration is read: see ``FileChecks``.
+extension ConfigSection {
+    /// Which files are looked at.
+    public var fileChecks: FileChecks { origin.fileChecks }
+
+    /// The path of a file, taken from the configuration's folder unless it is absolute.
+    ///
+    /// - Parameter readable: Also note a problem if it is no regular file that may be read.
+    public func path(_ key: String, readable: Bool = false, _ problems: inout [ConfigProblem]) -> String? {
+        guard let text = string(key, &problems) else { return nil }
+        let path = resolve(text)
+        guard readable, fileChecks != .none, let failure = SmallFile.unreadable(path) else { return path }
+        problems.append(problem(key, "\"\(path)\" cannot be read: \(failure.message)"))
+        return nil
+    }
+
+    /// The path of a file that the program writes to, and makes if it is not there.
+    public func outputFile(_ key: String, _ problems: inout [ConfigProblem]) -> String? {
+        guard let path = path(key, &problems) else { return nil }
+        return note(key, path, &problems) { path throws(RegularFileError) in
+            if unsafe access(path, F_OK) == 0 {
+                try RegularFile.check(path)
+                try RegularFile.checkAccess(path, R_OK | W_OK)
+            } else {
+                try WritableFolder.checkExisting(WritableFolder.parent(of: path))
+            }
+        }
+    }
+
+    /// The path of a folder that the program writes files into, and makes if it is not there.
+    public func outputFolder(_ key: String, _ problems: inout [ConfigProblem]) -> String? {
+        guard let path = path(key, &problems) else { return nil }
+        return note(key, path, &problems) { path throws(RegularFileError) in try WritableFolder.check(path) }
+    }
+
+    /// The path of a socket that the program listens at. Its folder is made if it is not there, but none above that.
+    public func outputSocket(_ key: String, _ problems: inout [ConfigProblem]) -> String? {
+        guard let path = path(key, &problems) else { return nil }
+        return note(key, path, &problems) { path throws(RegularFileError) in
+            let folder = WritableFolder.parent(of: path)
+            let exists = unsafe access(folder, F_OK) == 0
+            try WritableFolder.checkExisting(exists ? folder : WritableFolder.parent(of: folder))
+            try RegularFile.checkSocket(path)
+        }
+    }
+
+    /// A program and its arguments; the program is looked for as a shell would.
+    public func command(_ key: String, _ problems: inout [ConfigProblem]) -> [String]? {
+        guard let words = list(key, &problems) else { return nil }
+        guard let program = words.first, !program.isEmpty else {
+            problems.append(problem(key, "must name a program"))
+            return nil
+        }
+        if fileChecks == .all, !Self.isThere(program, path: origin.environment("PATH") ?? "/usr/bin:/bin") {
+            problems.append(problem(key, "there is no program \"\(program)\" that may be run"))
+        }
+        return words
+    }
+
+    func resolve(_ path: String) -> String { path.hasPrefix("/") ? path : origin.directory + path }
+
+    private func note(
+        _ key: String, _ path: String, _ problems: inout [ConfigProblem],
+        _ check: (String) throws(RegularFileError) -> Void
+    ) -> String? {
+        guard fileChecks == .all else { return path }
+        do throws(RegularFileError) {
+            try check(path)
+            return path
+        } catch {
+            problems.append(problem(key, "\"\(path)\" cannot be written to: \(error.message)"))
+            return nil
+        }
+    }
+
+    private static func isThere(_ program: String, path: String) -> Bool {
+        let places =
+            program.contains("/") ? [program] : path.split(separator: ":").map { "\($0)/\(program)" }
+        return places.contains { unsafe access($0, X_OK) == 0 }
+    }
+}

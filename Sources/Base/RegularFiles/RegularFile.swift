@@ -1,0 +1,119 @@
+// RegularFiles: opens files that hold bytes and nothing else, so that no pipe or device can block or surprise a thread.
+
+internal import Glibc
+
+/// Opens regular files only.
+///
+/// Opening a named pipe blocks until somebody opens its other end, and reading from it blocks for as long as nobody
+/// writes; to open a device can start it. So a path that is given from outside is looked at first, and opened without
+/// blocking.
+public enum RegularFile {
+    /// Opens the file at `path`, closed in programs that this one starts.
+    ///
+    /// - Parameters:
+    ///   - flags: Those of `open(2)`. With `O_NOFOLLOW` a symbolic link at the end of the path is refused.
+    ///   - mode: The rights of a file that this creates.
+    /// - Returns: The descriptor, which the caller closes.
+    /// - Throws: ``RegularFileError`` if the system refuses, or something other than a regular file is there.
+    public static func open(_ path: String, _ flags: Int32, mode: UInt32 = 0o600) throws(RegularFileError) -> Int32 {
+        var status = stat()
+        let followsLinks = flags & O_NOFOLLOW == 0
+        // Looked at before it is opened, because opening some devices has effects. Each call writes one status.
+        if unsafe (followsLinks ? stat(path, &status) : lstat(path, &status)) == 0 { try check(status) }
+        let descriptor = unsafe Glibc.open(path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, mode_t(mode))
+        guard descriptor >= 0 else { throw RegularFileError(systemError: errno) }
+        do throws(RegularFileError) {
+            // And again, because another file may be at the path by now.
+            guard fstat(descriptor, &status) == 0 else { throw RegularFileError(systemError: errno) }
+            try check(status)
+        } catch {
+            close(descriptor)
+            throw error
+        }
+        return descriptor
+    }
+
+    /// Finds out whether a regular file is at `path`, or nothing, without opening it.
+    public static func check(_ path: String) throws(RegularFileError) {
+        var status = stat()
+        // Writes one status.
+        if unsafe stat(path, &status) == 0 { try check(status) }
+    }
+
+    /// Finds out whether this process has the rights `mode` (of `access(2)`) to what is at `path`.
+    public static func checkAccess(_ path: String, _ mode: Int32) throws(RegularFileError) {
+        guard unsafe faccessat(AT_FDCWD, path, mode, AT_EACCESS) == 0 else {
+            throw RegularFileError(systemError: errno)
+        }
+    }
+
+    /// Finds out whether a socket is at `path`, or nothing.
+    public static func checkSocket(_ path: String) throws(RegularFileError) {
+        var status = stat()
+        // Writes one status.
+        guard unsafe lstat(path, &status) == 0, status.st_mode & S_IFMT != S_IFSOCK else { return }
+        throw RegularFileError(message: "there is a file that is no socket", systemError: nil)
+    }
+
+    private static func check(_ status: stat) throws(RegularFileError) {
+        let kind: String
+        switch status.st_mode & S_IFMT {
+        case S_IFREG: return
+        case S_IFDIR: kind = "it is a folder"
+        case S_IFIFO: kind = "it is a named pipe"
+        case S_IFSOCK: kind = "it is a socket"
+        case S_IFLNK: kind = "it is a symbolic link"
+        default: kind = "it is a device"
+        }
+        throw RegularFileError(message: "\(kind), not a regular file", systemError: nil)
+    }
+}
+
+/// A file could not be opened.
+public struct RegularFileError: Error, Equatable, Sendable {
+    /// What the system said, or what is at the path instead of a regular file; to be read after a colon.
+    public let message: String
+    /// `errno`, if the system refused; nil if something other than a regular file is there.
+    public let systemError: Int32?
+
+    init(message: String, systemError: Int32?) {
+        self.message = message
+        self.systemError = systemError
+    }
+
+    init(systemError: Int32) {
+        // The system's answers to files that changed between the look and the opening.
+        let message: String? =
+            switch systemError {
+            case ELOOP: "it is a symbolic link, not a regular file"
+            case ENXIO: "it is not a regular file"
+            default: unsafe strerror(systemError).map { unsafe String(cString: $0) }
+            }
+        self.init(message: message ?? "error \(systemError)", systemError: systemError)
+    }
+}
+
+/// Which file of the machine it is, whatever name or link leads to it.
+public struct FileIdentity: Hashable, Sendable {
+    private let device: UInt64
+    private let inode: UInt64
+
+    /// The file at `path`, through links; nil if there is none that may be looked at.
+    public init?(path: String) {
+        var status = stat()
+        guard unsafe stat(path, &status) == 0 else { return nil }
+        self.init(status)
+    }
+
+    /// The file that is open as `descriptor`; nil if it is not open.
+    public init?(descriptor: Int32) {
+        var status = stat()
+        guard unsafe fstat(descriptor, &status) == 0 else { return nil }
+        self.init(status)
+    }
+
+    private init(_ status: stat) {
+        device = UInt64(status.st_dev)
+        inode = UInt64(status.st_ino)
+    }
+}

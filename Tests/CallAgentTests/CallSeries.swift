@@ -1,0 +1,133 @@
+import AudioKit
+import CallAgent
+import CallControl
+import Foundation
+import MediaEngine
+import Peering
+import TestSupport
+import Testing
+
+/// Calls of a caller to a device, one after the other, in which both say something, and both record what they hear.
+struct CallSeries {
+    /// What the device does in a call.
+    enum Behaviour: String, CaseIterable {
+        case echo, play, silence
+    }
+
+    let behaviour: Behaviour
+    private let number: Int
+    private let caller: Handheld
+    private let device: Handheld
+    private let folder: String
+    private let said: [Int16]
+    private let answer: [Int16]
+
+    /// A file of the caller is longer than what a recording's ring holds: 1.4 s.
+    static let seconds = 2.0
+
+    /// Connects both.
+    ///
+    /// - Parameter number: Unlike that of any other series of the site.
+    init(_ behaviour: Behaviour, number: Int, at site: Site, in folder: String) async throws {
+        (self.behaviour, self.number) = (behaviour, number)
+        let folder = "\(folder)/\(number)"
+        self.folder = folder
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        said = Self.voice(pitchHz: 130)
+        answer = Self.voice(pitchHz: 170)
+        try Self.write(said, to: "\(folder)/said.wav")
+        try Self.write(answer, to: "\(folder)/answer.wav")
+        device = try await site.device(
+            "device\(number)", named: "device\(number)", answer: AnswerPolicy(manner: .answer(after: .zero))
+        ) { configuration in
+            configuration.behaviour.recordingFolder = "\(folder)/kept"
+            configuration.behaviour.source =
+                switch behaviour {
+                case .echo: .echo
+                case .play: .file(path: "\(folder)/answer.wav", loops: false)
+                case .silence: .silence
+                }
+        }
+        try FileManager.default.createDirectory(atPath: "\(folder)/kept", withIntermediateDirectories: true)
+        caller = try await site.device("caller", named: "caller\(number)")
+    }
+
+    /// Users that a site needs for so many series.
+    static func users(_ count: Int) -> [String] { ["caller"] + (0..<count).map { "device\($0)" } }
+
+    /// Makes a call and compares both recordings with what was said, from beginning to end.
+    func call(_ round: Int) async throws {
+        let kept = "\(folder)/caller-\(round).wav"
+        let call = await caller.device.call(
+            UserID("device\(number)"),
+            audio: AudioBehaviour(source: .file(path: "\(folder)/said.wav", loops: false), recording: kept))
+        _ = try await caller.established()
+        let incoming = try await device.incoming()
+        try await hear { if case .playbackEnded = $0 { true } else { false } }
+        // What is on its way, there and back, is to be heard: 600 ms of packets.
+        let before = try #require(await caller.device.mediaReport(on: call)).peer.packetsReceived
+        while let report = await caller.device.mediaReport(on: call), report.peer.packetsReceived < before + 30 {
+            try Task.checkCancellation()
+            await Task.yield()
+        }
+        // A key takes the place of sound, so that keys come last.
+        try await device.device.press("12#", on: incoming)
+        for key in "12#" {
+            try await hear { if case .digit(_, key, _) = $0 { true } else { false } }
+        }
+        await caller.device.hangUp(call)
+        let (_, report) = try await caller.ended()
+        _ = try await device.ended()
+        #expect(report?.playUnderrunSamples == 0 && report?.recordOverrunSamples == 0, "call \(round)")
+        try check(round, kept)
+    }
+
+    /// Waits until the caller's device tells of something.
+    private func hear(_ isIt: (DeviceEvent) -> Bool) async throws {
+        while let event = await caller.next() {
+            if case .fileFailed(_, let error) = event { Issue.record("\(error)") }
+            if case .ended(_, let record, _) = event { throw EndedEarly(record: record) }
+            if isIt(event) { return }
+        }
+        throw StreamEnded()
+    }
+
+    private func check(_ round: Int, _ kept: String) throws {
+        let folder = "\(folder)/kept"
+        let names = try FileManager.default.contentsOfDirectory(atPath: folder)
+        #expect(names.count == 1, "call \(round) of \(behaviour): \(names)")
+        for name in names {
+            try check(said, "\(folder)/\(name)", "what the device heard in call \(round)")
+            try FileManager.default.removeItem(atPath: "\(folder)/\(name)")
+        }
+        switch behaviour {
+        case .echo: try check(said, kept, "what came back in call \(round)")
+        case .play: try check(answer, kept, "what the device said in call \(round)")
+        case .silence: #expect(try AudioFileReader.samples(ofFile: kept).count >= Int(Self.seconds * 48_000))
+        }
+        try FileManager.default.removeItem(atPath: kept)
+    }
+
+    private func check(_ said: [Int16], _ path: String, _ what: String) throws {
+        let heard = try AudioFileReader.samples(ofFile: path)
+        let report = try #require(LikenessAnalysis().compare(sent: said, received: heard), "\(what): nothing")
+        #expect(
+            report.unheardWindows == 0 && report.foundWindows == report.speechWindows && report.likeness > 0.8,
+            "\(what): \(report)")
+    }
+
+    func close() async {
+        await caller.device.shutDown()
+        await device.device.shutDown()
+    }
+
+    private static func voice(pitchHz: Double) -> [Int16] {
+        SyntheticVoice.samples(Int(seconds * 48_000), pitchHz: pitchHz)
+    }
+
+    private static func write(_ samples: [Int16], to path: String) throws {
+        var writer = try WAVWriter(path: path)
+        try writer.append(samples.span)
+        try writer.finish()
+    }
+}

@@ -1,0 +1,111 @@
+import Foundation
+import Glibc
+import RegularFiles
+import Testing
+
+@Suite("Regular files and folders for them", .timeLimit(.minutes(1)))
+final class RegularFileTests {
+    private let folder = FileManager.default.temporaryDirectory.appending(path: "handset-\(UUID().uuidString)").path()
+
+    init() throws { try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true) }
+    deinit { try? FileManager.default.removeItem(atPath: folder) }
+
+    private func path(_ name: String) -> String { "\(folder)/\(name)" }
+
+    private func open(_ path: String, _ flags: Int32) -> RegularFileError? {
+        do throws(RegularFileError) {
+            close(try RegularFile.open(path, flags))
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    private func makeFailure(_ path: String) -> RegularFileError? {
+        do throws(RegularFileError) {
+            try WritableFolder.make(path)
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    private func checkFailure(_ path: String) -> RegularFileError? {
+        do throws(RegularFileError) {
+            try WritableFolder.check(path)
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    @Test("Whatever is no regular file is refused at once, and the error says what it is")
+    func kinds() throws {
+        #expect(mkfifo(path("pipe"), 0o600) == 0)
+        let socket = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+        defer { close(socket) }
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: Array("\(path("s"))".utf8.prefix(107))) }
+        let bound = withUnsafePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(socket, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+            }
+        }
+        #expect(bound == 0)
+        for flags in [O_RDONLY, O_WRONLY, O_RDWR | O_CREAT] {
+            #expect(open(path("pipe"), flags)?.message == "it is a named pipe, not a regular file")
+            #expect(open(path("s"), flags)?.message == "it is a socket, not a regular file")
+            #expect(open("/dev/null", flags)?.message == "it is a device, not a regular file")
+            #expect(open(folder, flags)?.message == "it is a folder, not a regular file")
+        }
+        #expect(open(path("nothing"), O_RDONLY)?.systemError == ENOENT)
+        #expect(open(path("new"), O_WRONLY | O_CREAT) == nil)
+        #expect(open(path("new"), O_RDONLY) == nil)
+    }
+
+    @Test("Links are followed unless the caller says otherwise, and lead to the same identity")
+    func links() throws {
+        #expect(open(path("file"), O_WRONLY | O_CREAT) == nil)
+        #expect(symlink(path("file"), path("soft")) == 0)
+        #expect(link(path("file"), path("hard")) == 0)
+        #expect(open(path("soft"), O_RDONLY) == nil)
+        #expect(open(path("soft"), O_RDONLY | O_NOFOLLOW)?.message == "it is a symbolic link, not a regular file")
+        let identity = try #require(FileIdentity(path: path("file")))
+        #expect(FileIdentity(path: path("soft")) == identity && FileIdentity(path: path("hard")) == identity)
+        #expect(open(path("other"), O_WRONLY | O_CREAT) == nil)
+        #expect(FileIdentity(path: path("other")) != identity)
+        #expect(FileIdentity(path: path("nothing")) == nil)
+    }
+
+    @Test("A folder is made with those above it, for its owner alone; finding out makes nothing")
+    func makeFolder() throws {
+        let deep = path("a/b/c/")
+        #expect(checkFailure(deep) == nil)
+        #expect(!FileManager.default.fileExists(atPath: path("a")))
+        #expect(makeFailure(deep) == nil)
+        #expect(makeFailure(deep) == nil)
+        for name in ["a", "a/b", "a/b/c"] {
+            let attributes = try FileManager.default.attributesOfItem(atPath: path(name))
+            #expect(attributes[.posixPermissions] as? Int == 0o700)
+        }
+    }
+
+    @Test("A folder that is a file, lies under a file, or cannot be written to is refused")
+    func noFolder() throws {
+        #expect(open(path("file"), O_WRONLY | O_CREAT) == nil)
+        for failure in [checkFailure, makeFailure] {
+            #expect(failure(path("file"))?.message == "it is not a folder")
+            #expect(failure(path("file/under")) != nil)
+        }
+        // Nobody makes folders here, not even root, who seems to have the right to.
+        #expect(makeFailure("/proc/handset/recordings") != nil)
+    }
+
+    @Test("The parent of a path is the folder it is in")
+    func parent() {
+        for (path, parent) in [("a", "."), ("/a", "/"), ("a/b", "a"), ("a/b/", "a"), ("/", "/"), ("a//", ".")] {
+            #expect(WritableFolder.parent(of: path) == parent)
+        }
+    }
+}
