@@ -9,11 +9,11 @@ struct FullDeviceTests {
     private let tone = AudioBehaviour(source: .tone(frequencyHz: 440, levelDBFS: -12))
 
     /// Has the device's worker say that it is so busy, as a worker without calls never does by itself.
-    private func report(busy share: Double, _ handheld: Handheld) {
+    private func report(busy share: Double, _ handheld: Handheld) async {
         var load = WorkerLoad(costOfCall: 0.01)
         load.share = share
         load.canLower = false
-        let engine = handheld.device.engine
+        let engine = await handheld.device.engine
         engine.note(load, of: engine.workers[0])
     }
 
@@ -31,13 +31,13 @@ struct FullDeviceTests {
         let answer = AnswerPolicy(manner: .answer(after: .zero), callLimit: .automatic)
         let echo = try await site.device("echo", named: "desk", answer: answer)
         let caller = try await site.device("caller", named: "mobile")
-        report(busy: 0.9, echo)
+        await report(busy: 0.9, echo)
         _ = await caller.device.call("echo", audio: tone)
         #expect(try await caller.ended().record.reason == .busy)
         #expect(try await load(of: echo).takesCalls == false)
         #expect(await echo.device.hasRoomForCall == false)
 
-        report(busy: 0.1, echo)
+        await report(busy: 0.1, echo)
         #expect(try await load(of: echo).takesCalls)
         let call = await caller.device.call("echo", audio: tone)
         _ = try await caller.established()
@@ -52,7 +52,7 @@ struct FullDeviceTests {
         let answer = AnswerPolicy(manner: .answer(after: .zero), callLimit: .calls(1))
         let echo = try await site.device("echo", named: "desk", answer: answer)
         let caller = try await site.device("caller", named: "mobile")
-        report(busy: 0.9, echo)
+        await report(busy: 0.9, echo)
         let call = await caller.device.call("echo", audio: tone)
         _ = try await caller.established()
         await caller.device.hangUp(call)
