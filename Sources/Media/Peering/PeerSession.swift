@@ -190,14 +190,6 @@ public struct PeerSession: ~Copyable {
         @_noAllocation @_noLocks get { separateControlPath?.datagrams.remote }
     }
 
-    /// Whether the peer is reached without ICE.
-    public var isDirect: Bool {
-        @_noAllocation @_noLocks get {
-            guard case .some = latch else { return false }
-            return true
-        }
-    }
-
     /// Whether media can be sent: there is a way for it, and it can be protected if it has to be.
     public var canSend: Bool {
         @_noAllocation @_noLocks get {
