@@ -101,7 +101,7 @@ extension PeerSession {
     }
 
     @_noAllocation @_noLocks
-    private func isControlAccepted(from source: SocketAddress) -> Bool {
+    private mutating func isControlAccepted(from source: SocketAddress) -> Bool {
         guard let latch, let path else { return true }
         return latch.acceptsControl(
             source, current: path.datagrams.remote, control: separateControlPath?.datagrams.remote)

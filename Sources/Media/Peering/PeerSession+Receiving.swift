@@ -77,10 +77,12 @@ extension PeerSession {
         }
     }
 
+    // Three that change nothing are mutating: borrowing a session may copy it.
+
     /// Whether a packet's address is one that the peer may send from. Protection tells that by itself, and ICE's paths are
     /// not known here.
     @_noAllocation @_noLocks
-    private func isAccepted(_ header: RTPHeader, from source: SocketAddress, at arrival: Instant) -> Bool {
+    private mutating func isAccepted(_ header: RTPHeader, from source: SocketAddress, at arrival: Instant) -> Bool {
         guard !isProtected, let latch, let path else { return true }
         return latch.accepts(
             source, current: path.datagrams.remote, isOfStream: remoteSSRC == header.ssrc, at: arrival)
@@ -129,7 +131,7 @@ extension PeerSession {
     }
 
     @_noAllocation @_noLocks
-    func refuse(_ failure: SRTPContext.Failure) -> Received {
+    mutating func refuse(_ failure: SRTPContext.Failure) -> Received {
         switch failure {
         case .authentication: return .refused(.unauthenticated)
         case .replay: return .refused(.replayed)
