@@ -67,12 +67,9 @@ private func insertBlocks(
                 payload: frame, sequenceNumber: header.sequenceNumber, timestamp: header.timestamp,
                 marker: header.marker, ssrc: header.ssrc, format: format, arrival: arrival)
         } else {
-            // Each repeats the packets directly before it.
-            let age = UInt16(truncatingIfNeeded: payload.count - 1 - index)
             playout.insertCopy(
-                payload: frame, sequenceNumber: header.sequenceNumber &- age,
-                timestamp: header.timestamp &- UInt32(block.timestampOffset), ssrc: header.ssrc, format: format,
-                arrival: arrival)
+                payload: frame, timestampOffset: UInt32(block.timestampOffset), sequenceNumber: header.sequenceNumber,
+                timestamp: header.timestamp, ssrc: header.ssrc, format: format, arrival: arrival)
         }
     }
     return true

@@ -13,7 +13,9 @@ extension MediaCall {
         playout.repairNanoseconds = peer.repairNanoseconds(at: now)
         let nextPull = nextDeadline
         var number = Int64.min
-        while let missing = playout.nextMissing(from: number, nextPull: nextPull, frameSamples: frameSamples) {
+        while let missing = playout.nextMissing(
+            from: number, nextPull: nextPull, frameSamples: frameSamples, at: now)
+        {
             number = missing.number + 1
             let left = now.nanoseconds(to: missing.dueAt)
             if peer.ask(for: missing.sequenceNumber, nanosecondsLeft: left, at: now) {
