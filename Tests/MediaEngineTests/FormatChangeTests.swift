@@ -181,6 +181,7 @@ struct FormatChangeTests {
     func repair() throws {
         var call = try VirtualCall()
         call.travel = .milliseconds(20)
+        call.turn = .milliseconds(5)
         call.loss = 0.05
         try call.run(seconds: 5)
         #expect(call.reports.right.peer.feedback.packetsRequested == 0)

@@ -17,35 +17,6 @@ struct SendingControlTests {
         #expect(call.reports.left.peer.controlPacketsReceived >= 8, "reports came and changed nothing")
     }
 
-    @Test(
-        "Loss at the beginning alone changes nothing, loss that lasts lowers the bitrate, and its end raises it again")
-    func adapts() throws {
-        var call = try VirtualCall()
-        call.loss = 0.3
-        try call.run(seconds: 3)
-        call.loss = 0
-        try call.run(seconds: 40)
-        #expect(call.left.pointee.control.bitrateBps == 32_000)
-        let calm = try bytesPerPacket(of: &call)
-        call.loss = 0.3
-        try call.run(seconds: 40)
-        #expect(call.left.pointee.control.bitrateBps < 20_000)
-        #expect(call.left.pointee.control.expectedLossPercent == 30)
-        let careful = try bytesPerPacket(of: &call)
-        #expect(careful < calm * 0.8)
-        call.loss = 0
-        try call.run(seconds: 200)
-        #expect(call.left.pointee.control.bitrateBps == 32_000)
-        #expect(call.left.pointee.control.expectedLossPercent == 0)
-    }
-
-    private func bytesPerPacket(of call: inout VirtualCall) throws -> Double {
-        let before = call.reports.left.peer
-        try call.run(seconds: 5)
-        let after = call.reports.left.peer
-        return Double(after.payloadBytesSent - before.payloadBytesSent) / Double(after.packetsSent - before.packetsSent)
-    }
-
     @Test("Sending stops 15 s after the last that was heard of the peer, and goes on when it is heard again")
     func outage() throws {
         var call = try VirtualCall()

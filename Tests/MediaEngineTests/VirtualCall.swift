@@ -2,6 +2,7 @@ import Datagrams
 import OpusCodec
 import Peering
 import Playout
+import Realtime
 import SecureTransport
 import TestSupport
 import Testing
@@ -30,6 +31,15 @@ struct VirtualCall: ~Copyable {
     /// by 8.5 ms: so Chromium probes a path. Needs `travel`.
     var mediaBetweenProbes: Int?
     private var (probes, mediaSinceProbe) = (UInt16(0), 0)
+    /// A path of its own: when a datagram from left or from right arrives; nil: it is lost. Replaces `travel`, `jitter` and
+    /// `loss`.
+    var path: ((VirtualDatagram) -> Instant?)?
+    /// The two read their sockets as a worker does: with their frames, and between them only if they ask for that.
+    var readsLikeWorker = false
+    /// Times that either was looked after between its frames.
+    private(set) var extraWakeups = 0
+    /// What right has heard.
+    private var heard: AudioRing.Consumer?
     /// How often the two are looked after.
     var turn = Duration.milliseconds(20)
     /// Datagrams on their way, with their destinations.
@@ -42,8 +52,9 @@ struct VirtualCall: ~Copyable {
     private var scratch = FrameScratch()
     private var batch = DatagramBatch()
 
+    /// - Parameter voice: What left says instead of `audio`; then what right hears is kept, see ``takeHeard()``.
     init(
-        audio: AudioBehaviour = AudioBehaviour(source: .tone(frequencyHz: 440, levelDBFS: -12)),
+        audio: AudioBehaviour = AudioBehaviour(source: .tone(frequencyHz: 440, levelDBFS: -12)), voice: [Int16]? = nil,
         leftFiles: consuming CallFiles = CallFiles(), rightFiles: consuming CallFiles = CallFiles(),
         _ change: (inout MediaCallPlan) -> Void = { _ in }
     ) throws {
@@ -59,8 +70,17 @@ struct VirtualCall: ~Copyable {
                     randomSeed: UInt64(number)),
                 encoder: encoder, playout: PlayoutConfiguration(),
                 audio: number == 1 ? audio : AudioBehaviour(source: .silence), start: .atOnce)
+            if voice != nil, number == 1 { plan.audio = AudioBehaviour(source: .file(path: "", loops: false)) }
             change(&plan)
             plans.append(plan)
+        }
+        if let voice {
+            var said = AudioRing(capacity: 1 << 22)
+            _ = said.producer.write(voice.span)
+            leftFiles.player = .some(said.consumer)
+            let kept = AudioRing(capacity: 1 << 22)
+            rightFiles.recorder = .some(kept.producer)
+            heard = .some(kept.consumer)
         }
         made.append(try MediaCall.make(id: MediaCallID(rawValue: 1), plan: plans[0], files: leftFiles, at: .zero))
         made.append(try MediaCall.make(id: MediaCallID(rawValue: 2), plan: plans[1], files: rightFiles, at: .zero))
@@ -103,6 +123,12 @@ struct VirtualCall: ~Copyable {
     private mutating func lookAfter(
         _ call: UnsafeMutablePointer<MediaCall>, to other: UnsafeMutablePointer<MediaCall>, isFromLeft: Bool
     ) throws {
+        let isFrameDue = call.pointee.nextDeadline <= now
+        if readsLikeWorker, !isFrameDue {
+            let isDue = call.pointee.areRequestsDue(at: now)
+            guard isDue || (call.pointee.isSettling && hasArrivals(isLeft: isFromLeft)) else { return }
+            extraWakeups += 1
+        }
         try receive(call, isLeft: isFromLeft)
         if let rest = call.pointee.takeUpChange() { Self.free(rest) }
         call.pointee.prepareFrames(at: now)
@@ -121,6 +147,15 @@ struct VirtualCall: ~Copyable {
             let type = Self.type(of: index, in: &batch)
             let isControl = (192...223).contains(type)
             if isFromLeft, !isControl { payloadTypes[type & 0x7F, default: 0] += 1 }
+            if let path {
+                let datagram = Self.bytes(of: index, in: &batch)
+                let arrival = path(
+                    VirtualDatagram(
+                        isFromLeft: isFromLeft, isControl: isControl, bytes: datagram.count, sentAt: now))
+                guard isConnected, let arrival else { continue }
+                underway.append((arrival, !isFromLeft, datagram))
+                continue
+            }
             let isLost = !isControl && isFromLeft && Double.random(in: 0..<1, using: &generator) < loss
             guard isConnected, !isLost, deliversControl || !isControl else { continue }
             if let travel {
@@ -163,7 +198,7 @@ struct VirtualCall: ~Copyable {
     /// Takes in what has arrived, as a worker does before its frames.
     private mutating func receive(_ call: UnsafeMutablePointer<MediaCall>, isLeft: Bool) throws {
         let source = try #require(SocketAddress(host: isLeft ? "192.0.2.2" : "192.0.2.1", port: 5_000))
-        let arrived = underway.filter { $0.isToLeft == isLeft && $0.at <= now }
+        let arrived = underway.filter { $0.isToLeft == isLeft && $0.at <= now }.sorted { $0.at < $1.at }
         underway.removeAll { $0.isToLeft == isLeft && $0.at <= now }
         for datagram in arrived {
             var bytes = datagram.bytes
@@ -172,6 +207,16 @@ struct VirtualCall: ~Copyable {
             _ = call.pointee.receive(&span, from: DatagramPath(to: source), arrival: datagram.at)
         }
         while call.pointee.sendRepair(at: now, into: &batch) {}
+    }
+
+    private func hasArrivals(isLeft: Bool) -> Bool { underway.contains { $0.isToLeft == isLeft && $0.at <= now } }
+
+    /// What right has heard since this was last asked.
+    mutating func takeHeard() -> [Int16] {
+        var samples = [Int16](repeating: 0, count: 1 << 22)
+        var span = samples.mutableSpan
+        let count = heard?.read(into: &span) ?? 0
+        return Array(samples.prefix(count))
     }
 
     private static func bytes(of index: Int, in batch: inout DatagramBatch) -> [UInt8] {
@@ -198,4 +243,53 @@ struct VirtualCall: ~Copyable {
 
     /// What the two ends have seen so far.
     var reports: (left: MediaReport, right: MediaReport) { (left.pointee.report(), right.pointee.report()) }
+}
+
+/// A datagram on the wire of a ``VirtualCall``.
+struct VirtualDatagram {
+    var isFromLeft: Bool
+    /// RTCP.
+    var isControl: Bool
+    /// Without the headers of UDP and IP.
+    var bytes: Int
+    var sentAt: Instant
+}
+
+/// A path both ways for a ``VirtualCall``: seeded loss of media, a delay, and to the right a bottleneck with a queue.
+final class VirtualPath {
+    /// Loss of media to the right, and to the left.
+    private var networks: [SimulatedNetwork]
+    private let delay: Duration
+    /// What the bottleneck carries, in bits per second, headers of UDP and IP included; nil: everything.
+    var bottleneckBps: Int?
+    /// What waits before it at most.
+    var queue = Duration.milliseconds(200)
+    private var isFreeAt = Instant.zero
+    private(set) var (sent, lost) = (0, 0)
+
+    init(_ loss: NetworkProfile.Loss, seed: UInt64, delay: Duration = .milliseconds(30)) {
+        var profile = NetworkProfile()
+        profile.loss = loss
+        profile.baseDelayMilliseconds = 0
+        networks = [SimulatedNetwork(profile, seed: seed), SimulatedNetwork(profile, seed: seed + 1_000)]
+        self.delay = delay
+    }
+
+    func arrival(of datagram: VirtualDatagram) -> Instant? {
+        if !datagram.isControl {
+            sent += 1
+            guard networks[datagram.isFromLeft ? 0 : 1].send(at: datagram.sentAt).arrival != nil else {
+                lost += 1
+                return nil
+            }
+        }
+        guard datagram.isFromLeft, let bottleneckBps else { return datagram.sentAt.advanced(by: delay) }
+        let start = max(isFreeAt, datagram.sentAt)
+        guard datagram.sentAt.duration(to: start) <= queue else {
+            lost += 1
+            return nil
+        }
+        isFreeAt = start.advanced(by: .nanoseconds(Int64(datagram.bytes + 28) * 8_000_000_000 / Int64(bottleneckBps)))
+        return isFreeAt.advanced(by: delay)
+    }
 }

@@ -161,8 +161,8 @@ import Timekeeping
                 if index > 0 {
                     let packet = Self.voice[index - 1]
                     buffer.insertCopy(
-                        payload: packet.span.bytes, sequenceNumber: UInt16(index - 1),
-                        timestamp: UInt32((index - 1) * 960), ssrc: 1,
+                        payload: packet.span.bytes, timestampOffset: 960, sequenceNumber: UInt16(index),
+                        timestamp: UInt32(index * 960), ssrc: 1,
                         arrival: Instant(nanoseconds: Int64(index) * 20_000_000))
                 }
                 insert(index, at: index * 20, into: &buffer)

@@ -50,7 +50,7 @@ struct RepairedLossTests {
         }
         let next = Instant(nanoseconds: 80_000_000)
         var number = Int64.min
-        while let packet = buffer.nextMissing(from: number, nextPull: next, frameSamples: 960) {
+        while let packet = buffer.nextMissing(from: number, nextPull: next, frameSamples: 960, at: next) {
             found.append((packet.sequenceNumber, packet.dueAt.nanoseconds / 1_000_000))
             number = packet.number + 1
         }

@@ -91,35 +91,4 @@ struct CongestionTests {
         #expect(reports(1_000) == 3)
         #expect(reports(100) == 10)
     }
-
-    @Test(
-        "The table of loss: what the encoder is told, and where the bitrate goes",
-        arguments: [
-            (0, 0, 32_000), (5, 7, 32_000), (13, 10, 32_000), (36, 15, 28_800), (64, 25, 24_000), (128, 30, 16_000),
-        ])
-    func table(fractionLost: Int, percent: Int, bitrate: Int) {
-        var adaptation = LossAdaptation(.init())
-        adaptation.reported(fractionLost: UInt8(fractionLost))
-        #expect(adaptation.expectedLossPercent == percent && adaptation.bitrateBps == bitrate)
-    }
-
-    @Test("It stays within its bounds whatever is reported, falls at once and comes back in steps")
-    func recovery() {
-        var adaptation = LossAdaptation(.init(minimumBitrateBps: 12_000, maximumBitrateBps: 40_000))
-        for _ in 0..<20 { adaptation.reported(fractionLost: 255) }
-        #expect(adaptation.bitrateBps == 12_000 && adaptation.expectedLossPercent == 30)
-        var bitrates: [Int] = []
-        var percents: [Int] = []
-        for _ in 0..<40 {
-            adaptation.reported(fractionLost: 0)
-            bitrates.append(adaptation.bitrateBps)
-            percents.append(adaptation.expectedLossPercent)
-        }
-        #expect(bitrates == bitrates.sorted() && percents == percents.sorted(by: >))
-        #expect(bitrates.first == 12_000 && bitrates.last == 40_000 && percents.last == 0)
-        let changed = adaptation.reported(fractionLost: 0)
-        #expect(!changed)
-        let narrow = LossAdaptation(.init(minimumBitrateBps: 90_000, maximumBitrateBps: 20_000))
-        #expect(narrow.bitrateBps == 20_000)
-    }
 }

@@ -114,10 +114,10 @@ struct VolumeTests {
         return output
     }
 
-    static func rest(_ mixer: CallMixer, without own: [Int16]) -> [Int16] {
+    static func rest(_ mixer: inout CallMixer, without own: [Int16], _ limiter: inout MixLimiter) -> [Int16] {
         var output = [Int16](repeating: 0, count: 480)
         var span = output.mutableSpan
-        mixer.mix(without: own.span, into: &span)
+        mixer.mix(without: own.span, into: &span, through: &limiter)
         return output
     }
 
@@ -129,16 +129,41 @@ struct VolumeTests {
         for frame in frames { mixer.add(frame.span) }
         let all = Self.everything(&mixer)
         #expect(all[0] == 123 && all[479] == 120)
-        let others = Self.rest(mixer, without: frames[1])
+        var limiter = MixLimiter()
+        let others = Self.rest(&mixer, without: frames[1], &limiter)
         #expect(others[0] == 103 && others[479] == 100)
 
         let loud = (0..<480).map { Int16(20_000 * sin(Double($0) * 0.1)) }
         mixer.begin(samples: 480)
         for _ in 0..<3 { mixer.add(loud.span) }
         let output = Self.everything(&mixer)
-        // The shape is kept: a clipped sine would be flat where it is greatest.
-        let factor = Double(output[16]) / Double(loud[16])
-        #expect(output.indices.allSatisfy { abs(Double(output[$0]) - factor * Double(loud[$0])) < 3 })
+        // The shape is kept once the gain has fallen: a clipped sine would be flat where it is greatest.
+        let factor = Double(output[79]) / Double(loud[79])
+        #expect(output.indices.dropFirst(48).allSatisfy { abs(Double(output[$0]) - factor * Double(loud[$0])) < 3 })
         #expect(output.map { abs(Int($0)) }.max() ?? 0 > 32_000)
+    }
+
+    @Test("The limiter's gain does not jump, within a frame or at its edge, when others become loud or quiet")
+    func continuousGain() {
+        var (mixer, own) = (CallMixer(), MixLimiter())
+        // Steady, so that the output shows the gain; the loudness of the others changes from frame to frame.
+        let levels = [3_000, 30_000, 30_000, 3_000, 20_000, 3_000].flatMap { [Int16](repeating: $0, count: 480) }
+        let steady = [Int16](repeating: 9_000, count: 480)
+        var gains: [[Double]] = [[], []]
+        for frame in 0..<6 {
+            let others = Array(levels[(frame * 480)..<(frame * 480 + 480)])
+            mixer.begin(samples: 480)
+            for source in [steady, others, others] { mixer.add(source.span) }
+            let sum = 9_000 + 2 * Double(others[0])
+            gains[0] += Self.everything(&mixer).map { Double($0) / sum }
+            gains[1] += Self.rest(&mixer, without: steady, &own).map { Double($0) / (sum - 9_000) }
+        }
+        for gains in gains {
+            // What is cut in the first half millisecond of a loud frame is no gain.
+            let steps = gains.indices.dropFirst().filter { $0 % 480 > 24 || $0 / 480 == 3 || $0 / 480 == 5 }
+                .map { abs(gains[$0] - gains[$0 - 1]) }
+            #expect(steps.max() ?? 1 < 0.02, "\(steps.max() ?? 1)")
+            #expect(gains.min() ?? 1 < 0.6)
+        }
     }
 }

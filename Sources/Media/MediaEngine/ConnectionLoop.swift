@@ -240,7 +240,8 @@ extension ConnectionLoop {
     }
 
     private func use(_ path: ICEPath?, _ session: ConnectionSession) {
-        command(.use(session.id, session.mediaPath(for: path)), session)
+        let roundTrip = path == nil ? nil : session.connection.ice.statistics.roundTrip?.nanoseconds
+        command(.use(session.id, session.mediaPath(for: path), roundTripNanoseconds: roundTrip), session)
         guard let path else {
             tell(.pathLost(session.id))
             return

@@ -16,16 +16,31 @@ extension MediaCall {
         }
     }
 
-    /// Takes the peer's newest report on our stream.
+    /// Takes what the peer's feedback has told of our stream.
     @_noAllocation @_noLocks
-    mutating func heed(_ report: ReportBlock, at arrival: Instant) {
-        let isChanged = control.reported(
-            report, roundTripNanoseconds: peer.roundTripNanoseconds, packetsSent: peer.packetsSent, at: arrival)
-        guard isChanged else { return }
+    mutating func takeFeedback(at arrival: Instant) {
+        var isChanged = false
+        if let seen = peer.takeObservation(), control.observed(seen, at: arrival) { isChanged = true }
+        let missing = peer.takeMissing()
+        if missing > 0 { watchForRepairs() }
+        if control.asked(missing: missing, packetsSent: peer.packetsSent, at: arrival) { isChanged = true }
+        if let report = peer.takeReport() {
+            let roundTrip = peer.roundTripNanoseconds
+            let steers = control.reported(
+                report, roundTripNanoseconds: roundTrip, packetsSent: peer.packetsSent, at: arrival)
+            if steers { isChanged = true }
+        }
+        if isChanged { protect() }
+    }
+
+    /// Sends as the control says from the next frame on.
+    @_noAllocation @_noLocks
+    private mutating func protect() {
         encoder.set(bitrateBps: control.bitrateBps)
         encoder.set(expectedLossPercent: max(leastExpectedLossPercent, control.expectedLossPercent))
         guard peer.takesRedundancy else { return }
         redundancy.depth = control.redundancyDepth
+        control.noteRedundancy(redundancy.depth > 0)
         // What was kept will not be the frame before when repeating begins again.
         if redundancy.depth == 0 { redundancy.reset() }
     }
@@ -67,12 +82,9 @@ private func insertBlocks(
                 payload: frame, sequenceNumber: header.sequenceNumber, timestamp: header.timestamp,
                 marker: header.marker, ssrc: header.ssrc, format: format, arrival: arrival)
         } else {
-            // Each repeats the packets directly before it.
-            let age = UInt16(truncatingIfNeeded: payload.count - 1 - index)
             playout.insertCopy(
-                payload: frame, sequenceNumber: header.sequenceNumber &- age,
-                timestamp: header.timestamp &- UInt32(block.timestampOffset), ssrc: header.ssrc, format: format,
-                arrival: arrival)
+                payload: frame, timestampOffset: UInt32(block.timestampOffset), sequenceNumber: header.sequenceNumber,
+                timestamp: header.timestamp, ssrc: header.ssrc, format: format, arrival: arrival)
         }
     }
     return true

@@ -35,6 +35,10 @@ struct MediaCall: ~Copyable {
     var control: SendingControl
     var leastExpectedLossPercent: Int
     var redundancy = RedundancyWriter(depth: 0)
+    /// Frames for which datagrams are still handled as they come, since packets were lost.
+    var repairFrames = 0
+    /// When packets that are missing are to be asked for, if that is before the next frame.
+    var requestsDueAt: Instant?
     /// Whether our media, and the peer's, is wanted.
     private(set) var (sends, receives) = (true, true)
     /// Formats that are sent in once the key that is under way has been sent.
@@ -100,9 +104,10 @@ struct MediaCall: ~Copyable {
         @_noAllocation @_noLocks get { Pacer.Grid(periodNanoseconds: periodNanoseconds) }
     }
 
-    /// Whether datagrams should be handled as they come rather than with the next frame.
+    /// Whether datagrams should be handled as they come rather than with the next frame: until media flows both ways, and
+    /// while packets are lost and can be sent again in time.
     var isSettling: Bool {
-        @_noAllocation @_noLocks get { !peer.isEstablished }
+        @_noAllocation @_noLocks get { repairFrames > 0 || !peer.isEstablished }
     }
 
     /// Takes one datagram of the peer.
@@ -122,7 +127,7 @@ struct MediaCall: ~Copyable {
         case .redundantMedia(let header): receiveRedundant(datagram, header, arrival: arrival)
         case .control:
             control.heard(at: arrival)
-            if let report = peer.takeReport() { heed(report, at: arrival) }
+            takeFeedback(at: arrival)
         case .dropped: return nil
         case .refused(let refusal): return refusal
         }
@@ -141,8 +146,8 @@ struct MediaCall: ~Copyable {
 
     /// Sends by this way from now on, or not at all.
     @_noAllocation @_noLocks
-    mutating func use(_ path: MediaPath?, at now: Instant) {
-        peer.use(path)
+    mutating func use(_ path: MediaPath?, roundTripNanoseconds: Int64?, at now: Instant) {
+        peer.use(path, roundTripNanoseconds: roundTripNanoseconds)
         startIfConnected(at: now)
     }
 
@@ -192,6 +197,7 @@ struct MediaCall: ~Copyable {
         exchangeFrame(due: next, at: now, scratch: &scratch, batch: &batch)
         if back > 0 { advancePulls(nanoseconds: back) }
         counters.framesRun += 1
+        repairFrames = max(repairFrames &- 1, 0)
         pace = .running(nextFrame: next.advanced(byNanoseconds: periodNanoseconds &- back))
         return counters.framesRun == 1 ? .chooseSlot : .runAgain
     }

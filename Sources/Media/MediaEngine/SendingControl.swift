@@ -3,10 +3,20 @@ internal import Timekeeping
 
 /// What the peer's reports make of our sending: how much is sent, how well it is protected, and whether at all.
 struct SendingControl {
-    private var adaptation: LossAdaptation
+    var adaptation: LossAdaptation
     private var breakerConfiguration: CircuitBreaker.Configuration
     private var breaker: CircuitBreaker
-    private var reports = 0
+    /// The peer tells of each packet: its reports and requests then have nothing to add.
+    var hasObservations = false
+    /// What was told of since the newest report, without it.
+    var told = (received: 0, lost: 0)
+    var packetsSentWhenTold = 0
+    var toldAt = Instant(nanoseconds: 0)
+    var highestReported: UInt32?
+    /// The least round trip lately.
+    var leastRoundTrip: Int64?
+    /// Packets repeat earlier frames.
+    var sendsTwice = false
     /// The breaker has been started: with the first report, for some peers send none at all.
     private var isWatching = false
     private var packetsSentAtReport = 0
@@ -22,10 +32,6 @@ struct SendingControl {
         case resumed
     }
 
-    /// The first reports tell of the call's beginning, when a peer may not be ready for all that comes: they change
-    /// nothing.
-    private static var reportsPassedOver: Int { @_noAllocation @_noLocks get { 2 } }
-
     /// Ten packets of the usual length: fewer are missing now and then in any network.
     private static var silenceNanoseconds: Int64 { @_noAllocation @_noLocks get { 200_000_000 } }
 
@@ -33,7 +39,7 @@ struct SendingControl {
     ///   - bitrateBps: The most that is sent.
     ///   - packetNanoseconds: Time that one packet covers.
     init(bitrateBps: Int, packetNanoseconds: Int64) {
-        adaptation = LossAdaptation(.init(maximumBitrateBps: bitrateBps))
+        adaptation = LossAdaptation(.init(maximumBitrateBps: bitrateBps, packetNanoseconds: packetNanoseconds))
         breakerConfiguration = CircuitBreaker.Configuration(packetNanoseconds: packetNanoseconds)
         breaker = CircuitBreaker(breakerConfiguration)
     }
@@ -41,7 +47,7 @@ struct SendingControl {
     /// Sends otherwise from now on: see ``init(bitrateBps:packetNanoseconds:)``. A stop stays a stop.
     @_noAllocation @_noLocks
     mutating func change(bitrateBps: Int, packetNanoseconds: Int64) {
-        adaptation.change(to: .init(maximumBitrateBps: bitrateBps))
+        adaptation.change(to: .init(maximumBitrateBps: bitrateBps, packetNanoseconds: packetNanoseconds))
         guard packetNanoseconds != breakerConfiguration.packetNanoseconds else { return }
         breakerConfiguration = CircuitBreaker.Configuration(packetNanoseconds: packetNanoseconds)
         guard !isStopped else { return }
@@ -55,9 +61,8 @@ struct SendingControl {
     /// What the encoder is to send, in bits per second.
     var bitrateBps: Int { @_noAllocation @_noLocks get { adaptation.bitrateBps } }
 
-    /// How many earlier frames each packet repeats, where the peer takes that: one from 3 % of loss on. More would cost
-    /// a network more than it has, where loss is the sign of a queue that overflows.
-    var redundancyDepth: Int { @_noAllocation @_noLocks get { adaptation.expectedLossPercent >= 10 ? 1 : 0 } }
+    /// How many earlier frames each packet repeats, where the peer takes that.
+    var redundancyDepth: Int { @_noAllocation @_noLocks get { adaptation.redundancyDepth } }
 
     /// Whether nothing may be sent.
     var isStopped: Bool {
@@ -73,19 +78,6 @@ struct SendingControl {
         let taken = change
         change = nil
         return taken
-    }
-
-    /// A report on our stream came.
-    ///
-    /// - Returns: Whether bitrate, expected loss or redundancy are others now.
-    @_noAllocation @_noLocks
-    mutating func reported(
-        _ report: ReportBlock, roundTripNanoseconds: Int64?, packetsSent: Int, at now: Instant
-    ) -> Bool {
-        watch(report, roundTripNanoseconds, packetsSent, now)
-        reports += 1
-        guard reports > Self.reportsPassedOver else { return false }
-        return adaptation.reported(fractionLost: report.fractionLost)
     }
 
     /// An authentic packet of the peer came. If sending had stopped because nothing came any more, the way is open again
@@ -129,7 +121,7 @@ struct SendingControl {
     }
 
     @_noAllocation @_noLocks
-    private mutating func watch(_ report: ReportBlock, _ roundTrip: Int64?, _ packetsSent: Int, _ now: Instant) {
+    mutating func watch(_ report: ReportBlock, _ roundTrip: Int64?, _ packetsSent: Int, _ now: Instant) {
         let sent = packetsSent - packetsSentAtReport
         packetsSentAtReport = packetsSent
         guard isWatching else {

@@ -105,7 +105,7 @@ struct WorkerLoop: ~Copyable {
         @_noAllocation @_noLocks get {
             var earliest = unsafe desk?.pointee.nextTurn
             for index in 0..<calls.count {
-                let deadline = unsafe calls[index].pointee.nextDeadline
+                let deadline = unsafe calls[index].pointee.nextWakeup
                 if let known = earliest, known.nanoseconds <= deadline.nanoseconds { continue }
                 earliest = deadline
             }
@@ -147,9 +147,9 @@ extension WorkerLoop {
                 unsafe report.pointee = calls[index].pointee.report()
             }
             unsafe emit(.reported(report, found: index != nil))
-        case .use(let id, let path):
+        case .use(let id, let path, let roundTrip):
             guard let index = calls.index(of: id) else { return }
-            unsafe calls[index].pointee.use(path, at: now)
+            unsafe calls[index].pointee.use(path, roundTripNanoseconds: roundTrip, at: now)
             calls.update(index)
             takeNews(of: index, at: now)
         case .install(let id, let pair):
@@ -302,7 +302,9 @@ extension WorkerLoop {
             let call = unsafe calls[index]
             let deadline = unsafe call.pointee.nextDeadline
             guard deadline.nanoseconds <= now.nanoseconds, unsafe !call.pointee.isLeaving else {
-                if unsafe call.pointee.isSettling { unsafe sendControl(of: call, at: now) }
+                if unsafe call.pointee.isSettling || call.pointee.areRequestsDue(at: now) {
+                    unsafe sendControl(of: call, at: now)
+                }
                 continue
             }
             counters.worstLatenessNanoseconds = max(

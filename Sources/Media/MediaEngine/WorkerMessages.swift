@@ -8,8 +8,8 @@ enum WorkerCommand: BitwiseCopyable {
     case add(UnsafeMutablePointer<MediaCall>)
     case remove(MediaCallID)
     case report(MediaCallID, into: UnsafeMutablePointer<MediaReport>)
-    /// The call's way; nil if it has none any more.
-    case use(MediaCallID, MediaPath?)
+    /// The call's way, and the round trip that ICE measured on it; nil if there is none.
+    case use(MediaCallID, MediaPath?, roundTripNanoseconds: Int64?)
     /// The call's keys; what it had before comes back.
     case install(MediaCallID, UnsafeMutablePointer<SRTPPair>)
     /// The call's formats; what it had before comes back.

@@ -44,6 +44,14 @@ struct PacketExtensions {
         nextTransportSequence = sequence
     }
 
+    /// The number over the transport of the next packet; nil if packets are not counted.
+    var nextTransportNumber: UInt16? {
+        @_noAllocation @_noLocks get {
+            guard case .some = transportSequenceIdentifier else { return nil }
+            return nextTransportSequence
+        }
+    }
+
     /// Whether packets tell how loud they are.
     var hasAudioLevel: Bool {
         @_noAllocation @_noLocks get {

@@ -1,10 +1,43 @@
 internal import Datagrams
-internal import RTP
+public import RTP
 internal import SecureTransport
 public import Timekeeping
 
 // The session's RTCP: reports that come and go.
 extension PeerSession {
+    /// The newest round trip; nil if none was measured yet. It comes from ICE's checks, the peer's reports, or, before
+    /// there are any, from its feedback on arrivals.
+    public var roundTripNanoseconds: Int64? {
+        @_noAllocation @_noLocks mutating get {
+            guard case .none = knownRoundTripNanoseconds else { return knownRoundTripNanoseconds }
+            return transport.roundTripBoundNanoseconds
+        }
+    }
+
+    /// What the peer's feedback has told of our packets' arrivals, once.
+    @_noAllocation @_noLocks
+    public mutating func takeObservation() -> PathObservation? {
+        let observation = freshObservation
+        freshObservation = nil
+        return observation
+    }
+
+    /// How many packets of ours the peer has asked for, each counted once, since this was last asked.
+    @_noAllocation @_noLocks
+    public mutating func takeMissing() -> Int {
+        let missing = freshMissing
+        freshMissing = 0
+        return missing
+    }
+
+    /// The peer's newest report on our stream, once.
+    @_noAllocation @_noLocks
+    public mutating func takeReport() -> ReportBlock? {
+        let report = freshReport
+        freshReport = nil
+        return report
+    }
+
     /// How long the first report waits for media of the peer to report on.
     private static var firstReportPatienceNanoseconds: Int64 {
         @_noAllocation @_noLocks get { 5_000_000_000 }
@@ -93,6 +126,9 @@ extension PeerSession {
             counters.controlPacketsReceived += 1
             noteControl()
             take(feedback)
+            if feedback.transportFeedbacks > 0 {
+                freshObservation = try readArrivals(datagram, &transport, at: arrival) ?? freshObservation
+            }
             return .control
         } catch {
             counters.dropped.malformed += 1
@@ -115,7 +151,11 @@ extension PeerSession {
             counters.remoteFractionLost = Int(report.fractionLost)
             noteConfirmation()
         }
-        if let roundTrip = feedback.roundTripNanoseconds { counters.roundTripNanoseconds = roundTrip }
+        if let roundTrip = feedback.roundTripNanoseconds {
+            counters.roundTripNanoseconds = roundTrip
+            knownRoundTripNanoseconds = roundTrip
+        }
+        freshMissing += feedback.newlyMissingPackets
         counters.feedback.missingPackets += feedback.missingPackets
         counters.feedback.pictureRequests += feedback.pictureRequests
         counters.feedback.bitrateLimits += feedback.bitrateLimits
@@ -148,4 +188,11 @@ private func readReports(
     _ datagram: borrowing MutableRawSpan, _ rtcp: inout RTCPSession, at arrival: Instant
 ) throws(RTCPParseError) -> RTCPSession.Feedback {
     try rtcp.received(datagram.bytes, at: arrival)
+}
+
+@_semantics("no_performance_analysis") @inline(__always)
+private func readArrivals(
+    _ datagram: borrowing MutableRawSpan, _ log: inout TransportLog, at arrival: Instant
+) throws(RTCPParseError) -> PathObservation? {
+    try log.received(datagram.bytes, at: arrival)
 }

@@ -122,7 +122,8 @@ extension PeerSession {
     private mutating func count(_ header: RTPHeader, _ kind: PayloadKinds.Kind, clockRate: Int, at arrival: Instant) {
         var isEvent = false
         if case .telephoneEvent = kind { isEvent = true }
-        let isRepair = requests.received(header.sequenceNumber, roundTrip: rtcp.roundTripNanoseconds, at: arrival)
+        let roundTrip = roundTripNanoseconds
+        let isRepair = requests.received(header.sequenceNumber, roundTrip: roundTrip, at: arrival)
         if isRepair { counters.feedback.packetsRepaired += 1 }
         _ = rtcp.receivedMedia(
             header, at: arrival, measuresJitter: !isEvent && !isRepair, clockRate: clockRate)

@@ -10,9 +10,10 @@ extension PeerSession {
 
     /// How long after we ask for a packet it comes; nil while that is not known, or if the peer does not answer.
     @_noAllocation @_noLocks
-    public func repairNanoseconds(at now: Instant) -> Int64? {
+    public mutating func repairNanoseconds(at now: Instant) -> Int64? {
         guard sending.repairsLoss, requests.isAnswered(at: now) else { return nil }
-        return requests.answerNanoseconds(roundTrip: rtcp.roundTripNanoseconds)
+        let roundTrip = roundTripNanoseconds
+        return requests.answerNanoseconds(roundTrip: roundTrip)
     }
 
     /// Asks for a packet of the peer's with the next ``writeRequests(into:)``, if it can come in time. To be called in the
@@ -23,9 +24,8 @@ extension PeerSession {
     @_noAllocation @_noLocks
     public mutating func ask(for number: UInt16, nanosecondsLeft: Int64, at now: Instant) -> Bool {
         guard sending.repairsLoss, let media = remoteSSRC else { return false }
-        guard
-            requests.ask(
-                for: number, nanosecondsLeft: nanosecondsLeft, roundTrip: rtcp.roundTripNanoseconds, at: now)
+        let roundTrip = roundTripNanoseconds
+        guard requests.ask(for: number, nanosecondsLeft: nanosecondsLeft, roundTrip: roundTrip, at: now)
         else { return false }
         if missing.isEmpty { missing = NegativeAcknowledgement(sender: plan.localSSRC, media: media) }
         guard missing.append(number) else { return false }
@@ -53,9 +53,9 @@ extension PeerSession {
     @_noAllocation @_noLocks
     public mutating func writeRepair(at now: Instant, into packet: inout MutableRawSpan) -> Int {
         guard sending.repairsLoss else { return 0 }
+        let roundTrip = roundTripNanoseconds
         while let number = rtcp.takeAsked() {
-            let length =
-                kept?.write(number, roundTrip: rtcp.roundTripNanoseconds, at: now, into: &packet) ?? 0
+            let length = kept?.write(number, roundTrip: roundTrip, at: now, into: &packet) ?? 0
             if length > 0 {
                 counters.feedback.packetsResent += 1
                 return length

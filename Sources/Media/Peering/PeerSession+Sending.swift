@@ -63,6 +63,7 @@ extension PeerSession {
     ) -> Int {
         guard packet.byteCount >= mediaHeaderBytes else { return 0 }
         var writer = ByteWriter(packet._mutatingExtracting(0..<mediaHeaderBytes))
+        let transportNumber = extensions.nextTransportNumber
         header.write(extensions.next(level), into: &writer)
         let headerBytes = writer.count
         nextSequenceNumber &+= 1
@@ -70,6 +71,7 @@ extension PeerSession {
         let length = isProtected ? outbound?.protect(&packet, length: plain) ?? 0 : plain
         guard length > 0 else { return 0 }
         kept?.keep(packet, length: length, number: header.sequenceNumber)
+        if let transportNumber { transport.sent(transportNumber, at: now) }
         counters.packetsSent += 1
         counters.payloadBytesSent += payloadBytes
         rtcp.sentMedia(payloadOctets: payloadBytes, timestamp: mediaTime, at: now)

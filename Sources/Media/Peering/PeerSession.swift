@@ -39,6 +39,12 @@ public struct PeerSession: ~Copyable {
     let startedAt: Instant
     var counters = PeerStatistics()
     var freshReport: ReportBlock?
+    /// When packets of ours were sent over the transport, and what the peer has told of them since it was last asked.
+    var transport = TransportLog()
+    var freshObservation: PathObservation?
+    var freshMissing = 0
+    /// The newest round trip that is known exactly: of ICE's checks or of the peer's reports.
+    var knownRoundTripNanoseconds: Int64?
     private var flow = MediaFlow()
     var nextSequenceNumber: UInt16
     var extensions: PacketExtensions
@@ -204,9 +210,12 @@ public struct PeerSession: ~Copyable {
     }
 
     /// Sends by another way from now on, or by none: a call that ICE connects.
+    ///
+    /// - Parameter roundTripNanoseconds: What ICE's checks took on it; nil keeps what is known.
     @_noAllocation @_noLocks
-    public mutating func use(_ path: MediaPath?) {
+    public mutating func use(_ path: MediaPath?, roundTripNanoseconds: Int64? = nil) {
         self.path = path
+        if let roundTripNanoseconds { knownRoundTripNanoseconds = roundTripNanoseconds }
         news.insert(.routeChanged)
     }
 
@@ -252,19 +261,6 @@ public struct PeerSession: ~Copyable {
     /// RTP packets sent.
     public var packetsSent: Int {
         @_noAllocation @_noLocks get { counters.packetsSent }
-    }
-
-    /// The newest round trip; nil if none was measured yet.
-    public var roundTripNanoseconds: Int64? {
-        @_noAllocation @_noLocks get { rtcp.roundTripNanoseconds }
-    }
-
-    /// The peer's newest report on our stream, once.
-    @_noAllocation @_noLocks
-    public mutating func takeReport() -> ReportBlock? {
-        let report = freshReport
-        freshReport = nil
-        return report
     }
 
     /// What the session has seen so far.

@@ -4,7 +4,7 @@ extension PlayoutBuffer {
     /// A media time that is off by more than this belongs to another stream.
     private static var timestampJumpNanoseconds: Int64 { @_noAllocation @_noLocks get { 3_000_000_000 } }
     /// A sequence number that is off by more than this does too.
-    private static var sequenceJump: Int64 { @_noAllocation @_noLocks get { 1_500 } }
+    static var sequenceJump: Int64 { @_noAllocation @_noLocks get { 1_500 } }
 
     /// Takes one packet, copying its payload. Nothing a peer sends can trap.
     ///
@@ -74,34 +74,8 @@ extension PlayoutBuffer {
         take(entry, payload)
     }
 
-    /// Takes a copy of a packet that a later one carries (RFC 2198): it is of use if that packet has not come, and sound
-    /// in its place is still to be played. To be inserted before the packet that carries it.
     @_noAllocation @_noLocks
-    public mutating func insertCopy(
-        payload: RawSpan, sequenceNumber: UInt16, timestamp: UInt32, ssrc: UInt32, format: UInt8? = nil,
-        arrival: Instant
-    ) {
-        let format = format ?? newestFormat
-        let duration = samples(in: payload, of: format)
-        // A copy from before a change comes with a packet from after it: its timestamp counts in other ticks.
-        guard duration > 0, format == clockFormat, payload.byteCount <= PacketStore.blockSize, hasStream,
-            self.ssrc == ssrc,
-            receivedNanoseconds > 0, let sequence = clock.peek(sequence: sequenceNumber),
-            let time = clock.peek(timestamp: timestamp), abs(sequence &- endSequence) <= Self.sequenceJump
-        else { return }
-        let entry = entry(sequence, time, payload, duration, format, arrival)
-        if sequence >= endSequence {
-            // The packet itself is missing: what waiting for the copy would be worth.
-            let transit = arrival.nanoseconds &- Self.nanoseconds(samples: time)
-            history.recordRestorable(delay: transit &- history.baseline, share: 1)
-        }
-        guard sequence >= nextSequence, store.entry(sequence) == nil, !soundless.contains(sequence) else { return }
-        statistics.packetsRepaired &+= 1
-        keep(entry, payload)
-    }
-
-    @_noAllocation @_noLocks
-    private func entry(
+    func entry(
         _ sequence: Int64, _ timestamp: Int64, _ payload: RawSpan, _ duration: Int, _ format: UInt8, _ arrival: Instant
     ) -> PacketStore.Entry {
         var entry = PacketStore.Entry()
@@ -135,6 +109,7 @@ extension PlayoutBuffer {
         soundless.insert(sequence)
         if isPadding { padding.insert(sequence) }
         endSequence = max(endSequence, sequence &+ 1)
+        endOfArrivals = max(endOfArrivals, sequence &+ 1)
     }
 
     @_noAllocation @_noLocks
@@ -144,7 +119,11 @@ extension PlayoutBuffer {
             return
         }
         learn(from: entry)
-        if entry.sequence < endSequence, receivedNanoseconds > 0 { statistics.packetsReordered &+= 1 }
+        if entry.sequence < endOfArrivals, receivedNanoseconds > 0 { statistics.packetsReordered &+= 1 }
+        if entry.sequence >= endOfArrivals {
+            endOfArrivals = entry.sequence &+ 1
+            endOfArrivalsTimestamp = entry.timestamp &+ Int64(entry.samples)
+        }
 
         if isPlaying, entry.sequence < nextSequence {
             statistics.packetsLate &+= 1
@@ -159,50 +138,12 @@ extension PlayoutBuffer {
     }
 
     @_noAllocation @_noLocks
-    private mutating func keep(_ entry: PacketStore.Entry, _ payload: RawSpan) {
+    mutating func keep(_ entry: PacketStore.Entry, _ payload: RawSpan) {
         if store.insert(entry, payload: payload) { statistics.packetsDiscarded &+= 1 }
         if !entry.isNoise { packetSamples = Int(entry.samples) }
         endSequence = max(endSequence, entry.sequence &+ 1)
         endTimestamp = max(endTimestamp, entry.timestamp &+ Int64(entry.samples))
         receivedNanoseconds &+= Self.nanoseconds(samples: Int64(entry.samples))
-    }
-
-    /// Notes when the packet came, and what waiting for it would be worth to a lost one before it.
-    @_noAllocation @_noLocks
-    private mutating func learn(from entry: PacketStore.Entry) {
-        if entry.sequence < endSequence, asked.contains(entry.sequence) { return }
-        let mediaTime = Self.nanoseconds(samples: entry.timestamp)
-        let transit = entry.arrivalNanoseconds &- mediaTime
-        let duration = Self.nanoseconds(samples: Int64(entry.samples))
-        let isOvertaken = receivedNanoseconds > 0 && entry.sequence < endSequence
-        history.record(
-            transit: transit, at: entry.arrivalNanoseconds, duration: duration, isOvertaken: isOvertaken)
-        let followsGap = receivedNanoseconds > 0 && entry.sequence > endSequence
-        if followsGap { learnRepairs(before: entry, delay: transit &- history.baseline, duration) }
-        if followsGap, entry.restorableSamples > 0 {
-            let wait = Self.nanoseconds(samples: Int64(entry.restorableSamples))
-            history.recordRestorable(delay: transit &- history.baseline &+ wait, share: Self.recoveryWorth)
-        }
-    }
-
-    /// Notes what waiting for the packets that a gap lacks would be worth, if they are asked for when it shows.
-    @_noAllocation @_noLocks
-    private mutating func learnRepairs(before entry: PacketStore.Entry, delay: Int64, _ duration: Int64) {
-        guard let repair = repairNanoseconds, !entry.isDiscontinuous else { return }
-        let missing = min(entry.sequence &- endSequence, Self.mostRepaired)
-        for age in 1...missing where !soundless.contains(entry.sequence &- age) {
-            // Forward error correction has most of the last one's worth already.
-            let share = age == 1 && entry.restorableSamples > 0 ? 1 - Self.recoveryWorth : 1
-            history.recordRestorable(delay: delay &+ age &* duration &+ repair, share: share)
-        }
-    }
-
-    /// Packets of one gap that are waited for; longer ones are outages.
-    private static var mostRepaired: Int64 { @_noAllocation @_noLocks get { 8 } }
-
-    /// Restored sound is worth this much of the packet itself.
-    private static var recoveryWorth: Float {
-        @_noAllocation @_noLocks get { 0.7 }
     }
 
     @_noAllocation @_noLocks
@@ -229,7 +170,11 @@ extension PlayoutBuffer {
         asked = PacketNumbers()
         history.forgetBaseline()
         target.forgetChoice()
+        freshGap = nil
+        carried = CarriedCopies()
         endSequence = 0
+        endOfArrivals = 0
+        endOfArrivalsTimestamp = 0
         endTimestamp = 0
         receivedNanoseconds = 0
         isPlaying = false

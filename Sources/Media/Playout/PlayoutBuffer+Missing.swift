@@ -16,28 +16,50 @@ extension PlayoutBuffer {
 
     /// The next packet that has not come though a later one has, and whose place has not been played.
     ///
+    /// A packet that was overtaken less than ``overtakingNanoseconds`` ago is not missing yet.
     /// - Parameters:
     ///   - number: The first that is asked about; `.min` for all.
     ///   - nextPull: When the next pull takes place.
     ///   - frameSamples: How much each pull takes.
     @_noAllocation @_noLocks
-    public func nextMissing(from number: Int64, nextPull: Instant, frameSamples: Int) -> MissingPacket? {
+    public mutating func nextMissing(
+        from number: Int64, nextPull: Instant, frameSamples: Int, at now: Instant
+    ) -> MissingPacket? {
         guard isPlaying, frameSamples > 0 else { return nil }
+        if number == .min { missingSince = nil }
         var candidate = max(number, max(nextSequence, endSequence &- Self.mostMissing))
         while candidate < endSequence {
             if !soundless.contains(candidate), !store.contains(candidate) {
                 guard let after = store.first(from: candidate) else { return nil }
-                let mediaTime = after.timestamp &- (after.sequence &- candidate) &* Int64(packetSamples)
-                let played = nextTimestamp &+ Int64(skippedSamples &- samples.count)
-                let pulls = max(mediaTime &- played, 0) / Int64(frameSamples)
-                let wait = Self.nanoseconds(samples: pulls &* Int64(frameSamples))
-                return MissingPacket(
-                    number: candidate, sequenceNumber: clock.wire(candidate),
-                    dueAt: Instant(nanoseconds: nextPull.nanoseconds &+ wait))
+                if now.nanoseconds &- after.arrivalNanoseconds >= Self.overtakingNanoseconds {
+                    return missing(candidate, before: after, nextPull, frameSamples)
+                }
+                missingSince = after.arrivalNanoseconds
             }
             candidate &+= 1
         }
         return nil
+    }
+
+    /// When a packet that has just been overtaken counts as missing; nil if there is none. As of the last time that all
+    /// missing packets were asked about.
+    public var nextMissingAt: Instant? {
+        @_noAllocation @_noLocks mutating get {
+            missingSince.map { Instant(nanoseconds: $0 &+ Self.overtakingNanoseconds) }
+        }
+    }
+
+    @_noAllocation @_noLocks
+    private mutating func missing(
+        _ sequence: Int64, before after: PacketStore.Entry, _ nextPull: Instant, _ frameSamples: Int
+    ) -> MissingPacket {
+        let mediaTime = after.timestamp &- (after.sequence &- sequence) &* Int64(packetSamples)
+        let played = nextTimestamp &+ Int64(skippedSamples &- samples.count)
+        let pulls = max(mediaTime &- played, 0) / Int64(frameSamples)
+        let wait = Self.nanoseconds(samples: pulls &* Int64(frameSamples))
+        return MissingPacket(
+            number: sequence, sequenceNumber: clock.wire(sequence),
+            dueAt: Instant(nanoseconds: nextPull.nanoseconds &+ wait))
     }
 
     /// A packet was asked for again: it comes late for reasons of its own.

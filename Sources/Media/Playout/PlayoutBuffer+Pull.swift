@@ -16,6 +16,7 @@ extension PlayoutBuffer {
         let wanted = min(output.count, 2_880)
         hasStretched = false
         hasListened = false
+        learnFromGap(at: now.nanoseconds)
         startIfDue(now, wanted)
         if isPlaying {
             updateTarget(now, wanted)
@@ -155,18 +156,7 @@ extension PlayoutBuffer {
         let beyond = playoutTransit(now) &- history.baseline &- target.maximum
         status.overflowSamples = max(Self.samples(nanoseconds: beyond), 0)
         if abs(status.excessSamples) < PlayoutPolicy.shortestStretch { samplesOffTarget = 0 }
-        if let entry = store.first(from: nextSequence) {
-            let gap = Int(entry.timestamp &- nextTimestamp)
-            if gap <= 0 {
-                status.next = .ready
-                status.readySamples = readySamples(from: entry.sequence)
-            } else if entry.sequence == nextSequence || isDiscontinuous {
-                status.next = .afterSilence(samples: gap)
-                status.excessSamples &-= gap
-            } else {
-                status.next = .afterLoss(samples: gap, restorable: Int(entry.restorableSamples))
-            }
-        }
+        if let entry = store.first(from: nextSequence) { describe(entry, &status) }
         if samples.count >= wanted, !hasListened {
             hasListened = true
             loudness.listen(to: samples)
@@ -174,6 +164,31 @@ extension PlayoutBuffer {
         status.isQuiet = loudness.isQuiet
         status.isSilent = loudness.isSilent
         return status
+    }
+
+    /// Says how the next packet that waits follows what is decoded.
+    @_noAllocation @_noLocks
+    private func describe(_ entry: PacketStore.Entry, _ status: inout PlayoutStatus) {
+        let gap = Int(entry.timestamp &- nextTimestamp)
+        guard gap > 0 else {
+            status.next = .ready
+            status.readySamples = readySamples(from: entry.sequence)
+            return
+        }
+        // After a pause of the sender's the numbers that are missing right before tell how much of the gap is lost sound.
+        var missing: Int64 = 0
+        if isDiscontinuous {
+            let most = entry.sequence &- nextSequence
+            while missing < most, !soundless.contains(entry.sequence &- missing &- 1) { missing &+= 1 }
+        }
+        let lost = isDiscontinuous ? min(Int(missing) &* Int(entry.samples), gap) : gap
+        let silence = entry.sequence == nextSequence ? gap : gap &- lost
+        if silence > 0 {
+            status.next = .afterSilence(samples: silence)
+            status.excessSamples &-= silence
+        } else {
+            status.next = .afterLoss(samples: gap, restorable: Int(entry.restorableSamples))
+        }
     }
 
     @_noAllocation @_noLocks

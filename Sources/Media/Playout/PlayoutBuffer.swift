@@ -32,6 +32,8 @@ public struct PlayoutBuffer: ~Copyable {
     var target: TargetDelay
     /// Packets that were asked for again: when they come says nothing of the path.
     var asked = PacketNumbers()
+    /// When the newest packet came that overtook one that is not missing yet.
+    var missingSince: Int64?
     /// How long after a request a lost packet comes; nil if none is asked for. What waiting for it is worth then counts
     /// when the delay is chosen.
     public var repairNanoseconds: Int64?
@@ -50,6 +52,14 @@ public struct PlayoutBuffer: ~Copyable {
     /// One past the newest packet received, as number and as media time.
     var endSequence: Int64 = 0
     var endTimestamp: Int64 = 0
+    /// One past the newest packet that came itself, not as a copy in another.
+    var endOfArrivals: Int64 = 0
+    /// Where its sound ends.
+    var endOfArrivalsTimestamp: Int64 = 0
+    /// The newest gap between packets, until it is known whether what is missing was only overtaken.
+    var freshGap: FreshGap?
+    /// The copies in the packet that is inserted next.
+    var carried = CarriedCopies()
     /// Sound in one packet, as of the last one.
     var packetSamples = 960
     /// Sound received since the stream began.

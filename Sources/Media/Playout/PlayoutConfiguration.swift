@@ -5,8 +5,9 @@ public struct PlayoutConfiguration: Equatable, Sendable {
     public var minimumDelayMilliseconds = 0
     /// Ceiling for the delay above the fastest path, 20 to 1 000. What waits longer is skipped. Default 500.
     public var maximumDelayMilliseconds = 500
-    /// Least delay while the path is not known: until 2 s of sound were received. Default 60.
-    public var initialDelayMilliseconds = 40
+    /// Least delay while the path is not known: until 2 s of sound were received. Default 20: what more would cover is
+    /// less than what stretching it away costs, since on most paths it must go again.
+    public var initialDelayMilliseconds = 20
     /// What one percent of packets coming too late is worth, in milliseconds of delay. More makes a smoother call
     /// with more delay. Default 10.
     public var millisecondsPerLatePercent = 10

@@ -135,6 +135,8 @@ extension DTLSSession {
         switch unsafe SSL_get_error(ssl, result) {
         case SSL_ERROR_WANT_READ, SSL_ERROR_WANT_WRITE: whenWaiting
         case SSL_ERROR_ZERO_RETURN: .closedByPeer
+        // Some versions of OpenSSL 3.0 end a call so at a datagram that is not the peer's, and have thrown it away.
+        case SSL_ERROR_SYSCALL where ERR_peek_error() == 0: whenWaiting
         default: .failed(failure())
         }
     }

@@ -24,3 +24,23 @@ struct AskedPackets: Sendable {
         return number
     }
 }
+
+/// Tells packets that are asked for the first time from those that were asked for already: over the last 64 numbers.
+struct AskedBefore: Sendable {
+    /// One more than the number at its place; 0 if there is none.
+    private var numbers = InlineArray<64, Int32>(repeating: 0)
+
+    @_noAllocation @_noLocks
+    init() {}
+
+    /// Notes a number.
+    ///
+    /// - Returns: Whether it is new.
+    @_noAllocation @_noLocks
+    mutating func insert(_ number: UInt16) -> Bool {
+        let place = Int(number & 63)
+        guard numbers[place] != Int32(number) + 1 else { return false }
+        numbers[place] = Int32(number) + 1
+        return true
+    }
+}

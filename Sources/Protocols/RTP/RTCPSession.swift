@@ -49,6 +49,8 @@ public struct RTCPSession: Sendable {
         public var roundTripNanoseconds: Int64?
         /// Packets that the peer asks for again (NACK).
         public var missingPackets = 0
+        /// Those of them that were not asked for before: lost on the way to the peer.
+        public var newlyMissingPackets = 0
         /// Requests for a whole picture.
         public var pictureRequests = 0
         /// Limits of the bitrate (REMB).
@@ -88,6 +90,7 @@ public struct RTCPSession: Sendable {
     /// A reference time of a peer that only receives, to be sent back with our next report.
     private var peerReference: PeerReport?
     private var asked = AskedPackets()
+    private var askedBefore = AskedBefore()
 
     private struct PeerReport {
         var ssrc: UInt32
@@ -208,7 +211,9 @@ extension RTCPSession {
         case .nack(let media, var missing)?:
             while let number = missing.next(in: datagram) {
                 feedback.missingPackets += 1
-                if media == configuration.ssrc { asked.append(number) }
+                guard media == configuration.ssrc else { continue }
+                asked.append(number)
+                if askedBefore.insert(number) { feedback.newlyMissingPackets += 1 }
             }
         case .transportWide?: feedback.transportFeedbacks += 1
         case .pictureRequest?: feedback.pictureRequests += 1

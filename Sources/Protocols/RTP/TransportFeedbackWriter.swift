@@ -11,8 +11,11 @@ public struct TransportFeedbackWriter: Sendable {
     /// Arrival of number n at n mod 512, in nanoseconds; `Int64.min` if it has not arrived.
     private var arrivals = InlineArray<512, Int64>(repeating: .min)
     private var unwrapper = SequenceUnwrapper()
-    /// The next number to be told of; `nil` before the first arrival.
+    /// The next number to be told of: the first that is expected, whether it has arrived or not; `nil` before the first
+    /// arrival.
     private var next: Int64?
+    /// The number that arrived first: what came before it is nobody's loss.
+    private var origin: Int64 = 0
     /// One past the highest number that has arrived.
     private var end: Int64 = 0
     private var feedbackCount: UInt8 = 0
@@ -21,6 +24,8 @@ public struct TransportFeedbackWriter: Sendable {
     public static var maximumCount: Int { @_noAllocation @_noLocks get { 256 } }
 
     private static var slots: Int64 { @_noAllocation @_noLocks get { 512 } }
+    /// Numbers by which feedback goes back for a packet that comes late: 2.5 s of packets of 20 ms.
+    private static var mostBack: Int64 { @_noAllocation @_noLocks get { 128 } }
 
     /// Makes a writer that has seen nothing.
     public init(sender: UInt32) { self.sender = sender }
@@ -33,18 +38,25 @@ public struct TransportFeedbackWriter: Sendable {
         }
     }
 
-    /// A packet with this number has arrived. Repetitions and those that were told of already change nothing.
+    /// A packet with this number has arrived. Repetitions change nothing.
+    ///
+    /// One that was told of as lost makes the next feedback begin with it, and tell of all that follow again.
     @_noAllocation @_noLocks
     public mutating func received(_ sequenceNumber: UInt16, at now: Instant) {
         let number = unwrapper.peek(sequenceNumber)
         guard let first = next else {
             _ = unwrapper.unwrap(sequenceNumber)
             next = number
+            origin = number
             end = number
             note(number, now)
             return
         }
-        guard number >= first else { return }
+        if number < first {
+            let isKnown = number < origin || number <= end - Self.mostBack || arrivals[Self.slot(number)] != .min
+            guard !isKnown else { return }
+            next = number
+        }
         if number >= end { _ = unwrapper.unwrap(sequenceNumber) }
         note(number, now)
     }
@@ -68,7 +80,8 @@ public struct TransportFeedbackWriter: Sendable {
     @_noAllocation @_noLocks
     private static func slot(_ number: Int64) -> Int { Int(number & (slots - 1)) }
 
-    /// Writes what has not been told, as far as one packet holds it; it may go alone (RFC 5506).
+    /// Writes what has not been told, as far as one packet holds it; it may go alone (RFC 5506). It begins with the first
+    /// number that is expected, so that a loss between two feedbacks is told by the second.
     ///
     /// - Parameters:
     ///   - media: The stream whose packets these are.
@@ -76,8 +89,8 @@ public struct TransportFeedbackWriter: Sendable {
     /// - Returns: Bytes written; 0 if there is nothing to tell, or it does not fit. Then it is told next time.
     @_noAllocation @_noLocks
     public mutating func write(media: UInt32, into datagram: inout MutableRawSpan) -> Int {
-        guard let base = firstToTell() else { return 0 }
-        let reference = Self.quarters(arrivals[Self.slot(base)]) >> 8
+        guard let base = next, base < end else { return 0 }
+        let reference = Self.quarters(firstArrival(from: base)) >> 8
         let last = lastToTell(from: base, reference: reference)
         let size = datagram.byteCount
         var writer = ByteWriter(datagram._mutatingExtracting(0..<size))
@@ -107,31 +120,35 @@ public struct TransportFeedbackWriter: Sendable {
         return writer.count
     }
 
-    /// The first that has arrived; gaps before it are told by the feedback whose end they follow.
+    /// When the first packet from `base` on came that has arrived. The one at `end` − 1 has.
     @_noAllocation @_noLocks
-    private func firstToTell() -> Int64? {
-        guard var number = next else { return nil }
+    private func firstArrival(from base: Int64) -> Int64 {
+        var number = base
         while number < end {
-            if arrivals[Self.slot(number)] != .min { return number }
+            let arrival = arrivals[Self.slot(number)]
+            if arrival != .min { return arrival }
             number += 1
         }
-        return nil
+        return 0
     }
 
     /// The last that goes with `base`: not too many, and none whose time does not fit 16 bits.
     @_noAllocation @_noLocks
     private func lastToTell(from base: Int64, reference: Int64) -> Int64 {
-        var last = base
+        // If nothing of so many has arrived, all of them are told of as lost.
+        let limit = min(end, base + Int64(Self.maximumCount))
+        var last = limit - 1
+        var hasArrival = false
         var number = base
         var time = reference << 8
-        let limit = min(end, base + Int64(Self.maximumCount))
         while number < limit {
             let arrival = arrivals[Self.slot(number)]
             if arrival != .min {
                 let delta = Self.quarters(arrival) - time
-                guard delta >= -32_768, delta <= 32_767 else { return last }
+                guard delta >= -32_768, delta <= 32_767 else { return hasArrival ? last : number - 1 }
                 time += delta
                 last = number
+                hasArrival = true
             }
             number += 1
         }

@@ -1,4 +1,5 @@
 internal import Realtime
+internal import Speakerphone
 
 /// A call's place at the ``SoundDesk``: what the microphone has for it, and what it has for the loudspeaker.
 ///
@@ -8,6 +9,8 @@ struct CardPort: ~Copyable {
     private var microphone = SampleQueue(capacity: 8_192)
     /// What the call brought to the desk's last turn for the loudspeaker.
     private var latest = SampleBuffer(capacity: SoundDesk.turnSamples)
+    /// Limits what the call is to send.
+    var limiter = MixLimiter()
     /// The call is on hold at the card: it hears silence, and is not heard.
     var isHeld = false
     /// Its frames are due at turns of the desk.

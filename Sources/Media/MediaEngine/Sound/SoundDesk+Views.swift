@@ -60,10 +60,12 @@ extension SoundDesk {
 
     @_semantics("no_performance_analysis") @inline(__always)
     static func mix(
-        _ mixer: CallMixer, without call: UnsafeMutablePointer<MediaCall>, into frame: inout SampleBuffer
+        _ mixer: inout CallMixer, without call: UnsafeMutablePointer<MediaCall>, into frame: inout SampleBuffer
     ) {
         var samples = frame.mutableSamples(turnSamples)
-        unsafe call.pointee.audio.withContribution { mixer.mix(without: $0, into: &samples) }
+        var limiter = unsafe call.pointee.audio.port?.limiter ?? MixLimiter()
+        unsafe call.pointee.audio.withContribution { mixer.mix(without: $0, into: &samples, through: &limiter) }
+        unsafe call.pointee.audio.port?.limiter = limiter
     }
 
     @_semantics("no_performance_analysis") @inline(__always)

@@ -317,7 +317,7 @@ extension SoundDesk {
         switch sharing {
         case .hold: unsafe Self.hand(captured, to: call)
         case .mix:
-            unsafe Self.mix(mixer, without: call, into: &work)
+            unsafe Self.mix(&mixer, without: call, into: &work)
             unsafe Self.hand(work, to: call)
         }
     }

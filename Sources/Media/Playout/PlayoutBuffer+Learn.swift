@@ -1,0 +1,123 @@
+internal import Timekeeping
+
+/// A gap in the packet numbers that a packet has just shown.
+///
+/// What is missing may only have been overtaken, so nothing is learnt from the gap before ``PlayoutBuffer/overtakingNanoseconds``
+/// have passed.
+struct FreshGap: BitwiseCopyable {
+    /// The first packet after the gap.
+    var end: Int64
+    /// Packets missing before `end`.
+    var missing: Int64
+    /// When the packet at `end` came, and how long that was after its media time.
+    var arrival: Int64
+    var transit: Int64
+    /// Nanoseconds of sound in one packet.
+    var duration: Int64
+    /// Nanoseconds before `end` that its forward error correction restores.
+    var restorable: Int64
+    /// Bit n: packet `end` − 1 − n needs no repair, because it came late or because a copy of it came.
+    var settled: UInt64
+
+    @_noAllocation @_noLocks
+    init(
+        end: Int64, missing: Int64, arrival: Int64, transit: Int64, duration: Int64, restorable: Int64, settled: UInt64
+    ) {
+        self.end = end
+        self.missing = missing
+        self.arrival = arrival
+        self.transit = transit
+        self.duration = duration
+        self.restorable = restorable
+        self.settled = settled
+    }
+
+    /// Takes note that a packet of the gap came after all.
+    @_noAllocation @_noLocks
+    mutating func note(_ sequence: Int64) {
+        let age = end &- sequence
+        if age >= 1, age <= 64 { settled |= 1 << UInt64(age &- 1) }
+    }
+
+    /// Whether the packet `age` numbers before `end` is still missing.
+    @_noAllocation @_noLocks
+    func lacks(_ age: Int64) -> Bool { age > 64 || settled & 1 << UInt64(age &- 1) == 0 }
+}
+
+/// Which earlier packets the packet that is inserted next carries copies of (RFC 2198).
+struct CarriedCopies: BitwiseCopyable {
+    /// The packet that carries them.
+    private var carrier: Int64 = .min
+    /// Bit n: it carries a copy of packet `carrier` − 1 − n.
+    private var ages: UInt64 = 0
+
+    @_noAllocation @_noLocks
+    init() {}
+
+    @_noAllocation @_noLocks
+    mutating func note(_ sequence: Int64, in packet: Int64) {
+        if carrier != packet { (carrier, ages) = (packet, 0) }
+        let age = packet &- sequence
+        if age >= 1, age <= 64 { ages |= 1 << UInt64(age &- 1) }
+    }
+
+    /// The copies in `packet`, as ``FreshGap/settled`` has them.
+    @_noAllocation @_noLocks
+    func ages(in packet: Int64) -> UInt64 { packet == carrier ? ages : 0 }
+}
+
+// What the buffer learns from when packets come: how late they are, and what waiting for lost ones would be worth.
+extension PlayoutBuffer {
+    /// A packet that comes within this time of the one that overtook it was never lost: 2 ms. Paths with several queues
+    /// or links swap neighbours by less.
+    static var overtakingNanoseconds: Int64 { @_noAllocation @_noLocks get { 2_000_000 } }
+    /// Packets of one gap that are waited for; longer gaps are outages.
+    private static var mostRepaired: Int64 { @_noAllocation @_noLocks get { 8 } }
+    /// What a packet of a gap of four or more is worth, as a multiple of one that is missing by itself.
+    private static var mostWorth: Float { @_noAllocation @_noLocks get { 2.5 } }
+    /// Restored sound is worth this much of the packet itself.
+    private static var recoveryWorth: Float { @_noAllocation @_noLocks get { 0.7 } }
+
+    /// Notes when the packet came, and the gap that it shows.
+    @_noAllocation @_noLocks
+    mutating func learn(from entry: PacketStore.Entry) {
+        learnFromGap(at: entry.arrivalNanoseconds)
+        let isFirst = receivedNanoseconds == 0
+        if !isFirst, entry.sequence < endOfArrivals {
+            freshGap?.note(entry.sequence)
+            if asked.contains(entry.sequence) { return }
+        }
+        let transit = entry.arrivalNanoseconds &- Self.nanoseconds(samples: entry.timestamp)
+        let duration = Self.nanoseconds(samples: Int64(entry.samples))
+        history.record(
+            transit: transit, at: entry.arrivalNanoseconds, duration: duration,
+            isOvertaken: !isFirst && entry.sequence < endOfArrivals)
+        guard !isFirst, entry.sequence > endOfArrivals else { return }
+        // One gap at a time: a second one within so short a time proves that the first is none of order.
+        learnFromGap(at: .max)
+        freshGap = FreshGap(
+            end: entry.sequence, missing: entry.isDiscontinuous ? 0 : entry.sequence &- endOfArrivals,
+            arrival: entry.arrivalNanoseconds, transit: transit, duration: duration,
+            restorable: Self.nanoseconds(samples: Int64(entry.restorableSamples)),
+            settled: carried.ages(in: entry.sequence))
+    }
+
+    /// Notes what waiting for the packets that the newest gap lacks would be worth, once they are not just overtaken.
+    @_noAllocation @_noLocks
+    mutating func learnFromGap(at now: Int64) {
+        guard let gap = freshGap, now &- gap.arrival >= Self.overtakingNanoseconds || now == .max else { return }
+        freshGap = nil
+        let delay = gap.transit &- history.baseline
+        let restores = gap.restorable > 0 && gap.lacks(1) && !soundless.contains(gap.end &- 1)
+        if restores { history.recordRestorable(delay: delay &+ gap.restorable, share: Self.recoveryWorth) }
+        guard let repair = repairNanoseconds, gap.missing > 0 else { return }
+        // A long gap is worse for each packet in it, because concealment fades.
+        let worth = min(1 + Float(gap.missing &- 1) / 2, Self.mostWorth)
+        for age in 1...min(gap.missing, Self.mostRepaired)
+        where gap.lacks(age) && !soundless.contains(gap.end &- age) {
+            // Forward error correction has most of the last one's worth already.
+            let share = (age == 1 && restores ? 1 - Self.recoveryWorth : 1) * worth
+            history.recordRestorable(delay: delay &+ age &* gap.duration &+ repair, share: share)
+        }
+    }
+}
