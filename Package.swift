@@ -288,9 +288,9 @@ let package = Package(
         tests(
             "CallAgentTests",
             [
-                "AudioDevices", "AudioKit", "CallAgent", "CallControl", "ConfigReader", "Datagrams", "Exchange", "ICE",
-                "JSON", "MediaEngine", "OpusCodec", "Peering", "SDP", "SecureTransport", "SignalingClient",
-                "SignedTokens", "Speakerphone", "Timekeeping", logging,
+                "AudioDevices", "AudioKit", "CAllocationCounter", "CallAgent", "CallControl", "ConfigReader",
+                "Datagrams", "Exchange", "ICE", "JSON", "MediaEngine", "OpusCodec", "Peering", "Playout", "SDP",
+                "SecureTransport", "SignalingClient", "SignedTokens", "Speakerphone", "Timekeeping", logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
             ]),

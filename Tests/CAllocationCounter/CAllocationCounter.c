@@ -1,6 +1,7 @@
 #include "CAllocationCounter.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <stddef.h>
 
 extern void *__libc_malloc(size_t size);
@@ -14,6 +15,11 @@ static __thread int64_t frees __attribute__((tls_model("initial-exec")));
 
 int64_t handset_test_allocations(void) { return allocations; }
 int64_t handset_test_frees(void) { return frees; }
+
+int64_t handset_test_live_bytes(void) {
+    struct mallinfo2 info = mallinfo2();
+    return (int64_t)(info.uordblks + info.hblkhd);
+}
 
 void *malloc(size_t size) {
     allocations++;

@@ -4,6 +4,7 @@ import CallControl
 import Foundation
 import MediaEngine
 import Peering
+import Playout
 import TestSupport
 import Testing
 
@@ -11,7 +12,7 @@ import Testing
 struct CallSeries {
     /// What the device does in a call.
     enum Behaviour: String, CaseIterable {
-        case echo, play, silence
+        case echo, play, tone, silence
     }
 
     let behaviour: Behaviour
@@ -45,6 +46,7 @@ struct CallSeries {
                 switch behaviour {
                 case .echo: .echo
                 case .play: .file(path: "\(folder)/answer.wav", loops: false)
+                case .tone: .tone(frequencyHz: 440, levelDBFS: -12)
                 case .silence: .silence
                 }
         }
@@ -55,8 +57,17 @@ struct CallSeries {
     /// Users that a site needs for so many series.
     static func users(_ count: Int) -> [String] { ["caller"] + (0..<count).map { "device\($0)" } }
 
-    /// Makes a call and compares both recordings with what was said, from beginning to end.
+    /// Makes a call and compares both recordings with what was said, from beginning to end. On a machine that is too busy
+    /// for the call's sound to be whole, the call is made again.
     func call(_ round: Int) async throws {
+        for _ in 1...10 {
+            if try await tryCall(round) { return }
+        }
+        Issue.record("the machine is too busy: ten calls skipped frames or got packets late")
+    }
+
+    /// - Returns: Whether the call's sound was whole, apart from its files.
+    private func tryCall(_ round: Int) async throws -> Bool {
         let kept = "\(folder)/caller-\(round).wav"
         let call = await caller.device.call(
             UserID("device\(number)"),
@@ -76,10 +87,27 @@ struct CallSeries {
             try await hear { if case .digit(_, key, _) = $0 { true } else { false } }
         }
         await caller.device.hangUp(call)
-        let (_, report) = try await caller.ended()
-        _ = try await device.ended()
-        #expect(report?.playUnderrunSamples == 0 && report?.recordOverrunSamples == 0, "call \(round)")
-        try check(round, kept)
+        let reports = [try await caller.ended().report, try await device.ended().report].compactMap(\.self)
+        #expect(reports.count == 2)
+        let isWhole = reports.allSatisfy {
+            $0.call.framesSkipped == 0 && $0.playout.packetsLost == 0 && $0.playout.packetsLate == 0
+        }
+        if isWhole {
+            for report in reports {
+                #expect(report.playUnderrunSamples == 0 && report.recordOverrunSamples == 0, "call \(round)")
+            }
+            try check(round, kept)
+        }
+        for file in try [kept] + recordings { try FileManager.default.removeItem(atPath: file) }
+        return isWhole
+    }
+
+    /// What the device has recorded.
+    private var recordings: [String] {
+        get throws {
+            let folder = "\(folder)/kept"
+            return try FileManager.default.contentsOfDirectory(atPath: folder).map { "\(folder)/\($0)" }
+        }
     }
 
     /// Waits until the caller's device tells of something.
@@ -93,24 +121,22 @@ struct CallSeries {
     }
 
     private func check(_ round: Int, _ kept: String) throws {
-        let folder = "\(folder)/kept"
-        let names = try FileManager.default.contentsOfDirectory(atPath: folder)
-        #expect(names.count == 1, "call \(round) of \(behaviour): \(names)")
-        for name in names {
-            try check(said, "\(folder)/\(name)", "what the device heard in call \(round)")
-            try FileManager.default.removeItem(atPath: "\(folder)/\(name)")
-        }
+        let recordings = try recordings
+        #expect(recordings.count == 1, "call \(round) of \(behaviour): \(recordings)")
+        for path in recordings { try check(said, path, "what the device heard in call \(round)") }
         switch behaviour {
         case .echo: try check(said, kept, "what came back in call \(round)")
         case .play: try check(answer, kept, "what the device said in call \(round)")
-        case .silence: #expect(try AudioFileReader.samples(ofFile: kept).count >= Int(Self.seconds * 48_000))
+        case .tone, .silence: #expect(try AudioFileReader.samples(ofFile: kept).count >= Int(Self.seconds * 48_000))
         }
-        try FileManager.default.removeItem(atPath: kept)
     }
 
     private func check(_ said: [Int16], _ path: String, _ what: String) throws {
         let heard = try AudioFileReader.samples(ofFile: path)
-        let report = try #require(LikenessAnalysis().compare(sent: said, received: heard), "\(what): nothing")
+        // The paths of this machine are short, and a narrow search takes a third of the time.
+        var analysis = LikenessAnalysis()
+        (analysis.maximumDelayMilliseconds, analysis.searchMilliseconds) = (1_000, 40)
+        let report = try #require(analysis.compare(sent: said, received: heard), "\(what): nothing")
         #expect(
             report.unheardWindows == 0 && report.foundWindows == report.speechWindows && report.likeness > 0.8,
             "\(what): \(report)")

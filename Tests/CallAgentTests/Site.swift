@@ -66,8 +66,9 @@ final class Site: Sendable {
 }
 
 /// A device with its events taken one after the other.
-final class Handheld {
+final class Handheld: @unchecked Sendable {
     let device: Device
+    // One task at a time takes events.
     private var iterator: AsyncStream<DeviceEvent>.Iterator
 
     init(_ device: Device) {
