@@ -26,9 +26,7 @@ extension Device {
         let plan = try connectionPlan(ICECredentials(using: &generator), isControlling: false)
         let (connection, addresses) = try engine.connectDirectly(plan, at: placement)
         calls[id]?.connection = connection
-        let told = placement.localAddress.isUnspecified ? mediaAddress : placement.localAddress
-        guard let own = addresses.first(where: { $0.isIPv6 == told.isIPv6 }) else { return }
-        calls[id]?.negotiation?.receive(at: told.withPort(own.port))
+        calls[id]?.negotiation?.receive(atOneOf: addresses)
     }
 
     private func connectionPlan(_ credentials: ICECredentials, isControlling: Bool) throws -> ConnectionPlan {

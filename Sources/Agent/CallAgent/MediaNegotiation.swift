@@ -66,10 +66,13 @@ struct MediaNegotiation {
             usernameFragment: credentials.usernameFragment, password: credentials.password, candidates: candidates)
     }
 
-    /// Has the next answer name an address of the call's own, for a peer without ICE.
-    mutating func receive(at address: SocketAddress) {
-        exchange.local.address = address.host
-        exchange.local.port = address.port
+    /// Has the next answer name a port of the call's own, for a peer without ICE; the host stays the one that was chosen.
+    ///
+    /// - Parameter bound: What the call's sockets are bound to, one for each family of addresses.
+    mutating func receive(atOneOf bound: [SocketAddress]) {
+        let isIPv6 = exchange.local.address.contains(":")
+        guard let own = bound.first(where: { $0.isIPv6 == isIPv6 }) else { return }
+        exchange.local.port = own.port
     }
 
     /// Whether the offer that waits is to be answered with DTLS and without ICE.
