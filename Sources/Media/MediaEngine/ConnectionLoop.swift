@@ -188,7 +188,8 @@ extension ConnectionLoop {
             case .ice(let output): carryOut(output, session, at: now)
             case .path(let path): use(path, session)
             case .transmit(let bytes, let path): worker(of: session).transmit(bytes, by: path)
-            case .direct(let path): command(.use(session.id, MediaPath(path)), session)
+            case .direct(let path):
+                command(.use(session.id, MediaPath(path), roundTripNanoseconds: nil), session)
             case .keys: break  // Above.
             case .failed(let failure):
                 settle(session)
