@@ -53,9 +53,11 @@ struct DTLSSession: ~Copyable, @unchecked Sendable {
         ERR_clear_error()
         pipe.inbound = datagram
         defer { pipe.inbound = nil }
-        if unsafe SSL_is_init_finished(ssl) == 0 {
+        var junk = 0
+        while unsafe SSL_is_init_finished(ssl) == 0 {
             let result = unsafe SSL_do_handshake(ssl)
-            guard result == 1 else { return progress(after: result, whenWaiting: .handshaking) }
+            guard result != 1, !isJunk(result, &junk) else { continue }
+            return progress(after: result, whenWaiting: .handshaking)
         }
         return readRest()
     }
@@ -124,18 +126,27 @@ extension DTLSSession {
     /// After the handshake there is nothing to read but alerts and flights sent again; data is thrown away.
     private mutating func readRest() -> Progress {
         var scratch = [UInt8](repeating: 0, count: 2048)
+        var junk = 0
         while true {
             let result = unsafe scratch.withUnsafeMutableBytes { unsafe SSL_read(ssl, $0.baseAddress, Int32($0.count)) }
             // A datagram ends, and so does this.
-            if result <= 0 { return progress(after: result, whenWaiting: .complete) }
+            if result <= 0, !isJunk(result, &junk) { return progress(after: result, whenWaiting: .complete) }
         }
+    }
+
+    /// Whether OpenSSL has just thrown away a record that is not the peer's, and there may be more to read.
+    ///
+    /// OpenSSL 3.0.19 ends a call at such a record, with no error in its queue; other versions go on by themselves. A
+    /// datagram has few records, so more than 64 mean something else.
+    private func isJunk(_ result: Int32, _ count: inout Int) -> Bool {
+        count += 1
+        return unsafe SSL_get_error(ssl, result) == SSL_ERROR_SYSCALL && ERR_peek_error() == 0 && count <= 64
     }
 
     private func progress(after result: Int32, whenWaiting: Progress) -> Progress {
         switch unsafe SSL_get_error(ssl, result) {
         case SSL_ERROR_WANT_READ, SSL_ERROR_WANT_WRITE: whenWaiting
         case SSL_ERROR_ZERO_RETURN: .closedByPeer
-        // Some versions of OpenSSL 3.0 end a call so at a datagram that is not the peer's, and have thrown it away.
         case SSL_ERROR_SYSCALL where ERR_peek_error() == 0: whenWaiting
         default: .failed(failure())
         }
