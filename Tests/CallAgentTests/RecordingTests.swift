@@ -3,9 +3,11 @@ import CallAgent
 import Foundation
 import Testing
 
-@Suite("Calls that play and record", .timeLimit(.minutes(20)))
+@Suite("Calls that play and record")
 struct RecordingTests {
-    @Test("Three calls in a row, with no file open between them, are played and recorded whole by every behaviour")
+    @Test(
+        "Three calls in a row, with no file open between them, are played and recorded whole by every behaviour",
+        .timeLimit(.minutes(2)))
     func threeInARow() async throws {
         let folder = FileManager.default.temporaryDirectory.appending(path: "handset-calls-\(UUID())").path()
         defer { try? FileManager.default.removeItem(atPath: folder) }
@@ -27,7 +29,9 @@ struct RecordingTests {
     /// How many calls ``manyCalls()`` makes; `scripts/nightly` makes 200.
     private static let callCount = ProcessInfo.processInfo.environment["HANDSET_CALLS"].flatMap { Int($0) } ?? 16
 
-    @Test("Many calls in one process, eight at a time, leave every recording whole, and memory and descriptors flat")
+    @Test(
+        "Many calls in one process, eight at a time, leave every recording whole, and memory and descriptors flat",
+        .timeLimit(.minutes(20)))
     func manyCalls() async throws {
         let folder = FileManager.default.temporaryDirectory.appending(path: "handset-calls-\(UUID())").path()
         defer { try? FileManager.default.removeItem(atPath: folder) }
