@@ -58,6 +58,10 @@ extension PeerSession {
             let length = kept?.write(number, roundTrip: roundTrip, at: now, into: &packet) ?? 0
             if length > 0 {
                 counters.feedback.packetsResent += 1
+                // Both numbers rise by one with each packet.
+                if let next = extensions.nextTransportNumber {
+                    transport.sentAgain(next &- (nextSequenceNumber &- number))
+                }
                 return length
             }
             counters.feedback.packetsNotResent += 1

@@ -142,7 +142,7 @@ public struct LossAdaptation: Sendable {
     /// How many earlier frames each packet repeats, where the peer takes that.
     public var redundancyDepth: Int {
         @_noAllocation @_noLocks get {
-            if case .some = trial { return 0 }
+            if let trial, !trial.keepsTwice { return 0 }
             if let from = redundancyFrom, now.nanoseconds < from.nanoseconds { return 0 }
             return loss >= (bitrateBps < Self.leastProtectedBps ? 0.01 : 0.03) ? 1 : 0
         }
@@ -247,9 +247,11 @@ extension LossAdaptation {
         let total = configuration.overheadBps + bitrateBps * (sendsTwice ? 2 : 1)
         let arrives = Double(total) * (1 - loss)
         bitrateBps = clamped(min(bitrateBps * 3 / 5, Int(arrives * 0.85) - configuration.overheadBps))
-        let left = Double(configuration.overheadBps + bitrateBps)
+        // Copies go on if they fit: the jitter buffer would have to wait longer without them.
+        let keepsTwice = sendsTwice && Double(configuration.overheadBps + 2 * bitrateBps) <= arrives * 0.9
+        let left = Double(configuration.overheadBps + bitrateBps * (keepsTwice ? 2 : 1))
         trial = RateTrial(
-            bitrateBps: before, sendsTwice: sentTwice, loss: max(loss, 0.03),
+            bitrateBps: before, sendsTwice: sentTwice && !keepsTwice, keepsTwice: keepsTwice, loss: max(loss, 0.03),
             lossIfCongested: max(0.015, 1 - arrives / left), at: now)
     }
 

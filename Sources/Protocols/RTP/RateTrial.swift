@@ -13,9 +13,10 @@ struct RateTrial: Equatable, Sendable, BitwiseCopyable {
         case congestion
     }
 
-    /// What was sent before.
+    /// What was sent before; whether frames were sent twice and are not now; and whether they are still.
     let bitrateBps: Int
     let sendsTwice: Bool
+    let keepsTwice: Bool
     /// Loss before: 0…1.
     private(set) var loss: Double
     private let lossIfCongested: Double
@@ -32,9 +33,12 @@ struct RateTrial: Equatable, Sendable, BitwiseCopyable {
     private static var leastPackets: Int { @_noAllocation @_noLocks get { 150 } }
 
     @_noAllocation @_noLocks
-    init(bitrateBps: Int, sendsTwice: Bool, loss: Double, lossIfCongested: Double, at now: Instant) {
+    init(
+        bitrateBps: Int, sendsTwice: Bool, keepsTwice: Bool, loss: Double, lossIfCongested: Double, at now: Instant
+    ) {
         self.bitrateBps = bitrateBps
         self.sendsTwice = sendsTwice
+        self.keepsTwice = keepsTwice
         self.loss = min(loss, 0.95)
         self.lossIfCongested = min(lossIfCongested, 0.9)
         startedAt = now

@@ -43,7 +43,10 @@ public struct TransportLog: Sendable {
     /// its turn, so the round trip may be shorter.
     public private(set) var roundTripBoundNanoseconds: Int64?
 
-    private enum State: UInt8, BitwiseCopyable { case waiting, lost, received }
+    /// Packets that were sent again since the last feedback, without any of them having been told of as lost.
+    private var resent = 0
+
+    private enum State: UInt8, BitwiseCopyable { case waiting, lost, received, resent }
 
     private static var slots: Int64 { @_noAllocation @_noLocks get { 128 } }
     /// Feedback counts time in quarters of a millisecond.
@@ -62,6 +65,17 @@ public struct TransportLog: Sendable {
         states[Self.slot(sequence)] = .waiting
         end = sequence + 1
         next = max(next, end - Self.slots)
+    }
+
+    /// A packet with this number is sent again, because the peer misses it: it was lost, whatever feedback tells when the
+    /// second one arrives. Otherwise loss would seem to fall as soon as repairs come in time.
+    @_noAllocation @_noLocks
+    public mutating func sentAgain(_ number: UInt16) {
+        let sequence = unwrapper.peek(number)
+        guard end > 0, sequence >= end - Self.slots, sequence < end else { return }
+        let slot = Self.slot(sequence)
+        if states[slot] == .waiting { resent += 1 }
+        if states[slot] != .received { states[slot] = .resent }
     }
 
     /// Takes all feedback on the transport's packets in a compound packet.
@@ -116,6 +130,8 @@ public struct TransportLog: Sendable {
             }
             sequence += 1
         }
+        told.lost += resent
+        resent = 0
         guard told.packets > 0 else { return nil }
         if newestSentAt != .min {
             queue.note(transit: least, at: now)
