@@ -84,7 +84,7 @@ extension MediaCall {
         digits.change(
             clockRate: change.eventClockRate, frameMilliseconds: change.settings.frameDuration.rawValue)
         // A copy must be of the codec, and under the number, of the packet that carries it.
-        redundancy.depth = peer.takesRedundancy ? control.redundancyDepth : 0
+        redundancy.depth = peer.takesRedundancy ? chooseCopies() : 0
         if !repeats || redundancy.depth == 0 { redundancy.reset() }
         marker = true
     }

@@ -33,13 +33,21 @@ extension MediaCall {
         if isChanged { protect() }
     }
 
+    /// How many earlier frames each packet repeats. None while the peer can ask for what it misses and has it within
+    /// 150 ms: copies take bits from the sound, and with both the jitter buffer changes its delay too often.
+    @_noAllocation @_noLocks
+    mutating func chooseCopies() -> Int {
+        let roundTrip = peer.roundTripNanoseconds ?? .max
+        return peer.resendsPackets && roundTrip <= 150_000_000 ? 0 : control.redundancyDepth
+    }
+
     /// Sends as the control says from the next frame on.
     @_noAllocation @_noLocks
     private mutating func protect() {
         encoder.set(bitrateBps: control.bitrateBps)
         encoder.set(expectedLossPercent: max(leastExpectedLossPercent, control.expectedLossPercent))
         guard peer.takesRedundancy else { return }
-        redundancy.depth = control.redundancyDepth
+        redundancy.depth = chooseCopies()
         control.noteRedundancy(redundancy.depth > 0)
         // What was kept will not be the frame before when repeating begins again.
         if redundancy.depth == 0 { redundancy.reset() }

@@ -3,6 +3,11 @@ public import Timekeeping
 
 // Packets that are lost and sent again (RFC 4585 §6.2.1): asked for by us, and by the peer.
 extension PeerSession {
+    /// Whether the peer can ask for packets of ours that it misses.
+    public var resendsPackets: Bool {
+        @_noAllocation @_noLocks get { keepsPackets }
+    }
+
     /// Whether both ask for packets that they miss, and send them again.
     public var repairsLoss: Bool {
         @_noAllocation @_noLocks get { sending.repairsLoss }
