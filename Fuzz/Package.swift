@@ -52,6 +52,7 @@ let package = Package(
         module("Base", "Timekeeping"),
         module("Base", "Bytes"),
         module("Base", "JSON"),
+        module("Base", "RegularFiles"),
         module("Base", "Realtime", ["CRealtime", "Timekeeping"]),
         module("Base", "Datagrams", ["CRealtime", "Realtime", "Timekeeping"]),
         module("Protocols", "ControlWire", ["JSON"]),
@@ -61,8 +62,8 @@ let package = Package(
         module("Protocols", "ICE", ["Datagrams", "STUN", "Timekeeping"]),
         module("Protocols", "MulticastDNS", ["Datagrams", "Timekeeping"]),
         module("Protocols", "SignalWire", ["JSON"]),
-        module("Media", "AudioKit", ["Bytes", "COpusFile", "CSpeexDSP"]),
-        module("Media", "SecureTransport", ["COpenSSL", "CSRTP", "Timekeeping"]),
+        module("Media", "AudioKit", ["Bytes", "COpusFile", "CSpeexDSP", "RegularFiles"]),
+        module("Media", "SecureTransport", ["COpenSSL", "CSRTP", "RegularFiles", "Timekeeping"]),
         .target(name: "FuzzInput", swiftSettings: strict),
     ]
         + targets.map { target in

@@ -40,7 +40,6 @@ struct LossyRelayTests {
         let counts = relay.counts
         #expect(counts.lost > 20 && counts.passed > 600)
         #expect(device.peer.feedback.packetsRepaired > 5, "sent again in time")
-        #expect(device.peer.feedback.packetsRepaired + device.playout.packetsRepaired > 15, "or as copies")
         #expect(caller.peer.feedback.transportWide > 30 && caller.peer.feedback.packetsResent > 5)
         // A machine that stalls loses more than the relay.
         let made = Double(device.playout.samplesConcealed) / Double(device.playout.samplesPlayed)
