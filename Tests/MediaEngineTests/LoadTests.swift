@@ -1,3 +1,4 @@
+import OpusCodec
 import TestSupport
 import Testing
 import Timekeeping
@@ -114,6 +115,14 @@ struct LoadGovernorTests {
         #expect(worker.governor.complexityLimit == 10)
         #expect(worker.share == 0)
         #expect(worker.governor.load.costOfCall == cost)
+    }
+
+    @Test("A complexity outside 0 to 10 is clamped before the load is kept by it", arguments: [(-1, 0), (12, 10)])
+    func clamped(set: Int, used: Int) throws {
+        var settings = EncoderSettings()
+        settings.complexity = set
+        let complexity = try SoundEncoder(.opus, settings).complexity
+        #expect(complexity == used)
     }
 
     @Test("A wait that ends after its deadline counts up to the deadline, so that a late thread is a busy one")

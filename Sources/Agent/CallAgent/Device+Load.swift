@@ -20,7 +20,7 @@ extension Device {
     /// How busy the device is.
     public var load: DeviceLoad { DeviceLoad(workers: engine.loads, takesCalls: !isFull) }
 
-    /// Whether one more call of ours would be carried without harm to those that there are.
+    /// Whether the machine carries one more outgoing call without harm to those that it has.
     public var hasRoomForCall: Bool { hasRoom() }
 
     /// Whether the machine carries one more call without harm to those that it has. Tells when that changes.

@@ -53,7 +53,7 @@ public enum MediaEvent: Sendable {
     /// A worker lets its encoders spend another effort at most from now on: less because it is about to have more to do
     /// than it can, or more because it has room again.
     case effortLimited(worker: Int, WorkerLoad)
-    /// ``MediaEngine/loads`` has been measured anew, which is four times a second while there are calls.
+    /// ``MediaEngine/loads`` has a new measurement: four times a second while there are calls.
     case loadMeasured
     /// The media threads run without real-time priority; told once for each.
     case realtimePriorityRefused(RealtimeError)

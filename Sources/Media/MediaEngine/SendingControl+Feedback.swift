@@ -10,7 +10,7 @@ extension SendingControl {
     @_noAllocation @_noLocks
     mutating func noteRedundancy(_ sendsTwice: Bool) { self.sendsTwice = sendsTwice }
 
-    /// The peer has told which packets of ours arrived.
+    /// The peer has told which of our packets arrived.
     ///
     /// - Returns: Whether bitrate, expected loss or redundancy are others now.
     @_noAllocation @_noLocks
@@ -19,7 +19,7 @@ extension SendingControl {
         return adaptation.observe(seen, sendsTwice: sendsTwice, at: now)
     }
 
-    /// The peer has asked for packets of ours, `missing` of them for the first time.
+    /// The peer has asked for our packets again, for `missing` of them for the first time.
     ///
     /// - Returns: Whether bitrate, expected loss or redundancy are others now.
     @_noAllocation @_noLocks

@@ -58,7 +58,7 @@ struct SoundEncoder: ~Copyable {
             let encoder = try OpusEncoder(settings: settings)
             opusDelaySamples = encoder.lookaheadSamples
             opus = consume encoder
-            complexity = settings.complexity
+            complexity = Self.clamped(settings.complexity)
         }
     }
 
@@ -109,7 +109,7 @@ struct SoundEncoder: ~Copyable {
     mutating func set(_ settings: EncoderSettings) {
         guard complexity != nil else { return }
         opus?.set(settings)
-        complexity = settings.complexity
+        complexity = Self.clamped(settings.complexity)
         applyComplexity()
     }
 
@@ -120,6 +120,10 @@ struct SoundEncoder: ~Copyable {
         complexityLimit = limit
         applyComplexity()
     }
+
+    /// As libopus takes it: what is outside 0…10 is clamped (``EncoderSettings``).
+    @_noAllocation @_noLocks
+    private static func clamped(_ complexity: Int) -> Int { min(max(complexity, 0), 10) }
 
     @_noAllocation @_noLocks
     private mutating func applyComplexity() {

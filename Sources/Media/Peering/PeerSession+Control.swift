@@ -22,7 +22,7 @@ extension PeerSession {
         return observation
     }
 
-    /// How many packets of ours the peer has asked for, each counted once, since this was last asked.
+    /// How many of our packets the peer has asked for, each counted once, since this was last asked.
     @_noAllocation @_noLocks
     public mutating func takeMissing() -> Int {
         let missing = freshMissing

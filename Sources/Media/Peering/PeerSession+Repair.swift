@@ -3,7 +3,7 @@ public import Timekeeping
 
 // Packets that are lost and sent again (RFC 4585 §6.2.1): asked for by us, and by the peer.
 extension PeerSession {
-    /// Whether the peer can ask for packets of ours that it misses.
+    /// Whether the peer can ask us to send packets again that it misses.
     public var resendsPackets: Bool {
         @_noAllocation @_noLocks get { keepsPackets }
     }

@@ -39,7 +39,7 @@ public struct PeerSession: ~Copyable {
     let startedAt: Instant
     var counters = PeerStatistics()
     var freshReport: ReportBlock?
-    /// When packets of ours were sent over the transport, and what the peer has told of them since it was last asked.
+    /// When our packets were sent over the transport, and what the peer has told of them since it was last asked.
     var transport = TransportLog()
     var freshObservation: PathObservation?
     var freshMissing = 0

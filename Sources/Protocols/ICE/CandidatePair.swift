@@ -60,7 +60,7 @@ struct CandidatePair: Sendable {
     var peerNominatedAt: Instant?
     /// The peer has checked it.
     var hasBeenChecked = false
-    /// Checks of ours that were to prompt the peer to nominate it.
+    /// Checks that we sent to prompt the peer to nominate it.
     var prompts = 0
     /// For relays: the server lets the peer through.
     var isPermitted: Bool

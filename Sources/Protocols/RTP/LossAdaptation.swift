@@ -86,7 +86,7 @@ public struct LossAdaptation: Sendable {
     private static var queueNanoseconds: Int64 { @_noAllocation @_noLocks get { 40_000_000 } }
     /// Growth of the queue within a second that lowers the bitrate without loss: 20 ms.
     private static var queueGrowth: Int64 { @_noAllocation @_noLocks get { 20_000_000 } }
-    /// Times that the bitrate is lowered for one queue: what stands then is no queue of ours, but a longer path.
+    /// Times that the bitrate is lowered for one queue: the delay that is left comes from a longer path, not from our queue.
     private static var mostQueueSteps: Int { @_noAllocation @_noLocks get { 4 } }
     /// Loss that is tried again after a while, whatever the last trial found.
     private static var greatLoss: Double { @_noAllocation @_noLocks get { 0.2 } }
