@@ -226,7 +226,7 @@ let package = Package(
                 "ConfigReader", "ControlWire", "Timekeeping", "handset", logging,
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ]),
-        tests("CommandTests", ["AudioKit", "CScriptedCard", "CardSupport", "handset"]),
+        tests("CommandTests", ["AudioKit", "CScriptedCard", "CardSupport", "RelaySupport", "handset"]),
         tests("ControlWireTests", ["ControlWire", "JSON"]),
         tests("DeviceControlTests", ["CallAgent", "DeviceControl"]),
         tests("TimekeepingTests", ["Timekeeping"]),
@@ -246,11 +246,14 @@ let package = Package(
             path: "Tests/DTLSSupport", swiftSettings: relaxed),
         tests("SecureTransportTests", ["DTLSSupport", "SecureTransport", "Timekeeping"]),
         tests("PeeringTests", ["DTLSSupport", "Datagrams", "ICE", "Peering", "RTP", "SecureTransport", "Timekeeping"]),
+        .target(
+            name: "RelaySupport", dependencies: ["Datagrams", "ICE", "TestSupport", "Timekeeping"],
+            path: "Tests/RelaySupport", swiftSettings: relaxed),
         tests(
             "MediaEngineTests",
             [
-                "AudioKit", "MediaEngine", "Datagrams", "OpusCodec", "Peering", "Playout", "SecureTransport",
-                "ICE", "MulticastDNS", "Realtime", "Timekeeping",
+                "AudioKit", "MediaEngine", "Datagrams", "OpusCodec", "Peering", "Playout", "RelaySupport",
+                "SecureTransport", "ICE", "MulticastDNS", "Realtime", "Timekeeping",
             ]),
         tests(
             "CardCallTests",

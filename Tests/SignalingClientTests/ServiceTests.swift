@@ -3,6 +3,7 @@ import Foundation
 import JSON
 import NIOCore
 import NIOHTTP1
+import TestSupport
 import Testing
 
 @testable import SignalingClient
@@ -167,7 +168,10 @@ struct ServiceTests {
         try await exchange.start(on: Fixtures.group)
         let service = try Fixtures.service(port: exchange.port)
         async let connected: Void = service.connect()
-        while await service.connectionState == .notConnected, exchange.requests.isEmpty { await Task.yield() }
+        try await until {
+            let state = await service.connectionState
+            return state != .notConnected || !exchange.requests.isEmpty
+        }
         try await service.accept("i1", data: ["answer": "a"])
         try await connected
         #expect(exchange.methods.filter { $0 == "invite.accept" }.count == 1)
@@ -300,7 +304,7 @@ struct ServiceTests {
     func connectWhileDisconnecting() async throws {
         try await withService { service, exchange in
             async let gone: Void = service.disconnect()
-            while await service.connectionState == .connected { await Task.yield() }
+            try await until { await service.connectionState != .connected }
             try await service.connect()
             await gone
             #expect(await service.connectionState == .connected)

@@ -1,27 +1,29 @@
-import Datagrams
-import Foundation
+public import Datagrams
+public import Foundation
 import Glibc
-import ICE
-import Testing
+public import ICE
 
 /// A TURN server (coturn) on the loopback, with a certificate for "localhost" that it is told to have.
-final class RelayServer {
+public final class RelayServer {
     /// Where Debian's package puts it.
-    static let program = "/usr/bin/turnserver"
-    static var isInstalled: Bool { access(program, X_OK) == 0 }
+    public static let program = "/usr/bin/turnserver"
+    /// Whether it is there.
+    public static var isInstalled: Bool { access(program, X_OK) == 0 }
 
-    static let (username, password) = ("user", "secret")
+    /// What clients log in with.
+    public static let (username, password) = ("user", "secret")
 
-    let (port, securePort): (UInt16, UInt16)
+    /// The port of UDP and TCP, and the one of TLS.
+    public let (port, securePort): (UInt16, UInt16)
     /// What clients have to trust.
-    let certificate: String
+    public let certificate: String
     private let folder: URL
     private let process = Process()
 
     /// Starts it, and returns when it answers on both of its ports.
     ///
     /// - Parameter hasIPv6: It gives relayed addresses of both families.
-    init(name: String = "localhost", hasIPv6: Bool = false) throws {
+    public init(name: String = "localhost", hasIPv6: Bool = false) throws {
         folder = FileManager.default.temporaryDirectory.appending(path: "handset-turn-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         certificate = folder.appending(path: "certificate.pem").path
@@ -48,29 +50,41 @@ final class RelayServer {
         try awaitAnswer(on: securePort)
     }
 
+    /// Why there is no server.
+    public struct Failure: Error, CustomStringConvertible {
+        /// What was not to be had.
+        public let description: String
+        fileprivate init(_ description: String) { self.description = description }
+    }
+
     deinit {
         kill()
         try? FileManager.default.removeItem(at: folder)
     }
 
     /// Ends it as a crash would.
-    func kill() {
+    public func kill() {
         guard process.isRunning else { return }
         Glibc.kill(process.processIdentifier, SIGKILL)
         process.waitUntilExit()
     }
 
     /// How a client names this server.
-    func server(over transport: ICEServer.Transport, password: String = RelayServer.password) throws -> ICEServer {
+    public func server(over transport: ICEServer.Transport, password: String = RelayServer.password) throws -> ICEServer
+    {
         let isSecure = if case .tls = transport { true } else { false }
-        let address = try #require(SocketAddress(host: "127.0.0.1", port: isSecure ? securePort : port))
+        let address = try Self.loopback(port: isSecure ? securePort : port)
         return ICEServer(.turn(transport, username: Self.username, password: password), at: address)
     }
 
     /// A port on the loopback that nobody had a moment ago, for UDP or TCP.
     private static func freePort() throws -> UInt16 {
-        let loopback = try #require(SocketAddress(host: "127.0.0.1", port: 0))
-        return try UDPSocket(boundTo: loopback).localAddress.port
+        try UDPSocket(boundTo: loopback(port: 0)).localAddress.port
+    }
+
+    private static func loopback(port: UInt16) throws -> SocketAddress {
+        guard let address = SocketAddress(host: "127.0.0.1", port: port) else { throw Failure("no loopback") }
+        return address
     }
 
     private static func run(_ arguments: String...) throws {
@@ -80,13 +94,13 @@ final class RelayServer {
         process.standardError = FileHandle.nullDevice
         try process.run()
         process.waitUntilExit()
-        try #require(process.terminationStatus == 0)
+        guard process.terminationStatus == 0 else { throw Failure(arguments.joined(separator: " ")) }
     }
 
     private func awaitAnswer(on port: UInt16) throws {
-        let address = try #require(SocketAddress(host: "127.0.0.1", port: port))
+        let address = try Self.loopback(port: port)
         for _ in 0..<500 {
-            try #require(process.isRunning, "the TURN server has ended by itself")
+            guard process.isRunning else { throw Failure("the TURN server has ended by itself") }
             let stream = try StreamSocket(connectingTo: address)
             var descriptor = pollfd(fd: stream.descriptor, events: Int16(POLLOUT), revents: 0)
             poll(&descriptor, 1, 1_000)
@@ -94,6 +108,6 @@ final class RelayServer {
             if isConnected { return }
             usleep(10_000)
         }
-        throw EventMismatch()
+        throw Failure("the TURN server does not answer on port \(port)")
     }
 }
