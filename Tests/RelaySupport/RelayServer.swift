@@ -99,7 +99,7 @@ public final class RelayServer {
 
     private func awaitAnswer(on port: UInt16) throws {
         let address = try Self.loopback(port: port)
-        for _ in 0..<500 {
+        for _ in 0..<3_000 {
             guard process.isRunning else { throw Failure("the TURN server has ended by itself") }
             let stream = try StreamSocket(connectingTo: address)
             var descriptor = pollfd(fd: stream.descriptor, events: Int16(POLLOUT), revents: 0)

@@ -3,6 +3,7 @@ import Foundation
 import JSON
 import NIOCore
 import NIOHTTP1
+import SignalWire
 import TestSupport
 import Testing
 
@@ -282,6 +283,45 @@ struct ServiceTests {
             let event = try await next(&events) { if case .unknown = $0 { true } else { false } }
             #expect(event == .unknown(type: "brandNew", data: ["x": 1]))
             #expect(await service.connectionState == .connected)
+        }
+    }
+
+    @Test("An event that is larger than a client must take is passed over; the next is heard, on the same connection")
+    func oversizedEvent() async throws {
+        try await withService { service, exchange in
+            for bytes in [SignalLimits.deliveredBytes, 1_000_000, 4_000_000] {
+                exchange.tell("notification", #"{"payload":"\#(String(repeating: "x", count: bytes))"}"#)
+            }
+            exchange.tell("notification", #"{"payload":"\#(String(repeating: "y", count: 262_000))"}"#)
+            exchange.tell("notification", #"{"payload":1}"#)
+            var events = service.events.makeAsyncIterator()
+            var told: [Int] = []
+            while let event = await events.next() {
+                #expect(event != .reconnecting)
+                guard case .notification(let payload) = event else { continue }
+                told.append(payload.string?.utf8.count ?? 0)
+                if payload == 1 { break }
+            }
+            #expect(told == [262_000, 0])
+            #expect(exchange.methods.count { $0 == "session.start" } == 1)
+        }
+    }
+
+    @Test("CONN-7: A room that is told in pages is asked for to its end, and each participant is told once")
+    func roomInPages() async throws {
+        let exchange = ScriptedExchange()
+        exchange.answer("room.join") { params in
+            switch params["after"]?.integer {
+            case nil: #"{"participants":[{"connection":"c1","user":"bob"}],"next":4}"#
+            case 4: #"{"participants":[{"connection":"c2","user":"ann"},{"connection":"c3","user":"cy"}],"next":9}"#
+            default: #"{"participants":[]}"#
+            }
+        }
+        try await withService(exchange) { service, exchange in
+            let participants = try await service.join(room: "r", data: "d")
+            #expect(participants.map(\.connection) == ["c1", "c2", "c3"])
+            let asked = exchange.calls.filter { $0.method == "room.join" }.map { $0.params["after"]?.integer }
+            #expect(asked == [nil, 4, 9])
         }
     }
 

@@ -207,6 +207,9 @@ extension Account {
         let accessTokens = section.tokens("access_token", &problems)
 
         let publicIDs = section.list("public_ids", &problems) ?? []
+        if publicIDs.count > SignalLimits.publicIDs {
+            problems.append(section.problem("public_ids", "must name \(SignalLimits.publicIDs) ids at most"))
+        }
         let routingID = section.string("routing_id", &problems)
         let email = section.string("email", &problems)
         let since = section.integer("logins_since", in: 0...253_402_300_799, &problems).map(Int64.init)

@@ -13,6 +13,22 @@ enum ClientResponse: Hashable, Sendable {
     case groups(GroupList.Result)
     case presence(PresenceSubscribe.Result)
     case empty
+
+    /// The response to the request `id`, ready to send.
+    func message(id: RPCID) throws(SignalCodingError) -> [UInt8] {
+        switch self {
+        case .session(let result): try SignalCoding.response(id: id, result)
+        case .renewal(let result): try SignalCoding.response(id: id, result)
+        case .invite(let result): try SignalCoding.response(id: id, result)
+        case .invites(let result): try SignalCoding.response(id: id, result)
+        case .group(let result): try SignalCoding.response(id: id, result)
+        case .members(let result): try SignalCoding.response(id: id, result)
+        case .groups(let result): try SignalCoding.response(id: id, result)
+        case .presence(let result): try SignalCoding.response(id: id, result)
+        case .room(let result): try SignalCoding.response(id: id, result)
+        case .empty: try SignalCoding.response(id: id, Empty())
+        }
+    }
 }
 
 /// Why the exchange closes a socket (RFC 6455 §7.4).

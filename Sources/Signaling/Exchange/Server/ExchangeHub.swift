@@ -175,7 +175,7 @@ final class ExchangeHub {
         switch output {
         case .respond(let connection, let id, let response):
             if deliver(.response(id, response), to: connection) { return }
-            send(response, id: id, to: connection)
+            send(to: [connection]) { () throws(SignalCodingError) in try response.message(id: id) }
         case .refuse(let connection, let id, let error):
             if deliver(.refusal(id, error), to: connection) { return }
             sockets[connection]?.send(SignalCoding.failure(id: id, error))
@@ -199,26 +199,14 @@ final class ExchangeHub {
         return true
     }
 
-    private func send(_ response: ClientResponse, id: RPCID, to connection: ConnectionID) {
-        send(to: [connection]) { () throws(SignalCodingError) in
-            switch response {
-            case .session(let result): try SignalCoding.response(id: id, result)
-            case .renewal(let result): try SignalCoding.response(id: id, result)
-            case .invite(let result): try SignalCoding.response(id: id, result)
-            case .invites(let result): try SignalCoding.response(id: id, result)
-            case .group(let result): try SignalCoding.response(id: id, result)
-            case .members(let result): try SignalCoding.response(id: id, result)
-            case .groups(let result): try SignalCoding.response(id: id, result)
-            case .presence(let result): try SignalCoding.response(id: id, result)
-            case .room(let result): try SignalCoding.response(id: id, result)
-            case .empty: try SignalCoding.response(id: id, Empty())
-            }
-        }
-    }
-
     private func send(to connections: [ConnectionID], _ message: () throws(SignalCodingError) -> [UInt8]) {
         do {
             let bytes = try message()
+            // Only what an earlier version took in, which knew no such limit, can be so long.
+            guard bytes.count <= SignalLimits.deliveredBytes else {
+                logger.error("dropped a message that is too long for clients", metadata: ["bytes": "\(bytes.count)"])
+                return
+            }
             for connection in connections { sockets[connection]?.send(bytes) }
         } catch {
             // Only numbers that JSON does not have cannot be written, and from JSON none came in.
