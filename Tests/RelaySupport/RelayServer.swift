@@ -18,7 +18,7 @@ public final class RelayServer {
     /// What clients have to trust.
     public let certificate: String
     private let folder: URL
-    private let process = Process()
+    private let process: Process
 
     /// Starts it, and returns when it answers on both of its ports.
     ///
@@ -32,22 +32,41 @@ public final class RelayServer {
             "/usr/bin/openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
             "-keyout", key, "-out", certificate, "-days", "2", "-subj", "/CN=\(name)", "-addext",
             "subjectAltName=DNS:\(name)")
-        (port, securePort) = (try Self.freePort(), try Self.freePort())
-        process.executableURL = URL(filePath: Self.program)
-        process.currentDirectoryURL = folder
-        process.arguments = [
+        var arguments = [
             "-n", "--log-file=\(folder.appending(path: "log").path)", "--simple-log",
             "--pidfile=\(folder.appending(path: "pid").path)", "--listening-ip=127.0.0.1", "--relay-ip=127.0.0.1",
-            "--listening-port=\(port)", "--tls-listening-port=\(securePort)", "--realm=handset.test", "--lt-cred-mech",
-            "--user=\(Self.username):\(Self.password)", "--allow-loopback-peers", "--no-cli", "--no-dtls",
-            "--cert=\(certificate)", "--pkey=\(key)", "--relay-threads=1",
+            "--realm=handset.test", "--lt-cred-mech", "--user=\(Self.username):\(Self.password)",
+            "--allow-loopback-peers", "--no-cli", "--no-dtls", "--cert=\(certificate)", "--pkey=\(key)",
+            "--relay-threads=1",
         ]
-        if hasIPv6 { process.arguments?.append("--relay-ip=::1") }
-        process.standardOutput = FileHandle.nullDevice
-        process.standardError = FileHandle.nullDevice
-        try process.run()
-        try awaitAnswer(on: port)
-        try awaitAnswer(on: securePort)
+        if hasIPv6 { arguments.append("--relay-ip=::1") }
+        (process, port, securePort) = try Self.start(arguments, in: folder)
+    }
+
+    /// Starts it on free ports; on others if somebody else was quicker to take one of them.
+    private static func start(
+        _ arguments: [String], in folder: URL
+    ) throws -> (process: Process, port: UInt16, securePort: UInt16) {
+        var attempt = 0
+        while true {
+            attempt += 1
+            let (port, securePort) = (try freePort(), try freePort())
+            let process = Process()
+            process.executableURL = URL(filePath: program)
+            process.currentDirectoryURL = folder
+            process.arguments = arguments + ["--listening-port=\(port)", "--tls-listening-port=\(securePort)"]
+            process.standardOutput = FileHandle.nullDevice
+            process.standardError = FileHandle.nullDevice
+            try process.run()
+            do {
+                try awaitAnswer(of: process, on: port)
+                try awaitAnswer(of: process, on: securePort)
+                return (process, port, securePort)
+            } catch {
+                end(process)
+                if attempt == 3 { throw error }
+            }
+        }
     }
 
     /// Why there is no server.
@@ -63,7 +82,9 @@ public final class RelayServer {
     }
 
     /// Ends it as a crash would.
-    public func kill() {
+    public func kill() { Self.end(process) }
+
+    private static func end(_ process: Process) {
         guard process.isRunning else { return }
         Glibc.kill(process.processIdentifier, SIGKILL)
         process.waitUntilExit()
@@ -97,9 +118,9 @@ public final class RelayServer {
         guard process.terminationStatus == 0 else { throw Failure(arguments.joined(separator: " ")) }
     }
 
-    private func awaitAnswer(on port: UInt16) throws {
-        let address = try Self.loopback(port: port)
-        for _ in 0..<3_000 {
+    private static func awaitAnswer(of process: Process, on port: UInt16) throws {
+        let address = try loopback(port: port)
+        for _ in 0..<1_000 {
             guard process.isRunning else { throw Failure("the TURN server has ended by itself") }
             let stream = try StreamSocket(connectingTo: address)
             var descriptor = pollfd(fd: stream.descriptor, events: Int16(POLLOUT), revents: 0)
