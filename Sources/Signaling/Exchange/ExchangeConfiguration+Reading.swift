@@ -200,6 +200,10 @@ extension Account {
             }
         } else if let secret = section.secret("password", &problems) {
             password = .digest(SecretDigest(of: secret.revealed))
+            if let problem = PasswordRule.problem(with: secret.revealed) {
+                let key = section.has("password_file") ? "password_file" : "password_env"
+                problems.append(section.problem(key, problem))
+            }
         }
 
         let mediaTokens = section.tokens("media_token", &problems)
