@@ -14,13 +14,18 @@ import Timekeeping
         let digest = String(repeating: "ab", count: 32)
         let token = StoredToken(
             digest: digest, user: "bob", isAnonymous: false, expires: now.advanced(by: .seconds(60)), login: digest,
-            isRefresh: true, application: "app", scope: nil, parent: String(repeating: "cd", count: 32),
-            superseded: now, isRevoked: false, forgotten: now.advanced(by: .seconds(660)), epoch: 1_767_225_600)
+            isRefresh: true, application: "app", scope: nil, generation: 3, superseded: now, isRevoked: false,
+            forgotten: now.advanced(by: .seconds(660)), epoch: 1_767_225_600)
         let signed = StoredToken(
             digest: String(repeating: "ef", count: 32), user: "visitor", isAnonymous: false,
             expires: now.advanced(by: .seconds(60)), login: String(repeating: "ef", count: 32), isRefresh: false,
-            application: nil, scope: StoredPlace(room: "lobby", role: "moderator", data: "d"), parent: nil,
-            superseded: nil, isRevoked: true, forgotten: now.advanced(by: .seconds(660)), epoch: nil)
+            application: nil, scope: StoredPlace(room: "lobby", role: "moderator", data: "d"), superseded: nil,
+            isRevoked: true, forgotten: now.advanced(by: .seconds(660)), epoch: nil)
+        let logins = [
+            StoredLogin(
+                id: digest, family: String(repeating: "cd", count: 32), newest: 5, reached: 4, used: now),
+            StoredLogin(id: signed.login, issuer: "school"),
+        ]
         let sessions = [
             StoredSession(
                 id: "s1", user: "bob", device: "b", isAnonymous: false, isRegistered: true, connection: "c1",
@@ -49,7 +54,8 @@ import Timekeeping
                 .token(token), .token(signed), .invite(invite), .call(call),
                 .sequenceReserved(user: "carol", upTo: 1_025),
             ]
-            + sessions.map(Change.session) + groups.map(Change.group) + pushes.map(Change.pushTargets)
+            + logins.map(Change.login) + sessions.map(Change.session) + groups.map(Change.group)
+            + pushes.map(Change.pushTargets)
             + events.map(Change.event)
         let first = try ExchangeStore.open(path: folder.database, clock: clock.clock)
         try first.write(changes)
@@ -60,6 +66,7 @@ import Timekeeping
         let saved = try second.read()
         #expect(saved.run == 2)
         #expect(saved.tokens == [token, signed])
+        #expect(saved.logins == logins)
         #expect(saved.sessions == sessions)
         #expect(saved.invites == [invite])
         #expect(saved.calls == [call])
@@ -69,13 +76,15 @@ import Timekeeping
         #expect(saved.streams == [.init(user: "carol", reserved: 1_025, forgotten: 0)])
 
         try second.write([
-            .tokenForgotten(digest: token.digest), .sessionForgotten("s1"), .sessionForgotten("s2"),
+            .tokenForgotten(digest: token.digest), .loginForgotten(token.login), .sessionForgotten("s1"),
+            .sessionForgotten("s2"),
             .inviteForgotten("invite-1"), .callForgotten(invite: "invite-1", invitee: "bob"),
             .groupForgotten("z"), .pushTargets(StoredPushTargets(user: "bob", device: "2", targets: [])),
             .eventsForgotten(user: "bob", upTo: 4), .streamForgotten(user: "carol"),
         ])
         let rest = try second.read()
-        #expect(rest.tokens == [signed] && rest.sessions.isEmpty && rest.invites.isEmpty && rest.calls.isEmpty)
+        #expect(rest.tokens == [signed] && rest.logins == [logins[1]])
+        #expect(rest.sessions.isEmpty && rest.invites.isEmpty && rest.calls.isEmpty)
         #expect(rest.groups == [groups[1]] && rest.pushTargets == [pushes[1]])
         #expect(rest.events == [events[2]])
         #expect(rest.streams == [.init(user: "bob", reserved: 0, forgotten: 4)])

@@ -16,6 +16,8 @@ struct ChangeWriter {
         switch change {
         case .token(let token): try write(token)
         case .tokenForgotten(let digest): try run("DELETE FROM tokens WHERE digest = ?", [digest])
+        case .login(let login): try write(login)
+        case .loginForgotten(let id): try run("DELETE FROM logins WHERE id = ?", [id])
         case .session(let session): try write(session)
         case .sessionForgotten(let id): try run("DELETE FROM sessions WHERE id = ?", [id])
         case .invite(let invite): try write(invite)
@@ -67,14 +69,24 @@ struct ChangeWriter {
         try run(
             """
             INSERT OR REPLACE INTO tokens (
-                digest, login, refresh, user, anonymous, application, scope, parent, superseded_ms, revoked, expires_ms,
-                forgotten_ms, epoch
+                digest, login, refresh, user, anonymous, application, scope, generation, superseded_ms, revoked,
+                expires_ms, forgotten_ms, epoch
             ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             """,
             [
                 token.digest, token.login, token.isRefresh, token.user, token.isAnonymous, token.application,
-                try token.scope.map { try StoreCoding.text($0) }, token.parent, times.milliseconds(token.superseded),
-                token.isRevoked, times.milliseconds(token.expires), times.milliseconds(token.forgotten), token.epoch,
+                try token.scope.map { try StoreCoding.text($0) }, Int64(clamping: token.generation),
+                times.milliseconds(token.superseded), token.isRevoked, times.milliseconds(token.expires),
+                times.milliseconds(token.forgotten), token.epoch,
+            ])
+    }
+
+    private func write(_ login: StoredLogin) throws {
+        try run(
+            "INSERT OR REPLACE INTO logins (id, issuer, family, newest, reached, used_ms) VALUES (?, ?, ?, ?, ?, ?)",
+            [
+                login.id, login.issuer, login.family, Int64(clamping: login.newest), Int64(clamping: login.reached),
+                times.milliseconds(login.used),
             ])
     }
 
