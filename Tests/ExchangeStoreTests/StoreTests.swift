@@ -152,6 +152,42 @@ import Timekeeping
         #expect(try CallRecord.read(path: folder.database).map(\.invite) == ["new"])
     }
 
+    @Test("CALL-7: A caller has so many records, and all have so many: the oldest go, and nobody's push out another's")
+    func recordLimits() throws {
+        let folder = try Folder()
+        let clock = ScriptedClock()
+        var limits = RecordLimits()
+        (limits.perCaller, limits.total) = (20, 50)
+        func step(_ name: String, by caller: String) -> Change {
+            let kind = CallStep.Kind.rang(inviter: caller, inviterDevice: "a", group: nil)
+            return .record(CallStep(invite: name, invitee: "victim", kind: kind, at: clock.now))
+        }
+        func kept(by caller: String) throws -> [String] {
+            try CallRecord.read(path: folder.database).filter { $0.inviter == caller }.map(\.invite)
+        }
+        // A database that has grown without a bound.
+        let before = try ExchangeStore.open(path: folder.database, clock: clock.clock)
+        try before.write((0..<100).map { step("old \($0)", by: "mallory") } + [step("v", by: "victim")])
+        before.close()
+        let store = try ExchangeStore.open(path: folder.database, recordLimits: limits, clock: clock.clock)
+        defer { store.close() }
+        for number in 0..<300 {
+            // The clock is set back, which makes no new record an old one.
+            if number == 150 { clock.step(by: .seconds(-86_400)) }
+            try store.write([step("\(number)", by: "mallory"), step("\(number)", by: "mallory")])
+            #expect(try kept(by: "mallory").count == 20)
+        }
+        #expect(try Set(kept(by: "mallory")) == Set((280..<300).map { "\($0)" }))
+        #expect(try kept(by: "victim") == ["v"])
+        for caller in 0..<60 { try store.write([step("by \(caller)", by: "user \(caller)")]) }
+        #expect(try CallRecord.read(path: folder.database).count == 50)
+        #expect(try kept(by: "user 9").isEmpty && kept(by: "user 10").count == 1)
+        let later = clock.now.advanced(by: .seconds(1_000_000))
+        try store.write([.pruned(eventsBefore: later, recordsBefore: later)])
+        try store.write((0..<30).map { step("again \($0)", by: "mallory") })
+        #expect(try kept(by: "mallory").count == 20, "what was pruned is not counted any more")
+    }
+
     @Test("CALL-7: A call's record holds when it rang, was answered and ended, and why; the first reason counts")
     func records() throws {
         let folder = try Folder()

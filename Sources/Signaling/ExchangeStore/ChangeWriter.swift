@@ -11,6 +11,7 @@ struct ChangeWriter {
     let times: TimeMap
     /// For records: as the clock is now.
     let recordTimes: TimeMap
+    let recordLimits: RecordLimits
 
     func write(_ change: Change) throws {
         switch change {
@@ -175,6 +176,7 @@ struct ChangeWriter {
                 INSERT OR IGNORE INTO call_records (invite, invitee, inviter, inviter_device, group_id, sent_ms)
                 VALUES (?, ?, ?, ?, ?, ?)
                 """, [step.invite, step.invitee, inviter, device, group, at])
+            if database.changesCount > 0 { try trimRecords(of: inviter) }
         case .answered(let device):
             try run(
                 "UPDATE call_records SET answered_ms = ?, invitee_device = ? WHERE invite = ? AND invitee = ?",
@@ -187,6 +189,33 @@ struct ChangeWriter {
                 WHERE invite = ? AND invitee = ? AND ended_ms IS NULL
                 """, [at, reason, duration, step.invite, step.invitee])
         }
+    }
+
+    /// Drops a caller's oldest records past its limit, then the oldest of all. What was written first is the oldest,
+    /// whatever the clock said.
+    private func trimRecords(of caller: String) throws {
+        let counts = try Row.fetchOne(
+            database.cachedStatement(
+                sql: """
+                    SELECT (SELECT records FROM call_record_counts WHERE inviter = ?) AS own, call_records AS total
+                    FROM exchange
+                    """), arguments: [caller])
+        guard let counts else { return }
+        let own = try counts.decode(Int?.self, forColumn: "own") ?? 0
+        let total = try counts.decode(Int.self, forColumn: "total")
+        let surplus = max(0, own - recordLimits.perCaller)
+        if surplus > 0 {
+            try run(
+                """
+                DELETE FROM call_records WHERE rowid IN (
+                    SELECT rowid FROM call_records WHERE inviter = ? ORDER BY rowid LIMIT ?
+                )
+                """, [caller, surplus])
+        }
+        guard total - surplus > recordLimits.total else { return }
+        try run(
+            "DELETE FROM call_records WHERE rowid IN (SELECT rowid FROM call_records ORDER BY rowid LIMIT ?)",
+            [total - surplus - recordLimits.total])
     }
 
     private func forget(_ user: String, upTo number: Int64) throws {

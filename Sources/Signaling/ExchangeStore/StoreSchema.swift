@@ -9,6 +9,7 @@ enum StoreSchema {
         migrator.registerMigration("1 exchange") { database in try database.execute(sql: first) }
         migrator.registerMigration("2 pushes") { database in try database.execute(sql: second) }
         migrator.registerMigration("3 logins") { database in try database.execute(sql: third) }
+        migrator.registerMigration("4 call records") { database in try database.execute(sql: fourth) }
         return migrator
     }
 
@@ -87,6 +88,25 @@ enum StoreSchema {
         SELECT login, CASE WHEN max(refresh) = 0 AND max(anonymous) = 0 THEN coalesce(max(application), '') END,
             max(generation), max(CASE WHEN parent IS NULL THEN generation ELSE 0 END)
         FROM tokens GROUP BY login;
+        """
+
+    /// Records are counted as they come and go, so that nobody need count them.
+    private static let fourth = """
+        CREATE INDEX call_records_by_inviter ON call_records (inviter);
+        ALTER TABLE exchange ADD COLUMN call_records INTEGER NOT NULL DEFAULT 0;
+        UPDATE exchange SET call_records = (SELECT count(*) FROM call_records);
+        CREATE TABLE call_record_counts (inviter TEXT PRIMARY KEY, records INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+        INSERT INTO call_record_counts SELECT inviter, count(*) FROM call_records GROUP BY inviter;
+        CREATE TRIGGER call_record_added AFTER INSERT ON call_records BEGIN
+            INSERT OR IGNORE INTO call_record_counts VALUES (NEW.inviter, 0);
+            UPDATE call_record_counts SET records = records + 1 WHERE inviter = NEW.inviter;
+            UPDATE exchange SET call_records = call_records + 1;
+        END;
+        CREATE TRIGGER call_record_removed AFTER DELETE ON call_records BEGIN
+            UPDATE call_record_counts SET records = records - 1 WHERE inviter = OLD.inviter;
+            DELETE FROM call_record_counts WHERE inviter = OLD.inviter AND records <= 0;
+            UPDATE exchange SET call_records = call_records - 1;
+        END;
         """
 
     /// Every column that holds a deadline or a moment of the exchange's own, which move when the clock was set.
