@@ -284,7 +284,9 @@ let package = Package(
                 logging,
                 .product(name: "NIOEmbedded", package: "swift-nio"),
             ]),
-        tests("ExchangeStoreTests", ["ExchangeStore", "JSON", "SignalWire", "Timekeeping"]),
+        tests(
+            "ExchangeStoreTests",
+            ["ExchangeStore", "JSON", "SignalWire", "Timekeeping", .product(name: "GRDB", package: "GRDB.swift")]),
         tests(
             "ExchangeIntegrationTests",
             nio + ["Exchange", "ExchangeStore", "JSON", "SignalWire", "SignedTokens", logging]),

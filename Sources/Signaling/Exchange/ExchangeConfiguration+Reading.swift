@@ -14,6 +14,7 @@ extension ExchangeConfiguration {
             "token_notice_seconds", "signed_token_lifetime_seconds", "failed_logins_per_address",
             "failed_logins_per_account", "failed_login_seconds", "messages_per_second", "message_burst",
             "trusted_proxies", "database", "database_durability", "database_if_corrupt", "call_records_days",
+            "call_records_per_user", "call_records_total",
             "push",
         ]
 
@@ -61,6 +62,10 @@ extension ExchangeConfiguration {
             ?? databaseIfCorrupt
         let days = section.integer("call_records_days", in: 1...36_500, &problems)
         callRecordRetention = days.map { .seconds(86_400 * $0) } ?? callRecordRetention
+        callRecordLimits.perCaller =
+            section.integer("call_records_per_user", in: 1...1_000_000, &problems) ?? callRecordLimits.perCaller
+        callRecordLimits.total =
+            section.integer("call_records_total", in: 1...100_000_000, &problems) ?? callRecordLimits.total
     }
 
     private mutating func readTokens(_ section: ConfigSection, _ problems: inout [ConfigProblem]) {
@@ -200,6 +205,10 @@ extension Account {
             }
         } else if let secret = section.secret("password", &problems) {
             password = .digest(SecretDigest(of: secret.revealed))
+            if let problem = PasswordRule.problem(with: secret.revealed) {
+                let key = section.has("password_file") ? "password_file" : "password_env"
+                problems.append(section.problem(key, problem))
+            }
         }
 
         let mediaTokens = section.tokens("media_token", &problems)

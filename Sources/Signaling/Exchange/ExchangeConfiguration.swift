@@ -105,6 +105,8 @@ public struct ExchangeConfiguration: Sendable {
     public var databaseIfCorrupt = ExchangeStore.CorruptFilePolicy.refuse
     /// How long records of calls are kept.
     public var callRecordRetention = Duration.seconds(90 * 86_400)
+    /// How many records of calls are kept.
+    public var callRecordLimits = RecordLimits()
 
     /// Makes a configuration with defaults: loopback, port 8080, nobody registered.
     public init() {}

@@ -89,10 +89,20 @@ enum ExchangeNote: Hashable, Sendable {
     case callEnded(InviteID, reason: String, durationMilliseconds: Int64)
     case connectionRefused(ConnectionID, reason: String)
     case tokenExpired(Endpoint, ConnectionID)
-    case loginEnded(UserID)
+    case loginEnded(UserID, LoginEnd)
     case pushMade(PushID, Endpoint)
     case pushFailed(PushID, Endpoint, detail: String, wait: Duration)
     case pushDied(DeadPush)
+}
+
+/// Why a login ended.
+enum LoginEnd: String, Hashable, Sendable {
+    /// Its bearer has logged out, or somebody who may has ended it.
+    case loggedOut
+    /// It was used longest ago of as many as its user may have, and had to make room for another.
+    case replaced
+    /// One of its refresh tokens came up again: somebody has a copy.
+    case copied
 }
 
 /// What the core has counted since it began.

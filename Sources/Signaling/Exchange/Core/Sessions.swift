@@ -12,7 +12,7 @@ struct Session: Sendable {
     var isAnonymous: Bool
     /// The one room that the login opens, if it was by a token for a session (AUTH-5).
     var room: Grant.RoomGrant?
-    /// The login that it stands on; `nil` for one that the exchange began itself.
+    /// The login that it stands on; `nil` for one that the exchange began itself, unless with a login's token.
     var login: TokenStore.LoginID?
     /// When the token that was last shown ends.
     var tokenEnds: Instant?
@@ -59,6 +59,11 @@ struct Sessions: Sendable {
     /// The user's sessions that have a connection, oldest first.
     func sessions(of user: UserID) -> [Session] {
         (connectionsByUser[user] ?? []).compactMap { byConnection[$0] }
+    }
+
+    /// The logins that a user's sessions belong to, those of lost ones too.
+    func logins(of user: UserID) -> Set<TokenStore.LoginID> {
+        Set((sessions(of: user) + detached(of: user).map(\.session)).compactMap(\.login))
     }
 
     /// The session of one device, if it is connected.

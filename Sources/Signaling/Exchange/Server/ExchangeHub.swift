@@ -130,10 +130,10 @@ final class ExchangeHub {
         return ConnectionID(number: lastConnection)
     }
 
-    /// Knows a connection that is no socket from now on, with a session for `endpoint`.
-    func attach(_ connection: ConnectionID, as endpoint: Endpoint) {
+    /// Knows a connection that is no socket from now on, with a session for `endpoint` that `token` has opened.
+    func attach(_ connection: ConnectionID, as endpoint: Endpoint, token: SecretDigest) {
         attached.insert(connection)
-        handle(.attached(connection, endpoint))
+        handle(.attached(connection, endpoint, token: token))
     }
 
     /// Ends such a connection's session, and knows it no longer.

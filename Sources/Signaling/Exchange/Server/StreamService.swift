@@ -229,7 +229,7 @@ final class StreamService {
 
     private func carryOut(_ output: StreamTable.Output) {
         switch output {
-        case .attach(let connection, let endpoint): hub.attach(connection, as: endpoint)
+        case .attach(let connection, let endpoint, let token): hub.attach(connection, as: endpoint, token: token)
         case .request(let connection, let id, let request): hub.handle(.request(connection, id, request))
         case .detach(let connection): hub.detach(connection)
         case .reply(let ticket, let reply):
