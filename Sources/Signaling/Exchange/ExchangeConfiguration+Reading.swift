@@ -14,7 +14,7 @@ extension ExchangeConfiguration {
             "token_notice_seconds", "signed_token_lifetime_seconds", "failed_logins_per_address",
             "failed_logins_per_account", "failed_login_seconds", "messages_per_second", "message_burst",
             "trusted_proxies", "database", "database_durability", "database_if_corrupt", "call_records_days",
-            "push",
+            "push", "connections", "connections_per_address", "login_memory_mib", "allowed_hosts",
         ]
 
     /// Reads the section, noting every problem rather than stopping at the first.
@@ -41,6 +41,7 @@ extension ExchangeConfiguration {
         }
         readTokens(section, &problems)
         readLimits(section, &problems)
+        readBounds(section, &problems)
 
         section.require(section.has("users_file") ? ["apps"] : ["apps", "users"], &problems)
         apps = (section.sections("apps", &problems) ?? []).compactMap { RegisteredApp($0, &problems) }
