@@ -145,8 +145,8 @@ let package = Package(
         module(
             "Signaling", "Exchange",
             nio + [
-                "COpenSSL", "CallControl", "ConfigReader", "ExchangeStore", "JSON", "SDP", "SignalWire", "SignedTokens",
-                "Timekeeping", "WebPhone", logging,
+                "COpenSSL", "CallControl", "ConfigReader", "ExchangeStore", "JSON", "Realtime", "SDP", "SignalWire",
+                "SignedTokens", "Timekeeping", "WebPhone", logging,
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "Crypto", package: "swift-crypto"),
             ]),

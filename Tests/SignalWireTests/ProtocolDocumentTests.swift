@@ -168,6 +168,8 @@ import Testing
     func limits() {
         for row in [
             "| A message, a REST body | \(SignalLimits.messageBytes) bytes |",
+            "| A REST body without a good Bearer token | \(SignalLimits.loginBytes) bytes |",
+            "| A message before `session.start` is answered | \(SignalLimits.sessionStartBytes) bytes |",
             "| Objects and arrays within each other | \(SignalLimits.nesting) |",
             "A client takes messages of \(SignalBounds.delivery.messageBytes) bytes with \(SignalBounds.delivery.nesting) levels",
             "| An event about an invite | \(SignalLimits.inviteDataBytes) of data + \(2 + SignalLimits.invitees) *n*",

@@ -24,6 +24,8 @@ final class ExchangeHub {
     private(set) var sockets: [ConnectionID: SocketHandler] = [:]
     /// Connections that are no sockets: those of streams.
     private(set) var attached: Set<ConnectionID> = []
+    /// Decides who may come, and counts who may not.
+    var admission: Admission?
     /// Hears what attached connections are told.
     weak var streams: StreamService?
     private var channels: [ObjectIdentifier: any Channel] = [:]
@@ -175,6 +177,7 @@ final class ExchangeHub {
         switch output {
         case .respond(let connection, let id, let response):
             if deliver(.response(id, response), to: connection) { return }
+            if case .session = response { sockets[connection]?.admit() }
             send(to: [connection]) { () throws(SignalCodingError) in try response.message(id: id) }
         case .refuse(let connection, let id, let error):
             if deliver(.refusal(id, error), to: connection) { return }
@@ -249,6 +252,9 @@ final class ExchangeHub {
     func snapshot() -> ExchangeCounters {
         var snapshot = counters
         snapshot.openConnections = channels.count
+        snapshot.refusedConnections = admission?.refused ?? 0
+        snapshot.shedConnections = admission?.shed ?? 0
+        snapshot.crowdedOut = admission?.crowdedOut ?? 0
         snapshot.openSessions = core.sessions.count
         snapshot.openCalls = core.calls.count
         snapshot.openStreams = streams?.counts.open ?? 0
@@ -274,6 +280,7 @@ final class ExchangeHub {
         isStopping = true
         timer?.scheduled.cancel()
         streams?.stop()
+        admission?.stop()
         handle(.goingDown)
         requestMoves(within: .zero, to: nil)
         for socket in sockets.values { socket.close(.goingDown) }
