@@ -284,7 +284,7 @@ let package = Package(
         tests("ExchangeStoreTests", ["ExchangeStore", "JSON", "SignalWire", "Timekeeping"]),
         tests(
             "ExchangeIntegrationTests",
-            nio + ["Exchange", "ExchangeStore", "JSON", "SignalWire", "SignedTokens", logging]),
+            nio + ["Exchange", "ExchangeStore", "JSON", "SignalWire", "SignedTokens", "Timekeeping", logging]),
         tests(
             "CallAgentTests",
             [

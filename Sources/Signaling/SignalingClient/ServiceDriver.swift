@@ -52,6 +52,8 @@ final class ServiceDriver {
     var hasConnected = false
     var session: SessionGrant?
     var iceServers: [CallControl.ICEServer] = []
+    /// When to ask for them again; nil if they are good for ever.
+    var serversDue: Instant?
     /// Counts logins: the outcome of one that was given up is ignored.
     var loginNumber = 0
     /// Why the connection last failed for good.
@@ -212,12 +214,14 @@ final class ServiceDriver {
             feed(gate: .loginSucceeded)
             settle(&connectWaiters, .success(()))
         case .failed:
+            serversDue = nil
             giveUpQueued()
             let error = lastError ?? .connectionGone("connect")
             feed(gate: .loginFailed(error))
             settle(&connectWaiters, .failure(error))
             settle(&disconnectWaiters, .success(()))
         case .notConnected:
+            serversDue = nil
             giveUpQueued()
             rooms = RoomBook()
             settle(&disconnectWaiters, .success(()))
@@ -232,7 +236,7 @@ final class ServiceDriver {
     func scheduleWakeUp() {
         let deadlines = [
             login.nextDeadline, connection.nextDeadline, gate.nextDeadline, requests.nextDeadline,
-            queue.nextDeadline, pendingMove?.deadline, tokens.nextDeadline,
+            queue.nextDeadline, pendingMove?.deadline, tokens.nextDeadline, serversDue,
         ]
         guard let next = deadlines.compactMap({ $0 }).min() else { return }
         // A wake-up that comes too early does no harm, so one that is set is left alone unless it is too late.
@@ -250,6 +254,7 @@ final class ServiceDriver {
         for (ticket, error) in queue.takeExpired(at: now) { fail(ticket, with: error) }
         moveIfQuiet()
         changeLinksIfQuiet()
+        renewServersIfDue()
         feed(tokens: .timerFired)
         feed(login: .timerFired)
         feed(connection: .timerFired)
