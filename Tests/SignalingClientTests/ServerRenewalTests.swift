@@ -14,8 +14,8 @@ struct ServerRenewalTests {
         exchange.answer(path: "/v1/connection") { request in
             ScriptedAnswer(
                 body: #"{"websocket_url":"ws://\#(request.headers["Host"][0])/v1/rtc","#
-                    + #""ice_servers":[{"urls":["turn:t"],"username":"\#(asked.next())","credential":"c"}],"ice_servers_seconds":2,"#
-                    + #""keepalive_seconds":25,"resume_window_seconds":60}"#)
+                    + #""ice_servers":[{"urls":["turn:t"],"username":"\#(asked.next())","credential":"c"}],"#
+                    + #""ice_servers_seconds":2,"keepalive_seconds":25,"resume_window_seconds":60}"#)
         }
         try await exchange.start(on: Fixtures.group)
         let service = try Fixtures.service(port: exchange.port)

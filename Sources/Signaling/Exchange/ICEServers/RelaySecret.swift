@@ -27,7 +27,7 @@ public struct RelaySecret: Hashable, Sendable {
     func credentials(for user: String, at now: WallClock) -> (username: String, password: Redacted<String>) {
         let expiry = now.unixMilliseconds / 1_000 + lifetime.components.seconds
         let username = "\(expiry):\(user)"
-        // The scheme has no other hash; a forged one must be found within the lifetime, and HMAC needs no more of SHA-1.
+        // The scheme has no other hash, and HMAC asks no more of SHA-1 than it still gives (RFC 6151).
         let code = HMAC<Insecure.SHA1>.authenticationCode(
             for: Array(username.utf8), using: SymmetricKey(data: Array(secret.secret.utf8)))
         return (username, Redacted(Data(code).base64EncodedString()))
