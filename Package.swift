@@ -289,7 +289,7 @@ let package = Package(
             ["ExchangeStore", "JSON", "SignalWire", "Timekeeping", .product(name: "GRDB", package: "GRDB.swift")]),
         tests(
             "ExchangeIntegrationTests",
-            nio + ["Exchange", "ExchangeStore", "JSON", "SignalWire", "SignedTokens", logging]),
+            nio + ["Exchange", "ExchangeStore", "JSON", "SignalWire", "SignedTokens", "Timekeeping", logging]),
         tests(
             "CallAgentTests",
             [

@@ -15,8 +15,10 @@ import Testing
         }
         configuration.allowedOrigins = ["https://studio.example.org"]
         configuration.iceServers = [
-            ICEServer(urls: ["stun:stun.example.org:3478"]),
-            ICEServer(urls: ["turn:turn.example.org?transport=udp"], username: "al\"ice", credential: Redacted("s3c")),
+            ICEServerConfiguration(urls: ["stun:stun.example.org:3478"]),
+            ICEServerConfiguration(
+                urls: ["turn:turn.example.org?transport=udp"],
+                access: .fixed(username: "al\"ice", credential: Redacted("s3c"))),
         ]
         configuration.streamRinging = .seconds(20)
         return configuration

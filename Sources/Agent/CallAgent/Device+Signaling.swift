@@ -27,6 +27,9 @@ extension Device {
             if !take(signal) { tell(.signaling(event)) }
         case .inviteModified(let invite, let data): tell(.invite(.modified(invite, data: data)))
         case .inviteMissed(let invite, let payload): tell(.invite(.missed(invite, payload: payload)))
+        case .iceServersChanged:
+            tell(.signaling(event))
+            Task { await lookUpServers() }
         case .connected, .reconnecting, .reconnected, .disconnected, .error, .connectionCreated,
             .connectionDestroyed, .roomSignal, .streamDropped, .streamResumed, .groupChanged,
             .roomLost, .moveRequested, .notification, .unknown:

@@ -93,7 +93,7 @@ extension DeviceStatus.Connection {
         case .error, .inviteReceived, .inviteHandled, .inviteModified, .inviteCancelled, .inviteMissed, .inviteSent,
             .inviteAccepted, .inviteRejected, .inviteEnded, .inviteTimedOut, .callSignal, .callEnded,
             .connectionCreated, .connectionDestroyed, .roomSignal, .streamDropped, .streamResumed, .groupChanged,
-            .roomLost, .moveRequested, .notification, .unknown:
+            .roomLost, .moveRequested, .iceServersChanged, .notification, .unknown:
             return nil
         }
     }

@@ -22,6 +22,9 @@ public actor Device {
     let mediaAddress: SocketAddress
     /// Servers that help calls to be connected, their names looked up.
     var iceServers: [ICE.ICEServer] = []
+    /// Counts questions for their addresses.
+    private var lookups = 0
+    private var newestLookup = 0
     private var identity: DTLSIdentity?
     var calls: [CallID: ActiveCall] = [:]
     var isDraining = false
@@ -95,7 +98,17 @@ public actor Device {
         try await service.connect()
         user = await service.session?.user
         for room in configuration.allRooms { _ = try await service.join(room: room, data: nil) }
-        iceServers = await ICEServerLookup.addresses(of: await service.iceServers + configuration.media.iceServers)
+        await lookUpServers()
+    }
+
+    /// Asks for the addresses of the servers that the service and the configuration name now; calls that begin
+    /// afterwards use them.
+    func lookUpServers() async {
+        lookups += 1
+        let number = lookups
+        let found = await ICEServerLookup.addresses(of: await service.iceServers + configuration.media.iceServers)
+        // A later question may have been answered first.
+        if number > newestLookup { (iceServers, newestLookup) = (found, number) }
     }
 
     /// Calls somebody.

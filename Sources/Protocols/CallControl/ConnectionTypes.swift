@@ -14,15 +14,21 @@ public struct ConnectionResources: Hashable, Sendable {
     public var webSocketURL: String
     /// Servers that help media through firewalls.
     public var iceServers: [ICEServer]
+    /// How long their names and passwords are good; nil for ever.
+    public var iceServersLifetime: Duration?
     /// How long the connection may be silent before it is asked for a sign of life.
     public var keepalive: Duration
     /// How long after a drop the service still has what was missed.
     public var resumeWindow: Duration
 
     /// Makes the resources of one connection.
-    public init(webSocketURL: String, iceServers: [ICEServer] = [], keepalive: Duration, resumeWindow: Duration) {
+    public init(
+        webSocketURL: String, iceServers: [ICEServer] = [], iceServersLifetime: Duration? = nil, keepalive: Duration,
+        resumeWindow: Duration
+    ) {
         self.webSocketURL = webSocketURL
         self.iceServers = iceServers
+        self.iceServersLifetime = iceServersLifetime
         self.keepalive = keepalive
         self.resumeWindow = resumeWindow
     }

@@ -65,6 +65,9 @@ public enum SignalingEvent: Hashable, Sendable {
     case roomLost(room: String, SignalingError)
     /// The service asks for another connection within the given time (CONN-12); it is made without being asked.
     case moveRequested(within: Duration, webSocketURL: String?)
+    /// The service names other servers that help media through firewalls, or other ways in there: calls that begin from
+    /// now on use those.
+    case iceServersChanged
 
     /// An application's own message, unchanged (CONN-11).
     case notification(JSONValue)

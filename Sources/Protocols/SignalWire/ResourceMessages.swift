@@ -37,15 +37,21 @@ public struct ConnectionResources: Codable, Hashable, Sendable {
     public var webSocketURL: String
     /// For media.
     public var iceServers: [ICEServer]
+    /// How long the names and passwords of `iceServers` are good; absent if for ever. Ask again before that.
+    public var iceServersSeconds: Int?
     /// How often either side is heard from at least.
     public var keepaliveSeconds: Int
     /// How long a lost session can be resumed.
     public var resumeWindowSeconds: Int
 
     /// Makes an answer.
-    public init(webSocketURL: String, iceServers: [ICEServer], keepaliveSeconds: Int, resumeWindowSeconds: Int) {
+    public init(
+        webSocketURL: String, iceServers: [ICEServer], iceServersSeconds: Int? = nil, keepaliveSeconds: Int,
+        resumeWindowSeconds: Int
+    ) {
         self.webSocketURL = webSocketURL
         self.iceServers = iceServers
+        self.iceServersSeconds = iceServersSeconds
         self.keepaliveSeconds = keepaliveSeconds
         self.resumeWindowSeconds = resumeWindowSeconds
     }
@@ -53,6 +59,7 @@ public struct ConnectionResources: Codable, Hashable, Sendable {
     private enum CodingKeys: String, CodingKey {
         case webSocketURL = "websocket_url"
         case iceServers = "ice_servers"
+        case iceServersSeconds = "ice_servers_seconds"
         case keepaliveSeconds = "keepalive_seconds"
         case resumeWindowSeconds = "resume_window_seconds"
     }

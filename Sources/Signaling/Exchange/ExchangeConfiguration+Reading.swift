@@ -47,7 +47,8 @@ extension ExchangeConfiguration {
         section.require(section.has("users_file") ? ["apps"] : ["apps", "users"], &problems)
         apps = (section.sections("apps", &problems) ?? []).compactMap { RegisteredApp($0, &problems) }
         apiKeys = (section.sections("api_keys", &problems) ?? []).compactMap { SigningKey($0, &problems) }
-        iceServers = (section.sections("ice_servers", &problems) ?? []).compactMap { ICEServer($0, &problems) }
+        let servers = section.sections("ice_servers", &problems) ?? []
+        iceServers = servers.compactMap { ICEServerConfiguration($0, &problems) }
         users = Account.list(section, &problems)
         readUsersFile(section, &problems)
         section.rejectUnknownKeys(known: Self.keys, &problems)
@@ -144,19 +145,6 @@ extension RegisteredApp {
             known: ["key", "secret_hash"] + ConfigSection.secretKeys("secret") + ["secret"], &problems)
         guard let key, let digest = digest ?? secret.map({ SecretDigest(of: $0.revealed) }) else { return nil }
         self.init(key: key, secret: digest)
-    }
-}
-
-extension ICEServer {
-    fileprivate init?(_ section: ConfigSection, _ problems: inout [ConfigProblem]) {
-        section.require(["urls"], &problems)
-        let urls = section.list("urls", &problems)
-        let username = section.string("username", &problems)
-        let credential = section.secret("credential", &problems)
-        section.rejectUnknownKeys(
-            known: ["urls", "username"] + ConfigSection.secretKeys("credential") + ["credential"], &problems)
-        guard let urls else { return nil }
-        self.init(urls: urls, username: username, credential: credential.map { Redacted($0.revealed) })
     }
 }
 

@@ -70,7 +70,7 @@ public struct ExchangeConfiguration: Sendable {
     /// Users that the web phone lets anybody be, with their media tokens; known to whoever opens the page.
     public var guests: [WebConfiguration.Guest] = []
     /// The STUN and TURN servers that clients are told of.
-    public var iceServers: [ICEServer] = []
+    public var iceServers: [ICEServerConfiguration] = []
     /// How often each connection is pinged; one that is silent for twice that long is dead.
     public var keepalive = Duration.seconds(25)
     /// How long a lost connection's session can be resumed.

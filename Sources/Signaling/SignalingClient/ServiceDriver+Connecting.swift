@@ -30,7 +30,7 @@ extension ServiceDriver {
             switch result {
             case .success(let fetched):
                 let resources = CallControl.ConnectionResources(fetched)
-                driver.iceServers = resources.iceServers
+                driver.take(serversOf: resources)
                 driver.feed(connection: .link(.resourcesFetched(resources), attempt: attempt))
             case .failure(let failure) where failure.error.isAboutToken && !isSecondTry && driver.canRenew:
                 driver.replaceToken(token, andFetch: attempt)

@@ -52,6 +52,8 @@ final class ServiceDriver {
     var hasConnected = false
     var session: SessionGrant?
     var iceServers: [CallControl.ICEServer] = []
+    /// When to ask for them again; nil if they are good for ever.
+    var serversDue: Instant?
     /// Counts logins: the outcome of one that was given up is ignored.
     var loginNumber = 0
     /// Why the connection last failed for good.
@@ -212,12 +214,14 @@ final class ServiceDriver {
             feed(gate: .loginSucceeded)
             settle(&connectWaiters, .success(()))
         case .failed:
+            serversDue = nil
             giveUpQueued()
             let error = lastError ?? .connectionGone("connect")
             feed(gate: .loginFailed(error))
             settle(&connectWaiters, .failure(error))
             settle(&disconnectWaiters, .success(()))
         case .notConnected:
+            serversDue = nil
             giveUpQueued()
             rooms = RoomBook()
             settle(&disconnectWaiters, .success(()))
@@ -233,6 +237,7 @@ final class ServiceDriver {
         let deadlines = [
             login.nextDeadline, connection.nextDeadline, gate.nextDeadline, requests.nextDeadline,
             queue.nextDeadline, pendingMove?.deadline, isAtRest ? nil : tokens.nextDeadline,
+            isAtRest ? nil : serversDue,
         ]
         guard let next = deadlines.compactMap({ $0 }).min() else { return cancelWakeUp() }
         // A wake-up that comes too early does no harm, so one that is set is left alone unless it is too late.
@@ -260,7 +265,10 @@ final class ServiceDriver {
         for (ticket, error) in queue.takeExpired(at: now) { fail(ticket, with: error) }
         moveIfQuiet()
         changeLinksIfQuiet()
-        if !isAtRest { feed(tokens: .timerFired) }
+        if !isAtRest {
+            renewServersIfDue()
+            feed(tokens: .timerFired)
+        }
         feed(login: .timerFired)
         feed(connection: .timerFired)
         feed(gate: .timerFired)

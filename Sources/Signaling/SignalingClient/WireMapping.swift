@@ -131,6 +131,7 @@ extension CallControl.ConnectionResources {
             iceServers: resources.iceServers.map {
                 CallControl.ICEServer(urls: $0.urls, username: $0.username, credential: $0.credential?.secret)
             },
+            iceServersLifetime: resources.iceServersSeconds.map { .clampedSeconds($0) },
             keepalive: .clampedSeconds(resources.keepaliveSeconds),
             resumeWindow: .clampedSeconds(resources.resumeWindowSeconds))
     }

@@ -193,6 +193,7 @@ struct RunCommand: AsyncParsableCommand {
             logger.warning("A room is lost", metadata: ["room": "\(room)", "error": "\(error)"])
         case .moveRequested: logger.info("The service asks for another connection")
         case .notification: logger.info("A notification came")
+        case .iceServersChanged: logger.debug("The service names other STUN or TURN servers, or other ways in there")
         case .inviteReceived, .inviteHandled, .inviteCancelled, .inviteMissed, .inviteSent, .inviteAccepted,
             .inviteRejected, .inviteEnded, .inviteTimedOut, .callSignal, .callEnded, .connectionCreated,
             .connectionDestroyed, .roomSignal, .streamDropped, .streamResumed, .groupChanged, .inviteModified, .unknown:

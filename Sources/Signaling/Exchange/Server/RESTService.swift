@@ -176,13 +176,16 @@ final class RESTService {
     private func resources(_ request: RESTRequest) -> RESTAnswer {
         switch bearer(request) {
         case .failure(let refusal): return refusal.answer
-        case .success:
+        case .success(let grant):
             guard let url = webSocketURL(for: request) else {
                 return .failure(.badRequest, "The Host header is no host.", trace: request.trace)
             }
+            let user = grant.isAnonymous || grant.room != nil ? nil : grant.user
+            let ice = ICEServerOffer(configuration.iceServers, user: user, guest: .guest(), at: .now)
             return .success(
                 ConnectionResources(
-                    webSocketURL: url, iceServers: configuration.iceServers,
+                    webSocketURL: url, iceServers: ice.servers,
+                    iceServersSeconds: ice.lifetime.map { Int($0.seconds) },
                     keepaliveSeconds: max(1, Int(configuration.keepalive.seconds)),
                     resumeWindowSeconds: Int(configuration.resumeWindow.seconds)),
                 trace: request.trace)

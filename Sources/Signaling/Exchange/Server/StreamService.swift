@@ -15,7 +15,7 @@ final class StreamService {
 
     private let hub: ExchangeHub
     private var accounts: Accounts { hub.accounts }
-    private let iceLinks: [String]
+    private let iceServers: [ICEServerConfiguration]
     let allowedOrigins: [String]
     private var table: StreamTable
     private var waiting: [TraceID: (request: RESTRequest, reply: (RESTAnswer) -> Void)] = [:]
@@ -27,7 +27,7 @@ final class StreamService {
     init(hub: ExchangeHub, configuration: ExchangeConfiguration) {
         self.hub = hub
         allowedOrigins = configuration.allowedOrigins
-        iceLinks = configuration.iceServers.flatMap(\.links)
+        iceServers = configuration.iceServers
         var settings = StreamTable.Settings()
         settings.ringing = configuration.streamRinging
         table = StreamTable(settings: settings)
@@ -271,7 +271,9 @@ final class StreamService {
             answer = RESTAnswer(status: .created, contentType: Self.descriptionType, body: Array(text.utf8))
             answer.headers.add(name: "Location", value: StreamPath.session(kind, id).text)
             answer.headers.add(name: "ETag", value: tag)
-            for link in iceLinks { answer.headers.add(name: "Link", value: link) }
+            let ice = ICEServerOffer(
+                iceServers, user: table.sessions[id]?.opening.caller, guest: .guest(), at: .now)
+            for link in ice.servers.flatMap(\.links) { answer.headers.add(name: "Link", value: link) }
         case .taken: answer = RESTAnswer(status: .noContent, body: [])
         case .restarted(let fragment, let tag):
             answer = RESTAnswer(status: .ok, contentType: Self.fragmentType, body: Array(fragment.utf8))

@@ -273,7 +273,9 @@ export class Calls extends EventTarget {
    * @returns {Promise<Peer | null>} `null` if the call is over meanwhile
    */
   async #makePeer(call, polite) {
-    const microphone = await this.#sound.openMicrophone();
+    const [microphone, iceServers] = await Promise.all([
+      this.#sound.openMicrophone(), this.#signaling.servers(),
+    ]);
     if (this.#isOver(call)) {
       stop(microphone);
       return null;
@@ -281,7 +283,7 @@ export class Calls extends EventTarget {
     call.microphone = microphone;
     this.#watchMicrophone(call);
     const peer = new Peer({
-      iceServers: this.#signaling.iceServers, microphone, polite,
+      iceServers, microphone, polite,
       send: (type, data) => {
         if (!call.isOrphan) this.#signaling.tell('call.signal', { invite: call.invite, type, data });
       },

@@ -4,7 +4,8 @@
  * What a user proves to be with.
  * @typedef {{ user: string, password: string } | { mediaToken: string }} Credential
  * @typedef {{ user: string, token: string }} Grant
- * @typedef {{ websocket_url: string, ice_servers: RTCIceServer[], keepalive_seconds: number }} Resources
+ * @typedef {{ websocket_url: string, ice_servers: RTCIceServer[], ice_servers_seconds?: number,
+ *   keepalive_seconds: number }} Resources
  * @typedef {{ app_key: string, app_secret: string, guests: { user: string, media_token: string }[] }} WebConfiguration
  */
 

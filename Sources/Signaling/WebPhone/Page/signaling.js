@@ -36,9 +36,11 @@ export class Signaling extends EventTarget {
   refusal = null;
   /** @type {Grant | null} */
   grant = null;
-  /** @type {RTCIceServer[]} */
-  iceServers = [];
 
+  /** @type {RTCIceServer[]} */
+  #iceServers = [];
+  /** When they are asked for again, by `performance.now()`. */
+  #serversDue = Infinity;
   /** @type {WebSocket | null} */
   #socket = null;
   /** @type {((code: number, reason: string) => void) | null} */
@@ -183,6 +185,25 @@ export class Signaling extends EventTarget {
     });
   }
 
+  /**
+   * STUN and TURN servers for a call that begins now. Their names and passwords may end: when half of their time has
+   * passed, others are asked for, so that the call has the other half.
+   * @returns {Promise<RTCIceServer[]>}
+   */
+  async servers() {
+    if (this.grant && performance.now() >= this.#serversDue) {
+      // Without an answer the old ones may do, and a call without a relay is better than none.
+      await resources(this.grant.token).then((found) => this.#keepServers(found), () => undefined);
+    }
+    return this.#iceServers;
+  }
+
+  /** @param {import('./login.js').Resources} found */
+  #keepServers(found) {
+    this.#iceServers = found.ice_servers;
+    this.#serversDue = performance.now() + (found.ice_servers_seconds ?? Infinity) * 500;
+  }
+
   /** Logs in if need be, and opens a session; the promise in the answer tells when it is gone. */
   async #connect() {
     if (!this.grant) {
@@ -190,7 +211,7 @@ export class Signaling extends EventTarget {
       this.grant = await logIn(this.#credential);
     }
     const found = await resources(this.grant.token);
-    this.iceServers = found.ice_servers;
+    this.#keepServers(found);
     const socket = new WebSocket(found.websocket_url);
     /** @type {Promise<{ code: number, reason: string }>} */
     const gone = new Promise((resolve) => {
