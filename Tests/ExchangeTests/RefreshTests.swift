@@ -15,13 +15,13 @@ import Timekeeping
         static let id = SecretDigest(of: "access 0")
 
         /// The first refresh token.
-        let first = RefreshToken(after: nil, generation: 0)
+        let first = RefreshToken()
 
         init() {
             let later = now.advanced(by: .seconds(1_000_000))
             store.begin(
                 Grant(user: "alice", isAnonymous: false), access: Self.id, expires: later,
-                refresh: (first.digest, first.mark.family, later))
+                refresh: (first.digest, first.mark, later))
         }
 
         /// What the exchange does when `token` is shown: the next one, or `nil` if it is refused.
@@ -104,12 +104,33 @@ import Timekeeping
         #expect(login.exchange(last) != nil && login.isStanding)
     }
 
+    @Test("A device that goes on for a month leaves a handful of tokens, and any of the others still ends the login")
+    func alwaysOn() {
+        var login = Login()
+        var shown: [RefreshToken] = []
+        var current: RefreshToken? = login.first
+        for _ in 0..<720 {
+            if let current { shown.append(current) }
+            current = login.exchange(current)
+            login.now = login.now.advanced(by: .seconds(3_300))
+            login.store.sweep(at: login.now)
+            // Two access tokens may be good, and two refresh tokens; the lifetimes here are longer than a device's.
+            #expect(login.store.entries.values.count { $0.use == .refresh } <= 2)
+        }
+        #expect(shown.count == 720 && login.isStanding)
+        for stolen in [shown[0], shown[300], shown[717], shown[718]] {
+            var copy = login
+            #expect(copy.exchange(stolen) == nil && !copy.isStanding)
+        }
+        #expect(login.exchange(shown.last) != nil, "nobody has used what it gave")
+    }
+
     @Test("A token that somebody makes up ends no login, not even with another token's generation")
     func forgery() throws {
         var login = Login()
         var current: RefreshToken? = login.first
         for _ in 0..<20 { current = login.exchange(current) }
-        let stranger = RefreshToken(after: nil, generation: 0)
+        let stranger = RefreshToken()
         #expect(login.exchange(stranger) == nil && login.isStanding)
         let future = RefreshToken(after: login.first, generation: 1_000)
         #expect(login.exchange(future) == nil && login.isStanding)

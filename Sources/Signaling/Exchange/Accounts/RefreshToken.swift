@@ -15,6 +15,10 @@ struct RefreshToken: Hashable, Sendable {
         var generation: UInt64
     }
 
+    /// The generation that a login begins with. Tokens that are kept in a database from before there were families have
+    /// earlier ones.
+    static let firstGeneration: UInt64 = 17
+
     private static let familyBytes = 18
     private static let generationBytes = 6
     private static let secretBytes = 33
@@ -32,7 +36,7 @@ struct RefreshToken: Hashable, Sendable {
     /// A new one.
     ///
     /// - Parameter earlier: One of the same login; `nil` begins a family.
-    init(after earlier: RefreshToken?, generation: UInt64) {
+    init(after earlier: RefreshToken? = nil, generation: UInt64 = firstGeneration) {
         let family = earlier.map { String($0.family) } ?? FreshSecret.text(bytes: Self.familyBytes)
         let number = (0..<Self.generationBytes).reversed().map { UInt8(truncatingIfNeeded: generation >> (8 * $0)) }
         text = Redacted(family + FreshSecret.base64url(number) + FreshSecret.text(bytes: Self.secretBytes))

@@ -93,14 +93,16 @@ struct TokenStore: Sendable {
     /// - Parameter epoch: The user's ``Account/loginsSince``.
     mutating func begin(
         _ grant: Grant, epoch: Int64? = nil, access: SecretDigest, expires: Instant,
-        refresh: (token: SecretDigest, family: SecretDigest?, expires: Instant)? = nil
+        refresh: (token: SecretDigest, mark: RefreshToken.Mark?, expires: Instant)? = nil
     ) {
         guard entries[access] == nil else { return }
-        add(Login(grant, issuer: nil, epoch: epoch), as: access)
+        var login = Login(grant, issuer: nil, epoch: epoch)
+        if let mark = refresh?.mark { (login.newest, login.reached) = (mark.generation, mark.generation) }
+        add(login, as: access)
         put(access, .access, in: access, expires: expires)
         guard let refresh else { return }
         put(refresh.token, .refresh, in: access, expires: refresh.expires)
-        set(refresh.family, of: access)
+        set(refresh.mark?.family, of: access)
     }
 
     /// Takes in a signed token. It begins a login unless its own has begun already, or has ended. One that is known
@@ -144,6 +146,11 @@ struct TokenStore: Sendable {
             // Its bearer may need the one that it had once more; of what else was given it has never had anything.
             let hasGrace = other.generation == login.reached
             entries[token]?.superseded = hasGrace ? now : now.advanced(by: .zero - Self.grace)
+            // From then on its mark is enough to know it by.
+            guard other.use == .refresh, other.generation >= RefreshToken.firstGeneration,
+                other.generation < entry.generation
+            else { continue }
+            entries[token]?.forgotten = min(other.forgotten, now.advanced(by: Self.grace))
         }
     }
 

@@ -4,13 +4,13 @@ import Timekeeping
 /// Tokens, and the sessions that stand on them.
 extension ExchangeCore {
     mutating func issue(
-        _ token: SecretDigest, _ grant: Grant, refresh: SecretDigest?, family: SecretDigest?, at now: Instant,
+        _ token: SecretDigest, _ grant: Grant, refresh: SecretDigest?, mark: RefreshToken.Mark?, at now: Instant,
         into outbox: inout [Output]
     ) {
         makeRoom(for: grant, issuer: nil, at: now, into: &outbox)
         tokens.begin(
             grant, epoch: epoch(of: grant), access: token, expires: now.advanced(by: settings.tokenLifetime),
-            refresh: refresh.map { ($0, family, now.advanced(by: settings.refreshLifetime)) })
+            refresh: refresh.map { ($0, mark, now.advanced(by: settings.refreshLifetime)) })
         expectSweep(at: now)
     }
 

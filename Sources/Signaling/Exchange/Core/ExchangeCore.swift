@@ -11,7 +11,7 @@ struct ExchangeCore: ProtocolCore, Sendable {
     /// What can happen.
     enum Input: Sendable {
         /// A login succeeded and was given an access token, and perhaps a refresh token.
-        case tokenIssued(SecretDigest, Grant, refresh: SecretDigest? = nil, family: SecretDigest? = nil)
+        case tokenIssued(SecretDigest, Grant, refresh: SecretDigest? = nil, mark: RefreshToken.Mark? = nil)
         /// A good refresh token was exchanged for a new pair.
         case tokenRefreshed(
             SecretDigest, access: SecretDigest, refresh: SecretDigest, family: SecretDigest? = nil)
@@ -172,8 +172,8 @@ struct ExchangeCore: ProtocolCore, Sendable {
 
     mutating func handle(_ input: Input, at now: Instant, into outbox: inout [Output]) {
         switch input {
-        case .tokenIssued(let token, let grant, let refresh, let family):
-            issue(token, grant, refresh: refresh, family: family, at: now, into: &outbox)
+        case .tokenIssued(let token, let grant, let refresh, let mark):
+            issue(token, grant, refresh: refresh, mark: mark, at: now, into: &outbox)
         case .tokenRefreshed(let old, let access, let refresh, let family):
             rotate(old, access: access, refresh: refresh, family: family, at: now)
         case .tokenPresented(let token, let grant, let login, let expires):

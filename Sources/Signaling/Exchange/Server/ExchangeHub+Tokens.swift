@@ -18,10 +18,10 @@ extension ExchangeHub {
     func issueTokens(_ grant: Grant) -> (access: Redacted<String>, refresh: Redacted<String>?)? {
         guard core.tokens.hasRoom(for: grant), failure == nil else { return nil }
         let access = FreshSecret.make()
-        let refresh = grant.isAnonymous ? nil : RefreshToken(after: nil, generation: 0)
+        let refresh = grant.isAnonymous ? nil : RefreshToken()
         handle(
             .tokenIssued(
-                SecretDigest(of: access.secret), grant, refresh: refresh?.digest, family: refresh?.mark.family))
+                SecretDigest(of: access.secret), grant, refresh: refresh?.digest, mark: refresh?.mark))
         counters.logins += 1
         return (access, refresh?.text)
     }
