@@ -82,6 +82,26 @@ struct CallMachineTests {
         #expect(here.endedBy == .local && there.endedBy == .remote)
     }
 
+    @Test("INV-9: A call that nobody takes within the device's limit is rejected, and the caller hears noAnswer")
+    func ringLimit() throws {
+        var timings = CallTimings()
+        timings.invite.answerLimit = .seconds(20)
+        for answersLate in [false, true] {
+            var timeline = Timeline(CallMachine(receiving: Fixtures.invite, timings: timings))
+            timeline.feed(.begin)
+            timeline.advance(by: .seconds(19), firing: .timerFired)
+            if answersLate { timeline.feed(.user(.answer)) }  // Its media are not ready in time.
+            let before = timeline.outputs.count
+            timeline.advance(by: .seconds(1), firing: .timerFired)
+            let reject = CallMachine.Output.sendReject("i1", data: ["reason": "noAnswer"])
+            #expect(timeline.outputs.dropFirst(before) == (answersLate ? [.releaseMedia, reject] : [reject]))
+            timeline.feed(.user(.answer))
+            timeline.feed(.service(.answerConfirmed))
+            let record = try record(timeline)
+            #expect(record.reason == .noAnswer && record.endedBy == .neither)
+        }
+    }
+
     @Test("CALL-3: A duration that cannot be true is cut to what can")
     func boastfulPeer() throws {
         var timeline = Timeline(Fixtures.establishedIncoming)

@@ -101,9 +101,22 @@ struct IncomingInviteTests {
         #expect(timeline.outputs == [.ended(.timedOut)])
     }
 
-    @Test("INV-9: An invite without a time limit rings until somebody decides")
-    func endlessInvite() {
-        #expect(Self.ringing(remaining: nil).nextDeadline == nil)
+    @Test(
+        "INV-9: An invite rings until somebody decides or the device's limit is reached, of which the inviter is told",
+        arguments: [nil, .seconds(500)] as [Duration?])
+    func endlessInvite(remaining: Duration?) {
+        var timings = InviteTimings()
+        timings.answerLimit = .seconds(120)
+        var timeline = Timeline(IncomingInviteMachine("i1", remaining: remaining, timings: timings, at: .zero))
+        timeline.advance(by: .seconds(119), firing: .timerFired)
+        #expect(timeline.outputs.isEmpty)
+        timeline.advance(by: .seconds(1), firing: .timerFired)
+        #expect(timeline.outputs == [.sendReject("i1", data: ["reason": "noAnswer"])])
+        timeline.feed(.accept(data: .null))
+        timeline.feed(.answerConfirmed)
+        #expect(timeline.outputs.last == .ended(.rejected(.noAnswer)))
+        #expect(RejectReason(data: ["reason": "noAnswer"]).endOfOutgoingCall == .noAnswer)
+        #expect(InviteTimings().answerLimit == .seconds(86_400), "no shorter than any ttl")
     }
 
     @Test(

@@ -24,7 +24,8 @@ extension Device {
         var timer: Task<Void, Never>?
     }
 
-    /// Invites that a device takes part in at once; what is beyond is heard, but its end is left to the service.
+    /// Invites that a device takes part in at once: one more is rejected as busy. Of what this device itself sends beyond it
+    /// the end is left to the service.
     static let pendingInvites = 4_096
 
     // MARK: Ours
@@ -94,7 +95,12 @@ extension Device {
     func takeInvite(_ received: ReceivedInvite) {
         let asksUs = received.group == nil || self.user.map(received.invitees.contains) ?? true
         if asksUs { plainInvites.note(received.id) }
-        if asksUs, invites.count < Self.pendingInvites {
+        if asksUs, invites.count >= Self.pendingInvites {
+            // Nobody can be asked about so many: the inviter is told at once (contract INV-9).
+            Task { [service] in try? await service.reject(received.id, data: RejectReason.busy.data) }
+            return
+        }
+        if asksUs {
             let machine = IncomingInviteMachine(
                 received.id, remaining: received.remaining, timings: inviteTimings, at: MonotonicClock.now)
             invites[received.id] = PendingInvite(machine: .incoming(machine))
@@ -161,8 +167,18 @@ extension Device {
             case .ended(let end):
                 forgetInvite(id)
                 tell(.invite(.withdrawn(id, end)))
-            case .sendAccept, .sendReject, .refused: break  // Done by those who asked for it.
+            case .sendReject(_, let data): Task { await sendReject(of: id, data) }  // Nobody has decided in time.
+            case .sendAccept, .refused: break  // Done by those who asked for it.
             }
+        }
+    }
+
+    private func sendReject(of id: InviteID, _ data: JSONValue) async {
+        do throws(SignalingError) {
+            try await service.reject(id, data: data)
+            feed(incoming: .answerConfirmed, to: id)
+        } catch {
+            feed(incoming: .answerFailed(error), to: id)
         }
     }
 

@@ -232,6 +232,7 @@ public actor Device {
     var callTimings: CallTimings {
         var timings = CallTimings()
         timings.invite = inviteTimings
+        timings.invite.answerLimit = configuration.answer.ringLimit
         return timings
     }
 

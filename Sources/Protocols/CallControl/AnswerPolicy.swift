@@ -60,12 +60,18 @@ public struct AnswerPolicy: Hashable, Sendable {
     public var callLimit: CallLimit
     /// Who may get through.
     public var callers: Callers
+    /// How long a call rings at most, whatever its ttl (contract INV-9).
+    public var ringLimit: Duration
 
     /// Makes a policy.
-    public init(manner: Manner = .ring, callLimit: CallLimit = .calls(1), callers: Callers = .everybody) {
+    public init(
+        manner: Manner = .ring, callLimit: CallLimit = .calls(1), callers: Callers = .everybody,
+        ringLimit: Duration = .seconds(120)
+    ) {
         self.manner = manner
         self.callLimit = callLimit
         self.callers = callers
+        self.ringLimit = ringLimit
     }
 
     /// Decides. Who may not get through is declined even when we are busy, so as to learn nothing.

@@ -24,7 +24,7 @@ extension CallMachine {
         case .timerFired:
             var invite = invite
             let steps = invite.steps(.timerFired, at: now)
-            current = .ringing(invite)
+            current = invite.isRejecting ? .rejecting(invite) : .ringing(invite)
             finish(steps, at: now, into: &outbox)
         case .begin, .media:
             break  // There is no media yet.
@@ -53,6 +53,10 @@ extension CallMachine {
             finish(invite.steps(told, at: now), at: now, into: &outbox)
         case .timerFired:
             let steps = invite.steps(.timerFired, at: now)
+            if invite.isRejecting {
+                outbox.append(.releaseMedia)
+                current = .rejecting(invite)
+            }
             if steps.isEmpty, now >= deadline {
                 note(.late("it was not ready within \(timings.prepareTimeout)"))
                 reject(invite, .failed, at: now, into: &outbox)
@@ -161,7 +165,7 @@ extension CallMachine {
     ) {
         switch inviteEnd {
         case .rejected(let reason):
-            let ender: CallRecord.Ender = reason == .failed ? .neither : .local
+            let ender: CallRecord.Ender = reason == .failed || reason == .noAnswer ? .neither : .local
             end(reason.endOfIncomingCall, by: ender, error: draft.error, at: now, into: &outbox)
         case .handledElsewhere(.accepted): end(.acceptedElsewhere, by: .local, at: now, into: &outbox)
         case .handledElsewhere(.rejected): end(.declinedElsewhere, by: .local, at: now, into: &outbox)

@@ -43,7 +43,8 @@ public struct IncomingInviteMachine: ProtocolCore, Hashable, Sendable {
     }
 
     enum State: Hashable, Sendable {
-        case ringing(deadline: Instant?)
+        /// From `limit` on we say that nobody answers; at `deadline`, if it has one, it has timed out.
+        case ringing(deadline: Instant?, limit: Instant)
         case accepting(deadline: Instant)
         case rejecting(RejectReason, deadline: Instant)
         case accepted
@@ -65,13 +66,15 @@ public struct IncomingInviteMachine: ProtocolCore, Hashable, Sendable {
     ) {
         self.invite = invite
         self.timings = timings
-        current = .ringing(deadline: remaining.map { now.advanced(by: $0).advanced(by: timings.grace) })
+        current = .ringing(
+            deadline: remaining.map { now.advanced(by: $0).advanced(by: timings.grace) },
+            limit: now.advanced(by: timings.answerLimit))
     }
 
     /// When `handle` must next be called even if nothing happens.
     public var nextDeadline: Instant? {
         switch current {
-        case .ringing(let deadline): deadline
+        case .ringing(let deadline, let limit): min(deadline ?? limit, limit)
         case .accepting(let deadline), .rejecting(_, let deadline): deadline
         case .accepted, .ended: nil
         }
@@ -84,8 +87,7 @@ public struct IncomingInviteMachine: ProtocolCore, Hashable, Sendable {
             current = .accepting(deadline: now.advanced(by: timings.requestTimeout))
             outbox.append(.sendAccept(invite, data: data))
         case (.ringing, .reject(let reason, let cause)):
-            current = .rejecting(reason, deadline: now.advanced(by: timings.requestTimeout))
-            outbox.append(.sendReject(invite, data: reason.data(cause: cause)))
+            reject(reason, cause: cause, at: now, into: &outbox)
 
         case (.accepting, .answerConfirmed):
             current = .accepted
@@ -107,8 +109,10 @@ public struct IncomingInviteMachine: ProtocolCore, Hashable, Sendable {
         case (.ringing, .timedOut), (.accepting, .timedOut), (.rejecting, .timedOut):
             end(.timedOut, into: &outbox)
 
-        case (.ringing(let deadline?), .timerFired) where now >= deadline:
+        case (.ringing(let deadline?, _), .timerFired) where now >= deadline:
             end(.timedOut, into: &outbox)
+        case (.ringing(_, let limit), .timerFired) where now >= limit:
+            reject(.noAnswer, cause: nil, at: now, into: &outbox)
         case (.accepting(let deadline), .timerFired) where now >= deadline:
             end(.failed(Self.unanswered(timings.requestTimeout)), into: &outbox)
         case (.rejecting(let reason, let deadline), .timerFired) where now >= deadline:
@@ -125,6 +129,19 @@ public struct IncomingInviteMachine: ProtocolCore, Hashable, Sendable {
         case (.accepted, _), (.ended, _):
             break  // Late words, such as the `handled` that our own answer caused (INV-17).
         }
+    }
+
+    /// Whether a no of ours is on its way.
+    var isRejecting: Bool {
+        guard case .rejecting = current else { return false }
+        return true
+    }
+
+    private mutating func reject(
+        _ reason: RejectReason, cause: CallFailureCause?, at now: Instant, into outbox: inout [Output]
+    ) {
+        current = .rejecting(reason, deadline: now.advanced(by: timings.requestTimeout))
+        outbox.append(.sendReject(invite, data: reason.data(cause: cause)))
     }
 
     private mutating func end(_ end: End, into outbox: inout [Output]) {

@@ -6,6 +6,10 @@ public struct InviteTimings: Hashable, Sendable {
     /// Default 500 ms.
     public var grace: Duration = .milliseconds(500)
 
+    /// How long an invite to us rings at most, whatever its ttl: then this device rejects it, so that the inviter is told
+    /// (contract INV-9). Default a day, the longest ttl.
+    public var answerLimit: Duration = .seconds(86_400)
+
     /// Makes the defaults.
     public init() {}
 }

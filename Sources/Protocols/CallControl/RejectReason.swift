@@ -8,6 +8,8 @@ public enum RejectReason: String, CaseIterable, Hashable, Sendable {
     case busy
     /// The device could not answer: no common codec, no free port and the like.
     case failed
+    /// Nobody decided for as long as the device lets it ring (contract INV-9).
+    case noAnswer
 }
 
 extension RejectReason {
@@ -29,6 +31,7 @@ extension RejectReason {
         case .declined: .declined
         case .busy: .busy
         case .failed: .dialFailed
+        case .noAnswer: .noAnswer
         }
     }
 
@@ -38,6 +41,7 @@ extension RejectReason {
         case .declined: .declined
         case .busy: .busy
         case .failed: .acceptFailed
+        case .noAnswer: .noAnswer
         }
     }
 }

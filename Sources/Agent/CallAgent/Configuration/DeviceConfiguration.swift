@@ -156,7 +156,9 @@ extension AnswerPolicy {
                 .everybody
             }
         self.init(manner: manner, callLimit: limit, callers: callers)
-        section.rejectUnknownKeys(known: ["mode", "delay_ms", "max_calls", "allow", "deny"], &problems)
+        ringLimit = section.seconds("ring_seconds", in: 1...86_400, &problems) ?? ringLimit
+        section.rejectUnknownKeys(
+            known: ["mode", "delay_ms", "max_calls", "ring_seconds", "allow", "deny"], &problems)
     }
 }
 

@@ -136,7 +136,8 @@ extension ExchangeCore {
             calls.add(Call(invite: id, inviter: record.inviter, invitee: endpoint, acceptedAt: now))
             count(\.calls)
         case .rejected:
-            let reason = data?["reason"]?.string == "busy" ? "busy" : "declined"
+            let said = data?["reason"]?.string ?? ""
+            let reason = ["busy", "noAnswer"].contains(said) ? said : "declined"
             recordEnd(of: id, with: endpoint.user, reason: reason, duration: 0, at: now, into: &outbox)
         }
         let event: ExchangeEvent = action == .accepted ? .inviteAccepted(answer) : .inviteRejected(answer)

@@ -48,6 +48,7 @@ extension StreamTable {
         switch RejectReason(data: data ?? .null) {
         case .busy: return .busy
         case .declined: return .declined
+        case .noAnswer: return .noAnswer
         case .failed:
             let cause = CallFailureCause(toldByPeer: data?["cause"]?.string)
             guard let cause, cause.isInDescription else { return .deviceFailed }

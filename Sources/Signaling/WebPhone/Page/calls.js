@@ -172,7 +172,7 @@ export class Calls extends EventTarget {
     switch (type) {
       case 'inviteAccepted': this.#accepted(call, data); break;
       case 'inviteRejected':
-        this.#end(call, { reason: { busy: 'busy', failed: 'acceptFailed' }[data.data?.reason] ?? 'declined' });
+        this.#end(call, { reason: { busy: 'busy', failed: 'acceptFailed', noAnswer: 'noAnswer' }[data.data?.reason] ?? 'declined' });
         break;
       case 'inviteTimedOut': this.#end(call, { reason: 'noAnswer' }); break;
       case 'inviteCancelled': this.#end(call, { reason: 'cancelled' }); break;
