@@ -267,6 +267,24 @@ private func digest(_ text: String) -> SecretDigest { SecretDigest(of: text) }
         #expect(scenario.core.tokens.count == 0)
     }
 
+    @Test("AUTH-3: People without an account fill their half and no more; nobody who is there has to go for it")
+    func capacity() throws {
+        var store = TokenStore(capacity: 1_000)
+        let later = Instant.zero.advanced(by: .seconds(600))
+        let (guest, alice) = (Grant(user: "guest", isAnonymous: true), Grant(user: "alice", isAnonymous: false))
+        store.begin(alice, access: digest("of alice"), expires: later)
+        var count = 0
+        while store.hasRoom(for: guest) {
+            count += 1
+            let grant = Grant(user: "guest \(count)", isAnonymous: true)
+            store.begin(grant, access: digest("\(count)"), expires: later)
+        }
+        #expect(count == 499)
+        #expect(store.hasRoom(for: alice) && store.hasRoom(for: alice, issuer: "school"))
+        #expect(try store.grant(for: digest("of alice"), at: .zero) == alice)
+        #expect(try store.grant(for: digest("1"), at: .zero).user == "guest 1")
+    }
+
     @Test("AUTH-9: A logout by jti stands over a restart, for tokens that nobody has shown before")
     func restartedLogout() {
         var scenario = ExchangeScenario()
