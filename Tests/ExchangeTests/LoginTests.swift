@@ -143,6 +143,23 @@ private func digest(_ text: String) -> SecretDigest { SecretDigest(of: text) }
         #expect(everySessionHasItsLogin(scenario))
     }
 
+    @Test("Of 64 devices one that starts anew takes the place that it had itself, and none of the connected ones'")
+    func startedAnew() throws {
+        var scenario = ExchangeScenario()
+        var devices: [ConnectionID] = []
+        for number in 0..<TokenStore.loginsPerUser {
+            login(&scenario, access: "token \(number)")
+            devices.append(scenario.connect())
+            scenario.request(start("token \(number)", device: "d\(number)"), from: try #require(devices.last))
+            scenario.advance(by: .seconds(1))
+        }
+        scenario.feed(.disconnected(devices[40]))
+        login(&scenario, access: "anew")
+        #expect(scenario.refusal(of: start("anew", device: "d40"), from: scenario.connect()) == nil)
+        #expect(scenario.closed.isEmpty && scenario.core.sessions.sessions(of: "alice").count == 64)
+        #expect(refusal(scenario, "token 40") == .tokenRevoked)
+    }
+
     @Test("A user's endless logins and logouts leave no more behind than a stated number of tokens")
     func endedLogins() {
         var scenario = ExchangeScenario()

@@ -7,6 +7,14 @@ extension TokenStore {
         case refresh
     }
 
+    /// How a session uses its login.
+    enum SessionUse: Int, Sendable {
+        /// It has lost its connection, and can be resumed.
+        case resumable = 1
+        /// It has a connection.
+        case connected = 2
+    }
+
     /// A token.
     struct Entry: Hashable, Sendable {
         var login: LoginID

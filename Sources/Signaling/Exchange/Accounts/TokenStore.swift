@@ -16,12 +16,12 @@ import Timekeeping
 /// Capacity: ``capacity`` tokens of the exchange's own, half of them for people without an account, and
 /// ``capacityPerIssuer`` of each issuer, ``signedTokensPerUser`` of them one user's; past it nobody is logged in until
 /// some have expired. A user has ``loginsPerUser`` logins of the exchange's own and as many of each issuer: whoever adds
-/// tokens ends ``leastRecentlyUsed(for:issuer:inUse:)`` first. A login has ``tokensPerLogin`` tokens; past that go those of
+/// tokens ends ``leastRecentlyUsed(for:issuer:uses:)`` first. A login has ``tokensPerLogin`` tokens; past that go those of
 /// the oldest generations, but never of the one that was reached or the newest. Of ended logins the exchange's own are
 /// remembered for ``afterlife``, ``endedLoginsPerUser`` at most, so that bearers hear `tokenRevoked` rather than
 /// `tokenRejected`; signed ones until their tokens would have ended, and ``signedAfterlife`` longer.
 struct TokenStore: Sendable {
-    static let capacityPerIssuer = 50_000
+    static let capacityPerIssuer = 200_000
     static let signedTokensPerUser = 1_000
     static let loginsPerUser = 64
     static let endedLoginsPerUser = 64
@@ -241,14 +241,15 @@ struct TokenStore: Sendable {
     func logins(of user: UserID) -> [LoginID] { standingByUser[user] ?? [] }
 
     /// The login that ends before there can be another: if a user has as many of an issuer as it may have, the one that
-    /// was used longest ago, or never. One that is in use goes only if all are.
-    func leastRecentlyUsed(for grant: Grant, issuer: String?, inUse: Set<LoginID>) -> LoginID? {
+    /// was used longest ago, or never. One with a session goes only if all have one, and those that have lost their
+    /// connections go first.
+    func leastRecentlyUsed(for grant: Grant, issuer: String?, uses: [LoginID: SessionUse]) -> LoginID? {
         let table = logins(of: grant.user).filter { logins[$0]?.issuer == issuer }
         guard table.count >= Self.loginsPerUser else { return nil }
         let ranked = table.map { id in
-            (id: id, isInUse: inUse.contains(id) ? 1 : 0, used: logins[id]?.used?.nanoseconds ?? .min)
+            (id: id, use: uses[id]?.rawValue ?? 0, used: logins[id]?.used?.nanoseconds ?? .min)
         }
-        return ranked.min { ($0.isInUse, $0.used) < ($1.isInUse, $1.used) }?.id
+        return ranked.min { ($0.use, $0.used) < ($1.use, $1.used) }?.id
     }
 
     // MARK: - To disk and back
