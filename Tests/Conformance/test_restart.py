@@ -11,9 +11,9 @@ import time
 
 import websockets
 
-from client import PATIENCE, Device, Lost, Refused, refusal, settle
+from client import PATIENCE, Device, Lost, Refused, refusal, remember, settle, signed
 from conformance import waits
-from exchange import call, invite
+from exchange import API, call, invite
 
 KILLS = 10
 GONE = Lost, OSError, websockets.WebSocketException, asyncio.TimeoutError
@@ -216,17 +216,33 @@ async def test_what_survives(stage):
 
 @waits
 async def test_logout_survives(stage):
-    """AUTH-9, INV-16: What was logged out before kill -9 stays so after it"""
+    """AUTH-9, INV-16: What was logged out before kill -9 stays so after it, signed tokens by their jti, and a refresh
+    token that was copied before it is known after it
+    """
     exchange = await durable_of_its_own(stage)
     try:
-        alice, bob = await exchange.party(1, 1)
+        alice, bob, carol = await exchange.party(1, 1, 1)
         await exchange.post("/v1.1/logout", Authorization=f"Bearer {alice.token}")
+        shown, kept, another = (signed(*API, bob.user, jti=name) for name in ("gone", "gone", "another"))
+        await exchange.post("/v1.1/logout", Authorization=f"Bearer {shown}")
+        token = carol.refresh_token
+        for _ in range(12):
+            answer = await exchange.post("/v1.1/token", {"refresh_token": token})
+            remember(answer["token"], answer["refresh_token"])
+            token = answer["refresh_token"]
         await exchange.kill()
         await exchange.start()
         await refusal(Device(exchange, alice.user, alice.token).start(), "tokenRevoked", "tokenRejected")
         await refusal(exchange.post("/v1.1/token", {"refresh_token": alice.refresh_token}),
                       "tokenRevoked", "tokenRejected")
         await come_back(bob)
+        for gone in shown, kept:
+            await refusal(Device(exchange, bob.user, gone).start(), "tokenRevoked")
+        await Device(exchange, bob.user, another).start()
+        await come_back(carol)
+        await refusal(exchange.post("/v1.1/token", {"refresh_token": carol.refresh_token}), "tokenRevoked")
+        assert await carol.line.closing() == 4001
+        await refusal(exchange.post("/v1.1/token", {"refresh_token": token}), "tokenRevoked")
     finally:
         await exchange.stop()
         exchange.folder.cleanup()

@@ -89,7 +89,8 @@ async def test_other_spellings(exchange):
 async def test_token_ends(fleeting):
     """AUTH-4: A session is told before its token ends, goes on with a new one, and is closed without; the call stands
     """
-    alice, bob = await fleeting.party(1, 1)
+    # One after the other, so that Alice's token ends before Bob's.
+    alice, bob = [await fleeting.device(user) for user in fleeting.people(2)]
     number = await call(alice, bob)
     assert 0 < (await alice.hear("tokenExpiring"))["expires_in"] <= 2
     await bob.hear("tokenExpiring")

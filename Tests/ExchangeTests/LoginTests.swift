@@ -143,6 +143,23 @@ private func digest(_ text: String) -> SecretDigest { SecretDigest(of: text) }
         #expect(everySessionHasItsLogin(scenario))
     }
 
+    @Test("Of 64 devices one that starts anew takes the place that it had itself, and none of the connected ones'")
+    func startedAnew() throws {
+        var scenario = ExchangeScenario()
+        var devices: [ConnectionID] = []
+        for number in 0..<TokenStore.loginsPerUser {
+            login(&scenario, access: "token \(number)")
+            devices.append(scenario.connect())
+            scenario.request(start("token \(number)", device: "d\(number)"), from: try #require(devices.last))
+            scenario.advance(by: .seconds(1))
+        }
+        scenario.feed(.disconnected(devices[40]))
+        login(&scenario, access: "anew")
+        #expect(scenario.refusal(of: start("anew", device: "d40"), from: scenario.connect()) == nil)
+        #expect(scenario.closed.isEmpty && scenario.core.sessions.sessions(of: "alice").count == 64)
+        #expect(refusal(scenario, "token 40") == .tokenRevoked)
+    }
+
     @Test("A user's endless logins and logouts leave no more behind than a stated number of tokens")
     func endedLogins() {
         var scenario = ExchangeScenario()
@@ -265,6 +282,24 @@ private func digest(_ text: String) -> SecretDigest { SecretDigest(of: text) }
         #expect(scenario.core.tokens.login(of: digest("token 0")) != nil)
         scenario.advance(by: .seconds(700))
         #expect(scenario.core.tokens.count == 0)
+    }
+
+    @Test("AUTH-3: People without an account fill their half and no more; nobody who is there has to go for it")
+    func capacity() throws {
+        var store = TokenStore(capacity: 1_000)
+        let later = Instant.zero.advanced(by: .seconds(600))
+        let (guest, alice) = (Grant(user: "guest", isAnonymous: true), Grant(user: "alice", isAnonymous: false))
+        store.begin(alice, access: digest("of alice"), expires: later)
+        var count = 0
+        while store.hasRoom(for: guest) {
+            count += 1
+            let grant = Grant(user: "guest \(count)", isAnonymous: true)
+            store.begin(grant, access: digest("\(count)"), expires: later)
+        }
+        #expect(count == 499)
+        #expect(store.hasRoom(for: alice) && store.hasRoom(for: alice, issuer: "school"))
+        #expect(try store.grant(for: digest("of alice"), at: .zero) == alice)
+        #expect(try store.grant(for: digest("1"), at: .zero).user == "guest 1")
     }
 
     @Test("AUTH-9: A logout by jti stands over a restart, for tokens that nobody has shown before")

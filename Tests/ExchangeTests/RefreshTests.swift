@@ -125,6 +125,18 @@ import Timekeeping
         #expect(login.exchange(shown.last) != nil, "nobody has used what it gave")
     }
 
+    @Test("AUTH-4: An access token is good to its end, though its login was given a dozen others since")
+    func accessTokens() {
+        var login = Login()
+        var current: RefreshToken? = login.first
+        for _ in 0..<12 { current = login.exchange(current) }
+        for name in ["access 0", "access 1", "access 12"] {
+            #expect(throws: Never.self) { try login.store.grant(for: SecretDigest(of: name), at: login.now) }
+        }
+        for _ in 0..<50 { current = login.exchange(current) }
+        #expect(login.store.count == TokenStore.tokensPerLogin)
+    }
+
     @Test("A token that somebody makes up ends no login, not even with another token's generation")
     func forgery() throws {
         var login = Login()

@@ -16,13 +16,12 @@ import Timekeeping
 /// Capacity: ``capacity`` tokens of the exchange's own, half of them for people without an account, and
 /// ``capacityPerIssuer`` of each issuer, ``signedTokensPerUser`` of them one user's; past it nobody is logged in until
 /// some have expired. A user has ``loginsPerUser`` logins of the exchange's own and as many of each issuer: whoever adds
-/// tokens ends ``leastRecentlyUsed(for:issuer:inUse:)`` first. A login has ``tokensPerLogin`` tokens; past that go the
-/// oldest generations, but never the one that was reached or the newest. Of ended logins the exchange's own are
+/// tokens ends ``leastRecentlyUsed(for:issuer:uses:)`` first. A login has ``tokensPerLogin`` tokens; past that go those of
+/// the oldest generations, but never of the one that was reached or the newest. Of ended logins the exchange's own are
 /// remembered for ``afterlife``, ``endedLoginsPerUser`` at most, so that bearers hear `tokenRevoked` rather than
 /// `tokenRejected`; signed ones until their tokens would have ended, and ``signedAfterlife`` longer.
 struct TokenStore: Sendable {
-    static let capacity = 200_000
-    static let capacityPerIssuer = 50_000
+    static let capacityPerIssuer = 200_000
     static let signedTokensPerUser = 1_000
     static let loginsPerUser = 64
     static let endedLoginsPerUser = 64
@@ -37,31 +36,13 @@ struct TokenStore: Sendable {
     /// A login of the exchange's own is called after its first token, one of signed tokens after their `jti`.
     typealias LoginID = SecretDigest
 
-    /// What a token can be used for.
-    enum Use: Hashable, Sendable {
-        case access
-        case refresh
-    }
-
-    /// A token.
-    struct Entry: Hashable, Sendable {
-        var login: LoginID
-        var use: Use
-        var expires: Instant
-        /// Counts the exchanges of refresh tokens before it.
-        var generation: UInt64 = 0
-        /// When a token of another generation took its place.
-        var superseded: Instant?
-        /// When nothing is known of it any more.
-        var forgotten: Instant
-    }
-
     /// Whose tokens are counted together.
     private struct Holder: Hashable {
         var user: UserID
         var issuer: String
     }
 
+    let capacity: Int
     private(set) var entries = Kept<SecretDigest, Entry>()
     private(set) var logins = Kept<LoginID, Login>()
     /// Those that have not ended, oldest first.
@@ -73,6 +54,8 @@ struct TokenStore: Sendable {
     private var countByIssuer: [String?: Int] = [:]
     private var countByHolder: [Holder: Int] = [:]
 
+    init(capacity: Int = 200_000) { self.capacity = capacity }
+
     /// How many tokens are remembered.
     var count: Int { entries.count }
 
@@ -81,7 +64,7 @@ struct TokenStore: Sendable {
     /// - Parameter issuer: The API key that signed it; `nil` for one of the exchange's own.
     func hasRoom(for grant: Grant, issuer: String? = nil) -> Bool {
         let count = countByIssuer[issuer] ?? 0
-        guard let issuer else { return count < (grant.isAnonymous ? Self.capacity / 2 : Self.capacity) }
+        guard let issuer else { return count < (grant.isAnonymous ? capacity / 2 : capacity) }
         let own = countByHolder[Holder(user: grant.user, issuer: issuer)] ?? 0
         return count < Self.capacityPerIssuer && own < Self.signedTokensPerUser
     }
@@ -146,10 +129,9 @@ struct TokenStore: Sendable {
             // Its bearer may need the one that it had once more; of what else was given it has never had anything.
             let hasGrace = other.generation == login.reached
             entries[token]?.superseded = hasGrace ? now : now.advanced(by: .zero - Self.grace)
-            // From then on its mark is enough to know it by.
-            guard other.use == .refresh, other.generation >= RefreshToken.firstGeneration,
-                other.generation < entry.generation
-            else { continue }
+            guard let login = logins[entry.login], other.isKnownByMark(to: login) else {
+                continue
+            }
             entries[token]?.forgotten = min(other.forgotten, now.advanced(by: Self.grace))
         }
     }
@@ -259,14 +241,15 @@ struct TokenStore: Sendable {
     func logins(of user: UserID) -> [LoginID] { standingByUser[user] ?? [] }
 
     /// The login that ends before there can be another: if a user has as many of an issuer as it may have, the one that
-    /// was used longest ago, or never. One that is in use goes only if all are.
-    func leastRecentlyUsed(for grant: Grant, issuer: String?, inUse: Set<LoginID>) -> LoginID? {
+    /// was used longest ago, or never. One with a session goes only if all have one, and those that have lost their
+    /// connections go first.
+    func leastRecentlyUsed(for grant: Grant, issuer: String?, uses: [LoginID: SessionUse]) -> LoginID? {
         let table = logins(of: grant.user).filter { logins[$0]?.issuer == issuer }
         guard table.count >= Self.loginsPerUser else { return nil }
         let ranked = table.map { id in
-            (id: id, isInUse: inUse.contains(id) ? 1 : 0, used: logins[id]?.used?.nanoseconds ?? .min)
+            (id: id, use: uses[id]?.rawValue ?? 0, used: logins[id]?.used?.nanoseconds ?? .min)
         }
-        return ranked.min { ($0.isInUse, $0.used) < ($1.isInUse, $1.used) }?.id
+        return ranked.min { ($0.use, $0.used) < ($1.use, $1.used) }?.id
     }
 
     // MARK: - To disk and back
@@ -338,8 +321,9 @@ struct TokenStore: Sendable {
         if login.tokens.count >= Self.tokensPerLogin, let surplus = surplus(of: id, beside: token) { remove(surplus) }
     }
 
-    /// The token that a login can do without best: the oldest of a generation that is neither the one that its bearer
-    /// has nor the newest; of signed tokens, which have no generations, the one that ends first.
+    /// The token that a login can do without best: a refresh token that its mark is enough for, or else the oldest of a
+    /// generation that is neither the one that its bearer has nor the newest; of signed tokens, which have no generations,
+    /// the one that ends first.
     private func surplus(of id: LoginID, beside added: SecretDigest) -> SecretDigest? {
         guard let login = logins[id] else { return nil }
         guard login.issuer == nil else {
@@ -347,9 +331,13 @@ struct TokenStore: Sendable {
             let known = others.compactMap { token in entries[token].map { (token, $0.expires) } }
             return known.min { $0.1 < $1.1 }?.0
         }
-        return login.tokens.first { token in
-            entries[token].map { $0.generation != login.reached && $0.generation != login.newest } ?? true
+        let known = login.tokens.first { token in
+            entries[token].map { $0.isKnownByMark(to: login) } ?? false
         }
+        return known
+            ?? login.tokens.first { token in
+                entries[token].map { $0.generation != login.reached && $0.generation != login.newest } ?? true
+            }
     }
 
     /// Forgets a token, and its login with the last of them.

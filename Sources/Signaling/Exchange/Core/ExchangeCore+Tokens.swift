@@ -38,8 +38,8 @@ extension ExchangeCore {
     private mutating func makeRoom(
         for grant: Grant, issuer: String?, at now: Instant, into outbox: inout [Output]
     ) {
-        let inUse = sessions.logins(of: grant.user)
-        guard let login = tokens.leastRecentlyUsed(for: grant, issuer: issuer, inUse: inUse) else { return }
+        let uses = sessions.uses(of: grant.user)
+        guard let login = tokens.leastRecentlyUsed(for: grant, issuer: issuer, uses: uses) else { return }
         end(login, .replaced, at: now, into: &outbox)
     }
 

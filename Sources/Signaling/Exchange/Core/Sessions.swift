@@ -61,9 +61,12 @@ struct Sessions: Sendable {
         (connectionsByUser[user] ?? []).compactMap { byConnection[$0] }
     }
 
-    /// The logins that a user's sessions belong to, those of lost ones too.
-    func logins(of user: UserID) -> Set<TokenStore.LoginID> {
-        Set((sessions(of: user) + detached(of: user).map(\.session)).compactMap(\.login))
+    /// How a user's logins are in use: by a session that has a connection or, failing that, by one that can be resumed.
+    func uses(of user: UserID) -> [TokenStore.LoginID: TokenStore.SessionUse] {
+        var uses: [TokenStore.LoginID: TokenStore.SessionUse] = [:]
+        for login in detached(of: user).compactMap(\.session.login) { uses[login] = .resumable }
+        for login in sessions(of: user).compactMap(\.login) { uses[login] = .connected }
+        return uses
     }
 
     /// The session of one device, if it is connected.
