@@ -12,6 +12,7 @@ import json
 import pathlib
 import re
 import sys
+import tempfile
 import time
 
 from selenium.common.exceptions import WebDriverException
@@ -331,13 +332,34 @@ def lacks_a_microphone(scene):
 @check
 def is_not_secure(scene):
     """On a page that is not encrypted, people hear at once that no call can be made, and why."""
-    phone = scene.open(url=scene.exchange.url.replace("localhost", "phone.test"))
-    phone.sign_in("alice")
-    phone.says("This page is not encrypted", "#notices")
-    phone.call("bob")
-    phone.says("This page is not encrypted")
-    scene.shoot(phone, "not-encrypted", 1000, 700)
-    scene.shut(phone)
+    with tempfile.TemporaryDirectory() as folder:
+        text = (ROOT / "config/exchange.yaml").read_text().replace("# allowed_hosts: [phone.lan]", "allowed_hosts: [phone.test]")
+        password = re.search(r"password_hash: (\S+)", text).group(1)
+        configuration = pathlib.Path(folder) / "exchange.yaml"
+        configuration.write_text(f"{text}  - id: bob\n    public_ids: [bob@localhost]\n    password_hash: {password}\n")
+        exchange = Exchange(scene.handset, "--config", str(configuration))
+    try:
+        bob = scene.open(url=exchange.url)
+        bob.sign_in_with("bob", "change me")
+        phone = scene.open(url=exchange.url.replace("localhost", "phone.test"))
+        phone.sign_in_with("alice", "change me")
+        phone.says("This page is not encrypted", "#notices")
+        phone.call("bob")
+        phone.says("This page is not encrypted")
+        scene.shoot(phone, "not-encrypted", 1000, 700)
+        scene.shut(phone)
+        scene.shut(bob)
+    finally:
+        exchange.stop()
+
+
+@check
+def is_not_rebound(scene):
+    """A page whose own name was made to stand for this machine's address gets nothing from the exchange."""
+    for path in "", "v1/web-config":
+        phone = scene.open(url=scene.exchange.url.replace("localhost", "phone.test") + path)
+        wait("the exchange refuses", lambda: "misdirected" in phone.text("body"))
+        scene.shut(phone)
 
 
 @check

@@ -160,10 +160,18 @@ final class Admission {
 
     private func giveMemoryBack() {
         let floor = residentBytes
+        let logger = logger
         thread.runIfActive(eventLoop: loop) { () -> Int in
-            guard ProcessMemory.residentBytes >= floor + MemoryReturn.worthwhileBytes else { return floor }
+            let (before, begin) = (ProcessMemory.residentBytes, NIODeadline.now())
+            guard before >= floor + MemoryReturn.worthwhileBytes else { return floor }
             ProcessMemory.releaseFreeMemory()
-            return ProcessMemory.residentBytes
+            let (after, time) = (ProcessMemory.residentBytes, NIODeadline.now() - begin)
+            logger.debug(
+                "free memory was given back",
+                metadata: [
+                    "bytes": "\(before - after)", "resident": "\(after)", "microseconds": "\(time.nanoseconds / 1_000)",
+                ])
+            return after
         }
         .assumeIsolated()
         .whenSuccess { [weak self] in self?.residentBytes = $0 }
