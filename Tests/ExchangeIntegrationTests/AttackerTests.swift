@@ -79,6 +79,24 @@ import Testing
         }
     }
 
+    @Test("AUTH-12: A login with a weak password, whose hash nobody could check, is warned of without the password")
+    func weakPassword() async throws {
+        var configuration = ServerFixture.configuration()
+        configuration.users[0].password = .hash(PasswordHash.make("Passw0rd"))
+        configuration.users[1].password = .hash(PasswordHash.make("four words are enough"))
+        let log = LogCapture()
+        try await ServerFixture.withServer(configuration, log: log) { server in
+            let client = try await RawClient.connect(port: server.port)
+            defer { client.close() }
+            for (user, password) in [("bob", "four words are enough"), ("alice", "Passw0rd")] {
+                #expect(!log.text.contains("too common"))
+                let request = LoginRequest(userID: user, password: Redacted(password))
+                #expect(try await post("/v1.1/login", request, Self.json, on: client).status == 200)
+            }
+            #expect(log.text.contains("too common") && !log.text.contains("Passw0rd"))
+        }
+    }
+
     @Test("AUTH-4: A refresh token that was stolen twelve exchanges ago ends the login, its device's session included")
     func theft() async throws {
         let log = LogCapture()

@@ -1,3 +1,4 @@
+import ExchangeStore
 import Foundation
 import SignalWire
 import TestSupport
@@ -93,6 +94,8 @@ import Timekeeping
             plain_text: allowed
             token_lifetime_seconds: 60
             stream_ringing_seconds: 20
+            call_records_per_user: 7
+            call_records_total: 9
             apps:
               - key: handset
                 secret_env: APP_SECRET
@@ -117,6 +120,7 @@ import Timekeeping
         #expect(problems == [])
         #expect(configuration.host == "::1" && configuration.port == 0 && configuration.plainText == .allowed)
         #expect(configuration.tokenLifetime == .seconds(60))
+        #expect(configuration.callRecordLimits.perCaller == 7 && configuration.callRecordLimits.total == 9)
         #expect(configuration.apps == [RegisteredApp(key: "handset", secret: SecretDigest(of: "app"))])
         #expect(configuration.users.map(\.id) == ["echo", "alice"])
         #expect(configuration.users[0].mediaTokens == [SecretDigest(of: "echo token")])

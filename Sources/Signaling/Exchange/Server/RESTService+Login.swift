@@ -31,6 +31,11 @@ extension RESTService {
             check(password, of: account, request) { [self] isRight in
                 // The account may have gone while its password was looked at.
                 let found = isRight ? account.flatMap { accounts.account(id: $0.id) } : nil
+                if let found, PasswordRule.problem(with: password.secret) != nil {
+                    logger.warning(
+                        "logged in with a password that is too short or too common; set another",
+                        metadata: ["user": "\(found.id)", "trace": "\(request.trace)"])
+                }
                 finish(found, name, app, .wrongPassword, request, then: reply)
             } orBusy: {
                 guesses.abandoned(name, from: request.client, at: hub.now)
