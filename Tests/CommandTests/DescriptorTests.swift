@@ -58,6 +58,21 @@ struct DescriptorTests {
         #expect(await exchange.ending() == 0)
     }
 
+    @Test("Without descriptors a device says so once, and its control socket takes clients when there are some")
+    func controlSocket() async throws {
+        let running = try await RunningSite(Site(isControlled: true))
+        defer { running.site.remove() }
+        let open = try FileManager.default.contentsOfDirectory(atPath: "/proc/\(running.device.identifier)/fd").count
+        try limit(running.device, to: open)
+        let clients = try (0..<8).map { _ in try SocketClient(running.site.controlSocket) }
+        let told = try await running.device.line(containing: "takes no clients")
+        #expect(told.contains("LimitNOFILE"))
+        try limit(running.device, to: 1_024)
+        #expect(try await running.control("status").code == 0)
+        #expect(running.device.errorText.split(separator: "\n").count { $0.contains("takes no clients") } == 1)
+        withExtendedLifetime(clients) {}
+    }
+
     private func limit(_ process: HandsetProcess, to count: Int) throws {
         let command = Process()
         command.executableURL = URL(fileURLWithPath: "/usr/bin/prlimit")

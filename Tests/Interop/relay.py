@@ -9,7 +9,8 @@ import tempfile
 
 from phones import Failed, wait
 
-USER, PASSWORD = "handset", "relay-secret"
+# What the relay shares with an exchange, which makes names and passwords with it.
+SECRET = "secret-of-exchange-and-relay"
 
 
 class Relay:
@@ -24,8 +25,8 @@ class Relay:
         self.address, self.port = address, port or free_port(address)
         settings = folder / "turnserver.conf"
         settings.write_text("\n".join([
-            f"listening-ip={address}", f"relay-ip={address}", f"listening-port={self.port}", "lt-cred-mech",
-            f"user={USER}:{PASSWORD}", "realm=interop", "no-tls", "no-dtls", "no-cli", "allow-loopback-peers",
+            f"listening-ip={address}", f"relay-ip={address}", f"listening-port={self.port}",
+            "use-auth-secret", f"static-auth-secret={SECRET}", "realm=interop", "no-tls", "no-dtls", "no-cli", "allow-loopback-peers",
             f"pidfile={folder / 'pid'}", f"userdb={folder / 'users'}", "log-file=stdout", "simple-log", "verbose", ""]))
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(

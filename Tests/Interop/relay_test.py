@@ -47,14 +47,13 @@ def hash_of(handset, password):
 
 def exchange(handset, folder, server):
     """An exchange with the demonstration's accounts, which tells all of them of a TURN server."""
-    (folder / "credential").write_text(relay.PASSWORD)
+    (folder / "turn.secret").write_text(relay.SECRET)
     (folder / "exchange.yaml").write_text("\n".join([
         "web_phone: true", "apps:", f"  - {{ key: demo, secret_hash: {digest('demo')} }}", "users:",
         *(f"  - {{ id: {user}, public_ids: [{user}@localhost], media_token_hashes: [{digest(user + '-demo-token')}] }}"
           for user in USERS[1:]),
         f"  - {{ id: {USERS[0]}, public_ids: [{USERS[0]}@localhost], password_hash: {hash_of(handset, 'change me')} }}",
-        "ice_servers:", f"  - urls: [\"{server.url}\"]", f"    username: {relay.USER}",
-        "    credential_file: credential", ""]))
+        "ice_servers:", f"  - urls: [\"{server.url}\"]", "    secret_file: turn.secret", ""]))
     return Exchange(handset, "--config", str(folder / "exchange.yaml"))
 
 

@@ -56,6 +56,11 @@ public actor ControlServer {
         }
         do {
             let channel = try await ServerBootstrap(group: group)
+                .serverChannelInitializer { channel in
+                    channel.eventLoop.makeCompletedFuture {
+                        try channel.pipeline.syncOperations.addHandler(AcceptPause(logger: logger))
+                    }
+                }
                 // A client that has said all it wants still gets its answers.
                 .childChannelOption(.allowRemoteHalfClosure, value: true)
                 .childChannelInitializer { channel in

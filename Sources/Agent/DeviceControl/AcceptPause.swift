@@ -1,0 +1,54 @@
+internal import Glibc
+internal import Logging
+internal import NIOCore
+
+/// Takes no clients for a second when there is no descriptor for one.
+///
+/// NIO itself tries at once again when `accept` fails, for ever: the listening socket stays readable. The log tells of it
+/// once, until a client is taken.
+final class AcceptPause: ChannelInboundHandler, NIOScheduledCallbackHandler {
+    typealias InboundIn = any Channel
+
+    private static let time = TimeAmount.seconds(1)
+    /// What `accept` says when the process or the machine has too little for another connection.
+    private static let shortages = [EMFILE, ENFILE, ENOBUFS, ENOMEM]
+
+    private let logger: Logger
+    private var context: ChannelHandlerContext?
+    private var callback: NIOScheduledCallback?
+    private var isTold = false
+
+    init(logger: Logger) { self.logger = logger }
+
+    func handlerAdded(context: ChannelHandlerContext) { self.context = context }
+
+    func handlerRemoved(context: ChannelHandlerContext) {
+        callback?.cancel()
+        self.context = nil
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        isTold = false
+        context.fireChannelRead(data)
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        guard let error = error as? IOError, Self.shortages.contains(error.errnoCode) else {
+            return context.fireErrorCaught(error)
+        }
+        if !isTold {
+            isTold = true
+            logger.error(
+                """
+                The control socket takes no clients, because the process has no descriptor left; raise the limit on open \
+                files (LimitNOFILE= in systemd, ulimit -n elsewhere)
+                """, metadata: ["error": "\(error)"])
+        }
+        try? context.channel.syncOptions?.setOption(.autoRead, value: false)
+        callback = try? context.eventLoop.assumeIsolated().scheduleCallback(in: Self.time, handler: self)
+    }
+
+    func handleScheduledCallback(eventLoop: some EventLoop) {
+        try? context?.channel.syncOptions?.setOption(.autoRead, value: true)
+    }
+}
