@@ -1,4 +1,5 @@
 import Foundation
+import SignalSupport
 import SignalWire
 import TestSupport
 import Testing

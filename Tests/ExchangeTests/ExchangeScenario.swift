@@ -1,5 +1,6 @@
 import ExchangeStore
 import JSON
+import SignalSupport
 import SignalWire
 import TestSupport
 import Timekeeping
@@ -33,7 +34,7 @@ struct ExchangeScenario {
 
     init(settings: ExchangeCore.Settings = .init()) {
         timeline = Timeline(ExchangeCore(accounts: Self.users, settings: settings, run: 1))
-        for user in ["alice", "bob", "carol"] {
+        for user in ["alice", "bob", "carol"] as [UserID] {
             let grant = Grant(user: user, isAnonymous: false, application: "app")
             feed(.tokenIssued(SecretDigest(of: "token of \(user)"), grant))
         }
@@ -86,10 +87,10 @@ struct ExchangeScenario {
 
     /// A device of `user` that is logged in and registered.
     mutating func device(
-        _ id: String, of user: String, registers: Bool = true, resume: SessionStart.Resume? = nil
+        _ id: DeviceID, of user: UserID, registers: Bool = true, resume: SessionStart.Resume? = nil
     ) -> ConnectionID {
         let connection = connect()
-        let device = DeviceDescription(id: id, name: id)
+        let device = DeviceDescription(id: id, name: id.text)
         let token = Redacted("token of \(user)")
         request(.sessionStart(SessionStart(token: token, device: device, resume: resume)), from: connection)
         if registers { request(.deviceRegister(DeviceRegister(device: device)), from: connection) }
@@ -121,9 +122,10 @@ struct ExchangeScenario {
 
     /// Sends an invite; answers with its id.
     mutating func invite(
-        _ to: String, from connection: ConnectionID, data: JSONValue? = nil, ttl: Double = 30,
-        payload: JSONValue? = nil, timeoutPayload: JSONValue? = nil, onlineOnly: Bool? = nil, key: String = "key"
-    ) -> String {
+        _ to: UserID, from connection: ConnectionID, data: JSONValue? = nil, ttl: Double = 30,
+        payload: JSONValue? = nil, timeoutPayload: JSONValue? = nil, onlineOnly: Bool? = nil,
+        key: IdempotencyKey = "key"
+    ) -> InviteID {
         let params = InviteSend(
             to: [to], data: data, ttl: ttl, payload: payload, timeoutPayload: timeoutPayload, onlineOnly: onlineOnly,
             idempotencyKey: key)
@@ -136,7 +138,7 @@ struct ExchangeScenario {
 
     /// With what a device that loses `connection` now goes on.
     func resumePoint(of connection: ConnectionID) -> SessionStart.Resume? {
-        session(on: connection).map { .init(session: $0.id, after: core.logs[$0.endpoint.user]?.sequence ?? 0) }
+        session(on: connection).map { .init(session: $0.id, after: core.logs[$0.endpoint.principal]?.sequence ?? 0) }
     }
 
     /// The events a connection received since last asked, in order.
@@ -145,5 +147,14 @@ struct ExchangeScenario {
         return (inboxes[connection] ?? []).compactMap {
             if case .event(let numbered) = $0 { numbered.event } else { nil }
         }
+    }
+}
+
+/// Tests give runs numbers.
+extension RunSeed: ExpressibleByIntegerLiteral {
+    /// A run with this number, which is the same again each time.
+    public init(integerLiteral number: UInt64) {
+        var generator = SeededGenerator(seed: number)
+        self.init(using: &generator)
     }
 }

@@ -13,7 +13,7 @@ private func digest(_ text: String) -> SecretDigest { SecretDigest(of: text) }
     /// What is on disk after what a scenario did.
     private func saved(_ scenario: ExchangeScenario) -> Saved {
         var tokens: [String: StoredToken] = [:]
-        var sessions: [String: StoredSession] = [:]
+        var sessions: [SessionID: StoredSession] = [:]
         for change in scenario.changes {
             if case .token(let token) = change { tokens[token.digest] = token }
             if case .tokenForgotten(let digest) = change { tokens[digest] = nil }

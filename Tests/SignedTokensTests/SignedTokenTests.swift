@@ -1,5 +1,6 @@
 import Foundation
 import JWTKit
+import SignalWire
 import SignedTokens
 import Testing
 
@@ -120,7 +121,8 @@ private struct Claims: JWTPayload {
             Claims(sub: nil), Claims(sub: ""), Claims(exp: nil), Claims(sub: "a\u{1F}b"), Claims(role: "publisher"),
             Claims(session: "lobby", role: "king"), Claims(session: ""),
             Claims(session: "lobby", data: String(repeating: "x", count: 1_001)),
-            Claims(sub: String(repeating: "x", count: 257)),
+            Claims(sub: String(repeating: "x", count: 257)), Claims(sub: "al\u{202E}ice"), Claims(sub: "alice\0"),
+            Claims(sub: "e\u{301}"), Claims(session: "lob\u{200B}by"), Claims(session: "lobby\0"),
         ] { #expect(refusal(try await sign(claims)) == .malformed, "\(claims)") }
     }
 

@@ -130,8 +130,8 @@ extension ExchangeConfiguration.Certificate {
 extension RegisteredApp {
     fileprivate init?(_ section: ConfigSection, _ problems: inout [ConfigProblem]) {
         section.require(["key"], &problems)
-        let key = section.string("key", &problems)
-        if let key, key.contains(":") { problems.append(section.problem("key", "must not contain a colon")) }
+        let key: ApplicationKey? = section.identifier("key", &problems)
+        if let key, key.text.contains(":") { problems.append(section.problem("key", "must not contain a colon")) }
         let digest = section.digest("secret_hash", &problems)
         let secret = section.secret("secret", required: !section.has("secret_hash"), &problems)
         section.rejectUnknownKeys(
@@ -157,7 +157,7 @@ extension ICEServer {
 extension SigningKey {
     fileprivate init?(_ section: ConfigSection, _ problems: inout [ConfigProblem]) {
         section.require(["key"], &problems)
-        let key = section.string("key", &problems)
+        let key: ApplicationKey? = section.identifier("key", &problems)
         let secret = section.secret("secret", required: true, &problems)
         section.rejectUnknownKeys(known: ["key", "secret"] + ConfigSection.secretKeys("secret"), &problems)
         guard let key, let secret else { return nil }
@@ -173,7 +173,7 @@ extension SigningKey {
 extension Account {
     /// The accounts under `users`, each id in them only once.
     static func list(_ section: ConfigSection, _ problems: inout [ConfigProblem]) -> [Account] {
-        var owners: [String: String] = [:]
+        var owners: [UserID: UserID] = [:]
         return (section.sections("users", &problems) ?? []).compactMap { user in
             Account(user, &problems).map { account in
                 for id in Set([account.id] + account.publicIDs) {
@@ -189,7 +189,7 @@ extension Account {
 
     fileprivate init?(_ section: ConfigSection, _ problems: inout [ConfigProblem]) {
         section.require(["id"], &problems)
-        let id = section.string("id", &problems)
+        let id: UserID? = section.identifier("id", &problems)
         var password: Credential?
         if let text = section.string("password_hash", &problems) {
             password = PasswordHash(text).map(Credential.hash)
@@ -206,7 +206,7 @@ extension Account {
         let streamTokens = section.tokens("stream_token", &problems)
         let accessTokens = section.tokens("access_token", &problems)
 
-        let publicIDs = section.list("public_ids", &problems) ?? []
+        let publicIDs: [UserID] = section.identifiers("public_ids", &problems)
         let routingID = section.string("routing_id", &problems)
         let email = section.string("email", &problems)
         let since = section.integer("logins_since", in: 0...253_402_300_799, &problems).map(Int64.init)

@@ -8,6 +8,7 @@ enum StoreSchema {
         var migrator = DatabaseMigrator()
         migrator.registerMigration("1 exchange") { database in try database.execute(sql: first) }
         migrator.registerMigration("2 pushes") { database in try database.execute(sql: second) }
+        migrator.registerMigration("3 identifiers") { database in try IdentifierMigration(database: database).run() }
         return migrator
     }
 

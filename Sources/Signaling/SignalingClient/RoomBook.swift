@@ -21,15 +21,16 @@ struct RoomBook {
     ///
     /// - Returns: What has to be told: those who are new to us, and those who went while we could not hear it.
     mutating func enter(_ join: RoomJoin, _ others: [CallControl.RoomParticipant]) -> [SignalingEvent] {
-        let before = rooms[join.room]?.people ?? [:]
+        let name = join.room.text
+        let before = rooms[name]?.people ?? [:]
         let after = Dictionary(others.map { ($0.connection, $0) }) { first, _ in first }
-        rooms[join.room] = Room(join: join, people: after)
+        rooms[name] = Room(join: join, people: after)
         let gone = before.keys.filter { after[$0] == nil }.sorted().map {
-            SignalingEvent.connectionDestroyed(room: join.room, connection: $0, reason: "connectionLost")
+            SignalingEvent.connectionDestroyed(room: name, connection: $0, reason: "connectionLost")
         }
         return gone
             + others.filter { before[$0.connection] == nil }.map {
-                .connectionCreated(room: join.room, $0)
+                .connectionCreated(room: name, $0)
             }
     }
 

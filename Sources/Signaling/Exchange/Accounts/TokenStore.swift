@@ -190,7 +190,7 @@ struct TokenStore: Sendable {
         guard let entry = entries[token] else { return nil }
         let login = logins[entry.login]
         return StoredToken(
-            digest: token.hex, user: login?.grant.user ?? "", isAnonymous: login?.grant.isAnonymous ?? false,
+            digest: token.hex, user: login?.grant.user, isAnonymous: login?.grant.isAnonymous ?? false,
             expires: entry.expires, login: entry.login.hex, isRefresh: entry.use == .refresh,
             application: login?.grant.application,
             scope: login?.grant.room.map { StoredPlace(room: $0.room, role: $0.role.rawValue, data: $0.data) },

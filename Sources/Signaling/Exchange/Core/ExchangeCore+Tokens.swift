@@ -1,3 +1,4 @@
+import ExchangeStore
 import SignalWire
 import Timekeeping
 
@@ -84,10 +85,28 @@ extension ExchangeCore {
         guard grant.room?.room == session.room?.room else {
             throw RPCError(.tokenForAnotherSession, "The token is good for another session than this one.")
         }
+        guard !isOfAnotherGuest(token, grant, session) else {
+            throw RPCError(.tokenRejected, "The token is another guest's than this session's.")
+        }
         tokens.confirm(token, at: now)
         watch(token, on: session.connection, at: now)
+        noteLogins(of: session.endpoint.principal)
         let ends = tokens.expiry(of: token) ?? now
         return SessionRenew.Result(expiresIn: now.duration(to: ends).seconds)
+    }
+
+    /// A guest may go on with a login that it has made since, but not with one that is another guest already.
+    private func isOfAnotherGuest(_ token: SecretDigest, _ grant: Grant, _ session: Session) -> Bool {
+        guard grant.isAnonymous, let login = tokens.login(of: token) else { return false }
+        let guest = principal(of: grant, login)
+        return guest != session.endpoint.principal && sessions.has(guest)
+    }
+
+    /// Keeps in mind which logins a guest's sessions stand on.
+    mutating func noteLogins(of principal: Principal) {
+        guard principal.isGuest else { return }
+        let own = sessions.sessions(of: principal) + sessions.detached(of: principal).map(\.session)
+        guests.set(principal, standsOn: Set(own.compactMap(\.login)))
     }
 
     // MARK: - The end of logins
@@ -97,11 +116,12 @@ extension ExchangeCore {
         _ login: TokenStore.LoginID, _ reason: CloseReason, at now: Instant, into outbox: inout [Output]
     ) {
         guard let grant = tokens.revoke(login, at: now) else { return }
-        for session in sessions.sessions(of: grant.user) where session.login == login {
+        let principal = principal(of: grant, login)
+        for session in sessions.sessions(of: principal) where session.login == login {
             endSession(session, at: now, into: &outbox)
             outbox.append(.close(session.connection, reason))
         }
-        for left in sessions.detached(of: grant.user).map(\.session) where left.login == login {
+        for left in sessions.detached(of: principal).map(\.session) where left.login == login {
             if sessions.session(at: left.endpoint) == nil { endCalls(of: left.endpoint, at: now, into: &outbox) }
             giveUp(left.id, at: now, into: &outbox)
         }
@@ -136,7 +156,7 @@ extension ExchangeCore {
             endSession(session, at: now, into: &outbox)
             outbox.append(.close(session.connection, .loggedOut))
         }
-        logs[user] = nil
+        logs[.account(user)] = nil
     }
 
     // MARK: - Too much
