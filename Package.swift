@@ -146,8 +146,8 @@ let package = Package(
         module(
             "Signaling", "Exchange",
             nio + [
-                "COpenSSL", "CallControl", "ConfigReader", "ExchangeStore", "JSON", "SDP", "SignalWire", "SignedTokens",
-                "Timekeeping", "WebPhone", logging,
+                "COpenSSL", "CallControl", "ConfigReader", "ExchangeStore", "JSON", "Realtime", "SDP", "SignalWire",
+                "SignedTokens", "Timekeeping", "WebPhone", logging,
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "Crypto", package: "swift-crypto"),
             ]),
@@ -227,7 +227,7 @@ let package = Package(
                 "ConfigReader", "ControlWire", "Timekeeping", "handset", logging,
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ]),
-        tests("CommandTests", ["AudioKit", "CScriptedCard", "CardSupport", "handset"]),
+        tests("CommandTests", ["AudioKit", "CScriptedCard", "CardSupport", "RelaySupport", "handset"]),
         tests("ControlWireTests", ["ControlWire", "JSON"]),
         tests("DeviceControlTests", ["CallAgent", "DeviceControl"]),
         tests("TimekeepingTests", ["Timekeeping"]),
@@ -247,11 +247,14 @@ let package = Package(
             path: "Tests/DTLSSupport", swiftSettings: relaxed),
         tests("SecureTransportTests", ["DTLSSupport", "SecureTransport", "Timekeeping"]),
         tests("PeeringTests", ["DTLSSupport", "Datagrams", "ICE", "Peering", "RTP", "SecureTransport", "Timekeeping"]),
+        .target(
+            name: "RelaySupport", dependencies: ["Datagrams", "ICE", "TestSupport", "Timekeeping"],
+            path: "Tests/RelaySupport", swiftSettings: relaxed),
         tests(
             "MediaEngineTests",
             [
-                "AudioKit", "MediaEngine", "Datagrams", "OpusCodec", "Peering", "Playout", "SecureTransport",
-                "ICE", "MulticastDNS", "Realtime", "Timekeeping",
+                "AudioKit", "MediaEngine", "Datagrams", "OpusCodec", "Peering", "Playout", "RelaySupport",
+                "SecureTransport", "ICE", "MulticastDNS", "Realtime", "Timekeeping",
             ]),
         tests(
             "CardCallTests",

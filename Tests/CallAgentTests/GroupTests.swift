@@ -4,6 +4,7 @@ import Exchange
 import JSON
 import MediaEngine
 import Peering
+import TestSupport
 import Testing
 
 @Suite("Groups, rooms and moving, on an exchange with real sockets", .timeLimit(.minutes(5)))
@@ -72,7 +73,7 @@ struct GroupTests {
         _ = try await echo.established()
         let sessions = await site.exchange.counters().sessions
         site.exchange.requestMoves(within: .seconds(10))
-        while await site.exchange.counters().sessions < sessions + 2 { await Task.yield() }
+        try await until { await site.exchange.counters().sessions >= sessions + 2 }
         #expect(await site.exchange.counters().openCalls == 1)
         // What one says to the other passes on the new connections, and nothing was told of the change.
         for (number, devices) in [(caller, echo), (echo, caller)].enumerated() {
@@ -88,8 +89,7 @@ struct GroupTests {
         }
         // Media that came after the move shows that the call was left alone.
         let before = try #require(await caller.device.mediaReport(on: call)).peer.packetsReceived
-        var after = before
-        while after <= before { after = try #require(await caller.device.mediaReport(on: call)).peer.packetsReceived }
+        try await until { try #require(await caller.device.mediaReport(on: call)).peer.packetsReceived > before }
         await caller.device.hangUp(call)
         let (mine, theirs) = (try await caller.ended(), try await echo.ended())
         #expect(mine.record.reason == .completed && theirs.record.reason == .completed)
@@ -121,7 +121,7 @@ struct GroupTests {
         await caller.device.hangUp(call)
         let (mine, theirs) = (try await caller.ended().record, try await ben.ended().record)
         #expect(mine.reason == .completed && mine.peer == "ben" && theirs.reason == .completed)
-        while await site.exchange.counters().openCalls > 0 { await Task.yield() }
+        try await until { await site.exchange.counters().openCalls == 0 }
         try await site.close(caller, ann, ben, cy)
     }
 

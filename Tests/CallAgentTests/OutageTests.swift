@@ -5,6 +5,7 @@ import Foundation
 import MediaEngine
 import NIOCore
 import Peering
+import TestSupport
 import Testing
 import Timekeeping
 
@@ -62,8 +63,7 @@ struct OutageTests {
         _ = try await echo.established()
         await site.exchange.stop()
         let before = try #require(await caller.device.mediaReport(on: call)).peer.packetsReceived
-        var after = before
-        while after <= before { after = try #require(await caller.device.mediaReport(on: call)).peer.packetsReceived }
+        try await until { try #require(await caller.device.mediaReport(on: call)).peer.packetsReceived > before }
 
         let again = try await ExchangeServer.start(kept, on: site.group, logger: site.logger)
         for device in [echo, caller] { try await reconnected(device) }

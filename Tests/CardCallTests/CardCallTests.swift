@@ -22,18 +22,18 @@ struct CardCallTests {
     func life() async throws {
         let card = try ScriptedCard()
         let call = try CardCall(playback: "card", capture: "card")
-        await call.card(.running)
+        try await call.card(.running)
         try await call.hearsTone()
 
         card.control.absent_errno = ENODEV
-        await call.card(.lost(errno: ENODEV))
+        try await call.card(.lost(errno: ENODEV))
         let before = try await call.report()
         try await call.exchanges(packets: 25, after: before)
         let silent = try await call.report()
         #expect(silent.call.framesSkipped == 0 && silent.playout.packetsLost == 0)
 
         card.control.absent_errno = 0
-        await call.card(.running)
+        try await call.card(.running)
         try await call.hearsTone()
         let report = try await call.end()
         #expect(report.sound?.callSamplesLost ?? -1 < 4_800)
@@ -45,10 +45,10 @@ struct CardCallTests {
         let card = try ScriptedCard()
         card.control.absent_errno = ENODEV
         let call = try CardCall(playback: "card", capture: "card")
-        await call.card(.unavailable(CardFailure(direction: .playback, errno: ENODEV)))
+        try await call.card(.unavailable(CardFailure(direction: .playback, errno: ENODEV)))
         try await call.exchanges(packets: 25, after: try await call.report())
         card.control.absent_errno = 0
-        await call.card(.running)
+        try await call.card(.running)
         try await call.hearsTone()
         _ = try await call.end()
         withExtendedLifetime(card) {}
@@ -59,7 +59,7 @@ struct CardCallTests {
         let card = try ScriptedCard(rate: 44_100)
         card.control.ppm = (300, -300)
         let call = try CardCall(playback: "card", capture: "card")
-        await call.card(.running)
+        try await call.card(.running)
         try await call.hearsTone()
         try await call.exchanges(packets: 100, after: try await call.report())
         let statistics = try #require(call.device.cardStatistics)
@@ -77,7 +77,7 @@ struct CardCallTests {
         let server = try PulseServer()
         let card = try ScriptedCard(more: server.pcms)
         let call = try CardCall(playback: "spk", capture: "spkmon")
-        await call.card(.running)
+        try await call.card(.running)
         try await call.hearsTone()
         let report = try await call.end()
         #expect(report.playout.packetsLost == 0)
@@ -132,7 +132,7 @@ final class CardCall: Sendable {
     }
 
     /// Waits for an event of the card that has not been waited for.
-    func card(_ event: CardEvent) async { await events.next(event) }
+    func card(_ event: CardEvent) async throws { try await events.next(event) }
 
     func report() async throws -> MediaReport { try #require(await device.report(on: deviceID)) }
 
@@ -174,39 +174,21 @@ final class CardCall: Sendable {
 
 /// What happened to a card, each event to be waited for once.
 final class CardEventLog: Sendable {
-    private struct State {
-        var events: [CardEvent] = []
-        var waiter: (CardEvent, CheckedContinuation<Void, Never>)?
-    }
-
-    private let state = Mutex(State())
+    private let events = Mutex<[CardEvent]>([])
 
     func add(_ event: MediaEvent) {
         guard case .card(let event) = event else { return }
-        let ready = state.withLock { state -> CheckedContinuation<Void, Never>? in
-            guard let (wanted, continuation) = state.waiter, wanted == event else {
-                state.events.append(event)
-                return nil
-            }
-            state.waiter = nil
-            state.events = []
-            return continuation
-        }
-        ready?.resume()
+        events.withLock { $0.append(event) }
     }
 
     /// Waits for `event`, and forgets those before it.
-    func next(_ event: CardEvent) async {
-        await withCheckedContinuation { continuation in
-            let isThere = state.withLock { state in
-                guard let index = state.events.firstIndex(of: event) else {
-                    state.waiter = (event, continuation)
-                    return false
-                }
-                state.events.removeFirst(index + 1)
+    func next(_ event: CardEvent) async throws {
+        try await until {
+            events.withLock { events in
+                guard let index = events.firstIndex(of: event) else { return false }
+                events.removeFirst(index + 1)
                 return true
             }
-            if isThere { continuation.resume() }
         }
     }
 }

@@ -38,6 +38,13 @@ struct AccountCommandTests {
             let taken = try await run(["user", "add", id] + place)
             #expect(taken.code == 1 && taken.error.contains("already"))
         }
+        for (weak, word) in [("x", "8 characters"), ("Password1", "most common")] {
+            for command in [["user", "add", "fay", "--password"] + place, ["user", "hash-password"]] {
+                let refused = try await run(command, input: weak + "\n")
+                #expect(refused.code == 1 && refused.error.contains(word) && refused.output.isEmpty, "\(refused.error)")
+            }
+        }
+        #expect(!(try String(contentsOfFile: site.path("users.yaml"), encoding: .utf8)).contains("fay"))
         #expect(try await run(["user", "revoke", "dora"] + place).code == 0)
         #expect(try String(contentsOfFile: site.path("users.yaml"), encoding: .utf8).contains("logins_since: "))
         #expect(try await run(["user", "remove", "dora"] + place).code == 0)

@@ -135,8 +135,9 @@ struct ControlCommandTests {
         }
         let call = try running.call(["--duration", "60"])
         try await call.line(containing: "Media flows both ways")
+        try await status(running, has: #""state":"talking""#)
         #expect(try await running.control("hangup").code == 0)
-        #expect(await call.ending() == 0)
+        #expect(await call.ending() == 0, "\(call.errorText)")
     }
 
     @Test("What makes no sense ends with 2, and a configuration without a socket with 3")

@@ -49,11 +49,17 @@ final class HandsetProcess: Sendable {
     func send(_ signal: Int32) { kill(process.processIdentifier, signal) }
 
     /// Waits for the end. Returns the exit code, or the negative number of the signal that ended it.
+    ///
+    /// A process that goes on for three minutes, or past the test's time limit, fails the test and is ended with SIGKILL.
     func ending() async -> Int32 {
-        await log.end()
-        await output.end()
-        // The pipes are closed, so there is next to nothing left to wait for.
-        process.waitUntilExit()
+        let deadline = ContinuousClock.now + .seconds(180)
+        while !log.isOver || !output.isOver || process.isRunning {
+            guard ContinuousClock.now < deadline, (try? await Task.sleep(for: .milliseconds(1))) != nil else {
+                Issue.record("handset goes on; it said:\n\(log.text)")
+                send(SIGKILL)
+                return -SIGKILL
+            }
+        }
         return process.terminationReason == .exit ? process.terminationStatus : -process.terminationStatus
     }
 
@@ -85,7 +91,6 @@ final class LineLog: Sendable {
         /// Lines before this one have been waited for.
         var next = 0
         var isOver = false
-        var waiting: [CheckedContinuation<Void, Never>] = []
     }
 
     private let state = Mutex(State())
@@ -98,10 +103,10 @@ final class LineLog: Sendable {
                 while let end = rest.firstIndex(of: 0x0A) {
                     let line = String(decoding: rest[rest.startIndex..<end], as: UTF8.self)
                     rest.removeSubrange(rest.startIndex...end)
-                    change { $0.lines.append(line) }
+                    state.withLock { $0.lines.append(line) }
                 }
             }
-            change { $0.isOver = true }
+            state.withLock { $0.isOver = true }
         }
     }
 
@@ -110,12 +115,7 @@ final class LineLog: Sendable {
     /// The next line that holds `text`; nil if the pipe ends without one, or none comes within a minute.
     func line(containing text: String) async -> String? {
         let deadline = ContinuousClock.now + .seconds(60)
-        let alarm = Task {
-            try? await Task.sleep(until: deadline)
-            if !Task.isCancelled { change { _ in } }
-        }
-        defer { alarm.cancel() }
-        while ContinuousClock.now < deadline {
+        while true {
             let (found, isOver) = state.withLock { state -> (String?, Bool) in
                 guard let index = state.lines[state.next...].firstIndex(where: { $0.contains(text) }) else {
                     return (nil, state.isOver)
@@ -123,35 +123,11 @@ final class LineLog: Sendable {
                 state.next = index + 1
                 return (state.lines[index], state.isOver)
             }
-            if found != nil || isOver { return found }
-            await news(after: { state in state.lines[state.next...].contains { $0.contains(text) } })
-        }
-        return nil
-    }
-
-    /// Waits until the pipe is closed.
-    func end() async {
-        while !state.withLock({ $0.isOver }) { await news(after: { $0.isOver }) }
-    }
-
-    private func change(_ body: (inout sending State) -> Void) {
-        let waiting = state.withLock { state in
-            body(&state)
-            defer { state.waiting = [] }
-            return state.waiting
-        }
-        for continuation in waiting { continuation.resume() }
-    }
-
-    /// Waits for something new, unless what is waited for, or the end, has come meanwhile.
-    private func news(after isThere: (borrowing State) -> Bool) async {
-        await withCheckedContinuation { continuation in
-            let waits = state.withLock { state in
-                if state.isOver || isThere(state) { return false }
-                state.waiting.append(continuation)
-                return true
-            }
-            if !waits { continuation.resume() }
+            if found != nil || isOver || ContinuousClock.now > deadline { return found }
+            guard (try? await Task.sleep(for: .milliseconds(1))) != nil else { return nil }
         }
     }
+
+    /// Whether the pipe is closed.
+    var isOver: Bool { state.withLock { $0.isOver } }
 }

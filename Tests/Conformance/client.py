@@ -110,6 +110,8 @@ def signed(key, secret, user, seconds=600, algorithm="HS256", **claims):
     return f"{text}.{signature}"
 
 
+LARGEST = 262144  # Bytes of a message that a client must take.
+
 # --- The connection -----------------------------------------------------------------------------------------------
 
 class Connection:
@@ -141,6 +143,8 @@ class Connection:
 
     def _take(self, text):
         message = json.loads(text)
+        if len(text.encode()) > LARGEST:
+            violations.append(f"longer than a client must take: {len(text.encode())} bytes, {text[:200]}")
         if not isinstance(text, str) or message.get("jsonrpc") != "2.0":
             violations.append(f"not a JSON-RPC 2.0 message in text: {text!r}")
         if message.get("method") == "event":

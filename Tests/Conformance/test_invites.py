@@ -1,6 +1,7 @@
 """INV: invites, from sending to their end."""
 
 import asyncio
+import json
 import time
 
 from client import PATIENCE, refusal, settle
@@ -23,6 +24,30 @@ async def test_invite_reaches_every_device(exchange):
                         "data": data, "payload": {"apns": {"alert": "A"}}}, told
     await settle(alice)
     assert alice.events == [], "the inviter hears nothing of its own invite"
+
+
+async def test_the_most_that_is_accepted_is_heard(exchange):
+    """INV-2: The most data that an invite may bear is heard by each device, though it is longer on its way out"""
+    alice, bob = await exchange.party(1, 1)
+    texts = [('"' + "x" * 61438 + '"', True), ('"' + "x" * 61439 + '"', False), ('"' + "\\u0001" * 10239 + '"', True),
+             ('"' + "\\u0001" * 10240 + '"', False), ("[" + ",".join(["1e18"] * 3071) + "]", True),
+             ("[" + ",".join(["1e18"] * 3072) + "]", False), ("[" + ",".join(["1e18"] * 13000) + "]", False),
+             ("[" * 60 + '"' + "x" * 61318 + '"' + "]" * 60, True), ("[" * 62 + "]" * 62, True)]
+    for number, (text, fits) in enumerate(texts, 1000):
+        parameters = f'"to":"{bob.user}","ttl":0,"idempotency_key":"{number}","data":{text}'
+        asking = asyncio.ensure_future(alice.line.answer_to(number))
+        await asyncio.sleep(0)
+        await alice.line.raw(f'{{"jsonrpc":"2.0","id":{number},"method":"invite.send","params":{{{parameters}}}}}')
+        answer = await asking
+        assert ("result" in answer) == fits, f"{text[:40]}: {answer}"
+        if not fits:
+            assert answer["error"]["data"]["name"] == "tooLarge", answer
+            continue
+        told = await bob.hear("inviteReceived", invite=answer["result"]["invite"])
+        assert told["data"] == json.loads(text, parse_float=lambda number: int(float(number)))
+        await bob.ask("invite.reject", invite=told["invite"], data=told["data"])
+        assert (await alice.hear("inviteRejected"))["data"] == told["data"]
+    await settle(alice, bob)
 
 
 async def test_same_key_same_invite(exchange):

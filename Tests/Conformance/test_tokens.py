@@ -34,6 +34,58 @@ async def test_refresh(exchange):
                   "tokenRejected")
 
 
+async def test_stolen_refresh_token(exchange):
+    """AUTH-4: A refresh token that comes up again after many exchanges ends its login, with its sessions"""
+    (alice,) = await exchange.party(1)
+    stolen = token = alice.refresh_token
+    for _ in range(12):
+        token = (await refresh(exchange, token))["refresh_token"]
+    await refusal(exchange.post("/v1.1/token", {"refresh_token": stolen}), "tokenRevoked")
+    assert await alice.line.closing() == 4001
+    await refusal(exchange.post("/v1.1/token", {"refresh_token": token}), "tokenRevoked")
+
+
+async def test_many_logins(exchange):
+    """AUTH-9: However often its user logs in, a connected device keeps its login, and no session outlives its own"""
+    (alice,) = await exchange.party(1)
+    for _ in range(70):
+        await exchange.login(alice.user)
+    await alice.ask("ping")
+    answer = await refresh(exchange, alice.refresh_token)
+    await alice.ask("session.renew", token=answer["token"])
+    await exchange.post("/v1.1/logout", Authorization=f"Bearer {answer['token']}")
+    assert await alice.line.closing() == 4001
+
+
+async def test_other_spellings(exchange):
+    """AUTH-9: A signed token that was logged out is good in no other spelling, and neither is another with its jti"""
+    (user,) = exchange.people(1)
+    alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+    for claims in {}, {"jti": None}:
+        token = signed(*API, user, **claims)
+        device = await Device(exchange, user, token).start()
+        await exchange.post("/v1.1/logout", Authorization=f"Bearer {token}")
+        assert await device.line.closing() == 4001
+        await refusal(Device(exchange, user, token).start(), "tokenRevoked")
+        parts = token.split(".")
+        for index, part in enumerate(parts):
+            spare = {2: 16, 3: 4}.get(len(part) % 4, 1)
+            value = alphabet.index(part[-1])
+            others = [part + "=", part + "==", part.replace("-", "+").replace("_", "/")]
+            others += [part[:-1] + alphabet[value + step] for step in range(1, spare)]
+            for other in set(others) - {part}:
+                spelling = ".".join(parts[:index] + [other] + parts[index + 1:])
+                await refusal(exchange.rest("GET", "/v1/connection", Authorization=f"Bearer {spelling}"),
+                              "tokenRejected")
+    first, second = (signed(*API, user, seconds=seconds, jti="one-name") for seconds in (600, 900))
+    await exchange.post("/v1.1/logout", Authorization=f"Bearer {first}")
+    await refusal(Device(exchange, user, second).start(), "tokenRevoked")
+    await Device(exchange, user, signed(*API, user, jti="another")).start()
+    (other,) = exchange.people(1)
+    await Device(exchange, other, signed(*API, other, jti="taken")).start()
+    await refusal(Device(exchange, user, signed(*API, user, jti="taken")).start(), "tokenRejected")
+
+
 async def test_token_ends(fleeting):
     """AUTH-4: A session is told before its token ends, goes on with a new one, and is closed without; the call stands
     """

@@ -4,6 +4,7 @@ import Foundation
 import JSON
 import SignalSupport
 import SignalWire
+import TestSupport
 import Testing
 
 /// Pushes from an exchange to a webhook, over real sockets.
@@ -47,9 +48,9 @@ import Testing
             try await Self.sleeper(port: server.port)
             let alice = try await ServerFixture.device("a", of: "alice", port: server.port)
             let invite = try await Self.invite(alice)
-            await webhook.wait(for: 1)
+            try await webhook.wait(for: 1)
             _ = try await alice.call(InviteCancel(invite: invite))
-            await webhook.wait(for: 2)
+            try await webhook.wait(for: 2)
             let (first, second) = (webhook.requests[0], webhook.requests[1])
             #expect(first.path == "/hook" && first.headers["content-type"] == "application/json")
             #expect(first.json?["type"] == "invite" && first.json?["token"] == "push-token-phone")
@@ -78,12 +79,12 @@ import Testing
             try await Self.sleeper(port: server.port)
             let alice = try await ServerFixture.device("a", of: "alice", port: server.port)
             _ = try await Self.invite(alice, ttl: 60)
-            await webhook.wait(for: 5)
+            try await webhook.wait(for: 5)
             let requests = webhook.requests
             #expect(Set(requests.compactMap { $0.headers["webhook-id"] }).count == 1, "one push, five attempts")
             #expect(requests[4].at - requests[3].at >= .seconds(1), "Retry-After is waited for")
             #expect(requests[3].at - requests[2].at >= .seconds(1), "a hanging request has its time")
-            while await server.counters().pushes == 0 { await Task.yield() }
+            try await until { await server.counters().pushes > 0 }
             #expect(await server.counters().deadPushes == 0)
             alice.raw.close()
         }
@@ -106,7 +107,7 @@ import Testing
                 guard case .inviteReceived(let event) = try await desk.event() else { return #expect(Bool(false)) }
                 #expect(event.invite == invite)
             }
-            await good.wait(for: 60)
+            try await good.wait(for: 60)
             #expect(hanging.requests.count <= 16)
             for client in [desk, alice] { client.raw.close() }
         }
@@ -125,7 +126,7 @@ import Testing
             try await Self.sleeper(port: server.port)
             let alice = try await ServerFixture.device("a", of: "alice", port: server.port)
             _ = try await Self.invite(alice)
-            while await server.counters().deadPushes == 0 { await Task.yield() }
+            try await until { await server.counters().deadPushes > 0 }
             _ = try await Self.invite(alice, key: "second")
             alice.raw.close()
         }
@@ -149,13 +150,13 @@ import Testing
             try await Self.sleeper(port: server.port)
             let alice = try await ServerFixture.device("a", of: "alice", port: server.port)
             _ = try await Self.invite(alice, ttl: 60)
-            await down.wait(for: 1)
+            try await down.wait(for: 1)
             alice.raw.close()
         }
         await down.stop()
         let up = try await WebhookServer { _, _ in .status(200) }
         try await ServerFixture.withServer(Self.configuration([("web", up.url)], database: database)) { _ in
-            await up.wait(for: 1)
+            try await up.wait(for: 1)
         }
         #expect(up.requests.first?.headers["webhook-id"] == down.requests.first?.headers["webhook-id"])
         await up.stop()

@@ -4,6 +4,7 @@ import NIOCore
 import NIOHTTP1
 import NIOPosix
 import Synchronization
+import TestSupport
 
 /// A webhook that answers as a test says, on a port that the system chose.
 final class WebhookServer: Sendable {
@@ -28,7 +29,6 @@ final class WebhookServer: Sendable {
     private struct State {
         var requests: [Request] = []
         var answer: @Sendable (Request, Int) -> Answer
-        var waiting: [(count: Int, CheckedContinuation<Void, Never>)] = []
     }
 
     private let state: Mutex<State>
@@ -57,29 +57,15 @@ final class WebhookServer: Sendable {
     var requests: [Request] { state.withLock { $0.requests } }
 
     /// Waits until so many requests have come in all.
-    func wait(for count: Int) async {
-        await withCheckedContinuation { continuation in
-            let isThere = state.withLock { state in
-                guard state.requests.count < count else { return true }
-                state.waiting.append((count, continuation))
-                return false
-            }
-            if isThere { continuation.resume() }
-        }
-    }
+    func wait(for count: Int) async throws { try await until { requests.count >= count } }
 
     func stop() async { try? await channel.withLock { $0 }?.close() }
 
     private func take(_ request: Request) -> Answer {
-        let (answer, ready) = state.withLock { state in
+        state.withLock { state in
             state.requests.append(request)
-            let count = state.requests.count
-            let ready = state.waiting.filter { $0.count <= count }.map(\.1)
-            state.waiting.removeAll { $0.count <= count }
-            return (state.answer(request, count), ready)
+            return state.answer(request, state.requests.count)
         }
-        for continuation in ready { continuation.resume() }
-        return answer
     }
 
     /// Known to the handlers before it is there.

@@ -1,6 +1,7 @@
 import ExchangeStore
 import Foundation
 import JSON
+import SignalSupport
 import SignalWire
 import Testing
 import Timekeeping
@@ -14,13 +15,18 @@ import Timekeeping
         let digest = String(repeating: "ab", count: 32)
         let token = StoredToken(
             digest: digest, user: "bob", isAnonymous: false, expires: now.advanced(by: .seconds(60)), login: digest,
-            isRefresh: true, application: "app", scope: nil, parent: String(repeating: "cd", count: 32),
-            superseded: now, isRevoked: false, forgotten: now.advanced(by: .seconds(660)), epoch: 1_767_225_600)
+            isRefresh: true, application: "app", scope: nil, generation: 3, superseded: now, isRevoked: false,
+            forgotten: now.advanced(by: .seconds(660)), epoch: 1_767_225_600)
         let signed = StoredToken(
             digest: String(repeating: "ef", count: 32), user: "visitor", isAnonymous: false,
             expires: now.advanced(by: .seconds(60)), login: String(repeating: "ef", count: 32), isRefresh: false,
-            application: nil, scope: StoredPlace(room: "lobby", role: "moderator", data: "d"), parent: nil,
-            superseded: nil, isRevoked: true, forgotten: now.advanced(by: .seconds(660)), epoch: nil)
+            application: nil, scope: StoredPlace(room: "lobby", role: "moderator", data: "d"), superseded: nil,
+            isRevoked: true, forgotten: now.advanced(by: .seconds(660)), epoch: nil)
+        let logins = [
+            StoredLogin(
+                id: digest, family: String(repeating: "cd", count: 32), newest: 5, reached: 4, used: now),
+            StoredLogin(id: signed.login, issuer: "school"),
+        ]
         let sessions = [
             StoredSession(
                 id: "s2", principal: Principal(user: "bob", kind: .visitor("ü")), device: "b", isRegistered: true,
@@ -52,7 +58,8 @@ import Timekeeping
                 .token(token), .token(signed), .invite(invite), .call(call),
                 .sequenceReserved(.account("carol"), upTo: 1_025),
             ]
-            + sessions.map(Change.session) + groups.map(Change.group) + pushes.map(Change.pushTargets)
+            + logins.map(Change.login) + sessions.map(Change.session) + groups.map(Change.group)
+            + pushes.map(Change.pushTargets)
             + events.map(Change.event)
         let first = try ExchangeStore.open(path: folder.database, clock: clock.clock)
         try first.write(changes)
@@ -63,6 +70,7 @@ import Timekeeping
         let saved = try second.read()
         #expect(saved.run == 2)
         #expect(saved.tokens == [token, signed])
+        #expect(saved.logins == logins)
         #expect(saved.sessions == sessions)
         #expect(saved.invites == [invite])
         #expect(saved.calls == [call])
@@ -72,14 +80,16 @@ import Timekeeping
         #expect(saved.streams == [.init(principal: .account("carol"), reserved: 1_025, forgotten: 0)])
 
         try second.write([
-            .tokenForgotten(digest: token.digest), .sessionForgotten("s1"), .sessionForgotten("s2"),
+            .tokenForgotten(digest: token.digest), .loginForgotten(token.login), .sessionForgotten("s1"),
+            .sessionForgotten("s2"),
             .inviteForgotten("invite-1"), .callForgotten(invite: "invite-1", invitee: "bob"),
             .groupForgotten("z"), .pushTargets(StoredPushTargets(user: "bob", device: "2", targets: [])),
             .sessionForgotten("s0"), .eventsForgotten(.account("bob"), upTo: 4), .streamForgotten(.account("carol")),
             .streamForgotten(Principal(user: "bob", kind: .visitor("ü"))),
         ])
         let rest = try second.read()
-        #expect(rest.tokens == [signed] && rest.sessions.isEmpty && rest.invites.isEmpty && rest.calls.isEmpty)
+        #expect(rest.tokens == [signed] && rest.logins == [logins[1]])
+        #expect(rest.sessions.isEmpty && rest.invites.isEmpty && rest.calls.isEmpty)
         #expect(rest.groups == [groups[1]] && rest.pushTargets == [pushes[1]])
         #expect(rest.events == [events[2], events[4]])
         #expect(rest.streams == [.init(principal: .account("bob"), reserved: 0, forgotten: 4)])
@@ -145,6 +155,42 @@ import Timekeeping
         #expect(saved.events.map(\.sequence) == [2])
         #expect(saved.streams == [.init(principal: .account("bob"), reserved: 0, forgotten: 1)])
         #expect(try CallRecord.read(path: folder.database).map(\.invite) == ["new"])
+    }
+
+    @Test("CALL-7: A caller has so many records, and all have so many: the oldest go, and nobody's push out another's")
+    func recordLimits() throws {
+        let folder = try Folder()
+        let clock = ScriptedClock()
+        var limits = RecordLimits()
+        (limits.perCaller, limits.total) = (20, 50)
+        func step(_ name: InviteID, by caller: UserID) -> Change {
+            let kind = CallStep.Kind.rang(inviter: caller, inviterDevice: "a", group: nil)
+            return .record(CallStep(invite: name, invitee: "victim", kind: kind, at: clock.now))
+        }
+        func kept(by caller: UserID) throws -> [InviteID] {
+            try CallRecord.read(path: folder.database).filter { $0.inviter == caller }.map(\.invite)
+        }
+        // A database that has grown without a bound.
+        let before = try ExchangeStore.open(path: folder.database, clock: clock.clock)
+        try before.write((0..<100).map { step("old \($0)", by: "mallory") } + [step("v", by: "victim")])
+        before.close()
+        let store = try ExchangeStore.open(path: folder.database, recordLimits: limits, clock: clock.clock)
+        defer { store.close() }
+        for number in 0..<300 {
+            // The clock is set back, which makes no new record an old one.
+            if number == 150 { clock.step(by: .seconds(-86_400)) }
+            try store.write([step("\(number)", by: "mallory"), step("\(number)", by: "mallory")])
+            #expect(try kept(by: "mallory").count == 20)
+        }
+        #expect(try Set(kept(by: "mallory")) == Set((280..<300).map { "\($0)" as InviteID }))
+        #expect(try kept(by: "victim") == ["v"])
+        for caller in 0..<60 { try store.write([step("by \(caller)", by: "user \(caller)")]) }
+        #expect(try CallRecord.read(path: folder.database).count == 50)
+        #expect(try kept(by: "user 9").isEmpty && kept(by: "user 10").count == 1)
+        let later = clock.now.advanced(by: .seconds(1_000_000))
+        try store.write([.pruned(eventsBefore: later, recordsBefore: later)])
+        try store.write((0..<30).map { step("again \($0)", by: "mallory") })
+        #expect(try kept(by: "mallory").count == 20, "what was pruned is not counted any more")
     }
 
     @Test("CALL-7: A call's record holds when it rang, was answered and ended, and why; the first reason counts")

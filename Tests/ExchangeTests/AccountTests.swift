@@ -23,6 +23,37 @@ import Timekeeping
         #expect(back == hash && back.matches("corréct horse"))
     }
 
+    @Test("A password that is set has eight characters, and is none of the thousand most common, in whatever case")
+    func passwordRule() throws {
+        #expect(CommonPasswords.all.count == 1_000)
+        #expect(CommonPasswords.all.allSatisfy { $0.count >= PasswordRule.minimumLength && $0 == $0.lowercased() })
+        for password in ["", "x", "1234567", "éééé", "password", "PassWord", "12345678", "Trustno1", "QWERTYUIOP"] {
+            let problem = try #require(PasswordRule.problem(with: password))
+            #expect(["", "x", "password"].contains(password) || !problem.contains(password))
+        }
+        // Four letters, each with an accent of its own: eight scalars.
+        for password in ["correct horse", "12345679x", "e\u{301}e\u{301}e\u{301}e\u{301}", "пароль12", "🦄🦄🦄🦄🦄🦄🦄🦄"] {
+            #expect(PasswordRule.problem(with: password) == nil)
+        }
+    }
+
+    @Test("A configuration whose password is read from a file or the environment is held to the same rule")
+    func configuredPassword() throws {
+        for (password, isGood) in [("monkey", false), ("Password1", false), ("four words are enough", true)] {
+            let text = """
+                apps: []
+                users:
+                  - id: alice
+                    password_env: SECRET
+                """
+            var problems: [ConfigProblem] = []
+            let section = try ConfigDocument.read(text: text, environment: { $0 == "SECRET" ? password : nil })
+            _ = ExchangeConfiguration(section, &problems)
+            #expect(problems.isEmpty == isGood, "\(problems)")
+            #expect(!problems.contains { $0.description.contains(password) })
+        }
+    }
+
     @Test("scrypt gives the test vector of RFC 7914 §12")
     func vector() throws {
         let hash = try #require(

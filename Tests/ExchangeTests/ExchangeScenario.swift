@@ -32,9 +32,9 @@ struct ExchangeScenario {
         Account(id: "carol"),
     ]
 
-    init(settings: ExchangeCore.Settings = .init()) {
-        timeline = Timeline(ExchangeCore(accounts: Self.users, settings: settings, run: 1))
-        for user in ["alice", "bob", "carol"] as [UserID] {
+    init(settings: ExchangeCore.Settings = .init(), users: [Account] = Self.users) {
+        timeline = Timeline(ExchangeCore(accounts: users, settings: settings, run: 1))
+        for user in users.map(\.id) {
             let grant = Grant(user: user, isAnonymous: false, application: "app")
             feed(.tokenIssued(SecretDigest(of: "token of \(user)"), grant))
         }
@@ -71,6 +71,18 @@ struct ExchangeScenario {
             case .note(let note): notes.append(note)
             case .push(let push): posts.append(push)
             case .persist(let change): changes.append(change)
+            }
+        }
+    }
+
+    /// All that connections were sent, as the bytes that they get.
+    var messages: [[UInt8]] {
+        timeline.log.compactMap { entry in
+            switch entry.output {
+            case .respond(_, let id, let response): try? response.message(id: id)
+            case .refuse(_, let id, let error): SignalCoding.failure(id: id, error)
+            case .event(_, let event): try? SignalCoding.event(event)
+            case .close, .note, .push, .persist: nil
             }
         }
     }

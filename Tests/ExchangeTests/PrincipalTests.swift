@@ -66,6 +66,22 @@ private struct Strangers {
         #expect(again.resumed && again.session == session.session)
     }
 
+    @Test("AUTH-3: However many log in by a guest's name, its login stands, and so does its session")
+    func manyOfOneName() throws {
+        var strangers = Strangers()
+        let (first, _) = try strangers.start("first sam")
+        for number in 0..<200 {
+            let grant = Grant(user: "sam", isAnonymous: true)
+            strangers.exchange.feed(.tokenIssued(SecretDigest(of: "sam \(number)"), grant))
+        }
+        #expect(strangers.exchange.closed[first] == nil)
+        strangers.exchange.feed(.disconnected(first))
+        _ = try strangers.start("first sam")
+        strangers.exchange.feed(.accountsChanged(ExchangeScenario.users + [Account(id: "sam")]))
+        #expect(throws: Strangers.Missing.self, "the name is a user's now") { try strangers.start("sam 7") }
+        #expect(strangers.exchange.core.sessions.principals(called: "sam").isEmpty)
+    }
+
     @Test("AUTH-4: A guest goes on with a login made since, with which the session then ends, and with nobody else's")
     func renewedGuest() throws {
         var strangers = Strangers()

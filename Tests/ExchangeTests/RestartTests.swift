@@ -14,8 +14,10 @@ extension ExchangeScenario {
         var saved = Saved()
         for change in changes {
             switch change {
-            case .token(let token): saved.tokens.append(token)
+            case .token(let token): saved.tokens = saved.tokens.filter { $0.digest != token.digest } + [token]
             case .tokenForgotten(let digest): saved.tokens.removeAll { $0.digest == digest }
+            case .login(let login): saved.logins = saved.logins.filter { $0.id != login.id } + [login]
+            case .loginForgotten(let id): saved.logins.removeAll { $0.id == id }
             case .session(let session):
                 saved.sessions.removeAll { $0.id == session.id }
                 saved.sessions.append(session)
@@ -239,7 +241,8 @@ private func resume(_ session: SessionID, after number: UInt64, of user: UserID,
         for connection in [alice, bob] { _ = scenario.request(.sessionEnd(SessionEnd()), from: connection) }
         scenario.advance(by: .seconds(5_000))
         let saved = scenario.saved
-        #expect(saved.tokens.isEmpty && saved.sessions.isEmpty && saved.invites.isEmpty && saved.calls.isEmpty)
+        #expect(saved.tokens.isEmpty && saved.logins.isEmpty)
+        #expect(saved.sessions.isEmpty && saved.invites.isEmpty && saved.calls.isEmpty)
         let pruned = scenario.changes.contains { if case .pruned = $0 { true } else { false } }
         #expect(pruned)
     }

@@ -12,6 +12,7 @@ private func saved(_ changes: [Change]) -> Saved {
     for change in changes {
         switch change {
         case .token(let token): saved.tokens.append(token)
+        case .login(let login): saved.logins = saved.logins.filter { $0.id != login.id } + [login]
         case .session(let session): saved.sessions = saved.sessions.filter { $0.id != session.id } + [session]
         case .sessionForgotten(let id): saved.sessions.removeAll { $0.id == id }
         case .group(let group): saved.groups = saved.groups.filter { $0.id != group.id } + [group]
@@ -22,8 +23,8 @@ private func saved(_ changes: [Change]) -> Saved {
         case .invite(let invite): saved.invites = saved.invites.filter { $0.id != invite.id } + [invite]
         case .call(let call): saved.calls.append(call)
         case .event(let event): saved.events.append(event)
-        case .tokenForgotten, .inviteForgotten, .callForgotten, .sequenceReserved, .eventsForgotten, .streamForgotten,
-            .record, .pruned, .push, .pushForgotten, .pushDied, .deadPushesPruned:
+        case .tokenForgotten, .loginForgotten, .inviteForgotten, .callForgotten, .sequenceReserved, .eventsForgotten,
+            .streamForgotten, .record, .pruned, .push, .pushForgotten, .pushDied, .deadPushesPruned:
             break
         }
     }

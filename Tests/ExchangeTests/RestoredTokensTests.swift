@@ -10,26 +10,11 @@ private func digest(_ text: String) -> SecretDigest { SecretDigest(of: text) }
 
 /// Tokens and sessions over a restart of the exchange.
 @Suite struct RestoredTokensTests {
-    /// What is on disk after what a scenario did.
-    private func saved(_ scenario: ExchangeScenario) -> Saved {
-        var tokens: [String: StoredToken] = [:]
-        var sessions: [SessionID: StoredSession] = [:]
-        for change in scenario.changes {
-            if case .token(let token) = change { tokens[token.digest] = token }
-            if case .tokenForgotten(let digest) = change { tokens[digest] = nil }
-            if case .session(let session) = change { sessions[session.id] = session }
-            if case .sessionForgotten(let id) = change { sessions[id] = nil }
-        }
-        var saved = Saved()
-        (saved.tokens, saved.sessions) = (Array(tokens.values), Array(sessions.values))
-        return saved
-    }
-
     private func restart(
         _ scenario: ExchangeScenario, users: [Account] = ExchangeScenario.users
     ) -> ExchangeCore {
         var core = ExchangeCore(accounts: users, run: 2)
-        core.restore(saved(scenario), at: scenario.timeline.now)
+        core.restore(scenario.saved, at: scenario.timeline.now)
         return core
     }
 
@@ -67,7 +52,7 @@ private func digest(_ text: String) -> SecretDigest { SecretDigest(of: text) }
         scenario.feed(.tokenUsed(digest("access 2")))
         core = restart(scenario)
         let later = now.advanced(by: TokenStore.grace)
-        #expect(core.tokens.isReused(digest("refresh"), at: later))
+        #expect(core.tokens.copied(digest("refresh"), at: later) != nil)
         #expect(try core.tokens.refreshGrant(for: digest("refresh 2"), at: later).user == "alice")
         #expect(core.tokens.logins(of: "alice").contains(digest("access")))
         #expect(refusal(core, "access", at: now.advanced(by: .seconds(3_600))) == .tokenExpired)

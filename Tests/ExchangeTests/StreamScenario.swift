@@ -68,9 +68,9 @@ struct StreamScenario {
         table.handle(input, at: exchange.timeline.now, into: &outbox)
         for output in outbox {
             switch output {
-            case .attach(let connection, let endpoint):
+            case .attach(let connection, let endpoint, let token):
                 attached[connection] = 0
-                exchange.feed(.attached(connection, endpoint))
+                exchange.feed(.attached(connection, endpoint, token: token))
             case .request(let connection, let id, let request): exchange.feed(.request(connection, id, request))
             case .detach(let connection):
                 attached[connection] = nil

@@ -70,7 +70,7 @@ import Testing
     func problems() throws {
         defer { remove() }
         let secret = folder.appendingPathComponent("secret").path
-        try "pw".write(toFile: secret, atomically: true, encoding: .utf8)
+        try "four words are enough".write(toFile: secret, atomically: true, encoding: .utf8)
         try """
         users:
           - id: alice

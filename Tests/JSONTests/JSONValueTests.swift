@@ -27,6 +27,22 @@ struct JSONValueTests {
         #expect(value != [true, true, false, false, true])
     }
 
+    @Test("The bytes of a value as text are known without writing it")
+    func textBytes() throws {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = .withoutEscapingSlashes
+        let exact: [JSONValue] = [
+            nil, true, false, 0, -17, .integer(.min), .unsigned(.max), "", "a/b\u{7f}\u{2028}é😀",
+            "\"\\\u{8}\t\n\u{c}\r\u{1}",
+            [], [1], [1, "x", []], [:], ["a": 1, "\"": ["b": nil]],
+        ]
+        for value in exact { #expect(try encoder.encode(value).count == value.textBytes, "\(value)") }
+        for number in [0, -0.0, 1.5, 1e15, 1e16, 1e300, -1e-300, 0.1, .pi, Double(1 << 53), .greatestFiniteMagnitude] {
+            #expect(
+                try encoder.encode(JSONValue.number(number)).count <= JSONValue.number(number).textBytes, "\(number)")
+        }
+    }
+
     @Test("Members are found by name, and only in objects")
     func members() {
         let value: JSONValue = ["name": "bob", "age": 7]

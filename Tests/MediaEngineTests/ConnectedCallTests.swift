@@ -16,9 +16,9 @@ struct ConnectedCallTests {
     func call() async throws {
         let pair = try EnginePair()
         let call = try ConnectedCall(pair, number: 1)
-        await pair.callerEvents.established(call.caller)
-        await pair.deviceEvents.established(call.device)
-        let path = await pair.deviceEvents.first {
+        try await pair.callerEvents.established(call.caller)
+        try await pair.deviceEvents.established(call.device)
+        let path = try await pair.deviceEvents.first {
             if case .connected(call.device, _) = $0 { true } else { false }
         }
         guard case .connected(_, let way) = path else { throw EventMismatch() }
@@ -27,7 +27,7 @@ struct ConnectedCallTests {
         pair.caller.stop(call.caller)
         let report = try await pair.callerEvents.ended(call.caller)
         // The end of the DTLS association, or RTCP's goodbye, whichever is first.
-        _ = await pair.deviceEvents.first { if case .goodbyeReceived(call.device) = $0 { true } else { false } }
+        _ = try await pair.deviceEvents.first { if case .goodbyeReceived(call.device) = $0 { true } else { false } }
         pair.device.stop(call.device)
         let deviceReport = try await pair.deviceEvents.ended(call.device)
         pair.shutdown()
@@ -39,8 +39,8 @@ struct ConnectedCallTests {
         let pair = try EnginePair()
         let calls = try (1...10).map { try ConnectedCall(pair, number: UInt32($0)) }
         for call in calls {
-            await pair.callerEvents.established(call.caller)
-            await pair.deviceEvents.established(call.device)
+            try await pair.callerEvents.established(call.caller)
+            try await pair.deviceEvents.established(call.device)
             try await pair.device.receives(5, on: call.device)
         }
         for call in calls {
@@ -57,7 +57,7 @@ struct ConnectedCallTests {
         let pair = try EnginePair()
         let stranger = try DTLSIdentity(at: MonotonicClock.wallTime)
         let call = try ConnectedCall(pair, number: 1, promisedToDevice: stranger.fingerprint(.sha256))
-        let event = await pair.deviceEvents.first {
+        let event = try await pair.deviceEvents.first {
             if case .connectionFailed(call.device, _) = $0 { true } else { false }
         }
         guard case .connectionFailed(_, let reason) = event else { throw EventMismatch() }
@@ -106,8 +106,8 @@ struct ConnectedCall {
     init(_ pair: EnginePair, _ callerPlan: ConnectionPlan, _ devicePlan: ConnectionPlan) async throws {
         var caller = try Half(pair.caller, callerPlan)
         var device = try Half(pair.device, devicePlan)
-        await caller.gather(pair.callerEvents)
-        await device.gather(pair.deviceEvents)
+        try await caller.gather(pair.callerEvents)
+        try await device.gather(pair.deviceEvents)
         try self.init(caller, device, number: 1)
     }
 
@@ -126,8 +126,8 @@ struct ConnectedCall {
             (id, candidates) = try engine.connect(plan, at: placement)
         }
 
-        mutating func gather(_ events: EventLog) async {
-            _ = await events.first { [id] in if case .candidatesComplete(id) = $0 { true } else { false } }
+        mutating func gather(_ events: EventLog) async throws {
+            _ = try await events.first { [id] in if case .candidatesComplete(id) = $0 { true } else { false } }
             for case .candidate(id, let candidate) in events.all { candidates.append(candidate) }
         }
 

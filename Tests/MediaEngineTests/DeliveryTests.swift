@@ -219,7 +219,7 @@ struct SameSourceTests {
                 at: atCaller)
         }
         for id in ids {
-            while try #require(await device.report(on: id)).peer.packetsReceived < 50 { await Task.yield() }
+            try await until { try #require(await device.report(on: id)).peer.packetsReceived >= 50 }
         }
         for id in ids { device.stop(id) }
         for id in ids { _ = try await log.ended(id) }

@@ -16,10 +16,10 @@ struct DigitTests {
                 TelephoneEventFormat(clockRate: clockRate, sendPayloadType: 126, receivePayloadType: 126)
             ]
         }
-        await pair.callerEvents.established(call.caller)
-        await pair.deviceEvents.established(call.device)
+        try await pair.callerEvents.established(call.caller)
+        try await pair.deviceEvents.established(call.device)
         #expect(pair.caller.press("1#D", on: call.caller))
-        _ = await pair.deviceEvents.first { if case .digit(_, "D", _) = $0 { true } else { false } }
+        _ = try await pair.deviceEvents.first { if case .digit(_, "D", _) = $0 { true } else { false } }
         pair.caller.stop(call.caller)
         let sent = try await pair.callerEvents.ended(call.caller)
         pair.device.stop(call.device)
@@ -42,7 +42,7 @@ struct DigitTests {
         let pair = try EnginePair()
         let call = try pair.call(
             callerAudio: AudioBehaviour(source: .silence), deviceAudio: AudioBehaviour(source: .silence))
-        await pair.callerEvents.established(call.caller)
+        try await pair.callerEvents.established(call.caller)
         #expect(!pair.caller.press("12x", on: call.caller))
         #expect(pair.caller.press("9", on: call.caller))
         pair.caller.stop(call.caller)

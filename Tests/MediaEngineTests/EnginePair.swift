@@ -72,43 +72,28 @@ final class EnginePair: Sendable {
 
 /// What an engine has told, in order, for tests that wait for it.
 final class EventLog: Sendable {
-    private struct State {
-        var events: [MediaEvent] = []
-        var waiters: [(@Sendable (MediaEvent) -> Bool, CheckedContinuation<MediaEvent, Never>)] = []
-    }
+    private let events = Mutex<[MediaEvent]>([])
 
-    private let state = Mutex(State())
-
-    func note(_ event: MediaEvent) {
-        let ready = state.withLock { state in
-            state.events.append(event)
-            let split = state.waiters.partition { $0.0(event) }
-            defer { state.waiters.removeSubrange(split...) }
-            return state.waiters[split...].map(\.1)
-        }
-        ready.forEach { $0.resume(returning: event) }
-    }
+    func note(_ event: MediaEvent) { events.withLock { $0.append(event) } }
 
     /// The first event, told already or still to come, that `matches`.
-    func first(_ matches: @escaping @Sendable (MediaEvent) -> Bool) async -> MediaEvent {
-        await withCheckedContinuation { continuation in
-            let known = state.withLock { state -> MediaEvent? in
-                if let event = state.events.first(where: matches) { return event }
-                state.waiters.append((matches, continuation))
-                return nil
-            }
-            if let known { continuation.resume(returning: known) }
+    func first(_ matches: (MediaEvent) -> Bool) async throws -> MediaEvent {
+        var found: MediaEvent?
+        try await until {
+            found = all.first(where: matches)
+            return found != nil
         }
+        return try #require(found)
     }
 
-    var all: [MediaEvent] { state.withLock { $0.events } }
+    var all: [MediaEvent] { events.withLock { $0 } }
 
-    func established(_ id: MediaCallID) async {
-        _ = await first { if case .established(id, _) = $0 { true } else { false } }
+    func established(_ id: MediaCallID) async throws {
+        _ = try await first { if case .established(id, _) = $0 { true } else { false } }
     }
 
     func ended(_ id: MediaCallID) async throws -> MediaReport {
-        let event = await first { if case .ended(id, _) = $0 { true } else { false } }
+        let event = try await first { if case .ended(id, _) = $0 { true } else { false } }
         guard case .ended(_, let report) = event else { throw EventMismatch() }
         return report
     }

@@ -13,8 +13,8 @@ struct FloodTests {
     func flood() async throws {
         let pair = try EnginePair()
         let call = try ConnectedCall(pair, number: 1)
-        await pair.callerEvents.established(call.caller)
-        await pair.deviceEvents.established(call.device)
+        try await pair.callerEvents.established(call.caller)
+        try await pair.deviceEvents.established(call.device)
         let targets = [
             try await Self.remote(of: call.caller, pair.callerEvents),
             try await Self.remote(of: call.device, pair.deviceEvents),
@@ -59,7 +59,7 @@ struct FloodTests {
 
     /// Where a side sends to: its peer's port.
     private static func remote(of id: MediaCallID, _ events: EventLog) async throws -> SocketAddress {
-        let event = await events.first { if case .connected(id, _) = $0 { true } else { false } }
+        let event = try await events.first { if case .connected(id, _) = $0 { true } else { false } }
         guard case .connected(_, let way) = event else { throw EventMismatch() }
         return way.remote
     }

@@ -3,6 +3,7 @@ import Foundation
 import MediaEngine
 import Peering
 import Playout
+import RelaySupport
 import TestSupport
 import Testing
 
@@ -15,7 +16,7 @@ struct LossyRelayTests {
         defer { pair.shutdown() }
         let relay = LossyRelay(.bursts(share: 0.1, meanLength: 3), seed: 11)
         let (callerPort, devicePort) = (pair.caller.place().localAddress.port, pair.device.place().localAddress.port)
-        relay.join(pair.caller.place().localAddress, pair.device.place().localAddress)
+        relay.join(callerPort, devicePort)
         let thread = Thread { relay.run() }
         thread.start()
         defer { relay.stop() }
@@ -33,7 +34,7 @@ struct LossyRelayTests {
             plan.peer.transport = .direct(to: remote)
         }
         #expect(callerPort != devicePort)
-        await pair.callerEvents.established(call.caller)
+        try await pair.callerEvents.established(call.caller)
         try await pair.device.receives(400, on: call.device)
         let device = try #require(await pair.device.report(on: call.device))
         let caller = try #require(await pair.caller.report(on: call.caller))

@@ -35,16 +35,16 @@ struct MediaEngineTests {
         let call = try pair.call(
             callerAudio: AudioBehaviour(source: .file(path: spoken, loops: false), recording: kept),
             deviceAudio: AudioBehaviour(source: .echo))
-        await pair.callerEvents.established(call.caller)
-        await pair.deviceEvents.established(call.device)
-        _ = await pair.callerEvents.first {
+        try await pair.callerEvents.established(call.caller)
+        try await pair.deviceEvents.established(call.device)
+        _ = try await pair.callerEvents.first {
             if case .playbackEnded(call.caller) = $0 { true } else { false }
         }
         let live = try #require(await pair.caller.report(on: call.caller))
         #expect(live.peer.packetsSent >= 50)
         pair.caller.stop(call.caller)
         let report = try await pair.callerEvents.ended(call.caller)
-        _ = await pair.deviceEvents.first {
+        _ = try await pair.deviceEvents.first {
             if case .goodbyeReceived(call.device) = $0 { true } else { false }
         }
         pair.device.stop(call.device)
@@ -69,7 +69,7 @@ struct MediaEngineTests {
             callerAudio: AudioBehaviour(source: .silence), deviceAudio: AudioBehaviour(source: .echo),
             deviceReceiveKeySeed: 99)
         // The device starts by itself after its patience, so the caller hears it although it is not heard.
-        _ = await pair.callerEvents.first { if case .mediaReceived(call.caller, _) = $0 { true } else { false } }
+        _ = try await pair.callerEvents.first { if case .mediaReceived(call.caller, _) = $0 { true } else { false } }
         pair.device.stop(call.device)
         let report = try await pair.deviceEvents.ended(call.device)
         pair.shutdown()
@@ -88,8 +88,8 @@ struct MediaEngineTests {
                 deviceAudio: AudioBehaviour(source: .echo))
         }
         for call in calls {
-            await pair.callerEvents.established(call.caller)
-            await pair.deviceEvents.established(call.device)
+            try await pair.callerEvents.established(call.caller)
+            try await pair.deviceEvents.established(call.device)
         }
         for call in calls {
             pair.device.stop(call.device)
@@ -111,8 +111,8 @@ struct MediaEngineTests {
             callerAudio: AudioBehaviour(source: .tone(frequencyHz: 440, levelDBFS: -12)),
             deviceAudio: AudioBehaviour(source: .echo)
         ) { plans.append($0) }
-        await pair.callerEvents.established(call.caller)
-        await pair.deviceEvents.established(call.device)
+        try await pair.callerEvents.established(call.caller)
+        try await pair.deviceEvents.established(call.device)
         for (codec, number) in [(SoundCodec.opus, UInt8(96)), (.pcmu, 0), (.pcma, 8), (.opus, 111)] {
             for index in plans.indices {
                 plans[index].codec = codec
@@ -131,7 +131,7 @@ struct MediaEngineTests {
                 (pair.caller, call.caller, caller.peer.packetsReceived),
                 (pair.device, call.device, device.peer.packetsReceived),
             ] {
-                while try #require(await engine.report(on: id)).peer.packetsReceived < sent + 12 { await Task.yield() }
+                try await until { try #require(await engine.report(on: id)).peer.packetsReceived >= sent + 12 }
             }
         }
         pair.caller.stop(call.caller)
@@ -155,15 +155,15 @@ struct MediaEngineTests {
         let call = try pair.call(
             callerAudio: AudioBehaviour(source: .tone(frequencyHz: 440, levelDBFS: -12)),
             deviceAudio: AudioBehaviour(source: .echo))
-        await pair.callerEvents.established(call.caller)
-        await pair.deviceEvents.established(call.device)
+        try await pair.callerEvents.established(call.caller)
+        try await pair.deviceEvents.established(call.device)
         var generator = SeededGenerator(seed: 5)
         let (there, back) = (SRTPKey.random(suite, using: &generator), SRTPKey.random(suite, using: &generator))
         try pair.device.rekey(call.device, send: back, receive: there)
         try pair.caller.rekey(call.caller, send: there, receive: back)
         for (engine, id) in [(pair.caller, call.caller), (pair.device, call.device)] {
             let before = try #require(await engine.report(on: id)).peer.packetsReceived
-            while try #require(await engine.report(on: id)).peer.packetsReceived < before + 20 { await Task.yield() }
+            try await until { try #require(await engine.report(on: id)).peer.packetsReceived >= before + 20 }
         }
         pair.caller.stop(call.caller)
         let report = try await pair.callerEvents.ended(call.caller)
@@ -191,7 +191,7 @@ struct MediaEngineTests {
         let call = try pair.call(
             callerAudio: AudioBehaviour(source: .tone(frequencyHz: 440, levelDBFS: -12)),
             deviceAudio: AudioBehaviour(source: .echo))
-        await pair.deviceEvents.established(call.device)
+        try await pair.deviceEvents.established(call.device)
         let loopback = try #require(SocketAddress(host: "127.0.0.1", port: 0))
         let attacker = try UDPSocket(boundTo: loopback)
         var batch = DatagramBatch()

@@ -2,6 +2,7 @@ import Datagrams
 import ICE
 import MediaEngine
 import Peering
+import RelaySupport
 import SecureTransport
 import Testing
 
@@ -16,10 +17,10 @@ struct RelayedCallTests {
         let pair = try EnginePair(relayTrust: .file(server.certificate))
         let servers = [try server.server(over: transport)]
         let call = try await ConnectedCall(pair, caller: servers, device: servers)
-        await pair.callerEvents.established(call.caller)
-        await pair.deviceEvents.established(call.device)
+        try await pair.callerEvents.established(call.caller)
+        try await pair.deviceEvents.established(call.device)
         for events in [pair.callerEvents, pair.deviceEvents] {
-            let event = await events.first { if case .connected = $0 { true } else { false } }
+            let event = try await events.first { if case .connected = $0 { true } else { false } }
             guard case .connected(_, let path) = event else { throw EventMismatch() }
             #expect(path.isRelayed)
         }
@@ -39,7 +40,7 @@ struct RelayedCallTests {
         let server = try RelayServer()
         let pair = try EnginePair(relayTrust: .file(server.certificate))
         let call = try await ConnectedCall(pair, caller: [try server.server(over: transport)])
-        await pair.callerEvents.established(call.caller)
+        try await pair.callerEvents.established(call.caller)
         try await pair.device.receives(20, on: call.device)
         try await pair.caller.receives(20, on: call.caller)
         pair.shutdown()
@@ -50,8 +51,8 @@ struct RelayedCallTests {
         let server = try RelayServer(hasIPv6: true)
         let pair = try EnginePair(relayTrust: .file(server.certificate), deviceHost: "::1")
         let call = try await ConnectedCall(pair, caller: [try server.server(over: transport)])
-        await pair.callerEvents.established(call.caller)
-        let event = await pair.callerEvents.first { if case .connected = $0 { true } else { false } }
+        try await pair.callerEvents.established(call.caller)
+        let event = try await pair.callerEvents.first { if case .connected = $0 { true } else { false } }
         guard case .connected(_, let path) = event, case .relayed(_, let relay, _) = path.route else {
             throw EventMismatch()
         }
@@ -69,11 +70,11 @@ struct RelayedCallTests {
         let servers = [try server.server(over: transport, password: "not the password")]
         let plan = try ConnectedCall.plan(isCaller: true, servers: servers, relayOnly: true)
         let (id, _) = try pair.caller.connect(plan, at: pair.caller.place())
-        let event = await pair.callerEvents.first { if case .relayFailed(id, _, _) = $0 { true } else { false } }
+        let event = try await pair.callerEvents.first { if case .relayFailed(id, _, _) = $0 { true } else { false } }
         guard case .relayFailed(_, let name, let reason) = event else { throw EventMismatch() }
         #expect(name == "\(servers[0])" && !name.contains("not the password"))
         #expect(reason.contains("does not accept the credentials") && !reason.contains("not the password"))
-        let end = await pair.callerEvents.first { if case .connectionFailed(id, _) = $0 { true } else { false } }
+        let end = try await pair.callerEvents.first { if case .connectionFailed(id, _) = $0 { true } else { false } }
         guard case .connectionFailed(_, let why) = end else { throw EventMismatch() }
         #expect(why.description.contains("does not accept the credentials"))
         pair.shutdown()
@@ -90,7 +91,9 @@ struct RelayedCallTests {
             let servers = [try server.server(over: .tls(hostName: hostName))]
             let plan = try ConnectedCall.plan(isCaller: true, servers: servers, relayOnly: true)
             let (id, _) = try pair.caller.connect(plan, at: pair.caller.place())
-            let end = await pair.callerEvents.first { if case .connectionFailed(id, _) = $0 { true } else { false } }
+            let end = try await pair.callerEvents.first {
+                if case .connectionFailed(id, _) = $0 { true } else { false }
+            }
             guard case .connectionFailed(_, let why) = end else { throw EventMismatch() }
             #expect(why.description.contains(reason), "\(why)")
             pair.shutdown()
@@ -104,7 +107,7 @@ struct RelayedCallTests {
         let pair = try EnginePair()
         let plan = try ConnectedCall.plan(isCaller: true, servers: [try server.server(over: .tcp)], relayOnly: true)
         let (id, _) = try pair.caller.connect(plan, at: pair.caller.place())
-        let end = await pair.callerEvents.first { if case .connectionFailed(id, _) = $0 { true } else { false } }
+        let end = try await pair.callerEvents.first { if case .connectionFailed(id, _) = $0 { true } else { false } }
         guard case .connectionFailed(_, let why) = end else { throw EventMismatch() }
         #expect(why.description.contains("Connection refused"))
         pair.shutdown()
@@ -134,7 +137,7 @@ struct RelayedCallTests {
         let call = try await ConnectedCall(pair, caller: [try server.server(over: transport)])
         try await pair.device.receives(20, on: call.device)
         server.kill()
-        let end = await pair.callerEvents.first {
+        let end = try await pair.callerEvents.first {
             if case .connectionFailed(call.caller, _) = $0 { true } else { false }
         }
         guard case .connectionFailed(_, let why) = end else { throw EventMismatch() }
@@ -153,7 +156,7 @@ struct RelayedCallTests {
                 isCaller: true, servers: [try server.server(over: transport)], relayOnly: true)
             let (id, _) = try pair.caller.connect(plan, at: pair.caller.place())
             if number % 3 != 0 {
-                _ = await pair.callerEvents.first { if case .candidate(id, _) = $0 { true } else { false } }
+                _ = try await pair.callerEvents.first { if case .candidate(id, _) = $0 { true } else { false } }
             }
             pair.caller.stop(id)
         }

@@ -169,8 +169,14 @@ import Testing
     func limits() {
         for row in [
             "| A message, a REST body | \(SignalLimits.messageBytes) bytes |",
+            "| A REST body without a good Bearer token | \(SignalLimits.loginBytes) bytes |",
+            "| A message before `session.start` is answered | \(SignalLimits.sessionStartBytes) bytes |",
             "| Objects and arrays within each other | \(SignalLimits.nesting) |",
-            "| \(SignalBounds.delivery.messageBytes) bytes, \(SignalBounds.delivery.nesting) levels: ",
+            "A client takes messages of \(SignalBounds.delivery.messageBytes) bytes with \(SignalBounds.delivery.nesting) levels",
+            "| An event about an invite | \(SignalLimits.inviteDataBytes) of data + \(2 + SignalLimits.invitees) *n*",
+            "| A page of a list | \(SignalLimits.pageBytes) of entries",
+            "cancellation | \(SignalLimits.inviteDataBytes) bytes as JSON text; \(SignalLimits.streamInviteDataBytes) of an",
+            "| Ids by which a user can be called | \(SignalLimits.publicIDs) |",
             "| `type` of a signal | \(SignalLimits.signalTypeBytes) bytes |",
             "| `data` of a signal, as JSON text | \(SignalLimits.signalDataBytes) bytes; "
                 + "\(SignalLimits.streamSignalDataBytes) of one that the exchange sends",

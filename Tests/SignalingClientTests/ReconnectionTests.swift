@@ -3,6 +3,7 @@ import Foundation
 import JSON
 import NIOCore
 import SignalWire
+import TestSupport
 import Testing
 
 @testable import SignalingClient
@@ -111,7 +112,7 @@ struct ReconnectionTests {
             let hangingUp = Task {
                 try await service.hangUp(CallHangUp(invite: "i1", reason: "completed", duration: .seconds(1)))
             }
-            while !exchange.methods.contains("call.end") { await Task.yield() }
+            try await until { exchange.methods.contains("call.end") }
             exchange.answer("call.end") { _ in "{}" }
             exchange.dropConnections()
             try await hangingUp.value
@@ -136,8 +137,8 @@ struct ReconnectionTests {
         #"{"session":"s1","connection":"c1","user":"u1","public_ids":[],"resumed":true,"sequence":2,"#
         + #""keepalive_seconds":25,"anonymous":false}"#
 
-    private func wait(for method: String, times: Int, at exchange: ScriptedExchange) async {
-        while exchange.methods.count(where: { $0 == method }) < times { await Task.yield() }
+    private func wait(for method: String, times: Int, at exchange: ScriptedExchange) async throws {
+        try await until { exchange.methods.count { $0 == method } >= times }
     }
 
     @Test(
@@ -148,7 +149,7 @@ struct ReconnectionTests {
             exchange.answer("session.start") { _ in Self.resumed }
             exchange.tell("notification", #"{"payload":1}"#)
             exchange.tell("moveRequested", #"{"within_seconds":10}"#)
-            await wait(for: "device.register", times: 2, at: exchange)
+            try await wait(for: "device.register", times: 2, at: exchange)
             let starts = exchange.calls.filter { $0.method == "session.start" }
             #expect(starts.count == 2 && starts.last?.params["resume"] == ["session": "s1", "after": 2])
             // What the old connection had told already comes again, for it may not have arrived.
@@ -170,7 +171,7 @@ struct ReconnectionTests {
         try await withService { service, exchange, events in
             exchange.answer("session.start") { _ in "" }
             exchange.tell("moveRequested", #"{"within_seconds":10}"#)
-            await wait(for: "session.start", times: 2, at: exchange)
+            try await wait(for: "session.start", times: 2, at: exchange)
             let start = exchange.methods.count
             #expect(await service.connectionState == .connected)
             let sending = service.sendInOrder(
@@ -191,7 +192,7 @@ struct ReconnectionTests {
             for (number, address) in addresses.enumerated() {
                 let asked = exchange.requests.count
                 exchange.tell("moveRequested", #"{"within_seconds":10,"websocket_url":\#(address)}"#)
-                while address == "null" && exchange.requests.count == asked { await Task.yield() }
+                try await until { address != "null" || exchange.requests.count > asked }
                 for _ in 1...20 {
                     try await service.send(CallControl.CallSignal(invite: "i1", type: "t", data: [:]))
                 }
@@ -225,7 +226,7 @@ struct ReconnectionTests {
         try await withService { service, exchange, events in
             exchange.answer("invite.send") { _ in "" }
             let inviting = Task { try await service.invite(InviteOptions(to: "bob", idempotencyKey: "k")) }
-            while !exchange.methods.contains("invite.send") { await Task.yield() }
+            try await until { exchange.methods.contains("invite.send") }
             exchange.tell("moveRequested", #"{"within_seconds":60}"#)
             try await wait(for: .moveRequested(within: .seconds(60), webSocketURL: nil), in: &events)
             #expect(await service.connectionState == .connected)

@@ -3,6 +3,8 @@ import Foundation
 import JSON
 import NIOCore
 import NIOHTTP1
+import SignalWire
+import TestSupport
 import Testing
 
 @testable import SignalingClient
@@ -167,7 +169,10 @@ struct ServiceTests {
         try await exchange.start(on: Fixtures.group)
         let service = try Fixtures.service(port: exchange.port)
         async let connected: Void = service.connect()
-        while await service.connectionState == .notConnected, exchange.requests.isEmpty { await Task.yield() }
+        try await until {
+            let state = await service.connectionState
+            return state != .notConnected || !exchange.requests.isEmpty
+        }
         try await service.accept("i1", data: ["answer": "a"])
         try await connected
         #expect(exchange.methods.filter { $0 == "invite.accept" }.count == 1)
@@ -281,6 +286,45 @@ struct ServiceTests {
         }
     }
 
+    @Test("An event that is larger than a client must take is passed over; the next is heard, on the same connection")
+    func oversizedEvent() async throws {
+        try await withService { service, exchange in
+            for bytes in [SignalLimits.deliveredBytes, 1_000_000, 4_000_000] {
+                exchange.tell("notification", #"{"payload":"\#(String(repeating: "x", count: bytes))"}"#)
+            }
+            exchange.tell("notification", #"{"payload":"\#(String(repeating: "y", count: 262_000))"}"#)
+            exchange.tell("notification", #"{"payload":1}"#)
+            var events = service.events.makeAsyncIterator()
+            var told: [Int] = []
+            while let event = await events.next() {
+                #expect(event != .reconnecting)
+                guard case .notification(let payload) = event else { continue }
+                told.append(payload.string?.utf8.count ?? 0)
+                if payload == 1 { break }
+            }
+            #expect(told == [262_000, 0])
+            #expect(exchange.methods.count { $0 == "session.start" } == 1)
+        }
+    }
+
+    @Test("CONN-7: A room that is told in pages is asked for to its end, and each participant is told once")
+    func roomInPages() async throws {
+        let exchange = ScriptedExchange()
+        exchange.answer("room.join") { params in
+            switch params["after"]?.integer {
+            case nil: #"{"participants":[{"connection":"c1","user":"bob"}],"next":4}"#
+            case 4: #"{"participants":[{"connection":"c2","user":"ann"},{"connection":"c3","user":"cy"}],"next":9}"#
+            default: #"{"participants":[]}"#
+            }
+        }
+        try await withService(exchange) { service, exchange in
+            let participants = try await service.join(room: "r", data: "d")
+            #expect(participants.map(\.connection) == ["c1", "c2", "c3"])
+            let asked = exchange.calls.filter { $0.method == "room.join" }.map { $0.params["after"]?.integer }
+            #expect(asked == [nil, 4, 9])
+        }
+    }
+
     @Test("CONN-3: A socket closed with 4001 while the session starts is final, though an answer was awaited")
     func closedWhileStarting() async throws {
         let exchange = ScriptedExchange()
@@ -300,7 +344,7 @@ struct ServiceTests {
     func connectWhileDisconnecting() async throws {
         try await withService { service, exchange in
             async let gone: Void = service.disconnect()
-            while await service.connectionState == .connected { await Task.yield() }
+            try await until { await service.connectionState != .connected }
             try await service.connect()
             await gone
             #expect(await service.connectionState == .connected)

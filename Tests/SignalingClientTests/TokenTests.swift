@@ -3,6 +3,7 @@ import Foundation
 import JSON
 import NIOCore
 import NIOHTTP1
+import TestSupport
 import Testing
 
 @testable import SignalingClient
@@ -52,9 +53,9 @@ struct TokenTests {
             exchange.answer(path: "/v1.1/token") { _ in login("T2", refresh: "R2") }
             let service = try Fixtures.service(port: exchange.port)
             try await service.connect()
-            while !exchange.requests.contains(where: { $0.path == "/v1.1/token" }) { await Task.yield() }
+            try await until { exchange.requests.contains { $0.path == "/v1.1/token" } }
             #expect(exchange.requests.last?.body == #"{"refresh_token":"R1"}"#)
-            while !exchange.methods.contains("session.renew") { await Task.yield() }
+            try await until { exchange.methods.contains("session.renew") }
             #expect(exchange.calls.last { $0.method == "session.renew" }?.params["token"] == "T2")
             #expect(await service.connectionState == .connected)
             // The next connection uses the new one.
@@ -67,6 +68,30 @@ struct TokenTests {
         }
     }
 
+    @Test("AUTH-4: A service that has disconnected renews nothing by itself; when it connects again it does")
+    func atRest() async throws {
+        try await withExchange { exchange in
+            exchange.answer(path: "/v1.1/login") { _ in login("T1", refresh: "R1", lifetime: 1) }
+            exchange.answer(path: "/v1.1/token") { _ in login("T3", refresh: "R3") }
+            func isRenewed(_ refresh: String) -> Bool {
+                exchange.requests.contains { $0.body == #"{"refresh_token":"\#(refresh)"}"# }
+            }
+            let first = try Fixtures.service(port: exchange.port)
+            try await first.connect()
+            await first.disconnect()
+            // The token of the second ends after that of the first.
+            exchange.answer(path: "/v1.1/login") { _ in login("T2", refresh: "R2", lifetime: 1) }
+            let second = try Fixtures.service(port: exchange.port)
+            try await second.connect()
+            try await until { isRenewed("R2") }
+            #expect(!isRenewed("R1"))
+            try await first.connect()
+            try await until { isRenewed("R1") }
+            await first.disconnect()
+            await second.disconnect()
+        }
+    }
+
     @Test("AUTH-4: An exchange that says that the token ends soon is shown a new one")
     func toldToRenew() async throws {
         try await withExchange { exchange in
@@ -75,7 +100,7 @@ struct TokenTests {
             let service = try Fixtures.service(port: exchange.port)
             try await service.connect()
             exchange.tell("tokenExpiring", #"{"expires_in":60}"#)
-            while !exchange.methods.contains("session.renew") { await Task.yield() }
+            try await until { exchange.methods.contains("session.renew") }
             #expect(exchange.calls.last { $0.method == "session.renew" }?.params["token"] == "T2")
             await service.disconnect()
         }

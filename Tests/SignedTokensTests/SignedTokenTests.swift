@@ -11,6 +11,7 @@ private struct Claims: JWTPayload {
     var iat: Double? = 1_000
     var nbf: Double?
     var exp: Double? = 2_000
+    var jti: String?
     var session: String?
     var role: String?
     var data: String?
@@ -110,7 +111,7 @@ private struct Claims: JWTPayload {
         let good = try await sign(Claims(session: "lobby", data: "d"))
         for length in 0..<good.utf8.count { #expect(refusal(String(good.prefix(length))) != nil) }
         let bytes = Array(good.utf8)
-        for index in bytes.indices.dropLast() {
+        for index in bytes.indices {
             var changed = bytes
             changed[index] ^= 1
             #expect(refusal(String(decoding: changed, as: UTF8.self)) != nil, "byte \(index)")
@@ -122,8 +123,52 @@ private struct Claims: JWTPayload {
             Claims(session: "lobby", role: "king"), Claims(session: ""),
             Claims(session: "lobby", data: String(repeating: "x", count: 1_001)),
             Claims(sub: String(repeating: "x", count: 257)), Claims(sub: "al\u{202E}ice"), Claims(sub: "alice\0"),
-            Claims(sub: "e\u{301}"), Claims(session: "lob\u{200B}by"), Claims(session: "lobby\0"),
+            Claims(sub: "e\u{301}"), Claims(session: "lob\u{200B}by"), Claims(session: "lobby\0"), Claims(jti: "t\n1"),
+            Claims(jti: String(repeating: "x", count: 257)),
         ] { #expect(refusal(try await sign(claims)) == .malformed, "\(claims)") }
+    }
+
+    @Test("AUTH-9: A token has one spelling: padding, another alphabet and spare bits are refused in each part")
+    func spellings() async throws {
+        // Parts of every length modulo 4 that base64url has, and with both characters that the alphabets differ in.
+        var seen: Set<Int> = []
+        for length in 0..<24 {
+            let token = try await sign(Claims(session: "lobby", data: String(repeating: "ÿ>?", count: length)))
+            #expect(refusal(token) == nil)
+            for (index, spelling) in Self.respellings(of: token) {
+                seen.insert(index)
+                #expect(refusal(spelling) == .malformed, "\(spelling)")
+            }
+            #expect(refusal(token) == nil)
+        }
+        #expect(seen == [0, 1, 2])
+    }
+
+    /// Other ways to write the same bytes, with the part that is written otherwise.
+    private static func respellings(of token: String) -> [(part: Int, token: String)] {
+        let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
+        let parts = token.split(separator: ".").map(String.init)
+        return parts.indices.flatMap { index -> [(Int, String)] in
+            let part = parts[index]
+            var others = [part + "=", part + "==", part + "===", part + " ", part + "\n", "=" + part]
+            others.append(part.replacing("-", with: "+").replacing("_", with: "/"))
+            let spare = [2: 16, 3: 4][part.count % 4] ?? 1
+            if let last = part.last, let value = alphabet.firstIndex(of: last) {
+                others += (1..<spare).map { String(part.dropLast()) + String(alphabet[value + $0]) }
+            }
+            return others.filter { $0 != part }.map { other in
+                var changed = parts
+                changed[index] = other
+                return (index, changed.joined(separator: "."))
+            }
+        }
+    }
+
+    @Test("A token whose jti is empty has none")
+    func emptyID() async throws {
+        for (jti, id) in [("", nil), (nil, nil), ("t-1", "t-1")] as [(String?, TokenID?)] {
+            #expect(try reader.read(try await sign(Claims(jti: jti)), at: 1_500).id == id)
+        }
     }
 
     @Test("A secret shorter than the hash is no key, and a key does not show its secret")

@@ -76,6 +76,37 @@ extension JSONValue {
     }
 }
 
+extension JSONValue {
+    /// Bytes of the value as JSON text without spaces; an upper bound, and exact but for numbers that are not whole.
+    ///
+    /// - Complexity: O(bytes); nothing is written.
+    public var textBytes: Int {
+        switch self {
+        case .null: 4
+        case .bool(let value): value ? 4 : 5
+        case .integer(let value): String(value).utf8.count
+        case .unsigned(let value): String(value).utf8.count
+        case .number(let value): max(value.description.utf8.count, 2)
+        case .string(let value): Self.textBytes(of: value)
+        case .array(let values): values.reduce(2 + max(0, values.count - 1)) { $0 + $1.textBytes }
+        case .object(let members):
+            members.reduce(2 + max(0, members.count - 1)) { $0 + Self.textBytes(of: $1.key) + 1 + $1.value.textBytes }
+        }
+    }
+
+    /// Bytes of a string in quotes: control characters as `\u001f` or shorter, quotes and backslashes as two (RFC 8259
+    /// §7).
+    private static func textBytes(of text: String) -> Int {
+        text.utf8.reduce(2) { count, byte in
+            switch byte {
+            case UInt8(ascii: "\""), UInt8(ascii: "\\"), 0x08, 0x09, 0x0A, 0x0C, 0x0D: count + 2
+            case ..<0x20: count + 6
+            default: count + 1
+            }
+        }
+    }
+}
+
 extension JSONValue: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, ExpressibleByBooleanLiteral,
     ExpressibleByFloatLiteral, ExpressibleByNilLiteral, ExpressibleByArrayLiteral, ExpressibleByDictionaryLiteral
 {

@@ -2,8 +2,10 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <ifaddrs.h>
 #include <link.h>
+#include <malloc.h>
 #include <net/if.h>
 #include <netdb.h>
 #include <netinet/tcp.h>
@@ -523,3 +525,19 @@ static int release_object(struct dl_phdr_info *object, size_t size, void *contex
 }
 
 void handset_release_code_pages(void) { dl_iterate_phdr(release_object, NULL); }
+
+void handset_release_free_memory(void) { malloc_trim(0); }
+
+int64_t handset_resident_bytes(void) {
+    // "SIZE RESIDENT …", in pages.
+    int file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    if (file < 0) return 0;
+    char text[128];
+    ssize_t length = read(file, text, sizeof text - 1);
+    close(file);
+    if (length <= 0) return 0;
+    text[length] = 0;
+    char *rest = text;
+    strtoll(text, &rest, 10);
+    return strtoll(rest, NULL, 10) * sysconf(_SC_PAGESIZE);
+}

@@ -125,15 +125,23 @@ public struct GroupList: RPCMethod {
 
     /// The user's groups.
     public struct Result: Codable, Hashable, Sendable {
-        /// The groups, in the order of joining.
+        /// The groups, in the order of their ids: as many as fit into one message.
         public var groups: [Entry]
+        /// There are more: ask again with this as `after`.
+        public var next: GroupID?
 
         /// Makes a result.
-        public init(groups: [Entry]) { self.groups = groups }
+        public init(groups: [Entry], next: GroupID? = nil) {
+            self.groups = groups
+            self.next = next
+        }
     }
 
-    /// Makes the parameters: none.
-    public init() {}
+    /// `next` of the answer before; absent: from the start.
+    public var after: GroupID?
+
+    /// Makes the parameters.
+    public init(after: GroupID? = nil) { self.after = after }
 }
 
 /// Data of `groupChanged`: to each device of each member, whoever brought the change about (GRP-1).

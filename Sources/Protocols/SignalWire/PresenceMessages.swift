@@ -6,7 +6,7 @@ public struct PresenceSubscribe: RPCMethod {
     /// Who is there.
     public struct Result: Codable, Hashable, Sendable {
         /// The other users, those that can be reached first, then in the order of their ids; at most
-        /// ``SignalLimits/presenceUsers``.
+        /// ``SignalLimits/presenceUsers``, and no more than fit into one message.
         public var users: [Presence]
 
         /// Makes a result.

@@ -146,8 +146,10 @@ public enum RESTErrorCode: String, CaseIterable, Sendable {
     case notFound
     /// 405: this path does not take this method.
     case methodNotAllowed
-    /// 413: the body is larger than 64 KiB.
+    /// 413: the body is larger than 64 KiB, or than 8 KiB before login.
     case tooLarge
+    /// 421: the `Host` header names somebody else.
+    case misdirected
     /// 429: come back later, as `Retry-After` says.
     case tooManyRequests
     /// 500: the exchange failed.
@@ -166,6 +168,7 @@ public enum RESTErrorCode: String, CaseIterable, Sendable {
         case .notFound: 404
         case .methodNotAllowed: 405
         case .tooLarge: 413
+        case .misdirected: 421
         case .tooManyRequests: 429
         case .internalError: 500
         case .unavailable: 503

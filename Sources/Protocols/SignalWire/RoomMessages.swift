@@ -32,11 +32,16 @@ public struct RoomJoin: RPCMethod {
 
     /// Who is there.
     public struct Result: Codable, Hashable, Sendable {
-        /// Everybody who was there already.
+        /// Those who were there already, in the order of joining: as many as fit into one message.
         public var participants: [Participant]
+        /// There are more: join again with this as `after`.
+        public var next: UInt64?
 
         /// Makes a result.
-        public init(participants: [Participant]) { self.participants = participants }
+        public init(participants: [Participant], next: UInt64? = nil) {
+            self.participants = participants
+            self.next = next
+        }
     }
 
     /// The room's name.
@@ -45,12 +50,15 @@ public struct RoomJoin: RPCMethod {
     public var token: Redacted<String>?
     /// Connection data for the others to see, at most ``SignalLimits/connectionDataBytes``; a token's own go first.
     public var data: String?
+    /// `next` of the answer before; absent: from the start.
+    public var after: UInt64?
 
     /// Makes the parameters.
-    public init(room: RoomName, token: Redacted<String>? = nil, data: String? = nil) {
+    public init(room: RoomName, token: Redacted<String>? = nil, data: String? = nil, after: UInt64? = nil) {
         self.room = room
         self.token = token
         self.data = data
+        self.after = after
     }
 }
 

@@ -8,6 +8,18 @@ public enum SignalLimits {
     public static let messageBytes = 65_536
     /// Objects and arrays within each other.
     public static let nesting = 64
+    /// Bytes in one message of the exchange, which a client must take. No limit here lets anything in of which somebody
+    /// would have to be told more; docs/protocol.md has the arithmetic.
+    public static let deliveredBytes = 262_144
+    /// Bytes in the `data`, `payload` and `timeout_payload` of an invite together, and in the `data` of what follows on
+    /// it, as JSON text that the exchange writes: `1e18` comes in as 4 bytes and goes out as 19.
+    public static let inviteDataBytes = 61_440
+    /// The same for a stream (WHIP and WHEP): the offer is a REST body, and JSON writes a line's end as four bytes.
+    public static let streamInviteDataBytes = 3 * messageBytes
+    /// Bytes of the entries in one page of a list; an entry that is longer is a page of its own.
+    public static let pageBytes = messageBytes - 256
+    /// Ids by which one user can be called, besides the user's own.
+    public static let publicIDs = 64
     /// Bytes in the type of a `call.signal` or `room.signal` (SIG-1).
     public static let signalTypeBytes = 128
     /// Bytes in the data of a `call.signal` or `room.signal`, as JSON text (SIG-1).
@@ -52,10 +64,9 @@ public struct SignalBounds: Hashable, Sendable {
 
     /// What the exchange takes.
     public static let request = SignalBounds(messageBytes: SignalLimits.messageBytes, nesting: SignalLimits.nesting)
-    /// What the exchange may send, which a client must take: what came in a request, with more around it, and written
-    /// anew, which makes a number such as `1e15` four times as long.
+    /// What the exchange may send, which a client must take: what came in a request, with more around it.
     public static let delivery = SignalBounds(
-        messageBytes: 4 * SignalLimits.messageBytes, nesting: SignalLimits.nesting + 8)
+        messageBytes: SignalLimits.deliveredBytes, nesting: SignalLimits.nesting + 8)
     /// Enough to find out whose a message is that is nested too deeply to be taken. The parser recurses 512 levels.
     static let envelope = SignalBounds(messageBytes: SignalLimits.messageBytes, nesting: 256)
 }

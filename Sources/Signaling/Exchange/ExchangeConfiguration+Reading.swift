@@ -14,7 +14,8 @@ extension ExchangeConfiguration {
             "token_notice_seconds", "signed_token_lifetime_seconds", "failed_logins_per_address",
             "failed_logins_per_account", "failed_login_seconds", "messages_per_second", "message_burst",
             "trusted_proxies", "database", "database_durability", "database_if_corrupt", "call_records_days",
-            "push",
+            "call_records_per_user", "call_records_total",
+            "push", "connections", "connections_per_address", "login_memory_mib", "allowed_hosts",
         ]
 
     /// Reads the section, noting every problem rather than stopping at the first.
@@ -41,6 +42,7 @@ extension ExchangeConfiguration {
         }
         readTokens(section, &problems)
         readLimits(section, &problems)
+        readBounds(section, &problems)
 
         section.require(section.has("users_file") ? ["apps"] : ["apps", "users"], &problems)
         apps = (section.sections("apps", &problems) ?? []).compactMap { RegisteredApp($0, &problems) }
@@ -61,6 +63,10 @@ extension ExchangeConfiguration {
             ?? databaseIfCorrupt
         let days = section.integer("call_records_days", in: 1...36_500, &problems)
         callRecordRetention = days.map { .seconds(86_400 * $0) } ?? callRecordRetention
+        callRecordLimits.perCaller =
+            section.integer("call_records_per_user", in: 1...1_000_000, &problems) ?? callRecordLimits.perCaller
+        callRecordLimits.total =
+            section.integer("call_records_total", in: 1...100_000_000, &problems) ?? callRecordLimits.total
     }
 
     private mutating func readTokens(_ section: ConfigSection, _ problems: inout [ConfigProblem]) {
@@ -200,6 +206,10 @@ extension Account {
             }
         } else if let secret = section.secret("password", &problems) {
             password = .digest(SecretDigest(of: secret.revealed))
+            if let problem = PasswordRule.problem(with: secret.revealed) {
+                let key = section.has("password_file") ? "password_file" : "password_env"
+                problems.append(section.problem(key, problem))
+            }
         }
 
         let mediaTokens = section.tokens("media_token", &problems)
@@ -207,6 +217,9 @@ extension Account {
         let accessTokens = section.tokens("access_token", &problems)
 
         let publicIDs: [UserID] = section.identifiers("public_ids", &problems)
+        if publicIDs.count > SignalLimits.publicIDs {
+            problems.append(section.problem("public_ids", "must name \(SignalLimits.publicIDs) ids at most"))
+        }
         let routingID = section.string("routing_id", &problems)
         let email = section.string("email", &problems)
         let since = section.integer("logins_since", in: 0...253_402_300_799, &problems).map(Int64.init)

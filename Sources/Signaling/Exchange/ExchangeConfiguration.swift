@@ -91,6 +91,16 @@ public struct ExchangeConfiguration: Sendable {
     public var messagesPerSecond = 100
     /// Messages that one connection may send at once.
     public var messageBurst = 500
+    /// TCP connections in all; `nil` for as many as the limit on open files leaves room for, up to 200,000.
+    public var connections: Int?
+    /// TCP connections from one address, IPv6 by /64; `nil` for an eighth of all. This machine's own addresses are
+    /// exempt, and proxies' connections count for whom they speak.
+    public var connectionsPerAddress: Int?
+    /// Bytes that all clients together who have not logged in may make the exchange hold.
+    public var loginMemoryBytes = 16 << 20
+    /// Host names and addresses that clients may call the exchange by, beside those that it knows as its own; a first
+    /// label of `*` stands for any.
+    public var allowedHosts: [String] = []
     /// Proxies whose `X-Forwarded-For` says where a client is, by their addresses.
     public var trustedProxies: [String] = []
 
@@ -105,6 +115,8 @@ public struct ExchangeConfiguration: Sendable {
     public var databaseIfCorrupt = ExchangeStore.CorruptFilePolicy.refuse
     /// How long records of calls are kept.
     public var callRecordRetention = Duration.seconds(90 * 86_400)
+    /// How many records of calls are kept.
+    public var callRecordLimits = RecordLimits()
 
     /// Makes a configuration with defaults: loopback, port 8080, nobody registered.
     public init() {}

@@ -12,6 +12,10 @@ public enum Change: Hashable, Sendable {
     case token(StoredToken)
     /// A token, by its digest, is of no interest any more.
     case tokenForgotten(digest: String)
+    /// A login began, was used, or got its next pair of tokens.
+    case login(StoredLogin)
+    /// Nothing need be known of a login any more.
+    case loginForgotten(String)
     /// A session began or changed.
     case session(StoredSession)
     /// A session can be resumed no longer.
@@ -62,7 +66,7 @@ public struct StoredToken: Hashable, Sendable {
     public var isAnonymous: Bool
     /// When it ends.
     public var expires: Instant
-    /// The digest of the first token of its login.
+    /// Its login: the digest of that one's first token or, of a signed token, of its issuer and `jti`.
     public var login: String
     /// Whether it is exchanged for the next pair, rather than used.
     public var isRefresh: Bool
@@ -70,9 +74,9 @@ public struct StoredToken: Hashable, Sendable {
     public var application: ApplicationKey?
     /// The one room that it opens, if it is for one.
     public var scope: StoredPlace?
-    /// The digest of the refresh token that it was given for, until it is used.
-    public var parent: String?
-    /// For a refresh token: when a token that was given for it was first used.
+    /// Counts the exchanges of refresh tokens before it.
+    public var generation: UInt64
+    /// For a refresh token: when a token of a later generation was first used.
     public var superseded: Instant?
     /// Whether its login is over.
     public var isRevoked: Bool
@@ -84,7 +88,8 @@ public struct StoredToken: Hashable, Sendable {
     /// Makes an entry.
     public init(
         digest: String, user: UserID?, isAnonymous: Bool, expires: Instant, login: String, isRefresh: Bool,
-        application: ApplicationKey?, scope: StoredPlace?, parent: String?, superseded: Instant?, isRevoked: Bool,
+        application: ApplicationKey?, scope: StoredPlace?, generation: UInt64 = 0, superseded: Instant?,
+        isRevoked: Bool,
         forgotten: Instant, epoch: Int64?
     ) {
         self.digest = digest
@@ -95,7 +100,7 @@ public struct StoredToken: Hashable, Sendable {
         self.isRefresh = isRefresh
         self.application = application
         self.scope = scope
-        self.parent = parent
+        self.generation = generation
         self.superseded = superseded
         self.isRevoked = isRevoked
         self.forgotten = forgotten
@@ -117,7 +122,7 @@ public struct StoredSession: Hashable, Sendable {
     public var connection: ConnectionName
     /// The one room that its token opens, if it is for one.
     public var scope: StoredPlace?
-    /// The login that it stands on, by the digest of its first token.
+    /// The login that it stands on, as its tokens name it.
     public var login: String?
     /// The rooms it is in, in the order of joining.
     public var places: [StoredPlace]

@@ -11,11 +11,14 @@ struct ChangeWriter {
     let times: TimeMap
     /// For records: as the clock is now.
     let recordTimes: TimeMap
+    let recordLimits: RecordLimits
 
     func write(_ change: Change) throws {
         switch change {
         case .token(let token): try write(token)
         case .tokenForgotten(let digest): try run("DELETE FROM tokens WHERE digest = ?", [digest])
+        case .login(let login): try write(login)
+        case .loginForgotten(let id): try run("DELETE FROM logins WHERE id = ?", [id])
         case .session(let session): try write(session)
         case .sessionForgotten(let id): try run("DELETE FROM sessions WHERE id = ?", [id.text])
         case .invite(let invite): try write(invite)
@@ -62,15 +65,24 @@ struct ChangeWriter {
         try run(
             """
             INSERT OR REPLACE INTO tokens (
-                digest, login, refresh, user, anonymous, application, scope, parent, superseded_ms, revoked, expires_ms,
-                forgotten_ms, epoch
+                digest, login, refresh, user, anonymous, application, scope, generation, superseded_ms, revoked,
+                expires_ms, forgotten_ms, epoch
             ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             """,
             [
                 token.digest, token.login, token.isRefresh, token.user?.text ?? "", token.isAnonymous,
-                token.application?.text,
-                try token.scope.map { try StoreCoding.text($0) }, token.parent, times.milliseconds(token.superseded),
-                token.isRevoked, times.milliseconds(token.expires), times.milliseconds(token.forgotten), token.epoch,
+                token.application?.text, try token.scope.map { try StoreCoding.text($0) },
+                Int64(clamping: token.generation), times.milliseconds(token.superseded), token.isRevoked,
+                times.milliseconds(token.expires), times.milliseconds(token.forgotten), token.epoch,
+            ])
+    }
+
+    private func write(_ login: StoredLogin) throws {
+        try run(
+            "INSERT OR REPLACE INTO logins (id, issuer, family, newest, reached, used_ms) VALUES (?, ?, ?, ?, ?, ?)",
+            [
+                login.id, login.issuer, login.family, Int64(clamping: login.newest), Int64(clamping: login.reached),
+                times.milliseconds(login.used),
             ])
     }
 
@@ -166,6 +178,7 @@ struct ChangeWriter {
                 INSERT OR IGNORE INTO call_records (invite, invitee, inviter, inviter_device, group_id, sent_ms)
                 VALUES (?, ?, ?, ?, ?, ?)
                 """, [step.invite.text, step.invitee.text, inviter.text, device.text, group?.text, at])
+            if database.changesCount > 0 { try trimRecords(of: inviter) }
         case .answered(let device):
             try run(
                 "UPDATE call_records SET answered_ms = ?, invitee_device = ? WHERE invite = ? AND invitee = ?",
@@ -178,6 +191,33 @@ struct ChangeWriter {
                 WHERE invite = ? AND invitee = ? AND ended_ms IS NULL
                 """, [at, reason, duration, step.invite.text, step.invitee.text])
         }
+    }
+
+    /// Drops a caller's oldest records past its limit, then the oldest of all. What was written first is the oldest,
+    /// whatever the clock said.
+    private func trimRecords(of caller: UserID) throws {
+        let counts = try Row.fetchOne(
+            database.cachedStatement(
+                sql: """
+                    SELECT (SELECT records FROM call_record_counts WHERE inviter = ?) AS own, call_records AS total
+                    FROM exchange
+                    """), arguments: [caller.text])
+        guard let counts else { return }
+        let own = try counts.decode(Int?.self, forColumn: "own") ?? 0
+        let total = try counts.decode(Int.self, forColumn: "total")
+        let surplus = max(0, own - recordLimits.perCaller)
+        if surplus > 0 {
+            try run(
+                """
+                DELETE FROM call_records WHERE rowid IN (
+                    SELECT rowid FROM call_records WHERE inviter = ? ORDER BY rowid LIMIT ?
+                )
+                """, [caller.text, surplus])
+        }
+        guard total - surplus > recordLimits.total else { return }
+        try run(
+            "DELETE FROM call_records WHERE rowid IN (SELECT rowid FROM call_records ORDER BY rowid LIMIT ?)",
+            [total - surplus - recordLimits.total])
     }
 
     private func reserve(_ principal: Principal, upTo number: Int64) throws {

@@ -33,31 +33,34 @@ public final class ExchangeStore: Sendable {
     private let lock: StoreLock
     private let clock: StoreClock
     private let times: TimeMap
+    private let recordLimits: RecordLimits
 
     /// Opens the database, making or migrating it as need be. It belongs to this exchange alone until ``close()``.
     ///
     /// - Throws: ``StoreError``.
     public static func open(
         path: String, durability: Durability = .full, ifCorrupt: CorruptFilePolicy = .refuse,
-        clock: StoreClock = .system
+        recordLimits: RecordLimits = RecordLimits(), clock: StoreClock = .system
     ) throws(StoreError) -> ExchangeStore {
         let lock = try StoreLock(path: path)
         do throws(StoreError) {
-            return try ExchangeStore(path, lock, durability, clock, setAside: nil)
+            return try ExchangeStore(path, lock, durability, recordLimits, clock, setAside: nil)
         } catch {
             guard error.code == .corrupt, ifCorrupt == .setAside else { throw error }
             let aside = try StoreFiles.setAside(path, at: clock.timeOfDay())
-            return try ExchangeStore(path, lock, durability, clock, setAside: aside)
+            return try ExchangeStore(path, lock, durability, recordLimits, clock, setAside: aside)
         }
     }
 
     private init(
-        _ path: String, _ lock: StoreLock, _ durability: Durability, _ clock: StoreClock, setAside: String?
+        _ path: String, _ lock: StoreLock, _ durability: Durability, _ recordLimits: RecordLimits,
+        _ clock: StoreClock, setAside: String?
     ) throws(StoreError) {
         self.path = path
         self.lock = lock
         self.clock = clock
         self.setAside = setAside
+        self.recordLimits = recordLimits
         times = TimeMap(offset: clock.offset)
         wasOpenToOthers = try StoreFiles.make(path)
         do {
@@ -128,9 +131,10 @@ public final class ExchangeStore: Sendable {
     /// - Throws: ``StoreError``; then nothing has been written.
     public func write(_ changes: [Change]) throws(StoreError) {
         do {
-            try queue.write { [times, clock] database in
+            try queue.write { [times, clock, recordLimits] database in
                 let writer = ChangeWriter(
-                    database: database, times: times, recordTimes: TimeMap(offset: clock.offset))
+                    database: database, times: times, recordTimes: TimeMap(offset: clock.offset),
+                    recordLimits: recordLimits)
                 for change in changes { try writer.write(change) }
             }
         } catch {

@@ -2,10 +2,10 @@ internal import FoundationEssentials
 internal import GRDB
 import SignalWire
 
-/// The third migration: names are of the one form of ``Identifier``, and keys that were made of two names are columns.
+/// The fifth migration: names are of the one form of ``Identifier``, and keys that were made of two names are columns.
 ///
-/// Rows whose names have another form go to the table `set_aside`, with what is wrong with them. Version 2 wrote texts
-/// up to their first zero byte only; it kept the device of a session with a token for a room as the room, a zero byte and
+/// Rows whose names have another form go to the table `set_aside`, with what is wrong with them. Earlier versions wrote texts
+/// up to their first zero byte only; they kept the device of a session with a token for a room as the room, a zero byte and
 /// the device's own id, of which therefore the room alone is left, and such sessions cannot be found again.
 struct IdentifierMigration {
     let database: Database
@@ -109,6 +109,7 @@ struct IdentifierMigration {
         DROP TABLE streams;
         ALTER TABLE new_events RENAME TO events;
         ALTER TABLE new_streams RENAME TO streams;
+        DELETE FROM logins WHERE id NOT IN (SELECT login FROM tokens);
         CREATE INDEX events_by_time ON events (at_ms);
         """
 

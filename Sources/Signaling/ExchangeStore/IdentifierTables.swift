@@ -1,7 +1,7 @@
 internal import GRDB
 import SignalWire
 
-/// Where names stand in a table of version 2.
+/// Where names stand in a table of version 4.
 struct IdentifierTable {
     /// What JSON in a column must be.
     enum Shape: String {
@@ -39,7 +39,7 @@ struct IdentifierTable {
     }
 }
 
-/// All tables of version 2 that have names in them.
+/// All tables of version 4 that have names in them.
 enum IdentifierTables {
     static let all = [
         IdentifierTable(

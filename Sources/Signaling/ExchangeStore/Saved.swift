@@ -21,6 +21,8 @@ public struct Saved: Sendable {
     public var run: UInt64 = 1
     /// Access tokens.
     public var tokens: [StoredToken] = []
+    /// The logins that they belong to.
+    public var logins: [StoredLogin] = []
     /// Sessions that may be resumed.
     public var sessions: [StoredSession] = []
     /// Open invites, and those that are remembered, oldest first.

@@ -13,6 +13,14 @@ struct SavedReader {
         var saved = Saved()
         saved.run = UInt64(try Int64.fetchOne(database, sql: "SELECT runs FROM exchange") ?? 1)
         saved.tokens = try rows("SELECT * FROM tokens").map(token)
+        saved.logins = try rows("SELECT * FROM logins").map { row in
+            StoredLogin(
+                id: try row.decode(forColumn: "id"), issuer: try row.decode(forColumn: "issuer"),
+                family: try row.decode(forColumn: "family"),
+                newest: UInt64(clamping: try row.decode(Int64.self, forColumn: "newest")),
+                reached: UInt64(clamping: try row.decode(Int64.self, forColumn: "reached")),
+                used: try row.decode(Int64?.self, forColumn: "used_ms").map(past))
+        }
         saved.sessions = try rows("SELECT * FROM sessions ORDER BY rowid").map(session)
         saved.invites = try rows("SELECT * FROM invites ORDER BY sent_ms, rowid").map(invite)
         saved.groups = try rows("SELECT * FROM groups ORDER BY rowid").map { row in
@@ -56,7 +64,7 @@ struct SavedReader {
             expires: times.instant(try row.decode(Int64.self, forColumn: "expires_ms")),
             login: try row.decode(forColumn: "login"), isRefresh: try row.decode(forColumn: "refresh"),
             application: try row.optionalIdentifier("application"), scope: try place(row),
-            parent: try row.decode(forColumn: "parent"),
+            generation: UInt64(clamping: try row.decode(Int64.self, forColumn: "generation")),
             superseded: try row.decode(Int64?.self, forColumn: "superseded_ms").map(past),
             isRevoked: try row.decode(forColumn: "revoked"),
             forgotten: times.instant(try row.decode(Int64.self, forColumn: "forgotten_ms")),

@@ -8,7 +8,9 @@ enum StoreSchema {
         var migrator = DatabaseMigrator()
         migrator.registerMigration("1 exchange") { database in try database.execute(sql: first) }
         migrator.registerMigration("2 pushes") { database in try database.execute(sql: second) }
-        migrator.registerMigration("3 identifiers") { database in try IdentifierMigration(database: database).run() }
+        migrator.registerMigration("3 logins") { database in try database.execute(sql: third) }
+        migrator.registerMigration("4 call records") { database in try database.execute(sql: fourth) }
+        migrator.registerMigration("5 identifiers") { database in try IdentifierMigration(database: database).run() }
         return migrator
     }
 
@@ -71,9 +73,47 @@ enum StoreSchema {
         CREATE INDEX dead_pushes_by_time ON dead_pushes (died_ms);
         """
 
+    /// Tokens from before are numbered in the order of their making, which is that of their ends; a login had 16 of a
+    /// kind at most. Of those that were taken back it is not known any more who signed them.
+    private static let third = """
+        ALTER TABLE tokens ADD COLUMN generation INTEGER NOT NULL DEFAULT 0;
+        CREATE TABLE logins (
+            id TEXT PRIMARY KEY, issuer TEXT, family TEXT, newest INTEGER NOT NULL, reached INTEGER NOT NULL,
+            used_ms INTEGER
+        ) STRICT, WITHOUT ROWID;
+        UPDATE tokens SET generation = numbered.generation FROM (
+            SELECT digest, 17 - row_number() OVER (PARTITION BY login, refresh ORDER BY expires_ms DESC) AS generation
+            FROM tokens
+        ) AS numbered WHERE numbered.digest = tokens.digest;
+        INSERT INTO logins (id, issuer, newest, reached)
+        SELECT login, CASE WHEN max(refresh) = 0 AND max(anonymous) = 0 THEN coalesce(max(application), '') END,
+            max(generation), max(CASE WHEN parent IS NULL THEN generation ELSE 0 END)
+        FROM tokens GROUP BY login;
+        """
+
+    /// Records are counted as they come and go, so that nobody need count them.
+    private static let fourth = """
+        CREATE INDEX call_records_by_inviter ON call_records (inviter);
+        ALTER TABLE exchange ADD COLUMN call_records INTEGER NOT NULL DEFAULT 0;
+        UPDATE exchange SET call_records = (SELECT count(*) FROM call_records);
+        CREATE TABLE call_record_counts (inviter TEXT PRIMARY KEY, records INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+        INSERT INTO call_record_counts SELECT inviter, count(*) FROM call_records GROUP BY inviter;
+        CREATE TRIGGER call_record_added AFTER INSERT ON call_records BEGIN
+            INSERT OR IGNORE INTO call_record_counts VALUES (NEW.inviter, 0);
+            UPDATE call_record_counts SET records = records + 1 WHERE inviter = NEW.inviter;
+            UPDATE exchange SET call_records = call_records + 1;
+        END;
+        CREATE TRIGGER call_record_removed AFTER DELETE ON call_records BEGIN
+            UPDATE call_record_counts SET records = records - 1 WHERE inviter = OLD.inviter;
+            DELETE FROM call_record_counts WHERE inviter = OLD.inviter AND records <= 0;
+            UPDATE exchange SET call_records = call_records - 1;
+        END;
+        """
+
     /// Every column that holds a deadline or a moment of the exchange's own, which move when the clock was set.
     static let timed = [
         ("tokens", "expires_ms"), ("tokens", "superseded_ms"), ("tokens", "forgotten_ms"),
+        ("logins", "used_ms"),
         ("sessions", "resumable_until_ms"), ("invites", "sent_ms"),
         ("invites", "deadline_ms"), ("invites", "forgotten_ms"), ("calls", "accepted_ms"), ("events", "at_ms"),
         ("pushes", "deadline_ms"), ("pushes", "expires_ms"), ("pushes", "due_ms"),

@@ -6,11 +6,17 @@ internal import SignalWire
 extension HandsetService {
     /// Joins a room.
     public func join(room: String, data: String?) async throws(SignalingError) -> [RoomParticipant] {
-        let join = RoomJoin(room: try RoomName(room, of: "the room's name", doing: "join a room"), data: data)
-        let joined = try await ask { (driver, promise: EventLoopPromise<RoomJoin.Result>) in
-            driver.join(join, promise)
-        }
-        return joined.participants.map(CallControl.RoomParticipant.init)
+        let name = try RoomName(room, of: "the room's name", doing: "join a room")
+        var participants: [RoomJoin.Participant] = []
+        var after: UInt64?
+        repeat {
+            let page = try await ask { [after] (driver, promise: EventLoopPromise<RoomJoin.Result>) in
+                driver.join(RoomJoin(room: name, data: data, after: after), promise)
+            }
+            participants += page.participants
+            after = page.next
+        } while after != nil
+        return participants.map(CallControl.RoomParticipant.init)
     }
 
     /// Leaves a room.
@@ -75,10 +81,16 @@ extension HandsetService {
 
     /// The groups that this user is in.
     public func groups() async throws(SignalingError) -> [Group] {
-        let found = try await ask { (driver, promise: EventLoopPromise<GroupList.Result>) in
-            driver.request(GroupList(), doing: "list the groups", promise)
-        }
-        return found.groups.map { Group(id: GroupID($0.group), name: $0.name, owner: UserID($0.owner)) }
+        var groups: [GroupList.Entry] = []
+        var after: SignalWire.GroupID?
+        repeat {
+            let page = try await ask { [after] (driver, promise: EventLoopPromise<GroupList.Result>) in
+                driver.request(GroupList(after: after), doing: "list the groups", promise)
+            }
+            groups += page.groups
+            after = page.next
+        } while after != nil
+        return groups.map { Group(id: GroupID($0.group), name: $0.name, owner: UserID($0.owner)) }
     }
 }
 

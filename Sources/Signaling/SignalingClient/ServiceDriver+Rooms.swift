@@ -14,21 +14,28 @@ extension ServiceDriver {
     }
 
     private func enter(_ join: RoomJoin, _ result: RoomJoin.Result) {
-        for event in rooms.enter(join, result.participants.map(CallControl.RoomParticipant.init)) { hub.publish(event) }
+        let others = result.participants.map(CallControl.RoomParticipant.init)
+        for event in rooms.enter(join, others, isLast: result.next == nil) { hub.publish(event) }
     }
 
     /// A session that begins afresh is in no room: those that the device was in are joined again.
     func rejoinRooms() {
-        for join in rooms.joins {
-            let activity = "join the room \(join.room) again"
-            send(join, doing: activity) { [self] result in
-                switch result {
-                case .success(let joined): enter(join, joined)
-                case .failure(let error) where error.code == .disconnected: break  // The next session tries again.
-                case .failure(let error):
-                    rooms.leave(join.room.text)
-                    hub.publish(.roomLost(room: join.room.text, error))
-                }
+        for join in rooms.joins { rejoin(join) }
+    }
+
+    private func rejoin(_ join: RoomJoin) {
+        send(join, doing: "join the room \(join.room) again") { [self] result in
+            switch result {
+            case .success(let joined):
+                enter(join, joined)
+                guard let next = joined.next else { return }
+                var rest = join
+                rest.after = next
+                rejoin(rest)
+            case .failure(let error) where error.code == .disconnected: break  // The next session tries again.
+            case .failure(let error):
+                rooms.leave(join.room.text)
+                hub.publish(.roomLost(room: join.room.text, error))
             }
         }
     }

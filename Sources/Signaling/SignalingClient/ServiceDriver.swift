@@ -232,15 +232,25 @@ final class ServiceDriver {
     func scheduleWakeUp() {
         let deadlines = [
             login.nextDeadline, connection.nextDeadline, gate.nextDeadline, requests.nextDeadline,
-            queue.nextDeadline, pendingMove?.deadline, tokens.nextDeadline,
+            queue.nextDeadline, pendingMove?.deadline, isAtRest ? nil : tokens.nextDeadline,
         ]
-        guard let next = deadlines.compactMap({ $0 }).min() else { return }
+        guard let next = deadlines.compactMap({ $0 }).min() else { return cancelWakeUp() }
         // A wake-up that comes too early does no harm, so one that is set is left alone unless it is too late.
         if let wakeUpAt, wakeUpAt <= next { return }
         wakeUp?.cancel()
         wakeUpAt = next
         let time = NIODeadline.uptimeNanoseconds(UInt64(clamping: next.nanoseconds))
         wakeUp = loop.scheduleTask(deadline: time, later { $0.wake() })
+    }
+
+    /// Whether nobody wants the connection. Then no token is renewed: the driver does nothing by itself, so that it is let
+    /// go of with its service; the next `connect` renews a token that is due.
+    private var isAtRest: Bool { connection.state == .notConnected && connectWaiters.isEmpty }
+
+    private func cancelWakeUp() {
+        wakeUp?.cancel()
+        wakeUp = nil
+        wakeUpAt = nil
     }
 
     private func wake() {
@@ -250,7 +260,7 @@ final class ServiceDriver {
         for (ticket, error) in queue.takeExpired(at: now) { fail(ticket, with: error) }
         moveIfQuiet()
         changeLinksIfQuiet()
-        feed(tokens: .timerFired)
+        if !isAtRest { feed(tokens: .timerFired) }
         feed(login: .timerFired)
         feed(connection: .timerFired)
         feed(gate: .timerFired)

@@ -9,6 +9,10 @@ internal import SignalWire
 ///
 /// Lives on its event loop; what happens is told there, through `onSignal`, until `abandon`.
 final class WebSocketLink: ChannelInboundHandler {
+    /// Bytes of a message that is read to its end. One that is longer than ``SignalBounds/delivery`` allows is passed over
+    /// then, and the next ones are heard: only past this is the connection given up.
+    private static let readBytes = 16 * SignalLimits.deliveredBytes
+
     typealias InboundIn = WebSocketFrame
     typealias OutboundOut = WebSocketFrame
 
@@ -132,12 +136,12 @@ extension WebSocketLink {
         let link = NIOLoopBound(link, eventLoop: loop)
         let watcher = NIOLoopBound(StatusWatcher(), eventLoop: loop)
         let upgrader = NIOTypedWebSocketClientUpgrader<Bool>(
-            maxFrameSize: SignalBounds.delivery.messageBytes,
+            maxFrameSize: readBytes,
             upgradePipelineHandler: { channel, _ in
                 channel.eventLoop.makeCompletedFuture {
                     let aggregator = NIOWebSocketFrameAggregator(
                         minNonFinalFragmentSize: 1, maxAccumulatedFrameCount: 64,
-                        maxAccumulatedFrameSize: SignalBounds.delivery.messageBytes)
+                        maxAccumulatedFrameSize: readBytes)
                     try channel.pipeline.syncOperations.addHandlers([aggregator, link.value])
                     return true
                 }

@@ -64,11 +64,44 @@ public struct SignedTokenReader: Sendable {
         return (try payload.token(), header.alg ?? "none")
     }
 
+    /// Whether `part` is the one way to write its bytes in base64url (RFC 4648 §3.5, §5; RFC 7515 §2). The library
+    /// takes others too: by those, a token that was taken back would look like one that nobody has seen.
+    private static func isCanonical(_ part: Substring) -> Bool {
+        var last: UInt8 = 0
+        for character in part.utf8 {
+            guard let value = Self.value(of: character) else { return false }
+            last = value
+        }
+        switch part.utf8.count % 4 {
+        case 0: return true
+        case 2: return last & 0b1111 == 0
+        case 3: return last & 0b11 == 0
+        default: return false
+        }
+    }
+
+    private static func value(of character: UInt8) -> UInt8? {
+        switch character {
+        case UInt8(ascii: "A")...UInt8(ascii: "Z"): character - UInt8(ascii: "A")
+        case UInt8(ascii: "a")...UInt8(ascii: "z"): character - UInt8(ascii: "a") + 26
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): character - UInt8(ascii: "0") + 52
+        case UInt8(ascii: "-"): 62
+        case UInt8(ascii: "_"): 63
+        default: nil
+        }
+    }
+
     private static func parse(
         _ token: String
     ) throws(SignedTokenError) -> (header: JWTHeader, payload: TokenPayload, signature: Data) {
         guard token.utf8.count <= SignedToken.maximumBytes else {
             throw SignedTokenError(.malformed, "A token has at most \(SignedToken.maximumBytes) bytes.")
+        }
+        guard token.split(separator: ".", omittingEmptySubsequences: false).allSatisfy(isCanonical) else {
+            throw SignedTokenError(
+                .malformed,
+                "The token is not written in base64url as RFC 7515 §2 asks: without padding, and with no bits to spare."
+            )
         }
         do {
             return try DefaultJWTParser().parse(Array(token.utf8), as: TokenPayload.self)

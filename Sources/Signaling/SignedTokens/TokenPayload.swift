@@ -37,7 +37,10 @@ extension TokenPayload {
         }
         var token = SignedToken(
             application: try Self.name(iss, "iss"), user: try Self.name(sub, "sub"), issued: iat, expires: exp,
-            id: try jti.map { jti throws(SignedTokenError) in try Self.name(jti, "jti") })
+            id: try jti.flatMap { jti throws(SignedTokenError) in
+                // An application that leaves it empty tells its tokens apart no more than one without.
+                jti.isEmpty ? nil : try Self.name(jti, "jti")
+            })
         guard let session else {
             guard role == nil, data == nil else {
                 throw SignedTokenError(.malformed, "A token with a role or data must name the session they are for.")

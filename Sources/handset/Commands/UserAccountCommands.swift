@@ -26,7 +26,7 @@ struct UserAddCommand: ParsableCommand {
     @Option(help: "The user's mail address.")
     var email: String?
 
-    @Flag(help: "Read a password from standard input.")
+    @Flag(help: "Read a password from standard input: at least 8 characters, and not a common one.")
     var password = false
 
     @Flag(help: "Make a long-lived access token, for logins with user id and token.")
@@ -41,7 +41,7 @@ struct UserAddCommand: ParsableCommand {
     func run() throws {
         let (file, configured) = try place.resolve()
         var account = Account(id: id, publicIDs: publicIDs, email: email)
-        if password { account.password = .hash(PasswordHash.make(try UserCommand.secretFromInput())) }
+        if password { account.password = .hash(PasswordHash.make(try UserCommand.passwordFromInput())) }
         var made: [(name: String, token: String)] = []
         func token(_ isWanted: Bool, _ name: String, _ path: WritableKeyPath<Account, [SecretDigest]>) {
             guard isWanted else { return }

@@ -22,7 +22,7 @@ struct UserCommand: ParsableCommand {
             abstract: "Read a password from standard input and print its hash for `password_hash`.")
 
         func run() throws {
-            Terminal.print(PasswordHash.make(try UserCommand.secretFromInput()).description)
+            Terminal.print(PasswordHash.make(try UserCommand.passwordFromInput()).description)
         }
     }
 
@@ -40,6 +40,13 @@ struct UserCommand: ParsableCommand {
             throw CommandFailure(.usage, "there is no secret on standard input; type it, or pipe it in as one line")
         }
         return line
+    }
+
+    /// A password that may be set.
+    static func passwordFromInput() throws -> String {
+        let password = try secretFromInput()
+        if let problem = PasswordRule.problem(with: password) { throw CommandFailure(.failed, problem) }
+        return password
     }
 }
 

@@ -147,3 +147,8 @@ int handset_thread_make_realtime(int priority);
 /// Takes the pages of the program and its libraries that cannot change (code, constants) out of this process' memory.
 /// Those that are needed come back from the page cache by themselves, at a few microseconds for 64 KiB.
 void handset_release_code_pages(void);
+/// Gives the system back the whole pages among what was allocated and freed. Other threads wait while their arena is
+/// looked through.
+void handset_release_free_memory(void);
+/// What this process holds of the machine's memory; 0 if that cannot be read.
+int64_t handset_resident_bytes(void);

@@ -26,6 +26,15 @@ struct ClientAddress: Hashable, Sendable {
     /// A client that has no address, as over a local socket.
     static let none = ClientAddress()
 
+    /// Whether it is this machine's: 127.0.0.0/8, or the /64 of `::1`, of which nothing else is given out.
+    var isThisMachine: Bool {
+        switch bytes.count {
+        case 4: bytes[0] == 127
+        case 8: bytes.allSatisfy { $0 == 0 }
+        default: false
+        }
+    }
+
     /// Where a request comes from, which a trusted proxy says of its client.
     ///
     /// - Parameters:

@@ -25,6 +25,14 @@ extension Grant {
     }
 }
 
+extension SignedToken {
+    /// What its login is called: after issuer and `jti`, or after the token itself, of whose `digest` each has its own.
+    func login(digest: SecretDigest) -> TokenStore.LoginID {
+        guard let id else { return digest }
+        return SecretDigest(of: "jti \(application.text.utf8.count) \(application) \(id)")
+    }
+}
+
 extension RoomRole {
     init(_ role: SignedToken.Role) {
         self =

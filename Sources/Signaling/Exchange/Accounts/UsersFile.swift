@@ -51,6 +51,10 @@ public struct UsersFile: Hashable, Sendable {
         let before = users
         try edit(&users)
         guard users != before else { return }
+        if let user = users.first(where: { $0.publicIDs.count > SignalLimits.publicIDs }) {
+            throw FileChangeError(
+                "cannot write \(path): \(user.id) would have more than \(SignalLimits.publicIDs) public ids")
+        }
         let text = Self.text(users)
         guard text.utf8.count <= Self.maximumBytes else {
             throw FileChangeError("cannot write \(path): it would be longer than \(Self.maximumBytes) bytes")

@@ -13,6 +13,22 @@ enum ClientResponse: Hashable, Sendable {
     case groups(GroupList.Result)
     case presence(PresenceSubscribe.Result)
     case empty
+
+    /// The response to the request `id`, ready to send.
+    func message(id: RPCID) throws(SignalCodingError) -> [UInt8] {
+        switch self {
+        case .session(let result): try SignalCoding.response(id: id, result)
+        case .renewal(let result): try SignalCoding.response(id: id, result)
+        case .invite(let result): try SignalCoding.response(id: id, result)
+        case .invites(let result): try SignalCoding.response(id: id, result)
+        case .group(let result): try SignalCoding.response(id: id, result)
+        case .members(let result): try SignalCoding.response(id: id, result)
+        case .groups(let result): try SignalCoding.response(id: id, result)
+        case .presence(let result): try SignalCoding.response(id: id, result)
+        case .room(let result): try SignalCoding.response(id: id, result)
+        case .empty: try SignalCoding.response(id: id, Empty())
+        }
+    }
 }
 
 /// Why the exchange closes a socket (RFC 6455 §7.4).
@@ -73,10 +89,20 @@ enum ExchangeNote: Hashable, Sendable {
     case callEnded(InviteID, reason: String, durationMilliseconds: Int64)
     case connectionRefused(ConnectionID, reason: String)
     case tokenExpired(Endpoint, ConnectionID)
-    case loginEnded(UserID)
+    case loginEnded(UserID, LoginEnd)
     case pushMade(PushID, Endpoint)
     case pushFailed(PushID, Endpoint, detail: String, wait: Duration)
     case pushDied(DeadPush)
+}
+
+/// Why a login ended.
+enum LoginEnd: String, Hashable, Sendable {
+    /// Its bearer has logged out, or somebody who may has ended it.
+    case loggedOut
+    /// It was used longest ago of as many as its user may have, and had to make room for another.
+    case replaced
+    /// One of its refresh tokens came up again: somebody has a copy.
+    case copied
 }
 
 /// What the core has counted since it began.

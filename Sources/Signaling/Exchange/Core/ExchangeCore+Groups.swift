@@ -98,11 +98,13 @@ extension ExchangeCore {
         return GroupMembers.Result(group: id, name: group.name, owner: group.owner, members: group.members)
     }
 
-    func groups(of session: Session) -> GroupList.Result {
-        GroupList.Result(
-            groups: groups.groups(of: session.endpoint.user).map {
-                GroupList.Entry(group: $0.id, name: $0.name, owner: $0.owner)
+    func listGroups(_ params: GroupList, of session: Session) -> GroupList.Result {
+        let own = groups.groups(of: session.endpoint.user).sorted { $0.id < $1.id }
+        let page = Page(
+            own.lazy.filter { group in params.after.map { group.id > $0 } ?? true }.map { group in
+                (group.id, GroupList.Entry(group: group.id, name: group.name, owner: group.owner))
             })
+        return GroupList.Result(groups: page.entries, next: page.next)
     }
 
     /// A group that the session's user is in.

@@ -9,6 +9,7 @@ extension ExchangeCore {
     ) throws(RPCError) -> InviteSend.Result {
         let inviter = session.endpoint
         try Self.check(params)
+        try Self.checkData([params.data, params.payload, params.timeoutPayload], from: session)
         let key = InviteKey(user: inviter.user, key: params.idempotencyKey)
         if let known = inviteByKey[key].flatMap({ invites[$0] }) {
             return InviteSend.Result(invite: known.id, invitees: known.invitees)
@@ -44,6 +45,18 @@ extension ExchangeCore {
         guard params.ttl >= 0, params.ttl <= SignalLimits.ttlSeconds else {
             throw RPCError(
                 .invalidParams, "ttl must be from 0 (never) to \(Int(SignalLimits.ttlSeconds)) seconds.")
+        }
+    }
+
+    /// What an invite, or what follows on it, bears is told to others as it is: they must be able to take it.
+    private static func checkData(_ data: [JSONValue?], from session: Session) throws(RPCError) {
+        let limit = session.isInternal ? SignalLimits.streamInviteDataBytes : SignalLimits.inviteDataBytes
+        let bytes = data.reduce(0) { $0 + ($1?.textBytes ?? 0) }
+        guard bytes <= limit else {
+            throw RPCError(
+                .tooLarge,
+                "What an invite or an answer bears has at most \(limit) bytes as JSON text; this has \(bytes).",
+                limit: limit)
         }
     }
 
@@ -95,6 +108,7 @@ extension ExchangeCore {
         into outbox: inout [Output]
     ) throws(RPCError) {
         let endpoint = session.endpoint
+        try Self.checkData([data], from: session)
         guard session.isRegistered else {
             throw RPCError(.notRegistered, "Only registered devices answer invites; send device.register first.")
         }
@@ -131,6 +145,7 @@ extension ExchangeCore {
     mutating func cancelInvite(
         _ params: InviteCancel, from session: Session, at now: Instant, into outbox: inout [Output]
     ) throws(RPCError) {
+        try Self.checkData([params.data], from: session)
         guard var record = invites[params.invite] else { throw Self.unknownInvite }
         guard record.inviter.user == session.endpoint.user else {
             throw RPCError(.notYours, "Only the inviter cancels an invite.")
@@ -155,6 +170,7 @@ extension ExchangeCore {
         _ params: InviteModify, from session: Session, at now: Instant, into outbox: inout [Output]
     ) throws(RPCError) {
         guard var record = invites[params.invite] else { throw Self.unknownInvite }
+        try Self.checkData([params.data, record.payload, record.timeoutPayload], from: session)
         guard record.inviter.user == session.endpoint.user else {
             throw RPCError(.notYours, "Only the inviter modifies an invite.")
         }

@@ -15,6 +15,9 @@ extension ExchangeCore {
             let stored = tokens.stored(digest)
             outbox.append(.persist(stored.map(Change.token) ?? .tokenForgotten(digest: digest.hex)))
         }
+        for (id, stored) in tokens.takeLoginChanges() {
+            outbox.append(.persist(stored.map(Change.login) ?? .loginForgotten(id.hex)))
+        }
         for id in sessions.takeChanged() {
             let stored = stored(id)
             outbox.append(.persist(stored.map(Change.session) ?? .sessionForgotten(id)))

@@ -10,7 +10,8 @@ extension ExchangeCore {
         presence.subscribe(session.connection)
         let others = accounts.all.filter { $0.id != session.endpoint.user }.map(entry)
         let listed = others.filter(\.reachable) + others.filter { !$0.reachable }
-        return PresenceSubscribe.Result(users: Array(listed.prefix(SignalLimits.presenceUsers)))
+        let page = Page(listed.prefix(SignalLimits.presenceUsers).lazy.map { ($0.user, $0) })
+        return PresenceSubscribe.Result(users: page.entries)
     }
 
     /// Tells subscribers of users that have come or gone; after an input that leaves things as they were, nothing.

@@ -66,7 +66,7 @@ extension ExchangeCore {
         switch request {
         case .groupCreate(let params): return .group(try createGroup(params, session, at: now, into: &outbox))
         case .groupMembers(let params): return .members(try membersOfGroup(params.group, session))
-        case .groupList: return .groups(groups(of: session))
+        case .groupList(let params): return .groups(listGroups(params, of: session))
         case .groupJoin(let params): try joinGroup(params.group, session, at: now, into: &outbox)
         case .groupLeave(let params): try leaveGroup(params.group, session, at: now, into: &outbox)
         case .groupDismiss(let params): try dismissGroup(params.group, session, at: now, into: &outbox)

@@ -9,7 +9,10 @@ extension ExchangeCore {
     /// No time that remains is longer than the whole time, so that a clock set back meanwhile holds nothing up for more
     /// than that.
     mutating func restore(_ saved: Saved, at now: Instant) {
-        for token in saved.tokens.sorted(by: { $0.expires < $1.expires }) { restore(token, at: now) }
+        let logins = Dictionary(saved.logins.map { ($0.id, $0) }) { first, _ in first }
+        for token in saved.tokens.sorted(by: { $0.expires < $1.expires }) {
+            restore(token, logins[token.login], at: now)
+        }
         if tokens.count > 0 { expectSweep(at: now) }
         for session in saved.sessions { restore(session, at: now) }
         for group in saved.groups { groups.restore(Group(group)) }
@@ -36,17 +39,18 @@ extension ExchangeCore {
         if !saved.events.isEmpty || !saved.invites.isEmpty { planPruning(at: now) }
     }
 
-    private mutating func restore(_ token: StoredToken, at now: Instant) {
+    private mutating func restore(_ token: StoredToken, _ login: StoredLogin?, at now: Instant) {
         guard let digest = SecretDigest(hex: token.digest) else { return }
         let lifetimes = [settings.tokenLifetime, settings.refreshLifetime, settings.signedTokenLifetime]
         let lifetime = token.isRefresh ? settings.refreshLifetime : lifetimes.max() ?? settings.tokenLifetime
         let expires = min(token.expires, now.advanced(by: lifetime))
+        let afterlife = token.isRevoked ? TokenStore.signedAfterlife : TokenStore.afterlife
         let entry = TokenStore.Entry(
             login: SecretDigest(hex: token.login) ?? digest, use: token.isRefresh ? .refresh : .access,
-            expires: expires, parent: token.parent.flatMap { SecretDigest(hex: $0) },
-            superseded: token.superseded.map { min($0, now) }, isRevoked: token.isRevoked,
-            forgotten: min(token.forgotten, expires.advanced(by: TokenStore.afterlife)))
-        guard let user = token.user else { return tokens.restore(digest, entry, nil, epoch: token.epoch) }
+            expires: expires, generation: token.generation, superseded: token.superseded.map { min($0, now) },
+            forgotten: min(token.forgotten, expires.advanced(by: afterlife)))
+        // Of tokens that an earlier version took back it is not known whose they were: they are nobody's.
+        let user = token.user ?? UserID(ours: "nobody-\(digest.hex)")
         // Who was removed, or whose logins were taken back, while the exchange was down is logged out.
         let account = accounts.account(id: user)
         let isOver =
@@ -54,7 +58,8 @@ extension ExchangeCore {
         let room = token.scope.flatMap { Grant.RoomGrant($0) }
         let grant = Grant(
             user: user, isAnonymous: token.isAnonymous, room: room, application: token.application)
-        tokens.restore(digest, entry, isOver ? nil : grant, epoch: token.epoch)
+        tokens.restore(
+            digest, entry, Login(login, grant, epoch: token.epoch, isEnded: isOver || token.isRevoked, at: now))
     }
 
     /// A session that had its connection when the exchange went away lost it then, as far as anybody knows.

@@ -9,7 +9,9 @@ extension ExchangeCore {
         let room = params.room
         let terms = try roomTerms(params, session, at: now)
         let others = rooms.occupants(of: room).filter { $0.session != session.id }
-        let result = RoomJoin.Result(participants: others.map(\.participant))
+        let page = Page(
+            others.lazy.filter { $0.number > params.after ?? 0 }.map { ($0.number, $0.participant) })
+        let result = RoomJoin.Result(participants: page.entries, next: page.next)
         guard rooms.occupant(session.id, in: room) == nil else { return result }
         guard !rooms.isFull(room, for: session.id) else {
             throw RPCError(.tooManyRequests, "The room is full, or this connection is in too many rooms.")

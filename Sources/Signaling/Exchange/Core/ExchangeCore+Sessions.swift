@@ -76,14 +76,17 @@ extension ExchangeCore {
     }
 
     /// Gives a connection of the exchange's own a session; its device is the exchange's choice and receives no invites.
+    /// If it was begun with a token of a login, it ends with that.
     mutating func attach(
-        _ endpoint: Endpoint, on connection: ConnectionID, at now: Instant, into outbox: inout [Output]
+        _ endpoint: Endpoint, on connection: ConnectionID, token: SecretDigest?, at now: Instant,
+        into outbox: inout [Output]
     ) {
         connections[connection] = Connection(loginDue: now)
         sessions.add(
             Session(
                 id: ids.next("session"), name: ids.next("connection"), connection: connection, endpoint: endpoint,
-                isInternal: true, device: DeviceDescription(id: endpoint.device, name: endpoint.device.text)))
+                login: token.flatMap { tokens.login(of: $0) }, isInternal: true,
+                device: DeviceDescription(id: endpoint.device, name: endpoint.device.text)))
         count(\.sessions)
         outbox.append(.note(.sessionStarted(endpoint, connection, resumed: false)))
     }
@@ -130,6 +133,7 @@ extension ExchangeCore {
         leaveRooms(session.id, reason: "disconnected", at: now, into: &outbox)
         presence.unsubscribe(session.connection)
         _ = sessions.remove(session.connection)
+        if let login = session.login { tokens.use(login, at: now) }
         forgetStranger(session, into: &outbox)
         outbox.append(.note(.sessionEnded(session.endpoint, session.connection)))
         expectLogin(on: session.connection, at: now)
@@ -162,6 +166,7 @@ extension ExchangeCore {
         connections[session.connection] = nil
         presence.unsubscribe(session.connection)
         _ = sessions.remove(session.connection)
+        if let login = session.login { tokens.use(login, at: now) }
         let until = now.advanced(by: settings.resumeWindow)
         sessions.detach(session, until: until, isMissed: isMissed)
         deadlines.add(.sessionIsForgotten(session.id), due: until)

@@ -44,23 +44,14 @@ extension ExchangeCore {
     func listInvites(_ params: InviteList, of session: Session, at now: Instant) -> InviteList.Result {
         let user = session.endpoint.user
         let own = records(openInvites.sent(by: user) + openInvites.received(by: user))
-        var left = SignalLimits.messageBytes - 256  // What is around the list.
-        var result = InviteList.Result(invites: [])
-        var last: UInt64?
-        for record in own where record.number > params.after ?? 0 {
-            let entry = InviteList.Entry(
-                invite: record.id, inviter: record.inviter.user, group: record.group, invitees: record.invitees,
-                pending: record.pending, data: record.data, ttlRemaining: record.remainingSeconds(at: now))
-            left -= Self.size(entry)
-            // One is always told, however large it is, or the client would never come to the next.
-            if let last, left < 0 {
-                result.next = last
-                break
-            }
-            result.invites.append(entry)
-            last = record.number
-        }
-        return result
+        let page = Page(
+            own.lazy.filter { $0.number > params.after ?? 0 }.map { record in
+                let entry = InviteList.Entry(
+                    invite: record.id, inviter: record.inviter.user, group: record.group, invitees: record.invitees,
+                    pending: record.pending, data: record.data, ttlRemaining: record.remainingSeconds(at: now))
+                return (record.number, entry)
+            })
+        return InviteList.Result(invites: page.entries, next: page.next)
     }
 
     /// Bytes on the wire; what came in as JSON goes out as JSON.

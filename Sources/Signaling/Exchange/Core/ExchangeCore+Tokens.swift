@@ -4,23 +4,45 @@ import Timekeeping
 
 /// Tokens, and the sessions that stand on them.
 extension ExchangeCore {
-    mutating func issue(_ token: SecretDigest, _ grant: Grant, refresh: SecretDigest?, at now: Instant) {
+    mutating func issue(
+        _ token: SecretDigest, _ grant: Grant, refresh: SecretDigest?, family: SecretDigest?, at now: Instant,
+        into outbox: inout [Output]
+    ) {
+        makeRoom(for: grant, issuer: nil, at: now, into: &outbox)
         tokens.begin(
             grant, epoch: epoch(of: grant), access: token, expires: now.advanced(by: settings.tokenLifetime),
-            refresh: refresh.map { ($0, now.advanced(by: settings.refreshLifetime)) })
+            refresh: refresh.map { ($0, family, now.advanced(by: settings.refreshLifetime)) })
         expectSweep(at: now)
     }
 
-    mutating func rotate(_ old: SecretDigest, access: SecretDigest, refresh: SecretDigest, at now: Instant) {
+    mutating func rotate(
+        _ old: SecretDigest, access: SecretDigest, refresh: SecretDigest, family: SecretDigest?, at now: Instant
+    ) {
         tokens.rotate(
-            old, access: access, expires: now.advanced(by: settings.tokenLifetime), refresh: refresh,
+            old, access: access, expires: now.advanced(by: settings.tokenLifetime), refresh: refresh, family: family,
             refreshExpires: now.advanced(by: settings.refreshLifetime), at: now)
         expectSweep(at: now)
     }
 
-    mutating func admit(_ token: SecretDigest, _ grant: Grant, expires: Instant, at now: Instant) {
-        tokens.begin(grant, epoch: epoch(of: grant), access: token, expires: expires)
+    mutating func admit(
+        _ token: SecretDigest, of login: TokenStore.LoginID, _ grant: Grant, expires: Instant, at now: Instant,
+        into outbox: inout [Output]
+    ) {
+        let issuer = grant.application?.text ?? ""
+        if tokens.logins[login] == nil { makeRoom(for: grant, issuer: issuer, at: now, into: &outbox) }
+        tokens.admit(
+            token, of: login, grant, issuer: issuer, epoch: epoch(of: grant), expires: expires, at: now)
         expectSweep(at: now)
+    }
+
+    /// Ends the least recently used login of a user who has as many as it may have. A login with a session is in use.
+    private mutating func makeRoom(
+        for grant: Grant, issuer: String?, at now: Instant, into outbox: inout [Output]
+    ) {
+        guard !grant.isAnonymous else { return }
+        let inUse = sessions.logins(of: grant.user)
+        guard let login = tokens.leastRecentlyUsed(for: grant, issuer: issuer, inUse: inUse) else { return }
+        end(login, .replaced, at: now, into: &outbox)
     }
 
     mutating func sweepTokens(at now: Instant) {
@@ -113,23 +135,35 @@ extension ExchangeCore {
 
     /// Ends a login with its sessions, calls included (AUTH-9).
     mutating func end(
-        _ login: TokenStore.LoginID, _ reason: CloseReason, at now: Instant, into outbox: inout [Output]
+        _ login: TokenStore.LoginID, _ cause: LoginEnd = .loggedOut, at now: Instant, into outbox: inout [Output]
     ) {
-        guard let grant = tokens.revoke(login, at: now) else { return }
-        let principal = principal(of: grant, login)
-        for session in sessions.sessions(of: principal) where session.login == login {
-            endSession(session, at: now, into: &outbox)
-            outbox.append(.close(session.connection, reason))
+        let ended = cause == .replaced ? tokens.release(login, at: now) : tokens.end(login, at: now)
+        guard let grant = ended else { return }
+        endSessions(of: principal(of: grant, login), at: now, into: &outbox) { $0.login == login }
+        outbox.append(.note(.loginEnded(grant.user, cause)))
+    }
+
+    /// Ends all logins of a user, and every session that was begun with one.
+    mutating func endLogins(of user: UserID, at now: Instant, into outbox: inout [Output]) {
+        for login in tokens.logins(of: user) { end(login, at: now, into: &outbox) }
+        // A session may be there for a while after its login's last token has ended.
+        for principal in sessions.principals(called: user) {
+            endSessions(of: principal, at: now, into: &outbox) { $0.login != nil }
         }
-        for left in sessions.detached(of: principal).map(\.session) where left.login == login {
+    }
+
+    /// Ends those of somebody's sessions of which something holds, lost ones too.
+    private mutating func endSessions(
+        of principal: Principal, at now: Instant, into outbox: inout [Output], where holds: (Session) -> Bool
+    ) {
+        for session in sessions.sessions(of: principal) where holds(session) {
+            endSession(session, at: now, into: &outbox)
+            outbox.append(.close(session.connection, .loggedOut))
+        }
+        for left in sessions.detached(of: principal).map(\.session) where holds(left) {
             if sessions.session(at: left.endpoint) == nil { endCalls(of: left.endpoint, at: now, into: &outbox) }
             giveUp(left.id, at: now, into: &outbox)
         }
-        outbox.append(.note(.loginEnded(grant.user)))
-    }
-
-    mutating func endLogins(of user: UserID, at now: Instant, into outbox: inout [Output]) {
-        for login in tokens.logins(of: user) { end(login, .loggedOut, at: now, into: &outbox) }
     }
 
     /// Whoever has no account any more, or had its logins taken back, is logged out.
@@ -152,10 +186,7 @@ extension ExchangeCore {
 
     /// Ends what a user without an account has left: sessions that the exchange began itself, and events.
     private mutating func endSessions(of user: UserID, at now: Instant, into outbox: inout [Output]) {
-        for session in sessions.sessions(of: user) {
-            endSession(session, at: now, into: &outbox)
-            outbox.append(.close(session.connection, .loggedOut))
-        }
+        endSessions(of: .account(user), at: now, into: &outbox) { _ in true }
         logs[.account(user)] = nil
     }
 

@@ -11,23 +11,26 @@ struct ExchangeCore: ProtocolCore, Sendable {
     /// What can happen.
     enum Input: Sendable {
         /// A login succeeded and was given an access token, and perhaps a refresh token.
-        case tokenIssued(SecretDigest, Grant, refresh: SecretDigest? = nil)
+        case tokenIssued(SecretDigest, Grant, refresh: SecretDigest? = nil, family: SecretDigest? = nil)
         /// A good refresh token was exchanged for a new pair.
-        case tokenRefreshed(SecretDigest, access: SecretDigest, refresh: SecretDigest)
-        /// A signed token was shown and found to be good until then.
-        case tokenPresented(SecretDigest, Grant, expires: Instant)
+        case tokenRefreshed(
+            SecretDigest, access: SecretDigest, refresh: SecretDigest, family: SecretDigest? = nil)
+        /// A signed token was shown and found to be good until then; `login` is given by its issuer and `jti`.
+        case tokenPresented(SecretDigest, Grant, login: SecretDigest? = nil, expires: Instant)
         /// A token has reached its bearer.
         case tokenUsed(SecretDigest)
-        /// The login that a token belongs to is over: its bearer has logged out, or it was copied.
+        /// The login that a token belongs to is over: its bearer has logged out.
         case tokenRevoked(SecretDigest)
+        /// A refresh token of a login came up that its bearer does not use any more: somebody has a copy.
+        case tokenCopied(TokenStore.LoginID)
         /// All logins of a user are over.
         case userRevoked(UserID)
         /// There are other accounts from now on; who has none any more is logged out.
         case accountsChanged([Account])
         /// A WebSocket was opened.
         case connected(ConnectionID)
-        /// The exchange itself stands for a device, whose user it has made sure of.
-        case attached(ConnectionID, Endpoint)
+        /// The exchange itself stands for a device, whose user it has made sure of by `token`.
+        case attached(ConnectionID, Endpoint, token: SecretDigest? = nil)
         /// A well-formed request came in.
         case request(ConnectionID, RPCID, ClientRequest)
         /// A request came in with a signed token that is not good, or cannot be read.
@@ -172,21 +175,24 @@ struct ExchangeCore: ProtocolCore, Sendable {
 
     mutating func handle(_ input: Input, at now: Instant, into outbox: inout [Output]) {
         switch input {
-        case .tokenIssued(let token, let grant, let refresh): issue(token, grant, refresh: refresh, at: now)
-        case .tokenRefreshed(let old, let access, let refresh):
-            rotate(old, access: access, refresh: refresh, at: now)
-        case .tokenPresented(let token, let grant, let expires): admit(token, grant, expires: expires, at: now)
+        case .tokenIssued(let token, let grant, let refresh, let family):
+            issue(token, grant, refresh: refresh, family: family, at: now, into: &outbox)
+        case .tokenRefreshed(let old, let access, let refresh, let family):
+            rotate(old, access: access, refresh: refresh, family: family, at: now)
+        case .tokenPresented(let token, let grant, let login, let expires):
+            admit(token, of: login ?? token, grant, expires: expires, at: now, into: &outbox)
         case .tokenUsed(let token): tokens.confirm(token, at: now)
         case .tokenRevoked(let token):
-            if let login = tokens.login(of: token) { end(login, .loggedOut, at: now, into: &outbox) }
+            if let login = tokens.login(of: token) { end(login, at: now, into: &outbox) }
+        case .tokenCopied(let login): end(login, .copied, at: now, into: &outbox)
         case .userRevoked(let user): endLogins(of: user, at: now, into: &outbox)
         case .accountsChanged(let accounts): replaceAccounts(accounts, at: now, into: &outbox)
         case .badToken(let connection, let id, let error, let closes):
             refuse(error, to: id, from: connection, closes: closes, at: now, into: &outbox)
         case .connected(let connection):
             expectLogin(on: connection, at: now)
-        case .attached(let connection, let endpoint):
-            attach(endpoint, on: connection, at: now, into: &outbox)
+        case .attached(let connection, let endpoint, let token):
+            attach(endpoint, on: connection, token: token, at: now, into: &outbox)
         case .request(let connection, let id, let request):
             answer(request, id: id, from: connection, at: now, into: &outbox)
         case .malformed(let connection, let malformed):

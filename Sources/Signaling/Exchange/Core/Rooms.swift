@@ -5,6 +5,14 @@ struct Occupant: Hashable, Sendable {
     let session: SessionID
     let endpoint: Endpoint
     let participant: RoomJoin.Participant
+    /// Rises from each who joins to the next; given by ``Rooms``.
+    fileprivate(set) var number: UInt64 = 0
+
+    init(session: SessionID, endpoint: Endpoint, participant: RoomJoin.Participant) {
+        self.session = session
+        self.endpoint = endpoint
+        self.participant = participant
+    }
 }
 
 /// Who is in which room. A room is there for as long as somebody is in it.
@@ -16,6 +24,7 @@ struct Rooms: Sendable {
 
     private var occupantsByRoom: [RoomName: [Occupant]] = [:]
     private var roomsBySession: [SessionID: [RoomName]] = [:]
+    private var lastNumber: UInt64 = 0
 
     /// Who is in `room`, in the order of joining.
     func occupants(of room: RoomName) -> [Occupant] { occupantsByRoom[room] ?? [] }
@@ -32,6 +41,9 @@ struct Rooms: Sendable {
     }
 
     mutating func join(_ room: RoomName, _ occupant: Occupant) {
+        lastNumber += 1
+        var occupant = occupant
+        occupant.number = lastNumber
         occupantsByRoom[room, default: []].append(occupant)
         roomsBySession[occupant.session, default: []].append(room)
     }

@@ -11,7 +11,7 @@ struct Session: Sendable {
     let endpoint: Endpoint
     /// The one room that the login opens, if it was by a token for a session (AUTH-5).
     var room: Grant.RoomGrant?
-    /// The login that it stands on; `nil` for one that the exchange began itself.
+    /// The login that it stands on; `nil` for one that the exchange began itself, unless with a login's token.
     var login: TokenStore.LoginID?
     /// When the token that was last shown ends.
     var tokenEnds: Instant?
@@ -43,6 +43,8 @@ struct Sessions: Sendable {
     private var detached: [SessionID: Detached] = [:]
     /// Somebody's sessions without a connection, the one that lost it longest ago first.
     private var detachedByPrincipal: [Principal: [SessionID]] = [:]
+    /// All that have a session, by their names.
+    private var principals: [UserID: Set<Principal>] = [:]
     /// The users one of whose devices has come or gone since ``takeTouched()``.
     private var touched: Set<UserID> = []
     /// The connection of each session that has one.
@@ -69,6 +71,12 @@ struct Sessions: Sendable {
     /// Whether somebody has a session, with a connection or without.
     func has(_ principal: Principal) -> Bool {
         connectionsByPrincipal[principal] != nil || detachedByPrincipal[principal] != nil
+    }
+
+    /// The logins that a user's sessions belong to, those of lost ones too.
+    func logins(of user: UserID) -> Set<TokenStore.LoginID> {
+        let all = principals(called: user).flatMap { sessions(of: $0) + detached(of: $0).map(\.session) }
+        return Set(all.compactMap(\.login))
     }
 
     /// The session of one device, if it is connected.
@@ -106,6 +114,18 @@ struct Sessions: Sendable {
         if let session, !session.isInternal { changed.insert(session.id) }
     }
 
+    /// All of this name who have a session, as a user with an account or otherwise.
+    func principals(called user: UserID) -> Set<Principal> { principals[user] ?? [] }
+
+    private mutating func list(_ principal: Principal) {
+        if has(principal) {
+            principals[principal.user, default: []].insert(principal)
+        } else {
+            principals[principal.user]?.remove(principal)
+            if principals[principal.user]?.isEmpty == true { principals[principal.user] = nil }
+        }
+    }
+
     /// Notes that a session that is on disk is over.
     mutating func forget(_ id: SessionID) { changed.insert(id) }
 
@@ -119,6 +139,7 @@ struct Sessions: Sendable {
         connectionBySession[session.id] = session.connection
         byConnection[session.connection] = session
         connectionsByPrincipal[session.endpoint.principal, default: []].append(session.connection)
+        list(session.endpoint.principal)
     }
 
     mutating func remove(_ connection: ConnectionID) -> Session? {
@@ -129,6 +150,7 @@ struct Sessions: Sendable {
         connectionBySession[session.id] = nil
         connectionsByPrincipal[principal]?.removeAll { $0 == connection }
         if connectionsByPrincipal[principal]?.isEmpty == true { connectionsByPrincipal[principal] = nil }
+        list(principal)
         return session
     }
 
@@ -180,6 +202,7 @@ struct Sessions: Sendable {
     mutating func restore(_ session: Session, until: Instant, isMissed: Bool) {
         detached[session.id] = Detached(session: session, until: until, isMissed: isMissed)
         detachedByPrincipal[session.endpoint.principal, default: []].append(session.id)
+        list(session.endpoint.principal)
     }
 
     /// Takes out a session that has no connection: somebody goes on with it, or it is over.
@@ -189,6 +212,7 @@ struct Sessions: Sendable {
         let principal = found.session.endpoint.principal
         detachedByPrincipal[principal]?.removeAll { $0 == id }
         if detachedByPrincipal[principal]?.isEmpty == true { detachedByPrincipal[principal] = nil }
+        list(principal)
         return found
     }
 }

@@ -10,6 +10,12 @@ public struct ExchangeCounters: Hashable, Sendable {
     public var openStreams = 0
     /// TCP connections that were accepted.
     public var connections = 0
+    /// TCP connections that were refused because there were too many, in all or from one address.
+    public var refusedConnections = 0
+    /// TCP connections that were closed at once because there was no descriptor for them.
+    public var shedConnections = 0
+    /// Requests and messages before login that were refused because all of them took up too much memory.
+    public var crowdedOut = 0
     /// Logins that were given a token.
     public var logins = 0
     /// Logins and tokens that were refused.

@@ -13,7 +13,8 @@ struct ExchangeDisk: Sendable {
         guard let path = configuration.databasePath else { return nil }
         do throws(StoreError) {
             let store = try ExchangeStore.open(
-                path: path, durability: configuration.databaseDurability, ifCorrupt: configuration.databaseIfCorrupt)
+                path: path, durability: configuration.databaseDurability, ifCorrupt: configuration.databaseIfCorrupt,
+                recordLimits: configuration.callRecordLimits)
             if let aside = store.setAside {
                 logger.error(
                     "the database was damaged; starting with an empty one", metadata: ["set_aside": "\(aside)"])

@@ -18,11 +18,12 @@ extension ExchangeHub {
     func issueTokens(_ grant: Grant) -> (access: Redacted<String>, refresh: Redacted<String>?)? {
         guard core.tokens.hasRoom(for: grant), failure == nil else { return nil }
         let access = FreshSecret.make()
-        let refresh = grant.isAnonymous ? nil : FreshSecret.make()
-        let digest = refresh.map { SecretDigest(of: $0.secret) }
-        handle(.tokenIssued(SecretDigest(of: access.secret), grant, refresh: digest))
+        let refresh = grant.isAnonymous ? nil : RefreshToken(after: nil, generation: 0)
+        handle(
+            .tokenIssued(
+                SecretDigest(of: access.secret), grant, refresh: refresh?.digest, family: refresh?.mark.family))
         counters.logins += 1
-        return (access, refresh)
+        return (access, refresh?.text)
     }
 
     /// Exchanges a refresh token for a new pair.
@@ -31,19 +32,20 @@ extension ExchangeHub {
     func refreshTokens(
         _ old: Redacted<String>
     ) throws(RPCError) -> (grant: Grant, access: Redacted<String>, refresh: Redacted<String>) {
-        let digest = SecretDigest(of: old.secret)
+        let (digest, shown) = (SecretDigest(of: old.secret), RefreshToken(old))
         let grant: Grant
         do {
-            grant = try core.tokens.refreshGrant(for: digest, at: now)
+            grant = try core.tokens.refreshGrant(for: digest, mark: shown?.mark, at: now)
         } catch {
-            if core.tokens.isReused(digest, at: now) { handle(.tokenRevoked(digest)) }
+            if let login = core.tokens.copied(digest, mark: shown?.mark, at: now) { handle(.tokenCopied(login)) }
             throw error
         }
-        let (access, refresh) = (FreshSecret.make(), FreshSecret.make())
+        let access = FreshSecret.make()
+        let refresh = RefreshToken(after: shown, generation: core.tokens.nextGeneration(of: digest))
         handle(
             .tokenRefreshed(
-                digest, access: SecretDigest(of: access.secret), refresh: SecretDigest(of: refresh.secret)))
-        return (grant, access, refresh)
+                digest, access: SecretDigest(of: access.secret), refresh: refresh.digest, family: refresh.mark.family))
+        return (grant, access, refresh.text)
     }
 
     /// Ends the login that a token belongs to.
@@ -83,10 +85,19 @@ extension ExchangeHub {
             throw RPCError(error)
         }
         let grant = try Grant(signed, accounts: accounts)
-        guard core.tokens.hasRoom(for: grant) else {
-            throw RPCError(.internalError, "The exchange has no room for another login; try again in a minute.")
+        let digest = SecretDigest(of: token.secret)
+        let login = signed.login(digest: digest)
+        guard core.tokens.login(of: digest) != nil || core.tokens.hasRoom(for: grant, issuer: signed.application.text)
+        else {
+            throw RPCError(
+                .internalError, "The exchange has no room for another login with this API key; try again later.")
+        }
+        guard !core.tokens.isTaken(login, from: grant) else {
+            throw RPCError(
+                .tokenRejected,
+                "The token's id (jti) is that of an earlier token which says something else; each needs its own.")
         }
         let expires = now.advanced(by: .seconds(signed.expires - wall))
-        handle(.tokenPresented(SecretDigest(of: token.secret), grant, expires: expires))
+        handle(.tokenPresented(digest, grant, login: login, expires: expires))
     }
 }

@@ -24,6 +24,8 @@ final class ExchangeHub {
     private(set) var sockets: [ConnectionID: SocketHandler] = [:]
     /// Connections that are no sockets: those of streams.
     private(set) var attached: Set<ConnectionID> = []
+    /// Decides who may come, and counts who may not.
+    var admission: Admission?
     /// Hears what attached connections are told.
     weak var streams: StreamService?
     private var channels: [ObjectIdentifier: any Channel] = [:]
@@ -132,10 +134,10 @@ final class ExchangeHub {
         return ConnectionID(number: lastConnection)
     }
 
-    /// Knows a connection that is no socket from now on, with a session for `endpoint`.
-    func attach(_ connection: ConnectionID, as endpoint: Endpoint) {
+    /// Knows a connection that is no socket from now on, with a session for `endpoint` that `token` has opened.
+    func attach(_ connection: ConnectionID, as endpoint: Endpoint, token: SecretDigest) {
         attached.insert(connection)
-        handle(.attached(connection, endpoint))
+        handle(.attached(connection, endpoint, token: token))
     }
 
     /// Ends such a connection's session, and knows it no longer.
@@ -177,7 +179,8 @@ final class ExchangeHub {
         switch output {
         case .respond(let connection, let id, let response):
             if deliver(.response(id, response), to: connection) { return }
-            send(response, id: id, to: connection)
+            if case .session = response { sockets[connection]?.admit() }
+            send(to: [connection]) { () throws(SignalCodingError) in try response.message(id: id) }
         case .refuse(let connection, let id, let error):
             if deliver(.refusal(id, error), to: connection) { return }
             sockets[connection]?.send(SignalCoding.failure(id: id, error))
@@ -201,26 +204,14 @@ final class ExchangeHub {
         return true
     }
 
-    private func send(_ response: ClientResponse, id: RPCID, to connection: ConnectionID) {
-        send(to: [connection]) { () throws(SignalCodingError) in
-            switch response {
-            case .session(let result): try SignalCoding.response(id: id, result)
-            case .renewal(let result): try SignalCoding.response(id: id, result)
-            case .invite(let result): try SignalCoding.response(id: id, result)
-            case .invites(let result): try SignalCoding.response(id: id, result)
-            case .group(let result): try SignalCoding.response(id: id, result)
-            case .members(let result): try SignalCoding.response(id: id, result)
-            case .groups(let result): try SignalCoding.response(id: id, result)
-            case .presence(let result): try SignalCoding.response(id: id, result)
-            case .room(let result): try SignalCoding.response(id: id, result)
-            case .empty: try SignalCoding.response(id: id, Empty())
-            }
-        }
-    }
-
     private func send(to connections: [ConnectionID], _ message: () throws(SignalCodingError) -> [UInt8]) {
         do {
             let bytes = try message()
+            // Only what an earlier version took in, which knew no such limit, can be so long.
+            guard bytes.count <= SignalLimits.deliveredBytes else {
+                logger.error("dropped a message that is too long for clients", metadata: ["bytes": "\(bytes.count)"])
+                return
+            }
             for connection in connections { sockets[connection]?.send(bytes) }
         } catch {
             // Only numbers that JSON does not have cannot be written, and from JSON none came in.
@@ -263,6 +254,9 @@ final class ExchangeHub {
     func snapshot() -> ExchangeCounters {
         var snapshot = counters
         snapshot.openConnections = channels.count
+        snapshot.refusedConnections = admission?.refused ?? 0
+        snapshot.shedConnections = admission?.shed ?? 0
+        snapshot.crowdedOut = admission?.crowdedOut ?? 0
         snapshot.openSessions = core.sessions.count
         snapshot.openCalls = core.calls.count
         snapshot.openStreams = streams?.counts.open ?? 0
@@ -288,6 +282,7 @@ final class ExchangeHub {
         isStopping = true
         timer?.scheduled.cancel()
         streams?.stop()
+        admission?.stop()
         handle(.goingDown)
         requestMoves(within: .zero, to: nil)
         for socket in sockets.values { socket.close(.goingDown) }

@@ -6,7 +6,8 @@ import SignalWire
 extension ExchangeNote {
     var level: Logger.Level {
         switch self {
-        case .sessionStarted, .sessionEnded, .sessionLost, .callEnded, .tokenExpired, .loginEnded: .info
+        case .sessionStarted, .sessionEnded, .sessionLost, .callEnded, .tokenExpired: .info
+        case .loginEnded(_, let cause): cause == .copied ? .warning : .info
         case .pushMade, .pushFailed: .debug
         case .pushDied: .warning
         case .inviteSent, .inviteAnswered, .inviteCancelled, .inviteTimedOut: .debug
@@ -26,7 +27,9 @@ extension ExchangeNote {
         case .callEnded: "call ended"
         case .connectionRefused: "connection refused"
         case .tokenExpired: "session without a good token closed"
-        case .loginEnded: "login ended"
+        case .loginEnded(_, .loggedOut): "login ended"
+        case .loginEnded(_, .replaced): "login ended: the user has as many as allowed, and used this one longest ago"
+        case .loginEnded(_, .copied): "login ended: a refresh token came up again, so that somebody has a copy"
         case .pushMade: "push made"
         case .pushFailed: "push failed, and is tried again"
         case .pushDied: "push given up"
@@ -52,7 +55,7 @@ extension ExchangeNote {
             ["invite": "\(invite)", "reason": "\(reason)", "duration_ms": "\(duration)"]
         case .connectionRefused(let connection, let reason):
             ["connection": "\(connection.name)", "reason": "\(reason)"]
-        case .loginEnded(let user): ["user": "\(user)"]
+        case .loginEnded(let user, _): ["user": "\(user)"]
         case .pushMade(let push, let endpoint):
             ["push": "\(push)", "user": "\(endpoint.user)", "device": "\(endpoint.device)"]
         case .pushFailed(let push, let endpoint, let detail, let wait):

@@ -67,11 +67,9 @@ public final class ExchangeServer: Sendable {
                 return NIOLoopBound(hub, eventLoop: loop)
             }.get()
             let pipeline = try await loop.submit {
-                let service = RESTService(
-                    hub: hub.value, configuration: configuration, passwordThread: passwordThread, logger: logger)
                 let pipeline = ConnectionPipeline(
-                    hub: hub.value, service: service, tls: tls, keepalive: TimeAmount(configuration.keepalive),
-                    allowedOrigins: configuration.allowedOrigins)
+                    hub.value, configuration, tls: tls, thread: passwordThread, logger: logger)
+                hub.value.admission = pipeline.admission
                 return NIOLoopBound(pipeline, eventLoop: loop)
             }.get()
             let channel = try await bootstrap(on: loop, pipeline).bind(to: address).get()
@@ -102,7 +100,13 @@ public final class ExchangeServer: Sendable {
         ServerBootstrap(group: loop)
             .serverChannelOption(.backlog, value: 1_024)
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+            .serverChannelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    try channel.pipeline.syncOperations.addHandler(AcceptGate(admission: pipeline.value.admission))
+                }
+            }
             .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
+            .childChannelOption(.recvAllocator, value: ConnectionPipeline.receiveBuffer)
             .childChannelOption(.writeBufferWaterMark, value: ConnectionPipeline.outboundLimit)
             .childChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture { try pipeline.value.configure(channel) }

@@ -10,6 +10,10 @@ struct RESTRequest: Sendable {
     var body: [UInt8]
     /// Where it comes from.
     var client = ClientAddress.none
+    /// Whether it is for this exchange, by its `Host` header.
+    var isForUs = true
+    /// Whether its client may have another connection, which for a proxy's is known only now.
+    var hasRoom = true
     /// Stands in the response's `Trace-Id` and in the log.
     var trace: TraceID
 }
@@ -44,8 +48,8 @@ struct RESTAnswer: Sendable {
             answer.headers.add(name: "WWW-Authenticate", value: "Basic realm=\"handset\"")
         case .tokenRejected, .tokenExpired, .tokenWrongSignature, .tokenForAnotherSession, .tokenRevoked:
             answer.headers.add(name: "WWW-Authenticate", value: "Bearer realm=\"handset\"")
-        case .badRequest, .notAllowed, .notFound, .methodNotAllowed, .tooLarge, .tooManyRequests, .internalError,
-            .unavailable:
+        case .badRequest, .notAllowed, .notFound, .methodNotAllowed, .tooLarge, .misdirected, .tooManyRequests,
+            .internalError, .unavailable:
             break
         }
         return answer

@@ -9,7 +9,7 @@ final class RESTHandler: ChannelInboundHandler {
 
     private enum State {
         case idle
-        case receiving(HTTPRequestHead, body: [UInt8])
+        case receiving(HTTPRequestHead, body: [UInt8], limit: Int)
         /// The answer is being made.
         case answering(TraceID)
         /// The answer is out, and the rest of the request is passed over: closed at once, the client might not get it.
@@ -17,14 +17,21 @@ final class RESTHandler: ChannelInboundHandler {
     }
 
     private let service: RESTService
+    private let connection: CountedConnection
     private let timer: RequestTimer
+    private let meter: InboundMeter
     private let headers: SecurityHeaders
     private var state = State.idle
     private var context: ChannelHandlerContext?
 
-    init(service: RESTService, timer: RequestTimer, headers: SecurityHeaders) {
+    init(
+        service: RESTService, connection: CountedConnection, timer: RequestTimer, meter: InboundMeter,
+        headers: SecurityHeaders
+    ) {
         self.service = service
+        self.connection = connection
         self.timer = timer
+        self.meter = meter
         self.headers = headers
     }
 
@@ -34,20 +41,14 @@ final class RESTHandler: ChannelInboundHandler {
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         switch (state, unwrapInboundIn(data)) {
         case (.idle, .head(let head)):
-            timer.restart(RequestTimer.requestTime)
-            state = .receiving(head, body: [])
-            if let length = head.headers.first(name: "Content-Length").flatMap(Int.init),
-                length > SignalLimits.messageBytes
-            {
-                refuseBody(head)
-            }
-        case (.receiving(let head, var body), .body(let part)):
+            begin(head)
+        case (.receiving(let head, var body, let limit), .body(let part)):
             state = .idle  // So that `body` is grown in place, not copied.
-            guard body.count + part.readableBytes <= SignalLimits.messageBytes else { return refuseBody(head) }
+            guard body.count + part.readableBytes <= limit else { return refuse(.tooLong, head, limit) }
             body += part.readableBytesView
-            state = .receiving(head, body: body)
-        case (.receiving(let head, let body), .end):
-            answer(head, body, from: context.channel.remoteAddress)
+            state = .receiving(head, body: body, limit: limit)
+        case (.receiving(let head, let body, _), .end):
+            answer(head, body, on: context.channel)
         case (.refused, .end):
             context.close(promise: nil)
         case (.refused, _), (.idle, _), (.receiving, _), (.answering, _):
@@ -55,24 +56,61 @@ final class RESTHandler: ChannelInboundHandler {
         }
     }
 
-    private func answer(_ head: HTTPRequestHead, _ body: [UInt8], from remote: SocketAddress?) {
+    private func begin(_ head: HTTPRequestHead) {
+        timer.restart(RequestTimer.requestTime)
+        meter.enter(.body)
+        let length = head.headers.first(name: "Content-Length").flatMap(Int.init)
+        var limit = SignalLimits.loginBytes
+        // Who sends is looked at only if it matters, for that costs something.
+        if length ?? 0 > limit || head.headers.contains(name: "Transfer-Encoding") {
+            limit = service.bodyLimit(of: head)
+            if limit > SignalLimits.loginBytes { meter.passBody() }
+        }
+        state = .receiving(head, body: [], limit: limit)
+        if let length, length > limit { refuse(.tooLong, head, limit) }
+    }
+
+    private func answer(_ head: HTTPRequestHead, _ body: [UInt8], on channel: any Channel) {
         timer.restart(nil)
+        meter.complete()
+        meter.enter(.waiting)
         let path = head.uri.prefix { $0 != "?" }
-        let request = RESTRequest(
+        var request = RESTRequest(
             method: head.method, path: String(path), headers: head.headers, body: body,
-            client: remote?.ipAddress.flatMap { ClientAddress($0) } ?? .none, trace: TraceID())
+            client: service.client(of: head, on: connection), trace: TraceID())
+        request.isForUs = service.isForUs(head, channel)
+        request.hasRoom = service.hasRoom(for: connection, head)
         state = .answering(request.trace)
         service.answer(request) { [weak self] answer in
             self?.write(answer, trace: request.trace, head, keepsAlive: head.isKeepAlive)
         }
     }
 
-    private func refuseBody(_ head: HTTPRequestHead) {
+    private func refuse(_ refusal: InboundMeter.Refusal, _ head: HTTPRequestHead, _ limit: Int) {
         state = .refused
+        meter.discard()
         timer.restart(RequestTimer.refusalTime)
         let trace = TraceID()
-        let message = "A body has at most \(SignalLimits.messageBytes) bytes."
-        write(.failure(.tooLarge, message, trace: trace), trace: trace, head, keepsAlive: false)
+        let answer: RESTAnswer
+        switch refusal {
+        case .tooLong:
+            let message =
+                "A body has at most \(limit) bytes"
+                + (limit < SignalLimits.messageBytes ? " without a good Bearer token." : ".")
+            answer = .failure(.tooLarge, message, trace: trace)
+        case .crowded:
+            let message = "Too many clients that have not logged in send requests."
+            answer = .failure(
+                .unavailable, message, trace: trace, retryAfterSeconds: Admission.retrySeconds)
+        }
+        write(answer, trace: trace, head, keepsAlive: false)
+    }
+
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        if let refusal = event as? InboundMeter.Refusal, case .receiving(let head, _, let limit) = state {
+            return refuse(refusal, head, limit)
+        }
+        context.fireUserInboundEventTriggered(event)
     }
 
     private func write(_ answer: RESTAnswer, trace: TraceID, _ request: HTTPRequestHead, keepsAlive: Bool) {
@@ -97,6 +135,7 @@ final class RESTHandler: ChannelInboundHandler {
         case (.refused, _): break
         case (_, true):
             state = .idle
+            meter.enter(.head)
             timer.restart(RequestTimer.idleTime)
         case (_, false):
             let channel = context.channel

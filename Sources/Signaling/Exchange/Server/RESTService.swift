@@ -14,6 +14,8 @@ final class RESTService {
 
     let hub: ExchangeHub
     let configuration: ExchangeConfiguration
+    private let admission: Admission
+    private let hosts: HostRules
     var accounts: Accounts { hub.accounts }
     var guesses: LoginGuard
     private let proxies: [ClientAddress]
@@ -24,9 +26,14 @@ final class RESTService {
     let logger: Logger
     var passwordChecks = 0
 
-    init(hub: ExchangeHub, configuration: ExchangeConfiguration, passwordThread: NIOThreadPool, logger: Logger) {
+    init(
+        hub: ExchangeHub, configuration: ExchangeConfiguration, admission: Admission, hosts: HostRules,
+        passwordThread: NIOThreadPool, logger: Logger
+    ) {
         self.hub = hub
         self.configuration = configuration
+        self.admission = admission
+        self.hosts = hosts
         guesses = LoginGuard(configuration.failedLogins)
         proxies = configuration.trustedProxies.compactMap { ClientAddress($0) }
         page = PageService(configuration)
@@ -37,10 +44,6 @@ final class RESTService {
 
     /// Answers one request, sooner or later, on the hub's event loop.
     func answer(_ request: RESTRequest, then tell: @escaping (RESTAnswer) -> Void) {
-        var request = request
-        request.client = .of(
-            peer: request.client, forwarded: request.headers[canonicalForm: "X-Forwarded-For"].map(String.init),
-            proxies: proxies)
         // A token that is told has been kept.
         let reply = { [hub, trace = request.trace] (answer: RESTAnswer) in
             hub.afterWriting { isKept in
@@ -52,6 +55,7 @@ final class RESTService {
             return reply(
                 .failure(.unavailable, "The exchange is going down.", trace: request.trace, retryAfterSeconds: 5))
         }
+        if let refusal = refuseComing(request) { return reply(refusal) }
         if streams.answer(request, then: reply) { return }
         if let page, request.method == .GET || request.method == .HEAD, let file = page.file(request) {
             return reply(file)
@@ -90,6 +94,43 @@ final class RESTService {
 
     /// The client of a request is gone before it had its answer.
     func abandon(_ trace: TraceID) { streams.abandon(trace) }
+
+    // MARK: - Who may come
+
+    /// Whether a request is for this exchange, and not for a name that somebody else has made stand for it.
+    func isForUs(_ head: HTTPRequestHead, _ channel: any Channel) -> Bool {
+        hosts.admit(head.headers, head.version, reached: channel.localAddress?.ipAddress)
+    }
+
+    /// Where a request comes from.
+    func client(of head: HTTPRequestHead, on connection: CountedConnection) -> ClientAddress {
+        .of(
+            peer: connection.peer, forwarded: head.headers[canonicalForm: "X-Forwarded-For"].map(String.init),
+            proxies: proxies)
+    }
+
+    /// Counts a connection for the client that it speaks for; false if that one has too many.
+    func hasRoom(for connection: CountedConnection, _ head: HTTPRequestHead) -> Bool {
+        admission.move(connection, to: client(of: head, on: connection))
+    }
+
+    private func refuseComing(_ request: RESTRequest) -> RESTAnswer? {
+        if !request.isForUs {
+            let message =
+                "The Host header must name this exchange: \(hosts.summary), or the address that it is reached at; "
+                + "allowed_hosts in the configuration adds others."
+            return .failure(.misdirected, message, trace: request.trace)
+        }
+        guard !request.hasRoom else { return nil }
+        let message = "There are too many connections from this address."
+        return .failure(
+            .tooManyRequests, message, trace: request.trace, retryAfterSeconds: Admission.retrySeconds)
+    }
+
+    /// How long the body of a request may be: only those who have logged in send descriptions.
+    func bodyLimit(of head: HTTPRequestHead) -> Int {
+        streams.isOfUser(head) ? SignalLimits.messageBytes : SignalLimits.loginBytes
+    }
 
     func anonymousLogin(_ request: RESTRequest) -> RESTAnswer {
         if let refusal = refuseGuess(nil, request) { return refusal }

@@ -21,6 +21,8 @@ final class SocketHandler: ChannelInboundHandler, NIOScheduledCallbackHandler {
 
     private let hub: ExchangeHub
     private let keepalive: TimeAmount
+    /// `nil` once a session stands on the connection.
+    private var meter: InboundMeter?
     private var context: ChannelHandlerContext?
     private var connection: ConnectionID?
     private var state = State.open
@@ -33,13 +35,15 @@ final class SocketHandler: ChannelInboundHandler, NIOScheduledCallbackHandler {
     /// cost work as well.
     private static let frameRate = TokenBucket.Rate(burst: 2_000, perSecond: 500)
 
-    init(hub: ExchangeHub, keepalive: TimeAmount) {
+    init(hub: ExchangeHub, keepalive: TimeAmount, meter: InboundMeter? = nil) {
         self.hub = hub
         self.keepalive = keepalive
+        self.meter = meter
     }
 
     func handlerAdded(context: ChannelHandlerContext) {
         self.context = context
+        meter?.enter(.message)
         schedule(in: keepalive)
         connection = hub.add(self)
     }
@@ -86,10 +90,27 @@ final class SocketHandler: ChannelInboundHandler, NIOScheduledCallbackHandler {
         switch assembly.take(frame) {
         case .incomplete: break
         case .text(let bytes):
+            meter?.complete()
             if let connection { hub.receive(bytes, from: connection) }
         case .binary: close(.policy("messages are text"))
         case .violation: fail(.protocolError)
         case .tooBig: fail(.tooBig)
+        }
+    }
+
+    /// A session stands on the connection: from now on its user's bounds hold, and not those of strangers.
+    func admit() {
+        meter?.retire()
+        meter = nil
+    }
+
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        switch event as? InboundMeter.Refusal {
+        case .tooLong?:
+            hub.countBadFrame()
+            close(1009, "before session.start messages have at most \(SignalLimits.sessionStartBytes) bytes")
+        case .crowded?: close(1013, "too many clients that have not logged in; connect again later")
+        case nil: context.fireUserInboundEventTriggered(event)
         }
     }
 
@@ -116,11 +137,13 @@ final class SocketHandler: ChannelInboundHandler, NIOScheduledCallbackHandler {
     }
 
     /// Begins the closing handshake.
-    func close(_ reason: CloseReason) {
+    func close(_ reason: CloseReason) { close(reason.code, reason.text) }
+
+    private func close(_ code: UInt16, _ text: String) {
         guard state == .open, let context else { return }
-        var payload = context.channel.allocator.buffer(capacity: 2 + reason.text.utf8.count)
-        payload.writeInteger(reason.code)
-        payload.writeString(reason.text)
+        var payload = context.channel.allocator.buffer(capacity: 2 + text.utf8.count)
+        payload.writeInteger(code)
+        payload.writeString(text)
         write(.connectionClose, payload)
         state = .closing
         schedule(in: Self.closingTime)

@@ -57,6 +57,15 @@ final class StreamService {
         return true
     }
 
+    /// Whether a request is for a stream and comes with a token that is good now, whatever that may do.
+    func isOfUser(_ head: HTTPRequestHead) -> Bool {
+        guard StreamPath(String(head.uri.prefix { $0 != "?" })) != nil,
+            let token = BearerToken(head.headers.first(name: "Authorization"))
+        else { return false }
+        if accounts.account(streamToken: token.digest) != nil { return true }
+        return (try? hub.grant(for: token.secret)) != nil
+    }
+
     /// The client of a request that waits for its answer is gone.
     func abandon(_ trace: TraceID) {
         guard waiting.removeValue(forKey: trace) != nil else { return }
@@ -229,7 +238,7 @@ final class StreamService {
 
     private func carryOut(_ output: StreamTable.Output) {
         switch output {
-        case .attach(let connection, let endpoint): hub.attach(connection, as: endpoint)
+        case .attach(let connection, let endpoint, let token): hub.attach(connection, as: endpoint, token: token)
         case .request(let connection, let id, let request): hub.handle(.request(connection, id, request))
         case .detach(let connection): hub.detach(connection)
         case .reply(let ticket, let reply):

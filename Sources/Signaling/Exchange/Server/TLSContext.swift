@@ -25,6 +25,20 @@ enum TLSContext {
         }
     }
 
+    /// The names and addresses that a certificate is for; none if it cannot be read.
+    static func names(of certificate: ExchangeConfiguration.Certificate?) -> [String] {
+        guard let certificate, let own = try? NIOSSLCertificate.fromPEMFile(certificate.chainPath).first else {
+            return []
+        }
+        return own._subjectAlternativeNames().compactMap { name in
+            switch name.nameType {
+            case .dnsName: String(validating: name.contents, as: UTF8.self)
+            case .ipAddress: HostName(address: Array(name.contents))?.text
+            default: nil
+            }
+        }
+    }
+
     private static func refusal(_ what: String, _ why: String) -> ExchangeError {
         ExchangeError(
             .certificateNotUsable,

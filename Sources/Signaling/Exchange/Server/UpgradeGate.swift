@@ -9,14 +9,17 @@ final class UpgradeGate: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias InboundOut = HTTPServerRequestPart
 
-    /// Web pages that may open a WebSocket, beside the exchange's own.
-    private let allowedOrigins: [String]
+    private let service: RESTService
+    private let connection: CountedConnection
 
-    init(allowedOrigins: [String]) { self.allowedOrigins = allowedOrigins }
+    init(service: RESTService, connection: CountedConnection) {
+        self.service = service
+        self.connection = connection
+    }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         guard case .head(var head) = unwrapInboundIn(data) else { return context.fireChannelRead(data) }
-        if head.headers.contains(name: "Upgrade"), !isWanted(head) {
+        if head.headers.contains(name: "Upgrade"), !isWanted(head, context.channel) {
             head.headers.remove(name: "Upgrade")
             // What follows such a request is not read as HTTP any more.
             head.headers.replaceOrAdd(name: "Connection", value: "close")
@@ -25,10 +28,11 @@ final class UpgradeGate: ChannelInboundHandler, RemovableChannelHandler {
         context.pipeline.syncOperations.removeHandler(context: context, promise: nil)
     }
 
-    private func isWanted(_ head: HTTPRequestHead) -> Bool {
+    private func isWanted(_ head: HTTPRequestHead, _ channel: any Channel) -> Bool {
         head.method == .GET && head.uri.prefix { $0 != "?" } == ExchangeServer.webSocketPath
             && head.headers[canonicalForm: "Upgrade"].contains { $0.lowercased() == "websocket" }
             && head.headers["Sec-WebSocket-Version"] == ["13"] && head.headers["Sec-WebSocket-Key"].count == 1
-            && WebOrigin.isAllowed(head.headers, allowed: allowedOrigins)
+            && WebOrigin.isAllowed(head.headers, allowed: service.configuration.allowedOrigins)
+            && service.isForUs(head, channel) && service.hasRoom(for: connection, head)
     }
 }

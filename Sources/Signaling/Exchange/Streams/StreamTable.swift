@@ -54,8 +54,8 @@ struct StreamTable: ProtocolCore, Sendable {
 
     /// What is to be done.
     enum Output: Hashable, Sendable {
-        /// Make a connection of ours known to the exchange, with a session on it.
-        case attach(ConnectionID, Endpoint)
+        /// Make a connection of ours known to the exchange, with a session on it, which ends with the token's login.
+        case attach(ConnectionID, Endpoint, token: SecretDigest)
         case request(ConnectionID, RPCID, ClientRequest)
         /// Take it away again.
         case detach(ConnectionID)
@@ -115,7 +115,7 @@ struct StreamTable: ProtocolCore, Sendable {
         let invite = InviteSend(
             to: opening.callee, data: data, ttl: settings.ringing.seconds, onlineOnly: true,
             idempotencyKey: IdempotencyKey(ours: session.endpoint.device.text))
-        outbox.append(.attach(opening.connection, session.endpoint))
+        outbox.append(.attach(opening.connection, session.endpoint, token: opening.token))
         outbox.append(.request(opening.connection, RequestID.invite, .inviteSend(invite)))
     }
 

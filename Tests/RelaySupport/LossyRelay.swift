@@ -1,26 +1,29 @@
-import Datagrams
 import Glibc
 import Synchronization
-import TestSupport
+public import TestSupport
 import Timekeeping
 
-/// Two ports on the loopback between two engines: what comes to one leaves from the other, if a seeded chain does not lose
-/// it. RTCP is not lost. Runs on a thread of its own until it is stopped.
-final class LossyRelay: Sendable {
-    /// Where the first engine sends to, and the second.
-    let ports: [UInt16]
+/// Two ports on the loopback between two programs: what comes to one leaves from the other, if it is not media that a
+/// seeded chain loses. RTCP, STUN and DTLS are not lost. Runs on a thread of its own until it is stopped.
+public final class LossyRelay: Sendable {
+    /// Where the first program sends to, and the second.
+    public let ports: [UInt16]
     private let sockets: [Int32]
     private let state: Mutex<State>
 
     private struct State: Sendable {
         var networks: [SimulatedNetwork]
+        /// Where the two programs are; 0 for one that has not sent yet.
         var targets: [UInt16] = [0, 0]
+        /// Whether the first one is whoever sends to it.
+        var followsFirst = false
         var lost = 0
         var passed = 0
         var isRunning = true
     }
 
-    init(_ loss: NetworkProfile.Loss, seed: UInt64) {
+    /// Binds the ports; nothing is relayed before ``run()``.
+    public init(_ loss: NetworkProfile.Loss, seed: UInt64) {
         var profile = NetworkProfile()
         profile.loss = loss
         let made = [Self.open(), Self.open()]
@@ -31,34 +34,63 @@ final class LossyRelay: Sendable {
     }
 
     /// Datagrams of media that were lost, and all others.
-    var counts: (lost: Int, passed: Int) { state.withLock { ($0.lost, $0.passed) } }
+    public var counts: (lost: Int, passed: Int) { state.withLock { ($0.lost, $0.passed) } }
 
-    /// Joins the ports of two engines.
-    func join(_ one: SocketAddress, _ other: SocketAddress) {
-        state.withLock { $0.targets = [one.port, other.port] }
+    /// Relays between two programs on these ports of the loopback.
+    public func join(_ one: UInt16, _ other: UInt16) {
+        state.withLock { $0.targets = [one, other] }
+    }
+
+    /// Relays between the server on this port and one client, whose address is where it last sent from.
+    public func stand(before server: UInt16) {
+        state.withLock { state in
+            state.targets = [0, server]
+            state.followsFirst = true
+        }
     }
 
     /// Relays until ``stop()``; blocks the thread that calls it.
-    func run() {
+    public func run() {
         var bytes = [UInt8](repeating: 0, count: 2_048)
         while state.withLock({ $0.isRunning }) {
             var ready = sockets.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
             guard poll(&ready, 2, 50) > 0 else { continue }
             for side in 0..<2 where ready[side].revents != 0 {
-                let count = recv(sockets[side], &bytes, bytes.count, Int32(MSG_DONTWAIT))
+                let (count, port) = receive(from: sockets[side], into: &bytes)
+                if side == 0 { state.withLock { if $0.followsFirst { $0.targets[0] = port } } }
                 if count > 1 { forward(bytes[..<count], from: side) }
             }
         }
         for socket in sockets { close(socket) }
     }
 
-    func stop() { state.withLock { $0.isRunning = false } }
+    /// Ends ``run()``.
+    public func stop() { state.withLock { $0.isRunning = false } }
 
-    /// What the first engine sends comes to the first port, and goes from the second to the second engine.
+    private func receive(from socket: Int32, into bytes: inout [UInt8]) -> (count: Int, port: UInt16) {
+        var name = sockaddr_in()
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let size = bytes.count
+        let count = withUnsafeMutablePointer(to: &name) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                recvfrom(socket, &bytes, size, Int32(MSG_DONTWAIT), $0, &length)
+            }
+        }
+        return (count, UInt16(bigEndian: name.sin_port))
+    }
+
+    /// Whether this is RTP (RFC 7983), by itself or in a channel of TURN (RFC 8656, section 12.4).
+    private static func isMedia(_ bytes: ArraySlice<UInt8>) -> Bool {
+        guard let first = bytes.first else { return false }
+        if (64...79).contains(first) { return isMedia(bytes.dropFirst(4)) }
+        return (128...191).contains(first) && !(192...223).contains(bytes.dropFirst().first ?? 192)
+    }
+
+    /// What the first program sends comes to the first port, and goes from the second to the second program.
     private func forward(_ bytes: ArraySlice<UInt8>, from side: Int) {
-        let isControl = (192...223).contains(bytes[bytes.startIndex + 1])
+        let isMedia = Self.isMedia(bytes)
         let target: UInt16? = state.withLock { state in
-            if !isControl, state.networks[side].send(at: .zero).arrival == nil {
+            if isMedia, state.networks[side].send(at: .zero).arrival == nil {
                 state.lost += 1
                 return nil
             }
