@@ -136,6 +136,7 @@ let package = Package(
         module(
             "Signaling", "SignedTokens",
             [
+                "SignalWire",
                 .product(name: "JWTKit", package: "jwt-kit"),
                 .product(name: "Crypto", package: "swift-crypto"),
             ]),
@@ -276,29 +277,41 @@ let package = Package(
         tests(
             "SignalingClientTests",
             nio + ["CallControl", "JSON", "SignalWire", "SignalingClient", "Timekeeping", logging]),
-        tests("SignedTokensTests", ["SignedTokens", .product(name: "JWTKit", package: "jwt-kit")]),
+        .target(
+            name: "SignalSupport", dependencies: ["SignalWire"], path: "Tests/SignalSupport", swiftSettings: relaxed),
+        tests(
+            "SignedTokensTests",
+            ["SignalSupport", "SignalWire", "SignedTokens", .product(name: "JWTKit", package: "jwt-kit")]),
         tests(
             "ExchangeTests",
             nio + [
-                "ConfigReader", "Exchange", "ExchangeStore", "JSON", "SDP", "SignalWire", "SignedTokens", "Timekeeping",
+                "ConfigReader", "Exchange", "ExchangeStore", "JSON", "SDP", "SignalSupport", "SignalWire",
+                "SignedTokens",
+                "Timekeeping",
                 logging,
                 .product(name: "NIOEmbedded", package: "swift-nio"),
             ]),
         tests(
             "ExchangeStoreTests",
-            ["ExchangeStore", "JSON", "SignalWire", "Timekeeping", .product(name: "GRDB", package: "GRDB.swift")]),
+            [
+                "ExchangeStore", "JSON", "SignalSupport", "SignalWire", "Timekeeping",
+                .product(name: "GRDB", package: "GRDB.swift"),
+            ]),
         tests(
             "ExchangeIntegrationTests",
-            nio + ["Exchange", "ExchangeStore", "JSON", "SignalWire", "SignedTokens", "Timekeeping", logging]),
+            nio + [
+                "Exchange", "ExchangeStore", "JSON", "SignalSupport", "SignalWire", "SignedTokens", "Timekeeping", logging,
+            ]),
         tests(
             "CallAgentTests",
             [
                 "AudioDevices", "AudioKit", "CAllocationCounter", "CallAgent", "CallControl", "ConfigReader",
                 "Datagrams", "Exchange", "ICE", "JSON", "MediaEngine", "OpusCodec", "Peering", "Playout", "SDP",
-                "SecureTransport", "SignalingClient", "SignedTokens", "Speakerphone", "Timekeeping", logging,
+                "SecureTransport", "SignalWire", "SignalingClient", "SignedTokens", "Speakerphone", "Timekeeping",
+                logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
             ]),
-        tests("SignalWireTests", ["JSON", "SignalWire"]),
+        tests("SignalWireTests", ["JSON", "SignalSupport", "SignalWire"]),
     ]
 )

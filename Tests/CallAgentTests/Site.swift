@@ -7,6 +7,7 @@ import MediaEngine
 import NIOCore
 import NIOPosix
 import SignalingClient
+import struct SignalWire.Identifier
 import SignedTokens
 
 /// An exchange on the loopback and devices that log in to it, all in this process, on real sockets.
@@ -29,7 +30,8 @@ final class Site: Sendable {
         configuration.apps = [RegisteredApp(key: "demo", secret: SecretDigest(of: "demo"))]
         configuration.users = users.map { name in
             Account(
-                id: name, publicIDs: ["\(name)@localhost"], mediaTokens: [SecretDigest(of: "token of \(name)")],
+                id: Identifier(ours: name), publicIDs: [Identifier(ours: "\(name)@localhost")],
+                mediaTokens: [SecretDigest(of: "token of \(name)")],
                 accessTokens: [SecretDigest(of: "access token of \(name)")])
         }
         if let key = Self.signingKey { configuration.apiKeys = [key] }

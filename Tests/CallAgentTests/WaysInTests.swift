@@ -6,6 +6,7 @@ import Foundation
 import JSON
 import MediaEngine
 import SignalingClient
+import struct SignalWire.Identifier
 import SignedTokens
 import Testing
 
@@ -121,7 +122,7 @@ struct WaysInTests {
             let token = try await SignedTokenMint.sign(
                 SignedToken(
                     application: "demo", user: "ann", issued: end - 600, expires: end,
-                    session: SignedToken.Session(id: session, data: "first row")), with: key)
+                    session: SignedToken.Session(id: Identifier(ours: session), data: "first row")), with: key)
             configuration.account.credential = .sessionToken(user: nil, .fixed(token))
             do throws(SignalingError) {
                 let device = try await Device.login(configuration, logger: site.logger)

@@ -124,10 +124,10 @@ class Exchange:
         remember(answer["token"], answer["refresh_token"])
         return answer
 
-    async def guest(self, name):
+    async def guest(self, name, device=None):
         answer = await self.post("/v1.1/login/anonymous", {"user_id": name}, Authorization=basic(*APP))
         remember(answer["token"])
-        return await Device(self, name, answer["token"]).start()
+        return await Device(self, name, answer["token"], device).start()
 
     async def idle(self, user, name=None):
         """A device of this user that has logged in, and not connected."""

@@ -58,7 +58,7 @@ async def test_creating_again(exchange):
     first, second = [(await alice.ask("group.create"))["group"] for _ in range(2)]
     assert first != second
     await refusal(alice.ask("group.create", members=["nobody"]), "unknownUser")
-    assert (await refusal(alice.ask("group.create", group="g" * 257), "tooLarge")).limit == 256
+    assert (await refusal(alice.ask("group.create", group="g" * 257), "invalidParams"))
     assert (await refusal(alice.ask("group.create", name="n" * 257), "tooLarge")).limit == 256
 
 

@@ -139,3 +139,61 @@ async def test_sessions_of_others_are_not_resumed(exchange):
     await alice.resume()
     assert alice.answer["resumed"]
     await alice.hear("callSignal", type="for alice alone")
+
+
+async def test_guests_of_one_name_are_several(exchange):
+    """AUTH-3, CONN-5: Guests of one name with devices of one id are two, and neither has the other's session"""
+    first, second = await exchange.guest("sam", "phone"), await exchange.guest("sam", "phone")
+    assert first.session != second.session
+    for guest in first, second:
+        await guest.ask("room.join", room="twins")
+    await settle(first, second)
+    await first.lose()
+    await second.ask("room.signal", room="twins", type="t", data="for all")
+    thief = Device(exchange, "sam", second.token, "phone")
+    thief.session = first.session
+    await thief.start(resume=True, after=0)
+    assert not thief.answer["resumed"]
+    await settle(thief)
+    assert thief.events == []
+    await first.resume()
+    assert first.answer["resumed"]
+    await first.hear("roomSignal", data="for all")
+
+
+# What no name has: what is not seen, what turns text around, and another spelling of the same.
+UNSEEN = ["\0", "\n", "\x1b", "\x7f", "\x85", "\xad", "\u034f", "\u061c", "\u115f", "\u180e", "\u200b", "\u200d", "\u2028",
+          "\u202e", "\u2066", "\u3164", "\ufe0f", "\ufeff", "\ufff9", "\ufffe", "\U000e0041", "\U0010ffff"]
+
+
+async def test_names_that_hide_something(exchange):
+    """GRP-1, INV-1, CONN-7: A name with characters that are not seen is refused wherever it stands, and steals nothing"""
+    alice, mallory = await exchange.party(1, 1)
+    group = f"group-{secrets.token_hex(4)}"
+    await alice.ask("group.create", group=group)
+    for character in UNSEEN:
+        mallory = await exchange.device(mallory.user)  # Too much of this on one connection ends it.
+        for name in f"{group}{character}", f"{group}{character}x", f"{character}{group}", character:
+            for method in "group.create", "group.join", "group.leave", "group.dismiss", "group.members":
+                refused = await refusal(mallory.ask(method, group=name), "invalidParams")
+                assert "params.group" in refused.message and group not in refused.message, refused.message
+        await refusal(mallory.ask("room.join", room=f"room{character}"), "invalidParams")
+        await refusal(invite(mallory, f"{alice.user}{character}"), "invalidParams")
+        await refusal(invite(mallory, alice.user, idempotency_key=f"key{character}"), "invalidParams")
+        refused = await refusal(exchange.guest(f"{alice.user}{character}"), "badRequest")
+        assert refused.status == 400
+    for spelling in "e\u0301", "\u212b", "\u1112\u1161\u11ab":
+        await refusal(mallory.ask("group.create", group=spelling), "invalidParams")
+    assert (await alice.ask("group.members", group=group))["owner"] == alice.user
+    assert await mallory.ask("group.list") == {"groups": []}
+
+
+async def test_ids_are_not_foreseen(exchange):
+    """INV-1, CONN-5: Of the ids that the exchange gives no two have more in common than their kind"""
+    alice, bob = await exchange.party(1, 1)
+    given = [alice.session, bob.session, alice.connection, bob.connection]
+    given += [await invite(alice, bob) for _ in range(4)]
+    given += [(await alice.ask("group.create"))["group"] for _ in range(4)]
+    bits = [int(name.split("-")[1], 16) for name in given]
+    assert all(len(name.split("-")[1]) == 32 for name in given), given
+    assert min((one ^ two).bit_count() for one in bits for two in bits if one is not two) > 25

@@ -1,5 +1,6 @@
 import Exchange
 import Foundation
+import SignalSupport
 import SignalWire
 import SignedTokens
 import Testing
@@ -37,7 +38,7 @@ import Testing
         try SignalCoding.decode(RESTFailure.self, from: Array(response.body.utf8)).error.code
     }
 
-    private func start(_ token: Redacted<String>, device: String = "d", port: Int) async throws -> RPCClient {
+    private func start(_ token: Redacted<String>, device: DeviceID = "d", port: Int) async throws -> RPCClient {
         let client = try await RPCClient(RawClient.connect(port: port))
         let _: SessionStart.Result = try await client.call(
             SessionStart(token: token, device: DeviceDescription(id: device, name: "")))
@@ -88,7 +89,8 @@ import Testing
         try await ServerFixture.withServer(configuration, log: log) { server in
             let client = try await RawClient.connect(port: server.port)
             defer { client.close() }
-            for (user, password) in [("bob", "four words are enough"), ("alice", "Passw0rd")] {
+            let logins: [(UserID, String)] = [("bob", "four words are enough"), ("alice", "Passw0rd")]
+            for (user, password) in logins {
                 #expect(!log.text.contains("too common"))
                 let request = LoginRequest(userID: user, password: Redacted(password))
                 #expect(try await post("/v1.1/login", request, Self.json, on: client).status == 200)
@@ -123,7 +125,7 @@ import Testing
     @Test("AUTH-9: A logged-out signed token is not good again in another spelling, or as another with its jti")
     func respelling() async throws {
         let key = try #require(SigningKey(name: "school", secret: Self.secret))
-        func mint(id: String?, seconds: Double = 600) async throws -> String {
+        func mint(id: TokenID?, seconds: Double = 600) async throws -> String {
             let now = Date().timeIntervalSince1970
             return try await SignedTokenMint.sign(
                 SignedToken(application: "school", user: "alice", issued: now, expires: now + seconds, id: id),
@@ -135,7 +137,7 @@ import Testing
             func ask(_ token: String) async -> RawClient.Response {
                 await client.request("GET", "/v1/connection", ["Authorization": "Bearer \(token)"])
             }
-            for id in ["t-1", nil] {
+            for id in ["t-1", nil] as [TokenID?] {
                 let token = try await mint(id: id)
                 let device = try await start(Redacted(token), port: server.port)
                 let logout = await client.request("POST", "/v1.1/logout", ["Authorization": "Bearer \(token)"])

@@ -1,5 +1,6 @@
 import Exchange
 import Foundation
+import SignalSupport
 import SignalWire
 import Testing
 
@@ -7,7 +8,7 @@ private let json = ["Authorization": ServerFixture.basic, "Content-Type": "appli
 
 @Suite(.timeLimit(.minutes(5))) struct GuardTests {
     private func login(
-        _ user: String, _ password: String, from address: String? = nil, _ client: RawClient
+        _ user: UserID, _ password: String, from address: String? = nil, _ client: RawClient
     ) async -> RawClient.Response {
         var headers = json
         headers["X-Forwarded-For"] = address

@@ -2,6 +2,7 @@ import Exchange
 import Foundation
 import NIOPosix
 import NIOSSL
+import SignalSupport
 import SignalWire
 import Testing
 

@@ -1,5 +1,6 @@
 import Exchange
 import NIOPosix
+import SignalSupport
 import SignalWire
 import Testing
 

@@ -2,6 +2,7 @@ import Exchange
 import ExchangeStore
 import Foundation
 import JSON
+import SignalSupport
 import SignalWire
 import TestSupport
 import Testing
@@ -11,7 +12,7 @@ import Testing
     private static let secret = Array("0123456789abcdef01234567".utf8)
 
     private static func configuration(
-        _ webhooks: [(kind: String, url: String)], database: String? = nil
+        _ webhooks: [(kind: PushKind, url: String)], database: String? = nil
     ) -> ExchangeConfiguration {
         var configuration = ServerFixture.configuration()
         configuration.push.webhooks = webhooks.map {
@@ -23,16 +24,18 @@ import Testing
     }
 
     /// Registers push tokens for a device of bob, which goes away.
-    private static func sleeper(_ id: String = "phone", _ kinds: [String] = ["web"], port: Int) async throws {
+    private static func sleeper(_ id: DeviceID = "phone", _ kinds: [PushKind] = ["web"], port: Int) async throws {
         let client = try await ServerFixture.device(id, of: "bob", port: port)
         let targets = kinds.map { DeviceRegister.PushTarget(kind: $0, token: Redacted("push-token-\(id)")) }
-        let device = DeviceDescription(id: id, name: id)
+        let device = DeviceDescription(id: id, name: id.text)
         _ = try await client.call(DeviceRegister(device: device, push: targets))
         _ = try await client.call(SessionEnd())
         client.raw.close()
     }
 
-    private static func invite(_ client: RPCClient, ttl: Double = 30, key: String = "key") async throws -> String {
+    private static func invite(_ client: RPCClient, ttl: Double = 30, key: IdempotencyKey = "key") async throws
+        -> InviteID
+    {
         let params = InviteSend(to: ["bob"], ttl: ttl, payload: ["n": 1], idempotencyKey: key)
         return try await client.call(params).invite
     }
@@ -51,7 +54,7 @@ import Testing
             let (first, second) = (webhook.requests[0], webhook.requests[1])
             #expect(first.path == "/hook" && first.headers["content-type"] == "application/json")
             #expect(first.json?["type"] == "invite" && first.json?["token"] == "push-token-phone")
-            #expect(first.json?["payload"] == ["n": 1] && first.json?["invite"]?.string == invite)
+            #expect(first.json?["payload"] == ["n": 1] && first.json?["invite"]?.string == invite.text)
             #expect(first.headers["webhook-id"] == first.json?["id"]?.string)
             #expect(first.headers["webhook-signature"]?.hasPrefix("v1,") == true)
             #expect(second.json?["type"] == "ended" && second.json?["reason"] == "cancelled")

@@ -1,4 +1,5 @@
 import Exchange
+import SignalWire
 import Testing
 
 /// A page from elsewhere whose name stands for this machine's address.

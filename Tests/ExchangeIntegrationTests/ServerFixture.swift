@@ -1,6 +1,7 @@
 import Exchange
 import Logging
 import NIOPosix
+import SignalSupport
 import SignalWire
 import Synchronization
 
@@ -68,7 +69,7 @@ enum ServerFixture {
     }
 
     /// Logs in with a media token; answers with the access token.
-    static func token(of user: String, port: Int) async throws -> String {
+    static func token(of user: UserID, port: Int) async throws -> String {
         let client = try await RawClient.connect(port: port)
         defer { client.close() }
         let body = try SignalCoding.encode(LoginRequest(mediaToken: Redacted("media-token-of-\(user)")))
@@ -78,10 +79,10 @@ enum ServerFixture {
     }
 
     /// A device that is logged in and registered.
-    static func device(_ id: String, of user: String, port: Int) async throws -> RPCClient {
+    static func device(_ id: DeviceID, of user: UserID, port: Int) async throws -> RPCClient {
         let token = try await token(of: user, port: port)
         let client = try await RPCClient(RawClient.connect(port: port))
-        let device = DeviceDescription(id: id, name: id, capabilities: ["audio"])
+        let device = DeviceDescription(id: id, name: id.text, capabilities: ["audio"])
         _ = try await client.call(SessionStart(token: Redacted(token), device: device))
         _ = try await client.call(DeviceRegister(device: device))
         return client

@@ -2,6 +2,7 @@ import Exchange
 import JSON
 import NIOCore
 import NIOPosix
+import SignalSupport
 import SignalWire
 import Testing
 

@@ -1,6 +1,7 @@
 import Exchange
 import Foundation
 import NIOSSL
+import SignalWire
 import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct TLSTests {

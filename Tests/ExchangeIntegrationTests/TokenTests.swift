@@ -1,5 +1,6 @@
 import Exchange
 import Foundation
+import SignalSupport
 import SignalWire
 import SignedTokens
 import Testing
@@ -45,7 +46,7 @@ private let json = ["Authorization": ServerFixture.basic, "Content-Type": "appli
     }
 
     private func mint(
-        _ user: String, session: SignedToken.Session? = nil, from issued: Double = 0, to expires: Double = 600,
+        _ user: UserID, session: SignedToken.Session? = nil, from issued: Double = 0, to expires: Double = 600,
         secret: String = secret
     ) async throws -> Redacted<String> {
         let now = Date().timeIntervalSince1970
@@ -56,7 +57,7 @@ private let json = ["Authorization": ServerFixture.basic, "Content-Type": "appli
     }
 
     private func start(
-        _ token: Redacted<String>, device: String = "d", port: Int
+        _ token: Redacted<String>, device: DeviceID = "d", port: Int
     ) async throws -> (client: RPCClient, session: SessionStart.Result) {
         let client = try await RPCClient(RawClient.connect(port: port))
         let params = SessionStart(token: token, device: DeviceDescription(id: device, name: ""))

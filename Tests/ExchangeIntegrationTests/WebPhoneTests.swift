@@ -1,4 +1,5 @@
 import Exchange
+import SignalSupport
 import SignalWire
 import Testing
 

@@ -1,5 +1,6 @@
 import ExchangeStore
 import Foundation
+import SignalWire
 import Testing
 
 @Suite struct StoreFaultTests {
@@ -30,6 +31,29 @@ import Testing
         try store.write([.sessionForgotten("none")])
         for ending in ["", "-wal", "-shm", ".lock"] {
             let attributes = try FileManager.default.attributesOfItem(atPath: folder.database + ending)
+            #expect(attributes[.posixPermissions] as? Int == 0o600, "\(ending)")
+        }
+    }
+
+    @Test("A database that others may read is theirs no more once it is opened, and neither are its log and its lock")
+    func rightsOfOthers() throws {
+        let folder = try Folder()
+        let first = try ExchangeStore.open(path: folder.database)
+        try first.write([.sessionForgotten("none")])
+        #expect(first.wasOpenToOthers.isEmpty)
+        // As after a kill: the log is left behind. Beside it stands one that is open while it is copied.
+        let copy = folder.path + "/copy.sqlite"
+        for ending in ["", "-wal", "-shm", ".lock"] {
+            try FileManager.default.copyItem(atPath: folder.database + ending, toPath: copy + ending)
+            try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: copy + ending)
+        }
+        first.close()
+        let second = try ExchangeStore.open(path: copy)
+        defer { second.close() }
+        #expect(second.wasOpenToOthers == ["", "-wal", "-shm", ".lock"].map { copy + $0 })
+        try second.write([.sessionForgotten("none")])
+        for ending in ["", "-wal", "-shm", ".lock"] {
+            let attributes = try FileManager.default.attributesOfItem(atPath: copy + ending)
             #expect(attributes[.posixPermissions] as? Int == 0o600, "\(ending)")
         }
     }

@@ -1,6 +1,7 @@
 import ExchangeStore
 import Foundation
 import JSON
+import SignalSupport
 import SignalWire
 import Synchronization
 import Timekeeping
@@ -68,16 +69,18 @@ enum Sample {
             ttlSeconds: ttl, sentAt: now, deadline: now.advanced(by: .seconds(ttl)), isOnlineOnly: true)
     }
 
-    static func push(_ id: String, at now: Instant) -> StoredPush {
+    static func push(_ id: PushID, at now: Instant) -> StoredPush {
         StoredPush(
             id: id, invite: "invite-1", user: "bob", device: "b", target: .init(kind: "apns", token: Redacted("t")),
             message: .ended, inviter: "alice", group: "g", payload: ["n": 1], reason: "cancelled",
             deadline: now.advanced(by: .seconds(30)), expires: now.advanced(by: .seconds(60)), due: now, attempts: 1)
     }
 
-    static func event(_ number: UInt64, at now: Instant, for audience: StoredEvent.Audience) -> StoredEvent {
+    static func event(
+        _ number: UInt64, at now: Instant, for audience: StoredEvent.Audience, of principal: Principal = .account("bob")
+    ) -> StoredEvent {
         let event = ExchangeEvent.notification(NotificationReceived(payload: ["n": 9_007_199_254_740_993]))
         return StoredEvent(
-            user: "bob", numbered: NumberedEvent(sequence: number, event: event), audience: audience, at: now)
+            principal: principal, numbered: NumberedEvent(sequence: number, event: event), audience: audience, at: now)
     }
 }

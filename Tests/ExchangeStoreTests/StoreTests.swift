@@ -1,6 +1,7 @@
 import ExchangeStore
 import Foundation
 import JSON
+import SignalSupport
 import SignalWire
 import Testing
 import Timekeeping
@@ -28,12 +29,13 @@ import Timekeeping
         ]
         let sessions = [
             StoredSession(
-                id: "s1", user: "bob", device: "b", isAnonymous: false, isRegistered: true, connection: "c1",
-                scope: StoredPlace(room: "ü", role: "publisher", data: "d"), login: digest,
+                id: "s2", principal: Principal(user: "bob", kind: .visitor("ü")), device: "b", isRegistered: true,
+                connection: "c1", scope: StoredPlace(room: "ü", role: "publisher", data: "d"), login: digest,
                 places: [StoredPlace(room: "lobby")]),
             StoredSession(
-                id: "s2", user: "guest", device: "g", isAnonymous: true, isRegistered: false, connection: "c2",
-                resumableUntil: now),
+                id: "s1", principal: Principal(user: "bob", kind: .guest(login: digest)), device: "b",
+                isRegistered: false, connection: "c2", resumableUntil: now),
+            StoredSession(id: "s0", principal: .account("bob"), device: "b", isRegistered: false, connection: "c3"),
         ]
         let invite = Sample.invite(at: now)
         let call = StoredCall(
@@ -44,15 +46,17 @@ import Timekeeping
             StoredGroup(id: "a", owner: "bob", members: ["bob"]),
         ]
         let target = DeviceRegister.PushTarget(kind: "apns", token: Redacted("push"))
-        let pushes = ["2", "1"].map { StoredPushTargets(user: "bob", device: $0, targets: [target]) }
+        let pushes = (["2", "1"] as [DeviceID]).map { StoredPushTargets(user: "bob", device: $0, targets: [target]) }
         let events = [
             Sample.event(3, at: now, for: .device("b")), Sample.event(4, at: now, for: .registered(except: nil)),
             Sample.event(5, at: now, for: .registered(except: "b")),
+            Sample.event(3, at: now, for: .device("b"), of: Principal(user: "bob", kind: .visitor("ü"))),
+            Sample.event(3, at: now, for: .device("b"), of: Principal(user: "bob", kind: .guest(login: digest))),
         ]
         let changes: [Change] =
             [
                 .token(token), .token(signed), .invite(invite), .call(call),
-                .sequenceReserved(user: "carol", upTo: 1_025),
+                .sequenceReserved(.account("carol"), upTo: 1_025),
             ]
             + logins.map(Change.login) + sessions.map(Change.session) + groups.map(Change.group)
             + pushes.map(Change.pushTargets)
@@ -72,22 +76,23 @@ import Timekeeping
         #expect(saved.calls == [call])
         #expect(saved.groups == groups)
         #expect(saved.pushTargets == pushes)
-        #expect(saved.events == events)
-        #expect(saved.streams == [.init(user: "carol", reserved: 1_025, forgotten: 0)])
+        #expect(Set(saved.events) == Set(events))
+        #expect(saved.streams == [.init(principal: .account("carol"), reserved: 1_025, forgotten: 0)])
 
         try second.write([
             .tokenForgotten(digest: token.digest), .loginForgotten(token.login), .sessionForgotten("s1"),
             .sessionForgotten("s2"),
             .inviteForgotten("invite-1"), .callForgotten(invite: "invite-1", invitee: "bob"),
             .groupForgotten("z"), .pushTargets(StoredPushTargets(user: "bob", device: "2", targets: [])),
-            .eventsForgotten(user: "bob", upTo: 4), .streamForgotten(user: "carol"),
+            .sessionForgotten("s0"), .eventsForgotten(.account("bob"), upTo: 4), .streamForgotten(.account("carol")),
+            .streamForgotten(Principal(user: "bob", kind: .visitor("ü"))),
         ])
         let rest = try second.read()
         #expect(rest.tokens == [signed] && rest.logins == [logins[1]])
         #expect(rest.sessions.isEmpty && rest.invites.isEmpty && rest.calls.isEmpty)
         #expect(rest.groups == [groups[1]] && rest.pushTargets == [pushes[1]])
-        #expect(rest.events == [events[2]])
-        #expect(rest.streams == [.init(user: "bob", reserved: 0, forgotten: 4)])
+        #expect(rest.events == [events[2], events[4]])
+        #expect(rest.streams == [.init(principal: .account("bob"), reserved: 0, forgotten: 4)])
         second.close()
     }
 
@@ -135,7 +140,7 @@ import Timekeeping
         let clock = ScriptedClock()
         let store = try ExchangeStore.open(path: folder.database, clock: clock.clock)
         defer { store.close() }
-        func call(_ name: String) -> Change {
+        func call(_ name: InviteID) -> Change {
             .record(
                 CallStep(
                     invite: name, invitee: "bob", kind: .rang(inviter: "alice", inviterDevice: "a", group: nil),
@@ -148,7 +153,7 @@ import Timekeeping
         try store.write([.pruned(eventsBefore: limit, recordsBefore: limit)])
         let saved = try store.read()
         #expect(saved.events.map(\.sequence) == [2])
-        #expect(saved.streams == [.init(user: "bob", reserved: 0, forgotten: 1)])
+        #expect(saved.streams == [.init(principal: .account("bob"), reserved: 0, forgotten: 1)])
         #expect(try CallRecord.read(path: folder.database).map(\.invite) == ["new"])
     }
 
@@ -158,11 +163,11 @@ import Timekeeping
         let clock = ScriptedClock()
         var limits = RecordLimits()
         (limits.perCaller, limits.total) = (20, 50)
-        func step(_ name: String, by caller: String) -> Change {
+        func step(_ name: InviteID, by caller: UserID) -> Change {
             let kind = CallStep.Kind.rang(inviter: caller, inviterDevice: "a", group: nil)
             return .record(CallStep(invite: name, invitee: "victim", kind: kind, at: clock.now))
         }
-        func kept(by caller: String) throws -> [String] {
+        func kept(by caller: UserID) throws -> [InviteID] {
             try CallRecord.read(path: folder.database).filter { $0.inviter == caller }.map(\.invite)
         }
         // A database that has grown without a bound.
@@ -177,7 +182,7 @@ import Timekeeping
             try store.write([step("\(number)", by: "mallory"), step("\(number)", by: "mallory")])
             #expect(try kept(by: "mallory").count == 20)
         }
-        #expect(try Set(kept(by: "mallory")) == Set((280..<300).map { "\($0)" }))
+        #expect(try Set(kept(by: "mallory")) == Set((280..<300).map { "\($0)" as InviteID }))
         #expect(try kept(by: "victim") == ["v"])
         for caller in 0..<60 { try store.write([step("by \(caller)", by: "user \(caller)")]) }
         #expect(try CallRecord.read(path: folder.database).count == 50)
@@ -194,7 +199,7 @@ import Timekeeping
         let clock = ScriptedClock()
         let store = try ExchangeStore.open(path: folder.database, clock: clock.clock)
         defer { store.close() }
-        func write(_ kind: CallStep.Kind, _ invite: String) throws {
+        func write(_ kind: CallStep.Kind, _ invite: InviteID) throws {
             try store.write([.record(CallStep(invite: invite, invitee: "bob", kind: kind, at: clock.now))])
         }
         try write(.rang(inviter: "alice", inviterDevice: "a", group: nil), "1")

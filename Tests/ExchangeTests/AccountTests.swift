@@ -1,5 +1,6 @@
 import ExchangeStore
 import Foundation
+import SignalSupport
 import SignalWire
 import TestSupport
 import Testing

@@ -10,7 +10,7 @@ private struct CallScenario {
     var exchange = ExchangeScenario()
     let alice: ConnectionID
     let bob: ConnectionID
-    let invite: String
+    let invite: InviteID
 
     init() {
         alice = exchange.device("a", of: "alice")
@@ -33,7 +33,7 @@ private struct CallScenario {
             var call = CallScenario()
             let (by, other) = callerHangsUp ? (call.alice, call.bob) : (call.bob, call.alice)
             #expect(call.exchange.refusal(of: call.hangUp, from: by) == nil)
-            let from = callerHangsUp ? "alice" : "bob"
+            let from: UserID = callerHangsUp ? "alice" : "bob"
             #expect(
                 call.exchange.events(of: other) == [
                     .callEnded(
@@ -119,7 +119,9 @@ private struct CallScenario {
     func signals() {
         var call = CallScenario()
         let otherBob = call.exchange.device("b2", of: "bob")
-        for (by, to, from) in [(call.alice, call.bob, "alice"), (call.bob, call.alice, "bob")] {
+        for (by, to, from) in [
+            (call.alice, call.bob, "alice"), (call.bob, call.alice, "bob"),
+        ] as [(ConnectionID, ConnectionID, UserID)] {
             for number in 0..<3 {
                 let signal = CallSignal(invite: call.invite, type: "candidate", data: ["n": .integer(Int64(number))])
                 #expect(call.exchange.refusal(of: .callSignal(signal), from: by) == nil)

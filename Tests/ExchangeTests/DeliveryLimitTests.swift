@@ -1,4 +1,5 @@
 import JSON
+import SignalSupport
 import SignalWire
 import TestSupport
 import Testing
@@ -11,15 +12,15 @@ import Timekeeping
 @Suite("What the exchange accepts, every client can be told")
 struct DeliveryLimitTests {
     /// A name of 256 bytes, of which JSON makes twice as many.
-    private static func longName(_ number: Int) -> String {
+    private static func longName<Kind>(_ number: Int) -> Identifier<Kind> {
         let tail = "\(number)"
-        return String(repeating: "\"", count: SignalLimits.nameBytes - tail.count) + tail
+        return Identifier(ours: String(repeating: "\"", count: SignalLimits.nameBytes - tail.count) + tail)
     }
 
     /// Users with the longest names that there can be, and as many ids.
     private static func users(_ count: Int) -> [Account] {
         (0..<count).map { user in
-            let ids = (0..<SignalLimits.publicIDs).map { longName(1_000_000 * ($0 + 1) + user) }
+            let ids: [UserID] = (0..<SignalLimits.publicIDs).map { longName(1_000_000 * ($0 + 1) + user) }
             return Account(id: longName(user), publicIDs: ids)
         }
     }
@@ -60,7 +61,7 @@ struct DeliveryLimitTests {
             let inviter = scenario.device("a", of: Self.longName(0))
             let invitees = (1...32).map { scenario.device("b", of: Self.longName($0)) }
             let invite = InviteSend(
-                to: (1...32).map(Self.longName), data: data, ttl: 30, idempotencyKey: Self.longName(1))
+                to: (1...32).map { Self.longName($0) }, data: data, ttl: 30, idempotencyKey: Self.longName(1))
             let sent = scenario.request(.inviteSend(invite), from: inviter)
             guard case .success(.invite(let result)) = sent else {
                 Issue.record("\(data.textBytes) bytes are refused: \(sent)")
@@ -131,7 +132,7 @@ struct DeliveryLimitTests {
             _ = scenario.request(.roomJoin(RoomJoin(room: Self.longName(7), data: data)), from: device)
         }
         let last = devices[count - 1]
-        var names: [String] = []
+        var names: [ConnectionName] = []
         var after: UInt64?
         var pages = 0
         repeat {
@@ -150,19 +151,19 @@ struct DeliveryLimitTests {
     func groups() throws {
         let count = SignalLimits.groupMembers
         var scenario = ExchangeScenario(settings: Self.settings, users: Self.users(count))
-        let members = (1..<count).map(Self.longName)
+        let members = (1..<count).map { Self.longName($0) as UserID }
         let device = scenario.device("d", of: Self.longName(1))
         for owner in 0..<SignalLimits.groupsJoined / SignalLimits.groupsOwned {
             let other = scenario.device("o", of: Self.longName(owner == 1 ? 199 : owner), registers: false)
             for number in 0..<SignalLimits.groupsOwned {
                 let create = GroupCreate(
-                    group: Self.longName(owner * 1_000 + number), name: Self.longName(number),
+                    group: Self.longName(owner * 1_000 + number), name: (Self.longName(number) as GroupID).text,
                     members: number == 0 ? members : [Self.longName(1)])
                 #expect(scenario.refusal(of: .groupCreate(create), from: other) == nil)
             }
         }
-        var ids: [String] = []
-        var after: String?
+        var ids: [GroupID] = []
+        var after: GroupID?
         repeat {
             let answer = scenario.request(.groupList(GroupList(after: after)), from: device)
             guard case .success(.groups(let page)) = answer else { throw Unanswered(answer: "\(answer)") }

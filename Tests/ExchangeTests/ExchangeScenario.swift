@@ -1,5 +1,6 @@
 import ExchangeStore
 import JSON
+import SignalSupport
 import SignalWire
 import TestSupport
 import Timekeeping
@@ -98,10 +99,10 @@ struct ExchangeScenario {
 
     /// A device of `user` that is logged in and registered.
     mutating func device(
-        _ id: String, of user: String, registers: Bool = true, resume: SessionStart.Resume? = nil
+        _ id: DeviceID, of user: UserID, registers: Bool = true, resume: SessionStart.Resume? = nil
     ) -> ConnectionID {
         let connection = connect()
-        let device = DeviceDescription(id: id, name: id)
+        let device = DeviceDescription(id: id, name: id.text)
         let token = Redacted("token of \(user)")
         request(.sessionStart(SessionStart(token: token, device: device, resume: resume)), from: connection)
         if registers { request(.deviceRegister(DeviceRegister(device: device)), from: connection) }
@@ -133,9 +134,10 @@ struct ExchangeScenario {
 
     /// Sends an invite; answers with its id.
     mutating func invite(
-        _ to: String, from connection: ConnectionID, data: JSONValue? = nil, ttl: Double = 30,
-        payload: JSONValue? = nil, timeoutPayload: JSONValue? = nil, onlineOnly: Bool? = nil, key: String = "key"
-    ) -> String {
+        _ to: UserID, from connection: ConnectionID, data: JSONValue? = nil, ttl: Double = 30,
+        payload: JSONValue? = nil, timeoutPayload: JSONValue? = nil, onlineOnly: Bool? = nil,
+        key: IdempotencyKey = "key"
+    ) -> InviteID {
         let params = InviteSend(
             to: [to], data: data, ttl: ttl, payload: payload, timeoutPayload: timeoutPayload, onlineOnly: onlineOnly,
             idempotencyKey: key)
@@ -148,7 +150,7 @@ struct ExchangeScenario {
 
     /// With what a device that loses `connection` now goes on.
     func resumePoint(of connection: ConnectionID) -> SessionStart.Resume? {
-        session(on: connection).map { .init(session: $0.id, after: core.logs[$0.endpoint.user]?.sequence ?? 0) }
+        session(on: connection).map { .init(session: $0.id, after: core.logs[$0.endpoint.principal]?.sequence ?? 0) }
     }
 
     /// The events a connection received since last asked, in order.
@@ -157,5 +159,14 @@ struct ExchangeScenario {
         return (inboxes[connection] ?? []).compactMap {
             if case .event(let numbered) = $0 { numbered.event } else { nil }
         }
+    }
+}
+
+/// Tests give runs numbers.
+extension RunSeed: ExpressibleByIntegerLiteral {
+    /// A run with this number, which is the same again each time.
+    public init(integerLiteral number: UInt64) {
+        var generator = SeededGenerator(seed: number)
+        self.init(using: &generator)
     }
 }

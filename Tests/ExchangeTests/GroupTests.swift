@@ -1,4 +1,5 @@
 import JSON
+import SignalSupport
 import SignalWire
 import Testing
 import Timekeeping
@@ -12,7 +13,7 @@ import Timekeeping
         let alice = scenario.device("a", of: "alice")
         let bobs = [scenario.device("b1", of: "bob"), scenario.device("b2", of: "bob")]
         let carol = scenario.device("c", of: "carol")
-        func heard(_ change: GroupChanged.Change, by user: String, _ members: [String]? = nil) -> [ExchangeEvent] {
+        func heard(_ change: GroupChanged.Change, by user: UserID, _ members: [UserID]? = nil) -> [ExchangeEvent] {
             let name = change == .created ? "Class" : nil
             return [
                 .groupChanged(GroupChanged(group: "class", change: change, user: user, members: members, name: name))
@@ -48,7 +49,7 @@ import Timekeeping
         var scenario = ExchangeScenario()
         let alice = scenario.device("a", of: "alice")
         let bob = scenario.device("b", of: "bob")
-        func create(_ group: String?, from device: ConnectionID) -> Result<ClientResponse, RPCError> {
+        func create(_ group: GroupID?, from device: ConnectionID) -> Result<ClientResponse, RPCError> {
             scenario.request(.groupCreate(GroupCreate(group: group)), from: device)
         }
         let first = create(nil, from: alice)
@@ -68,8 +69,8 @@ import Timekeeping
             scenario.refusal(of: .groupCreate(create), from: alice)
         }
         let long = String(repeating: "g", count: 257)
-        #expect(refusal(GroupCreate(group: "")) == .invalidParams)
-        #expect(refusal(GroupCreate(group: long)) == .tooLarge)
+        #expect(refusal(GroupCreate(name: "class\u{202E}7")) == .invalidParams)
+        #expect(refusal(GroupCreate(name: "class\0")) == .invalidParams)
         #expect(refusal(GroupCreate(name: long)) == .tooLarge)
         #expect(refusal(GroupCreate(members: ["nobody"])) == .unknownUser)
         #expect(refusal(GroupCreate(members: Array(repeating: "bob", count: 200))) == .tooLarge)
@@ -111,14 +112,16 @@ private struct ClassScenario {
     }
 
     mutating func ask(
-        _ to: [String], data: JSONValue? = nil, from: ConnectionID? = nil, ttl: Double = 30, key: String = "k"
+        _ to: [UserID], data: JSONValue? = nil, from: ConnectionID? = nil, ttl: Double = 30, key: IdempotencyKey = "k"
     ) -> Result<ClientResponse, RPCError> {
         let send = InviteSend(
             to: to, group: "class", data: data, ttl: ttl, timeoutPayload: "missed", idempotencyKey: key)
         return exchange.request(.inviteSend(send), from: from ?? alice)
     }
 
-    mutating func invite(_ to: [String], data: JSONValue? = nil, ttl: Double = 30, key: String = "k") -> InviteID {
+    mutating func invite(_ to: [UserID], data: JSONValue? = nil, ttl: Double = 30, key: IdempotencyKey = "k")
+        -> InviteID
+    {
         if case .success(.invite(let result)) = ask(to, data: data, ttl: ttl, key: key) { result.invite } else { "" }
     }
 
@@ -188,7 +191,7 @@ private struct ClassScenario {
         var group = ClassScenario()
         let raise = group.invite(["bob", "carol"], data: "raise hand", key: "1")
         let asked = group.heard()
-        for (index, user) in [(2, "bob"), (3, "carol")] {
+        for (index, user) in [(2, "bob"), (3, "carol")] as [(Int, UserID)] {
             guard case .inviteReceived(let received)? = asked[index].first else { return #expect(Bool(false)) }
             #expect(received.invitees.contains(user) && received.data == "raise hand")
         }
@@ -216,8 +219,8 @@ private struct ClassScenario {
         group.exchange.advance(by: .seconds(31))
         let new = group.invite(["bob"], ttl: 300, key: "new")
         _ = group.heard()
-        func told(_ device: ConnectionID, as id: String, _ start: DeviceRegister.Start?) -> [String] {
-            let register = DeviceRegister(device: DeviceDescription(id: id, name: id), start: start)
+        func told(_ device: ConnectionID, as id: DeviceID, _ start: DeviceRegister.Start?) -> [InviteID] {
+            let register = DeviceRegister(device: DeviceDescription(id: id, name: id.text), start: start)
             _ = group.exchange.request(.deviceRegister(register), from: device)
             return group.exchange.events(of: device).compactMap {
                 if case .inviteReceived(let received) = $0 { received.invite } else { nil }

@@ -1,4 +1,5 @@
 import NIOHTTP1
+import SignalWire
 import Testing
 
 @testable import Exchange

@@ -1,15 +1,16 @@
 import JSON
+import SignalSupport
 import SignalWire
 import Testing
 import Timekeeping
 
 @testable import Exchange
 
-private func accept(_ invite: String, _ data: JSONValue? = nil) -> ClientRequest {
+private func accept(_ invite: InviteID, _ data: JSONValue? = nil) -> ClientRequest {
     .inviteAccept(InviteAccept(invite: invite, data: data))
 }
 
-private func reject(_ invite: String, _ data: JSONValue? = nil) -> ClientRequest {
+private func reject(_ invite: InviteID, _ data: JSONValue? = nil) -> ClientRequest {
     .inviteReject(InviteReject(invite: invite, data: data))
 }
 
@@ -93,7 +94,7 @@ private func reject(_ invite: String, _ data: JSONValue? = nil) -> ClientRequest
         let alice = scenario.device("a", of: "alice")
         let bobs = ["b1", "b2", "b3"].map { scenario.device($0, of: "bob") }
         for (key, action) in [("1", InviteHandled.Action.accepted), ("2", .rejected)] {
-            let invite = scenario.invite("bob", from: alice, key: key)
+            let invite = scenario.invite("bob", from: alice, key: "\(key)")
             for bob in bobs { _ = scenario.events(of: bob) }
             _ = scenario.request(action == .accepted ? accept(invite) : reject(invite), from: bobs[1])
             let event = ExchangeEvent.inviteHandled(InviteHandled(invite: invite, device: "b2", action: action))
@@ -226,7 +227,7 @@ private func reject(_ invite: String, _ data: JSONValue? = nil) -> ClientRequest
         let alice = scenario.device("a", of: "alice")
         let bob = scenario.device("b", of: "bob")
         for reason in ["busy", "declined"] {
-            let invite = scenario.invite("bob", from: alice, key: reason)
+            let invite = scenario.invite("bob", from: alice, key: "\(reason)")
             _ = scenario.request(reject(invite, ["reason": .string(reason)]), from: bob)
             guard case .inviteRejected(let answer)? = scenario.events(of: alice).first else {
                 Issue.record("no answer")
@@ -262,7 +263,7 @@ private func reject(_ invite: String, _ data: JSONValue? = nil) -> ClientRequest
         settings.openInvitesPerUser = 2
         var scenario = ExchangeScenario(settings: settings)
         let alice = scenario.device("a", of: "alice")
-        func send(_ to: String, ttl: Double = 5, online: Bool? = nil, key: String = "x") -> ClientRequest {
+        func send(_ to: UserID, ttl: Double = 5, online: Bool? = nil, key: IdempotencyKey = "x") -> ClientRequest {
             .inviteSend(InviteSend(to: to, ttl: ttl, onlineOnly: online, idempotencyKey: key))
         }
         #expect(scenario.refusal(of: send("nobody"), from: alice) == .unknownUser)
@@ -270,8 +271,6 @@ private func reject(_ invite: String, _ data: JSONValue? = nil) -> ClientRequest
         #expect(scenario.refusal(of: send("bob", ttl: -1), from: alice) == .invalidParams)
         #expect(scenario.refusal(of: send("bob", ttl: .infinity), from: alice) == .invalidParams)
         #expect(scenario.refusal(of: send("bob", ttl: .nan), from: alice) == .invalidParams)
-        #expect(scenario.refusal(of: send("bob", key: ""), from: alice) == .invalidParams)
-        #expect(scenario.refusal(of: send("bob", key: String(repeating: "k", count: 257)), from: alice) == .tooLarge)
         #expect(scenario.refusal(of: send("bob", key: "1"), from: alice) == nil)
         #expect(scenario.refusal(of: send("bob", key: "2"), from: alice) == nil)
         #expect(scenario.refusal(of: send("bob", key: "3"), from: alice) == .tooManyRequests)

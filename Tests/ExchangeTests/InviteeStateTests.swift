@@ -1,3 +1,4 @@
+import SignalSupport
 import SignalWire
 import Testing
 import Timekeeping
@@ -47,7 +48,7 @@ import Timekeeping
 
     @Test("INV-3: An invite to several users ends when the last of them has accepted, rejected or timed out")
     func severalInvitees() throws {
-        let terms = InviteSend(to: "", ttl: 30, idempotencyKey: "k")
+        let terms = InviteSend(to: "nobody", ttl: 30, idempotencyKey: "k")
         var record = InviteRecord(
             id: "i", number: 1, inviter: Endpoint(user: "alice", device: "a"), invitees: ["bob", "carol", "dave"],
             terms: terms,

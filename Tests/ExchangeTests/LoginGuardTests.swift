@@ -1,3 +1,4 @@
+import SignalWire
 import Testing
 import Timekeeping
 

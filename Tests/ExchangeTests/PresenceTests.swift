@@ -7,7 +7,7 @@ import Timekeeping
 @Suite struct PresenceTests {
     private let subscribe = ClientRequest.presenceSubscribe(PresenceSubscribe())
 
-    private func news(_ user: String, _ reachable: Bool) -> ExchangeEvent {
+    private func news(_ user: UserID, _ reachable: Bool) -> ExchangeEvent {
         let publicIDs = ExchangeScenario.users.first { $0.id == user }?.publicIDs ?? []
         return .presenceChanged(Presence(user: user, publicIDs: publicIDs, reachable: reachable))
     }

@@ -1,4 +1,5 @@
 import ExchangeStore
+import SignalSupport
 import SignalWire
 import TestSupport
 import Testing
@@ -10,17 +11,17 @@ import Timekeeping
 private struct QueueScenario {
     var timeline: Timeline<PushQueue>
 
-    init(parallel: Int = 16, capacity: Int = 10_000, kinds: Set<String> = ["apns", "fcm"], seed: UInt64 = 1) {
+    init(parallel: Int = 16, capacity: Int = 10_000, kinds: Set<PushKind> = ["apns", "fcm"], seed: UInt64 = 1) {
         var settings = PushQueue.Settings(kinds: kinds)
         settings.parallel = parallel
         settings.capacity = capacity
         timeline = Timeline(PushQueue(settings, seed: seed))
     }
 
-    var posts: [String] {
+    var posts: [PushID] {
         timeline.outputs.compactMap { if case .post(let push) = $0 { push.id } else { nil } }
     }
-    var deaths: [String] {
+    var deaths: [PushID] {
         timeline.outputs.compactMap {
             if case .died(let push, let reason, let detail) = $0 {
                 "\(push.id) \(reason) \(detail ?? "-")"
@@ -33,7 +34,7 @@ private struct QueueScenario {
     var postTimes: [Duration] { timeline.log.filter { if case .post = $0.output { true } else { false } }.map(\.at) }
 
     mutating func add(
-        _ id: String, kind: String = "apns", invite: String = "i", device: String = "phone", life: Double = 30,
+        _ id: PushID, kind: PushKind = "apns", invite: InviteID = "i", device: DeviceID = "phone", life: Double = 30,
         message: StoredPush.Message = .invite
     ) {
         let push = StoredPush(
@@ -42,7 +43,7 @@ private struct QueueScenario {
         timeline.feed(.add(push))
     }
 
-    mutating func answer(_ id: String, attempt: Int, _ answer: PushAnswer) {
+    mutating func answer(_ id: PushID, attempt: Int, _ answer: PushAnswer) {
         timeline.feed(.answered(id, attempt: attempt, answer))
     }
 

@@ -2,6 +2,7 @@ import ConfigReader
 import ExchangeStore
 import Foundation
 import JSON
+import SignalSupport
 import SignalWire
 import Testing
 import Timekeeping
@@ -11,7 +12,8 @@ import Timekeeping
 private let now = Instant(nanoseconds: 5_000_000_000)
 private let wall = WallClock(unixMilliseconds: 1_700_000_000_000)
 
-private func push(_ kind: String, payload: JSONValue? = ["n": 1], message: StoredPush.Message = .invite) -> StoredPush {
+private func push(_ kind: PushKind, payload: JSONValue? = ["n": 1], message: StoredPush.Message = .invite) -> StoredPush
+{
     StoredPush(
         id: "push-1", invite: "invite-1", user: "bob", device: "phone",
         target: .init(kind: kind, token: Redacted("0a/b+")), message: message, inviter: "alice", group: "g",

@@ -1,5 +1,6 @@
 import ExchangeStore
 import JSON
+import SignalSupport
 import SignalWire
 import TestSupport
 import Testing
@@ -18,10 +19,10 @@ private var settings: ExchangeCore.Settings {
 extension ExchangeScenario {
     /// A device of `user` that has registered push tokens, and is gone.
     fileprivate mutating func sleeper(
-        _ id: String = "phone", of user: String = "bob", _ targets: [DeviceRegister.PushTarget] = [token]
+        _ id: DeviceID = "phone", of user: UserID = "bob", _ targets: [DeviceRegister.PushTarget] = [token]
     ) {
         let connection = device(id, of: user)
-        let description = DeviceDescription(id: id, name: id)
+        let description = DeviceDescription(id: id, name: id.text)
         request(.deviceRegister(DeviceRegister(device: description, push: targets)), from: connection)
         request(.sessionEnd(SessionEnd()), from: connection)
         feed(.disconnected(connection))

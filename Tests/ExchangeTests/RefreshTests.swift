@@ -1,3 +1,4 @@
+import SignalSupport
 import SignalWire
 import TestSupport
 import Testing

@@ -1,5 +1,6 @@
 import ExchangeStore
 import JSON
+import SignalSupport
 import SignalWire
 import TestSupport
 import Testing
@@ -29,11 +30,11 @@ extension ExchangeScenario {
             case .callForgotten(let invite, let invitee):
                 saved.calls.removeAll { $0.invite == invite && $0.invitee == invitee }
             case .event(let event): saved.events.append(event)
-            case .sequenceReserved(let user, let number):
-                saved.streams.append(.init(user: user, reserved: number, forgotten: 0))
-            case .eventsForgotten(let user, let number):
-                saved.events.removeAll { $0.user == user && $0.sequence <= number }
-            case .streamForgotten(let user): saved.events.removeAll { $0.user == user }
+            case .sequenceReserved(let principal, let number):
+                saved.streams.append(.init(principal: principal, reserved: number, forgotten: 0))
+            case .eventsForgotten(let principal, let number):
+                saved.events.removeAll { $0.principal == principal && $0.sequence <= number }
+            case .streamForgotten(let principal): saved.events.removeAll { $0.principal == principal }
             case .push(let push):
                 if let index = saved.pendingPushes.firstIndex(where: { $0.id == push.id }) {
                     saved.pendingPushes[index] = push
@@ -63,10 +64,10 @@ extension ExchangeScenario {
     }
 }
 
-private func resume(_ session: String, after number: UInt64, of user: String, device: String) -> ClientRequest {
+private func resume(_ session: SessionID, after number: UInt64, of user: UserID, device: DeviceID) -> ClientRequest {
     .sessionStart(
         SessionStart(
-            token: Redacted("token of \(user)"), device: DeviceDescription(id: device, name: device),
+            token: Redacted("token of \(user)"), device: DeviceDescription(id: device, name: device.text),
             resume: .init(session: session, after: number)))
 }
 
@@ -203,10 +204,10 @@ private func resume(_ session: String, after number: UInt64, of user: String, de
         let alice = scenario.device("a", of: "alice")
         _ = scenario.request(.presenceSubscribe(PresenceSubscribe()), from: alice)
         for number in 0..<5 { _ = scenario.device("b\(number)", of: "bob", registers: number % 2 == 0) }
-        let last = scenario.core.logs["alice"]?.sequence ?? 0
+        let last = scenario.core.logs[.account("alice")]?.sequence ?? 0
         #expect(last > 0)
         let next = scenario.restarted()
-        #expect((next.core.logs["alice"]?.sequence ?? 0) >= last)
+        #expect((next.core.logs[.account("alice")]?.sequence ?? 0) >= last)
     }
 
     @Test("A token is good after a restart for as long as it was before")

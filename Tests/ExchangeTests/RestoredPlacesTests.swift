@@ -37,7 +37,7 @@ private func saved(_ changes: [Change]) -> Saved {
         var scenario = ExchangeScenario()
         let alice = scenario.device("a", of: "alice")
         let bob = scenario.device("b", of: "bob")
-        for group in ["kept", "dismissed"] {
+        for group in ["kept", "dismissed"] as [GroupID] {
             _ = scenario.request(.groupCreate(GroupCreate(group: group, name: "G", members: ["bob"])), from: alice)
         }
         _ = scenario.request(.groupDismiss(GroupDismiss(group: "dismissed")), from: alice)

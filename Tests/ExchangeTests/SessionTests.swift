@@ -5,7 +5,7 @@ import Timekeeping
 
 @testable import Exchange
 
-private func start(_ token: String, device: String = "d", resume: SessionStart.Resume? = nil) -> ClientRequest {
+private func start(_ token: String, device: DeviceID = "d", resume: SessionStart.Resume? = nil) -> ClientRequest {
     .sessionStart(
         SessionStart(token: Redacted(token), device: DeviceDescription(id: device, name: ""), resume: resume))
 }
@@ -82,7 +82,7 @@ private func start(_ token: String, device: String = "d", resume: SessionStart.R
         let device = DeviceDescription(id: "d", name: "")
         for (user, application, isGood) in [
             ("bob", "app", true), ("alice", nil, false), (nil, "other", false), (nil, "app", true), ("bob", nil, true),
-        ] {
+        ] as [(UserID?, ApplicationKey?, Bool)] {
             let start = SessionStart(
                 token: Redacted("token of bob"), device: device, user: user, application: application)
             let refusal = scenario.refusal(of: .sessionStart(start), from: scenario.connect())

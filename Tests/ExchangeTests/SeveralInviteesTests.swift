@@ -11,7 +11,7 @@ private struct Conference {
     let alice: ConnectionID
     let bob: ConnectionID
     let carol: ConnectionID
-    private(set) var invite = ""
+    private(set) var invite: InviteID = "none"
 
     init(ttl: Double = 30, data: JSONValue? = nil) {
         alice = exchange.device("a", of: "alice")
@@ -35,7 +35,7 @@ private struct Conference {
     /// What Alice, Bob and Carol have heard since last asked.
     mutating func heard() -> [[ExchangeEvent]] { [alice, bob, carol].map { exchange.events(of: $0) } }
 
-    func answer(_ user: String, _ device: String) -> InviteAnswered {
+    func answer(_ user: UserID, _ device: DeviceID) -> InviteAnswered {
         InviteAnswered(invite: invite, invitee: user, device: device)
     }
     var ended: ExchangeEvent { .inviteEnded(InviteEnded(invite: invite)) }
@@ -118,10 +118,10 @@ private struct Conference {
     )
     func calls() {
         var conference = Conference()
-        func signal(_ peer: String?) -> ClientRequest {
+        func signal(_ peer: UserID?) -> ClientRequest {
             .callSignal(CallSignal(invite: conference.invite, type: "t", peer: peer))
         }
-        func hangUp(_ peer: String?) -> ClientRequest {
+        func hangUp(_ peer: UserID?) -> ClientRequest {
             .callEnd(CallEnd(invite: conference.invite, reason: "completed", durationMilliseconds: 1, peer: peer))
         }
         _ = conference.heard()
@@ -162,7 +162,7 @@ private struct Conference {
         var scenario = ExchangeScenario(settings: settings)
         let alice = scenario.device("a", of: "alice")
         let bob = scenario.device("b", of: "bob")
-        func send(_ to: [String], online: Bool? = nil, key: String = "k") -> ClientRequest {
+        func send(_ to: [UserID], online: Bool? = nil, key: IdempotencyKey = "k") -> ClientRequest {
             .inviteSend(InviteSend(to: to, ttl: 5, onlineOnly: online, idempotencyKey: key))
         }
         #expect(scenario.refusal(of: send([]), from: alice) == .invalidParams)

@@ -1,4 +1,5 @@
 import TestSupport
+import SignalWire
 import Testing
 
 @testable import Exchange

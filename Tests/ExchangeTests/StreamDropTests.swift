@@ -1,4 +1,6 @@
+import ExchangeStore
 import JSON
+import SignalSupport
 import SignalWire
 import Testing
 import Timekeeping
@@ -11,8 +13,8 @@ private struct Meeting {
     let alice: ConnectionID
     let bob: ConnectionID
     let carol: ConnectionID
-    let invite: String
-    let bobsName: String
+    let invite: InviteID
+    let bobsName: ConnectionName
     let resume: SessionStart.Resume?
 
     init() {
@@ -22,7 +24,7 @@ private struct Meeting {
         invite = exchange.invite("bob", from: alice)
         _ = exchange.request(.inviteAccept(InviteAccept(invite: invite)), from: bob)
         for device in [alice, bob, carol] { _ = exchange.request(.roomJoin(RoomJoin(room: "r")), from: device) }
-        bobsName = exchange.session(on: bob)?.name ?? ""
+        bobsName = exchange.session(on: bob)?.name ?? "none"
         resume = exchange.resumePoint(of: bob)
         _ = heard()
         _ = exchange.events(of: bob)
@@ -102,7 +104,7 @@ private struct Meeting {
         meeting.exchange.feed(.disconnected(meeting.bob))
         _ = meeting.heard()
         let back = meeting.exchange.device("b", of: "bob")
-        let name = meeting.exchange.session(on: back)?.name ?? ""
+        let name = meeting.exchange.session(on: back)?.name ?? "none"
         #expect(name != meeting.bobsName)
         let resumed = StreamChange(invite: meeting.invite, connection: name, user: "bob")
         #expect(meeting.heard() == [[meeting.gone, .streamResumed(resumed)], [meeting.gone]])
@@ -167,15 +169,16 @@ private struct Meeting {
         var scenario = ExchangeScenario(settings: settings)
         let carol = scenario.device("c", of: "carol")
         _ = scenario.request(.roomJoin(RoomJoin(room: "r")), from: carol)
+        let guest = Principal(user: "guest", kind: .guest(login: SecretDigest(of: "token of guest").hex))
         for number in 0..<5 {
-            let guest = scenario.device("g\(number)", of: "guest", registers: false)
-            _ = scenario.request(.roomJoin(RoomJoin(room: "r")), from: guest)
-            scenario.feed(.disconnected(guest))
+            let device = scenario.device("g\(number)", of: "guest", registers: false)
+            _ = scenario.request(.roomJoin(RoomJoin(room: "r")), from: device)
+            scenario.feed(.disconnected(device))
         }
-        #expect(scenario.core.sessions.detached(of: "guest").count == 2)
+        #expect(scenario.core.sessions.detached(of: guest).count == 2)
         #expect(scenario.core.rooms.occupants(of: "r").count == 3)
         scenario.advance(by: .seconds(60))
         #expect(scenario.core.rooms.occupants(of: "r").count == 1)
-        #expect(scenario.core.logs["guest"] == nil, "nothing is left of a stranger")
+        #expect(scenario.core.logs[guest] == nil, "nothing is left of a stranger")
     }
 }

@@ -1,5 +1,6 @@
 import JSON
 import SDP
+import SignalSupport
 import SignalWire
 import TestSupport
 import Testing

@@ -1,5 +1,6 @@
 import JSON
 import SDP
+import SignalSupport
 import SignalWire
 import TestSupport
 import Timekeeping
@@ -25,7 +26,7 @@ struct StreamScenario {
 
     /// A client offers a stream; answers with the request's name and the session's id.
     mutating func offer(
-        to callee: String = "bob", as caller: String = "alice", kind: StreamKind = .whip,
+        to callee: UserID = "bob", as caller: UserID = "alice", kind: StreamKind = .whip,
         _ text: String = StreamTexts.offer
     ) throws -> (ticket: TraceID, id: StreamID) {
         lastStream += 1
@@ -45,7 +46,7 @@ struct StreamScenario {
     }
 
     /// What an offer is answered at once.
-    mutating func offered(to callee: String = "bob", as caller: String = "alice") throws -> StreamReply? {
+    mutating func offered(to callee: UserID = "bob", as caller: UserID = "alice") throws -> StreamReply? {
         let ticket = try offer(to: callee, as: caller).ticket
         return replies[ticket]
     }
@@ -110,7 +111,7 @@ struct StreamScenario {
 
     // MARK: - Devices
 
-    mutating func device(_ id: String, of user: String) -> ConnectionID { exchange.device(id, of: user) }
+    mutating func device(_ id: DeviceID, of user: UserID) -> ConnectionID { exchange.device(id, of: user) }
 
     mutating func request(_ request: ClientRequest, from device: ConnectionID) -> RPCErrorCode? {
         defer { deliver() }
@@ -128,7 +129,7 @@ struct StreamScenario {
     }
 
     /// A device takes the invite that it heard of; answers with the invite.
-    mutating func accept(at device: ConnectionID, _ answer: String = StreamTexts.answer) -> String {
+    mutating func accept(at device: ConnectionID, _ answer: String = StreamTexts.answer) -> InviteID {
         guard let invite = invite(at: device) else { return "none" }
         let data: JSONValue = ["answer": ["type": "answer", "sdp": .string(answer)]]
         _ = request(.inviteAccept(InviteAccept(invite: invite.invite, data: data)), from: device)
@@ -136,13 +137,13 @@ struct StreamScenario {
     }
 
     /// A device tells a candidate of its own, or the end of them.
-    mutating func trickle(_ candidate: String, _ invite: String, from device: ConnectionID) {
+    mutating func trickle(_ candidate: String, _ invite: InviteID, from device: ConnectionID) {
         let data: JSONValue = ["candidate": .string(candidate), "sdpMid": "0", "sdpMLineIndex": 0]
         _ = request(.callSignal(CallSignal(invite: invite, type: "candidate", data: data)), from: device)
     }
 
     /// A stream that is up; answers with its id and its invite.
-    mutating func stream(to device: ConnectionID) throws -> (id: StreamID, invite: String) {
+    mutating func stream(to device: ConnectionID) throws -> (id: StreamID, invite: InviteID) {
         let (_, id) = try offer()
         return (id, accept(at: device, StreamTexts.answer + "a=end-of-candidates\r\n"))
     }

@@ -1,12 +1,13 @@
 import JSON
 import SDP
+import SignalSupport
 import SignalWire
 import Testing
 import Timekeeping
 
 @testable import Exchange
 
-private func reject(_ invite: String, _ reason: String) -> ClientRequest {
+private func reject(_ invite: InviteID, _ reason: String) -> ClientRequest {
     .inviteReject(InviteReject(invite: invite, data: ["reason": .string(reason)]))
 }
 

@@ -1,12 +1,13 @@
 import JSON
+import SignalSupport
 import SignalWire
 import Testing
 import Timekeeping
 
 @testable import Exchange
 
-private func register(_ id: String, push: [DeviceRegister.PushTarget]? = nil) -> ClientRequest {
-    .deviceRegister(DeviceRegister(device: DeviceDescription(id: id, name: id), push: push))
+private func register(_ id: DeviceID, push: [DeviceRegister.PushTarget]? = nil) -> ClientRequest {
+    .deviceRegister(DeviceRegister(device: DeviceDescription(id: id, name: id.text), push: push))
 }
 
 @Suite struct SyncTests {

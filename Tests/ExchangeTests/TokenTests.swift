@@ -1,3 +1,4 @@
+import SignalSupport
 import SignalWire
 import TestSupport
 import Testing
@@ -16,8 +17,8 @@ private func digest(_ text: String) -> SecretDigest { SecretDigest(of: text) }
     }()
 
     private func start(
-        _ token: String, device: String = "d", resume: SessionStart.Resume? = nil, user: String? = nil,
-        application: String? = nil
+        _ token: String, device: DeviceID = "d", resume: SessionStart.Resume? = nil, user: UserID? = nil,
+        application: ApplicationKey? = nil
     ) -> ClientRequest {
         .sessionStart(
             SessionStart(
@@ -26,7 +27,7 @@ private func digest(_ text: String) -> SecretDigest { SecretDigest(of: text) }
     }
 
     private func login(
-        _ scenario: inout ExchangeScenario, _ user: String, access: String, refresh: String? = nil
+        _ scenario: inout ExchangeScenario, _ user: UserID, access: String, refresh: String? = nil
     ) {
         let grant = Grant(user: user, isAnonymous: false, application: "app")
         scenario.feed(.tokenIssued(digest(access), grant, refresh: refresh.map(digest)))
@@ -34,7 +35,7 @@ private func digest(_ text: String) -> SecretDigest { SecretDigest(of: text) }
 
     /// A session token, as the hub presents it once its signature was found to be good.
     private func present(
-        _ scenario: inout ExchangeScenario, _ token: String, user: String = "alice", room: String = "lobby",
+        _ scenario: inout ExchangeScenario, _ token: String, user: UserID = "alice", room: RoomName = "lobby",
         seconds: Int = 600
     ) {
         let grant = Grant(
@@ -44,10 +45,10 @@ private func digest(_ text: String) -> SecretDigest { SecretDigest(of: text) }
     }
 
     /// Two devices in a call, by way of an invite.
-    private func call(_ scenario: inout ExchangeScenario, from: ConnectionID, to: ConnectionID, _ user: String)
+    private func call(_ scenario: inout ExchangeScenario, from: ConnectionID, to: ConnectionID, _ user: UserID)
         -> CallID
     {
-        let invite = scenario.invite(user, from: from, key: user)
+        let invite = scenario.invite(user, from: from, key: "\(user)")
         scenario.request(.inviteAccept(InviteAccept(invite: invite)), from: to)
         _ = (scenario.events(of: from), scenario.events(of: to))
         return CallID(invite: invite, invitee: user)

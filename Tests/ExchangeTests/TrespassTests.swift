@@ -1,4 +1,5 @@
 import JSON
+import SignalSupport
 import SignalWire
 import Testing
 import Timekeeping
@@ -11,9 +12,9 @@ private struct Trespass {
     let alice: ConnectionID
     let bob: ConnectionID
     let strangers: [ConnectionID]
-    let pending: String
-    let call: String
-    let hidden: String
+    let pending: InviteID
+    let call: InviteID
+    let hidden: InviteID
 
     init() {
         alice = exchange.device("a", of: "alice")
@@ -35,7 +36,7 @@ private struct Trespass {
     }
 
     /// What each request must be refused with, under one invite's id.
-    func attempts(on invite: String) -> [(ClientRequest, Set<RPCErrorCode>)] {
+    func attempts(on invite: InviteID) -> [(ClientRequest, Set<RPCErrorCode>)] {
         let name = exchange.session(on: alice)?.name
         return [
             (.inviteAccept(InviteAccept(invite: invite)), [.notYours]),
@@ -59,7 +60,7 @@ private struct Trespass {
         ]
     }
 
-    private func hangUp(_ invite: String, _ peer: String?) -> ClientRequest {
+    private func hangUp(_ invite: InviteID, _ peer: UserID?) -> ClientRequest {
         .callEnd(CallEnd(invite: invite, reason: "completed", durationMilliseconds: 1, peer: peer))
     }
 }
@@ -103,7 +104,7 @@ private struct Trespass {
 
     @Test("A session is resumed by the device that had it, with its user's token, and by nobody else")
     func sessions() {
-        for (user, device) in [("carol", "a"), ("alice", "other"), ("guest", "a")] {
+        for (user, device) in [("carol", "a"), ("alice", "other"), ("guest", "a")] as [(UserID, DeviceID)] {
             var trespass = Trespass()
             let resume = trespass.exchange.resumePoint(of: trespass.alice)
             trespass.exchange.feed(.disconnected(trespass.alice))
@@ -123,6 +124,6 @@ private struct Trespass {
     func keys() {
         var trespass = Trespass()
         let invite = trespass.exchange.invite("bob", from: trespass.strangers[0], key: "1")
-        #expect(invite != trespass.pending && !invite.isEmpty)
+        #expect(invite != trespass.pending && invite != "none")
     }
 }

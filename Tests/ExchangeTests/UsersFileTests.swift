@@ -1,6 +1,7 @@
 import Foundation
 import TestSupport
 import SignedTokens
+import SignalWire
 import Testing
 
 @testable import ConfigReader
@@ -32,7 +33,8 @@ import Testing
                 mediaTokens: [SecretDigest(of: "m")], streamTokens: [SecretDigest(of: "s")],
                 accessTokens: [SecretDigest(of: "1"), SecretDigest(of: "2")], email: "alice@example.org",
                 loginsSince: 1_767_225_600),
-            Account(id: "a \"b\" \\ c: #d, [e] {f} 'g' \t\n\u{7} é 😀 \u{2028} \u{FEFF}"), Account(id: "null"),
+            Account(id: "a \"b\" \\ c: #d, [e] {f} 'g' é 😀"), Account(id: "null"),
+            Account(id: "c", routingID: "\t\n\u{7} \u{2028} \u{FEFF}", email: "\u{202E}\0"),
             Account(id: "12"), Account(id: "- x"), Account(id: " y "),
         ]
         try file.change { $0 = users }

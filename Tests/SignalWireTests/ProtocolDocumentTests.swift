@@ -1,5 +1,6 @@
 import Foundation
 import JSON
+import SignalSupport
 import SignalWire
 import Testing
 
@@ -179,7 +180,7 @@ import Testing
             "| `type` of a signal | \(SignalLimits.signalTypeBytes) bytes |",
             "| `data` of a signal, as JSON text | \(SignalLimits.signalDataBytes) bytes; "
                 + "\(SignalLimits.streamSignalDataBytes) of one that the exchange sends",
-            "| \(SignalLimits.nameBytes) bytes each |",
+            "| \(SignalLimits.nameBytes) bytes; a longer one is refused",
             "| Capabilities of a device | \(SignalLimits.capabilities) |",
             "| Users in `to` of one invite | \(SignalLimits.invitees) |",
             "| Members of a group | \(SignalLimits.groupMembers) |",

@@ -1,4 +1,5 @@
 import JSON
+import SignalSupport
 import SignalWire
 import Testing
 import TestSupport
@@ -108,7 +109,7 @@ private let events: [ExchangeEvent] = [
 
     @Test("Whom an invite asks is a string for one user and a list for several, and anything else is refused")
     func addressees() throws {
-        func read(_ to: String) throws -> [String] {
+        func read(_ to: String) throws -> [UserID] {
             let text = #"{"to":\#(to),"ttl":1,"idempotency_key":"k"}"#
             return try SignalCoding.decode(InviteSend.self, from: Array(text.utf8)).to
         }

@@ -1,5 +1,6 @@
 import Foundation
 import JWTKit
+import SignalWire
 import SignedTokens
 import Testing
 
@@ -10,6 +11,7 @@ private struct Claims: JWTPayload {
     var iat: Double? = 1_000
     var nbf: Double?
     var exp: Double? = 2_000
+    var jti: String?
     var session: String?
     var role: String?
     var data: String?
@@ -120,7 +122,9 @@ private struct Claims: JWTPayload {
             Claims(sub: nil), Claims(sub: ""), Claims(exp: nil), Claims(sub: "a\u{1F}b"), Claims(role: "publisher"),
             Claims(session: "lobby", role: "king"), Claims(session: ""),
             Claims(session: "lobby", data: String(repeating: "x", count: 1_001)),
-            Claims(sub: String(repeating: "x", count: 257)),
+            Claims(sub: String(repeating: "x", count: 257)), Claims(sub: "al\u{202E}ice"), Claims(sub: "alice\0"),
+            Claims(sub: "e\u{301}"), Claims(session: "lob\u{200B}by"), Claims(session: "lobby\0"), Claims(jti: "t\n1"),
+            Claims(jti: String(repeating: "x", count: 257)),
         ] { #expect(refusal(try await sign(claims)) == .malformed, "\(claims)") }
     }
 
@@ -157,6 +161,13 @@ private struct Claims: JWTPayload {
                 changed[index] = other
                 return (index, changed.joined(separator: "."))
             }
+        }
+    }
+
+    @Test("A token whose jti is empty has none")
+    func emptyID() async throws {
+        for (jti, id) in [("", nil), (nil, nil), ("t-1", "t-1")] as [(String?, TokenID?)] {
+            #expect(try reader.read(try await sign(Claims(jti: jti)), at: 1_500).id == id)
         }
     }
 

@@ -3,16 +3,16 @@ public import JSON
 /// Data of `callSignal`: to the peer of a call.
 public struct CallSignalled: Codable, Hashable, Sendable {
     /// The invite.
-    public var invite: String
+    public var invite: InviteID
     /// What kind of signal.
     public var type: String
     /// The signal, unchanged.
     public var data: JSONValue?
     /// The user that sent it.
-    public var from: String
+    public var from: UserID
 
     /// Makes the data.
-    public init(invite: String, type: String, data: JSONValue? = nil, from: String) {
+    public init(invite: InviteID, type: String, data: JSONValue? = nil, from: UserID) {
         self.invite = invite
         self.type = type
         self.data = data
@@ -23,7 +23,7 @@ public struct CallSignalled: Codable, Hashable, Sendable {
 /// Data of `callEnded`: to the peer of whoever hung up or went away (CALL-3).
 public struct CallEnded: Codable, Hashable, Sendable {
     /// The invite.
-    public var invite: String
+    public var invite: InviteID
     /// Why, as in CALL-5; `disconnected` if the peer's session ended.
     public var reason: String
     /// Why it failed, if that was said.
@@ -31,11 +31,11 @@ public struct CallEnded: Codable, Hashable, Sendable {
     /// How long the call was established, in milliseconds.
     public var durationMilliseconds: Int64
     /// The user that ended it.
-    public var from: String
+    public var from: UserID
 
     /// Makes the data.
     public init(
-        invite: String, reason: String, cause: String? = nil, durationMilliseconds: Int64, from: String
+        invite: InviteID, reason: String, cause: String? = nil, durationMilliseconds: Int64, from: UserID
     ) {
         self.invite = invite
         self.cause = cause

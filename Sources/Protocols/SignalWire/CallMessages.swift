@@ -8,16 +8,16 @@ public struct CallSignal: RPCMethod {
     public typealias Result = Empty
 
     /// The invite that became, or is to become, the call.
-    public var invite: String
+    public var invite: InviteID
     /// What kind of signal; at most ``SignalLimits/signalTypeBytes``.
     public var type: String
     /// The signal; at most ``SignalLimits/signalDataBytes`` as JSON text.
     public var data: JSONValue?
     /// From an inviter: which invitee it is for. Needed once several have accepted.
-    public var peer: String?
+    public var peer: UserID?
 
     /// Makes the parameters.
-    public init(invite: String, type: String, data: JSONValue? = nil, peer: String? = nil) {
+    public init(invite: InviteID, type: String, data: JSONValue? = nil, peer: UserID? = nil) {
         self.peer = peer
         self.invite = invite
         self.type = type
@@ -38,7 +38,7 @@ public struct CallEnd: RPCMethod {
     public typealias Result = Empty
 
     /// The invite that became the call.
-    public var invite: String
+    public var invite: InviteID
     /// Why, one of ``reasons``: `completed` for an ordinary hang-up.
     public var reason: String
     /// Why it failed, if it did: a word of letters, at most ``SignalLimits/causeBytes``.
@@ -46,11 +46,11 @@ public struct CallEnd: RPCMethod {
     /// How long the call was established, in milliseconds.
     public var durationMilliseconds: Int64
     /// From an inviter: the call with which invitee. Needed once several have accepted.
-    public var peer: String?
+    public var peer: UserID?
 
     /// Makes the parameters.
     public init(
-        invite: String, reason: String, cause: String? = nil, durationMilliseconds: Int64, peer: String? = nil
+        invite: InviteID, reason: String, cause: String? = nil, durationMilliseconds: Int64, peer: UserID? = nil
     ) {
         self.peer = peer
         self.cause = cause

@@ -5,16 +5,16 @@ public import JSON
 /// Either ``room`` or ``invite`` is there: what the peer is a peer in.
 public struct StreamChange: Codable, Hashable, Sendable {
     /// The room that both are in.
-    public var room: String?
+    public var room: RoomName?
     /// The invite that became the call that both are in.
-    public var invite: String?
+    public var invite: InviteID?
     /// The peer's connection.
-    public var connection: String
+    public var connection: ConnectionName
     /// The peer.
-    public var user: String
+    public var user: UserID
 
     /// Makes the data.
-    public init(room: String? = nil, invite: String? = nil, connection: String, user: String) {
+    public init(room: RoomName? = nil, invite: InviteID? = nil, connection: ConnectionName, user: UserID) {
         self.room = room
         self.invite = invite
         self.connection = connection

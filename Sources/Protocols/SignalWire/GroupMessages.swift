@@ -6,21 +6,21 @@ public struct GroupCreate: RPCMethod {
     /// What the exchange made of it.
     public struct Result: Codable, Hashable, Sendable {
         /// The group's id.
-        public var group: String
+        public var group: GroupID
 
         /// Makes a result.
-        public init(group: String) { self.group = group }
+        public init(group: GroupID) { self.group = group }
     }
 
     /// The id that the group is to have; absent: the exchange chooses one.
-    public var group: String?
+    public var group: GroupID?
     /// For people.
     public var name: String?
     /// Who else is in it from the start: user ids or public ids. Absent: nobody.
-    public var members: [String]?
+    public var members: [UserID]?
 
     /// Makes the parameters.
-    public init(group: String? = nil, name: String? = nil, members: [String]? = nil) {
+    public init(group: GroupID? = nil, name: String? = nil, members: [UserID]? = nil) {
         self.group = group
         self.name = name
         self.members = members
@@ -35,10 +35,10 @@ public struct GroupJoin: RPCMethod {
     public typealias Result = Empty
 
     /// The group's id.
-    public var group: String
+    public var group: GroupID
 
     /// Makes the parameters.
-    public init(group: String) { self.group = group }
+    public init(group: GroupID) { self.group = group }
 }
 
 /// `group.leave`: this user is a member no more. The owner cannot leave; it dismisses the group.
@@ -49,10 +49,10 @@ public struct GroupLeave: RPCMethod {
     public typealias Result = Empty
 
     /// The group's id.
-    public var group: String
+    public var group: GroupID
 
     /// Makes the parameters.
-    public init(group: String) { self.group = group }
+    public init(group: GroupID) { self.group = group }
 }
 
 /// `group.dismiss`: the owner ends the group.
@@ -63,10 +63,10 @@ public struct GroupDismiss: RPCMethod {
     public typealias Result = Empty
 
     /// The group's id.
-    public var group: String
+    public var group: GroupID
 
     /// Makes the parameters.
-    public init(group: String) { self.group = group }
+    public init(group: GroupID) { self.group = group }
 }
 
 /// `group.members`: who is in a group; only members are told.
@@ -77,16 +77,16 @@ public struct GroupMembers: RPCMethod {
     /// The group as it stands.
     public struct Result: Codable, Hashable, Sendable {
         /// The group's id.
-        public var group: String
+        public var group: GroupID
         /// For people.
         public var name: String?
         /// The user that made it.
-        public var owner: String
+        public var owner: UserID
         /// Everybody who is in it, in the order of joining, the owner first.
-        public var members: [String]
+        public var members: [UserID]
 
         /// Makes a result.
-        public init(group: String, name: String? = nil, owner: String, members: [String]) {
+        public init(group: GroupID, name: String? = nil, owner: UserID, members: [UserID]) {
             self.group = group
             self.name = name
             self.owner = owner
@@ -95,10 +95,10 @@ public struct GroupMembers: RPCMethod {
     }
 
     /// The group's id.
-    public var group: String
+    public var group: GroupID
 
     /// Makes the parameters.
-    public init(group: String) { self.group = group }
+    public init(group: GroupID) { self.group = group }
 }
 
 /// `group.list`: the groups that this user is in.
@@ -109,14 +109,14 @@ public struct GroupList: RPCMethod {
     /// One of the user's groups.
     public struct Entry: Codable, Hashable, Sendable {
         /// The group's id.
-        public var group: String
+        public var group: GroupID
         /// For people.
         public var name: String?
         /// The user that made it.
-        public var owner: String
+        public var owner: UserID
 
         /// Makes an entry.
-        public init(group: String, name: String? = nil, owner: String) {
+        public init(group: GroupID, name: String? = nil, owner: UserID) {
             self.group = group
             self.name = name
             self.owner = owner
@@ -128,20 +128,20 @@ public struct GroupList: RPCMethod {
         /// The groups, in the order of their ids: as many as fit into one message.
         public var groups: [Entry]
         /// There are more: ask again with this as `after`.
-        public var next: String?
+        public var next: GroupID?
 
         /// Makes a result.
-        public init(groups: [Entry], next: String? = nil) {
+        public init(groups: [Entry], next: GroupID? = nil) {
             self.groups = groups
             self.next = next
         }
     }
 
     /// `next` of the answer before; absent: from the start.
-    public var after: String?
+    public var after: GroupID?
 
     /// Makes the parameters.
-    public init(after: String? = nil) { self.after = after }
+    public init(after: GroupID? = nil) { self.after = after }
 }
 
 /// Data of `groupChanged`: to each device of each member, whoever brought the change about (GRP-1).
@@ -152,18 +152,18 @@ public struct GroupChanged: Codable, Hashable, Sendable {
     }
 
     /// The group's id.
-    public var group: String
+    public var group: GroupID
     /// What became of it.
     public var change: Change
     /// Who made, joined, left or dismissed it.
-    public var user: String
+    public var user: UserID
     /// With `created`: everybody who is in it.
-    public var members: [String]?
+    public var members: [UserID]?
     /// With `created`: its name for people, if it has one.
     public var name: String?
 
     /// Makes the data.
-    public init(group: String, change: Change, user: String, members: [String]? = nil, name: String? = nil) {
+    public init(group: GroupID, change: Change, user: UserID, members: [UserID]? = nil, name: String? = nil) {
         self.group = group
         self.change = change
         self.user = user

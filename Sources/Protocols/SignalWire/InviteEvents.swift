@@ -3,13 +3,13 @@ public import JSON
 /// Data of `inviteReceived`: to each registered device of each invitee (INV-2).
 public struct InviteReceived: Codable, Hashable, Sendable {
     /// The invite.
-    public var invite: String
+    public var invite: InviteID
     /// Who invites.
-    public var inviter: String
+    public var inviter: UserID
     /// The group that is invited, if it is a group invite.
-    public var group: String?
+    public var group: GroupID?
     /// Everybody who is invited.
-    public var invitees: [String]
+    public var invitees: [UserID]
     /// From the inviter's application; for a call an object with the key `offer`.
     public var data: JSONValue?
     /// Seconds until the invite times out; 0 is never.
@@ -19,7 +19,7 @@ public struct InviteReceived: Codable, Hashable, Sendable {
 
     /// Makes the data.
     public init(
-        invite: String, inviter: String, group: String? = nil, invitees: [String], data: JSONValue? = nil,
+        invite: InviteID, inviter: UserID, group: GroupID? = nil, invitees: [UserID], data: JSONValue? = nil,
         ttlRemaining: Double, payload: JSONValue? = nil
     ) {
         self.invite = invite
@@ -40,16 +40,16 @@ public struct InviteReceived: Codable, Hashable, Sendable {
 /// Data of `inviteAccepted` and `inviteRejected`: to the inviter (INV-3).
 public struct InviteAnswered: Codable, Hashable, Sendable {
     /// The invite.
-    public var invite: String
+    public var invite: InviteID
     /// Who answered.
-    public var invitee: String
+    public var invitee: UserID
     /// With which device.
-    public var device: String
+    public var device: DeviceID
     /// From the invitee's application: `answer` for an accepted call, `reason` for a rejected one.
     public var data: JSONValue?
 
     /// Makes the data.
-    public init(invite: String, invitee: String, device: String, data: JSONValue? = nil) {
+    public init(invite: InviteID, invitee: UserID, device: DeviceID, data: JSONValue? = nil) {
         self.invite = invite
         self.invitee = invitee
         self.device = device
@@ -65,14 +65,14 @@ public struct InviteHandled: Codable, Hashable, Sendable {
     }
 
     /// The invite.
-    public var invite: String
+    public var invite: InviteID
     /// The device that answered.
-    public var device: String
+    public var device: DeviceID
     /// What it answered.
     public var action: Action
 
     /// Makes the data.
-    public init(invite: String, device: String, action: Action) {
+    public init(invite: InviteID, device: DeviceID, action: Action) {
         self.invite = invite
         self.device = device
         self.action = action
@@ -82,12 +82,12 @@ public struct InviteHandled: Codable, Hashable, Sendable {
 /// Data of `inviteCancelled`: to the invitees that were pending (INV-6).
 public struct InviteCancelled: Codable, Hashable, Sendable {
     /// The invite.
-    public var invite: String
+    public var invite: InviteID
     /// From the inviter's application.
     public var data: JSONValue?
 
     /// Makes the data.
-    public init(invite: String, data: JSONValue? = nil) {
+    public init(invite: InviteID, data: JSONValue? = nil) {
         self.invite = invite
         self.data = data
     }
@@ -96,12 +96,12 @@ public struct InviteCancelled: Codable, Hashable, Sendable {
 /// Data of `inviteTimedOut`: to both sides (INV-7).
 public struct InviteTimedOut: Codable, Hashable, Sendable {
     /// The invite.
-    public var invite: String
+    public var invite: InviteID
     /// Who did not answer in time.
-    public var invitees: [String]
+    public var invitees: [UserID]
 
     /// Makes the data.
-    public init(invite: String, invitees: [String]) {
+    public init(invite: InviteID, invitees: [UserID]) {
         self.invite = invite
         self.invitees = invitees
     }
@@ -110,12 +110,12 @@ public struct InviteTimedOut: Codable, Hashable, Sendable {
 /// Data of `inviteMissed`: the missed call, to invitees that were pending on cancel or time-out (INV-6, INV-7).
 public struct InviteMissed: Codable, Hashable, Sendable {
     /// The invite.
-    public var invite: String
+    public var invite: InviteID
     /// The inviter's timeout payload.
     public var payload: JSONValue?
 
     /// Makes the data.
-    public init(invite: String, payload: JSONValue? = nil) {
+    public init(invite: InviteID, payload: JSONValue? = nil) {
         self.invite = invite
         self.payload = payload
     }
@@ -124,10 +124,10 @@ public struct InviteMissed: Codable, Hashable, Sendable {
 /// Data of `inviteEnded`: to the inviter, once every invitee is done (INV-3).
 public struct InviteEnded: Codable, Hashable, Sendable {
     /// The invite.
-    public var invite: String
+    public var invite: InviteID
 
     /// Makes the data.
-    public init(invite: String) {
+    public init(invite: InviteID) {
         self.invite = invite
     }
 }

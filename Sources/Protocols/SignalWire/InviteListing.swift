@@ -8,15 +8,15 @@ public struct InviteList: RPCMethod {
     /// One invite as it stands.
     public struct Entry: Codable, Hashable, Sendable {
         /// The invite.
-        public var invite: String
+        public var invite: InviteID
         /// Who invites.
-        public var inviter: String
+        public var inviter: UserID
         /// The group that is invited, if it is a group invite.
-        public var group: String?
+        public var group: GroupID?
         /// Everybody who is invited.
-        public var invitees: [String]
+        public var invitees: [UserID]
         /// Who has not answered.
-        public var pending: [String]
+        public var pending: [UserID]
         /// From the inviter's application, as last modified.
         public var data: JSONValue?
         /// Seconds until the invite times out; 0 is never.
@@ -24,7 +24,7 @@ public struct InviteList: RPCMethod {
 
         /// Makes an entry.
         public init(
-            invite: String, inviter: String, group: String? = nil, invitees: [String], pending: [String],
+            invite: InviteID, inviter: UserID, group: GroupID? = nil, invitees: [UserID], pending: [UserID],
             data: JSONValue? = nil, ttlRemaining: Double
         ) {
             self.invite = invite
@@ -71,12 +71,12 @@ public struct InviteModify: RPCMethod {
     public typealias Result = Empty
 
     /// The invite.
-    public var invite: String
+    public var invite: InviteID
     /// What takes the place of the invite's data.
     public var data: JSONValue?
 
     /// Makes the parameters.
-    public init(invite: String, data: JSONValue? = nil) {
+    public init(invite: InviteID, data: JSONValue? = nil) {
         self.invite = invite
         self.data = data
     }
@@ -85,12 +85,12 @@ public struct InviteModify: RPCMethod {
 /// Data of `inviteModified`: to the invitees that are pending (INV-15).
 public struct InviteModified: Codable, Hashable, Sendable {
     /// The invite.
-    public var invite: String
+    public var invite: InviteID
     /// What takes the place of the invite's data.
     public var data: JSONValue?
 
     /// Makes the data.
-    public init(invite: String, data: JSONValue? = nil) {
+    public init(invite: InviteID, data: JSONValue? = nil) {
         self.invite = invite
         self.data = data
     }

@@ -8,12 +8,12 @@ public struct InviteSend: RPCMethod {
     /// What the exchange made of it.
     public struct Result: Codable, Hashable, Sendable {
         /// The invite's id: unique, and the same for each retry with one idempotency key (INV-1).
-        public var invite: String
+        public var invite: InviteID
         /// The users that are asked.
-        public var invitees: [String]
+        public var invitees: [UserID]
 
         /// Makes a result.
-        public init(invite: String, invitees: [String]) {
+        public init(invite: InviteID, invitees: [UserID]) {
             self.invite = invite
             self.invitees = invitees
         }
@@ -21,12 +21,12 @@ public struct InviteSend: RPCMethod {
 
     private var addressees: OneOrMany
     /// Public ids or user ids, 1 to ``SignalLimits/invitees``; on the wire a single one may be a plain string.
-    public var to: [String] {
+    public var to: [UserID] {
         get { addressees.values }
         set { addressees.values = newValue }
     }
     /// A group that all of ``to`` are members of, and that hears of the invite and of each answer (GRP-2).
-    public var group: String?
+    public var group: GroupID?
     /// For the invitee's application; for a call an object with the key `offer`.
     public var data: JSONValue?
     /// Seconds until the invite times out; 0 is never (INV-9).
@@ -38,12 +38,12 @@ public struct InviteSend: RPCMethod {
     /// Fail with `noDeviceOnline` rather than wait for a device to appear. Absent: false.
     public var onlineOnly: Bool?
     /// Chosen by the client; a retry with the same key gives the same invite (INV-1).
-    public var idempotencyKey: String
+    public var idempotencyKey: IdempotencyKey
 
     /// Makes the parameters.
     public init(
-        to: [String], group: String? = nil, data: JSONValue? = nil, ttl: Double, payload: JSONValue? = nil,
-        timeoutPayload: JSONValue? = nil, onlineOnly: Bool? = nil, idempotencyKey: String
+        to: [UserID], group: GroupID? = nil, data: JSONValue? = nil, ttl: Double, payload: JSONValue? = nil,
+        timeoutPayload: JSONValue? = nil, onlineOnly: Bool? = nil, idempotencyKey: IdempotencyKey
     ) {
         addressees = OneOrMany(to)
         self.group = group
@@ -57,8 +57,8 @@ public struct InviteSend: RPCMethod {
 
     /// Makes the parameters of an invite to one user.
     public init(
-        to: String, data: JSONValue? = nil, ttl: Double, payload: JSONValue? = nil, timeoutPayload: JSONValue? = nil,
-        onlineOnly: Bool? = nil, idempotencyKey: String
+        to: UserID, data: JSONValue? = nil, ttl: Double, payload: JSONValue? = nil, timeoutPayload: JSONValue? = nil,
+        onlineOnly: Bool? = nil, idempotencyKey: IdempotencyKey
     ) {
         self.init(
             to: [to], data: data, ttl: ttl, payload: payload, timeoutPayload: timeoutPayload, onlineOnly: onlineOnly,
@@ -82,12 +82,12 @@ public struct InviteAccept: RPCMethod {
     public typealias Result = Empty
 
     /// The invite.
-    public var invite: String
+    public var invite: InviteID
     /// For the inviter; for a call an object with the key `answer`.
     public var data: JSONValue?
 
     /// Makes the parameters.
-    public init(invite: String, data: JSONValue? = nil) {
+    public init(invite: InviteID, data: JSONValue? = nil) {
         self.invite = invite
         self.data = data
     }
@@ -101,12 +101,12 @@ public struct InviteReject: RPCMethod {
     public typealias Result = Empty
 
     /// The invite.
-    public var invite: String
+    public var invite: InviteID
     /// For the inviter; an object whose key `reason` says `busy` or `declined` (INV-11).
     public var data: JSONValue?
 
     /// Makes the parameters.
-    public init(invite: String, data: JSONValue? = nil) {
+    public init(invite: InviteID, data: JSONValue? = nil) {
         self.invite = invite
         self.data = data
     }
@@ -120,12 +120,12 @@ public struct InviteCancel: RPCMethod {
     public typealias Result = Empty
 
     /// The invite.
-    public var invite: String
+    public var invite: InviteID
     /// For the pending invitees.
     public var data: JSONValue?
 
     /// Makes the parameters.
-    public init(invite: String, data: JSONValue? = nil) {
+    public init(invite: InviteID, data: JSONValue? = nil) {
         self.invite = invite
         self.data = data
     }

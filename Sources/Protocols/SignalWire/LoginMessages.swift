@@ -5,7 +5,7 @@ public struct LoginRequest: Codable, Hashable, Sendable {
     /// With a media-token login: the token.
     public var mediaToken: Redacted<String>?
     /// With a password or access-token login: whose it is.
-    public var userID: String?
+    public var userID: UserID?
     /// With a password login: the password.
     public var password: Redacted<String>?
     /// With an access-token login: the user's long-lived access token.
@@ -31,7 +31,7 @@ public struct LoginRequest: Codable, Hashable, Sendable {
     }
 
     /// A password login.
-    public init(userID: String, password: Redacted<String>) {
+    public init(userID: UserID, password: Redacted<String>) {
         type = Self.passwordType
         self.userID = userID
         self.password = password
@@ -40,7 +40,7 @@ public struct LoginRequest: Codable, Hashable, Sendable {
     }
 
     /// A login with a long-lived access token (AUTH-4).
-    public init(userID: String, accessToken: Redacted<String>) {
+    public init(userID: UserID, accessToken: Redacted<String>) {
         type = Self.accessTokenType
         self.userID = userID
         self.accessToken = accessToken
@@ -156,10 +156,10 @@ private struct LenientNumber: Decodable {
 /// Body of `POST /v1.1/login/anonymous` (AUTH-3).
 public struct AnonymousLoginRequest: Codable, Hashable, Sendable {
     /// The name to be known by in rooms.
-    public var userID: String
+    public var userID: UserID
 
     /// Makes the body.
-    public init(userID: String) { self.userID = userID }
+    public init(userID: UserID) { self.userID = userID }
 
     private enum CodingKeys: String, CodingKey { case userID = "user_id" }
 }

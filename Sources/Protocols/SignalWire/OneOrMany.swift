@@ -1,16 +1,18 @@
-/// One name, or a list of them: on the wire a string stands for a list of one.
+/// One user, or a list of them: on the wire a string stands for a list of one.
 struct OneOrMany: Codable, Hashable, Sendable {
-    var values: [String]
+    var values: [UserID]
 
-    init(_ values: [String]) { self.values = values }
+    init(_ values: [UserID]) { self.values = values }
 
     init(from decoder: any Decoder) throws {
         let container = try decoder.singleValueContainer()
-        if let one = try? container.decode(String.self) {
-            values = [one]
-        } else if let many = try? container.decode([String].self) {
-            values = many
-        } else {
+        if (try? container.decode(String.self)) != nil {
+            values = [try container.decode(UserID.self)]
+            return
+        }
+        do {
+            values = try container.decode([UserID].self)
+        } catch DecodingError.typeMismatch {
             throw DecodingError.typeMismatch(
                 Self.self, .init(codingPath: decoder.codingPath, debugDescription: "neither a string nor strings"))
         }

@@ -31,14 +31,14 @@ public struct PresenceUnsubscribe: RPCMethod {
 /// Whether one user can be called; also the data of `presenceChanged`.
 public struct Presence: Codable, Hashable, Sendable {
     /// The user's id.
-    public var user: String
+    public var user: UserID
     /// The ids by which the user can be called.
-    public var publicIDs: [String]
+    public var publicIDs: [UserID]
     /// At least one of the user's devices is connected and receives invites.
     public var reachable: Bool
 
     /// Makes an entry.
-    public init(user: String, publicIDs: [String], reachable: Bool) {
+    public init(user: UserID, publicIDs: [UserID], reachable: Bool) {
         self.user = user
         self.publicIDs = publicIDs
         self.reachable = reachable

@@ -1,12 +1,12 @@
 /// Answer to `GET /v1/allidentities` (AUTH-2).
 public struct Identities: Codable, Hashable, Sendable {
     /// The ids by which the user can be called.
-    public var publicIDs: [String]
+    public var publicIDs: [UserID]
     /// Where calls to the user go.
     public var routingID: String
 
     /// Makes an answer.
-    public init(publicIDs: [String], routingID: String) {
+    public init(publicIDs: [UserID], routingID: String) {
         self.publicIDs = publicIDs
         self.routingID = routingID
     }
@@ -70,12 +70,12 @@ public struct WebConfiguration: Codable, Hashable, Sendable {
     /// A user that anybody may be: of the demonstration only.
     public struct Guest: Codable, Hashable, Sendable {
         /// The user's id.
-        public var user: String
+        public var user: UserID
         /// What logs the user in.
         public var mediaToken: Redacted<String>
 
         /// Makes an entry.
-        public init(user: String, mediaToken: Redacted<String>) {
+        public init(user: UserID, mediaToken: Redacted<String>) {
             self.user = user
             self.mediaToken = mediaToken
         }
@@ -84,14 +84,14 @@ public struct WebConfiguration: Codable, Hashable, Sendable {
     }
 
     /// The key of the page's application.
-    public var appKey: String
+    public var appKey: ApplicationKey
     /// Its secret, which whoever can open the page can read; it is another after each start of the exchange.
     public var appSecret: String
     /// Users that anybody may be.
     public var guests: [Guest]
 
     /// Makes an answer.
-    public init(appKey: String, appSecret: String, guests: [Guest]) {
+    public init(appKey: ApplicationKey, appSecret: String, guests: [Guest]) {
         self.appKey = appKey
         self.appSecret = appSecret
         self.guests = guests

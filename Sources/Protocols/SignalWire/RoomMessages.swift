@@ -13,16 +13,16 @@ public struct RoomJoin: RPCMethod {
     /// One connection in a room.
     public struct Participant: Codable, Hashable, Sendable {
         /// The connection's id.
-        public var connection: String
+        public var connection: ConnectionName
         /// Whose connection it is.
-        public var user: String
+        public var user: UserID
         /// What it may do, if it joined with a signed token.
         public var role: RoomRole?
         /// Its connection data, if it has some.
         public var data: String?
 
         /// Makes a participant.
-        public init(connection: String, user: String, role: RoomRole? = nil, data: String? = nil) {
+        public init(connection: ConnectionName, user: UserID, role: RoomRole? = nil, data: String? = nil) {
             self.connection = connection
             self.user = user
             self.role = role
@@ -45,7 +45,7 @@ public struct RoomJoin: RPCMethod {
     }
 
     /// The room's name.
-    public var room: String
+    public var room: RoomName
     /// A signed token for this room, which says role and connection data (AUTH-5).
     public var token: Redacted<String>?
     /// Connection data for the others to see, at most ``SignalLimits/connectionDataBytes``; a token's own go first.
@@ -54,7 +54,7 @@ public struct RoomJoin: RPCMethod {
     public var after: UInt64?
 
     /// Makes the parameters.
-    public init(room: String, token: Redacted<String>? = nil, data: String? = nil, after: UInt64? = nil) {
+    public init(room: RoomName, token: Redacted<String>? = nil, data: String? = nil, after: UInt64? = nil) {
         self.room = room
         self.token = token
         self.data = data
@@ -70,10 +70,10 @@ public struct RoomLeave: RPCMethod {
     public typealias Result = Empty
 
     /// The room's name.
-    public var room: String
+    public var room: RoomName
 
     /// Makes the parameters.
-    public init(room: String) { self.room = room }
+    public init(room: RoomName) { self.room = room }
 }
 
 /// `room.signal`: a message to one connection of a room, or to all others (SIG-1).
@@ -84,16 +84,16 @@ public struct RoomSignal: RPCMethod {
     public typealias Result = Empty
 
     /// The room's name.
-    public var room: String
+    public var room: RoomName
     /// The connection that it is for; absent: everybody in the room, the sender too.
-    public var to: String?
+    public var to: ConnectionName?
     /// What kind of signal; at most ``SignalLimits/signalTypeBytes``.
     public var type: String
     /// The signal; at most ``SignalLimits/signalDataBytes`` as JSON text.
     public var data: JSONValue?
 
     /// Makes the parameters.
-    public init(room: String, to: String? = nil, type: String, data: JSONValue? = nil) {
+    public init(room: RoomName, to: ConnectionName? = nil, type: String, data: JSONValue? = nil) {
         self.room = room
         self.to = to
         self.type = type
@@ -104,18 +104,18 @@ public struct RoomSignal: RPCMethod {
 /// Data of `roomSignal`: to whom a signal in a room is for (SIG-1).
 public struct RoomSignalled: Codable, Hashable, Sendable {
     /// The room's name.
-    public var room: String
+    public var room: RoomName
     /// What kind of signal.
     public var type: String
     /// The signal, unchanged.
     public var data: JSONValue?
     /// The connection that sent it.
-    public var from: String
+    public var from: ConnectionName
     /// Whose connection that is.
-    public var user: String
+    public var user: UserID
 
     /// Makes the data.
-    public init(room: String, type: String, data: JSONValue? = nil, from: String, user: String) {
+    public init(room: RoomName, type: String, data: JSONValue? = nil, from: ConnectionName, user: UserID) {
         self.room = room
         self.type = type
         self.data = data
@@ -127,18 +127,18 @@ public struct RoomSignalled: Codable, Hashable, Sendable {
 /// Data of `connectionCreated`: to everybody else in a room, when one joins (CONN-7).
 public struct ConnectionCreated: Codable, Hashable, Sendable {
     /// The room's name.
-    public var room: String
+    public var room: RoomName
     /// The connection that joined.
-    public var connection: String
+    public var connection: ConnectionName
     /// Whose connection it is.
-    public var user: String
+    public var user: UserID
     /// What it may do, if it joined with a signed token.
     public var role: RoomRole?
     /// Its connection data, if it has some.
     public var data: String?
 
     /// Makes the data.
-    public init(room: String, connection: String, user: String, role: RoomRole? = nil, data: String? = nil) {
+    public init(room: RoomName, connection: ConnectionName, user: UserID, role: RoomRole? = nil, data: String? = nil) {
         self.room = room
         self.connection = connection
         self.user = user
@@ -150,14 +150,14 @@ public struct ConnectionCreated: Codable, Hashable, Sendable {
 /// Data of `connectionDestroyed`: to everybody else in a room, when one leaves (CONN-7).
 public struct ConnectionDestroyed: Codable, Hashable, Sendable {
     /// The room's name.
-    public var room: String
+    public var room: RoomName
     /// The connection that left.
-    public var connection: String
+    public var connection: ConnectionName
     /// Why: `left`, `disconnected` (a clean goodbye) or `connectionLost`.
     public var reason: String
 
     /// Makes the data.
-    public init(room: String, connection: String, reason: String) {
+    public init(room: RoomName, connection: ConnectionName, reason: String) {
         self.room = room
         self.connection = connection
         self.reason = reason

@@ -1,16 +1,16 @@
 /// A device as it describes itself.
 public struct DeviceDescription: Codable, Hashable, Sendable {
     /// Chosen by the device, the same at each start, unique among its user's devices.
-    public var id: String
+    public var id: DeviceID
     /// For people.
     public var name: String
     /// What the device can do, such as `audio`; the exchange passes them on and does not interpret them.
-    public var capabilities: [String]
+    public var capabilities: [Capability]
     /// Where to push invites while the device is not connected.
     public var pushToken: Redacted<String>?
 
     /// Makes a description.
-    public init(id: String, name: String, capabilities: [String] = [], pushToken: Redacted<String>? = nil) {
+    public init(id: DeviceID, name: String, capabilities: [Capability] = [], pushToken: Redacted<String>? = nil) {
         self.id = id
         self.name = name
         self.capabilities = capabilities
@@ -28,12 +28,12 @@ public struct SessionStart: RPCMethod {
     /// A session to go on with after a connection was lost.
     public struct Resume: Codable, Hashable, Sendable {
         /// The session's id, from the result of the start.
-        public var session: String
+        public var session: SessionID
         /// The number of the newest event that was received.
         public var after: UInt64
 
         /// Makes a request to resume.
-        public init(session: String, after: UInt64) {
+        public init(session: SessionID, after: UInt64) {
             self.session = session
             self.after = after
         }
@@ -42,13 +42,13 @@ public struct SessionStart: RPCMethod {
     /// What the exchange made of it.
     public struct Result: Codable, Hashable, Sendable {
         /// The session's id, for resuming.
-        public var session: String
+        public var session: SessionID
         /// This connection's id, by which room participants and call peers know it.
-        public var connection: String
+        public var connection: ConnectionName
         /// The user's id.
-        public var user: String
+        public var user: UserID
         /// The ids by which the user can be called.
-        public var publicIDs: [String]
+        public var publicIDs: [UserID]
         /// The session that was asked for goes on, and what it missed follows.
         public var resumed: Bool
         /// The number of the user's newest event: what comes is higher.
@@ -60,7 +60,8 @@ public struct SessionStart: RPCMethod {
 
         /// Makes a result.
         public init(
-            session: String, connection: String, user: String, publicIDs: [String], resumed: Bool, sequence: UInt64,
+            session: SessionID, connection: ConnectionName, user: UserID, publicIDs: [UserID], resumed: Bool,
+            sequence: UInt64,
             keepaliveSeconds: Int, isAnonymous: Bool
         ) {
             self.session = session
@@ -88,14 +89,14 @@ public struct SessionStart: RPCMethod {
     /// A session to go on with, if there was one.
     public var resume: Resume?
     /// The user that the client takes the token to be of: refused if it is another's (AUTH-4).
-    public var user: String?
+    public var user: UserID?
     /// The application that the client takes the token to be of: refused if it is another's (AUTH-8).
-    public var application: String?
+    public var application: ApplicationKey?
 
     /// Makes the parameters.
     public init(
-        token: Redacted<String>, device: DeviceDescription, resume: Resume? = nil, user: String? = nil,
-        application: String? = nil
+        token: Redacted<String>, device: DeviceDescription, resume: Resume? = nil, user: UserID? = nil,
+        application: ApplicationKey? = nil
     ) {
         self.token = token
         self.device = device
@@ -157,12 +158,12 @@ public struct DeviceRegister: RPCMethod {
     /// One way to push to the device.
     public struct PushTarget: Codable, Hashable, Sendable {
         /// Which service: `apns`, `fcm` or any other name.
-        public var kind: String
+        public var kind: PushKind
         /// What that service knows the device by.
         public var token: Redacted<String>
 
         /// Makes a target.
-        public init(kind: String, token: Redacted<String>) {
+        public init(kind: PushKind, token: Redacted<String>) {
             self.kind = kind
             self.token = token
         }

@@ -29,7 +29,7 @@ public enum SignalLimits {
     public static let streamSignalDataBytes = messageBytes - 2_048
     /// Bytes in the cause of a call's failure.
     public static let causeBytes = 64
-    /// Bytes in a name: a user, device, room, group, capability or idempotency key.
+    /// Bytes in an ``Identifier``, and in what people call a device or a group.
     public static let nameBytes = 256
     /// Capabilities that a device may list.
     public static let capabilities = 32

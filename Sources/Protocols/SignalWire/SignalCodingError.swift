@@ -33,7 +33,9 @@ public struct SignalCodingError: Error, Hashable, Sendable, CustomStringConverti
         case .typeMismatch(let type, let context), .valueNotFound(let type, let context):
             self.init(.wrongShape, "\(Self.place(context.codingPath)) must be \(Self.name(of: type))")
         case .dataCorrupted(let context):
-            if context.codingPath.isEmpty {
+            if let fault = context.underlyingError as? IdentifierFault {
+                self.init(.wrongShape, "\(Self.place(context.codingPath)) \(fault)")
+            } else if context.codingPath.isEmpty {
                 self.init(.notJSON, "the text is not JSON")
             } else {
                 self.init(.wrongShape, "\(Self.place(context.codingPath)) has a value that is not allowed there")

@@ -137,8 +137,8 @@ extension ExchangeConfiguration.Certificate {
 extension RegisteredApp {
     fileprivate init?(_ section: ConfigSection, _ problems: inout [ConfigProblem]) {
         section.require(["key"], &problems)
-        let key = section.string("key", &problems)
-        if let key, key.contains(":") { problems.append(section.problem("key", "must not contain a colon")) }
+        let key: ApplicationKey? = section.identifier("key", &problems)
+        if let key, key.text.contains(":") { problems.append(section.problem("key", "must not contain a colon")) }
         let digest = section.digest("secret_hash", &problems)
         let secret = section.secret("secret", required: !section.has("secret_hash"), &problems)
         section.rejectUnknownKeys(
@@ -151,7 +151,7 @@ extension RegisteredApp {
 extension SigningKey {
     fileprivate init?(_ section: ConfigSection, _ problems: inout [ConfigProblem]) {
         section.require(["key"], &problems)
-        let key = section.string("key", &problems)
+        let key: ApplicationKey? = section.identifier("key", &problems)
         let secret = section.secret("secret", required: true, &problems)
         section.rejectUnknownKeys(known: ["key", "secret"] + ConfigSection.secretKeys("secret"), &problems)
         guard let key, let secret else { return nil }
@@ -167,7 +167,7 @@ extension SigningKey {
 extension Account {
     /// The accounts under `users`, each id in them only once.
     static func list(_ section: ConfigSection, _ problems: inout [ConfigProblem]) -> [Account] {
-        var owners: [String: String] = [:]
+        var owners: [UserID: UserID] = [:]
         return (section.sections("users", &problems) ?? []).compactMap { user in
             Account(user, &problems).map { account in
                 for id in Set([account.id] + account.publicIDs) {
@@ -183,7 +183,7 @@ extension Account {
 
     fileprivate init?(_ section: ConfigSection, _ problems: inout [ConfigProblem]) {
         section.require(["id"], &problems)
-        let id = section.string("id", &problems)
+        let id: UserID? = section.identifier("id", &problems)
         var password: Credential?
         if let text = section.string("password_hash", &problems) {
             password = PasswordHash(text).map(Credential.hash)
@@ -204,7 +204,7 @@ extension Account {
         let streamTokens = section.tokens("stream_token", &problems)
         let accessTokens = section.tokens("access_token", &problems)
 
-        let publicIDs = section.list("public_ids", &problems) ?? []
+        let publicIDs: [UserID] = section.identifiers("public_ids", &problems)
         if publicIDs.count > SignalLimits.publicIDs {
             problems.append(section.problem("public_ids", "must name \(SignalLimits.publicIDs) ids at most"))
         }

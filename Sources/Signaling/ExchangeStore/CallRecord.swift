@@ -1,20 +1,21 @@
 internal import GRDB
+public import SignalWire
 public import Timekeeping
 
 /// The record of one call, answered or missed (CALL-7): of one invitee of one invite.
 public struct CallRecord: Hashable, Sendable {
     /// The invite's id.
-    public var invite: String
+    public var invite: InviteID
     /// Who called.
-    public var inviter: String
+    public var inviter: UserID
     /// With which device.
-    public var inviterDevice: String
+    public var inviterDevice: DeviceID
     /// Who was called.
-    public var invitee: String
+    public var invitee: UserID
     /// The device that accepted, if one did.
-    public var inviteeDevice: String?
+    public var inviteeDevice: DeviceID?
     /// The group that was called, if it was one.
-    public var group: String?
+    public var group: GroupID?
     /// When the invite was sent.
     public var sentAt: WallClock
     /// When it was accepted.
@@ -33,7 +34,7 @@ public struct CallRecord: Hashable, Sendable {
     ///   - limit: At most so many.
     /// - Throws: ``StoreError``.
     public static func read(
-        path: String, user: String? = nil, limit: Int = 1_000
+        path: String, user: UserID? = nil, limit: Int = 1_000
     ) throws(StoreError) -> [CallRecord] {
         do {
             var configuration = Configuration()
@@ -45,7 +46,7 @@ public struct CallRecord: Hashable, Sendable {
                 let chosen = user == nil ? "" : "WHERE inviter = :user OR invitee = :user"
                 let sql = "SELECT * FROM call_records \(chosen) ORDER BY sent_ms DESC, rowid DESC LIMIT :limit"
                 var arguments: StatementArguments = ["limit": limit]
-                if let user { arguments += ["user": user] }
+                if let user { arguments += ["user": user.text] }
                 return try Row.fetchAll(database, sql: sql, arguments: arguments).map(CallRecord.init)
             }
         } catch {
@@ -57,12 +58,12 @@ public struct CallRecord: Hashable, Sendable {
         func time(_ column: String) throws -> WallClock? {
             try row.decode(Int64?.self, forColumn: column).map { WallClock(unixMilliseconds: $0) }
         }
-        invite = try row.decode(forColumn: "invite")
-        inviter = try row.decode(forColumn: "inviter")
-        inviterDevice = try row.decode(forColumn: "inviter_device")
-        invitee = try row.decode(forColumn: "invitee")
-        inviteeDevice = try row.decode(forColumn: "invitee_device")
-        group = try row.decode(forColumn: "group_id")
+        invite = try row.identifier("invite")
+        inviter = try row.identifier("inviter")
+        inviterDevice = try row.identifier("inviter_device")
+        invitee = try row.identifier("invitee")
+        inviteeDevice = try row.optionalIdentifier("invitee_device")
+        group = try row.optionalIdentifier("group_id")
         sentAt = WallClock(unixMilliseconds: try row.decode(forColumn: "sent_ms"))
         answeredAt = try time("answered_ms")
         endedAt = try time("ended_ms")

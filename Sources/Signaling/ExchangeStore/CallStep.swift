@@ -1,3 +1,4 @@
+public import SignalWire
 public import Timekeeping
 
 /// A step in the record of one call: of one invitee of one invite (CALL-7).
@@ -5,25 +6,25 @@ public struct CallStep: Hashable, Sendable {
     /// What happened.
     public enum Kind: Hashable, Sendable {
         /// The invite was sent; the record begins.
-        case rang(inviter: String, inviterDevice: String, group: String?)
+        case rang(inviter: UserID, inviterDevice: DeviceID, group: GroupID?)
         /// A device accepted.
-        case answered(device: String)
+        case answered(device: DeviceID)
         /// It is over, for a reason of CALL-5, or one that a device gave; the duration as the device that hung up told
         /// it, 0 if nobody answered.
         case ended(reason: String, durationMilliseconds: Int64)
     }
 
     /// The invite's id.
-    public var invite: String
+    public var invite: InviteID
     /// Whose answer it is about.
-    public var invitee: String
+    public var invitee: UserID
     /// What happened.
     public var kind: Kind
     /// When it happened.
     public var at: Instant
 
     /// Makes a step.
-    public init(invite: String, invitee: String, kind: Kind, at: Instant) {
+    public init(invite: InviteID, invitee: UserID, kind: Kind, at: Instant) {
         self.invite = invite
         self.invitee = invitee
         self.kind = kind

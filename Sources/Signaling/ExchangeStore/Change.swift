@@ -19,21 +19,21 @@ public enum Change: Hashable, Sendable {
     /// A session began or changed.
     case session(StoredSession)
     /// A session can be resumed no longer.
-    case sessionForgotten(String)
+    case sessionForgotten(SessionID)
     /// An invite was sent or changed.
     case invite(StoredInvite)
     /// An invite is over, and so is the time for which it is remembered.
-    case inviteForgotten(String)
+    case inviteForgotten(InviteID)
     /// A group was made, or its members changed.
     case group(StoredGroup)
     /// A group was dismissed.
-    case groupForgotten(String)
+    case groupForgotten(GroupID)
     /// A device is to be pushed to by these tokens and no others; none: not at all.
     case pushTargets(StoredPushTargets)
     /// A push is to be made, has been tried, or was made.
     case push(StoredPush)
     /// Nothing need be known of a push any more.
-    case pushForgotten(String)
+    case pushForgotten(PushID)
     /// A push could not be made.
     case pushDied(DeadPush, at: Instant)
     /// Pushes that could not be made are kept no longer if they are from before.
@@ -41,15 +41,15 @@ public enum Change: Hashable, Sendable {
     /// A call began.
     case call(StoredCall)
     /// A call is over; of one invite there may be a call for each invitee.
-    case callForgotten(invite: String, invitee: String)
-    /// An event was numbered for a user's devices.
+    case callForgotten(invite: InviteID, invitee: UserID)
+    /// An event was numbered for somebody's devices.
     case event(StoredEvent)
-    /// Numbers of a user's events up to this one may have been given.
-    case sequenceReserved(user: String, upTo: UInt64)
-    /// A user's events up to this number are kept no longer.
-    case eventsForgotten(user: String, upTo: UInt64)
-    /// A user without an account is gone, and its numbers start anew.
-    case streamForgotten(user: String)
+    /// Numbers of somebody's events up to this one may have been given.
+    case sequenceReserved(Principal, upTo: UInt64)
+    /// Somebody's events up to this number are kept no longer.
+    case eventsForgotten(Principal, upTo: UInt64)
+    /// Somebody without an account is gone, and the numbers start anew.
+    case streamForgotten(Principal)
     /// A call, answered or not, went one step further in its record.
     case record(CallStep)
     /// Time has come to drop what is older than retention allows.
@@ -60,8 +60,8 @@ public enum Change: Hashable, Sendable {
 public struct StoredToken: Hashable, Sendable {
     /// The SHA-256 digest, 64 hexadecimal digits.
     public var digest: String
-    /// Whom it lets in.
-    public var user: String
+    /// Whom it lets in; `nil` once nothing is known of its login.
+    public var user: UserID?
     /// Whether for rooms only.
     public var isAnonymous: Bool
     /// When it ends.
@@ -71,7 +71,7 @@ public struct StoredToken: Hashable, Sendable {
     /// Whether it is exchanged for the next pair, rather than used.
     public var isRefresh: Bool
     /// The key of the application that logged the user in, or signed the token.
-    public var application: String?
+    public var application: ApplicationKey?
     /// The one room that it opens, if it is for one.
     public var scope: StoredPlace?
     /// Counts the exchanges of refresh tokens before it.
@@ -87,8 +87,9 @@ public struct StoredToken: Hashable, Sendable {
 
     /// Makes an entry.
     public init(
-        digest: String, user: String, isAnonymous: Bool, expires: Instant, login: String, isRefresh: Bool,
-        application: String?, scope: StoredPlace?, generation: UInt64 = 0, superseded: Instant?, isRevoked: Bool,
+        digest: String, user: UserID?, isAnonymous: Bool, expires: Instant, login: String, isRefresh: Bool,
+        application: ApplicationKey?, scope: StoredPlace?, generation: UInt64 = 0, superseded: Instant?,
+        isRevoked: Bool,
         forgotten: Instant, epoch: Int64?
     ) {
         self.digest = digest
@@ -110,17 +111,15 @@ public struct StoredToken: Hashable, Sendable {
 /// A session as it is kept.
 public struct StoredSession: Hashable, Sendable {
     /// The session's id.
-    public var id: String
+    public var id: SessionID
     /// Whose it is.
-    public var user: String
-    /// Which of the user's devices has it.
-    public var device: String
-    /// Whether it is for rooms only.
-    public var isAnonymous: Bool
+    public var principal: Principal
+    /// Which of the principal's devices has it.
+    public var device: DeviceID
     /// Whether the device receives invites.
     public var isRegistered: Bool
     /// How rooms and peers know its connection.
-    public var connection: String
+    public var connection: ConnectionName
     /// The one room that its token opens, if it is for one.
     public var scope: StoredPlace?
     /// The login that it stands on, as its tokens name it.
@@ -132,13 +131,12 @@ public struct StoredSession: Hashable, Sendable {
 
     /// Makes an entry.
     public init(
-        id: String, user: String, device: String, isAnonymous: Bool, isRegistered: Bool, connection: String,
+        id: SessionID, principal: Principal, device: DeviceID, isRegistered: Bool, connection: ConnectionName,
         scope: StoredPlace? = nil, login: String? = nil, places: [StoredPlace] = [], resumableUntil: Instant? = nil
     ) {
         self.id = id
-        self.user = user
+        self.principal = principal
         self.device = device
-        self.isAnonymous = isAnonymous
         self.isRegistered = isRegistered
         self.connection = connection
         self.scope = scope
@@ -151,21 +149,21 @@ public struct StoredSession: Hashable, Sendable {
 /// A call under way as it is kept.
 public struct StoredCall: Hashable, Sendable {
     /// The invite that became it.
-    public var invite: String
+    public var invite: InviteID
     /// Who invited.
-    public var inviter: String
+    public var inviter: UserID
     /// With which device.
-    public var inviterDevice: String
+    public var inviterDevice: DeviceID
     /// Who accepted.
-    public var invitee: String
+    public var invitee: UserID
     /// With which device.
-    public var inviteeDevice: String
+    public var inviteeDevice: DeviceID
     /// When it was accepted.
     public var acceptedAt: Instant
 
     /// Makes an entry.
     public init(
-        invite: String, inviter: String, inviterDevice: String, invitee: String, inviteeDevice: String,
+        invite: InviteID, inviter: UserID, inviterDevice: DeviceID, invitee: UserID, inviteeDevice: DeviceID,
         acceptedAt: Instant
     ) {
         self.invite = invite

@@ -14,8 +14,9 @@ extension ChangeWriter {
             ON CONFLICT DO UPDATE SET due_ms = excluded.due_ms, attempts = excluded.attempts, settled = excluded.settled
             """,
             [
-                push.id, push.invite, push.user, push.device, try StoreCoding.text(push.target), push.message.rawValue,
-                push.inviter, push.group, try StoreCoding.payload(push.payload), push.reason,
+                push.id.text, push.invite.text, push.user.text, push.device.text, try StoreCoding.text(push.target),
+                push.message.rawValue, push.inviter.text, push.group?.text, try StoreCoding.payload(push.payload),
+                push.reason,
                 times.milliseconds(push.deadline), times.milliseconds(push.expires), times.milliseconds(push.due),
                 push.attempts, push.isSettled,
             ])
@@ -28,7 +29,8 @@ extension ChangeWriter {
             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             """,
             [
-                push.id, push.invite, push.user, push.device, push.kind, push.message, push.reason.rawValue,
+                push.id.text, push.invite.text, push.user.text, push.device.text, push.kind.text, push.message,
+                push.reason.rawValue,
                 push.detail, push.attempts, recordTimes.milliseconds(at),
             ])
         try run(
@@ -40,11 +42,10 @@ extension SavedReader {
     func push(_ row: Row) throws -> StoredPush? {
         guard let message = StoredPush.Message(rawValue: try row.decode(forColumn: "message")) else { return nil }
         return StoredPush(
-            id: try row.decode(forColumn: "id"), invite: try row.decode(forColumn: "invite"),
-            user: try row.decode(forColumn: "user"), device: try row.decode(forColumn: "device"),
+            id: try row.identifier("id"), invite: try row.identifier("invite"),
+            user: try row.identifier("user"), device: try row.identifier("device"),
             target: try StoreCoding.value(DeviceRegister.PushTarget.self, try row.decode(forColumn: "target")),
-            message: message, inviter: try row.decode(forColumn: "inviter"),
-            group: try row.decode(forColumn: "group_id"),
+            message: message, inviter: try row.identifier("inviter"), group: try row.optionalIdentifier("group_id"),
             payload: try StoreCoding.payload(try row.decode(String?.self, forColumn: "payload")),
             reason: try row.decode(forColumn: "reason"),
             deadline: times.instant(try row.decode(Int64?.self, forColumn: "deadline_ms")),

@@ -20,14 +20,14 @@ struct ChangeWriter {
         case .login(let login): try write(login)
         case .loginForgotten(let id): try run("DELETE FROM logins WHERE id = ?", [id])
         case .session(let session): try write(session)
-        case .sessionForgotten(let id): try run("DELETE FROM sessions WHERE id = ?", [id])
+        case .sessionForgotten(let id): try run("DELETE FROM sessions WHERE id = ?", [id.text])
         case .invite(let invite): try write(invite)
-        case .inviteForgotten(let id): try run("DELETE FROM invites WHERE id = ?", [id])
+        case .inviteForgotten(let id): try run("DELETE FROM invites WHERE id = ?", [id.text])
         case .group(let group): try write(group)
-        case .groupForgotten(let id): try run("DELETE FROM groups WHERE id = ?", [id])
+        case .groupForgotten(let id): try run("DELETE FROM groups WHERE id = ?", [id.text])
         case .pushTargets(let entry): try write(entry)
         case .push(let push): try write(push)
-        case .pushForgotten(let id): try run("DELETE FROM pushes WHERE id = ?", [id])
+        case .pushForgotten(let id): try run("DELETE FROM pushes WHERE id = ?", [id.text])
         case .pushDied(let push, let at): try write(push, at: at)
         case .deadPushesPruned(let before):
             try run("DELETE FROM dead_pushes WHERE died_ms < ?", [recordTimes.milliseconds(before)])
@@ -38,24 +38,19 @@ struct ChangeWriter {
                 VALUES (?, ?, ?, ?, ?, ?)
                 """,
                 [
-                    call.invite, call.invitee, call.inviteeDevice, call.inviter, call.inviterDevice,
+                    call.invite.text, call.invitee.text, call.inviteeDevice.text, call.inviter.text,
+                    call.inviterDevice.text,
                     times.milliseconds(call.acceptedAt),
                 ])
         case .callForgotten(let invite, let invitee):
-            try run("DELETE FROM calls WHERE invite = ? AND invitee = ?", [invite, invitee])
+            try run("DELETE FROM calls WHERE invite = ? AND invitee = ?", [invite.text, invitee.text])
         case .event(let event): try write(event)
-        case .sequenceReserved(let user, let number):
-            try run(
-                """
-                INSERT INTO streams (user, reserved) VALUES (?1, ?2)
-                ON CONFLICT DO UPDATE SET reserved = max(reserved, ?2)
-                """, [user, Int64(clamping: number)])
-        case .eventsForgotten(let user, let number):
-            try run("DELETE FROM events WHERE user = ? AND sequence <= ?", [user, Int64(clamping: number)])
-            try forget(user, upTo: Int64(clamping: number))
-        case .streamForgotten(let user):
-            try run("DELETE FROM events WHERE user = ?", [user])
-            try run("DELETE FROM streams WHERE user = ?", [user])
+        case .sequenceReserved(let principal, let number): try reserve(principal, upTo: Int64(clamping: number))
+        case .eventsForgotten(let principal, let number): try forget(principal, upTo: Int64(clamping: number))
+        case .streamForgotten(let principal):
+            let key = [principal.user.text, principal.guestColumn, principal.roomColumn]
+            try run("DELETE FROM events WHERE user = ? AND guest = ? AND room = ?", key)
+            try run("DELETE FROM streams WHERE user = ? AND guest = ? AND room = ?", key)
         case .record(let step): try write(step)
         case .pruned(let eventsBefore, let recordsBefore):
             try prune(eventsBefore: times.milliseconds(eventsBefore), recordTimes.milliseconds(recordsBefore))
@@ -75,10 +70,10 @@ struct ChangeWriter {
             ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             """,
             [
-                token.digest, token.login, token.isRefresh, token.user, token.isAnonymous, token.application,
-                try token.scope.map { try StoreCoding.text($0) }, Int64(clamping: token.generation),
-                times.milliseconds(token.superseded), token.isRevoked, times.milliseconds(token.expires),
-                times.milliseconds(token.forgotten), token.epoch,
+                token.digest, token.login, token.isRefresh, token.user?.text ?? "", token.isAnonymous,
+                token.application?.text, try token.scope.map { try StoreCoding.text($0) },
+                Int64(clamping: token.generation), times.milliseconds(token.superseded), token.isRevoked,
+                times.milliseconds(token.expires), times.milliseconds(token.forgotten), token.epoch,
             ])
     }
 
@@ -91,16 +86,20 @@ struct ChangeWriter {
             ])
     }
 
+    /// A session keeps its place among the others.
     private func write(_ session: StoredSession) throws {
         try run(
             """
-            INSERT OR REPLACE INTO sessions (
-                id, user, device, anonymous, registered, connection, scope, login, places, resumable_until_ms
-            ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            INSERT INTO sessions (
+                id, user, guest, room, device, registered, connection, scope, login, places, resumable_until_ms
+            ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            ON CONFLICT DO UPDATE SET registered = excluded.registered, scope = excluded.scope, login = excluded.login,
+                places = excluded.places, resumable_until_ms = excluded.resumable_until_ms
             """,
             [
-                session.id, session.user, session.device, session.isAnonymous, session.isRegistered,
-                session.connection, try session.scope.map { try StoreCoding.text($0) }, session.login,
+                session.id.text, session.principal.user.text, session.principal.guestColumn,
+                session.principal.roomColumn, session.device.text, session.isRegistered,
+                session.connection.text, try session.scope.map { try StoreCoding.text($0) }, session.login,
                 try StoreCoding.text(session.places), times.milliseconds(session.resumableUntil),
             ])
     }
@@ -111,17 +110,18 @@ struct ChangeWriter {
             """
             INSERT INTO groups (id, name, owner, members) VALUES (?1, ?2, ?3, ?4)
             ON CONFLICT DO UPDATE SET name = ?2, owner = ?3, members = ?4
-            """, [group.id, group.name, group.owner, try StoreCoding.text(group.members)])
+            """, [group.id.text, group.name, group.owner.text, try StoreCoding.text(group.members)])
     }
 
     /// What is set last comes last.
     private func write(_ entry: StoredPushTargets) throws {
         guard !entry.targets.isEmpty else {
-            return try run("DELETE FROM push_targets WHERE user = ? AND device = ?", [entry.user, entry.device])
+            return try run(
+                "DELETE FROM push_targets WHERE user = ? AND device = ?", [entry.user.text, entry.device.text])
         }
         try run(
             "INSERT OR REPLACE INTO push_targets (user, device, targets) VALUES (?, ?, ?)",
-            [entry.user, entry.device, try StoreCoding.text(entry.targets)])
+            [entry.user.text, entry.device.text, try StoreCoding.text(entry.targets)])
     }
 
     private func write(_ invite: StoredInvite) throws {
@@ -135,28 +135,30 @@ struct ChangeWriter {
                 forgotten_ms = excluded.forgotten_ms
             """,
             [
-                invite.id, invite.inviter, invite.inviterDevice, invite.group, try StoreCoding.text(invite.invitees),
+                invite.id.text, invite.inviter.text, invite.inviterDevice.text, invite.group?.text,
+                try StoreCoding.text(invite.invitees),
                 try StoreCoding.payload(invite.data), try StoreCoding.payload(invite.payload),
-                try StoreCoding.payload(invite.timeoutPayload), invite.idempotencyKey, invite.ttlSeconds,
+                try StoreCoding.payload(invite.timeoutPayload), invite.idempotencyKey?.text, invite.ttlSeconds,
                 times.milliseconds(invite.sentAt), times.milliseconds(invite.deadline),
                 times.milliseconds(invite.forgottenAt), invite.isOnlineOnly,
             ])
     }
 
     private func write(_ event: StoredEvent) throws {
-        let (device, except): (String?, String?) =
+        let (device, except): (DeviceID?, DeviceID?) =
             switch event.audience {
             case .device(let device): (device, nil)
             case .registered(let except): (nil, except)
             }
         try run(
             """
-            INSERT OR REPLACE INTO events (user, sequence, body, device, except_device, at_ms)
-            VALUES (?, ?, ?, ?, ?, ?)
+            INSERT OR REPLACE INTO events (user, guest, room, sequence, body, device, except_device, at_ms)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?)
             """,
             [
-                event.user, Int64(clamping: event.sequence), try text(of: event), device,
-                except, times.milliseconds(event.at),
+                event.principal.user.text, event.principal.guestColumn, event.principal.roomColumn,
+                Int64(clamping: event.sequence), try text(of: event), device?.text, except?.text,
+                times.milliseconds(event.at),
             ])
     }
 
@@ -175,31 +177,31 @@ struct ChangeWriter {
                 """
                 INSERT OR IGNORE INTO call_records (invite, invitee, inviter, inviter_device, group_id, sent_ms)
                 VALUES (?, ?, ?, ?, ?, ?)
-                """, [step.invite, step.invitee, inviter, device, group, at])
+                """, [step.invite.text, step.invitee.text, inviter.text, device.text, group?.text, at])
             if database.changesCount > 0 { try trimRecords(of: inviter) }
         case .answered(let device):
             try run(
                 "UPDATE call_records SET answered_ms = ?, invitee_device = ? WHERE invite = ? AND invitee = ?",
-                [at, device, step.invite, step.invitee])
+                [at, device.text, step.invite.text, step.invitee.text])
         case .ended(let reason, let duration):
             // What ended a call first is why it ended.
             try run(
                 """
                 UPDATE call_records SET ended_ms = ?, reason = ?, duration_ms = ?
                 WHERE invite = ? AND invitee = ? AND ended_ms IS NULL
-                """, [at, reason, duration, step.invite, step.invitee])
+                """, [at, reason, duration, step.invite.text, step.invitee.text])
         }
     }
 
     /// Drops a caller's oldest records past its limit, then the oldest of all. What was written first is the oldest,
     /// whatever the clock said.
-    private func trimRecords(of caller: String) throws {
+    private func trimRecords(of caller: UserID) throws {
         let counts = try Row.fetchOne(
             database.cachedStatement(
                 sql: """
                     SELECT (SELECT records FROM call_record_counts WHERE inviter = ?) AS own, call_records AS total
                     FROM exchange
-                    """), arguments: [caller])
+                    """), arguments: [caller.text])
         guard let counts else { return }
         let own = try counts.decode(Int?.self, forColumn: "own") ?? 0
         let total = try counts.decode(Int.self, forColumn: "total")
@@ -210,7 +212,7 @@ struct ChangeWriter {
                 DELETE FROM call_records WHERE rowid IN (
                     SELECT rowid FROM call_records WHERE inviter = ? ORDER BY rowid LIMIT ?
                 )
-                """, [caller, surplus])
+                """, [caller.text, surplus])
         }
         guard total - surplus > recordLimits.total else { return }
         try run(
@@ -218,19 +220,31 @@ struct ChangeWriter {
             [total - surplus - recordLimits.total])
     }
 
-    private func forget(_ user: String, upTo number: Int64) throws {
+    private func reserve(_ principal: Principal, upTo number: Int64) throws {
         try run(
             """
-            INSERT INTO streams (user, forgotten) VALUES (?1, ?2)
-            ON CONFLICT DO UPDATE SET forgotten = max(forgotten, ?2)
-            """, [user, number])
+            INSERT INTO streams (user, guest, room, reserved) VALUES (?1, ?2, ?3, ?4)
+            ON CONFLICT DO UPDATE SET reserved = max(reserved, ?4)
+            """, [principal.user.text, principal.guestColumn, principal.roomColumn, number])
+    }
+
+    private func forget(_ principal: Principal, upTo number: Int64) throws {
+        let key: [(any DatabaseValueConvertible)?] = [
+            principal.user.text, principal.guestColumn, principal.roomColumn, number,
+        ]
+        try run("DELETE FROM events WHERE user = ? AND guest = ? AND room = ? AND sequence <= ?", key)
+        try run(
+            """
+            INSERT INTO streams (user, guest, room, forgotten) VALUES (?1, ?2, ?3, ?4)
+            ON CONFLICT DO UPDATE SET forgotten = max(forgotten, ?4)
+            """, key)
     }
 
     private func prune(eventsBefore: Int64, _ recordsBefore: Int64) throws {
         try run(
             """
-            INSERT INTO streams (user, forgotten)
-            SELECT user, max(sequence) FROM events WHERE at_ms < ? GROUP BY user
+            INSERT INTO streams (user, guest, room, forgotten)
+            SELECT user, guest, room, max(sequence) FROM events WHERE at_ms < ? GROUP BY user, guest, room
             ON CONFLICT DO UPDATE SET forgotten = max(forgotten, excluded.forgotten)
             """, [eventsBefore])
         try run("DELETE FROM events WHERE at_ms < ?", [eventsBefore])

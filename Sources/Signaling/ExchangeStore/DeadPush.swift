@@ -1,5 +1,5 @@
 internal import GRDB
-import SignalWire
+public import SignalWire
 public import Timekeeping
 
 /// A push that could not be made, for people to look at. Its token is not in it.
@@ -17,15 +17,15 @@ public struct DeadPush: Hashable, Sendable {
     }
 
     /// The push's id, as the webhook was given it.
-    public var id: String
+    public var id: PushID
     /// The invite that it was about.
-    public var invite: String
+    public var invite: InviteID
     /// Whose device it was for.
-    public var user: String
+    public var user: UserID
     /// The device.
-    public var device: String
+    public var device: DeviceID
     /// The kind of push token.
-    public var kind: String
+    public var kind: PushKind
     /// What it would have told: `invite` or `ended`.
     public var message: String
     /// Why nothing more is tried.
@@ -65,7 +65,7 @@ public struct DeadPush: Hashable, Sendable {
     ///   - user: Only those for this user's devices.
     ///   - limit: At most so many.
     /// - Throws: ``StoreError``.
-    public static func read(path: String, user: String? = nil, limit: Int = 1_000) throws(StoreError) -> [Record] {
+    public static func read(path: String, user: UserID? = nil, limit: Int = 1_000) throws(StoreError) -> [Record] {
         do {
             var configuration = Configuration()
             configuration.readonly = true
@@ -76,7 +76,7 @@ public struct DeadPush: Hashable, Sendable {
                 let chosen = user == nil ? "" : "WHERE user = :user"
                 let sql = "SELECT * FROM dead_pushes \(chosen) ORDER BY rowid DESC LIMIT :limit"
                 var arguments: StatementArguments = ["limit": limit]
-                if let user { arguments += ["user": user] }
+                if let user { arguments += ["user": user.text] }
                 return try Row.fetchAll(database, sql: sql, arguments: arguments).compactMap { row in
                     guard let reason = Reason(rawValue: try row.decode(forColumn: "reason")) else { return nil }
                     let at = WallClock(unixMilliseconds: try row.decode(forColumn: "died_ms"))
@@ -89,11 +89,11 @@ public struct DeadPush: Hashable, Sendable {
     }
 
     private init(_ row: Row, _ reason: Reason) throws {
-        id = try row.decode(forColumn: "id")
-        invite = try row.decode(forColumn: "invite")
-        user = try row.decode(forColumn: "user")
-        device = try row.decode(forColumn: "device")
-        kind = try row.decode(forColumn: "kind")
+        id = try row.identifier("id")
+        invite = try row.identifier("invite")
+        user = try row.identifier("user")
+        device = try row.identifier("device")
+        kind = try row.identifier("kind")
         message = try row.decode(forColumn: "message")
         self.reason = reason
         detail = try row.decode(forColumn: "detail")

@@ -25,6 +25,10 @@ public final class ExchangeStore: Sendable {
     public let path: String
     /// Where the damaged file went that was found instead, if one was.
     public let setAside: String?
+    /// The files that others than their owner had rights to when the database was opened; they have none any more.
+    public let wasOpenToOthers: [String]
+    /// The rows that could not be taken over from an earlier version, if opening the database migrated it.
+    public let setAsideRows: [SetAsideRows]
     private let queue: DatabaseQueue
     private let lock: StoreLock
     private let clock: StoreClock
@@ -58,7 +62,7 @@ public final class ExchangeStore: Sendable {
         self.setAside = setAside
         self.recordLimits = recordLimits
         times = TimeMap(offset: clock.offset)
-        try StoreFiles.make(path)
+        wasOpenToOthers = try StoreFiles.make(path)
         do {
             var configuration = Configuration()
             configuration.journalMode = .wal
@@ -79,7 +83,10 @@ public final class ExchangeStore: Sendable {
                     "cannot open the database \(path): a newer version of handset has changed it. Run that version, "
                         + "or put a backup from before in its place.")
             }
+            let before = try queue.read { try SetAsideRows.all($0) }
             try StoreSchema.migrator.migrate(queue)
+            let after = try queue.read { try SetAsideRows.all($0) }
+            setAsideRows = after == before ? [] : after
             self.queue = queue
             try queue.write { [clock, times] database in try Self.begin(database, clock, times) }
         } catch {

@@ -1,17 +1,17 @@
 /// What an exchange left on disk, for the next to go on with. Instants are those of the running process.
 public struct Saved: Sendable {
-    /// One user's numbering.
+    /// How somebody's events are numbered.
     public struct Stream: Hashable, Sendable {
-        /// The user.
-        public var user: String
+        /// Whose they are.
+        public var principal: Principal
         /// No number up to this one is given again.
         public var reserved: UInt64
         /// Events up to this number are kept no longer.
         public var forgotten: UInt64
 
         /// Makes an entry.
-        public init(user: String, reserved: UInt64, forgotten: UInt64) {
-            self.user = user
+        public init(principal: Principal, reserved: UInt64, forgotten: UInt64) {
+            self.principal = principal
             self.reserved = reserved
             self.forgotten = forgotten
         }
@@ -35,9 +35,9 @@ public struct Saved: Sendable {
     public var pendingPushes: [StoredPush] = []
     /// Calls under way.
     public var calls: [StoredCall] = []
-    /// The users' numbering.
+    /// How events are numbered.
     public var streams: [Stream] = []
-    /// Events, each user's in the order of their numbers.
+    /// Events, each principal's in the order of their numbers.
     public var events: [StoredEvent] = []
 
     /// Nothing at all.

@@ -21,36 +21,35 @@ struct SavedReader {
                 reached: UInt64(clamping: try row.decode(Int64.self, forColumn: "reached")),
                 used: try row.decode(Int64?.self, forColumn: "used_ms").map(past))
         }
-        saved.sessions = try rows("SELECT * FROM sessions ORDER BY id").map(session)
+        saved.sessions = try rows("SELECT * FROM sessions ORDER BY rowid").map(session)
         saved.invites = try rows("SELECT * FROM invites ORDER BY sent_ms, rowid").map(invite)
         saved.groups = try rows("SELECT * FROM groups ORDER BY rowid").map { row in
             StoredGroup(
-                id: try row.decode(forColumn: "id"), name: try row.decode(forColumn: "name"),
-                owner: try row.decode(forColumn: "owner"),
-                members: try StoreCoding.value([String].self, try row.decode(forColumn: "members")))
+                id: try row.identifier("id"), name: try row.decode(forColumn: "name"),
+                owner: try row.identifier("owner"),
+                members: try StoreCoding.value([UserID].self, try row.decode(forColumn: "members")))
         }
         saved.pushTargets = try rows("SELECT * FROM push_targets ORDER BY rowid").map { row in
             StoredPushTargets(
-                user: try row.decode(forColumn: "user"), device: try row.decode(forColumn: "device"),
+                user: try row.identifier("user"), device: try row.identifier("device"),
                 targets: try StoreCoding.value(
                     [DeviceRegister.PushTarget].self, try row.decode(forColumn: "targets")))
         }
         saved.pendingPushes = try rows("SELECT * FROM pushes ORDER BY rowid").compactMap(push)
         saved.calls = try rows("SELECT * FROM calls ORDER BY accepted_ms").map { row in
             StoredCall(
-                invite: try row.decode(forColumn: "invite"), inviter: try row.decode(forColumn: "inviter"),
-                inviterDevice: try row.decode(forColumn: "inviter_device"),
-                invitee: try row.decode(forColumn: "invitee"),
-                inviteeDevice: try row.decode(forColumn: "invitee_device"),
+                invite: try row.identifier("invite"), inviter: try row.identifier("inviter"),
+                inviterDevice: try row.identifier("inviter_device"), invitee: try row.identifier("invitee"),
+                inviteeDevice: try row.identifier("invitee_device"),
                 acceptedAt: past(try row.decode(forColumn: "accepted_ms")))
         }
         saved.streams = try rows("SELECT * FROM streams").map { row in
             Saved.Stream(
-                user: try row.decode(forColumn: "user"),
+                principal: try row.principal(),
                 reserved: UInt64(clamping: try row.decode(Int64.self, forColumn: "reserved")),
                 forgotten: UInt64(clamping: try row.decode(Int64.self, forColumn: "forgotten")))
         }
-        saved.events = try rows("SELECT * FROM events ORDER BY user, sequence").map(event)
+        saved.events = try rows("SELECT * FROM events ORDER BY user, guest, room, sequence").map(event)
         return saved
     }
 
@@ -60,16 +59,21 @@ struct SavedReader {
 
     private func token(_ row: Row) throws -> StoredToken {
         StoredToken(
-            digest: try row.decode(forColumn: "digest"), user: try row.decode(forColumn: "user"),
+            digest: try row.decode(forColumn: "digest"), user: try user(row),
             isAnonymous: try row.decode(forColumn: "anonymous"),
             expires: times.instant(try row.decode(Int64.self, forColumn: "expires_ms")),
             login: try row.decode(forColumn: "login"), isRefresh: try row.decode(forColumn: "refresh"),
-            application: try row.decode(forColumn: "application"), scope: try place(row),
+            application: try row.optionalIdentifier("application"), scope: try place(row),
             generation: UInt64(clamping: try row.decode(Int64.self, forColumn: "generation")),
             superseded: try row.decode(Int64?.self, forColumn: "superseded_ms").map(past),
             isRevoked: try row.decode(forColumn: "revoked"),
             forgotten: times.instant(try row.decode(Int64.self, forColumn: "forgotten_ms")),
             epoch: try row.decode(forColumn: "epoch"))
+    }
+
+    /// Nothing stands there for a token of whose login nothing is known any more.
+    private func user(_ row: Row) throws -> UserID? {
+        try row.decode(String.self, forColumn: "user").isEmpty ? nil : row.identifier("user")
     }
 
     private func place(_ row: Row) throws -> StoredPlace? {
@@ -78,10 +82,8 @@ struct SavedReader {
 
     private func session(_ row: Row) throws -> StoredSession {
         StoredSession(
-            id: try row.decode(forColumn: "id"), user: try row.decode(forColumn: "user"),
-            device: try row.decode(forColumn: "device"), isAnonymous: try row.decode(forColumn: "anonymous"),
-            isRegistered: try row.decode(forColumn: "registered"),
-            connection: try row.decode(forColumn: "connection"),
+            id: try row.identifier("id"), principal: try row.principal(), device: try row.identifier("device"),
+            isRegistered: try row.decode(forColumn: "registered"), connection: try row.identifier("connection"),
             scope: try place(row), login: try row.decode(forColumn: "login"),
             places: try StoreCoding.value([StoredPlace].self, try row.decode(forColumn: "places")),
             resumableUntil: times.instant(try row.decode(Int64?.self, forColumn: "resumable_until_ms")))
@@ -89,13 +91,13 @@ struct SavedReader {
 
     private func invite(_ row: Row) throws -> StoredInvite {
         StoredInvite(
-            id: try row.decode(forColumn: "id"), inviter: try row.decode(forColumn: "inviter"),
-            inviterDevice: try row.decode(forColumn: "inviter_device"), group: try row.decode(forColumn: "group_id"),
+            id: try row.identifier("id"), inviter: try row.identifier("inviter"),
+            inviterDevice: try row.identifier("inviter_device"), group: try row.optionalIdentifier("group_id"),
             invitees: try StoreCoding.value([StoredInvite.Invitee].self, try row.decode(forColumn: "invitees")),
             data: try StoreCoding.payload(try row.decode(String?.self, forColumn: "data")),
             payload: try StoreCoding.payload(try row.decode(String?.self, forColumn: "payload")),
             timeoutPayload: try StoreCoding.payload(try row.decode(String?.self, forColumn: "timeout_payload")),
-            idempotencyKey: try row.decode(forColumn: "idempotency_key"),
+            idempotencyKey: try row.optionalIdentifier("idempotency_key"),
             ttlSeconds: try row.decode(forColumn: "ttl_s"),
             sentAt: past(try row.decode(forColumn: "sent_ms")),
             deadline: times.instant(try row.decode(Int64?.self, forColumn: "deadline_ms")),
@@ -104,13 +106,12 @@ struct SavedReader {
     }
 
     private func event(_ row: Row) throws -> StoredEvent {
-        let device: String? = try row.decode(forColumn: "device")
-        let except: String? = try row.decode(forColumn: "except_device")
+        let device: DeviceID? = try row.optionalIdentifier("device")
         return StoredEvent(
-            user: try row.decode(forColumn: "user"),
+            principal: try row.principal(),
             sequence: UInt64(clamping: try row.decode(Int64.self, forColumn: "sequence")),
             body: .text(try row.decode(forColumn: "body")),
-            audience: device.map { .device($0) } ?? .registered(except: except),
+            audience: try device.map { .device($0) } ?? .registered(except: row.optionalIdentifier("except_device")),
             at: past(try row.decode(forColumn: "at_ms")))
     }
 }

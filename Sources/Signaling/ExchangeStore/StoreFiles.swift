@@ -5,10 +5,16 @@ import Timekeeping
 
 /// The database's files.
 enum StoreFiles {
-    /// Makes the file, so that nobody but its owner may read it; SQLite gives the log the same rights.
-    static func make(_ path: String) throws(StoreError) {
+    /// Makes the file, so that nobody but its owner may read it; SQLite gives the log the same rights. One that is there
+    /// already loses the rights that others have to it, and so does its log.
+    ///
+    /// - Returns: The files that others had rights to.
+    static func make(_ path: String) throws(StoreError) -> [String] {
         let file = unsafe open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, mode_t(0o600))
-        if file >= 0 { return _ = close(file) }
+        if file >= 0 {
+            close(file)
+            return []
+        }
         guard errno == EEXIST else { throw notReachable(path, errno) }
         do throws(RegularFileError) {
             // Not opened: closing a second descriptor would drop SQLite's locks.
@@ -17,6 +23,31 @@ enum StoreFiles {
             throw StoreError(
                 .notReachable, "cannot open the database \(path): \(error.message). Name a file, which need not exist.")
         }
+        var opened: [String] = []
+        for file in ["", "-wal", "-shm", ".lock"].map({ path + $0 }) where try isOpenToOthers(file) {
+            try closeToOthers(file)
+            opened.append(file)
+        }
+        return opened
+    }
+
+    private static func isOpenToOthers(_ path: String) throws(StoreError) -> Bool {
+        var status = Glibc.stat()
+        // Fills `status`, or fails.
+        guard unsafe stat(path, &status) == 0 else {
+            if errno == ENOENT { return false }
+            throw notReachable(path, errno)
+        }
+        return status.st_mode & 0o077 != 0
+    }
+
+    private static func closeToOthers(_ path: String) throws(StoreError) {
+        guard unsafe chmod(path, 0o600) != 0 else { return }
+        throw StoreError(
+            .notReachable,
+            "cannot open the database: others than its owner may read \(path), and that cannot be changed: "
+                + "\(text(errno)). Give it to the user that runs the exchange, or run `chmod 600 \(path)` as its owner."
+        )
     }
 
     /// Renames a damaged database, with its log.

@@ -10,6 +10,7 @@ enum StoreSchema {
         migrator.registerMigration("2 pushes") { database in try database.execute(sql: second) }
         migrator.registerMigration("3 logins") { database in try database.execute(sql: third) }
         migrator.registerMigration("4 call records") { database in try database.execute(sql: fourth) }
+        migrator.registerMigration("5 identifiers") { database in try IdentifierMigration(database: database).run() }
         return migrator
     }
 

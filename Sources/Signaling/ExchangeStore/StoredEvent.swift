@@ -6,9 +6,9 @@ public struct StoredEvent: Sendable {
     /// Which of the user's devices it is for.
     public enum Audience: Hashable, Sendable {
         /// One device, registered or not.
-        case device(String)
+        case device(DeviceID)
         /// The devices that receive invites, but for one.
-        case registered(except: String?)
+        case registered(except: DeviceID?)
     }
 
     /// What happened. Text is read when somebody asks: after a restart few events are ever asked for, and reading all of
@@ -27,7 +27,7 @@ public struct StoredEvent: Sendable {
     }
 
     /// In whose stream it is.
-    public var user: String
+    public var principal: Principal
     /// Its number.
     public var sequence: UInt64
     /// What happened.
@@ -38,13 +38,13 @@ public struct StoredEvent: Sendable {
     public var at: Instant
 
     /// Makes an entry.
-    public init(user: String, numbered: NumberedEvent, audience: Audience, at: Instant) {
+    public init(principal: Principal, numbered: NumberedEvent, audience: Audience, at: Instant) {
         self.init(
-            user: user, sequence: numbered.sequence, body: .event(numbered.event), audience: audience, at: at)
+            principal: principal, sequence: numbered.sequence, body: .event(numbered.event), audience: audience, at: at)
     }
 
-    init(user: String, sequence: UInt64, body: Body, audience: Audience, at: Instant) {
-        self.user = user
+    init(principal: Principal, sequence: UInt64, body: Body, audience: Audience, at: Instant) {
+        self.principal = principal
         self.sequence = sequence
         self.body = body
         self.audience = audience
@@ -55,13 +55,13 @@ public struct StoredEvent: Sendable {
 extension StoredEvent: Hashable {
     /// Compares what happened, whether it has been read or not.
     public static func == (left: Self, right: Self) -> Bool {
-        left.user == right.user && left.sequence == right.sequence && left.audience == right.audience
+        left.principal == right.principal && left.sequence == right.sequence && left.audience == right.audience
             && left.at == right.at && left.body.event == right.body.event
     }
 
     /// Hashes what tells events apart.
     public func hash(into hasher: inout Hasher) {
-        hasher.combine(user)
+        hasher.combine(principal)
         hasher.combine(sequence)
     }
 }

@@ -1,16 +1,18 @@
+public import SignalWire
+
 /// A group as it is kept.
 public struct StoredGroup: Hashable, Sendable {
     /// The group's id.
-    public var id: String
+    public var id: GroupID
     /// For people.
     public var name: String?
     /// The user that made it.
-    public var owner: String
+    public var owner: UserID
     /// Everybody who is in it, in the order of joining, the owner first.
-    public var members: [String]
+    public var members: [UserID]
 
     /// Makes an entry.
-    public init(id: String, name: String? = nil, owner: String, members: [String]) {
+    public init(id: GroupID, name: String? = nil, owner: UserID, members: [UserID]) {
         self.id = id
         self.name = name
         self.owner = owner

@@ -1,4 +1,5 @@
 public import JSON
+public import SignalWire
 public import Timekeeping
 
 /// An invite as it is kept, with how far each invitee has come.
@@ -11,14 +12,14 @@ public struct StoredInvite: Hashable, Sendable {
         }
 
         /// The user.
-        public var user: String
+        public var user: UserID
         /// How far it has come.
         public var state: State
         /// The device that answered, once one has.
-        public var device: String?
+        public var device: DeviceID?
 
         /// Makes an entry.
-        public init(user: String, state: State, device: String? = nil) {
+        public init(user: UserID, state: State, device: DeviceID? = nil) {
             self.user = user
             self.state = state
             self.device = device
@@ -26,13 +27,13 @@ public struct StoredInvite: Hashable, Sendable {
     }
 
     /// The invite's id.
-    public var id: String
+    public var id: InviteID
     /// Who sent it.
-    public var inviter: String
+    public var inviter: UserID
     /// With which device.
-    public var inviterDevice: String
+    public var inviterDevice: DeviceID
     /// The group that was invited, if it is a group invite.
-    public var group: String?
+    public var group: GroupID?
     /// Who is asked, in the order of asking.
     public var invitees: [Invitee]
     /// From the inviter's application.
@@ -42,7 +43,7 @@ public struct StoredInvite: Hashable, Sendable {
     /// What invitees get who missed it.
     public var timeoutPayload: JSONValue?
     /// The client's key, unique for the inviter while the invite is remembered.
-    public var idempotencyKey: String?
+    public var idempotencyKey: IdempotencyKey?
     /// The whole time to live, in seconds; 0 is for ever. No restart makes the rest longer than this.
     public var ttlSeconds: Double
     /// When it was sent.
@@ -56,9 +57,9 @@ public struct StoredInvite: Hashable, Sendable {
 
     /// Makes an entry.
     public init(
-        id: String, inviter: String, inviterDevice: String, group: String? = nil, invitees: [Invitee],
+        id: InviteID, inviter: UserID, inviterDevice: DeviceID, group: GroupID? = nil, invitees: [Invitee],
         data: JSONValue? = nil, payload: JSONValue? = nil, timeoutPayload: JSONValue? = nil,
-        idempotencyKey: String? = nil, ttlSeconds: Double, sentAt: Instant, deadline: Instant? = nil,
+        idempotencyKey: IdempotencyKey? = nil, ttlSeconds: Double, sentAt: Instant, deadline: Instant? = nil,
         forgottenAt: Instant? = nil, isOnlineOnly: Bool = false
     ) {
         self.id = id

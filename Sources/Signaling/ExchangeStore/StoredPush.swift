@@ -13,21 +13,21 @@ public struct StoredPush: Hashable, Sendable {
     }
 
     /// Its id, the same on each attempt.
-    public var id: String
+    public var id: PushID
     /// The invite that it is about.
-    public var invite: String
+    public var invite: InviteID
     /// Whose device it goes to.
-    public var user: String
+    public var user: UserID
     /// The device.
-    public var device: String
+    public var device: DeviceID
     /// By which service, and what that knows the device by.
     public var target: DeviceRegister.PushTarget
     /// What it tells.
     public var message: Message
     /// Who calls, or called.
-    public var inviter: String
+    public var inviter: UserID
     /// The group that is invited, if it is a group invite.
-    public var group: String?
+    public var group: GroupID?
     /// From the inviter's application: the push payload or, once the invite has ended, the timeout payload.
     public var payload: JSONValue?
     /// Why the invite is over: `accepted`, `rejected`, `cancelled` or `timedOut`; `nil` while it is not.
@@ -45,8 +45,9 @@ public struct StoredPush: Hashable, Sendable {
 
     /// Makes an entry.
     public init(
-        id: String, invite: String, user: String, device: String, target: DeviceRegister.PushTarget, message: Message,
-        inviter: String, group: String? = nil, payload: JSONValue? = nil, reason: String? = nil,
+        id: PushID, invite: InviteID, user: UserID, device: DeviceID, target: DeviceRegister.PushTarget,
+        message: Message,
+        inviter: UserID, group: GroupID? = nil, payload: JSONValue? = nil, reason: String? = nil,
         deadline: Instant? = nil, expires: Instant, due: Instant, attempts: Int = 0, isSettled: Bool = false
     ) {
         self.id = id

@@ -90,8 +90,10 @@ public final class HandsetService: SignalingService {
 
     /// Sends an invite.
     public func invite(_ options: InviteOptions) async throws(SignalingError) -> SentInvite {
+        let activity = "invite \(options.to)"
+        let message = try InviteSend(options, doing: activity)
         let sent = try await ask { (driver, promise: EventLoopPromise<InviteSend.Result>) in
-            driver.request(InviteSend(options), doing: "invite \(options.to)", promise) { [hub = driver.hub] sent in
+            driver.request(message, doing: activity, promise) { [hub = driver.hub] sent in
                 hub.publish(.inviteSent(InviteID(sent.invite), idempotencyKey: options.idempotencyKey))
             }
         }
@@ -101,30 +103,36 @@ public final class HandsetService: SignalingService {
     /// Accepts an invite.
     public func accept(_ invite: InviteID, data: JSONValue) async throws(SignalingError) {
         try await tell(
-            InviteAccept(invite: invite.rawValue, data: data), .answer, doing: "accept the invite")
+            InviteAccept(invite: .init(invite, doing: "accept the invite"), data: data), .answer,
+            doing: "accept the invite")
     }
 
     /// Rejects an invite.
     public func reject(_ invite: InviteID, data: JSONValue) async throws(SignalingError) {
         try await tell(
-            InviteReject(invite: invite.rawValue, data: data), .answer, doing: "reject the invite")
+            InviteReject(invite: .init(invite, doing: "reject the invite"), data: data), .answer,
+            doing: "reject the invite")
     }
 
     /// Changes what a pending invite says.
     public func modify(_ invite: InviteID, data: JSONValue) async throws(SignalingError) {
-        try await tell(InviteModify(invite: invite.rawValue, data: data), .queued, doing: "change the invite")
+        let message = try InviteModify(invite: .init(invite, doing: "change the invite"), data: data)
+        try await tell(message, .queued, doing: "change the invite")
     }
 
     /// Takes an invite back.
     public func cancel(_ invite: InviteID, data: JSONValue) async throws(SignalingError) {
-        try await tell(InviteCancel(invite: invite.rawValue, data: data), .lasting, doing: "cancel the invite")
+        let message = try InviteCancel(invite: .init(invite, doing: "cancel the invite"), data: data)
+        try await tell(message, .lasting, doing: "cancel the invite")
     }
 
     /// Sends a message to the peer of a call.
     public func send(_ signal: CallControl.CallSignal, retryAfterReconnect: Bool) async throws(SignalingError) {
+        let activity = "send a signal to the peer"
         let message = SignalWire.CallSignal(
-            invite: signal.invite.rawValue, type: signal.type, data: signal.data, peer: signal.peer?.rawValue)
-        try await tell(message, retryAfterReconnect ? .queued : .atOnce, doing: "send a signal to the peer")
+            invite: try .init(signal.invite, doing: activity), type: signal.type, data: signal.data,
+            peer: try .of(signal.peer?.rawValue, "the peer's id", doing: activity))
+        try await tell(message, retryAfterReconnect ? .queued : .atOnce, doing: activity)
     }
 
     /// Tells the peer of a call that it is over.
@@ -132,8 +140,9 @@ public final class HandsetService: SignalingService {
         let milliseconds =
             news.duration.components.seconds * 1_000 + news.duration.components.attoseconds / 1_000_000_000_000_000
         let message = CallEnd(
-            invite: news.invite.rawValue, reason: news.reason, cause: news.cause?.rawValue,
-            durationMilliseconds: milliseconds, peer: news.peer?.rawValue)
+            invite: try .init(news.invite, doing: "hang up"), reason: news.reason, cause: news.cause?.rawValue,
+            durationMilliseconds: milliseconds,
+            peer: try .of(news.peer?.rawValue, "the peer's id", doing: "hang up"))
         try await tell(message, .lasting, doing: "hang up")
     }
 }

@@ -23,9 +23,9 @@ extension RESTClient {
         case .mediaToken(let token):
             try await login(LoginRequest(mediaToken: Redacted(token)))
         case .password(let user, let password):
-            try await login(LoginRequest(userID: user, password: Redacted(password)))
+            try await login(LoginRequest(userID: Self.name(user), password: Redacted(password)))
         case .accessToken(let user, let source):
-            try await login(LoginRequest(userID: user, accessToken: try await source.read()))
+            try await login(LoginRequest(userID: Self.name(user), accessToken: try await source.read()))
         case .sessionToken(let user, let source):
             Self.login(with: try await source.read(), of: user)
         case .anonymous(let name):
@@ -120,7 +120,7 @@ extension RESTClient {
                 of: client, for: Identities.self)
             return Login(
                 token: answer.token, refreshToken: answer.refreshToken, lifetime: answer.lifetime, user: answer.id,
-                publicIDs: identities.publicIDs)
+                publicIDs: identities.publicIDs.map(\.text))
         }
     }
 
@@ -129,7 +129,7 @@ extension RESTClient {
         let activity = "log in at \(base)"
         let question = Question(
             method: .POST, base: base, path: "/v1.1/login/anonymous", authorization: "Basic \(appToken)",
-            body: try Self.encode(AnonymousLoginRequest(userID: name), doing: activity), activity: activity)
+            body: try Self.encode(AnonymousLoginRequest(userID: Self.name(name)), doing: activity), activity: activity)
         return try await withClient { client async throws(ServiceFailure) in
             let answer = try await ask(question, of: client, for: AnonymousLoginResponse.self)
             return Login(token: answer.token)
@@ -140,6 +140,14 @@ extension RESTClient {
         let claims = TokenClaims(token)
         return Login(
             token: token, lifetime: claims?.lifetime(now: Date().timeIntervalSince1970), user: user ?? claims?.user)
+    }
+
+    private static func name(_ user: String) throws(ServiceFailure) -> SignalWire.UserID {
+        do throws(SignalingError) {
+            return try SignalWire.UserID(user, of: "the user's id", doing: "log in")
+        } catch {
+            throw ServiceFailure(error, remedy: .none)
+        }
     }
 
     private static func encode(_ body: some Encodable, doing activity: String) throws(ServiceFailure) -> [UInt8] {

@@ -26,7 +26,8 @@ struct RoomBook {
     mutating func enter(
         _ join: RoomJoin, _ others: [CallControl.RoomParticipant], isLast: Bool = true
     ) -> [SignalingEvent] {
-        let known = rooms[join.room]
+        let name = join.room.text
+        let known = rooms[name]
         var room = known ?? Room(join: join, people: [:], unconfirmed: [])
         if join.after == nil {
             room = Room(join: join, people: room.people, unconfirmed: Set(room.people.keys))
@@ -37,16 +38,16 @@ struct RoomBook {
         for other in others {
             room.unconfirmed.remove(other.connection)
             guard room.people.updateValue(other, forKey: other.connection) == nil else { continue }
-            told.append(.connectionCreated(room: join.room, other))
+            told.append(.connectionCreated(room: name, other))
         }
         if isLast {
             let gone = room.unconfirmed.sorted()
             for connection in gone { room.people[connection] = nil }
             room.unconfirmed = []
             told =
-                gone.map { .connectionDestroyed(room: join.room, connection: $0, reason: "connectionLost") } + told
+                gone.map { .connectionDestroyed(room: name, connection: $0, reason: "connectionLost") } + told
         }
-        rooms[join.room] = room
+        rooms[name] = room
         return told
     }
 

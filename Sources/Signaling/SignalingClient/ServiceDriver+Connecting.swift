@@ -101,9 +101,16 @@ extension ServiceDriver {
         guard let held else {
             return feed(connection: .link(.sessionRefused(Self.noToken), attempt: attempt))
         }
-        let start = SessionStart(
-            token: held.token, device: DeviceDescription(configuration.device), resume: resume.map { .init($0) },
-            user: held.user, application: configuration.application.key)
+        let start: SessionStart
+        do throws(SignalingError) {
+            start = SessionStart(
+                token: held.token, device: try DeviceDescription(configuration.device),
+                resume: resume.flatMap { .init($0) },
+                user: try .of(held.user, "the user's id", doing: "start a session"),
+                application: try .of(configuration.application.key, "the app key", doing: "start a session"))
+        } catch {
+            return refuseSession(error, attempt)
+        }
         send(start, on: link(of: attempt), doing: "start a session") { [weak self] result in
             guard let self else { return }
             switch result {
@@ -132,10 +139,17 @@ extension ServiceDriver {
         guard !grant.isAnonymous else { return stand() }
         // A program that was there all the time has missed nothing but what the connection's loss cost it.
         let start: DeviceRegister.Start = hasConnected || configuration.start == .warm ? .warm : .cold
-        let push = configuration.device.push?.map {
-            DeviceRegister.PushTarget(kind: $0.kind, token: Redacted($0.token))
+        let register: DeviceRegister
+        do throws(SignalingError) {
+            register = DeviceRegister(
+                device: try DeviceDescription(configuration.device), start: start,
+                push: try configuration.device.push?.map { target throws(SignalingError) in
+                    let kind = try PushKind(target.kind, of: "a push token's kind", doing: "register the device")
+                    return DeviceRegister.PushTarget(kind: kind, token: Redacted(target.token))
+                })
+        } catch {
+            return refuseSession(error, attempt)
         }
-        let register = DeviceRegister(device: DeviceDescription(configuration.device), start: start, push: push)
         send(register, on: link(of: attempt), doing: "register the device") { [weak self] result in
             switch result {
             case .success: stand()

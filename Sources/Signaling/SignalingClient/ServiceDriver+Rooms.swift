@@ -9,7 +9,7 @@ extension ServiceDriver {
     }
 
     func leave(_ leave: RoomLeave, _ promise: EventLoopPromise<Empty>) {
-        rooms.leave(leave.room)
+        rooms.leave(leave.room.text)
         request(leave, .queued, doing: "leave the room \(leave.room)", promise)
     }
 
@@ -34,8 +34,8 @@ extension ServiceDriver {
                 rejoin(rest)
             case .failure(let error) where error.code == .disconnected: break  // The next session tries again.
             case .failure(let error):
-                rooms.leave(join.room)
-                hub.publish(.roomLost(room: join.room, error))
+                rooms.leave(join.room.text)
+                hub.publish(.roomLost(room: join.room.text, error))
             }
         }
     }

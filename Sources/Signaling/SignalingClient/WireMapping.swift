@@ -28,16 +28,16 @@ extension SignalingEvent {
                     from: UserID(data.from)))
         case .connectionCreated(let data):
             self = .connectionCreated(
-                room: data.room,
-                CallControl.RoomParticipant(connection: data.connection, user: UserID(data.user), data: data.data))
+                room: data.room.text,
+                CallControl.RoomParticipant(connection: data.connection.text, user: UserID(data.user), data: data.data))
         case .connectionDestroyed(let data):
-            self = .connectionDestroyed(room: data.room, connection: data.connection, reason: data.reason)
+            self = .connectionDestroyed(room: data.room.text, connection: data.connection.text, reason: data.reason)
         case .inviteModified(let data): self = .inviteModified(InviteID(data.invite), data: data.data ?? .null)
         case .groupChanged(let data): self = .groupChanged(GroupChange(data))
         case .roomSignal(let data):
             self = .roomSignal(
                 CallControl.RoomSignal(
-                    room: data.room, type: data.type, data: data.data ?? .null, from: data.from,
+                    room: data.room.text, type: data.type, data: data.data ?? .null, from: data.from.text,
                     user: UserID(data.user)))
         case .streamDropped(let data): self = .streamDropped(StreamPeer(data))
         case .streamResumed(let data): self = .streamResumed(StreamPeer(data))
@@ -52,7 +52,7 @@ extension SignalingEvent {
             // Only for those who subscribe to it, and a device does not.
             self = .unknown(
                 type: ExchangeEvent.Kind.presenceChanged.rawValue,
-                data: ["user": .string(data.user), "reachable": .bool(data.reachable)])
+                data: ["user": .string(data.user.text), "reachable": .bool(data.reachable)])
         case .notification(let data): self = .notification(data.payload ?? .null)
         case .unknown(let type, let data): self = .unknown(type: type, data: data ?? .null)
         }
@@ -77,7 +77,7 @@ extension GroupChange {
 extension StreamPeer {
     fileprivate init(_ data: StreamChange) {
         self.init(
-            room: data.room, invite: data.invite.map { InviteID($0) }, connection: data.connection,
+            room: data.room?.text, invite: data.invite.map { InviteID($0) }, connection: data.connection.text,
             user: UserID(data.user))
     }
 }
@@ -87,7 +87,7 @@ extension ReceivedInvite {
         // 0 is never (INV-9); and nobody waits longer than the wire allows, whatever the number says.
         let seconds = min(data.ttlRemaining, SignalLimits.ttlSeconds)
         self.init(
-            id: InviteID(data.invite), inviter: UserID(data.inviter), group: data.group,
+            id: InviteID(data.invite), inviter: UserID(data.inviter), group: data.group?.text,
             invitees: data.invitees.map { UserID($0) }, data: data.data ?? .null,
             remaining: seconds > 0 ? .seconds(seconds) : nil, payload: data.payload)
     }
@@ -116,7 +116,7 @@ extension SessionGrant {
     /// What the exchange made of a session's start.
     init(_ result: SessionStart.Result) {
         self.init(
-            session: result.session, connection: result.connection, user: UserID(result.user),
+            session: result.session.text, connection: result.connection.text, user: UserID(result.user),
             publicIDs: result.publicIDs.map { UserID($0) }, isResumed: result.resumed,
             sequence: Int64(clamping: result.sequence), keepalive: .clampedSeconds(result.keepaliveSeconds),
             isAnonymous: result.isAnonymous)
@@ -139,26 +139,40 @@ extension CallControl.ConnectionResources {
 
 extension DeviceDescription {
     /// This device, as it registers itself.
-    init(_ device: HandsetServiceConfiguration.Device) {
+    init(_ device: HandsetServiceConfiguration.Device) throws(SignalingError) {
+        let activity = "register the device"
+        var capabilities: [Capability] = []
+        for name in device.capabilities {
+            capabilities.append(try Capability(name, of: "a capability", doing: activity))
+        }
         self.init(
-            id: device.id.rawValue, name: device.name, capabilities: device.capabilities)
+            id: try SignalWire.DeviceID(device.id.rawValue, of: "the device's id", doing: activity), name: device.name,
+            capabilities: capabilities)
     }
 }
 
 extension InviteSend {
     /// An invite on the wire, where 0 stands for no time limit.
-    init(_ options: InviteOptions) {
+    init(_ options: InviteOptions, doing activity: String) throws(SignalingError) {
+        var users: [SignalWire.UserID] = []
+        for user in options.invitees {
+            users.append(try SignalWire.UserID(user.rawValue, of: "the user's id", doing: activity))
+        }
         self.init(
-            to: options.invitees.map(\.rawValue), group: options.group?.rawValue, data: options.data,
+            to: users, group: try .of(options.group?.rawValue, "the group's id", doing: activity), data: options.data,
             ttl: options.timeToLive?.wireSeconds ?? 0,
             payload: options.payload, timeoutPayload: options.timeoutPayload,
-            onlineOnly: options.isOnlineOnly ? true : nil, idempotencyKey: options.idempotencyKey)
+            onlineOnly: options.isOnlineOnly ? true : nil,
+            idempotencyKey: try IdempotencyKey(options.idempotencyKey, of: "the idempotency key", doing: activity))
     }
 }
 
 extension SessionStart.Resume {
-    /// From where to go on.
-    init(_ point: ResumePoint) { self.init(session: point.session, after: UInt64(clamping: point.after)) }
+    /// From where to go on; `nil` from a session that the exchange cannot have begun.
+    init?(_ point: ResumePoint) {
+        guard let session = try? SessionID(point.session) else { return nil }
+        self.init(session: session, after: UInt64(clamping: point.after))
+    }
 }
 
 extension Duration {

@@ -1,6 +1,8 @@
 // SignedTokens: what an application's own server vouches for, as JSON Web Tokens (RFC 7519) signed with HMAC-SHA256
 // (RFC 7515, RFC 7518 §3.2). The only module that knows of the library for them; devices pass such tokens on unread.
 
+public import SignalWire
+
 /// What a signed token says.
 public struct SignedToken: Hashable, Sendable {
     /// What the bearer may do in the session that the token is for.
@@ -16,14 +18,14 @@ public struct SignedToken: Hashable, Sendable {
     /// The one session that a token is for (AUTH-5).
     public struct Session: Hashable, Sendable {
         /// Its id.
-        public var id: String
+        public var id: RoomName
         /// What the bearer may do there.
         public var role: Role
         /// What the others there are told of the bearer; at most ``SignedToken/maximumDataBytes``.
         public var data: String?
 
         /// Names a session.
-        public init(id: String, role: Role = .publisher, data: String? = nil) {
+        public init(id: RoomName, role: Role = .publisher, data: String? = nil) {
             self.id = id
             self.role = role
             self.data = data
@@ -31,15 +33,15 @@ public struct SignedToken: Hashable, Sendable {
     }
 
     /// The key of the application that vouches for it (`iss`).
-    public var application: String
+    public var application: ApplicationKey
     /// Who bears it (`sub`).
-    public var user: String
+    public var user: UserID
     /// When it was signed (`iat`), in seconds since 1970; `nil` if it does not say.
     public var issued: Double?
     /// From when on it is not good any more (`exp`), in seconds since 1970.
     public var expires: Double
     /// What tells it from others for the same user (`jti`).
-    public var id: String?
+    public var id: TokenID?
     /// The one session that it is for; `nil` for all that the user may do.
     public var session: Session?
 
@@ -47,12 +49,10 @@ public struct SignedToken: Hashable, Sendable {
     public static let maximumDataBytes = 1_000
     /// Bytes in a token, at most.
     public static let maximumBytes = 8_192
-    /// Bytes in a user's or a session's id, at most.
-    public static let maximumNameBytes = 256
 
     /// Says what a token will say.
     public init(
-        application: String, user: String, issued: Double?, expires: Double, id: String? = nil,
+        application: ApplicationKey, user: UserID, issued: Double?, expires: Double, id: TokenID? = nil,
         session: Session? = nil
     ) {
         self.application = application

@@ -1,6 +1,7 @@
 internal import Crypto
 internal import FoundationEssentials
 internal import JWTKit
+import SignalWire
 
 /// Checks signed tokens against the keys of applications.
 ///
@@ -10,7 +11,7 @@ public struct SignedTokenReader: Sendable {
     /// What a token's clock may be ahead of this one's, in seconds.
     public static let clockTolerance: Double = 60
 
-    private let keys: [String: SigningKey]
+    private let keys: [ApplicationKey: SigningKey]
     /// How long a token may be good for, in seconds.
     private let maximumLifetime: Double
 
@@ -30,7 +31,7 @@ public struct SignedTokenReader: Sendable {
     ///   not the application's is worth a word.
     public func read(_ token: String, at now: Double) throws(SignedTokenError) -> SignedToken {
         let (header, payload, signature) = try Self.parse(token)
-        guard let key = keys[payload.iss] else {
+        guard let issuer = try? ApplicationKey(payload.iss), let key = keys[issuer] else {
             throw SignedTokenError(
                 .unknownApplication, "No application here has the API key that the token names as its issuer (iss).")
         }

@@ -1,4 +1,5 @@
 internal import Crypto
+public import SignalWire
 
 /// An application's key: its name, which tokens carry, and the secret that signs them.
 public struct SigningKey: Sendable, CustomStringConvertible, CustomReflectable {
@@ -6,18 +7,18 @@ public struct SigningKey: Sendable, CustomStringConvertible, CustomReflectable {
     public static let minimumSecretBytes = 32
 
     /// The name.
-    public let name: String
+    public let name: ApplicationKey
     let secret: SymmetricKey
 
     /// Makes a key; `nil` if the secret is shorter than ``minimumSecretBytes``.
-    public init?(name: String, secret: String) {
+    public init?(name: ApplicationKey, secret: String) {
         guard secret.utf8.count >= Self.minimumSecretBytes else { return nil }
         self.name = name
         self.secret = SymmetricKey(data: Array(secret.utf8))
     }
 
     /// The name alone.
-    public var description: String { name }
+    public var description: String { name.text }
     /// A mirror with the name alone.
     public var customMirror: Mirror { Mirror(self, children: ["name": name]) }
 }

@@ -1,4 +1,5 @@
 internal import JWTKit
+import SignalWire
 
 /// The claims as they stand in a token.
 struct TokenPayload: JWTPayload {
@@ -19,31 +20,27 @@ struct TokenPayload: JWTPayload {
 extension TokenPayload {
     /// Whole seconds, as most readers expect them.
     init(_ token: SignedToken) {
-        iss = token.application
-        sub = token.user
+        iss = token.application.text
+        sub = token.user.text
         iat = token.issued?.rounded(.down)
         exp = token.expires.rounded(.down)
-        jti = token.id
-        session = token.session?.id
+        jti = token.id?.text
+        session = token.session?.id.text
         role = token.session?.role.rawValue
         data = token.session?.data
     }
 
     /// What the claims say, if they can be meant.
     func token() throws(SignedTokenError) -> SignedToken {
-        for (name, value) in [("sub", sub), ("session", session ?? "-")] {
-            let isName = !value.isEmpty && value.utf8.count <= SignedToken.maximumNameBytes
-            guard isName, value.unicodeScalars.allSatisfy({ $0.properties.generalCategory != .control }) else {
-                throw SignedTokenError(
-                    .malformed,
-                    "The token's \(name) must have 1 to \(SignedToken.maximumNameBytes) bytes, and no control characters."
-                )
-            }
-        }
         guard exp.isFinite, (iat ?? 0).isFinite, (nbf ?? 0).isFinite else {
             throw SignedTokenError(.malformed, "The token's times must be seconds since 1970.")
         }
-        var token = SignedToken(application: iss, user: sub, issued: iat, expires: exp, id: jti)
+        var token = SignedToken(
+            application: try Self.name(iss, "iss"), user: try Self.name(sub, "sub"), issued: iat, expires: exp,
+            id: try jti.flatMap { jti throws(SignedTokenError) in
+                // An application that leaves it empty tells its tokens apart no more than one without.
+                jti.isEmpty ? nil : try Self.name(jti, "jti")
+            })
         guard let session else {
             guard role == nil, data == nil else {
                 throw SignedTokenError(.malformed, "A token with a role or data must name the session they are for.")
@@ -58,7 +55,15 @@ extension TokenPayload {
             throw SignedTokenError(
                 .malformed, "The token's data has at most \(SignedToken.maximumDataBytes) bytes.")
         }
-        token.session = .init(id: session, role: role, data: data)
+        token.session = .init(id: try Self.name(session, "session"), role: role, data: data)
         return token
+    }
+
+    private static func name<Kind>(_ text: String, _ claim: String) throws(SignedTokenError) -> Identifier<Kind> {
+        do throws(IdentifierFault) {
+            return try Identifier(text)
+        } catch {
+            throw SignedTokenError(.malformed, "The token's \(claim) \(error).")
+        }
     }
 }

@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import ExchangeStore
+internal import SignalWire
 internal import Timekeeping
 
 /// `handset calls`: the records that an exchange keeps.
@@ -14,8 +15,8 @@ struct CallsCommand: ParsableCommand {
     @Option(help: "The exchange's database, as in its configuration.")
     var database: String
 
-    @Option(help: "Only the calls of this user, by the user's own id.")
-    var user: String?
+    @Option(help: "Only the calls of this user, by the user's own id.", transform: UserID.argument)
+    var user: UserID?
 
     @Option(help: "At most so many.")
     var limit = 1_000
@@ -41,12 +42,12 @@ struct CallsCommand: ParsableCommand {
 
     private static func object(_ record: CallRecord) -> String {
         var object = JSONObjectText()
-        object.add("invite", record.invite)
-        object.add("inviter", record.inviter)
-        object.add("inviter_device", record.inviterDevice)
-        object.add("invitee", record.invitee)
-        object.add("invitee_device", record.inviteeDevice)
-        object.add("group", record.group)
+        object.add("invite", record.invite.text)
+        object.add("inviter", record.inviter.text)
+        object.add("inviter_device", record.inviterDevice.text)
+        object.add("invitee", record.invitee.text)
+        object.add("invitee_device", record.inviteeDevice?.text)
+        object.add("group", record.group?.text)
         object.add("sent", record.sentAt.rfc3339)
         object.add("answered", record.answeredAt?.rfc3339)
         object.add("ended", record.endedAt?.rfc3339)

@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import ExchangeStore
+internal import SignalWire
 internal import Timekeeping
 
 /// `handset push`: pushes that an exchange made, or could not make.
@@ -20,8 +21,8 @@ struct PushCommand: ParsableCommand {
         @Option(help: "The exchange's database, as in its configuration.")
         var database: String
 
-        @Option(help: "Only those for this user's devices, by the user's own id.")
-        var user: String?
+        @Option(help: "Only those for this user's devices, by the user's own id.", transform: UserID.argument)
+        var user: UserID?
 
         @Option(help: "At most so many.")
         var limit = 1_000
@@ -50,12 +51,12 @@ struct PushCommand: ParsableCommand {
         private static func object(_ record: DeadPush.Record) -> String {
             let push = record.push
             var object = JSONObjectText()
-            object.add("id", push.id)
+            object.add("id", push.id.text)
             object.add("at", record.at.rfc3339)
-            object.add("invite", push.invite)
-            object.add("user", push.user)
-            object.add("device", push.device)
-            object.add("kind", push.kind)
+            object.add("invite", push.invite.text)
+            object.add("user", push.user.text)
+            object.add("device", push.device.text)
+            object.add("kind", push.kind.text)
             object.add("message", push.message)
             object.add("reason", push.reason.rawValue)
             object.add("answer", push.detail)

@@ -85,9 +85,10 @@ extension ExchangeConfiguration {
         var configuration = ExchangeConfiguration()
         (configuration.host, configuration.port) = ("127.0.0.1", 8_555)
         configuration.apps = [RegisteredApp(key: "demo", secret: SecretDigest(of: "demo"))]
-        configuration.users = ["echo", "caller", "alice", "bob"].map { name in
+        configuration.users = (["echo", "caller", "alice", "bob"] as [UserID]).map { name in
             Account(
-                id: name, publicIDs: ["\(name)@localhost"], mediaTokens: [SecretDigest(of: "\(name)-demo-token")],
+                id: name, publicIDs: [UserID(ours: "\(name)@localhost")],
+                mediaTokens: [SecretDigest(of: "\(name)-demo-token")],
                 streamTokens: [SecretDigest(of: "\(name)-demo-token")])
         }
         configuration.showsWebPhone = true

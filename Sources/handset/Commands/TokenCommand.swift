@@ -2,6 +2,7 @@ internal import ArgumentParser
 internal import ConfigReader
 internal import Exchange
 internal import Glibc
+internal import SignalWire
 internal import SignedTokens
 
 /// `handset token`: signed tokens.
@@ -17,8 +18,8 @@ struct TokenCommand: AsyncParsableCommand {
 
 /// An API key and where its secret is.
 struct KeyOptions: ParsableArguments {
-    @Option(help: "The API key's name; not needed if --config has only one.")
-    var key: String?
+    @Option(help: "The API key's name; not needed if --config has only one.", transform: ApplicationKey.argument)
+    var key: ApplicationKey?
 
     @Option(help: "A file that holds the key's secret.")
     var secretFile: String?
@@ -58,7 +59,7 @@ struct KeyOptions: ParsableArguments {
         let keys = try ExchangeConfiguration.read(path: config).apiKeys
         let found = keys.filter { key == nil || $0.name == key }
         guard let first = found.first, found.count == 1 else {
-            let names = keys.isEmpty ? "none" : keys.map(\.name).joined(separator: ", ")
+            let names = keys.isEmpty ? "none" : keys.map(\.name.text).joined(separator: ", ")
             throw CommandFailure(.configuration, "--key must name one of the api_keys in \(config), which has \(names)")
         }
         return first
@@ -92,11 +93,11 @@ struct TokenMintCommand: AsyncParsableCommand {
 
     @OptionGroup var key: KeyOptions
 
-    @Option(help: "Whom the token is for.")
-    var user: String
+    @Option(help: "Whom the token is for.", transform: UserID.argument)
+    var user: UserID
 
-    @Option(help: "The one session (room) that the token is for.")
-    var session: String?
+    @Option(help: "The one session (room) that the token is for.", transform: RoomName.argument)
+    var session: RoomName?
 
     @Option(help: "publisher, subscriber or moderator (default: publisher); with --session.")
     var role: String?
@@ -126,7 +127,7 @@ struct TokenMintCommand: AsyncParsableCommand {
         var generator = SystemRandomNumberGenerator()
         let token = SignedToken(
             application: key.name, user: user, issued: now, expires: now + Double(lifetime),
-            id: String(generator.next(), radix: 36),
+            id: TokenID(ours: String(generator.next(), radix: 36)),
             session: session.map {
                 SignedToken.Session(id: $0, role: role.flatMap(SignedToken.Role.init) ?? .publisher, data: data)
             })
@@ -177,12 +178,12 @@ struct TokenInspectCommand: ParsableCommand {
             let distance = Int64((seconds - now).rounded().clamped)
             return "\(Int64(seconds.clamped)) (\(abs(distance)) s \(distance < 0 ? "ago" : "from now"))"
         }
-        var lines = [("algorithm", algorithm), ("application", token.application), ("user", token.user)]
+        var lines = [("algorithm", algorithm), ("application", token.application.text), ("user", token.user.text)]
         if let issued = token.issued { lines.append(("issued", moment(issued))) }
         lines.append(("expires", moment(token.expires)))
-        if let id = token.id { lines.append(("id", id)) }
+        if let id = token.id { lines.append(("id", id.text)) }
         if let session = token.session {
-            lines += [("session", session.id), ("role", session.role.rawValue)]
+            lines += [("session", session.id.text), ("role", session.role.rawValue)]
             if let data = session.data { lines.append(("data", data)) }
         }
         return lines

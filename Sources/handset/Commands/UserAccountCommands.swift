@@ -15,11 +15,13 @@ struct UserAddCommand: ParsableCommand {
 
     @OptionGroup var place: UsersPlace
 
-    @Argument(help: "The user's id.")
-    var id: String
+    @Argument(help: "The user's id.", transform: UserID.argument)
+    var id: UserID
 
-    @Option(name: .customLong("public-id"), help: "Another id by which the user can be called; may be repeated.")
-    var publicIDs: [String] = []
+    @Option(
+        name: .customLong("public-id"), help: "Another id by which the user can be called; may be repeated.",
+        transform: UserID.argument)
+    var publicIDs: [UserID] = []
 
     @Option(help: "The user's mail address.")
     var email: String?
@@ -86,7 +88,7 @@ struct UserListCommand: ParsableCommand {
         ] where !tokens.isEmpty {
             ways.append(tokens.count == 1 ? name : "\(tokens.count) \(name)s")
         }
-        let others = user.publicIDs.isEmpty ? "-" : user.publicIDs.joined(separator: ",")
+        let others = user.publicIDs.isEmpty ? "-" : user.publicIDs.map(\.text).joined(separator: ",")
         return "\(user.id)\t\(others)\t\(ways.isEmpty ? "signed tokens only" : ways.joined(separator: ", "))"
     }
 }
@@ -98,8 +100,8 @@ struct UserRemoveCommand: ParsableCommand {
 
     @OptionGroup var place: UsersPlace
 
-    @Argument(help: "The user's id.")
-    var id: String
+    @Argument(help: "The user's id.", transform: UserID.argument)
+    var id: UserID
 
     func run() throws {
         let (file, configured) = try place.resolve()
@@ -120,8 +122,8 @@ struct UserRevokeCommand: ParsableCommand {
 
     @OptionGroup var place: UsersPlace
 
-    @Argument(help: "The user's id.")
-    var id: String
+    @Argument(help: "The user's id.", transform: UserID.argument)
+    var id: UserID
 
     func run() throws {
         let (file, configured) = try place.resolve()
@@ -134,7 +136,7 @@ struct UserRevokeCommand: ParsableCommand {
         Terminal.printError("ended the logins of \(id)")
     }
 
-    static func index(of id: String, in users: [Account], _ configured: [Account]) throws -> Int {
+    static func index(of id: UserID, in users: [Account], _ configured: [Account]) throws -> Int {
         if let index = users.firstIndex(where: { $0.id == id }) { return index }
         if configured.contains(where: { $0.id == id }) {
             throw CommandFailure(

@@ -1,9 +1,11 @@
+public import SignalWire
+
 /// One user, as the configuration has it.
 public struct Account: Hashable, Sendable {
     /// The user's id.
-    public var id: String
+    public var id: UserID
     /// The ids by which the user can be called, besides its own.
-    public var publicIDs: [String]
+    public var publicIDs: [UserID]
     /// Where calls to the user go; the user's id unless given.
     public var routingID: String
     /// For a login with a password, if the user may have one.
@@ -21,13 +23,13 @@ public struct Account: Hashable, Sendable {
 
     /// Makes an account.
     public init(
-        id: String, publicIDs: [String] = [], routingID: String? = nil, password: Credential? = nil,
+        id: UserID, publicIDs: [UserID] = [], routingID: String? = nil, password: Credential? = nil,
         mediaTokens: [SecretDigest] = [], streamTokens: [SecretDigest] = [], accessTokens: [SecretDigest] = [],
         email: String? = nil, loginsSince: Int64? = nil
     ) {
         self.id = id
         self.publicIDs = publicIDs
-        self.routingID = routingID ?? id
+        self.routingID = routingID ?? id.text
         self.password = password
         self.mediaTokens = mediaTokens
         self.streamTokens = streamTokens
@@ -40,12 +42,12 @@ public struct Account: Hashable, Sendable {
 /// One application that may log users in: the `appKey:appSecret` of AUTH-1.
 public struct RegisteredApp: Hashable, Sendable {
     /// The application's key, which is no secret.
-    public var key: String
+    public var key: ApplicationKey
     /// The digest of its secret.
     public var secret: SecretDigest
 
     /// Makes an entry.
-    public init(key: String, secret: SecretDigest) {
+    public init(key: ApplicationKey, secret: SecretDigest) {
         self.key = key
         self.secret = secret
     }
@@ -56,7 +58,7 @@ struct Accounts: Sendable {
     /// In the order of their ids.
     let all: [Account]
     private var byID: [UserID: Account] = [:]
-    private var ownerByPublicID: [String: UserID] = [:]
+    private var ownerByPublicID: [UserID: UserID] = [:]
     private var ownerByMediaToken: [SecretDigest: UserID] = [:]
     private var ownerByStreamToken: [SecretDigest: UserID] = [:]
 
@@ -76,7 +78,7 @@ struct Accounts: Sendable {
     func account(id: UserID) -> Account? { byID[id] }
 
     /// The account that can be called by `id`: its own, or a public one.
-    func account(called id: String) -> Account? { byID[id] ?? ownerByPublicID[id].flatMap { byID[$0] } }
+    func account(called id: UserID) -> Account? { byID[id] ?? ownerByPublicID[id].flatMap { byID[$0] } }
 
     /// The account that a media token logs in.
     func account(mediaToken: SecretDigest) -> Account? { ownerByMediaToken[mediaToken].flatMap { byID[$0] } }

@@ -28,8 +28,8 @@ extension Grant {
 extension SignedToken {
     /// What its login is called: after issuer and `jti`, or after the token itself, of whose `digest` each has its own.
     func login(digest: SecretDigest) -> TokenStore.LoginID {
-        guard let id, !id.isEmpty else { return digest }
-        return SecretDigest(of: "jti \(application.utf8.count) \(application) \(id)")
+        guard let id else { return digest }
+        return SecretDigest(of: "jti \(application.text.utf8.count) \(application) \(id)")
     }
 }
 

@@ -1,3 +1,4 @@
+import SignalWire
 import Timekeeping
 
 /// Slows down those who guess passwords and tokens, and not those whose they are.
@@ -30,8 +31,8 @@ struct LoginGuard: Sendable {
     /// - Parameter account: The name that was given, whether there is such an account or not; `nil` for a login by a
     ///   token alone.
     /// - Returns: How long to wait instead; `nil` if the attempt may be made.
-    mutating func begin(_ account: String?, from address: ClientAddress, at now: Instant) -> Duration? {
-        let key = account.map { SecretDigest(of: $0) }
+    mutating func begin(_ account: UserID?, from address: ClientAddress, at now: Instant) -> Duration? {
+        let key = account.map { SecretDigest(of: $0.text) }
         let isStrange = key.map { known[$0]?.contains(address) != true } ?? false
         var wait = addresses.wait(address, at: now)
         if let key, isStrange { wait = max(wait, accounts.wait(key, at: now)) }
@@ -42,9 +43,9 @@ struct LoginGuard: Sendable {
     }
 
     /// The attempt was a good one.
-    mutating func succeeded(_ account: String?, from address: ClientAddress, at now: Instant) {
+    mutating func succeeded(_ account: UserID?, from address: ClientAddress, at now: Instant) {
         addresses.putBack(address, at: now)
-        guard let key = account.map({ SecretDigest(of: $0) }) else { return }
+        guard let key = account.map({ SecretDigest(of: $0.text) }) else { return }
         var places = known[key] ?? []
         if let index = places.firstIndex(of: address) {
             places.remove(at: index)
@@ -57,9 +58,9 @@ struct LoginGuard: Sendable {
     }
 
     /// The attempt came to nothing for a reason that says nothing of it, such as a full queue.
-    mutating func abandoned(_ account: String?, from address: ClientAddress, at now: Instant) {
+    mutating func abandoned(_ account: UserID?, from address: ClientAddress, at now: Instant) {
         addresses.putBack(address, at: now)
-        if let key = account.map({ SecretDigest(of: $0) }), known[key]?.contains(address) != true {
+        if let key = account.map({ SecretDigest(of: $0.text) }), known[key]?.contains(address) != true {
             accounts.putBack(key, at: now)
         }
     }

@@ -47,6 +47,8 @@ struct TokenStore: Sendable {
     private(set) var logins = Kept<LoginID, Login>()
     /// Those that have not ended, oldest first.
     private var standingByUser: [UserID: [LoginID]] = [:]
+    /// The same of guests. Each is somebody else, however many have one name, and none is ended for another.
+    private var guestsByName: [UserID: Set<LoginID>] = [:]
     /// Those of the exchange's own that have ended, oldest first.
     private var endedByUser: [UserID: [LoginID]] = [:]
     private var loginByFamily: [SecretDigest: LoginID] = [:]
@@ -147,7 +149,7 @@ struct TokenStore: Sendable {
     mutating func end(_ id: LoginID, at now: Instant) -> Grant? {
         guard let login = logins[id], !login.isEnded else { return nil }
         logins[id]?.isEnded = true
-        unlist(id, of: login.grant.user)
+        unlist(id, of: login.grant)
         for token in login.tokens {
             guard let entry = entries[token] else { continue }
             // A signed token would be good once more if it were forgotten before its time.
@@ -238,13 +240,14 @@ struct TokenStore: Sendable {
     func expiry(of token: SecretDigest) -> Instant? { entries[token]?.expires }
 
     /// The logins of a user, those with session tokens in its name included.
-    func logins(of user: UserID) -> [LoginID] { standingByUser[user] ?? [] }
+    func logins(of user: UserID) -> [LoginID] { (standingByUser[user] ?? []) + (guestsByName[user] ?? []) }
 
     /// The login that ends before there can be another: if a user has as many of an issuer as it may have, the one that
     /// was used longest ago, or never. One with a session goes only if all have one, and those that have lost their
     /// connections go first.
     func leastRecentlyUsed(for grant: Grant, issuer: String?, uses: [LoginID: SessionUse]) -> LoginID? {
-        let table = logins(of: grant.user).filter { logins[$0]?.issuer == issuer }
+        guard !grant.isAnonymous else { return nil }
+        let table = (standingByUser[grant.user] ?? []).filter { logins[$0]?.issuer == issuer }
         guard table.count >= Self.loginsPerUser else { return nil }
         let ranked = table.map { id in
             (id: id, use: uses[id]?.rawValue ?? 0, used: logins[id]?.used?.nanoseconds ?? .min)
@@ -284,7 +287,7 @@ struct TokenStore: Sendable {
             let login = make()
             logins.restore(login, for: entry.login)
             if let family = login.family { loginByFamily[family] = entry.login }
-            if !login.isEnded { standingByUser[login.grant.user, default: []].append(entry.login) }
+            if !login.isEnded { list(entry.login, of: login.grant) }
         }
         guard entries[token] == nil, var login = logins[entry.login] else { return }
         login.tokens.append(token)
@@ -300,7 +303,7 @@ struct TokenStore: Sendable {
 
     private mutating func add(_ login: Login, as id: LoginID) {
         logins[id] = login
-        standingByUser[login.grant.user, default: []].append(id)
+        list(id, of: login.grant)
     }
 
     private mutating func set(_ family: SecretDigest?, of id: LoginID) {
@@ -358,14 +361,21 @@ struct TokenStore: Sendable {
         guard let login = logins[id] else { return }
         logins[id] = nil
         if let family = login.family { loginByFamily[family] = nil }
-        unlist(id, of: login.grant.user)
+        unlist(id, of: login.grant)
         endedByUser[login.grant.user]?.removeAll { $0 == id }
         if endedByUser[login.grant.user]?.isEmpty == true { endedByUser[login.grant.user] = nil }
     }
 
-    private mutating func unlist(_ id: LoginID, of user: UserID) {
-        standingByUser[user]?.removeAll { $0 == id }
-        if standingByUser[user]?.isEmpty == true { standingByUser[user] = nil }
+    private mutating func list(_ id: LoginID, of grant: Grant) {
+        guard grant.isAnonymous else { return standingByUser[grant.user, default: []].append(id) }
+        guestsByName[grant.user, default: []].insert(id)
+    }
+
+    private mutating func unlist(_ id: LoginID, of grant: Grant) {
+        standingByUser[grant.user]?.removeAll { $0 == id }
+        if standingByUser[grant.user]?.isEmpty == true { standingByUser[grant.user] = nil }
+        guestsByName[grant.user]?.remove(id)
+        if guestsByName[grant.user]?.isEmpty == true { guestsByName[grant.user] = nil }
     }
 
     private mutating func remember(ended id: LoginID, of user: UserID) {

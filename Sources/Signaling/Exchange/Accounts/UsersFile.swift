@@ -71,15 +71,15 @@ public struct UsersFile: Hashable, Sendable {
         var text = "# Users of the exchange. Written by `handset user`; comments do not stay.\n"
         text += users.isEmpty ? "users: []\n" : "users:\n"
         for user in users {
-            text += "  - id: \(quoted(user.id))\n"
+            text += "  - id: \(quoted(user.id.text))\n"
             func line(_ key: String, _ value: String?) {
                 if let value { text += "    \(key): \(value)\n" }
             }
             func list(_ key: String, _ values: [String]) {
                 line(key, values.isEmpty ? nil : "[\(values.joined(separator: ", "))]")
             }
-            list("public_ids", user.publicIDs.map(quoted))
-            line("routing_id", user.routingID == user.id ? nil : quoted(user.routingID))
+            list("public_ids", user.publicIDs.map { quoted($0.text) })
+            line("routing_id", user.routingID == user.id.text ? nil : quoted(user.routingID))
             line("email", user.email.map(quoted))
             if case .hash(let hash)? = user.password { line("password_hash", quoted(hash.description)) }
             list("media_token_hashes", user.mediaTokens.map { quoted($0.hex) })

@@ -114,9 +114,9 @@ extension ExchangeCore {
             of: call.invite, with: call.invitee.user, reason: "connectionLost", duration: duration, at: now,
             into: &outbox)
         for session in left {
+            guard let peer = call.peer(of: session.endpoint) else { continue }
             let event = CallEnded(
-                invite: invite, reason: "connectionLost", durationMilliseconds: duration,
-                from: call.peer(of: session.endpoint)?.user ?? "")
+                invite: invite, reason: "connectionLost", durationMilliseconds: duration, from: peer.user)
             tell(session.endpoint, .callEnded(event), at: now, into: &outbox)
         }
         outbox.append(.note(.callEnded(invite, reason: "connectionLost", durationMilliseconds: duration)))

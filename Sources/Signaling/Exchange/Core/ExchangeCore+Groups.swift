@@ -27,18 +27,25 @@ extension ExchangeCore {
     }
 
     private static func check(_ params: GroupCreate) throws(RPCError) {
-        guard params.group?.isEmpty != true else { throw RPCError(.invalidParams, "group must not be empty.") }
-        guard (params.group?.utf8.count ?? 0) <= SignalLimits.nameBytes,
-            (params.name?.utf8.count ?? 0) <= SignalLimits.nameBytes
-        else {
-            throw RPCError(
-                .tooLarge, "group and name have at most \(SignalLimits.nameBytes) bytes each.",
-                limit: SignalLimits.nameBytes)
-        }
+        if let name = params.name { try check(name, "name") }
         guard (params.members?.count ?? 0) < SignalLimits.groupMembers else {
             throw RPCError(
                 .tooLarge, "A group has at most \(SignalLimits.groupMembers) members, its owner included.",
                 limit: SignalLimits.groupMembers)
+        }
+    }
+
+    /// What people call something is theirs to choose, but for what spoils a log or a screen.
+    static func check(_ name: String, _ member: String) throws(RPCError) {
+        guard name.utf8.count <= SignalLimits.nameBytes else {
+            throw RPCError(
+                .tooLarge, "\(member) has at most \(SignalLimits.nameBytes) bytes.", limit: SignalLimits.nameBytes)
+        }
+        let isPlain = name.unicodeScalars.allSatisfy {
+            $0.properties.generalCategory != .control && !$0.properties.isBidiControl
+        }
+        guard isPlain else {
+            throw RPCError(.invalidParams, "\(member) must have no control and no bidirectional characters.")
         }
     }
 
@@ -109,7 +116,7 @@ extension ExchangeCore {
     }
 
     /// The ids of the users that are called `names`, each once, in that order.
-    func users(called names: [String]) throws(RPCError) -> [UserID] {
+    func users(called names: [UserID]) throws(RPCError) -> [UserID] {
         var users: [UserID] = []
         for name in names {
             guard let user = accounts.account(called: name)?.id else {

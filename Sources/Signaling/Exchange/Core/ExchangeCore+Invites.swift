@@ -10,7 +10,7 @@ extension ExchangeCore {
         let inviter = session.endpoint
         try Self.check(params)
         try Self.checkData([params.data, params.payload, params.timeoutPayload], from: session)
-        let key = IdempotencyKey(user: inviter.user, key: params.idempotencyKey)
+        let key = InviteKey(user: inviter.user, key: params.idempotencyKey)
         if let known = inviteByKey[key].flatMap({ invites[$0] }) {
             return InviteSend.Result(invite: known.id, invitees: known.invitees)
         }
@@ -45,14 +45,6 @@ extension ExchangeCore {
         guard params.ttl >= 0, params.ttl <= SignalLimits.ttlSeconds else {
             throw RPCError(
                 .invalidParams, "ttl must be from 0 (never) to \(Int(SignalLimits.ttlSeconds)) seconds.")
-        }
-        guard !params.idempotencyKey.isEmpty else {
-            throw RPCError(.invalidParams, "idempotency_key must not be empty.")
-        }
-        guard params.idempotencyKey.utf8.count <= SignalLimits.nameBytes else {
-            throw RPCError(
-                .tooLarge, "idempotency_key has at most \(SignalLimits.nameBytes) bytes.",
-                limit: SignalLimits.nameBytes)
         }
     }
 

@@ -22,6 +22,8 @@ extension ExchangeCore {
             let stored = stored(id)
             outbox.append(.persist(stored.map(Change.session) ?? .sessionForgotten(id)))
         }
+        for principal in gone { outbox.append(.persist(.streamForgotten(principal))) }
+        gone = []
         for id in groups.takeChanged() {
             outbox.append(.persist(groups[id].map { .group($0.stored) } ?? .groupForgotten(id)))
         }
@@ -65,7 +67,7 @@ extension ExchangeCore {
             }
         }
         return StoredSession(
-            id: id, user: session.endpoint.user, device: session.endpoint.device, isAnonymous: session.isAnonymous,
+            id: id, principal: session.endpoint.principal, device: session.endpoint.device,
             isRegistered: session.isRegistered, connection: session.name,
             scope: session.room.map { StoredPlace(room: $0.room, role: $0.role.rawValue, data: $0.data) },
             login: session.login?.hex, places: places, resumableUntil: sessions.end(of: id))
@@ -92,7 +94,7 @@ extension ExchangeCore {
     mutating func prune(at now: Instant, into outbox: inout [Output]) {
         isPruningPlanned = false
         let eventsBefore = now.advanced(by: .zero - settings.resumeWindow)
-        for user in logs.keys { logs[user]?.forget(before: eventsBefore) }
+        for principal in logs.keys { logs[principal]?.forget(before: eventsBefore) }
         let recordsBefore = now.advanced(by: .zero - settings.recordRetention)
         outbox.append(.persist(.pruned(eventsBefore: eventsBefore, recordsBefore: recordsBefore)))
         let deadBefore = now.advanced(by: .zero - settings.deadPushRetention)

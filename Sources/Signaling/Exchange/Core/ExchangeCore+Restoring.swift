@@ -27,10 +27,14 @@ extension ExchangeCore {
             deadlines.add(.callMayBeOrphaned(id), due: now.advanced(by: settings.resumeWindow))
         }
         for stream in saved.streams {
-            logs[stream.user] = EventLog(reserved: stream.reserved, forgotten: stream.forgotten)
+            logs[stream.principal] = EventLog(reserved: stream.reserved, forgotten: stream.forgotten)
         }
         for event in saved.events {
-            logs[event.user, default: EventLog()].restore(event)
+            logs[event.principal, default: EventLog()].restore(event)
+        }
+        for principal in logs.keys where principal.kind != .account && !sessions.has(principal) {
+            logs[principal] = nil
+            gone.append(principal)
         }
         if !saved.events.isEmpty || !saved.invites.isEmpty { planPruning(at: now) }
     }
@@ -45,13 +49,15 @@ extension ExchangeCore {
             login: SecretDigest(hex: token.login) ?? digest, use: token.isRefresh ? .refresh : .access,
             expires: expires, generation: token.generation, superseded: token.superseded.map { min($0, now) },
             forgotten: min(token.forgotten, expires.advanced(by: afterlife)))
+        // Of tokens that an earlier version took back it is not known whose they were: they are nobody's.
+        let user = token.user ?? UserID(ours: "nobody-\(digest.hex)")
         // Who was removed, or whose logins were taken back, while the exchange was down is logged out.
-        let account = accounts.account(id: token.user)
+        let account = accounts.account(id: user)
         let isOver =
             account?.loginsSince != token.epoch || (account == nil && !token.isAnonymous && token.scope == nil)
         let room = token.scope.flatMap { Grant.RoomGrant($0) }
         let grant = Grant(
-            user: token.user, isAnonymous: token.isAnonymous, room: room, application: token.application)
+            user: user, isAnonymous: token.isAnonymous, room: room, application: token.application)
         tokens.restore(
             digest, entry, Login(login, grant, epoch: token.epoch, isEnded: isOver || token.isRevoked, at: now))
     }
@@ -62,12 +68,14 @@ extension ExchangeCore {
         let until = min(stored.resumableUntil ?? whole, whole)
         let session = Session(stored)
         // Its login was ended while the exchange was down: so is the session.
-        if let login = session.login, !tokens.isStanding(login) { return }
+        if let login = session.login, !tokens.isStanding(login) { return sessions.forget(session.id) }
         // Of a drop that the earlier run did not see its peers have not heard.
         sessions.restore(session, until: until, isMissed: stored.resumableUntil != nil)
+        noteLogins(of: session.endpoint.principal)
         for place in stored.places {
             let participant = RoomJoin.Participant(
-                connection: session.name, user: stored.user, role: place.role.flatMap(RoomRole.init(rawValue:)),
+                connection: session.name, user: stored.principal.user,
+                role: place.role.flatMap(RoomRole.init(rawValue:)),
                 data: place.data)
             rooms.join(
                 place.room, Occupant(session: session.id, endpoint: session.endpoint, participant: participant))
@@ -88,7 +96,7 @@ extension ExchangeCore {
         lastInvite += 1
         let record = InviteRecord(invite, number: lastInvite, at: now)
         invites.restore(record, for: record.id)
-        if let key = invite.idempotencyKey.map({ IdempotencyKey(user: invite.inviter, key: $0) }) {
+        if let key = invite.idempotencyKey.map({ InviteKey(user: invite.inviter, key: $0) }) {
             inviteByKey[key] = record.id
             keyByInvite[record.id] = key
         }
@@ -107,10 +115,10 @@ extension Session {
     init(_ stored: StoredSession) {
         self.init(
             id: stored.id, name: stored.connection, connection: ConnectionID(number: 0),
-            endpoint: Endpoint(user: stored.user, device: stored.device), isAnonymous: stored.isAnonymous,
+            endpoint: Endpoint(stored.principal, stored.device),
             room: stored.scope.flatMap { Grant.RoomGrant($0) }, login: stored.login.flatMap { SecretDigest(hex: $0) },
             isRegistered: stored.isRegistered,
-            device: DeviceDescription(id: stored.device, name: stored.device))
+            device: DeviceDescription(id: stored.device, name: stored.device.text))
     }
 }
 

@@ -38,11 +38,6 @@ extension ExchangeCore {
     private func roomTerms(
         _ params: RoomJoin, _ session: Session, at now: Instant
     ) throws(RPCError) -> Grant.RoomGrant? {
-        guard !params.room.isEmpty else { throw RPCError(.invalidParams, "room must not be empty.") }
-        guard params.room.utf8.count <= SignalLimits.nameBytes else {
-            throw RPCError(
-                .tooLarge, "room has at most \(SignalLimits.nameBytes) bytes.", limit: SignalLimits.nameBytes)
-        }
         guard (params.data?.utf8.count ?? 0) <= SignalLimits.connectionDataBytes else {
             throw RPCError(
                 .tooLarge, "data has at most \(SignalLimits.connectionDataBytes) bytes.",

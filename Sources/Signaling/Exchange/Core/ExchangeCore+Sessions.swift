@@ -22,8 +22,8 @@ extension ExchangeCore {
         try Self.check(params.device)
         let token = SecretDigest(of: params.token.secret)
         tokens.confirm(token, at: now)
-        let endpoint = Self.endpoint(of: params.device, grant)
-        let others = sessions.sessions(of: grant.user).filter { $0.endpoint != endpoint }
+        let endpoint = Endpoint(principal(of: grant, tokens.login(of: token) ?? token), params.device.id)
+        let others = sessions.sessions(of: endpoint.principal).filter { $0.endpoint != endpoint }
         guard others.count < settings.sessionsPerUser else {
             throw RPCError(.tooManyRequests, "This user has \(settings.sessionsPerUser) sessions already.")
         }
@@ -33,7 +33,7 @@ extension ExchangeCore {
             kept.resumed?.session
             ?? Session(
                 id: ids.next("session"), name: ids.next("connection"), connection: connection, endpoint: endpoint,
-                isAnonymous: grant.isAnonymous, room: grant.room, device: params.device)
+                room: grant.room, device: params.device)
         session.connection = connection
         session.device = params.device
         session.tokenCheck = nil
@@ -49,7 +49,7 @@ extension ExchangeCore {
         let publicIDs = mayDoMore ? accounts.account(id: grant.user)?.publicIDs ?? [] : []
         return SessionStart.Result(
             session: session.id, connection: session.name, user: grant.user, publicIDs: publicIDs,
-            resumed: kept.resumed != nil, sequence: logs[grant.user]?.sequence ?? 0,
+            resumed: kept.resumed != nil, sequence: logs[endpoint.principal]?.sequence ?? 0,
             keepaliveSeconds: max(1, Int(settings.keepalive.seconds)), isAnonymous: !mayDoMore)
     }
 
@@ -68,10 +68,11 @@ extension ExchangeCore {
         }
     }
 
-    /// The device that a login is on. A token for a room opens that alone, even if its bearer knows how one of the
-    /// user's own devices is called: no device with a full login has an id with a zero in it.
-    private static func endpoint(of device: DeviceDescription, _ grant: Grant) -> Endpoint {
-        Endpoint(user: grant.user, device: grant.room.map { "\($0.room)\0\(device.id)" } ?? device.id)
+    /// For whom a login is. A token for a room has nothing of the user's own, even if its bearer knows how one of the
+    /// user's devices is called; and a guest has nothing of another who took the same name.
+    func principal(of grant: Grant, _ login: TokenStore.LoginID) -> Principal {
+        if let room = grant.room { return Principal(user: grant.user, kind: .visitor(room.room)) }
+        return grant.isAnonymous ? guests.guest(called: grant.user, by: login) : .account(grant.user)
     }
 
     /// Gives a connection of the exchange's own a session; its device is the exchange's choice and receives no invites.
@@ -84,8 +85,8 @@ extension ExchangeCore {
         sessions.add(
             Session(
                 id: ids.next("session"), name: ids.next("connection"), connection: connection, endpoint: endpoint,
-                isAnonymous: false, login: token.flatMap { tokens.login(of: $0) }, isInternal: true,
-                device: DeviceDescription(id: endpoint.device, name: endpoint.device)))
+                login: token.flatMap { tokens.login(of: $0) }, isInternal: true,
+                device: DeviceDescription(id: endpoint.device, name: endpoint.device.text)))
         count(\.sessions)
         outbox.append(.note(.sessionStarted(endpoint, connection, resumed: false)))
     }
@@ -109,13 +110,13 @@ extension ExchangeCore {
             outbox.append(.close(earlier.connection, .policy("replaced by a newer connection of this device")))
             part(earlier, at: now, isMissed: false, into: &outbox)
         }
-        let left = sessions.detached(of: endpoint.user).filter { $0.session.endpoint == endpoint }
+        let left = sessions.detached(of: endpoint.principal).filter { $0.session.endpoint == endpoint }
         var kept = Kept(resumed: nil, wasMissed: left.contains(where: \.isMissed))
         for candidate in left {
             _ = sessions.takeDetached(candidate.session.id)
             if let resume, resume.session == candidate.session.id, now < candidate.until,
-                candidate.session.isAnonymous == grant.isAnonymous, candidate.session.room == grant.room,
-                let missed = (logs[endpoint.user] ?? EventLog()).missed(
+                candidate.session.room == grant.room,
+                let missed = (logs[endpoint.principal] ?? EventLog()).missed(
                     after: resume.after, by: endpoint.device, isRegistered: candidate.session.isRegistered)
             {
                 kept.resumed = (candidate.session, missed)
@@ -152,7 +153,7 @@ extension ExchangeCore {
         part(session, at: now, isMissed: true, into: &outbox)
         tellDropped(session, at: now, into: &outbox)
         if session.isRegistered { pushOpenInvites(to: session.endpoint, at: now, into: &outbox) }
-        let left = sessions.detached(of: session.endpoint.user)
+        let left = sessions.detached(of: session.endpoint.principal)
         if left.count > settings.sessionsPerUser, let oldest = left.first {
             giveUp(oldest.session.id, at: now, into: &outbox)
         }
@@ -180,14 +181,13 @@ extension ExchangeCore {
         forgetStranger(left.session, into: &outbox)
     }
 
-    /// An anonymous user is nobody once its last session is gone, and leaves no event log behind.
+    /// Who has no account is nobody once the last session is gone, and leaves no event log behind.
     private mutating func forgetStranger(_ session: Session, into outbox: inout [Output]) {
-        let user = session.endpoint.user
-        guard session.isAnonymous || session.room != nil, accounts.account(id: user) == nil,
-            sessions.sessions(of: user).isEmpty, sessions.detached(of: user).isEmpty
-        else { return }
-        logs[user] = nil
-        outbox.append(.persist(.streamForgotten(user: user)))
+        let principal = session.endpoint.principal
+        guard principal.kind != .account, !sessions.has(principal) else { return }
+        logs[principal] = nil
+        noteLogins(of: principal)
+        outbox.append(.persist(.streamForgotten(principal)))
     }
 
     mutating func register(
@@ -215,9 +215,7 @@ extension ExchangeCore {
                 limit: SignalLimits.pushTargets)
         }
         for target in targets {
-            guard target.kind.utf8.count <= SignalLimits.nameBytes,
-                target.token.secret.utf8.count <= SignalLimits.pushTokenBytes
-            else {
+            guard target.token.secret.utf8.count <= SignalLimits.pushTokenBytes else {
                 throw RPCError(
                     .tooLarge, "A push token has at most \(SignalLimits.pushTokenBytes) bytes.",
                     limit: SignalLimits.pushTokenBytes)
@@ -231,19 +229,11 @@ extension ExchangeCore {
     }
 
     private static func check(_ device: DeviceDescription) throws(RPCError) {
-        let texts = [device.id, device.name] + device.capabilities
-        guard texts.allSatisfy({ $0.utf8.count <= SignalLimits.nameBytes }) else {
-            throw RPCError(
-                .tooLarge, "A device's id, name and capabilities have at most \(SignalLimits.nameBytes) bytes each.",
-                limit: SignalLimits.nameBytes)
-        }
+        try check(device.name, "device.name")
         guard device.capabilities.count <= SignalLimits.capabilities else {
             throw RPCError(
                 .tooLarge, "A device lists at most \(SignalLimits.capabilities) capabilities.",
                 limit: SignalLimits.capabilities)
-        }
-        guard !device.id.isEmpty, !device.id.utf8.contains(0) else {
-            throw RPCError(.invalidParams, "device.id must be a text that is not empty and has no zero in it.")
         }
     }
 

@@ -1,3 +1,4 @@
+import ExchangeStore
 import SignalWire
 import Timekeeping
 
@@ -27,7 +28,7 @@ extension ExchangeCore {
         _ token: SecretDigest, of login: TokenStore.LoginID, _ grant: Grant, expires: Instant, at now: Instant,
         into outbox: inout [Output]
     ) {
-        let issuer = grant.application ?? ""
+        let issuer = grant.application?.text ?? ""
         if tokens.logins[login] == nil { makeRoom(for: grant, issuer: issuer, at: now, into: &outbox) }
         tokens.admit(
             token, of: login, grant, issuer: issuer, epoch: epoch(of: grant), expires: expires, at: now)
@@ -38,6 +39,7 @@ extension ExchangeCore {
     private mutating func makeRoom(
         for grant: Grant, issuer: String?, at now: Instant, into outbox: inout [Output]
     ) {
+        guard !grant.isAnonymous else { return }
         let uses = sessions.uses(of: grant.user)
         guard let login = tokens.leastRecentlyUsed(for: grant, issuer: issuer, uses: uses) else { return }
         end(login, .replaced, at: now, into: &outbox)
@@ -105,10 +107,28 @@ extension ExchangeCore {
         guard grant.room?.room == session.room?.room else {
             throw RPCError(.tokenForAnotherSession, "The token is good for another session than this one.")
         }
+        guard !isOfAnotherGuest(token, grant, session) else {
+            throw RPCError(.tokenRejected, "The token is another guest's than this session's.")
+        }
         tokens.confirm(token, at: now)
         watch(token, on: session.connection, at: now)
+        noteLogins(of: session.endpoint.principal)
         let ends = tokens.expiry(of: token) ?? now
         return SessionRenew.Result(expiresIn: now.duration(to: ends).seconds)
+    }
+
+    /// A guest may go on with a login that it has made since, but not with one that is another guest already.
+    private func isOfAnotherGuest(_ token: SecretDigest, _ grant: Grant, _ session: Session) -> Bool {
+        guard grant.isAnonymous, let login = tokens.login(of: token) else { return false }
+        let guest = principal(of: grant, login)
+        return guest != session.endpoint.principal && sessions.has(guest)
+    }
+
+    /// Keeps in mind which logins a guest's sessions stand on.
+    mutating func noteLogins(of principal: Principal) {
+        guard principal.isGuest else { return }
+        let own = sessions.sessions(of: principal) + sessions.detached(of: principal).map(\.session)
+        guests.set(principal, standsOn: Set(own.compactMap(\.login)))
     }
 
     // MARK: - The end of logins
@@ -118,27 +138,29 @@ extension ExchangeCore {
         _ login: TokenStore.LoginID, _ cause: LoginEnd = .loggedOut, at now: Instant, into outbox: inout [Output]
     ) {
         let ended = cause == .replaced ? tokens.release(login, at: now) : tokens.end(login, at: now)
-        guard let user = ended?.user else { return }
-        endSessions(of: user, at: now, into: &outbox) { $0.login == login }
-        outbox.append(.note(.loginEnded(user, cause)))
+        guard let grant = ended else { return }
+        endSessions(of: principal(of: grant, login), at: now, into: &outbox) { $0.login == login }
+        outbox.append(.note(.loginEnded(grant.user, cause)))
     }
 
     /// Ends all logins of a user, and every session that was begun with one.
     mutating func endLogins(of user: UserID, at now: Instant, into outbox: inout [Output]) {
         for login in tokens.logins(of: user) { end(login, at: now, into: &outbox) }
         // A session may be there for a while after its login's last token has ended.
-        endSessions(of: user, at: now, into: &outbox) { $0.login != nil }
+        for principal in sessions.principals(called: user) {
+            endSessions(of: principal, at: now, into: &outbox) { $0.login != nil }
+        }
     }
 
-    /// Ends those of a user's sessions of which something holds, lost ones too.
+    /// Ends those of somebody's sessions of which something holds, lost ones too.
     private mutating func endSessions(
-        of user: UserID, at now: Instant, into outbox: inout [Output], where holds: (Session) -> Bool
+        of principal: Principal, at now: Instant, into outbox: inout [Output], where holds: (Session) -> Bool
     ) {
-        for session in sessions.sessions(of: user) where holds(session) {
+        for session in sessions.sessions(of: principal) where holds(session) {
             endSession(session, at: now, into: &outbox)
             outbox.append(.close(session.connection, .loggedOut))
         }
-        for left in sessions.detached(of: user).map(\.session) where holds(left) {
+        for left in sessions.detached(of: principal).map(\.session) where holds(left) {
             if sessions.session(at: left.endpoint) == nil { endCalls(of: left.endpoint, at: now, into: &outbox) }
             giveUp(left.id, at: now, into: &outbox)
         }
@@ -164,8 +186,8 @@ extension ExchangeCore {
 
     /// Ends what a user without an account has left: sessions that the exchange began itself, and events.
     private mutating func endSessions(of user: UserID, at now: Instant, into outbox: inout [Output]) {
-        endSessions(of: user, at: now, into: &outbox) { _ in true }
-        logs[user] = nil
+        endSessions(of: .account(user), at: now, into: &outbox) { _ in true }
+        logs[.account(user)] = nil
     }
 
     // MARK: - Too much

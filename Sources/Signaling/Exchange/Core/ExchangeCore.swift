@@ -133,8 +133,8 @@ struct ExchangeCore: ProtocolCore, Sendable {
     var sessions = Sessions()
     var invites = Kept<InviteID, InviteRecord>()
     /// Which invite a user's idempotency key stands for, and back.
-    var inviteByKey: [IdempotencyKey: InviteID] = [:]
-    var keyByInvite: [InviteID: IdempotencyKey] = [:]
+    var inviteByKey: [InviteKey: InviteID] = [:]
+    var keyByInvite: [InviteID: InviteKey] = [:]
     var openInvites = OpenInvites()
     /// The number of the newest invite.
     var lastInvite: UInt64 = 0
@@ -144,7 +144,10 @@ struct ExchangeCore: ProtocolCore, Sendable {
     var calls = Calls()
     var rooms = Rooms()
     var presence = PresenceBoard()
-    var logs: [UserID: EventLog] = [:]
+    var logs: [Principal: EventLog] = [:]
+    var guests = Guests()
+    /// Those without an account of whom the disk is to keep nothing more.
+    var gone: [Principal] = []
     var ids: IDSource
     var deadlines = DeadlineQueue<Deadline>()
     var isPruningPlanned = false
@@ -152,17 +155,17 @@ struct ExchangeCore: ProtocolCore, Sendable {
     private(set) var counters = CoreCounters()
 
     /// A key is one user's own.
-    struct IdempotencyKey: Hashable, Sendable {
+    struct InviteKey: Hashable, Sendable {
         var user: UserID
-        var key: String
+        var key: IdempotencyKey
     }
 
-    /// - Parameter run: A random number, different for each run of the exchange.
-    init(accounts: [Account], settings: Settings = Settings(), run: UInt64) {
+    /// - Parameter run: Random bits, others for each run of the exchange.
+    init(accounts: [Account], settings: Settings = Settings(), run: RunSeed) {
         self.accounts = Accounts(accounts)
         self.settings = settings
-        ids = IDSource(run: run)
-        pushQueue = PushQueue(settings.push, seed: run)
+        ids = IDSource(run)
+        pushQueue = PushQueue(settings.push, seed: run.number)
     }
 
     var nextDeadline: Instant? {
@@ -197,7 +200,7 @@ struct ExchangeCore: ProtocolCore, Sendable {
         case .disconnected(let connection):
             lose(connection, at: now, into: &outbox)
         case .notify(let user, let payload):
-            for session in sessions.sessions(of: user) where session.room == nil {
+            for session in sessions.sessions(of: user) {
                 tell(session.endpoint, .notification(NotificationReceived(payload: payload)), at: now, into: &outbox)
             }
         case .move(let within, let url): requestMoves(within: within, to: url, into: &outbox)
@@ -233,22 +236,30 @@ struct ExchangeCore: ProtocolCore, Sendable {
 
     // MARK: - Telling
 
-    /// Numbers an event in the stream of its user and sends it to those of the user's devices that it is for.
+    /// Numbers an event in the stream of a user with an account and sends it to those of its devices that it is for.
     mutating func tell(
         _ user: UserID, _ audience: Audience, _ event: ExchangeEvent, at now: Instant, into outbox: inout [Output]
     ) {
-        let forgotten = logs[user]?.forgotten ?? 0
-        let numbered = logs[user, default: EventLog()].append(
+        tell(.account(user), audience, event, at: now, into: &outbox)
+    }
+
+    /// Numbers an event in somebody's stream and sends it to those of the devices that it is for.
+    mutating func tell(
+        _ principal: Principal, _ audience: Audience, _ event: ExchangeEvent, at now: Instant,
+        into outbox: inout [Output]
+    ) {
+        let forgotten = logs[principal]?.forgotten ?? 0
+        let numbered = logs[principal, default: EventLog()].append(
             event, for: audience, at: now, window: settings.resumeWindow)
         outbox.append(
             .persist(
                 .event(
-                    StoredEvent(user: user, numbered: numbered, audience: audience.stored, at: now))))
-        if let newest = logs[user]?.forgotten, newest > forgotten {
-            outbox.append(.persist(.eventsForgotten(user: user, upTo: newest)))
+                    StoredEvent(principal: principal, numbered: numbered, audience: audience.stored, at: now))))
+        if let newest = logs[principal]?.forgotten, newest > forgotten {
+            outbox.append(.persist(.eventsForgotten(principal, upTo: newest)))
         }
         planPruning(at: now)
-        let receivers = sessions.sessions(of: user)
+        let receivers = sessions.sessions(of: principal)
             .filter { audience.includes($0.endpoint.device, isRegistered: $0.isRegistered) }
         guard !receivers.isEmpty else { return }
         counters.events += receivers.count
@@ -259,14 +270,14 @@ struct ExchangeCore: ProtocolCore, Sendable {
     mutating func tell(
         _ endpoint: Endpoint, _ event: ExchangeEvent, at now: Instant, into outbox: inout [Output]
     ) {
-        tell(endpoint.user, .device(endpoint.device), event, at: now, into: &outbox)
+        tell(endpoint.principal, .device(endpoint.device), event, at: now, into: &outbox)
     }
 
     /// Numbers an event and sends it on one connection, now or never: a device that resumes asks anew.
     mutating func mention(_ event: ExchangeEvent, to session: Session, into outbox: inout [Output]) {
-        let user = session.endpoint.user
-        let (numbered, reserved) = logs[user, default: EventLog()].pass(event)
-        if let reserved { outbox.append(.persist(.sequenceReserved(user: user, upTo: reserved))) }
+        let principal = session.endpoint.principal
+        let (numbered, reserved) = logs[principal, default: EventLog()].pass(event)
+        if let reserved { outbox.append(.persist(.sequenceReserved(principal, upTo: reserved))) }
         counters.events += 1
         outbox.append(.event([session.connection], numbered))
     }

@@ -1,15 +1,5 @@
-/// A user's id, as in the configuration.
-typealias UserID = String
-/// A device's id, unique among its user's devices.
-typealias DeviceID = String
-/// An invite's id, given by the exchange.
-typealias InviteID = String
-/// A room's name.
-typealias RoomName = String
-/// A group's id, given by its owner or the exchange.
-typealias GroupID = String
-/// A session's id, given by the exchange.
-typealias SessionID = String
+import ExchangeStore
+import SignalWire
 
 /// One socket, for as long as it lives. Numbers are not used twice.
 struct ConnectionID: Hashable, Sendable {
@@ -19,23 +9,19 @@ struct ConnectionID: Hashable, Sendable {
     var name: String { "c\(number)" }
 }
 
-/// One device of one user: what a call's ends are, however often the device's connection changes.
+/// One device of somebody: what a call's ends are, however often the device's connection changes.
 struct Endpoint: Hashable, Sendable {
-    var user: UserID
-    var device: DeviceID
-}
+    let principal: Principal
+    let device: DeviceID
 
-/// Makes ids that no other run of an exchange makes.
-struct IDSource: Sendable {
-    private let run: String
-    private var count: UInt64 = 0
-
-    /// - Parameter run: A random number, different for each run of the exchange.
-    init(run: UInt64) { self.run = String(run, radix: 36) }
-
-    /// The next id, such as `invite-2k3j9x-17`.
-    mutating func next(_ kind: String) -> String {
-        count += 1
-        return "\(kind)-\(run)-\(count)"
+    init(_ principal: Principal, _ device: DeviceID) {
+        self.principal = principal
+        self.device = device
     }
+
+    /// A device of a user with an account: the only ones that call and are called.
+    init(user: UserID, device: DeviceID) { self.init(.account(user), device) }
+
+    /// Whose it is, by name.
+    var user: UserID { principal.user }
 }

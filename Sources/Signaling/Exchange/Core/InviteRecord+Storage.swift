@@ -5,7 +5,7 @@ import Timekeeping
 /// To disk and back.
 extension InviteRecord {
     /// As it is kept on disk.
-    func stored(key: String?, forgottenAt: Instant?) -> StoredInvite {
+    func stored(key: IdempotencyKey?, forgottenAt: Instant?) -> StoredInvite {
         StoredInvite(
             id: id, inviter: inviter.user, inviterDevice: inviter.device, group: group,
             invitees: invitees.compactMap { user in
@@ -55,8 +55,9 @@ extension InviteeState {
         self =
             switch stored.state {
             case .pending: .pending
-            case .accepted: .accepted(by: stored.device ?? "")
-            case .rejected: .rejected(by: stored.device ?? "")
+            // Who answered has a device; an answer without one was given by nobody.
+            case .accepted: stored.device.map { .accepted(by: $0) } ?? .cancelled
+            case .rejected: stored.device.map { .rejected(by: $0) } ?? .cancelled
             case .timedOut: .timedOut
             case .cancelled: .cancelled
             }

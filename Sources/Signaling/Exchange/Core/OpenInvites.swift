@@ -1,3 +1,5 @@
+import SignalWire
+
 /// The invites that have not ended, by whom they concern, oldest first.
 struct OpenInvites: Sendable {
     private var sent: [UserID: [InviteID]] = [:]
@@ -23,7 +25,9 @@ struct OpenInvites: Sendable {
         if let group = record.group { Self.remove(record.id, from: &inGroup, at: group) }
     }
 
-    private static func remove(_ id: InviteID, from index: inout [String: [InviteID]], at key: String) {
+    private static func remove<Kind>(
+        _ id: InviteID, from index: inout [Identifier<Kind>: [InviteID]], at key: Identifier<Kind>
+    ) {
         index[key]?.removeAll { $0 == id }
         if index[key]?.isEmpty == true { index[key] = nil }
     }

@@ -1,3 +1,5 @@
+import SignalWire
+
 /// Who wants to hear who comes and goes, and who was there when they last heard.
 struct PresenceBoard: Sendable {
     private var subscribers: Set<ConnectionID> = []

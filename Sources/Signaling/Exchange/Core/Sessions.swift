@@ -6,10 +6,9 @@ import Timekeeping
 struct Session: Sendable {
     let id: SessionID
     /// The connection as rooms and peers know it; it stays when the session is resumed on another.
-    let name: String
+    let name: ConnectionName
     var connection: ConnectionID
     let endpoint: Endpoint
-    var isAnonymous: Bool
     /// The one room that the login opens, if it was by a token for a session (AUTH-5).
     var room: Grant.RoomGrant?
     /// The login that it stands on; `nil` for one that the exchange began itself, unless with a login's token.
@@ -24,9 +23,12 @@ struct Session: Sendable {
     var isRegistered = false
     /// What the device says of itself.
     var device: DeviceDescription
+
+    /// For rooms only, by a name alone (AUTH-3).
+    var isAnonymous: Bool { endpoint.principal.isGuest }
 }
 
-/// The sessions that have a connection, found by it or by their user, and those that lost it a short while ago.
+/// The sessions that have a connection, found by it or by whose they are, and those that lost it a short while ago.
 struct Sessions: Sendable {
     /// A session without a connection.
     struct Detached: Sendable {
@@ -37,10 +39,12 @@ struct Sessions: Sendable {
     }
 
     private var byConnection: [ConnectionID: Session] = [:]
-    private var connectionsByUser: [UserID: [ConnectionID]] = [:]
+    private var connectionsByPrincipal: [Principal: [ConnectionID]] = [:]
     private var detached: [SessionID: Detached] = [:]
-    /// A user's sessions without a connection, the one that lost it longest ago first.
-    private var detachedByUser: [UserID: [SessionID]] = [:]
+    /// Somebody's sessions without a connection, the one that lost it longest ago first.
+    private var detachedByPrincipal: [Principal: [SessionID]] = [:]
+    /// All that have a session, by their names.
+    private var principals: [UserID: Set<Principal>] = [:]
     /// The users one of whose devices has come or gone since ``takeTouched()``.
     private var touched: Set<UserID> = []
     /// The connection of each session that has one.
@@ -56,22 +60,31 @@ struct Sessions: Sendable {
 
     subscript(connection: ConnectionID) -> Session? { byConnection[connection] }
 
-    /// The user's sessions that have a connection, oldest first.
-    func sessions(of user: UserID) -> [Session] {
-        (connectionsByUser[user] ?? []).compactMap { byConnection[$0] }
+    /// Somebody's sessions that have a connection, oldest first.
+    func sessions(of principal: Principal) -> [Session] {
+        (connectionsByPrincipal[principal] ?? []).compactMap { byConnection[$0] }
+    }
+
+    /// The sessions of a user with an account that have a connection, oldest first.
+    func sessions(of user: UserID) -> [Session] { sessions(of: .account(user)) }
+
+    /// Whether somebody has a session, with a connection or without.
+    func has(_ principal: Principal) -> Bool {
+        connectionsByPrincipal[principal] != nil || detachedByPrincipal[principal] != nil
     }
 
     /// How a user's logins are in use: by a session that has a connection or, failing that, by one that can be resumed.
     func uses(of user: UserID) -> [TokenStore.LoginID: TokenStore.SessionUse] {
         var uses: [TokenStore.LoginID: TokenStore.SessionUse] = [:]
-        for login in detached(of: user).compactMap(\.session.login) { uses[login] = .resumable }
-        for login in sessions(of: user).compactMap(\.login) { uses[login] = .connected }
+        let principals = principals(called: user)
+        for login in principals.flatMap({ detached(of: $0) }).compactMap(\.session.login) { uses[login] = .resumable }
+        for login in principals.flatMap({ sessions(of: $0) }).compactMap(\.login) { uses[login] = .connected }
         return uses
     }
 
     /// The session of one device, if it is connected.
     func session(at endpoint: Endpoint) -> Session? {
-        sessions(of: endpoint.user).first { $0.endpoint == endpoint }
+        sessions(of: endpoint.principal).first { $0.endpoint == endpoint }
     }
 
     /// Whether a device of the user receives invites.
@@ -104,22 +117,43 @@ struct Sessions: Sendable {
         if let session, !session.isInternal { changed.insert(session.id) }
     }
 
+    /// All of this name who have a session, as a user with an account or otherwise.
+    func principals(called user: UserID) -> Set<Principal> { principals[user] ?? [] }
+
+    private mutating func list(_ principal: Principal) {
+        if has(principal) {
+            principals[principal.user, default: []].insert(principal)
+        } else {
+            principals[principal.user]?.remove(principal)
+            if principals[principal.user]?.isEmpty == true { principals[principal.user] = nil }
+        }
+    }
+
+    /// Notes that a session that is on disk is over.
+    mutating func forget(_ id: SessionID) { changed.insert(id) }
+
+    private mutating func touch(_ session: Session?) {
+        if let session, session.endpoint.principal.kind == .account { touched.insert(session.endpoint.user) }
+    }
+
     mutating func add(_ session: Session) {
-        touched.insert(session.endpoint.user)
+        touch(session)
         note(session)
         connectionBySession[session.id] = session.connection
         byConnection[session.connection] = session
-        connectionsByUser[session.endpoint.user, default: []].append(session.connection)
+        connectionsByPrincipal[session.endpoint.principal, default: []].append(session.connection)
+        list(session.endpoint.principal)
     }
 
     mutating func remove(_ connection: ConnectionID) -> Session? {
         guard let session = byConnection.removeValue(forKey: connection) else { return nil }
-        let user = session.endpoint.user
-        touched.insert(user)
+        let principal = session.endpoint.principal
+        touch(session)
         note(session)
         connectionBySession[session.id] = nil
-        connectionsByUser[user]?.removeAll { $0 == connection }
-        if connectionsByUser[user]?.isEmpty == true { connectionsByUser[user] = nil }
+        connectionsByPrincipal[principal]?.removeAll { $0 == connection }
+        if connectionsByPrincipal[principal]?.isEmpty == true { connectionsByPrincipal[principal] = nil }
+        list(principal)
         return session
     }
 
@@ -136,22 +170,24 @@ struct Sessions: Sendable {
     }
 
     mutating func register(_ connection: ConnectionID, as device: DeviceDescription) {
-        if let user = byConnection[connection]?.endpoint.user { touched.insert(user) }
+        touch(byConnection[connection])
         byConnection[connection]?.isRegistered = true
         byConnection[connection]?.device = device
         note(byConnection[connection])
     }
 
     mutating func unregister(_ connection: ConnectionID) {
-        if let user = byConnection[connection]?.endpoint.user { touched.insert(user) }
+        touch(byConnection[connection])
         byConnection[connection]?.isRegistered = false
         note(byConnection[connection])
     }
 
     // MARK: - Without a connection
 
-    /// The user's sessions without a connection, the one that lost it longest ago first.
-    func detached(of user: UserID) -> [Detached] { (detachedByUser[user] ?? []).compactMap { detached[$0] } }
+    /// Somebody's sessions without a connection, the one that lost it longest ago first.
+    func detached(of principal: Principal) -> [Detached] {
+        (detachedByPrincipal[principal] ?? []).compactMap { detached[$0] }
+    }
 
     /// Whether a session has lost its connection, and its peers know.
     func isMissing(_ id: SessionID) -> Bool { detached[id]?.isMissed == true }
@@ -168,16 +204,18 @@ struct Sessions: Sendable {
     /// Takes in a session that is on disk, without a connection.
     mutating func restore(_ session: Session, until: Instant, isMissed: Bool) {
         detached[session.id] = Detached(session: session, until: until, isMissed: isMissed)
-        detachedByUser[session.endpoint.user, default: []].append(session.id)
+        detachedByPrincipal[session.endpoint.principal, default: []].append(session.id)
+        list(session.endpoint.principal)
     }
 
     /// Takes out a session that has no connection: somebody goes on with it, or it is over.
     mutating func takeDetached(_ id: SessionID) -> Detached? {
         guard let found = detached.removeValue(forKey: id) else { return nil }
         note(found.session)
-        let user = found.session.endpoint.user
-        detachedByUser[user]?.removeAll { $0 == id }
-        if detachedByUser[user]?.isEmpty == true { detachedByUser[user] = nil }
+        let principal = found.session.endpoint.principal
+        detachedByPrincipal[principal]?.removeAll { $0 == id }
+        if detachedByPrincipal[principal]?.isEmpty == true { detachedByPrincipal[principal] = nil }
+        list(principal)
         return found
     }
 }

@@ -25,7 +25,7 @@ struct ICEServerOffer: Hashable, Sendable {
                 let open = configuration.urls.filter { $0.lowercased().hasPrefix("stun") }
                 if !open.isEmpty { servers.append(ICEServer(urls: open)) }
             case (.own(let secret), _):
-                let (username, password) = secret.credentials(for: user ?? guest().text, at: now)
+                let (username, password) = secret.credentials(for: user?.text ?? guest().text, at: now)
                 servers.append(ICEServer(urls: configuration.urls, username: username, credential: password))
                 lifetime = min(lifetime ?? secret.lifetime, secret.lifetime)
             }

@@ -36,7 +36,7 @@ extension PushWebhook {
         _ section: ConfigSection, _ plainText: ExchangeConfiguration.PlainText, _ problems: inout [ConfigProblem]
     ) {
         section.require(["kind", "url"], &problems)
-        let kind = section.string("kind", &problems)
+        let kind: PushKind? = section.identifier("kind", &problems)
         let url = section.url("url", schemes: ["https", "http"], &problems)
         if let url, plainText != .allowed, url.lowercased().hasPrefix("http://"), !Self.isLoopback(url) {
             problems.append(
@@ -49,7 +49,7 @@ extension PushWebhook {
         let secret = section.secret("secret", &problems).flatMap { Self.key($0.revealed, section, &problems) }
         section.rejectUnknownKeys(known: Self.keys, &problems)
         guard let kind, let url else { return nil }
-        self.init(kind: kind, url: url, shape: shape ?? Shape(rawValue: kind) ?? .generic, secret: secret)
+        self.init(kind: kind, url: url, shape: shape ?? Shape(rawValue: kind.text) ?? .generic, secret: secret)
         apnsTopic = topic
         apnsType = type ?? apnsType
     }

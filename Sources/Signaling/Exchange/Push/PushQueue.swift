@@ -1,11 +1,8 @@
-import CallControl
+import struct CallControl.Backoff
 import ExchangeStore
 import JSON
 import SignalWire
 import Timekeeping
-
-/// A push's id.
-typealias PushID = String
 
 /// Makes pushes as a value: when each is tried, and what comes of it (DEV-4). Requests are made by ``PushSender``.
 ///
@@ -39,7 +36,7 @@ struct PushQueue: ProtocolCore, Sendable {
     /// The settings that matter here.
     struct Settings: Sendable {
         /// The kinds of tokens that there is a webhook for; ``PushWebhook/anyKind`` is all others.
-        var kinds: Set<String> = []
+        var kinds: Set<PushKind> = []
         /// Requests to one webhook at a time.
         var parallel = 16
         /// How long a push is tried at most.
@@ -70,7 +67,7 @@ struct PushQueue: ProtocolCore, Sendable {
     private let settings: Settings
     private var seed: UInt64
     private var pushes = Kept<PushID, StoredPush>()
-    private var lanes: [String: Lane] = [:]
+    private var lanes: [PushKind: Lane] = [:]
     private var underWay: [PushID: StoredPush] = [:]
     private var busy: Set<Chain> = []
     /// What waits for the chain before it, oldest first.
@@ -111,7 +108,7 @@ struct PushQueue: ProtocolCore, Sendable {
     // MARK: - In and out
 
     /// The webhook for a kind of token, by the kind that it is configured for; `nil` if there is none.
-    private func lane(of target: DeviceRegister.PushTarget) -> String? {
+    private func lane(of target: DeviceRegister.PushTarget) -> PushKind? {
         if settings.kinds.contains(target.kind) { return target.kind }
         return settings.kinds.contains(PushWebhook.anyKind) ? PushWebhook.anyKind : nil
     }
@@ -145,7 +142,7 @@ struct PushQueue: ProtocolCore, Sendable {
         enter(push, kind)
     }
 
-    private mutating func enter(_ push: StoredPush, _ kind: String) {
+    private mutating func enter(_ push: StoredPush, _ kind: PushKind) {
         byInvite[push.invite, default: []].append(push.id)
         byEndpoint[push.endpoint, default: []].append(push.id)
         guard !push.isSettled else { return }
@@ -219,7 +216,7 @@ struct PushQueue: ProtocolCore, Sendable {
     // MARK: - Attempts
 
     /// Begins what is due and has room.
-    private mutating func work(on kind: String, at now: Instant, into outbox: inout [Output]) {
+    private mutating func work(on kind: PushKind, at now: Instant, into outbox: inout [Output]) {
         while let lane = lanes[kind], lane.underWay < settings.parallel, lane.heldUntil <= now,
             let id = lanes[kind]?.waiting.takeDue(at: now)
         {
@@ -270,7 +267,7 @@ struct PushQueue: ProtocolCore, Sendable {
     }
 
     private mutating func retry(
-        _ id: PushID, _ kind: String, _ detail: String, after wait: Duration?, at now: Instant,
+        _ id: PushID, _ kind: PushKind, _ detail: String, after wait: Duration?, at now: Instant,
         into outbox: inout [Output]
     ) {
         guard var push = pushes[id], !push.isSettled else { return }

@@ -82,7 +82,8 @@ struct PushRequest: Hashable, Sendable {
         ]
         if let topic = webhook.apnsTopic { headers.append(Header(name: "apns-topic", value: topic)) }
         // At most 64 bytes. What comes later about an invite stands in the place of what came before.
-        if push.invite.utf8.count <= 64 { headers.append(Header(name: "apns-collapse-id", value: push.invite)) }
+        let invite = push.invite.text
+        if invite.utf8.count <= 64 { headers.append(Header(name: "apns-collapse-id", value: invite)) }
         return headers
     }
 
@@ -92,7 +93,7 @@ struct PushRequest: Hashable, Sendable {
     /// `id.time.body`.
     private static func signature(_ id: PushID, _ wall: WallClock, _ body: [UInt8], _ secret: [UInt8]?) -> [Header] {
         let time = wall.unixMilliseconds / 1_000
-        var headers = [Header(name: "webhook-id", value: id), Header(name: "webhook-timestamp", value: "\(time)")]
+        var headers = [Header(name: "webhook-id", value: id.text), Header(name: "webhook-timestamp", value: "\(time)")]
         guard let secret else { return headers }
         var code = HMAC<SHA256>(key: SymmetricKey(data: secret))
         code.update(data: Array("\(id).\(time).".utf8))
@@ -114,10 +115,11 @@ extension PushRequest {
 
         init(_ push: StoredPush, deadline: Int64?) {
             facts = [
-                "id": .string(push.id), "type": .string(push.message.rawValue), "invite": .string(push.invite),
-                "inviter": .string(push.inviter), "user": .string(push.user), "device": .string(push.device),
+                "id": .string(push.id.text), "type": .string(push.message.rawValue),
+                "invite": .string(push.invite.text), "inviter": .string(push.inviter.text),
+                "user": .string(push.user.text), "device": .string(push.device.text),
             ]
-            facts["group"] = push.group.map(JSONValue.string)
+            facts["group"] = (push.group?.text).map(JSONValue.string)
             facts["reason"] = push.reason.map(JSONValue.string)
             facts["expires"] = deadline.map(JSONValue.integer)
             payload = push.payload
@@ -141,7 +143,7 @@ extension PushRequest {
         /// The generic form.
         func object(with push: StoredPush) -> JSONValue {
             var object = object
-            object["kind"] = .string(push.target.kind)
+            object["kind"] = .string(push.target.kind.text)
             object["token"] = .string(push.target.token.secret)
             return .object(object)
         }

@@ -18,10 +18,10 @@ public struct PushWebhook: Sendable {
     }
 
     /// Stands for every kind that has no webhook of its own.
-    public static let anyKind = "*"
+    public static let anyKind: PushKind = "*"
 
     /// The kind of push tokens, as devices name it, or ``anyKind``.
-    public var kind: String
+    public var kind: PushKind
     /// Where to; for `apns` without the path `/3/device/TOKEN`.
     public var url: String
     /// In what form.
@@ -34,7 +34,7 @@ public struct PushWebhook: Sendable {
     public var apnsType = APNsType.voip
 
     /// Names a webhook.
-    public init(kind: String, url: String, shape: Shape, secret: Redacted<[UInt8]>? = nil) {
+    public init(kind: PushKind, url: String, shape: Shape, secret: Redacted<[UInt8]>? = nil) {
         self.kind = kind
         self.url = url
         self.shape = shape
@@ -59,7 +59,7 @@ public struct PushConfiguration: Sendable {
     public init() {}
 
     /// The webhook for a kind of token.
-    func webhook(for kind: String) -> PushWebhook? {
+    func webhook(for kind: PushKind) -> PushWebhook? {
         webhooks.first { $0.kind == kind } ?? webhooks.first { $0.kind == PushWebhook.anyKind }
     }
 }

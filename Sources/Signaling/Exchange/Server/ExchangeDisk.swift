@@ -19,6 +19,7 @@ struct ExchangeDisk: Sendable {
                 logger.error(
                     "the database was damaged; starting with an empty one", metadata: ["set_aside": "\(aside)"])
             }
+            report(store, logger)
             let saved = try store.read()
             logger.info(
                 "went on from the database",
@@ -31,6 +32,23 @@ struct ExchangeDisk: Sendable {
             return ExchangeDisk(store: store, saved: saved, thread: thread)
         } catch {
             throw ExchangeError(.databaseNotUsable, error.description)
+        }
+    }
+
+    /// Says what an operator should know of how the database was found.
+    private static func report(_ store: ExchangeStore, _ logger: Logger) {
+        if !store.wasOpenToOthers.isEmpty {
+            logger.warning(
+                "others than its owner could read the database; from now on they cannot, but may have copied it",
+                metadata: ["files": .array(store.wasOpenToOthers.map { "\($0)" })])
+        }
+        for rows in store.setAsideRows {
+            logger.error(
+                "rows of the database have names that are not allowed any more; they were set aside",
+                metadata: [
+                    "table": "\(rows.table)", "rows": "\(rows.count)", "first": "\(rows.reason)",
+                    "now_in": "table set_aside of \(store.path)",
+                ])
         }
     }
 

@@ -87,7 +87,7 @@ extension ExchangeHub {
         let grant = try Grant(signed, accounts: accounts)
         let digest = SecretDigest(of: token.secret)
         let login = signed.login(digest: digest)
-        guard core.tokens.login(of: digest) != nil || core.tokens.hasRoom(for: grant, issuer: signed.application)
+        guard core.tokens.login(of: digest) != nil || core.tokens.hasRoom(for: grant, issuer: signed.application.text)
         else {
             throw RPCError(
                 .internalError, "The exchange has no room for another login with this API key; try again later.")

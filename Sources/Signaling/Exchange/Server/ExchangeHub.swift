@@ -80,7 +80,9 @@ final class ExchangeHub {
         settings.push.kinds = Set(configuration.push.webhooks.map(\.kind))
         settings.push.parallel = configuration.push.parallelRequests
         settings.push.life = configuration.push.life
-        return ExchangeCore(accounts: configuration.users + fileUsers, settings: settings, run: .random(in: 0...(.max)))
+        var generator = SystemRandomNumberGenerator()
+        return ExchangeCore(
+            accounts: configuration.users + fileUsers, settings: settings, run: RunSeed(using: &generator))
     }
 
     var now: Instant { Instant(nanoseconds: Int64(clamping: NIODeadline.now().uptimeNanoseconds)) }

@@ -5,6 +5,7 @@ public import JSON
 public import Logging
 public import NIOCore
 import NIOPosix
+public import SignalWire
 
 /// A running exchange.
 public final class ExchangeServer: Sendable {
@@ -121,7 +122,7 @@ public final class ExchangeServer: Sendable {
     /// Tells every connected device of a user a payload, unchanged (CONN-11).
     ///
     /// - Parameter user: The user's own id.
-    public func notify(user: String, payload: JSONValue) {
+    public func notify(user: UserID, payload: JSONValue) {
         channel.eventLoop.execute { [hub] in hub.value.notify(user: user, payload: payload) }
     }
 

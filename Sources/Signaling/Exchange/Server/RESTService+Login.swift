@@ -53,7 +53,7 @@ extension RESTService {
 
     /// Answers a login whose secret was looked at: `account` is there if it was right.
     private func finish(
-        _ account: Account?, _ name: String?, _ app: String, _ code: RESTErrorCode, _ request: RESTRequest,
+        _ account: Account?, _ name: UserID?, _ app: ApplicationKey, _ code: RESTErrorCode, _ request: RESTRequest,
         then reply: (RESTAnswer) -> Void
     ) {
         guard let account else { return reply(refusal(code, request)) }
@@ -69,9 +69,10 @@ extension RESTService {
     ) -> RESTAnswer {
         .success(
             LoginResponse(
-                token: access, refreshToken: refresh, expiresIn: configuration.tokenLifetime.seconds, id: account.id,
+                token: access, refreshToken: refresh, expiresIn: configuration.tokenLifetime.seconds,
+                id: account.id.text,
                 idMappingCount: Double(account.publicIDs.count), routingID: account.routingID,
-                userData: .init(customerGUID: account.id, email: account.email)),
+                userData: .init(customerGUID: account.id.text, email: account.email)),
             trace: request.trace)
     }
 
@@ -134,7 +135,7 @@ extension RESTService {
     // MARK: - Refusing
 
     /// Takes an attempt from whoever logs in; the answer if there is none left.
-    func refuseGuess(_ name: String?, _ request: RESTRequest) -> RESTAnswer? {
+    func refuseGuess(_ name: UserID?, _ request: RESTRequest) -> RESTAnswer? {
         guard let wait = guesses.begin(name, from: request.client, at: hub.now) else { return nil }
         hub.countRefusedLogin()
         logger.notice("refused a login", metadata: ["code": "tooManyRequests", "trace": "\(request.trace)"])
@@ -174,11 +175,11 @@ extension RESTService {
 
     /// The key of the application that a request comes from, the page included. The page logs users in, and nobody by a
     /// name alone: its secret is none.
-    func app(of request: RESTRequest) -> String? {
+    func app(of request: RESTRequest) -> ApplicationKey? {
         guard let given = BasicCredentials(request.headers.first(name: "Authorization")) else { return nil }
         let secret = SecretDigest(of: given.secret)
         let isForPage = request.path == "/v1.1/login"
         let apps = configuration.apps + (isForPage ? page.map { [$0.app] } ?? [] : [])
-        return apps.first { $0.key == given.name && $0.secret == secret }?.key
+        return apps.first { $0.key.text == given.name && $0.secret == secret }?.key
     }
 }

@@ -139,15 +139,11 @@ final class RESTService {
         guard configuration.allowsAnonymous else {
             return .failure(.notAllowed, "This exchange takes no anonymous logins.", trace: request.trace)
         }
-        let name: String
+        let name: UserID
         do {
             name = try SignalCoding.decode(AnonymousLoginRequest.self, from: request.body).userID
         } catch {
             return .failure(.badRequest, "The body is no anonymous login: \(error).", trace: request.trace)
-        }
-        guard name.isFitForStrangers else {
-            let message = "user_id has 1 to \(SignalLimits.nameBytes) bytes, and no control characters."
-            return .failure(.badRequest, message, trace: request.trace)
         }
         guard accounts.account(called: name) == nil else {
             return .failure(.notAllowed, "That name belongs to a user; choose another.", trace: request.trace)

@@ -3,7 +3,7 @@ import SignalWire
 /// Where streams are found.
 enum StreamPath: Hashable, Sendable {
     /// `/whip/USER` and `/whep/USER`: takes offers to a user.
-    case endpoint(StreamKind, user: String)
+    case endpoint(StreamKind, user: UserID)
     /// `/whip/session/ID` and `/whep/session/ID`.
     case session(StreamKind, StreamID)
 
@@ -14,7 +14,7 @@ enum StreamPath: Hashable, Sendable {
         switch (parts.count, parts[2]) {
         case (4, "session") where !parts[3].isEmpty: self = .session(kind, String(parts[3]))
         case (3, let user):
-            guard let user = Self.unescaped(user), !user.isEmpty else { return nil }
+            guard let user = Self.unescaped(user).flatMap({ try? UserID($0) }) else { return nil }
             self = .endpoint(kind, user: user)
         default: return nil
         }

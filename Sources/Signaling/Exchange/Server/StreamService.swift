@@ -89,7 +89,7 @@ final class StreamService {
     // MARK: - Requests
 
     private func offer(
-        _ kind: StreamKind, to callee: String, _ request: RESTRequest, then reply: @escaping (RESTAnswer) -> Void
+        _ kind: StreamKind, to callee: UserID, _ request: RESTRequest, then reply: @escaping (RESTAnswer) -> Void
     ) {
         do throws(Refusal) {
             let (caller, token) = try caller(request, callee: callee)
@@ -139,7 +139,7 @@ final class StreamService {
 
     /// The account that a client streams for: that of its access token, or of the called user's own stream token.
     private func caller(
-        _ request: RESTRequest, callee: String
+        _ request: RESTRequest, callee: UserID
     ) throws(Refusal) -> (UserID, SecretDigest) {
         let bearer = try bearer(request)
         let token = bearer.digest

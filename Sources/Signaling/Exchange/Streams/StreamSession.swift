@@ -23,7 +23,7 @@ struct StreamOpening: Equatable, Sendable {
     /// Who calls: the account of the client's token.
     var caller: UserID
     /// Who is called, by any of its ids.
-    var callee: String
+    var callee: UserID
     /// What was sent with it; whoever has it may change and end the session, even once it has expired.
     var token: SecretDigest
     /// Checked already.
@@ -86,7 +86,8 @@ struct StreamSession: Sendable {
     /// The device that the client stands for.
     var endpoint: Endpoint {
         // Stands in logs, where the id has no place: it is what the session's URL is kept secret by.
-        Endpoint(user: opening.caller, device: "\(opening.kind.rawValue)-\(opening.connection.number)")
+        Endpoint(
+            user: opening.caller, device: DeviceID(ours: "\(opening.kind.rawValue)-\(opening.connection.number)"))
     }
 
     /// Names the ICE session (RFC 9725 §4.3.1).

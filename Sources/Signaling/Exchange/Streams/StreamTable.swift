@@ -114,7 +114,7 @@ struct StreamTable: ProtocolCore, Sendable {
         let data: JSONValue = ["offer": ["type": "offer", "sdp": .string(session.offer.serialized())]]
         let invite = InviteSend(
             to: opening.callee, data: data, ttl: settings.ringing.seconds, onlineOnly: true,
-            idempotencyKey: session.endpoint.device)
+            idempotencyKey: IdempotencyKey(ours: session.endpoint.device.text))
         outbox.append(.attach(opening.connection, session.endpoint, token: opening.token))
         outbox.append(.request(opening.connection, RequestID.invite, .inviteSend(invite)))
     }

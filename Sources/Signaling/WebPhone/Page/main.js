@@ -90,7 +90,7 @@ function setBusy(isBusy) {
 /** @param {SubmitEvent} event */
 function submit(event) {
   event.preventDefault();
-  const user = element('user').value.trim();
+  const user = element('user').value.trim().normalize('NFC');
   const password = element('password').value;
   const mediaToken = element('token').value.trim();
   if (usesToken ? !mediaToken : !user || !password) {

@@ -24,7 +24,7 @@ export class People extends EventTarget {
     const input = element('dial-to');
     form.addEventListener('submit', (/** @type {Event} */ event) => {
       event.preventDefault();
-      const to = input.value.trim();
+      const to = input.value.trim().normalize('NFC');
       if (to && !element('dial-go').disabled) this.#call(to);
     });
   }

@@ -1,0 +1,56 @@
+@_spi(_Unicode) internal import Swift
+
+/// Why a text is no ``Identifier``.
+public enum IdentifierFault: Error, Hashable, Sendable, CustomStringConvertible {
+    /// It has no character.
+    case empty
+    /// It has more bytes than ``SignalLimits/nameBytes``.
+    case tooLong(bytes: Int)
+    /// It has a character that is not seen, or that changes how others are shown.
+    case forbidden(Unicode.Scalar)
+    /// It is not in Normalization Form C.
+    case notNormalized
+
+    /// What is wrong, to stand behind the name of a member; the text itself does not stand in it.
+    public var description: String {
+        switch self {
+        case .empty: "must not be empty"
+        case .tooLong(let bytes): "has \(bytes) bytes; 1 to \(SignalLimits.nameBytes) are allowed"
+        case .forbidden(let scalar):
+            "has the character U+\(Self.hex(scalar)); control, format, bidirectional and zero-width characters, "
+                + "separators of lines and unassigned code points are not allowed"
+        case .notNormalized: "must be in Unicode Normalization Form C"
+        }
+    }
+
+    /// What is wrong with a text; `nil` if nothing is.
+    init?(in text: String) {
+        let bytes = text.utf8.count
+        guard bytes > 0 else { self = .empty; return }
+        guard bytes <= SignalLimits.nameBytes else { self = .tooLong(bytes: bytes); return }
+        // Nearly all names are of these, which are always in Normalization Form C.
+        if text.utf8.allSatisfy({ (0x20...0x7E).contains($0) }) { return nil }
+        if let scalar = text.unicodeScalars.first(where: { !$0.mayStandInNames }) {
+            self = .forbidden(scalar)
+            return
+        }
+        guard text.unicodeScalars.elementsEqual(text._nfc) else { self = .notNormalized; return }
+        return nil
+    }
+
+    private static func hex(_ scalar: Unicode.Scalar) -> String {
+        let digits = String(scalar.value, radix: 16, uppercase: true)
+        return String(repeating: "0", count: max(0, 4 - digits.count)) + digits
+    }
+}
+
+extension Unicode.Scalar {
+    /// Whether people see it where it stands, and nowhere else.
+    fileprivate var mayStandInNames: Bool {
+        switch properties.generalCategory {
+        // The normalization form of what is unassigned may change with a later version of Unicode.
+        case .control, .format, .surrogate, .unassigned, .lineSeparator, .paragraphSeparator: false
+        default: !properties.isDefaultIgnorableCodePoint
+        }
+    }
+}
