@@ -17,6 +17,8 @@ LEAST_ANSWERED = 0.98
 LEAST_PAYLOAD, MOST_PAYLOAD = 0.85, 1.3
 #: What the rig itself executes in the process that is measured.
 NOT_A_CALL = ("card", "slow")
+#: By how much an attack may raise P99.9 of others' invites.
+MOST_BYSTANDER_MS = 50
 #: CPUs that something else may use during a measurement before the figures are called unquiet.
 UNQUIET_CPUS = 0.25
 
@@ -222,6 +224,17 @@ def believable_load(rows, problems):
     return rows
 
 
+def bystander(rows, problems):
+    for row in rows:
+        what = f"bystander, {row['attackers']} attackers"
+        for key in ("responses", "received"):
+            if row[key]["p999_difference_ms"] > MOST_BYSTANDER_MS:
+                problems.append(f"{what}: P99.9 of {key} is {row[key]['p999_difference_ms']:.0f} ms above the control run's")
+        if row["refused"] or row["lost"]:
+            problems.append(f"{what}: {row['refused']} invites were refused and {row['lost']} lost")
+    return rows
+
+
 def collect(directory):
     result, problems = {}, []
     notes = {section: load(directory, section) for section in ("cost", "memory", "setup")}
@@ -251,6 +264,8 @@ def collect(directory):
         result["pathloss"] = pathloss(trials, problems)
     if rows := load(directory, "load"):
         result["load"] = believable_load(rows, problems)
+    if rows := load(directory, "bystander"):
+        result["bystander"] = bystander(rows, problems)
     result["problems"] = problems
     return result
 
@@ -293,6 +308,8 @@ def print_table(result):
         print_pathloss(rows)
     if rows := result.get("load"):
         print_load(rows)
+    if rows := result.get("bystander"):
+        print_bystander(rows)
     if rows := result.get("jitter"):
         print_jitter(rows)
     for problem in result["problems"]:
@@ -385,6 +402,17 @@ def print_load(rows):
         print(f"  {row['connections']:11}  {row['idle_kb'] / 1024:7.1f}  {row['per_connection_kb']:7.1f}  "
               f"{row['per_second']:9.0f} ({cpus:.2f})  {half['p50_ms']:15.2f}  {half['p99_ms']:8.2f}  "
               f"{back['p50_s']:11.2f}  {back['all_s']:7.2f}")
+
+
+def print_bystander(rows):
+    print("Others' invites beside an attack with room signals, in ms: without it, and with it")
+    print("  attackers  until           p50           p99         p99.9   p99.9 more  signals  CPUs")
+    for row in rows:
+        for key, name in (("responses", "response"), ("received", "received")):
+            pairs = "  ".join(f"{row[key]['control'][share]:5.1f} {row[key]['attack'][share]:6.1f}"
+                              for share in ("p50_ms", "p99_ms", "p999_ms"))
+            print(f"  {row['attackers']:9}  {name:8}  {pairs}  {row[key]['p999_difference_ms']:10.1f}"
+                  f"  {row['signals']:7}  {row['cpus']:4.2f}")
 
 
 def print_jitter(rows):

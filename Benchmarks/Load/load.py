@@ -27,6 +27,8 @@ SECRET = "a secret for load, of 32 bytes or more"
 WINDOW = 512
 #: Devices that are there before memory is measured: what the first ones bring in counts once.
 WARM = 50
+#: What the configuration says of how much a connection may send.
+UNLIMITED = "messages_per_second: 100000\nmessage_burst: 100000\n"
 
 
 def encode(data):
@@ -44,7 +46,7 @@ def sign(user):
 class Exchange:
     """`handset serve` as its users run it, with a database."""
 
-    def __init__(self, program, folder, users, durability):
+    def __init__(self, program, folder, users, durability, limits=UNLIMITED):
         self.program, self.folder = program, folder
         with contextlib.closing(socket.socket()) as probe:
             probe.bind(("127.0.0.1", 0))
@@ -56,7 +58,7 @@ class Exchange:
         accounts = "".join(f"  - id: {user}\n" for user in users)
         (folder / "exchange.yaml").write_text(
             f"listen: 127.0.0.1:{self.port}\ndatabase: exchange.sqlite\ndatabase_durability: {durability}\n"
-            "web_phone: false\npresence: false\nmessages_per_second: 100000\nmessage_burst: 100000\n"
+            f"web_phone: false\npresence: false\n{limits}"
             f"apps:\n  - key: load\n    secret_hash: {digest}\n"
             f"api_keys:\n  - key: load\n    secret_file: {secret}\nusers:\n{accounts}")
         self.start()

@@ -30,10 +30,10 @@ import Testing
     )
     func keepalive() throws {
         let hub = makeHub()
-        let answering = try makeChannel(SocketHandler(hub: hub, keepalive: .seconds(25)))
-        let dead = try makeChannel(SocketHandler(hub: hub, keepalive: .seconds(25)))
+        let answering = try makeChannel(SocketHandler(hub: hub, keepalive: .seconds(3)))
+        let dead = try makeChannel(SocketHandler(hub: hub, keepalive: .seconds(3)))
         for _ in 0..<3 {
-            loop.advanceTime(by: .seconds(25))
+            loop.advanceTime(by: .seconds(3))
             let ping = try answering.readOutbound(as: WebSocketFrame.self)
             #expect(ping?.opcode == .ping)
             try answering.writeInbound(frame(.pong))

@@ -125,6 +125,9 @@ struct ExchangeCore: ProtocolCore, Sendable {
         var refusedCount = 0
     }
 
+    /// Outputs of timers past which the rest of them waits for its turn.
+    private static let timerOutputs = 256
+
     let settings: Settings
     var accounts: Accounts
     var tokens = TokenStore()
@@ -208,7 +211,10 @@ struct ExchangeCore: ProtocolCore, Sendable {
             feedPushes(.answered(id, attempt: attempt, answer), at: now, into: &outbox)
         case .goingDown: isGoingDown = true
         case .timer:
-            while let deadline = deadlines.takeDue(at: now) { meet(deadline, at: now, into: &outbox) }
+            // What is left is due at once, and has its turn after others'.
+            while outbox.count < Self.timerOutputs, let deadline = deadlines.takeDue(at: now) {
+                meet(deadline, at: now, into: &outbox)
+            }
             feedPushes(.timer, at: now, into: &outbox)
         }
         announcePresence(into: &outbox)

@@ -30,6 +30,8 @@ public struct ExchangeCounters: Hashable, Sendable {
     public var malformed = 0
     /// WebSocket connections closed for frames that are too long or no frames.
     public var badFrames = 0
+    /// Requests that were refused because too many of their user waited.
+    public var crowdedTurns = 0
     /// Events that were sent.
     public var events = 0
     /// Invites that were sent.

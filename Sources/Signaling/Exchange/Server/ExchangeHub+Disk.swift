@@ -51,7 +51,7 @@ extension ExchangeHub {
         }
         isBusy = false
         for then in batch.waiting { then(false) }
-        for connection in attached { _ = deliver(.closed, to: connection) }
+        for connection in attached.keys { _ = deliver(.closed, to: connection) }
         for socket in sockets.values { socket.close(.notKept) }
         work()
         recover()

@@ -62,15 +62,16 @@ extension ExchangeHub {
         return grant
     }
 
-    /// Looks at a request's token if that is a signed one, before the core sees it; false if it was answered.
-    func admit(_ request: ClientRequest, _ id: RPCID, from connection: ConnectionID) -> Bool {
-        guard let token = request.token else { return true }
+    /// Looks at a request's token if that is a signed one, before the core sees it.
+    ///
+    /// - Returns: What the core is to be told instead of the request, if the token is not good.
+    func refusal(of request: ClientRequest, _ id: RPCID, from connection: ConnectionID) -> ExchangeCore.Input? {
+        guard let token = request.token else { return nil }
         do throws(RPCError) {
             try admit(token)
-            return true
+            return nil
         } catch {
-            handle(.badToken(connection, id, error, closes: request.isSessionStart))
-            return false
+            return .badToken(connection, id, error, closes: request.isSessionStart)
         }
     }
 

@@ -22,8 +22,8 @@ final class ExchangeHub {
     /// Why the database cannot be written; nothing is done for anybody until it can.
     var failure: StoreError?
     private(set) var sockets: [ConnectionID: SocketHandler] = [:]
-    /// Connections that are no sockets: those of streams.
-    private(set) var attached: Set<ConnectionID> = []
+    /// Connections that are no sockets: those of streams, with who pays for them.
+    private(set) var attached: [ConnectionID: Payer] = [:]
     /// Decides who may come, and counts who may not.
     var admission: Admission?
     /// Hears what attached connections are told.
@@ -35,8 +35,20 @@ final class ExchangeHub {
     var counters = ExchangeCounters()
     private var timer: (due: Instant, scheduled: Scheduled<Void>)?
     /// Inputs that came in while outputs of an earlier one were being carried out, oldest first.
-    private var waiting: [ExchangeCore.Input] = []
+    var waiting: [ExchangeCore.Input] = []
     var isBusy = false
+    /// What clients ask for and must wait for its turn.
+    var turns = Turns()
+    /// A request over HTTP is being served.
+    var isInTask = false
+    /// What came of the turn so far, and the size of the message that asked for it.
+    var (costPieces, costBytes) = (0, 0)
+    /// When the round began, if nothing is being written; and the newest batch that was handed to the disk in it.
+    var (roundBegan, roundBatch) = (Instant.zero, 0)
+    /// The next turn of the event loop begins a round.
+    var isRoundPlanned = false
+    /// The newest request over HTTP.
+    var lastRequest: UInt64 = 0
     /// Set once by ``stop()``.
     private(set) var isStopping = false
 
@@ -85,7 +97,7 @@ final class ExchangeHub {
             accounts: configuration.users + fileUsers, settings: settings, run: RunSeed(using: &generator))
     }
 
-    var now: Instant { Instant(nanoseconds: Int64(clamping: NIODeadline.now().uptimeNanoseconds)) }
+    var now: Instant { Instant(nanoseconds: Int64(clamping: loop.now.uptimeNanoseconds)) }
 
     // MARK: - Inputs
 
@@ -95,22 +107,32 @@ final class ExchangeHub {
         if !isBusy { work() }
     }
 
-    /// Carries out what can be told now, and handles the inputs that wait and those that come of it.
+    /// Carries out what can be told now, handles the inputs that wait and those that come of it, and then what has its
+    /// turn.
     func work(_ outputs: [ExchangeCore.Output] = []) {
         isBusy = true
         for output in outputs { carryOut(output) }
+        repeat {
+            handleWaiting()
+            chargeTurn()
+        } while beginNext()
+        isBusy = false
+        planRound()
+        setTimer()
+    }
+
+    private func handleWaiting() {
         var outbox: [ExchangeCore.Output] = []
         var next = 0
         while next < waiting.count {
             let input = waiting[next]
             next += 1
             if !refuses(input) { core.handle(input, at: now, into: &outbox) }
+            costPieces += WorkCost.pieces(of: outbox)
             for output in journal?.take(outbox) ?? outbox { carryOut(output) }
             outbox.removeAll(keepingCapacity: true)
         }
         waiting.removeAll(keepingCapacity: true)
-        isBusy = false
-        setTimer()
     }
 
     /// Knows a new socket from now on.
@@ -125,7 +147,7 @@ final class ExchangeHub {
     /// Knows a socket no longer.
     func remove(_ connection: ConnectionID) {
         guard sockets.removeValue(forKey: connection) != nil else { return }
-        handle(.disconnected(connection))
+        submit(.disconnected(connection), from: connection, isOptional: false)
     }
 
     /// A number for a connection, given once.
@@ -136,34 +158,16 @@ final class ExchangeHub {
 
     /// Knows a connection that is no socket from now on, with a session for `endpoint` that `token` has opened.
     func attach(_ connection: ConnectionID, as endpoint: Endpoint, token: SecretDigest) {
-        attached.insert(connection)
+        attached[connection] = Payer(endpoint.principal)
         handle(.attached(connection, endpoint, token: token))
     }
 
     /// Ends such a connection's session, and knows it no longer.
     func detach(_ connection: ConnectionID) {
-        guard attached.remove(connection) != nil else { return }
-        handle(.request(connection, .string("end"), .sessionEnd(SessionEnd())))
-        handle(.disconnected(connection))
-    }
-
-    /// Takes one text message from a socket.
-    func receive(_ bytes: [UInt8], from connection: ConnectionID) {
-        do throws(RPCMessage.Malformed) {
-            let message = try RPCMessage(decoding: bytes)
-            guard case .request(let id, let method) = message.kind else {
-                let error = RPCError(.invalidRequest, "The exchange takes requests only, and those have an id.")
-                throw RPCMessage.Malformed(id: nil, error: error)
-            }
-            do throws(RPCError) {
-                let request = try ClientRequest(method: method, in: message)
-                guard admit(request, id, from: connection) else { return }
-                handle(.request(connection, id, request))
-            } catch {
-                throw RPCMessage.Malformed(id: id, error: error)
-            }
-        } catch {
-            handle(.malformed(connection, error))
+        guard let payer = attached.removeValue(forKey: connection) else { return }
+        let end = ExchangeCore.Input.request(connection, .string("end"), .sessionEnd(SessionEnd()))
+        for input in [end, .disconnected(connection)] {
+            submit(.input(input), bytes: 0, weight: 1, on: .connection(connection), of: payer, isOptional: false)
         }
     }
 
@@ -199,7 +203,7 @@ final class ExchangeHub {
 
     /// Tells an attached connection something; false for sockets.
     func deliver(_ delivery: StreamTable.Delivery, to connection: ConnectionID) -> Bool {
-        guard attached.contains(connection) else { return false }
+        guard attached[connection] != nil else { return false }
         streams?.deliver(delivery, to: connection)
         return true
     }
@@ -220,7 +224,9 @@ final class ExchangeHub {
     }
 
     private func setTimer() {
-        let due = failure == nil && !isStopping ? core.nextDeadline : nil
+        // While it waits for its turn, there is nothing to wait for.
+        let isDue = turns.payer(of: .timer) != nil
+        let due = failure == nil && !isStopping && !isDue ? core.nextDeadline : nil
         guard due != timer?.due else { return }
         timer?.scheduled.cancel()
         timer = due.map { due in
@@ -228,7 +234,7 @@ final class ExchangeHub {
             let scheduled = loop.assumeIsolated().scheduleTask(deadline: deadline) { [weak self] in
                 guard let self else { return }
                 timer = nil
-                handle(.timer)
+                submit(.input(.timer), bytes: 0, weight: 1, on: .timer, of: .exchange, isOptional: false)
             }
             return (due, scheduled)
         }

@@ -62,7 +62,9 @@ public final class ExchangeServer: Sendable {
             let hub = try await loop.submit {
                 let hub = ExchangeHub(
                     loop: loop, configuration: configuration, logger: logger,
-                    journal: disk.map { (Journal($0.store, loop: loop, thread: $0.thread), $0.saved) },
+                    journal: disk.map {
+                        (Journal(DatabaseThread(store: $0.store, thread: $0.thread, loop: loop), loop: loop), $0.saved)
+                    },
                     pushSender: pushSender)
                 return NIOLoopBound(hub, eventLoop: loop)
             }.get()

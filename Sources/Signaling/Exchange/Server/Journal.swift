@@ -1,6 +1,5 @@
 import ExchangeStore
 import NIOCore
-import NIOPosix
 
 /// Sees to it that nobody hears of what is not on disk.
 ///
@@ -19,25 +18,27 @@ final class Journal {
         var waiting: [(Bool) -> Void] = []
     }
 
-    private let store: ExchangeStore
+    private let disk: any JournalDisk
     private let loop: any EventLoop
-    private let thread: NIOThreadPool
     private var gathered = Batch()
     /// The batch that is on its way to the disk.
     private var inFlight: Batch?
     /// Told once nothing is on its way any more.
     private var idle: [EventLoopPromise<Void>] = []
     private(set) var commits = 0
+    /// Batches that were handed to the disk, written or not.
+    private(set) var begun = 0
     /// Told what is on disk now, or that it cannot be written; then also what was to be done and must not be.
     var finish: (Batch, StoreError?) -> Void = { _, _ in }
 
-    init(_ store: ExchangeStore, loop: any EventLoop, thread: NIOThreadPool) {
-        self.store = store
+    init(_ disk: any JournalDisk, loop: any EventLoop) {
+        self.disk = disk
         self.loop = loop
-        self.thread = thread
     }
 
     var isFull: Bool { gathered.changes.count >= Self.capacity }
+    /// Whether a batch is on its way to the disk.
+    var isWriting: Bool { inFlight != nil }
     private var isSettled: Bool { inFlight == nil && gathered.changes.isEmpty }
 
     /// Takes what the core put out.
@@ -76,8 +77,8 @@ final class Journal {
         let batch = gathered
         gathered = Batch()
         inFlight = batch
-        run { [store, changes = batch.changes] () throws(StoreError) in try store.write(changes) }
-            .assumeIsolated().whenComplete { [weak self] result in self?.end(batch, result) }
+        begun += 1
+        disk.write(batch.changes).assumeIsolated().whenComplete { [weak self] result in self?.end(batch, result) }
     }
 
     private func end(_ batch: Batch, _ result: Result<Void, any Error>) {
@@ -92,6 +93,8 @@ final class Journal {
                 done.waiting += gathered.waiting
                 gathered = Batch()
             }
+            // The disk goes on while clients are told; what they ask for next gathers for the batch after.
+            writeNext()
             finish(done, nil)
         case .failure(let error):
             // What gathered meanwhile stands on what is lost, and falls with it.
@@ -99,7 +102,7 @@ final class Journal {
             lost.outputs += gathered.outputs
             lost.waiting += gathered.waiting
             gathered = Batch()
-            finish(lost, error as? StoreError ?? StoreError(stopped: store.path))
+            finish(lost, error as? StoreError ?? StoreError(stopped: disk.path))
         }
         writeNext()
         guard isSettled else { return }
@@ -109,16 +112,5 @@ final class Journal {
     }
 
     /// Tries whether the disk can be written again and, if so, reads what is on it.
-    func recover() -> EventLoopFuture<Saved> {
-        run { [store] () throws(StoreError) in
-            try store.probe()
-            return try store.read()
-        }
-    }
-
-    private func run<Value: Sendable>(
-        _ body: @escaping @Sendable () throws(StoreError) -> Value
-    ) -> EventLoopFuture<Value> {
-        thread.runIfActive(eventLoop: loop) { try body() }
-    }
+    func recover() -> EventLoopFuture<Saved> { disk.recover() }
 }

@@ -25,6 +25,8 @@ final class RESTService {
     let passwordThread: NIOThreadPool
     let logger: Logger
     var passwordChecks = 0
+    /// Requests that wait for their turn; the hub's limits bound them.
+    private var queued: Set<TraceID> = []
 
     init(
         hub: ExchangeHub, configuration: ExchangeConfiguration, admission: Admission, hosts: HostRules,
@@ -56,10 +58,36 @@ final class RESTService {
                 .failure(.unavailable, "The exchange is going down.", trace: request.trace, retryAfterSeconds: 5))
         }
         if let refusal = refuseComing(request) { return reply(refusal) }
-        if streams.answer(request, then: reply) { return }
         if let page, request.method == .GET || request.method == .HEAD, let file = page.file(request) {
             return reply(file)
         }
+        queued.insert(request.trace)
+        let isTaken = hub.inTurn(of: payer(of: request), bytes: request.body.count) { [weak self] in
+            guard let self, queued.remove(request.trace) != nil else { return }
+            route(request, then: reply)
+        }
+        guard !isTaken else { return }
+        queued.remove(request.trace)
+        reply(
+            .failure(
+                .tooManyRequests, "Too many requests of this user wait.", trace: request.trace, retryAfterSeconds: 1))
+    }
+
+    /// Whose turn a request takes.
+    private func payer(of request: RESTRequest) -> Payer {
+        if let token = BearerToken(request.headers.first(name: "Authorization")) {
+            if let account = accounts.account(streamToken: token.digest) { return .account(account.id) }
+            return hub.core.payer(with: token.secret, at: hub.now) ?? .strangers
+        }
+        guard request.path == "/v1.1/token",
+            let token = (try? SignalCoding.decode(TokenRequest.self, from: request.body))?.refreshToken
+        else { return .strangers }
+        return hub.core.payer(with: token, at: hub.now) ?? .strangers
+    }
+
+    /// Answers a request that has its turn.
+    private func route(_ request: RESTRequest, then reply: @escaping (RESTAnswer) -> Void) {
+        if streams.answer(request, then: reply) { return }
         let expected: HTTPMethod
         switch request.path {
         case PageService.configurationPath where page != nil: expected = .GET
@@ -93,7 +121,9 @@ final class RESTService {
     }
 
     /// The client of a request is gone before it had its answer.
-    func abandon(_ trace: TraceID) { streams.abandon(trace) }
+    func abandon(_ trace: TraceID) {
+        if queued.remove(trace) == nil { streams.abandon(trace) }
+    }
 
     // MARK: - Who may come
 

@@ -30,6 +30,7 @@ final class SocketHandler: ChannelInboundHandler, NIOScheduledCallbackHandler {
     private var callback: NIOScheduledCallback?
     private var hasBeenHeard = true
     private var frames: TokenBucket?
+    private var isPaused = false
 
     /// Frames of any kind that a client may send: whole messages are counted elsewhere, but pings and pieces of messages
     /// cost work as well.
@@ -102,6 +103,22 @@ final class SocketHandler: ChannelInboundHandler, NIOScheduledCallbackHandler {
     func admit() {
         meter?.retire()
         meter = nil
+    }
+
+    /// Reads no more until ``resume()``: the client has sent more than its user's turns allow for. What it goes on
+    /// sending waits in the kernel, and then with the client.
+    func pause() {
+        guard !isPaused, let context else { return }
+        isPaused = true
+        try? context.channel.syncOptions?.setOption(.autoRead, value: false)
+    }
+
+    /// Reads on.
+    func resume() {
+        guard isPaused, let context else { return }
+        isPaused = false
+        hasBeenHeard = true
+        try? context.channel.syncOptions?.setOption(.autoRead, value: true)
     }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
@@ -187,7 +204,7 @@ final class SocketHandler: ChannelInboundHandler, NIOScheduledCallbackHandler {
         switch state {
         case .closing:
             context.close(promise: nil)
-        case .open where !hasBeenHeard:
+        case .open where !hasBeenHeard && !isPaused:
             hub.countDeadLink()
             context.close(promise: nil)
         case .open:

@@ -13,6 +13,9 @@ final class StreamService {
     /// The type of a piece of a description (RFC 8840 §9).
     static let fragmentType = "application/trickle-ice-sdpfrag"
 
+    /// What a description has, or a little less; requests of streams are charged as if they came in so many bytes.
+    private static let usualBytes = 4_096
+
     private let hub: ExchangeHub
     private var accounts: Accounts { hub.accounts }
     private let iceServers: [ICEServerConfiguration]
@@ -239,7 +242,8 @@ final class StreamService {
     private func carryOut(_ output: StreamTable.Output) {
         switch output {
         case .attach(let connection, let endpoint, let token): hub.attach(connection, as: endpoint, token: token)
-        case .request(let connection, let id, let request): hub.handle(.request(connection, id, request))
+        case .request(let connection, let id, let request):
+            hub.submit(.request(connection, id, request), from: connection, bytes: Self.usualBytes)
         case .detach(let connection): hub.detach(connection)
         case .reply(let ticket, let reply):
             guard let (request, finish) = waiting.removeValue(forKey: ticket) else { return }

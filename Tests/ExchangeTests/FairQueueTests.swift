@@ -1,0 +1,221 @@
+import Testing
+import TestSupport
+
+@testable import Exchange
+
+private typealias Queue = FairQueue<String, Int, Item>
+
+private struct Item: Equatable {
+    var payer: String
+    var line: Int
+    var number: Int
+    var cost: Int
+}
+
+/// A queue, and what was served from it in which order.
+private struct Served {
+    var queue: Queue
+    var items: [Item] = []
+    /// What was charged since the round began.
+    var inRound = 0
+
+    init(_ limits: Queue.Limits = .init()) { queue = Queue(limits) }
+
+    @discardableResult
+    mutating func enqueue(
+        _ payer: String, line: Int = 0, number: Int = 0, cost: Int, weight: Int? = nil, bytes: Int = 1
+    ) -> Queue.Admission {
+        queue.enqueue(
+            Item(payer: payer, line: line, number: number, cost: cost), bytes: bytes, weight: weight ?? cost,
+            on: line, of: payer)
+    }
+
+    mutating func serveAtOnce(_ payer: String, weight: Int) -> Bool { queue.serveAtOnce(payer, weight: weight) }
+
+    mutating func serveRound() {
+        queue.beginRound()
+        inRound = 0
+        serve()
+    }
+
+    mutating func serve() {
+        while let item = queue.next() {
+            items.append(item)
+            inRound += item.cost
+            queue.charge(item.cost)
+        }
+    }
+}
+
+@Suite struct FairQueueTests {
+    @Test(
+        "What one asks who has nothing waiting and asks for little is served before all that waits", arguments: 0..<20)
+    func sparsePayersComeFirst(seed: UInt64) {
+        var random = SeededGenerator(seed: seed)
+        var served = Served()
+        for number in 0..<400 {
+            let cost = Int.random(in: 1...400, using: &random)
+            served.enqueue("attacker \(number % 8)", line: number % 8, number: number, cost: cost, weight: 1_000)
+        }
+        for round in 0..<20 {
+            served.serveRound()
+            served.enqueue("bystander", line: 100, number: round, cost: Int.random(in: 1...32, using: &random))
+            let before = served.items.count
+            served.serve()
+            #expect(served.items[before].payer == "bystander", "no other's comes between asking and being served")
+        }
+    }
+
+    @Test(
+        "With a backlog, what comes before one's own costs at most a quantum a turn for each other, and one element",
+        arguments: 0..<50)
+    func backloggedPayersShare(seed: UInt64) {
+        var random = SeededGenerator(seed: seed)
+        var served = Served()
+        let (others, most) = (Int.random(in: 1...20, using: &random), Int.random(in: 1...400, using: &random))
+        for payer in 0..<others {
+            for number in 0..<200 {
+                let cost = Int.random(in: 1...most, using: &random)
+                served.enqueue("other \(payer)", line: payer, number: number, cost: cost, weight: 1_000)
+            }
+        }
+        for _ in 0..<Int.random(in: 0...5, using: &random) { served.serveRound() }
+        let before = served.items.count
+        var own = 0
+        for number in 0..<10 {
+            let cost = Int.random(in: 1...most, using: &random)
+            own += cost
+            served.enqueue("own", line: 100, number: number, cost: cost, weight: 1_000)
+        }
+        while !served.items.contains(where: { $0.payer == "own" && $0.number == 9 }) { served.serveRound() }
+        let quantum = served.queue.limits.quantum
+        let turns = own / quantum + 2
+        let last = served.items.lastIndex { $0.payer == "own" } ?? 0
+        for payer in 0..<others {
+            let cost = served.items[before..<last].filter { $0.payer == "other \(payer)" }.reduce(0) { $0 + $1.cost }
+            #expect(cost <= turns * quantum + most)
+        }
+    }
+
+    @Test("In the long run everybody gets the same, whatever one thing of theirs costs")
+    func sharesAreEqual() {
+        var served = Served(.init(payerCount: 100_000))
+        for number in 0..<20_000 { served.enqueue("cheap", line: 1, number: number, cost: 2, weight: 1_000) }
+        for number in 0..<400 { served.enqueue("dear", line: 2, number: number, cost: 300, weight: 1_000) }
+        for _ in 0..<100 { served.serveRound() }
+        let costs = ["cheap", "dear"].map { payer in
+            served.items.filter { $0.payer == payer }.reduce(0) { $0 + $1.cost }
+        }
+        #expect(abs(costs[0] - costs[1]) <= 300 + 32)
+        #expect(costs[0] > 10_000)
+    }
+
+    @Test(
+        "A round serves no more of those who wait than it allows for, and the one element that exceeds it",
+        arguments: 0..<20)
+    func roundsAreBounded(seed: UInt64) {
+        var random = SeededGenerator(seed: seed)
+        var served = Served()
+        for number in 0..<500 {
+            let cost = Int.random(in: 1...600, using: &random)
+            served.enqueue("\(number % 10)", line: number % 10, number: number, cost: cost, weight: 1_000)
+        }
+        while !served.queue.isEmpty {
+            served.serveRound()
+            #expect(served.inRound > 0 && served.inRound < 256 + 600)
+        }
+    }
+
+    @Test("All that was taken is served, in the order of its line, and then nothing is remembered", arguments: 0..<50)
+    func orderAndNoStarvation(seed: UInt64) {
+        var random = SeededGenerator(seed: seed)
+        var served = Served()
+        var taken = 0
+        for number in 0..<2_000 {
+            let line = Int.random(in: 0..<40, using: &random)
+            let cost = Int.random(in: 1...300, using: &random)
+            if served.queue.serveAtOnce("\(line % 7)", weight: cost) {
+                let isFirst = served.queue.payer(of: line) == nil
+                #expect(isFirst, "nothing overtakes its line")
+                served.items.append(Item(payer: "\(line % 7)", line: line, number: number, cost: cost))
+                served.queue.charge(cost)
+                taken += 1
+            } else if served.enqueue("\(line % 7)", line: line, number: number, cost: cost) != .refused {
+                taken += 1
+            }
+            if Int.random(in: 0..<5, using: &random) == 0 { served.serveRound() }
+        }
+        while !served.queue.isEmpty { served.serveRound() }
+        #expect(served.items.count == taken)
+        for line in 0..<40 {
+            let numbers = served.items.filter { $0.line == line }.map(\.number)
+            #expect(numbers == numbers.sorted())
+        }
+        for _ in 0..<30 { served.serveRound() }
+        #expect(served.queue.remembered == 0 && served.queue.bytes == 0)
+    }
+
+    @Test("One line of a user does not hold up another")
+    func linesAlternate() {
+        var served = Served()
+        for number in 0..<50 { served.enqueue("user", line: 1, number: number, cost: 10, weight: 1_000) }
+        served.enqueue("user", line: 2, cost: 10)
+        served.serveRound()
+        #expect(served.items.prefix(2).map(\.line) == [1, 2])
+    }
+
+    @Test("What is told to many waits for its turn, though its user has nothing waiting")
+    func heavyElementsWait() {
+        var served = Served()
+        let isHeavyServed = served.serveAtOnce("attacker", weight: 33)
+        let isLightServed = served.serveAtOnce("user", weight: 32)
+        served.queue.charge(32)
+        let isMoreServed = served.serveAtOnce("user", weight: 1)
+        served.queue.beginRound()
+        let isServedLater = served.serveAtOnce("user", weight: 1)
+        #expect([isHeavyServed, isLightServed, isMoreServed, isServedLater] == [false, true, false, true])
+    }
+
+    @Test("Who took more than expected pays it back before being served again at once")
+    func debtsArePaid() {
+        var served = Served()
+        _ = served.serveAtOnce("user", weight: 1)
+        served.queue.charge(320)
+        let served10 = (0..<10).map { _ in
+            served.queue.beginRound()
+            return served.serveAtOnce("user", weight: 1)
+        }
+        #expect(served10 == Array(repeating: false, count: 9) + [true])
+    }
+
+    @Test("What waits is bounded for each and in all: lines are paused, then elements refused, and lines resumed")
+    func memoryIsBounded() {
+        var served = Served(.init(payerCount: 4, payerBytes: 1_000, totalBytes: 2_000))
+        let admissions = (0..<18).map { served.enqueue("a", line: 1, number: $0, cost: 100) }
+        #expect(admissions.prefix(3).allSatisfy { $0 == .taken })
+        #expect(admissions[3..<16].allSatisfy { $0 == .takenAndPaused })
+        #expect(admissions[16...].allSatisfy { $0 == .refused })
+        let more = [("b", 999), ("b", 1), ("b", 3_001), ("c", 3_900), ("d", 3_900)]
+        let others = more.enumerated().map { line, each in
+            served.enqueue(each.0, line: 2 + line, cost: 100, bytes: each.1)
+        }
+        let expected: [Queue.Admission] = [.taken, .takenAndPaused, .refused, .takenAndPaused, .refused]
+        #expect(others == expected, "d has none waiting, but all together have much")
+        let early = served.queue.takeResumed()
+        #expect(early.isEmpty)
+        while !served.queue.isEmpty { served.serveRound() }
+        let resumed = served.queue.takeResumed()
+        #expect(Set(resumed) == [1, 3, 5])
+    }
+
+    @Test("What must not be lost is taken, however much waits")
+    func someIsNeverRefused() {
+        var queue = Queue(.init(payerCount: 1))
+        let item = Item(payer: "a", line: 1, number: 0, cost: 1)
+        for _ in 0..<4 { _ = queue.enqueue(item, bytes: 1, weight: 100, on: 1, of: "a") }
+        let optional = queue.enqueue(item, bytes: 1, weight: 100, on: 1, of: "a")
+        let needed = queue.enqueue(item, bytes: 1, weight: 100, on: 1, of: "a", isOptional: false)
+        #expect(optional == .refused)
+        #expect(needed == .takenAndPaused)
+    }
+}

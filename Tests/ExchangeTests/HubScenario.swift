@@ -1,0 +1,130 @@
+import ExchangeStore
+import JSON
+import Logging
+import NIOCore
+import NIOEmbedded
+import NIOWebSocket
+import SignalWire
+import Timekeeping
+
+@testable import Exchange
+
+/// A disk in virtual time, which takes as long as it is told for a commit and for each change in it.
+final class SlowDisk: JournalDisk {
+    let path = "slow disk"
+    private let loop: EmbeddedEventLoop
+    private let perCommit: TimeAmount
+    private let perChange: TimeAmount
+    /// How many changes each commit had.
+    private(set) var commits: [Int] = []
+
+    init(loop: EmbeddedEventLoop, perCommit: TimeAmount, perChange: TimeAmount) {
+        self.loop = loop
+        self.perCommit = perCommit
+        self.perChange = perChange
+    }
+
+    func write(_ changes: [Change]) -> EventLoopFuture<Void> {
+        commits.append(changes.count)
+        return loop.scheduleTask(in: perCommit + perChange * changes.count) {}.futureResult
+    }
+
+    func recover() -> EventLoopFuture<Saved> { loop.makeSucceededFuture(Saved()) }
+}
+
+/// The hub itself with its sockets, in virtual time.
+final class HubScenario {
+    let loop = EmbeddedEventLoop()
+    let disk: SlowDisk
+    let hub: ExchangeHub
+    private var lastID: Int64 = 0
+
+    /// The exchange does not want a client any more.
+    struct Closed: Error {
+        let reason: String
+    }
+
+    /// - Parameter keeps: Whether there is a disk at all.
+    init(users: [UserID], keeps: Bool = true, perChange: TimeAmount = .microseconds(100)) {
+        disk = SlowDisk(loop: loop, perCommit: .milliseconds(3), perChange: perChange)
+        var configuration = ExchangeConfiguration()
+        configuration.users = users.map { Account(id: $0) }
+        let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+        hub = ExchangeHub(
+            loop: loop, configuration: configuration, logger: logger,
+            journal: keeps ? (Journal(disk, loop: loop), Saved()) : nil)
+        for user in users {
+            hub.handle(
+                .tokenIssued(
+                    SecretDigest(of: "token of \(user)"), Grant(user: user, isAnonymous: false, application: "app")))
+        }
+        settle()
+    }
+
+    var now: Duration { .nanoseconds(Int64(loop.now.uptimeNanoseconds)) }
+
+    func advance(by time: TimeAmount) { loop.advanceTime(by: time) }
+
+    /// Lets the disk write all that there is.
+    func settle() { advance(by: .seconds(2)) }
+
+    /// Opens a socket.
+    func connect() throws -> EmbeddedChannel {
+        let channel = EmbeddedChannel(handler: SocketHandler(hub: hub, keepalive: .hours(10)), loop: loop)
+        try channel.connect(to: SocketAddress(ipAddress: "127.0.0.1", port: 1)).wait()
+        return channel
+    }
+
+    /// A device that is logged in and registered.
+    func device(of user: UserID) throws -> EmbeddedChannel {
+        let channel = try connect()
+        let device = DeviceDescription(id: "device of \(user)", name: "device")
+        try ask(SessionStart(token: Redacted("token of \(user)"), device: device), on: channel)
+        settle()
+        try ask(DeviceRegister(device: device), on: channel)
+        settle()
+        _ = try heard(by: channel)
+        return channel
+    }
+
+    @discardableResult
+    func ask(_ params: some RPCMethod, on channel: EmbeddedChannel) throws -> RPCID {
+        lastID += 1
+        let bytes = try SignalCoding.request(id: .number(lastID), params)
+        let frame = WebSocketFrame(
+            fin: true, opcode: .text, maskKey: [0, 0, 0, 0], data: ByteBuffer(bytes: bytes))
+        try channel.writeInbound(frame)
+        return .number(lastID)
+    }
+
+    /// What a client has been sent since last asked.
+    func heard(by channel: EmbeddedChannel) throws -> [RPCMessage] {
+        var messages: [RPCMessage] = []
+        while let frame = try channel.readOutbound(as: WebSocketFrame.self) {
+            guard frame.opcode == .text else {
+                throw Closed(reason: String(decoding: frame.data.readableBytesView.dropFirst(2), as: UTF8.self))
+            }
+            messages.append(try RPCMessage(decoding: Array(frame.data.readableBytesView)))
+        }
+        return messages
+    }
+
+    /// Moves time on until `channel` has the answer to `id`; answers with how long that took.
+    func wait(for id: RPCID, on channel: EmbeddedChannel, step: TimeAmount = .microseconds(100)) throws -> Duration {
+        let began = now
+        while try !heard(by: channel).contains(where: { $0.kind.id == id }), now - began < .seconds(60) {
+            advance(by: step)
+        }
+        return now - began
+    }
+}
+
+extension RPCMessage.Kind {
+    var id: RPCID? {
+        switch self {
+        case .request(let id, _), .result(let id): id
+        case .failure(let id, _): id
+        case .notification: nil
+        }
+    }
+}
