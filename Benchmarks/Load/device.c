@@ -85,7 +85,6 @@ static void enter(struct device *device, enum device_state state) {
     if (state != DEVICE_READY) return;
     fleet.ready++;
     device->ready_at = now_seconds();
-    device->failures = 0;
 }
 
 static void watch(struct device *device, int operation, uint32_t events) {
@@ -97,19 +96,28 @@ static void watch(struct device *device, int operation, uint32_t events) {
 }
 
 // The connection is gone, or there was none. The next try comes after a wait as docs/protocol.md has it: evenly from 0
-// up to a bound that doubles from 0.5 s to 30 s.
+// up to as long as the device has been away, and longer for an exchange that took attempts up in vain.
 static void lose(struct device *device) {
-    if (device->state == DEVICE_READY) {
+    double now = now_seconds();
+    bool was_ready = device->state == DEVICE_READY;
+    if (was_ready) {
         fleet.losses++;
         device->was_lost = true;
         traffic_lost(device);
     }
+    bool is_burden = device->state != DEVICE_CONNECTING;
+    if (was_ready && now - device->ready_at >= 10) {
+        device->burdens = 0;
+        device->lost_at = now;
+        is_burden = false;
+    }
     close(device->socket);
     consume(&device->in, device->in.count);
     consume(&device->out, device->out.count);
-    double bound = device->failures < 6 ? 0.5 * (double)(1u << device->failures) : 30;
-    device->failures++;
-    device->due = now_seconds() + bound * drand48();
+    double bound = 0.5 * (double)(1u << (device->burdens < 6 ? device->burdens : 6));
+    if (bound < now - device->lost_at) bound = now - device->lost_at;
+    device->due = now + (bound < 30 ? bound : 30) * drand48();
+    if (is_burden) device->burdens++;
     enter(device, DEVICE_WAITING);
 }
 

@@ -29,7 +29,8 @@ struct device {
     uint64_t sequence;   // The newest event that was heard.
     bool was_resumed;    // The last start went on with the session before.
     bool was_lost;       // It had a session when its connection was lost.
-    unsigned failures;   // In a row, for the backoff.
+    unsigned burdens;    // Attempts in a row that the exchange took up in vain, for the backoff.
+    double lost_at;      // Since when it has no session.
     double due;          // When it tries again.
     double ready_at;     // When it was last ready.
     struct bytes in;     // What came and is not whole.

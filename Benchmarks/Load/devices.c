@@ -80,6 +80,7 @@ static void hold(size_t count, size_t available) {
     for (; fleet.count < count; fleet.count++) {
         fleet.devices[fleet.count].state = DEVICE_WAITING;
         fleet.devices[fleet.count].due = 0;
+        fleet.devices[fleet.count].lost_at = began;
     }
     while (fleet.ready < count && now_seconds() - began < 120) work(0.01);
     printf("{\"held\": %zu, \"seconds\": %.3f, \"refusals\": %llu}\n", fleet.ready, now_seconds() - began,
