@@ -12,6 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "transport.h"
+
 #ifndef IP_BIND_ADDRESS_NO_PORT
 #define IP_BIND_ADDRESS_NO_PORT 24
 #endif
@@ -103,14 +105,16 @@ static void lose(struct device *device) {
     if (was_ready) {
         fleet.losses++;
         device->was_lost = true;
+        device->lost_at = now;
         traffic_lost(device);
     }
     bool is_burden = device->state != DEVICE_CONNECTING;
     if (was_ready && now - device->ready_at >= 10) {
         device->burdens = 0;
-        device->lost_at = now;
         is_burden = false;
     }
+    transport_end(device->tls);
+    device->tls = NULL;
     close(device->socket);
     consume(&device->in, device->in.count);
     consume(&device->out, device->out.count);
@@ -146,12 +150,12 @@ void device_connect(struct device *device) {
 // False if the connection was lost.
 static bool flush(struct device *device) {
     while (device->out.count > 0) {
-        ssize_t sent = send(device->socket, device->out.data, device->out.count, MSG_NOSIGNAL);
-        if (sent < 0 && (errno == EAGAIN || errno == EINTR)) {
+        ssize_t sent = transport_send(device->socket, device->tls, device->out.data, device->out.count);
+        if (sent == TRANSPORT_AGAIN) {
             watch(device, EPOLL_CTL_MOD, EPOLLIN | EPOLLOUT | EPOLLRDHUP);
             return true;
         }
-        if (sent <= 0) {
+        if (sent == TRANSPORT_GONE) {
             lose(device);
             return false;
         }
@@ -320,6 +324,14 @@ static void take_upgrade(struct device *device) {
     start(device);
 }
 
+static void shake(struct device *device) {
+    switch (transport_shake(device->tls)) {
+    case 0: upgrade(device); break;
+    case TRANSPORT_GONE: lose(device); break;
+    default: break;
+    }
+}
+
 void device_event(struct device *device, uint32_t events) {
     static char buffer[65536];
     if (device->state <= DEVICE_WAITING) return;
@@ -333,7 +345,15 @@ void device_event(struct device *device, uint32_t events) {
         }
         if ((events & EPOLLOUT) == 0) return;
         watch(device, EPOLL_CTL_MOD, EPOLLIN | EPOLLRDHUP);
-        upgrade(device);
+        device->tls = transport_begin(device->socket);
+        if (device->tls == NULL) {
+            upgrade(device);
+            return;
+        }
+        enter(device, DEVICE_SHAKING);
+    }
+    if (device->state == DEVICE_SHAKING) {
+        shake(device);
         return;
     }
     if ((events & EPOLLOUT) != 0) {
@@ -341,13 +361,17 @@ void device_event(struct device *device, uint32_t events) {
         if (!flush(device)) return;
     }
     if ((events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) == 0) return;
-    ssize_t count = recv(device->socket, buffer, sizeof buffer, 0);
-    if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
-    if (count <= 0) {
-        lose(device);
-        return;
+    // A record of TLS holds more than one read may take, and what is left in it wakes nobody.
+    for (;;) {
+        ssize_t count = transport_receive(device->socket, device->tls, buffer, sizeof buffer);
+        if (count == TRANSPORT_AGAIN) return;
+        if (count == TRANSPORT_GONE) {
+            lose(device);
+            return;
+        }
+        append(&device->in, buffer, (size_t)count);
+        if (device->state == DEVICE_UPGRADING) take_upgrade(device);
+        if (device->state >= DEVICE_STARTING && !take_frames(device)) return;
+        if (device->state <= DEVICE_WAITING || device->tls == NULL) return;
     }
-    append(&device->in, buffer, (size_t)count);
-    if (device->state == DEVICE_UPGRADING) take_upgrade(device);
-    if (device->state >= DEVICE_STARTING) take_frames(device);
 }
