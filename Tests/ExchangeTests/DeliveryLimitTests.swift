@@ -158,6 +158,8 @@ struct DeliveryLimitTests {
         let device = scenario.device("d", of: Self.longName(1))
         for owner in 0..<SignalLimits.groupsJoined / SignalLimits.groupsOwned {
             let other = scenario.device("o", of: Self.longName(owner == 1 ? 199 : owner), registers: false)
+            // Strangers could not add it to so many.
+            _ = scenario.invite(Self.longName(owner == 1 ? 199 : owner), from: device, key: "\(owner)")
             for number in 0..<SignalLimits.groupsOwned {
                 let create = GroupCreate(
                     group: Self.longName(owner * 1_000 + number), name: (Self.longName(number) as GroupID).text,

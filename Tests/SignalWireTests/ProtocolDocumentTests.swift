@@ -193,6 +193,7 @@ import Testing
             "| Members of a group | \(SignalLimits.groupMembers) |",
             "| Groups that one user owns | \(SignalLimits.groupsOwned) |",
             "| Groups that one user is in | \(SignalLimits.groupsJoined) |",
+            "past which no such owner adds it to one more | \(SignalLimits.groupsOfStrangers); it can join",
             "| Connection data of a participant | \(SignalLimits.connectionDataBytes) bytes |",
             "| Push tokens of a device | \(SignalLimits.pushTargets), of \(SignalLimits.pushTokenBytes) bytes each |",
             "| Invites told of by `device.register` | \(SignalLimits.syncBytes) bytes |",

@@ -8,6 +8,8 @@ extension SignalLimits {
     public static let openInvitesOfStrangers = 64
     /// Open invites in a group beyond the first of each member, of all members but the owner together.
     public static let openInvitesBeyondFirst = 48
+    /// Groups that a user is in and whose owners it is not acquainted with, past which no such owner adds it to another.
+    public static let groupsOfStrangers = 64
     /// Acquaintances that are remembered for one user.
     public static let acquaintances = 512
 }
