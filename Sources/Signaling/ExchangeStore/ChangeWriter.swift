@@ -7,7 +7,7 @@ import Timekeeping
 /// Writes changes within one transaction. Statements are prepared once for a connection.
 struct ChangeWriter {
     let database: Database
-    /// For deadlines and moments: as the clock was when the exchange opened the database.
+    /// For deadlines and moments: as the others in the file are.
     let times: TimeMap
     /// For records: as the clock is now.
     let recordTimes: TimeMap
