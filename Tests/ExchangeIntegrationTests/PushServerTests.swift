@@ -98,18 +98,26 @@ import Testing
         )
         var configuration = Self.configuration([("web", hanging.url), ("sms", good.url)])
         configuration.push.requestTime = .seconds(50)
+        let callers: [UserID] = ["alice", "carol", "dave"]  // One alone has too few open invites at a time.
+        for user in callers.dropFirst() {
+            let token = SecretDigest(of: "media-token-of-\(user)")
+            configuration.users.append(Account(id: user, mediaTokens: [token]))
+        }
         try await ServerFixture.withServer(configuration) { server in
             for number in 0..<3 { try await Self.sleeper("phone-\(number)", ["web", "sms"], port: server.port) }
             let desk = try await ServerFixture.device("desk", of: "bob", port: server.port)
-            let alice = try await ServerFixture.device("a", of: "alice", port: server.port)
+            var callerDevices: [RPCClient] = []
+            for user in callers {
+                callerDevices.append(try await ServerFixture.device("a", of: user, port: server.port))
+            }
             for number in 0..<20 {
-                let invite = try await Self.invite(alice, key: "\(number)")
+                let invite = try await Self.invite(callerDevices[number % callers.count], key: "\(number)")
                 guard case .inviteReceived(let event) = try await desk.event() else { return #expect(Bool(false)) }
                 #expect(event.invite == invite)
             }
             try await good.wait(for: 60)
             #expect(hanging.requests.count <= 16)
-            for client in [desk, alice] { client.raw.close() }
+            for client in callerDevices + [desk] { client.raw.close() }
         }
         await hanging.stop()
         await good.stop()
