@@ -49,15 +49,16 @@ async def test_clock_is_set(stage):
         endless = await invite(alice, bob, ttl=0)
         before = 0
         for clock in STEPS:
-            ringing, late = await invite(alice, bob, ttl=90), await invite(alice, bob, ttl=2, timeout_payload="missed")
+            ringing = await invite(alice, bob, ttl=300)
             begun = time.monotonic()
+            late = await invite(alice, bob, ttl=2, timeout_payload="missed")
             signed_in = await Device(exchange, carol.user, signed_at(carol.user, before)).start()
             exchange.set(clock=clock)
-            after = await invite(alice, bob, ttl=90)
+            after = await invite(alice, bob, ttl=300)
             stays = await check_tokens(exchange, carol.user, before, clock)
             for device in alice, bob:
                 await device.hear("inviteTimedOut", invite=late)
-                assert 1.5 < device.when("inviteTimedOut", invite=late) - begun < 15
+                assert 1.5 < device.when("inviteTimedOut", invite=late) - begun < 60
             await settle(alice, bob, carol, signed_in, stays)
             await exchange.kill()
             await asyncio.gather(*(device.line.reading for device in (alice, bob, carol)))
@@ -65,7 +66,7 @@ async def test_clock_is_set(stage):
             await asyncio.gather(*(come_back(device) for device in (alice, bob, carol)))
             listed = {one["invite"]: one["ttl_remaining"] for one in (await bob.ask("invite.list"))["invites"]}
             assert listed.keys() == {ringing, after, endless} and listed[endless] == 0, listed
-            assert 30 < listed[ringing] < 90 and 30 < listed[after] < 90, listed
+            assert 150 < listed[ringing] < 300 and 150 < listed[after] < 300, listed
             await bob.ask("invite.reject", invite=ringing)
             await alice.ask("invite.cancel", invite=after)
             await carol.ask("call.signal", invite=standing, type="still here")
@@ -96,10 +97,11 @@ async def test_slow_disk(stage):
         await asyncio.sleep(3)
         assert not first.done() and not called[0].heard("inviteReceived"), "told before it was on disk"
         numbers = [await first]
-        assert 4.5 < time.monotonic() - begun < 8
+        assert 4.5 < time.monotonic() - begun
         numbers += await asyncio.gather(*rest)
         await login
-        assert 9 < time.monotonic() - begun < 14, time.monotonic() - begun
+        # Each for itself would take 100 s.
+        assert 9 < time.monotonic() - begun < 30, time.monotonic() - begun
         exchange.set(flush=0)
         await asyncio.gather(*(device.hear("inviteReceived", invite=number)
                                for device, number in zip(called, numbers)))
@@ -107,7 +109,7 @@ async def test_slow_disk(stage):
         assert all(device.line.reading.done() is False for device in devices), "somebody was dropped"
         begun = time.monotonic()
         await called[0].ask("invite.accept", invite=numbers[0])
-        assert time.monotonic() - begun < 3, "it has caught up"
+        assert time.monotonic() - begun < 5, "it has caught up"
 
 
 async def test_disk_turns_read_only(stage):
