@@ -394,14 +394,16 @@ def print_drift(rows):
 
 
 def print_load(rows):
-    print("An exchange under load: memory for each connection, invites, and coming back after kill -9")
-    print("  connections  idle MB  each kB  invites/s (CPUs)  at half: p50 ms    p99 ms  back s: p50      all")
+    print("An exchange under load: memory for each connection, logins, invites, and coming back after kill -9")
+    print("  connections       idle MB  each kB  logins/s  invites/s (CPUs)  at half: p50 ms    p99 ms  back s: p50"
+          "   99.9 %      all")
     for row in rows:
         half, back = row["half"], row["resume"]
         cpus = statistics.median(round_["cpus"] for round_ in row["rounds"])
-        print(f"  {row['connections']:11}  {row['idle_kb'] / 1024:7.1f}  {row['per_connection_kb']:7.1f}  "
+        print(f"  {row['connections']:11} {'TLS' if row['tls'] else '   '}  {row['idle_kb'] / 1024:7.1f}  "
+              f"{row['per_connection_kb']:7.1f}  {row['logins_per_second']:8}  "
               f"{row['per_second']:9.0f} ({cpus:.2f})  {half['p50_ms']:15.2f}  {half['p99_ms']:8.2f}  "
-              f"{back['p50_s']:11.2f}  {back['all_s']:7.2f}")
+              f"{back['p50_s']:11.2f}  {back['p999_s']:7.2f}  {back['all_s']:7.2f}")
 
 
 def print_bystander(rows):

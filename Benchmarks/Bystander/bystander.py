@@ -201,7 +201,7 @@ def measure(arguments, attackers):
     signals = lost_connections = 0
     cpus = []
     with tempfile.TemporaryDirectory(dir=arguments.folder, prefix="bystander-") as name:
-        exchange = load.Exchange(arguments.handset, pathlib.Path(name), users, "full", LIMITS)
+        exchange = load.Exchange(arguments.handset, pathlib.Path(name), users, "full", limits=LIMITS)
         try:
             bystanders = Bystanders(exchange.port)
             bystanders.run(2)

@@ -12,6 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "transport.h"
+
 #ifndef IP_BIND_ADDRESS_NO_PORT
 #define IP_BIND_ADDRESS_NO_PORT 24
 #endif
@@ -85,7 +87,6 @@ static void enter(struct device *device, enum device_state state) {
     if (state != DEVICE_READY) return;
     fleet.ready++;
     device->ready_at = now_seconds();
-    device->failures = 0;
 }
 
 static void watch(struct device *device, int operation, uint32_t events) {
@@ -97,19 +98,30 @@ static void watch(struct device *device, int operation, uint32_t events) {
 }
 
 // The connection is gone, or there was none. The next try comes after a wait as docs/protocol.md has it: evenly from 0
-// up to a bound that doubles from 0.5 s to 30 s.
+// up to as long as the device has been away, and longer for an exchange that took attempts up in vain.
 static void lose(struct device *device) {
-    if (device->state == DEVICE_READY) {
+    double now = now_seconds();
+    bool was_ready = device->state == DEVICE_READY;
+    if (was_ready) {
         fleet.losses++;
         device->was_lost = true;
+        device->lost_at = now;
         traffic_lost(device);
     }
+    bool is_burden = device->state != DEVICE_CONNECTING;
+    if (was_ready && now - device->ready_at >= 10) {
+        device->burdens = 0;
+        is_burden = false;
+    }
+    transport_end(device->tls);
+    device->tls = NULL;
     close(device->socket);
     consume(&device->in, device->in.count);
     consume(&device->out, device->out.count);
-    double bound = device->failures < 6 ? 0.5 * (double)(1u << device->failures) : 30;
-    device->failures++;
-    device->due = now_seconds() + bound * drand48();
+    double bound = 0.5 * (double)(1u << (device->burdens < 6 ? device->burdens : 6));
+    if (bound < now - device->lost_at) bound = now - device->lost_at;
+    device->due = now + (bound < 30 ? bound : 30) * drand48();
+    if (is_burden) device->burdens++;
     enter(device, DEVICE_WAITING);
 }
 
@@ -138,12 +150,12 @@ void device_connect(struct device *device) {
 // False if the connection was lost.
 static bool flush(struct device *device) {
     while (device->out.count > 0) {
-        ssize_t sent = send(device->socket, device->out.data, device->out.count, MSG_NOSIGNAL);
-        if (sent < 0 && (errno == EAGAIN || errno == EINTR)) {
+        ssize_t sent = transport_send(device->socket, device->tls, device->out.data, device->out.count);
+        if (sent == TRANSPORT_AGAIN) {
             watch(device, EPOLL_CTL_MOD, EPOLLIN | EPOLLOUT | EPOLLRDHUP);
             return true;
         }
-        if (sent <= 0) {
+        if (sent == TRANSPORT_GONE) {
             lose(device);
             return false;
         }
@@ -312,6 +324,14 @@ static void take_upgrade(struct device *device) {
     start(device);
 }
 
+static void shake(struct device *device) {
+    switch (transport_shake(device->tls)) {
+    case 0: upgrade(device); break;
+    case TRANSPORT_GONE: lose(device); break;
+    default: break;
+    }
+}
+
 void device_event(struct device *device, uint32_t events) {
     static char buffer[65536];
     if (device->state <= DEVICE_WAITING) return;
@@ -325,7 +345,15 @@ void device_event(struct device *device, uint32_t events) {
         }
         if ((events & EPOLLOUT) == 0) return;
         watch(device, EPOLL_CTL_MOD, EPOLLIN | EPOLLRDHUP);
-        upgrade(device);
+        device->tls = transport_begin(device->socket);
+        if (device->tls == NULL) {
+            upgrade(device);
+            return;
+        }
+        enter(device, DEVICE_SHAKING);
+    }
+    if (device->state == DEVICE_SHAKING) {
+        shake(device);
         return;
     }
     if ((events & EPOLLOUT) != 0) {
@@ -333,13 +361,17 @@ void device_event(struct device *device, uint32_t events) {
         if (!flush(device)) return;
     }
     if ((events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) == 0) return;
-    ssize_t count = recv(device->socket, buffer, sizeof buffer, 0);
-    if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
-    if (count <= 0) {
-        lose(device);
-        return;
+    // A record of TLS holds more than one read may take, and what is left in it wakes nobody.
+    for (;;) {
+        ssize_t count = transport_receive(device->socket, device->tls, buffer, sizeof buffer);
+        if (count == TRANSPORT_AGAIN) return;
+        if (count == TRANSPORT_GONE) {
+            lose(device);
+            return;
+        }
+        append(&device->in, buffer, (size_t)count);
+        if (device->state == DEVICE_UPGRADING) take_upgrade(device);
+        if (device->state >= DEVICE_STARTING && !take_frames(device)) return;
+        if (device->state <= DEVICE_WAITING || device->tls == NULL) return;
     }
-    append(&device->in, buffer, (size_t)count);
-    if (device->state == DEVICE_UPGRADING) take_upgrade(device);
-    if (device->state >= DEVICE_STARTING) take_frames(device);
 }

@@ -10,6 +10,7 @@ enum device_state {
     DEVICE_IDLE,        // Not asked to be there.
     DEVICE_WAITING,     // Lost its connection, or got none; tries again at `due`.
     DEVICE_CONNECTING,  // TCP.
+    DEVICE_SHAKING,     // TLS, if there is any.
     DEVICE_UPGRADING,   // HTTP.
     DEVICE_STARTING,    // session.start is on its way.
     DEVICE_REGISTERING, // device.register is.
@@ -24,12 +25,14 @@ struct bytes {
 struct device {
     enum device_state state;
     int socket;
+    struct ssl_st *tls;  // NULL for plain text.
     const char *user, *token;
     char session[64];    // The session to go on with; empty for none.
     uint64_t sequence;   // The newest event that was heard.
     bool was_resumed;    // The last start went on with the session before.
     bool was_lost;       // It had a session when its connection was lost.
-    unsigned failures;   // In a row, for the backoff.
+    unsigned burdens;    // Attempts in a row that the exchange took up in vain, for the backoff.
+    double lost_at;      // Since when it has no session.
     double due;          // When it tries again.
     double ready_at;     // When it was last ready.
     struct bytes in;     // What came and is not whole.

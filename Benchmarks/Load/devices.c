@@ -1,7 +1,7 @@
 // Many devices in one process, for `scripts/bench load`: holds connections to an exchange, sends invites between them,
 // and comes back when the exchange was away.
 //
-//   devices PORT FILE     FILE has a line for each device: its user and its token
+//   devices PORT FILE [--tls]     FILE has a line for each device: its user and its token
 //
 // Takes commands on standard input, a line each, and answers each with a line of JSON on standard output:
 //   hold N                until N devices are registered
@@ -21,6 +21,7 @@
 
 #include "device.h"
 #include "traffic.h"
+#include "transport.h"
 
 // Connections that are being made at a time: a crowd, but not one that TCP's queue of new connections has to drop.
 static const size_t crowd = 512;
@@ -80,6 +81,7 @@ static void hold(size_t count, size_t available) {
     for (; fleet.count < count; fleet.count++) {
         fleet.devices[fleet.count].state = DEVICE_WAITING;
         fleet.devices[fleet.count].due = 0;
+        fleet.devices[fleet.count].lost_at = began;
     }
     while (fleet.ready < count && now_seconds() - began < 120) work(0.01);
     printf("{\"held\": %zu, \"seconds\": %.3f, \"refusals\": %llu}\n", fleet.ready, now_seconds() - began,
@@ -107,18 +109,20 @@ static void settle(double at) {
         }
     }
     qsort(times, back, sizeof *times, by_size);
-    printf("{\"back\": %zu, \"resumed\": %llu, \"fresh\": %llu, \"p50_s\": %.3f, \"p99_s\": %.3f, \"all_s\": %.3f}\n", back,
-           (unsigned long long)fleet.resumed, (unsigned long long)fleet.fresh, times[back / 2], times[back * 99 / 100],
-           back > 0 ? times[back - 1] : 0);
+    printf("{\"back\": %zu, \"resumed\": %llu, \"fresh\": %llu, \"p50_s\": %.3f, \"p99_s\": %.3f, \"p999_s\": %.3f, \"all_s\": %.3f}\n",
+           back, (unsigned long long)fleet.resumed, (unsigned long long)fleet.fresh, times[back / 2],
+           times[back * 99 / 100], times[back * 999 / 1000], back > 0 ? times[back - 1] : 0);
     fflush(stdout);
     free(times);
 }
 
 int main(int argc, char **argv) {
-    if (argc != 3) {
-        fprintf(stderr, "usage: devices PORT FILE\n");
+    bool is_secure = argc == 4 && strcmp(argv[3], "--tls") == 0;
+    if (argc != 3 && !is_secure) {
+        fprintf(stderr, "usage: devices PORT FILE [--tls]\n");
         return 2;
     }
+    if (is_secure) transport_use_tls();
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
         limit.rlim_cur = limit.rlim_max;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Puts an exchange under load: many connections, many invites, a kill, and everybody coming back.
 
-usage: load.py HANDSET DEVICES [--connections "N N…"] [--seconds S] [--durability full|normal] [--folder PATH]
+usage: load.py HANDSET DEVICES [--connections "N N…"] [--seconds S] [--durability full|normal] [--folder PATH] [--tls]
 
 HANDSET is the program, which serves in a process of its own; DEVICES the load generator. Prints a line of JSON for each
 number of connections.
@@ -43,10 +43,19 @@ def sign(user):
     return f"{text}.{encode(hmac.new(SECRET.encode(), text.encode(), hashlib.sha256).digest())}"
 
 
+def certificate(folder):
+    """The lines of a configuration with a certificate of its own, on P-256, as certificates are today."""
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "30",
+         "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1",
+         "-keyout", folder / "exchange.key", "-out", folder / "exchange.pem"], check=True, capture_output=True)
+    return "certificate:\n  chain_file: exchange.pem\n  key_file: exchange.key\n"
+
+
 class Exchange:
     """`handset serve` as its users run it, with a database."""
 
-    def __init__(self, program, folder, users, durability, limits=UNLIMITED):
+    def __init__(self, program, folder, users, durability, is_secure=False, limits=UNLIMITED):
         self.program, self.folder = program, folder
         with contextlib.closing(socket.socket()) as probe:
             probe.bind(("127.0.0.1", 0))
@@ -57,8 +66,8 @@ class Exchange:
         digest = hashlib.sha256(b"load").hexdigest()
         accounts = "".join(f"  - id: {user}\n" for user in users)
         (folder / "exchange.yaml").write_text(
-            f"listen: 127.0.0.1:{self.port}\ndatabase: exchange.sqlite\ndatabase_durability: {durability}\n"
-            f"web_phone: false\npresence: false\n{limits}"
+            f"listen: 127.0.0.1:{self.port}\n{certificate(folder) if is_secure else ''}database: exchange.sqlite\n"
+            f"database_durability: {durability}\nweb_phone: false\npresence: false\n{limits}"
             f"apps:\n  - key: load\n    secret_hash: {digest}\n"
             f"api_keys:\n  - key: load\n    secret_file: {secret}\nusers:\n{accounts}")
         self.start()
@@ -95,11 +104,11 @@ class Exchange:
 class Devices:
     """The load generator."""
 
-    def __init__(self, program, port, users, folder):
+    def __init__(self, program, port, users, folder, is_secure):
         tokens = folder / "devices.txt"
         tokens.write_text("".join(f"{user} {sign(user)}\n" for user in users))
         self.process = subprocess.Popen(
-            [program, str(port), str(tokens)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            [program, str(port), str(tokens), *["--tls"] * is_secure], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def do(self, command):
         self.process.stdin.write(command + "\n")
@@ -126,8 +135,8 @@ def measure(arguments, count):
     users = [f"user{number}" for number in range(count)]
     with tempfile.TemporaryDirectory(dir=arguments.folder, prefix="load-") as name:
         folder = pathlib.Path(name)
-        exchange = Exchange(arguments.handset, folder, users, arguments.durability)
-        devices = Devices(arguments.devices, exchange.port, users, folder)
+        exchange = Exchange(arguments.handset, folder, users, arguments.durability, arguments.tls)
+        devices = Devices(arguments.devices, exchange.port, users, folder, arguments.tls)
         try:
             idle = exchange.resident_kb()
             warm = min(WARM, count // 2)
@@ -153,8 +162,9 @@ def measure(arguments, count):
             devices.stop()
         return {
             "connections": count, "held": held, "idle_kb": idle, "warm_kb": warm_kb, "held_kb": full, "loaded_kb": loaded,
+            "logins_per_second": round((count - warm) / max(held["seconds"], 0.001)),
             "per_connection_kb": round((full - warm_kb) / (count - warm), 1), "rounds": most, "per_second": best, "half": half,
-            "resume": back, "durability": arguments.durability, "load_average": round(os.getloadavg()[0], 1),
+            "resume": back, "tls": arguments.tls, "durability": arguments.durability, "load_average": round(os.getloadavg()[0], 1),
             "scheduling": "fifo" if os.sched_getscheduler(0) == os.SCHED_FIFO else "normal",
         }
 
@@ -167,6 +177,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--durability", default="full", choices=("full", "normal"))
+    parser.add_argument("--tls", action="store_true", help="TLS 1.3 in place of plain text")
     parser.add_argument("--folder", help="where the databases go; the disk matters")
     arguments = parser.parse_args()
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

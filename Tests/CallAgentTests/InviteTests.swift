@@ -121,12 +121,12 @@ struct InviteTests {
         let echo = try await site.device("echo", named: "desk")
         let caller = try await site.device("caller", named: "mobile")
         var names: Set<InviteID> = []
-        for _ in 0..<20 { names.insert(try await caller.device.invite("echo").id) }
+        for _ in 0..<8 { names.insert(try await caller.device.invite("echo").id) }
         var received: [IncomingInvite] = []
-        while received.count < 20 { received.append(try await invited(echo)) }
+        while received.count < 8 { received.append(try await invited(echo)) }
         for invite in received.reversed() { try await invite.accept() }
         var accepted: Set<InviteID> = []
-        while accepted.count < 20 {
+        while accepted.count < 8 {
             if case .accepted(let answer) = try await news(caller) { accepted.insert(answer.invite) }
         }
         #expect(accepted == names)

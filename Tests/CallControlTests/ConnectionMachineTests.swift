@@ -139,25 +139,6 @@ struct ConnectionMachineTests {
         for (first, second) in zip(told, told.dropFirst()) { #expect(first != second) }
     }
 
-    @Test("CONN-4: The upper end of the waits goes 0.5, 1, 2 … 16, 30, 30 s, and the waits are spread over all of it")
-    func backoffCeilings() {
-        var backoff = Backoff(seed: 3)
-        var ceilings: [Duration] = []
-        for _ in 0..<9 {
-            ceilings.append(backoff.nextCeiling)
-            #expect(backoff.next() <= ceilings[ceilings.count - 1])
-        }
-        #expect(ceilings == [0.5, 1, 2, 4, 8, 16, 30, 30, 30].map { .milliseconds(Int($0 * 1_000)) })
-
-        let waits = (0..<1_000).map { seed in
-            var backoff = Backoff(seed: UInt64(seed))
-            return backoff.next()
-        }
-        #expect(waits.allSatisfy { $0 >= .zero && $0 <= .milliseconds(500) })
-        #expect(waits.count { $0 < .milliseconds(250) } > 400)
-        #expect(waits.count { $0 >= .milliseconds(250) } > 400)
-    }
-
     @Test("CONN-4: While the server is away the attempts never stop and never come more than 30 s apart")
     func persistence() {
         var timeline = Timeline(ConnectionMachine.standing())

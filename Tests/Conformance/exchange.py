@@ -40,7 +40,7 @@ class Exchange:
         self.folder = tempfile.TemporaryDirectory(prefix=f"conformance-{name}-")
         self.path = pathlib.Path(self.folder.name)
         self.port, self.process, self.log = 0, None, self.path / "log"
-        self.numbers = itertools.count()
+        self.numbers, self.environment = itertools.count(), None
         self.secret_file("school.secret", API[1])
         self.secret_file("college.secret", OTHER_API[1])
         hashed = subprocess.run([handset, "user", "hash-password"], input=PASSWORD, capture_output=True, text=True,
@@ -75,7 +75,7 @@ class Exchange:
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
                 [self.handset, "serve", "--config", str(self.path / "exchange.yaml"), "--log-format", "json",
-                 "--log-level", "debug", *options], stderr=log, stdout=log, stdin=subprocess.DEVNULL)
+                 "--log-level", "debug", *options], stderr=log, stdout=log, stdin=subprocess.DEVNULL, env=self.environment)
         deadline = time.monotonic() + PATIENCE
         while True:
             for line in self.log.read_bytes()[written:].decode().splitlines():

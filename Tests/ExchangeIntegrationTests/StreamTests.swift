@@ -313,7 +313,7 @@ import Testing
     @Test("Busy, declined and unanswered invites are told apart, each with a time to come back")
     func devices() async throws {
         var configuration = Self.configuration()
-        configuration.streamRinging = .milliseconds(200)
+        configuration.streamRinging = .seconds(3)
         try await ServerFixture.withServer(configuration) { server in
             let device = try await ServerFixture.device("b", of: "bob", port: server.port)
             let client = try await RawClient.connect(port: server.port)

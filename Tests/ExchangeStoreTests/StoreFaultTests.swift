@@ -1,5 +1,6 @@
 import ExchangeStore
 import Foundation
+import GRDB
 import SignalWire
 import Testing
 
@@ -70,6 +71,18 @@ import Testing
         let aside = try #require(store.setAside)
         #expect(FileManager.default.contents(atPath: aside) == text)
         #expect(try store.read().run == 1)
+    }
+
+    @Test("A database that a newer version has changed is refused, and left as it is")
+    func newer() throws {
+        let folder = try Folder()
+        try ExchangeStore.open(path: folder.database).close()
+        let queue = try DatabaseQueue(path: folder.database)
+        try queue.write { try $0.execute(sql: "INSERT INTO grdb_migrations VALUES ('99 days to come')") }
+        try queue.close()
+        #expect(code(opening: folder.database, ifCorrupt: .setAside) == .newer)
+        let later = try DatabaseQueue(path: folder.database)
+        #expect(try later.read { try Int.fetchOne($0, sql: "SELECT runs FROM exchange") } == 1)
     }
 
     @Test("Damage in the middle of the file is found at the start")

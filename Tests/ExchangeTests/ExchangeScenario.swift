@@ -42,8 +42,15 @@ struct ExchangeScenario {
     }
 
     /// An exchange that goes on with what is on disk.
-    init(restoring saved: Saved, at now: Instant, settings: ExchangeCore.Settings = .init()) {
-        var core = ExchangeCore(accounts: Self.users, settings: settings, run: 2)
+    ///
+    /// - Parameter changes: What was written before, for a test that looks at the disk again.
+    init(
+        restoring saved: Saved, at now: Instant, settings: ExchangeCore.Settings = .init(),
+        users: [Account] = Self.users,
+        after changes: [Change] = [], run: RunSeed = 2
+    ) {
+        self.changes = changes
+        var core = ExchangeCore(accounts: users, settings: settings, run: run)
         core.restore(saved, at: now)
         timeline = Timeline(core, now: now)
     }

@@ -61,6 +61,29 @@ import Timekeeping
         #expect(list.groups.count == 3 && list.groups.contains { $0.group == "g" })
     }
 
+    @Test("GRP-1: Strangers fill no more than a share of a user's groups; it joins others, and whom it knows adds it")
+    func shareOfStrangers() {
+        let strangers = (0..<3).map { UserID(ours: "mallory-\($0)") }
+        var scenario = ExchangeScenario(users: ExchangeScenario.users + strangers.map { Account(id: $0) })
+        func create(_ group: GroupID, by device: ConnectionID) -> RPCErrorCode? {
+            scenario.refusal(of: .groupCreate(GroupCreate(group: group, members: ["bob"])), from: device)
+        }
+        var added = 0
+        for stranger in strangers {
+            let device = scenario.device("m", of: stranger)
+            for number in 0..<SignalLimits.groupsOwned
+            where create("\(stranger) \(number)", by: device) == nil { added += 1 }
+        }
+        #expect(added == SignalLimits.groupsOfStrangers)
+        let (alice, bob) = (scenario.device("a", of: "alice"), scenario.device("b", of: "bob"))
+        #expect(create("alice's", by: alice) == .tooManyRequests)
+        #expect(scenario.refusal(of: .groupCreate(GroupCreate(group: "open")), from: alice) == nil)
+        #expect(scenario.refusal(of: .groupJoin(GroupJoin(group: "open")), from: bob) == nil)
+        #expect(scenario.refusal(of: .groupCreate(GroupCreate(group: "bob's")), from: bob) == nil)
+        _ = scenario.invite("alice", from: bob)
+        #expect(create("alice's", by: alice) == nil)
+    }
+
     @Test("GRP-1: Groups, their names and their members are bounded, and members are users")
     func bounds() {
         var scenario = ExchangeScenario()

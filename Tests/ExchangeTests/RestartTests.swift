@@ -45,6 +45,13 @@ extension ExchangeScenario {
             case .pushTargets(let entry):
                 saved.pushTargets.removeAll { $0.user == entry.user && $0.device == entry.device }
                 if !entry.targets.isEmpty { saved.pushTargets.append(entry) }
+            case .acquaintance(let entry):
+                saved.acquaintances.removeAll { $0.owner == entry.owner && $0.user == entry.user }
+                saved.acquaintances.append(entry)
+            case .acquaintanceForgotten(let owner, let user):
+                saved.acquaintances.removeAll { $0.owner == owner && $0.user == user }
+            case .acquaintancesForgotten(let user):
+                saved.acquaintances.removeAll { $0.owner == user || $0.user == user }
             case .group, .groupForgotten, .record, .pruned, .pushDied, .deadPushesPruned: break
             }
         }
@@ -57,8 +64,8 @@ extension ExchangeScenario {
     }
 
     /// An exchange that goes on with what this one left on disk, `pause` later.
-    func restarted(after pause: Duration = .zero) -> ExchangeScenario {
-        var next = ExchangeScenario(restoring: saved, at: timeline.now)
+    func restarted(after pause: Duration = .zero, users: [Account] = Self.users) -> ExchangeScenario {
+        var next = ExchangeScenario(restoring: saved, at: timeline.now, users: users)
         next.advance(by: pause)
         return next
     }

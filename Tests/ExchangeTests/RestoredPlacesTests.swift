@@ -24,7 +24,8 @@ private func saved(_ changes: [Change]) -> Saved {
         case .call(let call): saved.calls.append(call)
         case .event(let event): saved.events.append(event)
         case .tokenForgotten, .loginForgotten, .inviteForgotten, .callForgotten, .sequenceReserved, .eventsForgotten,
-            .streamForgotten, .record, .pruned, .push, .pushForgotten, .pushDied, .deadPushesPruned:
+            .streamForgotten, .record, .pruned, .push, .pushForgotten, .pushDied, .deadPushesPruned, .acquaintance,
+            .acquaintanceForgotten, .acquaintancesForgotten:
             break
         }
     }

@@ -158,7 +158,7 @@ private struct Conference {
     @Test("INV-12: To several, to nobody, to one too many, and to one of whom nobody has heard")
     func bounds() {
         var settings = ExchangeCore.Settings()
-        settings.openInvitesPerUser = 2
+        settings.invites.open = 2
         var scenario = ExchangeScenario(settings: settings)
         let alice = scenario.device("a", of: "alice")
         let bob = scenario.device("b", of: "bob")

@@ -68,11 +68,13 @@ def computes(scene):
             elements.clock(59999), elements.clock(3600000), elements.clock(-1),
             elements.initials('Anna Maria Berg'), elements.initials('bob@localhost'), elements.initials('+1555'),
             elements.initials(''),
-            backoff.delayBefore(0, () => 1), backoff.delayBefore(3, () => 0.5), backoff.delayBefore(99, () => 1),
+            backoff.delayBefore(0, 0, () => 1), backoff.delayBefore(4000, 0, () => 0.5),
+            backoff.delayBefore(100, 3, () => 0.5), backoff.delayBefore(0, 99, () => 1),
+            backoff.delayBefore(3600000, 0, () => 1),
           ];
         })().then(done, (error) => done(String(error)));""")
     expected = [20, None, 10, 0, None, 0, -20, -90, None, 1, 200, 5, 0.5,
-                "0:59", "1:00:00", "0:00", "AB", "B", "1", "?", 500, 2000, 30000]
+                "0:59", "1:00:00", "0:00", "AB", "B", "1", "?", 500, 2000, 2000, 30000, 30000]
     if result != expected:
         raise Failed(f"expected {expected}, and it is {result}")
 

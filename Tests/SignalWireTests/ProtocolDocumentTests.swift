@@ -183,9 +183,17 @@ import Testing
             "| \(SignalLimits.nameBytes) bytes; a longer one is refused",
             "| Capabilities of a device | \(SignalLimits.capabilities) |",
             "| Users in `to` of one invite | \(SignalLimits.invitees) |",
+            "| Open invites that one user has sent | \(SignalLimits.openInvites) |",
+            "| Invites that one user has still to answer | \(SignalLimits.openInvites); of one inviter "
+                + "\(SignalLimits.openInvitesOfPair); of all together",
+            "(#who-may-have-how-many-invites-open) \(SignalLimits.openInvitesOfStrangers) |",
+            "| Open invites in one group | \(SignalLimits.openInvites); of one member \(SignalLimits.openInvitesOfPair); "
+                + "beyond the first of each member, all but the owner share \(SignalLimits.openInvitesBeyondFirst) |",
+            "| Acquaintances of one user | \(SignalLimits.acquaintances); the one that was used longest ago goes |",
             "| Members of a group | \(SignalLimits.groupMembers) |",
             "| Groups that one user owns | \(SignalLimits.groupsOwned) |",
             "| Groups that one user is in | \(SignalLimits.groupsJoined) |",
+            "past which no such owner adds it to one more | \(SignalLimits.groupsOfStrangers); it can join",
             "| Connection data of a participant | \(SignalLimits.connectionDataBytes) bytes |",
             "| Push tokens of a device | \(SignalLimits.pushTargets), of \(SignalLimits.pushTokenBytes) bytes each |",
             "| Invites told of by `device.register` | \(SignalLimits.syncBytes) bytes |",

@@ -71,7 +71,7 @@ struct TokenTests {
     @Test("AUTH-4: A service that has disconnected renews nothing by itself; when it connects again it does")
     func atRest() async throws {
         try await withExchange { exchange in
-            exchange.answer(path: "/v1.1/login") { _ in login("T1", refresh: "R1", lifetime: 1) }
+            exchange.answer(path: "/v1.1/login") { _ in login("T1", refresh: "R1", lifetime: 3) }
             exchange.answer(path: "/v1.1/token") { _ in login("T3", refresh: "R3") }
             func isRenewed(_ refresh: String) -> Bool {
                 exchange.requests.contains { $0.body == #"{"refresh_token":"\#(refresh)"}"# }
@@ -80,7 +80,7 @@ struct TokenTests {
             try await first.connect()
             await first.disconnect()
             // The token of the second ends after that of the first.
-            exchange.answer(path: "/v1.1/login") { _ in login("T2", refresh: "R2", lifetime: 1) }
+            exchange.answer(path: "/v1.1/login") { _ in login("T2", refresh: "R2", lifetime: 3) }
             let second = try Fixtures.service(port: exchange.port)
             try await second.connect()
             try await until { isRenewed("R2") }

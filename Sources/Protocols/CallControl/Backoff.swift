@@ -1,7 +1,7 @@
-/// How long to wait before trying again: full-jitter exponential backoff (contract CONN-4).
+/// How long to wait before trying again: full-jitter exponential backoff.
 ///
 /// The n-th wait is drawn evenly from 0 up to a ceiling that starts at ``floor``, doubles each time and stops at
-/// ``ceiling``; so a thousand devices that lost one server come back spread out.
+/// ``ceiling``. For connections there is ``ReconnectBackoff``.
 public struct Backoff: Sendable {
     /// The first wait's upper end.
     public let floor: Duration
@@ -12,7 +12,7 @@ public struct Backoff: Sendable {
     private var generator: WaitGenerator
 
     /// Makes a backoff; the same seed gives the same waits.
-    public init(floor: Duration = .milliseconds(500), ceiling: Duration = .seconds(30), seed: UInt64) {
+    public init(floor: Duration, ceiling: Duration, seed: UInt64) {
         self.floor = floor
         self.ceiling = ceiling
         generator = WaitGenerator(state: seed)
@@ -30,17 +30,4 @@ public struct Backoff: Sendable {
 
     /// Starts again from ``floor``.
     public mutating func reset() { failures = 0 }
-}
-
-/// The SplitMix64 generator: enough to spread waits, and owned by value.
-private struct WaitGenerator: RandomNumberGenerator, Sendable {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
-    }
 }

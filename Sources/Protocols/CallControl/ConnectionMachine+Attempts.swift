@@ -77,11 +77,13 @@ extension ConnectionMachine {
         }
     }
 
+    /// - Parameter isBurden: Whether it cost the server something, as far as the backoff is concerned.
     mutating func fail(
-        _ attempt: Attempt, with failure: ServiceFailure, at now: Instant, into outbox: inout [Output]
+        _ attempt: Attempt, with failure: ServiceFailure, isBurden: Bool? = nil, at now: Instant,
+        into outbox: inout [Output]
     ) {
         let limit = attempt.isReconnection ? timings.reconnectAttempts : timings.firstAttempts
-        let wait = backoff.next()
+        let wait = backoff.next(at: now, isBurden: isBurden ?? failure.isBurden)
         guard case .retry(let after) = failure.remedy, backoff.failures < limit ?? .max else {
             return give(up: failure.error, into: &outbox)
         }

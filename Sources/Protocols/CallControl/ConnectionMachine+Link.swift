@@ -57,12 +57,14 @@ extension ConnectionMachine {
     ) {
         guard case .retry = failure.remedy else { return give(up: failure.error, into: &outbox) }
         // A server that takes a device in and drops it at once is not hammered: the backoff goes on growing.
-        if link.since.duration(to: now) >= timings.stableAfter { backoff.reset() }
+        let isStable = link.since.duration(to: now) >= timings.stableAfter
+        if isStable { backoff.reset() }
+        backoff.loseLink(at: now)
         outbox.append(.stateChanged(.reconnecting))
         emit(.reconnecting, .reconnecting, into: &outbox)
         let attempt = Attempt(
             number: link.attempt, step: .waiting(until: now), isReconnection: true, resume: link.resume)
-        fail(attempt, with: failure, at: now, into: &outbox)
+        fail(attempt, with: failure, isBurden: !isStable, at: now, into: &outbox)
     }
 }
 

@@ -119,14 +119,14 @@ public struct ConnectionMachine: ProtocolCore, Sendable {
 
     var current = State.notConnected
     let timings: ConnectionTimings
-    var backoff: Backoff
+    var backoff: ReconnectBackoff
     var lastAttempt = 0
     private var lastEvent: EventKind?
 
     /// Makes a connection that is down; `seed` decides the jitter of its waits.
     public init(timings: ConnectionTimings = ConnectionTimings(), seed: UInt64) {
         self.timings = timings
-        backoff = Backoff(seed: seed)
+        backoff = ReconnectBackoff(seed: seed)
     }
 
     /// Where the connection stands.

@@ -38,7 +38,7 @@ public struct LoginMachine: ProtocolCore, Sendable {
 
     var current = State.loggedOut
     private let patience: Duration?
-    private var backoff: Backoff
+    private var backoff: ReconnectBackoff
 
     /// Makes a machine that is logged out.
     ///
@@ -47,7 +47,7 @@ public struct LoginMachine: ProtocolCore, Sendable {
     ///   - seed: Decides the jitter of the waits.
     public init(patience: Duration? = nil, seed: UInt64) {
         self.patience = patience
-        backoff = Backoff(seed: seed)
+        backoff = ReconnectBackoff(seed: seed)
     }
 
     /// Whether the service knows us.
@@ -99,7 +99,7 @@ public struct LoginMachine: ProtocolCore, Sendable {
         attempt: Int, giveUpAt: Instant?, after failure: ServiceFailure, at now: Instant, into outbox: inout [Output]
     ) {
         if case .retry(let after) = failure.remedy {
-            let delay = max(backoff.next(), after ?? .zero)
+            let delay = max(backoff.next(at: now, isBurden: failure.isBurden), after ?? .zero)
             let until = now.advanced(by: delay)
             if giveUpAt.map({ until <= $0 }) ?? true {
                 current = .waiting(attempt: attempt, until: until, giveUpAt: giveUpAt)

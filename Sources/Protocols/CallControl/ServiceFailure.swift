@@ -12,10 +12,13 @@ public struct ServiceFailure: Error, Hashable, Sendable {
     public let error: SignalingError
     /// Whether trying again can help.
     public let remedy: Remedy
+    /// Whether the service spent something on the attempt; false if nothing listens there, or there is no way to it.
+    public let isBurden: Bool
 
     /// Makes a failure.
-    public init(_ error: SignalingError, remedy: Remedy) {
+    public init(_ error: SignalingError, remedy: Remedy, isBurden: Bool = true) {
         self.error = error
         self.remedy = remedy
+        self.isBurden = isBurden
     }
 }

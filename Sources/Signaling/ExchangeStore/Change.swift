@@ -38,6 +38,12 @@ public enum Change: Hashable, Sendable {
     case pushDied(DeadPush, at: Instant)
     /// Pushes that could not be made are kept no longer if they are from before.
     case deadPushesPruned(before: Instant)
+    /// A user knows another, or has had to do with it once more.
+    case acquaintance(StoredAcquaintance)
+    /// A user does not know another any more.
+    case acquaintanceForgotten(owner: UserID, user: UserID)
+    /// A user has no account any more: it knows nobody, and nobody knows it.
+    case acquaintancesForgotten(of: UserID)
     /// A call began.
     case call(StoredCall)
     /// A call is over; of one invite there may be a call for each invitee.

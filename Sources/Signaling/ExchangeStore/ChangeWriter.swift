@@ -7,7 +7,7 @@ import Timekeeping
 /// Writes changes within one transaction. Statements are prepared once for a connection.
 struct ChangeWriter {
     let database: Database
-    /// For deadlines and moments: as the clock was when the exchange opened the database.
+    /// For deadlines and moments: as the others in the file are.
     let times: TimeMap
     /// For records: as the clock is now.
     let recordTimes: TimeMap
@@ -31,6 +31,11 @@ struct ChangeWriter {
         case .pushDied(let push, let at): try write(push, at: at)
         case .deadPushesPruned(let before):
             try run("DELETE FROM dead_pushes WHERE died_ms < ?", [recordTimes.milliseconds(before)])
+        case .acquaintance(let entry): try write(entry)
+        case .acquaintanceForgotten(let owner, let user):
+            try run("DELETE FROM acquaintances WHERE owner = ? AND user = ?", [owner.text, user.text])
+        case .acquaintancesForgotten(let user):
+            try run("DELETE FROM acquaintances WHERE owner = ?1 OR user = ?1", [user.text])
         case .call(let call):
             try run(
                 """

@@ -32,7 +32,6 @@ public final class ExchangeStore: Sendable {
     private let queue: DatabaseQueue
     private let lock: StoreLock
     private let clock: StoreClock
-    private let times: TimeMap
     private let recordLimits: RecordLimits
 
     /// Opens the database, making or migrating it as need be. It belongs to this exchange alone until ``close()``.
@@ -61,7 +60,6 @@ public final class ExchangeStore: Sendable {
         self.clock = clock
         self.setAside = setAside
         self.recordLimits = recordLimits
-        times = TimeMap(offset: clock.offset)
         wasOpenToOthers = try StoreFiles.make(path)
         do {
             var configuration = Configuration()
@@ -88,29 +86,10 @@ public final class ExchangeStore: Sendable {
             let after = try queue.read { try SetAsideRows.all($0) }
             setAsideRows = after == before ? [] : after
             self.queue = queue
-            try queue.write { [clock, times] database in try Self.begin(database, clock, times) }
+            try queue.write { [clock] database in try StoredClock(database: database, clock: clock).begin() }
         } catch {
             throw StoreError(error, "open", path)
         }
-    }
-
-    /// Counts the run. If the machine has not been started anew since the last one, instants go on, and what the clock
-    /// was set by meanwhile is made up for.
-    private static func begin(_ database: Database, _ clock: StoreClock, _ times: TimeMap) throws {
-        if let last = try Row.fetchOne(database, sql: "SELECT boot, clock_offset_ms FROM exchange") {
-            let boot: String = try last.decode(forColumn: "boot")
-            let step = times.offset - (try last.decode(Int64.self, forColumn: "clock_offset_ms"))
-            if !boot.isEmpty, boot == clock.boot, step != 0 {
-                for (table, column) in StoreSchema.timed {
-                    try database.execute(sql: "UPDATE \(table) SET \(column) = \(column) + ?", arguments: [step])
-                }
-            }
-        }
-        try database.execute(
-            sql: """
-                INSERT INTO exchange (id, runs, boot, clock_offset_ms) VALUES (1, 1, ?1, ?2)
-                ON CONFLICT DO UPDATE SET runs = runs + 1, boot = ?1, clock_offset_ms = ?2
-                """, arguments: [clock.boot, times.offset])
     }
 
     /// What is on disk.
@@ -118,8 +97,9 @@ public final class ExchangeStore: Sendable {
     /// - Throws: ``StoreError``.
     public func read() throws(StoreError) -> Saved {
         do {
-            return try queue.read { [times, clock] database in
-                try SavedReader(database: database, times: times, now: clock.instant()).read()
+            return try queue.read { [clock] database in
+                let times = try StoredClock(database: database, clock: clock).times()
+                return try SavedReader(database: database, times: times, now: clock.instant()).read()
             }
         } catch {
             throw StoreError(error, "read", path)
@@ -131,9 +111,10 @@ public final class ExchangeStore: Sendable {
     /// - Throws: ``StoreError``; then nothing has been written.
     public func write(_ changes: [Change]) throws(StoreError) {
         do {
-            try queue.write { [times, clock, recordLimits] database in
+            try queue.write { [clock, recordLimits] database in
                 let writer = ChangeWriter(
-                    database: database, times: times, recordTimes: TimeMap(offset: clock.offset),
+                    database: database, times: try StoredClock(database: database, clock: clock).follow(),
+                    recordTimes: TimeMap(offset: clock.offset),
                     recordLimits: recordLimits)
                 for change in changes { try writer.write(change) }
             }
@@ -155,7 +136,8 @@ public final class ExchangeStore: Sendable {
 
     /// Brings the write-ahead log into the file and lets go of it.
     public func close() {
-        // The log is as good as the file; whoever opens it next goes on from there.
+        // The times are good in either case, and the log is as good as the file; whoever opens it next goes on from there.
+        try? queue.write { [clock] database in _ = try StoredClock(database: database, clock: clock).follow() }
         try? queue.close()
         lock.release()
     }

@@ -33,6 +33,8 @@ public struct Saved: Sendable {
     public var pushTargets: [StoredPushTargets] = []
     /// Pushes that are to be made, and those whose invites are still open, oldest first.
     public var pendingPushes: [StoredPush] = []
+    /// Who knows whom.
+    public var acquaintances: [StoredAcquaintance] = []
     /// Calls under way.
     public var calls: [StoredCall] = []
     /// How events are numbered.

@@ -35,6 +35,11 @@ struct SavedReader {
                 targets: try StoreCoding.value(
                     [DeviceRegister.PushTarget].self, try row.decode(forColumn: "targets")))
         }
+        saved.acquaintances = try rows("SELECT * FROM acquaintances").map { row in
+            StoredAcquaintance(
+                owner: try row.identifier("owner"), user: try row.identifier("user"),
+                used: past(try row.decode(forColumn: "used_ms")))
+        }
         saved.pendingPushes = try rows("SELECT * FROM pushes ORDER BY rowid").compactMap(push)
         saved.calls = try rows("SELECT * FROM calls ORDER BY accepted_ms").map { row in
             StoredCall(

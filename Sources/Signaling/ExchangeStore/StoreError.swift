@@ -1,4 +1,5 @@
 internal import GRDB
+internal import Glibc
 
 /// The database could not be opened, read or written.
 ///
@@ -53,10 +54,10 @@ public struct StoreError: Error, Hashable, Sendable, CustomStringConvertible {
         case .SQLITE_FULL:
             self.init(.full, "\(task): the disk is full (\(said)). Make room on it; nothing need be restarted.")
         case .SQLITE_READONLY, .SQLITE_PERM, .SQLITE_AUTH:
-            self.init(
-                .readOnly,
-                "\(task): it may not be written (\(said)). Mount the disk for writing, and give the user that runs "
-                    + "the exchange the right to write the file and its folder.")
+            self.init(readOnly: said, task)
+        case .SQLITE_IOERR where StoreFiles.isOnReadOnlyDisk(path):
+            // To SQLite, which has the file open, a disk that turns read-only is any other error of it.
+            self.init(readOnly: StoreFiles.text(EROFS), task)
         case .SQLITE_CORRUPT, .SQLITE_NOTADB:
             self.init(.corrupt, "\(task): it is damaged, or no database (\(said)). \(Self.corruptRemedy)")
         case .SQLITE_CANTOPEN:
@@ -68,6 +69,13 @@ public struct StoreError: Error, Hashable, Sendable, CustomStringConvertible {
         default:
             self.init(.failed, "\(task): \(said). The system's log may say what is wrong with the disk.")
         }
+    }
+
+    private init(readOnly said: String, _ task: String) {
+        self.init(
+            .readOnly,
+            "\(task): it may not be written (\(said)). Mount the disk for writing, and give the user that runs the exchange "
+                + "the right to write the file and its folder.")
     }
 
     /// The database was closed before it could be written.

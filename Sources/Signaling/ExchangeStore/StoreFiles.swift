@@ -82,6 +82,9 @@ enum StoreFiles {
         }
     }
 
+    /// Whether the disk that the file is on is mounted read-only, as the system does by itself with one that fails.
+    static func isOnReadOnlyDisk(_ path: String) -> Bool { unsafe access(path, W_OK) != 0 && errno == EROFS }
+
     /// The system's words for an error.
     static func text(_ code: Int32) -> String { unsafe String(cString: strerror(code)) }
 }

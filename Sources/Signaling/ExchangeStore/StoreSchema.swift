@@ -11,6 +11,7 @@ enum StoreSchema {
         migrator.registerMigration("3 logins") { database in try database.execute(sql: third) }
         migrator.registerMigration("4 call records") { database in try database.execute(sql: fourth) }
         migrator.registerMigration("5 identifiers") { database in try IdentifierMigration(database: database).run() }
+        migrator.registerMigration("7 acquaintances") { database in try database.execute(sql: seventh) }
         return migrator
     }
 
@@ -110,12 +111,26 @@ enum StoreSchema {
         END;
         """
 
+    /// Who has accepted somebody's call before, or has called somebody, knows them from the records of calls.
+    private static let seventh = """
+        CREATE TABLE acquaintances (
+            owner TEXT NOT NULL, user TEXT NOT NULL, used_ms INTEGER NOT NULL, PRIMARY KEY (owner, user)
+        ) STRICT, WITHOUT ROWID;
+        CREATE INDEX acquaintances_by_user ON acquaintances (user);
+        INSERT INTO acquaintances (owner, user, used_ms)
+        SELECT owner, user, max(at_ms) FROM (
+            SELECT invitee AS owner, inviter AS user, answered_ms AS at_ms FROM call_records
+            WHERE answered_ms IS NOT NULL
+            UNION ALL SELECT inviter, invitee, sent_ms FROM call_records
+        ) WHERE owner <> user GROUP BY owner, user;
+        """
+
     /// Every column that holds a deadline or a moment of the exchange's own, which move when the clock was set.
     static let timed = [
         ("tokens", "expires_ms"), ("tokens", "superseded_ms"), ("tokens", "forgotten_ms"),
         ("logins", "used_ms"),
         ("sessions", "resumable_until_ms"), ("invites", "sent_ms"),
         ("invites", "deadline_ms"), ("invites", "forgotten_ms"), ("calls", "accepted_ms"), ("events", "at_ms"),
-        ("pushes", "deadline_ms"), ("pushes", "expires_ms"), ("pushes", "due_ms"),
+        ("acquaintances", "used_ms"), ("pushes", "deadline_ms"), ("pushes", "expires_ms"), ("pushes", "due_ms"),
     ]
 }

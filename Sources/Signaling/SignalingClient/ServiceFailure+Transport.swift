@@ -10,16 +10,19 @@ extension ServiceFailure {
     static func transport(_ error: any Error, to endpoint: Endpoint, doing activity: String) -> ServiceFailure {
         if let failure = error as? ServiceFailure { return failure }
         func failure(
-            _ code: SignalingError.Code, _ cause: String, _ advice: String, _ remedy: Remedy = .retry(after: nil)
+            _ code: SignalingError.Code, _ cause: String, _ advice: String, _ remedy: Remedy = .retry(after: nil),
+            isBurden: Bool = true
         ) -> ServiceFailure {
             ServiceFailure(
-                SignalingError(code, activity: activity, cause: cause, advice: advice), remedy: remedy)
+                SignalingError(code, activity: activity, cause: cause, advice: advice), remedy: remedy,
+                isBurden: isBurden)
         }
         let place = endpoint.authority
         let startIt = "Check the address, and that the exchange runs there."
         switch error {
         case let error as NIOConnectionError:
-            return failure(.serverUnreachable, Self.cause(of: error, at: place), startIt)
+            return failure(
+                .serverUnreachable, Self.cause(of: error, at: place), startIt, isBurden: !Self.isNobodyThere(error))
         case is NIOSSLError, is BoringSSLError, is NIOSSLExtraError:
             return tls(error, at: place, doing: activity)
         case is HTTPParserError:
@@ -36,7 +39,8 @@ extension ServiceFailure {
         case ChannelError.connectTimeout:
             return failure(.serverUnreachable, "\(place) does not answer", startIt)
         case let error as IOError:
-            return failure(.serverUnreachable, Self.cause(of: error, at: place), startIt)
+            return failure(
+                .serverUnreachable, Self.cause(of: error, at: place), startIt, isBurden: !Self.isNobodyThere(error))
         default:
             return failure(.serverUnreachable, "\(error)", startIt)
         }
@@ -83,6 +87,15 @@ extension ServiceFailure {
             SignalingError(
                 .serverUnreachable, activity: activity, cause: "the TLS handshake with \(place) failed: \(words)"),
             remedy: .retry(after: nil))
+    }
+
+    /// Whether no server has had anything to do with the attempt. One that is overrun does not answer in time.
+    private static func isNobodyThere(_ error: NIOConnectionError) -> Bool {
+        error.connectionErrors.allSatisfy { ($0.error as? IOError).map(isNobodyThere) ?? false }
+    }
+
+    private static func isNobodyThere(_ error: IOError) -> Bool {
+        [ECONNREFUSED, EHOSTUNREACH, ENETUNREACH, ENETDOWN].contains(error.errnoCode)
     }
 
     private static func cause(of error: NIOConnectionError, at place: String) -> String {

@@ -17,7 +17,7 @@ extension ExchangeCore {
         guard groups.owns(owner) < SignalLimits.groupsOwned else {
             throw RPCError(.tooManyRequests, "This user owns \(SignalLimits.groupsOwned) groups already.")
         }
-        for member in members { try checkRoomForGroup(member) }
+        for member in members { try checkRoomForGroup(member, addedBy: owner) }
 
         let group = Group(id: params.group ?? ids.next("group"), name: params.name, owner: owner, members: members)
         groups.add(group)
@@ -46,6 +46,19 @@ extension ExchangeCore {
         }
         guard isPlain else {
             throw RPCError(.invalidParams, "\(member) must have no control and no bidirectional characters.")
+        }
+    }
+
+    /// Nobody is asked before it is added to a group: without a share for them, a few strangers could fill a user's groups.
+    private func checkRoomForGroup(_ user: UserID, addedBy owner: UserID) throws(RPCError) {
+        try checkRoomForGroup(user)
+        let limit = SignalLimits.groupsOfStrangers
+        guard groups.joins(user) >= limit, !acquaintances.has(user, owner) else { return }
+        guard groups.groups(of: user).count(where: { !acquaintances.has(user, $0.owner) }) < limit else {
+            throw RPCError(
+                .tooManyRequests,
+                "A member is in \(limit) groups already whose owners' invites it has never accepted, as this user's; it can "
+                    + "join the group by itself.")
         }
     }
 

@@ -26,6 +26,8 @@ extension ExchangeCore {
         inviteByKey[key] = record.id
         keyByInvite[record.id] = key
         openInvites.add(record)
+        invitePlaces.take(record)
+        for invitee in invitees { acquaintances.meet(inviter.user, invitee, at: now) }
         count(\.invites)
         if let deadline = record.deadline { deadlines.add(.inviteTimesOut(record.id), due: deadline) }
         outbox.append(.note(.inviteSent(record.id, from: inviter, to: record.invitees)))
@@ -78,19 +80,6 @@ extension ExchangeCore {
         }
     }
 
-    private func checkSpace(for invitees: [UserID], in group: GroupID?, from user: UserID) throws(RPCError) {
-        let limit = settings.openInvitesPerUser
-        guard openInvites.sent(by: user).count < limit else {
-            throw RPCError(.tooManyRequests, "This user has \(limit) open invites already.")
-        }
-        guard invitees.allSatisfy({ openInvites.received(by: $0).count < limit }) else {
-            throw RPCError(.tooManyRequests, "A user that is asked has \(limit) open invites to answer already.")
-        }
-        guard group.map({ openInvites.inGroup($0).count < limit }) ?? true else {
-            throw RPCError(.tooManyRequests, "There are \(limit) open invites in the group already.")
-        }
-    }
-
     /// Tells the members of an invite's group, `others` aside, who are told otherwise (GRP-2).
     private mutating func tellGroup(
         of record: InviteRecord, but others: [UserID], _ event: ExchangeEvent, at now: Instant,
@@ -120,11 +109,13 @@ extension ExchangeCore {
             }
         guard try record.take(input, for: endpoint.user) else { return }
         invites[id] = record
+        leavePlaces(of: record, [endpoint.user])
         outbox.append(.note(.inviteAnswered(id, by: endpoint, action)))
 
         let answer = InviteAnswered(invite: id, invitee: endpoint.user, device: endpoint.device, data: data)
         switch action {
         case .accepted:
+            acquaintances.meet(endpoint.user, record.inviter.user, at: now)
             calls.add(Call(invite: id, inviter: record.inviter, invitee: endpoint, acceptedAt: now))
             count(\.calls)
         case .rejected:
@@ -147,23 +138,41 @@ extension ExchangeCore {
         _ params: InviteCancel, from session: Session, at now: Instant, into outbox: inout [Output]
     ) throws(RPCError) {
         try Self.checkData([params.data], from: session)
-        guard var record = invites[params.invite] else { throw Self.unknownInvite }
+        guard let record = invites[params.invite] else { throw Self.unknownInvite }
         guard record.inviter.user == session.endpoint.user else {
             throw RPCError(.notYours, "Only the inviter cancels an invite.")
         }
-        let released = record.cancel()
-        guard !released.isEmpty else {
+        guard withdraw(record, params.data, at: now, into: &outbox) else {
             throw RPCError(.inviteEnded, "The invite is over; there is nobody to take it back from.")
         }
+    }
+
+    /// Takes an invite back from whoever has not answered; false if everybody has.
+    private mutating func withdraw(
+        _ invite: InviteRecord, _ data: JSONValue?, at now: Instant, into outbox: inout [Output]
+    ) -> Bool {
+        var record = invite
+        let released = record.cancel()
+        guard !released.isEmpty else { return false }
         invites[record.id] = record
+        leavePlaces(of: record, released)
         outbox.append(.note(.inviteCancelled(record.id)))
-        let event = ExchangeEvent.inviteCancelled(InviteCancelled(invite: record.id, data: params.data))
+        let event = ExchangeEvent.inviteCancelled(InviteCancelled(invite: record.id, data: data))
         for user in released { tell(user, record.ringing(of: user), event, at: now, into: &outbox) }
         tellGroup(of: record, but: released, event, at: now, into: &outbox)
         tellMissed(record, released, at: now, into: &outbox)
         pushEnd(
             of: record, for: released, reason: "cancelled", payload: record.timeoutPayload, at: now, into: &outbox)
         finish(record, at: now, into: &outbox)
+        return true
+    }
+
+    /// Takes back the invites of a user whose account is gone: nobody else could, and they hold places.
+    mutating func withdrawInvites(of user: UserID, at now: Instant, into outbox: inout [Output]) {
+        guard accounts.account(id: user) == nil else { return }
+        for record in openInvites.sent(by: user).compactMap({ invites[$0] }) {
+            _ = withdraw(record, nil, at: now, into: &outbox)
+        }
     }
 
     /// Gives those who have still to answer other data (INV-15).
@@ -192,6 +201,7 @@ extension ExchangeCore {
         let released = record.timeOut()
         guard !released.isEmpty else { return }
         invites[id] = record
+        leavePlaces(of: record, released)
         outbox.append(.note(.inviteTimedOut(id)))
         let event = ExchangeEvent.inviteTimedOut(InviteTimedOut(invite: id, invitees: released))
         for user in released { tell(user, record.ringing(of: user), event, at: now, into: &outbox) }
@@ -217,6 +227,7 @@ extension ExchangeCore {
         tell(record.inviter, .inviteEnded(InviteEnded(invite: record.id)), at: now, into: &outbox)
         deadlines.add(.inviteIsForgotten(record.id), due: now.advanced(by: settings.inviteMemory))
         openInvites.remove(record)
+        invitePlaces.leaveGroup(record)
     }
 
     mutating func forgetInvite(_ id: InviteID) {

@@ -35,6 +35,7 @@ extension ExchangeCore {
         for (id, push) in pushQueue.takeChanges() {
             outbox.append(.persist(push.map(Change.push) ?? .pushForgotten(id)))
         }
+        for change in acquaintances.takeChanges() { outbox.append(.persist(change)) }
         for (id, before) in invites.takeChanges() {
             guard let record = invites[id] else {
                 outbox.append(.persist(.inviteForgotten(id)))

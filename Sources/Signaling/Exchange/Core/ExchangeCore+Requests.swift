@@ -103,6 +103,7 @@ extension ExchangeCore {
         switch deadline {
         case .inviteTimesOut(let id): timeOutInvite(id, at: now, into: &outbox)
         case .inviteIsForgotten(let id): forgetInvite(id)
+        case .accountIsMissed(let user): withdrawInvites(of: user, at: now, into: &outbox)
         case .sessionIsForgotten(let id):
             if sessions.isOver(id, at: now) { giveUp(id, at: now, into: &outbox) }
         case .callMayBeOrphaned(let id): dropOrphan(id, at: now, into: &outbox)

@@ -20,6 +20,7 @@ extension ExchangeCore {
             pushes.restore(entry.targets, for: Endpoint(user: entry.user, device: entry.device))
         }
         for invite in saved.invites { restore(invite, at: now) }
+        restore(saved.acquaintances)
         for push in saved.pendingPushes { restore(push, at: now) }
         for call in saved.calls {
             calls.restore(Call(call))
@@ -60,6 +61,18 @@ extension ExchangeCore {
             user: user, isAnonymous: token.isAnonymous, room: room, application: token.application)
         tokens.restore(
             digest, entry, Login(login, grant, epoch: token.epoch, isEnded: isOver || token.isRevoked, at: now))
+    }
+
+    /// Who was removed while the exchange was down is known to nobody any more.
+    private mutating func restore(_ stored: [StoredAcquaintance]) {
+        var gone: Set<UserID> = []
+        for entry in stored {
+            let strangers = [entry.owner, entry.user].filter { accounts.account(id: $0) == nil }
+            gone.formUnion(strangers)
+            if strangers.isEmpty { acquaintances.restore(entry) }
+        }
+        for user in gone { acquaintances.forget(user) }
+        acquaintances.trim()
     }
 
     /// A session that had its connection when the exchange went away lost it then, as far as anybody knows.
@@ -105,6 +118,10 @@ extension ExchangeCore {
             deadlines.add(.inviteIsForgotten(record.id), due: min(invite.forgottenAt ?? whole, whole))
         } else {
             openInvites.add(record)
+            invitePlaces.take(record)
+            // Its inviter was removed while the exchange was down.
+            let inviter = record.inviter.user
+            if accounts.account(id: inviter) == nil { deadlines.add(.accountIsMissed(inviter), due: now) }
             if let deadline = record.deadline { deadlines.add(.inviteTimesOut(record.id), due: deadline) }
         }
     }

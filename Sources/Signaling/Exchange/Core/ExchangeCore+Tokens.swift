@@ -177,6 +177,8 @@ extension ExchangeCore {
             guard after == nil else { continue }
             endSessions(of: account.id, at: now, into: &outbox)
             forgetPushes(of: account.id)
+            acquaintances.forget(account.id)
+            withdrawInvites(of: account.id, at: now, into: &outbox)
         }
         // A stranger's name may have become a user's.
         for account in self.accounts.all where before.account(called: account.id) == nil {

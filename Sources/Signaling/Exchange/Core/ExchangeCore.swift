@@ -69,6 +69,7 @@ struct ExchangeCore: ProtocolCore, Sendable {
     enum Deadline: Hashable, Sendable {
         case inviteTimesOut(InviteID)
         case inviteIsForgotten(InviteID)
+        case accountIsMissed(UserID)
         case sessionIsForgotten(SessionID)
         case callMayBeOrphaned(CallID)
         case loginIsDue(ConnectionID)
@@ -100,9 +101,8 @@ struct ExchangeCore: ProtocolCore, Sendable {
         var pruningInterval = Duration.seconds(600)
         /// Malformed messages in a minute, past which a connection is closed.
         var malformedPerMinute = 100
-        /// Invites that one user may have open at once, those it sends and those it gets counted apart; and those in
-        /// one group. Contract and memory both want a bound.
-        var openInvitesPerUser = 256
+        /// How many invites may be open at once.
+        var invites = InviteLimits()
         /// Sessions that one user may have at once.
         var sessionsPerUser = 64
         /// Whether users may see who is there.
@@ -139,6 +139,8 @@ struct ExchangeCore: ProtocolCore, Sendable {
     var inviteByKey: [InviteKey: InviteID] = [:]
     var keyByInvite: [InviteID: InviteKey] = [:]
     var openInvites = OpenInvites()
+    var invitePlaces = InvitePlaces()
+    var acquaintances = Acquaintances()
     /// The number of the newest invite.
     var lastInvite: UInt64 = 0
     var groups = Groups()

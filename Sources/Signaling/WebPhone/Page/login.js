@@ -16,12 +16,14 @@ export class RestError extends Error {
    * @param {string} message
    * @param {number} status 0 if there was no answer
    * @param {number} retryAfter seconds, 0 if the exchange did not say
+   * @param {boolean} isNobodyThere the exchange has had nothing to do with it
    */
-  constructor(code, message, status, retryAfter = 0) {
+  constructor(code, message, status, retryAfter = 0, isNobodyThere = false) {
     super(message);
     this.code = code;
     this.status = status;
     this.retryAfter = retryAfter;
+    this.isNobodyThere = isNobodyThere;
   }
 
   /** The same request would fail again. */
@@ -40,8 +42,9 @@ async function ask(path, options = {}) {
     response = await fetch(new URL(path, document.baseURI), {
       cache: 'no-store', credentials: 'omit', signal: AbortSignal.timeout(12_000), ...options,
     });
-  } catch {
-    throw new RestError('unreachable', 'The exchange does not answer.', 0);
+  } catch (error) {
+    const isNobodyThere = !(error instanceof DOMException && error.name === 'TimeoutError');
+    throw new RestError('unreachable', 'The exchange does not answer.', 0, 0, isNobodyThere);
   }
   const body = await response.json().catch(() => ({}));
   if (response.ok) return body;

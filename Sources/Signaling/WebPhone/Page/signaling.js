@@ -10,6 +10,8 @@ import { RestError, logIn, resources } from './login.js';
  */
 
 const requestTime = 10_000;
+/** How long a connection must have stood for its end to be no fault of the exchange's, in milliseconds. */
+const stableAfter = 10_000;
 
 /** The exchange refused a request on the WebSocket, or the WebSocket went away meanwhile (`name` is `offline`). */
 export class RpcError extends Error {
@@ -141,12 +143,20 @@ export class Signaling extends EventTarget {
 
   async #run() {
     this.#set('connecting');
-    for (let attempt = 0; !this.#ended;) {
+    let lost = performance.now();
+    for (let burdens = 0; !this.#ended;) {
       let pause = 0;
+      let isBurden = true;
       try {
         const gone = await this.#connect();
-        attempt = 0;
+        const connected = performance.now();
         const { code, reason } = await gone;
+        // One that ends as soon as it has begun counts as an attempt in vain.
+        lost = performance.now();
+        if (lost - connected >= stableAfter) {
+          burdens = 0;
+          isBurden = false;
+        }
         if (this.#ended) return;
         if (code === 1008 && reason.includes('replaced')) return this.#set('replaced');
         if (code === 4001) this.grant = null;
@@ -157,9 +167,12 @@ export class Signaling extends EventTarget {
           return this.#set('refused');
         }
         pause = 1000 * (error.retryAfter ?? 0);
+        isBurden = !error.isNobodyThere;
       }
       this.#set('reconnecting');
-      await this.#pause(Math.max(pause, delayBefore(attempt++)));
+      const delay = delayBefore(performance.now() - lost, burdens);
+      if (isBurden) burdens++;
+      await this.#pause(Math.max(pause, delay));
     }
   }
 

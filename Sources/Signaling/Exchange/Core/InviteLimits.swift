@@ -1,0 +1,13 @@
+import SignalWire
+
+/// How many invites may be open: docs/protocol.md has the numbers, and tests take smaller ones.
+struct InviteLimits: Sendable {
+    /// From one user; to one user that has still to answer; in one group. Contract and memory both want a bound.
+    var open = SignalLimits.openInvites
+    /// From one user to one other, and from one member in a group.
+    var ofPair = SignalLimits.openInvitesOfPair
+    /// To one user from all whom it does not know.
+    var ofStrangers = SignalLimits.openInvitesOfStrangers
+    /// In one group beyond the first of each member, the owner's not counted.
+    var beyondFirst = SignalLimits.openInvitesBeyondFirst
+}

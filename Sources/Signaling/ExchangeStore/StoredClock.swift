@@ -1,0 +1,52 @@
+internal import GRDB
+
+/// Keeps the times of day in the file with the machine's clock, whenever somebody sets that.
+///
+/// The exchange goes by instants, which nobody sets. How far the time of day is ahead of them stands in the file, and so
+/// do all times as they are by that: a clock that is set moves them all.
+struct StoredClock {
+    /// A clock that is adjusted slowly differs by less, and so many rows need not be written for it.
+    static let tolerance: UInt64 = 60_000
+
+    let database: Database
+    let clock: StoreClock
+
+    /// Counts the run. If the machine has not been started anew since the last one, instants go on, and what the clock
+    /// was set by meanwhile is made up for.
+    func begin() throws {
+        let offset = clock.offset
+        if let last = try Row.fetchOne(database, sql: "SELECT boot, clock_offset_ms FROM exchange") {
+            let boot: String = try last.decode(forColumn: "boot")
+            let step = offset &- (try last.decode(Int64.self, forColumn: "clock_offset_ms"))
+            if !boot.isEmpty, boot == clock.boot, step != 0 { try move(by: step) }
+        }
+        try database.execute(
+            sql: """
+                INSERT INTO exchange (id, runs, boot, clock_offset_ms) VALUES (1, 1, ?1, ?2)
+                ON CONFLICT DO UPDATE SET runs = runs + 1, boot = ?1, clock_offset_ms = ?2
+                """, arguments: [clock.boot, offset])
+    }
+
+    /// How times in the file are to be read.
+    func times() throws -> TimeMap {
+        let statement = try database.cachedStatement(sql: "SELECT clock_offset_ms FROM exchange")
+        return TimeMap(offset: try Int64.fetchOne(statement) ?? clock.offset)
+    }
+
+    /// The same, once the times have followed a clock that was set while the exchange ran: after a restart of the machine
+    /// nothing but the clock tells how long ago that was.
+    func follow() throws -> TimeMap {
+        let (times, now) = (try times(), TimeMap(offset: clock.offset))
+        let step = now.offset &- times.offset
+        guard step.magnitude >= Self.tolerance else { return times }
+        try move(by: step)
+        try database.execute(sql: "UPDATE exchange SET clock_offset_ms = ?", arguments: [now.offset])
+        return now
+    }
+
+    private func move(by step: Int64) throws {
+        for (table, column) in StoreSchema.timed {
+            try database.execute(sql: "UPDATE \(table) SET \(column) = \(column) + ?", arguments: [step])
+        }
+    }
+}

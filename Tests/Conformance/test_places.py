@@ -1,0 +1,39 @@
+"""INV-12: who may have how many invites open, so that nobody keeps others from calling a user."""
+
+from client import Refused, refusal
+from exchange import call, invite
+
+
+async def flood(attacker, victim):
+    """Sends invites that never end until one is refused, and leaves for good; how many were taken."""
+    taken = 0
+    while True:
+        try:
+            await invite(attacker, victim, ttl=0)
+        except Refused as refused:
+            assert refused.name == "tooManyRequests", refused
+            await attacker.leave()
+            return taken
+        taken += 1
+
+
+async def test_one_attacker_blocks_nobody(exchange):
+    """INV-12: One account sends until it is refused and leaves; an honest caller gets through"""
+    attacker, honest, victim = await exchange.party(1, 1, 1)
+    assert await flood(attacker, victim) == 8
+    number = await invite(honest, victim)
+    await victim.hear("inviteReceived", invite=number)
+    await victim.ask("invite.accept", invite=number)
+    await honest.hear("inviteAccepted", invite=number)
+
+
+async def test_forty_attackers_block_no_friend(exchange):
+    """INV-12: Forty accounts fill the strangers' share and leave; an acquaintance, and who is called back, get through"""
+    friend, called, victim, *attackers = await exchange.party(*[1] * 43)
+    await call(friend, victim)
+    assert sum([await flood(attacker, victim) for attacker in attackers]) == 64
+    await victim.hear("inviteReceived", invite=await invite(friend, victim))
+    refused = await refusal(invite(called, victim), "tooManyRequests")
+    assert not any(attacker.user in str(refused) for attacker in attackers), refused
+    await invite(victim, called)
+    await victim.hear("inviteReceived", invite=await invite(called, victim))

@@ -1,0 +1,189 @@
+import ExchangeStore
+import JSON
+import SignalSupport
+import SignalWire
+import TestSupport
+import Testing
+import Timekeeping
+
+@testable import Exchange
+
+/// Bob, whom others want to keep from being called; a friend, whose invite he has accepted; and many who are neither.
+private struct Siege {
+    static let users =
+        ["bob", "friend", "alice"].map { Account(id: $0) } + (0..<40).map { Account(id: "mallory-\($0)") }
+
+    var exchange: ExchangeScenario
+    var connections: [UserID: ConnectionID] = [:]
+    private var keys = 0
+
+    init(isAcquainted: Bool = true) {
+        exchange = ExchangeScenario(users: Self.users)
+        guard isAcquainted, case .success(.invite(let sent)) = send("bob", by: "friend") else { return }
+        _ = exchange.request(.inviteAccept(InviteAccept(invite: sent.invite)), from: connection("bob"))
+    }
+
+    init(_ exchange: ExchangeScenario) { self.exchange = exchange }
+
+    mutating func connection(_ user: UserID) -> ConnectionID {
+        if let known = connections[user] { return known }
+        let connection = exchange.device("\(user)", of: user)
+        connections[user] = connection
+        return connection
+    }
+
+    mutating func send(
+        _ to: UserID..., by user: UserID, group: GroupID? = nil, ttl: Double = 0
+    ) -> Result<ClientResponse, RPCError> {
+        keys += 1
+        let params = InviteSend(to: to, group: group, ttl: ttl, idempotencyKey: "\(user) \(keys)")
+        return exchange.request(.inviteSend(params), from: connection(user))
+    }
+
+    mutating func refusal(_ to: UserID..., by user: UserID, group: GroupID? = nil) -> RPCError? {
+        keys += 1
+        let params = InviteSend(to: to, group: group, ttl: 0, idempotencyKey: "\(user) \(keys)")
+        guard case .failure(let error) = exchange.request(.inviteSend(params), from: connection(user)) else {
+            return nil
+        }
+        return error
+    }
+
+    /// As many invites to Bob as the exchange takes from each of some; then they leave.
+    mutating func flood(by attackers: some Sequence<Int>) -> Int {
+        var taken = 0
+        for number in attackers {
+            let attacker = UserID(ours: "mallory-\(number)")
+            while refusal("bob", by: attacker) == nil { taken += 1 }
+            exchange.feed(.disconnected(connection(attacker)))
+            connections[attacker] = nil
+        }
+        return taken
+    }
+}
+
+@Suite struct InviteShareTests {
+    @Test("INV-12: One account that sends until it is refused, and leaves, keeps nobody else from the same user")
+    func oneAttacker() {
+        var siege = Siege(isAcquainted: false)
+        #expect(siege.flood(by: [0]) == SignalLimits.openInvitesOfPair)
+        let refused = siege.refusal("bob", by: "mallory-0")
+        #expect(refused?.known == .tooManyRequests)
+        #expect(refused?.message.contains("has 8 invites of this user to answer already; cancel one") == true)
+        #expect(siege.refusal("bob", by: "alice") == nil)
+        #expect(siege.refusal("alice", by: "mallory-0") == nil, "with somebody else it has places of its own")
+    }
+
+    @Test("INV-12: Forty accounts fill the strangers' share and no more, and whose call Bob has accepted gets through")
+    func fortyAttackers() {
+        var siege = Siege()
+        #expect(siege.flood(by: 0..<40) == SignalLimits.openInvitesOfStrangers)
+        let refused = siege.refusal("bob", by: "alice")
+        #expect(refused?.known == .tooManyRequests)
+        #expect(refused?.message.contains("64 invites to answer already from users whose invites it has never") == true)
+        for _ in 0..<8 { #expect(siege.refusal("bob", by: "friend") == nil) }
+        #expect(siege.refusal("bob", by: "friend")?.message.contains("8 invites of this user") == true)
+    }
+
+    @Test("INV-12: Whom a user has called can call back while strangers have filled their share")
+    func callBack() {
+        var siege = Siege(isAcquainted: false)
+        _ = siege.flood(by: 0..<40)
+        #expect(siege.refusal("bob", by: "alice") != nil)
+        #expect(siege.refusal("alice", by: "bob") == nil)
+        #expect(siege.refusal("bob", by: "alice") == nil)
+    }
+
+    @Test("INV-12: To be put into a group by a stranger, or into the same room, makes nobody acquainted")
+    func groups() {
+        var siege = Siege(isAcquainted: false)
+        _ = siege.flood(by: 0..<39)
+        let create = GroupCreate(group: "trap", members: ["bob"])
+        let mallory = siege.connection("mallory-39")
+        #expect(siege.exchange.refusal(of: .groupCreate(create), from: mallory) == nil)
+        #expect(siege.refusal("bob", by: "mallory-39", group: "trap")?.known == .tooManyRequests)
+        #expect(siege.exchange.core.strangersPlaces(with: "bob") == 64)
+    }
+
+    @Test("INV-12: An invite that one of several invitees has no place for is refused whole, and changes nothing")
+    func refusedWhole() {
+        var siege = Siege(isAcquainted: false)
+        _ = siege.flood(by: 0..<40)
+        let friend = siege.connection("friend")
+        let before = siege.exchange.changes.count
+        #expect(siege.refusal("friend", "bob", by: "alice")?.known == .tooManyRequests)
+        #expect(siege.exchange.events(of: friend).isEmpty)
+        let written = siege.exchange.changes.dropFirst(before).filter { if case .invite = $0 { true } else { false } }
+        #expect(written.isEmpty && siege.exchange.core.invitePlaces.toAnswer(by: "friend").count == 0)
+        #expect(!siege.exchange.core.acquaintances.has("alice", "friend"), "who was not called is not known by it")
+    }
+
+    @Test("INV-12: A place is free once that invitee has answered, whoever else is still to answer the same invite")
+    func placesOfSeveral() {
+        var siege = Siege(isAcquainted: false)
+        var sent: [InviteID] = []
+        for _ in 0..<8 {
+            guard case .success(.invite(let result)) = siege.send("bob", "friend", by: "alice") else { continue }
+            sent.append(result.invite)
+        }
+        #expect(sent.count == 8 && siege.refusal("bob", by: "alice") != nil)
+        let bob = siege.connection("bob")
+        #expect(siege.exchange.refusal(of: .inviteReject(InviteReject(invite: sent[0])), from: bob) == nil)
+        #expect(siege.refusal("bob", by: "alice") == nil)
+        #expect(siege.refusal("friend", by: "alice") != nil, "the other has still to answer")
+        let alice = siege.connection("alice")
+        for invite in sent {
+            _ = siege.exchange.refusal(of: .inviteCancel(InviteCancel(invite: invite)), from: alice)
+        }
+        #expect(siege.exchange.core.invitePlaces.toAnswer(by: "friend").count == 0)
+        #expect(siege.exchange.core.invitePlaces.toAnswer(by: "bob").count == 1)
+    }
+
+    @Test("INV-12: An account that is removed gives its places back, also if the exchange was down then")
+    func removed() {
+        for isDown in [false, true] {
+            var siege = Siege(isAcquainted: false)
+            _ = siege.flood(by: 0..<8)
+            #expect(siege.refusal("bob", by: "alice") != nil)
+            let left = Siege.users.filter { $0.id != "mallory-3" }
+            if isDown {
+                siege = Siege(siege.exchange.restarted(after: .milliseconds(1), users: left))
+            } else {
+                siege.exchange.feed(.accountsChanged(left))
+            }
+            #expect(siege.exchange.core.strangersPlaces(with: "bob") == 56)
+            #expect(siege.refusal("bob", by: "alice") == nil)
+        }
+    }
+
+    @Test("INV-12, GRP-2: Nobody keeps others from asking in a group: each member has a first place, the owner eight")
+    func shareOfGroup() {
+        var siege = Siege(isAcquainted: false)
+        let members = (0..<40).map { UserID(ours: "mallory-\($0)") }
+        let create = GroupCreate(group: "g", members: ["alice", "friend"] + members)
+        #expect(siege.exchange.refusal(of: .groupCreate(create), from: siege.connection("bob")) == nil)
+        for (index, attacker) in members.enumerated() {
+            // Each asks another, so that no invitee's places run out.
+            let asked = UserID(ours: "mallory-\((index + 1) % 40)")
+            while siege.refusal(asked, by: attacker, group: "g") == nil {}
+        }
+        #expect(siege.exchange.core.invitePlaces.inGroup("g").count == 40 + SignalLimits.openInvitesBeyondFirst)
+        #expect(siege.refusal("friend", by: "alice", group: "g") == nil)
+        let refused = siege.refusal("friend", by: "alice", group: "g")
+        #expect(refused?.message.contains("48 open invites beyond their first") == true)
+        for _ in 0..<8 { #expect(siege.refusal("friend", by: "bob", group: "g") == nil) }
+        #expect(siege.refusal("friend", by: "bob", group: "g")?.known == .tooManyRequests)
+    }
+
+    @Test("INV-12, INV-16: After a restart friends are still known, strangers' places taken, and none counts twice")
+    func restart() {
+        var siege = Siege()
+        #expect(siege.flood(by: 0..<40) == 64)
+        #expect(siege.refusal("bob", by: "friend") == nil)
+        var next = Siege(siege.exchange.restarted(users: Siege.users))
+        #expect(next.exchange.core.invitePlaces.toAnswer(by: "bob").count == 65)
+        #expect(next.refusal("bob", by: "alice")?.known == .tooManyRequests)
+        for _ in 0..<7 { #expect(next.refusal("bob", by: "friend") == nil) }
+        #expect(next.refusal("bob", by: "friend")?.known == .tooManyRequests)
+    }
+}
