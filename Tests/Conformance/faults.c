@@ -8,6 +8,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,12 +61,25 @@ ssize_t pwrite64(int file, const void *bytes, size_t count, off64_t offset) {
 }
 int ftruncate64(int file, off64_t length) { return refuses(file) ? -1 : REAL(ftruncate64)(file, length); }
 
-int access(const char *path, int mode) {
-    if (faults()->read_only && mode & W_OK && strstr(path, ".sqlite")) {
-        errno = EROFS;
-        return -1;
-    }
-    return REAL(access)(path, mode);
+static int refuses_to_open(const char *path, int flags) {
+    if (!strstr(path, ".sqlite") || (flags & O_ACCMODE) == O_RDONLY || !faults()->read_only) return 0;
+    errno = EROFS;
+    return 1;
+}
+
+int open(const char *path, int flags, ...) {
+    va_list rest;
+    va_start(rest, flags);
+    mode_t mode = va_arg(rest, mode_t);
+    va_end(rest);
+    return refuses_to_open(path, flags) ? -1 : REAL(open)(path, flags, mode);
+}
+int open64(const char *path, int flags, ...) {
+    va_list rest;
+    va_start(rest, flags);
+    mode_t mode = va_arg(rest, mode_t);
+    va_end(rest);
+    return refuses_to_open(path, flags) ? -1 : REAL(open64)(path, flags, mode);
 }
 
 static void flush(int file) {

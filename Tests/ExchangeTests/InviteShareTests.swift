@@ -156,6 +156,21 @@ private struct Siege {
         }
     }
 
+    @Test("INV-12: An account that is removed and made anew is a stranger, also if the exchange was down meanwhile")
+    func madeAnew() {
+        let left = Siege.users.filter { $0.id != "friend" }
+        var siege = Siege()
+        #expect(siege.exchange.core.acquaintances.has("bob", "friend"))
+        var next = siege.exchange.restarted(users: left)
+        next.feed(.timer)
+        #expect(next.changes.contains(.acquaintancesForgotten(of: "friend")))
+        #expect(!next.core.acquaintances.has("bob", "friend"))
+        siege.exchange.feed(.accountsChanged(left))
+        siege.exchange.feed(.accountsChanged(Siege.users))
+        #expect(!siege.exchange.core.acquaintances.has("bob", "friend"))
+        #expect(siege.exchange.saved.acquaintances.allSatisfy { $0.user != "friend" && $0.owner != "friend" })
+    }
+
     @Test("INV-12, GRP-2: Nobody keeps others from asking in a group: each member has a first place, the owner eight")
     func shareOfGroup() {
         var siege = Siege(isAcquainted: false)

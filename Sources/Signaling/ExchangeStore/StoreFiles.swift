@@ -82,8 +82,15 @@ enum StoreFiles {
         }
     }
 
-    /// Whether the disk that the file is on is mounted read-only, as the system does by itself with one that fails.
-    static func isOnReadOnlyDisk(_ path: String) -> Bool { unsafe access(path, W_OK) != 0 && errno == EROFS }
+    /// Whether the disk that the database is on is read-only, which the system makes one by itself that fails; then it may
+    /// say so to nobody but those who open a file.
+    static func isOnReadOnlyDisk(_ path: String) -> Bool {
+        // Not the database itself: closing a second descriptor would drop SQLite's locks.
+        let file = unsafe open(path + ".lock", O_RDWR | O_CLOEXEC)
+        guard file >= 0 else { return errno == EROFS }
+        close(file)
+        return false
+    }
 
     /// The system's words for an error.
     static func text(_ code: Int32) -> String { unsafe String(cString: strerror(code)) }
