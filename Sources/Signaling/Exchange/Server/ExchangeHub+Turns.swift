@@ -177,8 +177,10 @@ extension ExchangeHub {
         loop.execute {
             let hub = hub.value
             hub.isRoundPlanned = false
-            hub.roundBegan = hub.now
-            hub.turns.beginRound()
+            if hub.journal?.isWriting != true {
+                hub.roundBegan = hub.now
+                hub.turns.beginRound()
+            }
             if !hub.isBusy { hub.work() }
         }
     }

@@ -93,8 +93,6 @@ final class Journal {
                 done.waiting += gathered.waiting
                 gathered = Batch()
             }
-            // The disk goes on while clients are told; what they ask for next gathers for the batch after.
-            writeNext()
             finish(done, nil)
         case .failure(let error):
             // What gathered meanwhile stands on what is lost, and falls with it.
