@@ -37,6 +37,8 @@ struct EventLog: Sendable {
     private var entries: [Entry] = []
     /// The number of the newest event that was kept and is not any more.
     private(set) var forgotten: UInt64 = 0
+    /// The same for each device.
+    private var forgottenByDevice = ForgottenEvents()
     /// The number of the newest event; 0 before the first.
     private(set) var sequence: UInt64 = 0
     /// After a restart numbers go on above this one, if no event that is kept has a higher.
@@ -51,6 +53,7 @@ struct EventLog: Sendable {
     init(reserved: UInt64, forgotten: UInt64) {
         self.reserved = reserved
         self.forgotten = forgotten
+        forgottenByDevice = ForgottenEvents(upTo: forgotten)
         sequence = max(reserved, forgotten)
     }
 
@@ -68,6 +71,7 @@ struct EventLog: Sendable {
     private mutating func drop(_ count: Int) {
         guard count > 0 else { return }
         forgotten = entries[count - 1].sequence
+        for entry in entries.prefix(count) { forgottenByDevice.add(entry.sequence, for: entry.audience) }
         entries.removeFirst(count)
     }
 
@@ -96,7 +100,8 @@ struct EventLog: Sendable {
 
     /// What a device missed since event number `after`; `nil` if that is not known any more.
     func missed(after: UInt64, by device: DeviceID, isRegistered: Bool) -> [NumberedEvent]? {
-        guard forgotten <= after, after <= sequence else { return nil }
+        let newest = forgottenByDevice.newest(for: device, isRegistered: isRegistered)
+        guard newest <= after, after <= sequence else { return nil }
         let missed = entries.filter {
             $0.sequence > after && $0.audience.includes(device, isRegistered: isRegistered)
         }

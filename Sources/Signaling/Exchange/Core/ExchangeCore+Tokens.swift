@@ -186,10 +186,12 @@ extension ExchangeCore {
         }
     }
 
-    /// Ends what a user without an account has left: sessions that the exchange began itself, and events.
+    /// Ends what a user without an account has left: sessions that the exchange began itself, and events, which whoever
+    /// is given that name next must not find on disk either.
     private mutating func endSessions(of user: UserID, at now: Instant, into outbox: inout [Output]) {
         endSessions(of: .account(user), at: now, into: &outbox) { _ in true }
         logs[.account(user)] = nil
+        outbox.append(.persist(.streamForgotten(.account(user))))
     }
 
     // MARK: - Too much
