@@ -57,7 +57,7 @@
   /** Calls somebody, lets the call last for `seconds` after sound has come, and hangs up; the moments of the call. */
   window.callOnce = async (name, seconds) => {
     await until('at rest', () => phase() === 'idle');
-    const person = () => document.querySelector(`li[data-user="${name}"][data-there="true"] button:enabled`);
+    const person = () => document.querySelector(`li[data-user="${name}"][data-there="true"] button:not([aria-disabled])`);
     await until(`${name} is there`, person);
     const before = connections.length;
     person().click();

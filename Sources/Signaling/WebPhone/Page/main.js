@@ -7,7 +7,7 @@ import { People } from './people.js';
 import { Signaling } from './signaling.js';
 import { Sound } from './sound.js';
 import { Stage } from './stage.js';
-import { farewell, linkWords, microphoneProblem, signInProblem } from './words.js';
+import { farewell, linkWords, microphoneProblem, restWords, signInProblem } from './words.js';
 
 /** @typedef {import('./login.js').Credential} Credential */
 
@@ -35,7 +35,17 @@ function notice(id, message, action) {
 
 /** @param {string} id */
 function unnotice(id) {
-  element('notices').querySelector(`[data-notice="${id}"]`)?.remove();
+  const note = element('notices').querySelector(`[data-notice="${id}"]`);
+  const hadFocus = note?.contains(document.activeElement);
+  note?.remove();
+  if (hadFocus) settleFocus();
+}
+
+/** Puts the keyboard's focus where what matters begins, after what had it has gone. */
+function settleFocus() {
+  if (document.body.dataset.view === 'signin') element(usesToken ? 'token' : 'user').focus();
+  else if (element('call').hidden) people.focus('');
+  else element('party').focus();
 }
 
 /** @param {'loading' | 'signin' | 'phone'} view */
@@ -69,6 +79,7 @@ async function offerSignIn(problem = '') {
   show('signin');
   say(element('signin-problem'), problem);
   setBusy(false);
+  if (problem) element(usesToken ? 'token' : element('user').value ? 'password' : 'user').focus();
   try {
     const { guests } = await webConfiguration();
     element('guests').hidden = guests.length === 0;
@@ -153,6 +164,7 @@ function signIn(credential, grant = null) {
     { label: 'Play', act: () => sound.resume() }));
   calls.addEventListener('silenced', () => notice('silenced',
     { title: 'The microphone is gone.', text: 'Choose another under Sound.' }, { label: 'Sound', act: openSound }));
+  stage.addEventListener('rest', (event) => people.focus(/** @type {CustomEvent} */ (event).detail));
   stage.addEventListener('again', (event) => calls.dial(/** @type {CustomEvent} */ (event).detail));
   signaling.start();
 }
@@ -162,7 +174,7 @@ function enter(stage) {
   for (const id of ['password', 'token']) element(id).value = '';
   stage.rest();
   show('phone');
-  if (matchMedia('(min-width: 720px)').matches) element('dial-to').focus();
+  settleFocus();
   if (!isSecureContext) notice('insecure', microphoneProblem('insecure'));
 }
 
@@ -185,6 +197,9 @@ function showLink(signaling) {
   const { state } = signaling;
   element('link').dataset.state = state;
   say(element('link-text'), linkWords(state));
+  const words = restWords(state);
+  say(element('rest-lead'), words.title);
+  say(element('rest-hint'), words.text);
   if (state === 'reconnecting' && document.body.dataset.view === 'phone') {
     notice('link', {
       title: 'The exchange is not there.',
@@ -301,6 +316,7 @@ addEventListener('pagehide', () => {
 });
 addEventListener('pageshow', (event) => { if (event.persisted) location.reload(); });
 addEventListener('keydown', (event) => {
+  if (event.key === 'Escape' && !document.querySelector('dialog[open]')) line?.stage.escape();
   const isWriting = event.target instanceof HTMLElement && event.target.matches('input, select, textarea');
   if (isWriting || event.ctrlKey || event.metaKey || event.altKey || !line?.calls.call) return;
   if (event.key === 'm' || event.key === 'M') line.calls.toggleMute();

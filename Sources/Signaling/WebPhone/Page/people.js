@@ -4,7 +4,7 @@ import { element, make, paintFace, say } from './elements.js';
 
 /**
  * @typedef {{ user: string, public_ids: string[], reachable: boolean }} Person
- * @typedef {{ name: string, text: string, at: Date, isMissed: boolean }} Recent
+ * @typedef {{ key: number, name: string, text: string, at: Date, isMissed: boolean }} Recent
  */
 
 const recentCount = 8;
@@ -17,6 +17,7 @@ export class People extends EventTarget {
   #recent = [];
   #isBusy = false;
   #isOnline = true;
+  #lastKey = 0;
 
   constructor() {
     super();
@@ -49,9 +50,9 @@ export class People extends EventTarget {
     this.#draw();
   }
 
-  /** @param {Omit<Recent, 'at'>} call */
+  /** @param {Omit<Recent, 'at' | 'key'>} call */
   remember(call) {
-    this.#recent.unshift({ ...call, at: new Date() });
+    this.#recent.unshift({ ...call, key: ++this.#lastKey, at: new Date() });
     this.#recent.length = Math.min(this.#recent.length, recentCount);
     this.#drawRecent();
   }
@@ -63,9 +64,29 @@ export class People extends EventTarget {
     this.#drawRecent();
   }
 
-  /** @param {string} name */
-  #call(name) {
-    this.dispatchEvent(new CustomEvent('call', { detail: name }));
+  /** Puts the keyboard's focus where a call with somebody was begun, or could be. @param {string} name */
+  focus(name) {
+    const isWide = matchMedia('(min-width: 720px)').matches;  // Elsewhere the field would open a keyboard on the screen.
+    (this.#button('data-user', name) ?? element(isWide ? 'dial-to' : 'people-title')).focus();
+  }
+
+  /** @param {string} attribute of the row @param {string} value @returns {HTMLElement | undefined} */
+  #button(attribute, value) {
+    return element('people').querySelector(`li[${attribute}="${CSS.escape(value)}"] button`) ?? undefined;
+  }
+
+  /** @param {string} name @param {boolean} [isThere] */
+  #call(name, isThere = true) {
+    if (isThere && this.#isOnline && !this.#isBusy) this.dispatchEvent(new CustomEvent('call', { detail: name }));
+  }
+
+  /**
+   * Attributes of a button that does nothing now. Unlike one that is disabled it keeps the keyboard's focus.
+   * @param {boolean} isThere
+   * @returns {Record<string, string>}
+   */
+  #unless(isThere) {
+    return isThere && this.#isOnline && !this.#isBusy ? {} : { 'aria-disabled': 'true' };
   }
 
   #draw() {
@@ -75,7 +96,7 @@ export class People extends EventTarget {
     const list = element('people-list');
     const focused = document.activeElement?.closest?.('li[data-user]')?.getAttribute('data-user');
     list.replaceChildren(...people.map((person) => this.#row(person)));
-    if (focused) list.querySelector(`li[data-user="${CSS.escape(focused)}"] button`)?.focus();
+    if (focused) this.#button('data-user', focused)?.focus();
     const none = element('people-none');
     none.hidden = people.length > 0;
     say(none, this.#people ? 'Nobody else has an account here.' : 'This exchange tells nobody who is there. Call by name.');
@@ -87,26 +108,31 @@ export class People extends EventTarget {
     const face = make('span', { class: 'face small', 'aria-hidden': 'true' });
     paintFace(face, person.user);
     const where = person.public_ids.find((id) => id !== person.user) ?? '';
-    const state = person.reachable ? 'Online' : 'Offline';
+    // Without a connection nobody knows who is there.
+    const state = !this.#isOnline ? 'Unknown' : person.reachable ? 'Online' : 'Offline';
     const button = make('button', {
-      type: 'button', class: 'person', disabled: this.#isBusy || !this.#isOnline || !person.reachable,
-      'aria-label': `Call ${person.user}, ${state.toLowerCase()}`, onclick: () => this.#call(person.user),
+      type: 'button', class: 'person', ...this.#unless(person.reachable),
+      'aria-label': `Call ${person.user}, ${state.toLowerCase()}`, onclick: () => this.#call(person.user, person.reachable),
     },
     face,
     make('span', { class: 'names' }, make('strong', {}, person.user), make('small', {}, where)),
     make('span', { class: 'presence' }, make('span', { class: 'dot', 'aria-hidden': 'true' }), state));
-    return make('li', { 'data-user': person.user, 'data-there': String(person.reachable) }, button);
+    return make('li', { 'data-user': person.user, 'data-there': this.#isOnline ? String(person.reachable) : 'unknown' }, button);
   }
 
   #drawRecent() {
     element('recent').hidden = this.#recent.length === 0;
+    const focused = document.activeElement?.closest?.('li[data-recent]')?.getAttribute('data-recent');
     const time = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' });
-    element('recent-list').replaceChildren(...this.#recent.map((call) => make('li', { 'data-missed': String(call.isMissed) },
+    element('recent-list').replaceChildren(...this.#recent.map((call) => make('li', {
+      'data-recent': String(call.key), 'data-missed': String(call.isMissed),
+    },
       make('button', {
-        type: 'button', class: 'person', disabled: this.#isBusy || !this.#isOnline,
+        type: 'button', class: 'person', ...this.#unless(true),
         'aria-label': `Call ${call.name} again: ${call.text}, ${time.format(call.at)}`, onclick: () => this.#call(call.name),
       },
       make('span', { class: 'names' }, make('strong', {}, call.name), make('small', {}, call.text)),
       make('time', { datetime: call.at.toISOString() }, time.format(call.at))))));
+    if (focused) this.#button('data-recent', focused)?.focus();
   }
 }

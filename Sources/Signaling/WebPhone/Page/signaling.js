@@ -10,8 +10,13 @@ import { RestError, logIn, resources } from './login.js';
  */
 
 const requestTime = 10_000;
+/** How long the exchange may take to show that it is there, once something says that it may not be. */
+const probeTime = 5_000;
 /** How long a connection must have stood for its end to be no fault of the exchange's, in milliseconds. */
 const stableAfter = 10_000;
+
+/** `WebSocket.OPEN`. */
+const isOpen = 1;
 
 /** The exchange refused a request on the WebSocket, or the WebSocket went away meanwhile (`name` is `offline`). */
 export class RpcError extends Error {
@@ -22,6 +27,34 @@ export class RpcError extends Error {
     this.reason = failure.data?.name ?? 'offline';
   }
 }
+
+/**
+ * What a connection needs of the browser; tests have a clock and a network of their own.
+ * @typedef {{
+ *   now: () => number, after: (act: () => void, milliseconds: number) => any, cancel: (timer: any) => void,
+ *   random: () => number, open: (url: string) => WebSocket, logIn: typeof logIn, resources: typeof resources,
+ *   onChange: (act: () => void) => () => void,
+ * }} World `onChange` reports that the network has changed or that the page is seen again, until its result is called
+ */
+
+/** @type {World} */
+const browser = {
+  now: () => performance.now(),
+  after: (act, milliseconds) => setTimeout(act, milliseconds),
+  cancel: (timer) => clearTimeout(timer),
+  random: Math.random,
+  open: (url) => new WebSocket(url),
+  logIn,
+  resources,
+  onChange(act) {
+    const ended = new AbortController();
+    const { signal } = ended;
+    addEventListener('online', act, { signal });
+    addEventListener('offline', act, { signal });
+    document.addEventListener('visibilitychange', () => { if (!document.hidden) act(); }, { signal });
+    return () => ended.abort();
+  },
+};
 
 const offline = () => new RpcError({ code: 0, message: 'There is no connection to the exchange.' });
 
@@ -47,7 +80,7 @@ export class Signaling extends EventTarget {
   #socket = null;
   /** @type {((code: number, reason: string) => void) | null} */
   #dropped = null;
-  /** @type {Map<number, { resolve: (result: any) => void, reject: (error: Error) => void, timer: number }>} */
+  /** @type {Map<number, { resolve: (result: any) => void, reject: (error: Error) => void, timer: any }>} */
   #waiting = new Map();
   #lastRequest = 0;
   /** @type {{ session: string, after: number } | null} */
@@ -61,28 +94,30 @@ export class Signaling extends EventTarget {
   #wake = () => {};
   #credential;
   #device;
+  #world;
 
   /**
    * @param {Credential | null} credential `null` with a grant of earlier, good for as long as its token is
    * @param {{ id: string, name: string, capabilities: string[] }} device
    * @param {Grant | null} [grant]
+   * @param {World} [world]
    */
-  constructor(credential, device, grant = null) {
+  constructor(credential, device, grant = null, world = browser) {
     super();
     this.#credential = credential;
     this.#device = device;
+    this.#world = world;
     this.grant = grant;
   }
 
   /** Connects, and stays connected until {@link end}. */
   start() {
-    const wake = () => this.#wake();
-    addEventListener('online', wake);
-    document.addEventListener('visibilitychange', wake);
-    this.#run().finally(() => {
-      removeEventListener('online', wake);
-      document.removeEventListener('visibilitychange', wake);
+    const forget = this.#world.onChange(() => {
+      this.#wake();
+      // A connection that died while the machine slept, or with the network, does not say so.
+      this.request('ping', {}, probeTime).catch(() => {});
     });
+    this.#run().finally(forget);
   }
 
   /** Tries at once, instead of at the end of the pause. */
@@ -94,14 +129,15 @@ export class Signaling extends EventTarget {
    * Sends a request.
    * @param {string} method
    * @param {object} [params]
+   * @param {number} [patience] milliseconds without an answer after which the connection is lost
    * @returns {Promise<any>} the result
    * @throws {RpcError}
    */
-  request(method, params = {}) {
+  request(method, params = {}, patience = requestTime) {
     return new Promise((resolve, reject) => {
-      if (this.#socket?.readyState !== WebSocket.OPEN) return reject(offline());
+      if (this.#socket?.readyState !== isOpen) return reject(offline());
       const id = ++this.#lastRequest;
-      const timer = setTimeout(() => this.#drop(0, 'no answer'), requestTime);
+      const timer = this.#world.after(() => this.#drop(0, 'no answer'), patience);
       this.#waiting.set(id, { resolve, reject, timer });
       this.#socket.send(JSON.stringify({ jsonrpc: '2.0', id, method, params }));
     });
@@ -129,7 +165,7 @@ export class Signaling extends EventTarget {
 
   /** The page goes away: says so, if there is still time for it. */
   leave() {
-    if (this.#socket?.readyState === WebSocket.OPEN) {
+    if (this.#socket?.readyState === isOpen) {
       this.#socket.send(JSON.stringify({ jsonrpc: '2.0', id: ++this.#lastRequest, method: 'session.end' }));
     }
   }
@@ -143,16 +179,16 @@ export class Signaling extends EventTarget {
 
   async #run() {
     this.#set('connecting');
-    let lost = performance.now();
+    let lost = this.#world.now();
     for (let burdens = 0; !this.#ended;) {
       let pause = 0;
       let isBurden = true;
       try {
-        const gone = await this.#connect();
-        const connected = performance.now();
+        const { gone } = await this.#connect();
+        const connected = this.#world.now();
         const { code, reason } = await gone;
         // One that ends as soon as it has begun counts as an attempt in vain.
-        lost = performance.now();
+        lost = this.#world.now();
         if (lost - connected >= stableAfter) {
           burdens = 0;
           isBurden = false;
@@ -170,7 +206,7 @@ export class Signaling extends EventTarget {
         isBurden = !error.isNobodyThere;
       }
       this.#set('reconnecting');
-      const delay = delayBefore(performance.now() - lost, burdens);
+      const delay = delayBefore(this.#world.now() - lost, burdens, this.#world.random);
       if (isBurden) burdens++;
       await this.#pause(Math.max(pause, delay));
     }
@@ -178,8 +214,7 @@ export class Signaling extends EventTarget {
 
   /** @param {any} error */
   #isFinal(error) {
-    if (error.code === 'tokenRejected' || error.code === 'tokenExpired'
-      || error.reason === 'tokenRejected' || error.reason === 'tokenExpired') {
+    if (isForgotten(error)) {
       this.grant = null;
       this.#resume = null;
       return this.#credential === null;
@@ -190,11 +225,13 @@ export class Signaling extends EventTarget {
   /** @param {number} milliseconds */
   #pause(milliseconds) {
     return new Promise((resolve) => {
-      const timer = setTimeout(resolve, milliseconds);
-      this.#wake = () => {
-        clearTimeout(timer);
+      const finish = () => {
+        this.#world.cancel(timer);
+        this.#wake = () => {};
         resolve(undefined);
       };
+      const timer = this.#world.after(finish, milliseconds);
+      this.#wake = finish;
     });
   }
 
@@ -204,9 +241,9 @@ export class Signaling extends EventTarget {
    * @returns {Promise<RTCIceServer[]>}
    */
   async servers() {
-    if (this.grant && performance.now() >= this.#serversDue) {
+    if (this.grant && this.#world.now() >= this.#serversDue) {
       // Without an answer the old ones may do, and a call without a relay is better than none.
-      await resources(this.grant.token).then((found) => this.#keepServers(found), () => undefined);
+      await this.#world.resources(this.grant.token).then((found) => this.#keepServers(found), () => undefined);
     }
     return this.#iceServers;
   }
@@ -214,18 +251,39 @@ export class Signaling extends EventTarget {
   /** @param {import('./login.js').Resources} found */
   #keepServers(found) {
     this.#iceServers = found.ice_servers;
-    this.#serversDue = performance.now() + (found.ice_servers_seconds ?? Infinity) * 500;
+    this.#serversDue = this.#world.now() + (found.ice_servers_seconds ?? Infinity) * 500;
   }
 
-  /** Logs in if need be, and opens a session; the promise in the answer tells when it is gone. */
-  async #connect() {
-    if (!this.grant) {
-      if (!this.#credential) throw new RestError('tokenRejected', 'Sign in again.', 401);
-      this.grant = await logIn(this.#credential);
+  /**
+   * Logs in if need be, and asks where the WebSocket is. An exchange that restarts may forget logins: it is back then,
+   * and there is nothing to wait for before the next one.
+   */
+  async #enter() {
+    const { logIn, resources } = this.#world;
+    if (this.grant) {
+      try {
+        return await resources(this.grant.token);
+      } catch (error) {
+        if (!isForgotten(error) || !this.#credential) throw error;
+        this.grant = null;
+        this.#resume = null;
+      }
     }
-    const found = await resources(this.grant.token);
+    if (!this.#credential) throw new RestError('tokenRejected', 'Sign in again.', 401);
+    this.grant = await logIn(this.#credential);
+    return resources(this.grant.token);
+  }
+
+  /**
+   * Opens a session.
+   * @returns {Promise<{ gone: Promise<{ code: number, reason: string }> }>} `gone`, in an object lest it be awaited
+   *   with the rest, ends with the session
+   */
+  async #connect() {
+    const found = await this.#enter();
+    if (this.#ended) throw offline();
     this.#keepServers(found);
-    const socket = new WebSocket(found.websocket_url);
+    const socket = this.#world.open(found.websocket_url);
     /** @type {Promise<{ code: number, reason: string }>} */
     const gone = new Promise((resolve) => {
       this.#dropped = (code, reason) => resolve({ code, reason });
@@ -236,9 +294,9 @@ export class Signaling extends EventTarget {
       if (this.#socket === socket) this.#drop(event.code, event.reason);
     });
     await new Promise((resolve, reject) => {
-      const timer = setTimeout(() => reject(offline()), requestTime);
-      socket.addEventListener('open', () => { clearTimeout(timer); resolve(undefined); });
-      socket.addEventListener('close', () => { clearTimeout(timer); reject(offline()); });
+      const timer = this.#world.after(() => reject(offline()), requestTime);
+      socket.addEventListener('open', () => { this.#world.cancel(timer); resolve(undefined); });
+      socket.addEventListener('close', () => { this.#world.cancel(timer); reject(offline()); });
     }).catch((error) => {
       this.#drop(0, 'not opened');
       throw error;
@@ -250,7 +308,7 @@ export class Signaling extends EventTarget {
       this.#drop(0, 'no session');
       throw error;
     }
-    return gone;
+    return { gone };
   }
 
   /** @param {number} keepalive seconds */
@@ -262,7 +320,10 @@ export class Signaling extends EventTarget {
     // A session that is not resumed begins a new count of events, and knows nothing of earlier invites.
     this.#resume = { session: session.session, after: session.resumed ? this.#resume?.after ?? 0 : session.sequence };
     if (!session.resumed) await this.request('device.register', { device: this.#device });
-    const people = await this.request('presence.subscribe').then((result) => result.users, () => null);
+    const people = await this.request('presence.subscribe').then((result) => result.users, (error) => {
+      if (error.reason === 'offline') throw error;
+      return null;  // This exchange tells nobody who is there.
+    });
     this.#keepAlive(keepalive * 1000);
     this.#set('ready');
     this.dispatchEvent(new CustomEvent('session', { detail: { resumed: session.resumed, people, session } }));
@@ -272,10 +333,12 @@ export class Signaling extends EventTarget {
   /** The browser does not show the exchange's pings, so that we ask ourselves. @param {number} interval */
   #keepAlive(interval) {
     const socket = this.#socket;
-    const timer = setInterval(() => {
-      if (this.#socket !== socket) clearInterval(timer);
-      else this.request('ping').catch(() => {});
-    }, interval);
+    const ask = () => {
+      if (this.#socket !== socket) return;
+      this.request('ping').catch(() => {});
+      this.#world.after(ask, interval);
+    };
+    this.#world.after(ask, interval);
   }
 
   /** @param {string} text */
@@ -293,7 +356,7 @@ export class Signaling extends EventTarget {
     const waiting = this.#waiting.get(message.id);
     if (!waiting) return;
     this.#waiting.delete(message.id);
-    clearTimeout(waiting.timer);
+    this.#world.cancel(waiting.timer);
     if (message.error) waiting.reject(new RpcError(message.error));
     else waiting.resolve(message.result);
   }
@@ -308,11 +371,16 @@ export class Signaling extends EventTarget {
     this.#socket = null;
     socket?.close();
     for (const { reject, timer } of this.#waiting.values()) {
-      clearTimeout(timer);
+      this.#world.cancel(timer);
       reject(offline());
     }
     this.#waiting.clear();
     this.#dropped?.(code, reason);
     this.#dropped = null;
   }
+}
+
+/** The exchange does not know the token, or does not any more. @param {any} error */
+function isForgotten(error) {
+  return ['tokenRejected', 'tokenExpired'].includes(error instanceof RpcError ? error.reason : error.code);
 }

@@ -23,7 +23,7 @@ const plots = {
   level: new Plot(element('plot-level'), { lines: ['--plot-1', '--plot-4'], bottom: -70, top: 0 }),
 };
 
-/** Shows the call; fires `again` with `detail: name`. */
+/** Shows the call; fires `again` with `detail: name`, and `rest`, likewise, once the user has seen how it ended. */
 export class Stage extends EventTarget {
   #calls;
   #sound;
@@ -48,7 +48,7 @@ export class Stage extends EventTarget {
     on('mute', 'click', () => calls.toggleMute());
     on('answer', 'click', () => calls.answer());
     on('decline', 'click', () => calls.decline());
-    on('dismiss', 'click', () => this.rest());
+    on('dismiss', 'click', () => this.#dismiss());
     on('again', 'click', () => {
       const name = this.#shown?.name;
       this.rest();
@@ -83,6 +83,22 @@ export class Stage extends EventTarget {
     element('rest').hidden = false;
     document.body.dataset.call = 'idle';
     document.title = 'Handset';
+  }
+
+  #dismiss() {
+    const name = this.#shown?.name ?? '';
+    this.rest();
+    this.dispatchEvent(new CustomEvent('rest', { detail: name }));
+  }
+
+  /** The Escape key: closes what is open, and never ends a call. */
+  escape() {
+    if (!element('keypad').hidden) {
+      this.#setKeypad(false);
+      element('keys').focus();
+    } else if (document.body.dataset.call === 'ended') {
+      this.#dismiss();
+    }
   }
 
   /** The user signs out. */

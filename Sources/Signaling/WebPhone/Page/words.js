@@ -84,6 +84,21 @@ export function farewell(ending, name, direction) {
 export const isProblem = (reason) => !['completed', 'cancelled', 'acceptedElsewhere', 'declinedElsewhere'].includes(reason);
 
 /**
+ * What stands where a call would be.
+ * @param {string} state of the connection to the exchange
+ * @returns {Message}
+ */
+export function restWords(state) {
+  switch (state) {
+    case 'ready': return {
+      title: 'Ready when you are', text: 'Choose somebody to call. You ring here as long as this page is open.',
+    };
+    case 'replaced': return { title: 'Open elsewhere', text: 'Calls to you ring in another tab.' };
+    default: return { title: 'Not connected', text: 'Nobody can call you here until the exchange is back.' };
+  }
+}
+
+/**
  * How the connection to the exchange is.
  * @param {string} state
  */

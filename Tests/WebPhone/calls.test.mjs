@@ -1,0 +1,366 @@
+// One call's states, told by what the exchange hears and what the page is shown.
+
+import assert from 'node:assert/strict';
+import test, { beforeEach } from 'node:test';
+import { Clock, settle } from './clock.mjs';
+import { page } from './page.mjs';
+import { Connection, Stream } from './webrtc.mjs';
+
+const { Calls } = await page('calls.js');
+const { SoundError } = await page('sound.js');
+const { RpcError } = await page('signaling.js');
+console.warn = () => {};
+
+const failure = (name) => new RpcError({ code: -32000, message: name, data: { name } });
+
+class Signaling extends EventTarget {
+  user = 'alice';
+  told = [];
+  asked = [];
+  /** By method, what is answered: a value, an error to throw, or a promise. */
+  answers = { 'invite.send': { invite: 'I1' }, 'invite.accept': {} };
+  async request(method, params) {
+    this.asked.push([method, params]);
+    const answer = await this.answers[method];
+    if (answer instanceof Error) throw answer;
+    return answer;
+  }
+  tell(method, params) { this.told.push([method, params]); }
+  async servers() { return [{ urls: 'stun:one' }]; }
+  hear(type, data) { this.dispatchEvent(new CustomEvent('event', { detail: { type, data } })); }
+  meet(resumed) { this.dispatchEvent(new CustomEvent('session', { detail: { resumed } })); }
+}
+
+class Sound {
+  heard = [];
+  microphones = [];
+  refusal = null;
+  async openMicrophone() {
+    if (this.refusal) throw this.refusal;
+    this.microphones.push(new Stream());
+    return this.microphones.at(-1);
+  }
+  async play(stream) { this.heard.push(stream ? 'play' : 'stop'); return true; }
+  ring() { this.heard.push('ring'); }
+  ringBack() { this.heard.push('ringBack'); }
+  quiet() { this.heard.push('quiet'); }
+}
+
+/** @type {Clock} */
+let clock;
+beforeEach(() => {
+  clock = new Clock();
+  clock.now = 5_000;  // No page is loaded at its own zero.
+  clock.install();
+});
+
+function make() {
+  const signaling = new Signaling();
+  const sound = new Sound();
+  const calls = new Calls(signaling, sound);
+  const phases = [], endings = [], missed = [];
+  calls.addEventListener('change', () => {
+    if (phases.at(-1) !== calls.call?.phase) phases.push(calls.call?.phase);
+  });
+  calls.addEventListener('ended', ({ detail }) => endings.push(detail.ending.reason));
+  calls.addEventListener('missed', ({ detail }) => missed.push(detail));
+  return { signaling, sound, calls, phases, endings, missed };
+}
+
+const invite = (more = {}) => ({
+  invite: 'I2', inviter: 'bob', invitees: ['alice'], data: { offer: { type: 'offer', sdp: 'theirs' } }, ...more,
+});
+const answer = { type: 'answer', sdp: 'theirs' };
+const connection = () => Connection.made.at(-1);
+
+/** One that talks, after a call to bob. */
+async function talking() {
+  const made = make();
+  await made.calls.dial('bob');
+  made.signaling.hear('inviteAccepted', { invite: 'I1', data: { answer } });
+  await settle();
+  connection().become('connected');
+  return made;
+}
+
+test('A call goes from the microphone over ringing to talking, and is hung up with its duration', async () => {
+  const made = await talking();
+  assert.deepEqual(made.phases, ['preparing', 'calling', 'connecting', 'talking']);
+  const [[method, params]] = made.signaling.asked;
+  assert.equal(method, 'invite.send');
+  assert.equal(params.to, 'bob');
+  assert.equal(params.ttl, 30);
+  assert.equal(params.online_only, true);
+  assert.equal(params.data.offer.type, 'offer');
+  assert.ok(params.idempotency_key);
+  assert.deepEqual(connection().options.iceServers, [{ urls: 'stun:one' }]);
+  await clock.pass(2_500);
+  made.calls.hangUp();
+  assert.deepEqual(made.signaling.told, [['call.end', { invite: 'I1', reason: 'completed', duration_ms: 2_500 }]]);
+  assert.deepEqual(made.endings, ['completed']);
+  assert.ok(connection().isClosed);
+  assert.ok(made.sound.microphones[0].tracks[0].isStopped);
+  assert.equal(made.calls.call, null);
+});
+
+test('A call that comes in rings, is answered, and talks', async () => {
+  const made = make();
+  made.signaling.hear('inviteReceived', invite());
+  assert.equal(made.calls.call.phase, 'ringing');
+  assert.ok(made.sound.heard.includes('ring'));
+  made.signaling.hear('callSignal', { invite: 'I2', type: 'candidate', data: { candidate: 'early' } });
+  await made.calls.answer();
+  await settle();
+  connection().become('connected');
+  assert.deepEqual(made.phases, ['ringing', 'answering', 'connecting', 'talking']);
+  assert.deepEqual(made.signaling.asked, [['invite.accept', { invite: 'I2', data: { answer: { type: 'answer', sdp: 'answer' } } }]]);
+  assert.deepEqual(connection().candidates, ['early']);
+  made.signaling.hear('callEnded', { invite: 'I2', reason: 'completed' });
+  assert.deepEqual(made.endings, ['completed']);
+  assert.deepEqual(made.signaling.told, []);
+});
+
+test('A call that comes in is declined', () => {
+  const made = make();
+  made.signaling.hear('inviteReceived', invite());
+  made.calls.decline();
+  assert.deepEqual(made.signaling.told, [['invite.reject', { invite: 'I2', data: { reason: 'declined' } }]]);
+  assert.deepEqual(made.endings, ['declined']);
+});
+
+test('Each way in which a call is not taken has an ending of its own', async () => {
+  for (const [type, data, ending] of [
+    ['inviteRejected', { data: { reason: 'declined' } }, 'declined'],
+    ['inviteRejected', { data: { reason: 'busy' } }, 'busy'],
+    ['inviteRejected', { data: { reason: 'failed' } }, 'acceptFailed'],
+    ['inviteRejected', { data: { reason: 'noAnswer' } }, 'noAnswer'],
+    ['inviteRejected', {}, 'declined'],
+    ['inviteTimedOut', {}, 'noAnswer'],
+    ['inviteCancelled', {}, 'cancelled'],
+    ['callEnded', { reason: 'disconnected' }, 'disconnected'],
+  ]) {
+    const made = make();
+    await made.calls.dial('bob');
+    made.signaling.hear(type, { invite: 'I1', ...data });
+    assert.deepEqual(made.endings, [ending], type);
+    assert.ok(made.sound.microphones[0].tracks[0].isStopped);
+  }
+});
+
+test('A ringing call ends when it is cancelled, times out, or is taken by another device', () => {
+  for (const [type, data, ending] of [
+    ['inviteCancelled', {}, 'cancelled'], ['inviteTimedOut', {}, 'noAnswer'],
+    ['inviteHandled', { action: 'accepted' }, 'acceptedElsewhere'],
+    ['inviteHandled', { action: 'rejected' }, 'declinedElsewhere'],
+  ]) {
+    const made = make();
+    made.signaling.hear('inviteReceived', invite());
+    made.signaling.hear(type, { invite: 'I2', ...data });
+    assert.deepEqual(made.endings, [ending]);
+    assert.equal(made.sound.heard.at(-2), 'quiet');
+  }
+});
+
+test('A timeout that crosses the answer does not end a call that stands', async () => {
+  const made = await talking();
+  made.signaling.hear('inviteTimedOut', { invite: 'I1' });
+  made.signaling.hear('inviteCancelled', { invite: 'I1' });
+  assert.equal(made.calls.call.phase, 'talking');
+});
+
+test('A call that is taken back before the exchange has it is cancelled as soon as it does', async () => {
+  const made = make();
+  let send = (_) => {};
+  made.signaling.answers['invite.send'] = new Promise((resolve) => { send = resolve; });
+  const dialled = made.calls.dial('bob');
+  await settle();
+  made.calls.hangUp();
+  assert.deepEqual(made.signaling.told, []);
+  send({ invite: 'I1' });
+  await dialled;
+  assert.deepEqual(made.signaling.told, [['invite.cancel', { invite: 'I1', data: { reason: 'cancelled' } }]]);
+  assert.deepEqual(made.endings, ['cancelled']);
+});
+
+test('A call that is hung up while the microphone is asked for never reaches the exchange', async () => {
+  const made = make();
+  const dialled = made.calls.dial('bob');
+  made.calls.hangUp();
+  await dialled;
+  assert.deepEqual(made.signaling.asked, []);
+  assert.ok(made.sound.microphones[0].tracks[0].isStopped);
+});
+
+test('A call that is hung up while the exchange takes our answer is ended there once it has', async () => {
+  const made = make();
+  let accept = (_) => {};
+  made.signaling.answers['invite.accept'] = new Promise((resolve) => { accept = resolve; });
+  made.signaling.hear('inviteReceived', invite());
+  const answered = made.calls.answer();
+  await settle();
+  made.calls.hangUp();
+  accept({});
+  await answered;
+  assert.deepEqual(made.signaling.told.map(([method]) => method), ['invite.reject', 'call.end']);
+});
+
+test('An answer to a call that was hung up meanwhile is ended at the other side', async () => {
+  const made = make();
+  await made.calls.dial('bob');
+  made.calls.hangUp();
+  made.signaling.hear('inviteAccepted', { invite: 'I1', data: { answer } });
+  assert.deepEqual(made.signaling.told.map(([method]) => method), ['invite.cancel', 'call.end']);
+});
+
+test('Glare: who calls us while we call is told that we are busy, and our own call goes on', async () => {
+  const made = make();
+  await made.calls.dial('bob');
+  made.signaling.hear('inviteReceived', invite());
+  assert.deepEqual(made.signaling.told, [['invite.reject', { invite: 'I2', data: { reason: 'busy' } }]]);
+  assert.deepEqual(made.missed, ['bob']);
+  assert.equal(made.calls.call.phase, 'calling');
+});
+
+test('An invite of a group in which others are asked does not ring', () => {
+  const made = make();
+  made.signaling.hear('inviteReceived', invite({ invitees: ['carol'] }));
+  assert.equal(made.calls.call, null);
+  assert.deepEqual(made.signaling.told, []);
+});
+
+test('An invite without an offer is rejected as one that we cannot take', () => {
+  for (const data of [undefined, {}, { offer: null }, { offer: { sdp: 7 } }]) {
+    const made = make();
+    made.signaling.hear('inviteReceived', invite({ data }));
+    assert.deepEqual(made.signaling.told, [['invite.reject', { invite: 'I2', data: { reason: 'failed' } }]]);
+    assert.deepEqual(made.endings, ['noCommonMedia']);
+  }
+});
+
+test('An accept that the exchange refuses ends as what it says, and nothing is rejected after it', async () => {
+  for (const [name, ending] of [
+    ['alreadyHandled', 'acceptedElsewhere'], ['inviteTimedOut', 'noAnswer'], ['inviteCancelled', 'cancelled'],
+    ['unknownInvite', 'connectionLost'], ['offline', 'offline'],
+  ]) {
+    const made = make();
+    made.signaling.answers['invite.accept'] = failure(name);
+    made.signaling.hear('inviteReceived', invite());
+    await made.calls.answer();
+    assert.deepEqual(made.endings, [ending]);
+    assert.deepEqual(made.signaling.told, []);
+  }
+});
+
+test('Without a microphone a call cannot be made, and one that rings is rejected so that nobody waits', async () => {
+  const dialling = make();
+  dialling.sound.refusal = new SoundError('refused');
+  await dialling.calls.dial('bob');
+  assert.deepEqual(dialling.endings, ['microphone']);
+  assert.deepEqual(dialling.signaling.asked, []);
+  const ringing = make();
+  ringing.sound.refusal = new SoundError('missing');
+  ringing.signaling.hear('inviteReceived', invite());
+  await ringing.calls.answer();
+  assert.deepEqual(ringing.endings, ['microphone']);
+  assert.deepEqual(ringing.signaling.told, [['invite.reject', { invite: 'I2', data: { reason: 'failed' } }]]);
+});
+
+test('An offer or an answer that is no description ends the call as having no common media', async () => {
+  const called = make();
+  called.signaling.hear('inviteReceived', invite({ data: { offer: { type: 'offer', sdp: 'bad' } } }));
+  await called.calls.answer();
+  assert.deepEqual(called.endings, ['noCommonMedia']);
+  const calling = make();
+  await calling.calls.dial('bob');
+  calling.signaling.hear('inviteAccepted', { invite: 'I1', data: { answer: { type: 'answer', sdp: 'bad' } } });
+  await settle();
+  assert.deepEqual(calling.endings, ['noCommonMedia']);
+  assert.equal(calling.signaling.told[0][1].reason, 'dialFailed');
+});
+
+test('Who is unknown and who is not there are told apart', async () => {
+  for (const name of ['unknownUser', 'noDeviceOnline']) {
+    const made = make();
+    made.signaling.answers['invite.send'] = failure(name);
+    await made.calls.dial('bob');
+    assert.deepEqual(made.endings, [name]);
+  }
+});
+
+test('A call survives a session that is resumed, and sound survives one that is not', async () => {
+  const made = await talking();
+  made.signaling.meet(true);
+  made.signaling.meet(false);
+  assert.equal(made.calls.call.phase, 'talking');
+  made.calls.hangUp();
+  assert.deepEqual(made.signaling.told, [], 'the exchange knows nothing of the call any more');
+});
+
+test('A call that rings ends with a session that is not resumed, unless the exchange told of it again', () => {
+  const forgotten = make();
+  forgotten.signaling.hear('inviteReceived', invite());
+  forgotten.signaling.meet(false);
+  assert.deepEqual(forgotten.endings, ['connectionLost']);
+  const kept = make();
+  kept.signaling.hear('inviteReceived', invite());
+  kept.signaling.hear('inviteReceived', invite());
+  kept.signaling.meet(false);
+  assert.equal(kept.calls.call.phase, 'ringing');
+});
+
+test('Mute switches the microphone, and a new microphone stays muted', async () => {
+  const made = await talking();
+  made.calls.toggleMute();
+  assert.equal(made.sound.microphones[0].tracks[0].enabled, false);
+  await made.calls.changeMicrophone();
+  assert.equal(made.sound.microphones[1].tracks[0].enabled, false);
+  assert.ok(made.sound.microphones[0].tracks[0].isStopped);
+  made.calls.toggleMute();
+  assert.equal(made.sound.microphones[1].tracks[0].enabled, true);
+});
+
+test('Keys are sent while there is sound, and never before', async () => {
+  const made = make();
+  assert.equal(made.calls.sendTone('1'), false);
+  await made.calls.dial('bob');
+  assert.equal(made.calls.sendTone('1'), false);
+  const talks = await talking();
+  assert.equal(talks.calls.sendTone('1'), true);
+});
+
+test('Signals from before the answer are kept up to 256 of them', async () => {
+  const made = make();
+  made.signaling.hear('inviteReceived', invite());
+  for (let number = 0; number < 300; number += 1) {
+    made.signaling.hear('callSignal', { invite: 'I2', type: 'candidate', data: { candidate: `${number}` } });
+  }
+  await made.calls.answer();
+  await settle();
+  assert.equal(connection().candidates.length, 256);
+});
+
+test('A connection that is lost for good ends the call and says why', async () => {
+  const made = await talking();
+  connection().become('failed');
+  assert.ok(made.calls.call.isTroubled);
+  await clock.pass(30_000);
+  assert.deepEqual(made.endings, ['connectionLost']);
+  assert.equal(made.signaling.told.at(-1)[1].reason, 'connectionLost');
+});
+
+test('A page that goes away ends the call that stands, and takes back the one that rings', async () => {
+  const talks = await talking();
+  talks.calls.leave();
+  assert.equal(talks.signaling.told[0][0], 'call.end');
+  const rings = make();
+  await rings.calls.dial('bob');
+  rings.calls.leave();
+  assert.equal(rings.signaling.told[0][0], 'invite.cancel');
+});
+
+test('While there is a call, no other begins', async () => {
+  const made = await talking();
+  await made.calls.dial('carol');
+  assert.equal(made.signaling.asked.length, 1);
+  assert.equal(made.calls.call.name, 'bob');
+});

@@ -1,0 +1,18 @@
+// Lets tests import the web phone's own modules, as the browser gets them.
+
+import { webcrypto } from 'node:crypto';
+import { register } from 'node:module';
+
+register('./modules.mjs', import.meta.url);
+
+/** @param {string} name of a file of the page @returns {Promise<any>} */
+export const page = (name) => import(new URL(`../../Sources/Signaling/WebPhone/Page/${name}`, import.meta.url).href);
+
+// Node has these from version 19 on, and Debian 12 has 18.
+globalThis.crypto ??= /** @type {any} */ (webcrypto);
+globalThis.CustomEvent ??= /** @type {any} */ (class CustomEvent extends Event {
+  constructor(type, { detail = null, ...options } = {}) {
+    super(type, options);
+    this.detail = detail;
+  }
+});
