@@ -45,6 +45,7 @@ extension ExchangeScenario {
             case .pushTargets(let entry):
                 saved.pushTargets.removeAll { $0.user == entry.user && $0.device == entry.device }
                 if !entry.targets.isEmpty { saved.pushTargets.append(entry) }
+            case .eventsPruned(let before): saved.events.removeAll { $0.at < before }
             case .group, .groupForgotten, .record, .pruned, .pushDied, .deadPushesPruned: break
             }
         }

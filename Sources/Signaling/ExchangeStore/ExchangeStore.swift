@@ -134,7 +134,7 @@ public final class ExchangeStore: Sendable {
             try queue.write { [times, clock, recordLimits] database in
                 let writer = ChangeWriter(
                     database: database, times: times, recordTimes: TimeMap(offset: clock.offset),
-                    recordLimits: recordLimits)
+                    recordLimits: recordLimits, bodies: SharedBodies(changes))
                 for change in changes { try writer.write(change) }
             }
         } catch {

@@ -187,7 +187,7 @@ extension ExchangeCore {
     /// Ends what a user without an account has left: sessions that the exchange began itself, and events.
     private mutating func endSessions(of user: UserID, at now: Instant, into outbox: inout [Output]) {
         endSessions(of: .account(user), at: now, into: &outbox) { _ in true }
-        logs[.account(user)] = nil
+        dropLog(of: .account(user))
     }
 
     // MARK: - Too much
