@@ -80,7 +80,9 @@ enum Sample {
         _ number: UInt64, at now: Instant, for audience: StoredEvent.Audience, of principal: Principal = .account("bob")
     ) -> StoredEvent {
         let event = ExchangeEvent.notification(NotificationReceived(payload: ["n": 9_007_199_254_740_993]))
+        let text = (try? EventText(event)) ?? EventText(kept: "")
         return StoredEvent(
-            principal: principal, numbered: NumberedEvent(sequence: number, event: event), audience: audience, at: now)
+            principal: principal, sequence: number, body: EventBody(number: number, text: text), audience: audience,
+            at: now)
     }
 }

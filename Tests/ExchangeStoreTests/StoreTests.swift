@@ -153,7 +153,7 @@ import Timekeeping
         try store.write([.pruned(eventsBefore: limit, recordsBefore: limit)])
         let saved = try store.read()
         #expect(saved.events.map(\.sequence) == [2])
-        #expect(saved.streams == [.init(principal: .account("bob"), reserved: 0, forgotten: 1)])
+        #expect(saved.streams == [.init(principal: .account("bob"), reserved: 0, forgotten: 0, outdated: ["b": 1])])
         #expect(try CallRecord.read(path: folder.database).map(\.invite) == ["new"])
     }
 

@@ -198,11 +198,12 @@ import Timekeeping
     @Test("An event log keeps the newest events, and says so when older ones are asked for")
     func eventLog() {
         var log = EventLog()
-        let event = ExchangeEvent.inviteEnded(InviteEnded(invite: "i"))
+        let text = EventText(kept: #"{"data":{"invite":"i"},"type":"inviteEnded"}"#)
+        let event = EventBody(number: 1, text: text)
         for number in 0..<300 {
             let at = Instant(nanoseconds: Int64(number))
             let audience: Audience = number.isMultiple(of: 2) ? .device("d") : .registered(except: "e")
-            _ = log.append(event, for: audience, at: at, window: .seconds(60))
+            _ = log.append(event, for: audience, at: at)
         }
         #expect(log.sequence == 300)
         #expect(log.missed(after: 300, by: "d", isRegistered: true) == [])
@@ -212,8 +213,11 @@ import Timekeeping
         #expect(log.missed(after: 44, by: "d", isRegistered: true)?.count == 256)
         #expect(log.missed(after: 43, by: "d", isRegistered: true) == nil)
         #expect(log.missed(after: 301, by: "d", isRegistered: true) == nil)
-        _ = log.append(event, for: .device("d"), at: Instant.zero.advanced(by: .seconds(61)), window: .seconds(60))
+        _ = log.forget(before: Instant.zero.advanced(by: .seconds(1)))
+        _ = log.append(event, for: .device("d"), at: Instant.zero.advanced(by: .seconds(61)))
         #expect(log.missed(after: 299, by: "d", isRegistered: true) == nil, "what is older than the window is gone")
+        #expect(log.missed(after: 299, by: "d", isRegistered: false)?.count == 1, "that was for registered devices")
+        #expect(log.missed(after: 299, by: "other", isRegistered: false)?.count == 0)
         #expect(log.missed(after: 300, by: "d", isRegistered: true)?.count == 1)
     }
 }

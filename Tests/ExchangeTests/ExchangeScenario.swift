@@ -73,7 +73,8 @@ struct ExchangeScenario {
             case .refuse(let connection, let id, let error):
                 inboxes[connection, default: []].append(.refusal(id, error))
             case .event(let connections, let event):
-                for connection in connections { inboxes[connection, default: []].append(.event(event)) }
+                let numbered = NumberedEvent(sequence: event.sequence, event: event.event)
+                for connection in connections { inboxes[connection, default: []].append(.event(numbered)) }
             case .close(let connection, let reason): closed[connection] = reason
             case .note(let note): notes.append(note)
             case .push(let push): posts.append(push)
@@ -88,7 +89,7 @@ struct ExchangeScenario {
             switch entry.output {
             case .respond(_, let id, let response): try? response.message(id: id)
             case .refuse(_, let id, let error): SignalCoding.failure(id: id, error)
-            case .event(_, let event): try? SignalCoding.event(event)
+            case .event(_, let event): event.message
             case .close, .note, .push, .persist: nil
             }
         }

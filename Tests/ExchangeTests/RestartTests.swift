@@ -52,6 +52,7 @@ extension ExchangeScenario {
                 saved.acquaintances.removeAll { $0.owner == owner && $0.user == user }
             case .acquaintancesForgotten(let user):
                 saved.acquaintances.removeAll { $0.owner == user || $0.user == user }
+            case .eventsPruned(let before): saved.events.removeAll { $0.at < before }
             case .group, .groupForgotten, .record, .pruned, .pushDied, .deadPushesPruned: break
             }
         }

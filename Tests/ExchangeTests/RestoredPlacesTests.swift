@@ -24,8 +24,8 @@ private func saved(_ changes: [Change]) -> Saved {
         case .call(let call): saved.calls.append(call)
         case .event(let event): saved.events.append(event)
         case .tokenForgotten, .loginForgotten, .inviteForgotten, .callForgotten, .sequenceReserved, .eventsForgotten,
-            .streamForgotten, .record, .pruned, .push, .pushForgotten, .pushDied, .deadPushesPruned, .acquaintance,
-            .acquaintanceForgotten, .acquaintancesForgotten:
+            .streamForgotten, .record, .pruned, .eventsPruned, .push, .pushForgotten, .pushDied, .deadPushesPruned,
+            .acquaintance, .acquaintanceForgotten, .acquaintancesForgotten:
             break
         }
     }
@@ -60,7 +60,7 @@ private func saved(_ changes: [Change]) -> Saved {
         #expect(core.groups["kept"] == group && core.groups["dismissed"] == nil)
         #expect(core.groups.owns("alice") == 1 && core.groups.joins("bob") == 0)
         #expect(core.pushes.entries(of: "bob") == [.init(device: "b", targets: [target])])
-        #expect(core.invites[sent.invite]?.data == "new" && core.invites[sent.invite]?.group == "kept")
+        #expect(core.invites[sent.invite]?.data?.value == "new" && core.invites[sent.invite]?.group == "kept")
         #expect(core.openInvites.inGroup("kept") == [sent.invite] && core.openInvites.received(by: "carol").count == 1)
         var outbox: [ExchangeCore.Output] = []
         core.handle(.timer, at: .zero, into: &outbox)

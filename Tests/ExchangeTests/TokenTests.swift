@@ -1,3 +1,4 @@
+import ExchangeStore
 import SignalSupport
 import SignalWire
 import TestSupport
@@ -100,7 +101,8 @@ private func digest(_ text: String) -> SecretDigest { SecretDigest(of: text) }
         #expect(scenario.core.calls[invite] != nil)
         login(&scenario, "alice", access: "second")
         let again = scenario.connect()
-        let resumption = start("second", resume: .init(session: session.session, after: 0))
+        let heard = scenario.core.logs[.account("alice")]?.sequence ?? 0
+        let resumption = start("second", resume: .init(session: session.session, after: heard))
         guard case .success(.session(let resumed)) = scenario.request(resumption, from: again) else {
             Issue.record("no session")
             return

@@ -1,3 +1,4 @@
+import ExchangeStore
 import JSON
 import SignalSupport
 import SignalWire
@@ -82,7 +83,8 @@ private struct Trespass {
         }
         let core = trespass.exchange.core
         #expect(core.calls.count == 1 && core.groups["private"]?.members == ["alice", "bob"])
-        #expect(core.invites[trespass.pending]?.data == "secret" && core.invites[trespass.pending]?.pending == ["bob"])
+        let pending = core.invites[trespass.pending]
+        #expect(pending?.data?.value == "secret" && pending?.pending == ["bob"])
     }
 
     @Test("The lists of invites, groups and what waits for a device that registers hold a user's own alone")

@@ -100,11 +100,21 @@ extension NumberedEvent: Codable {
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: Key.self)
         try container.encode(sequence, forKey: .sequence)
+        try event.encode(to: encoder)
+    }
+}
+
+extension ExchangeEvent: Encodable {
+    private enum Key: String, CodingKey { case type, data }
+
+    /// Writes the event without a number.
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: Key.self)
         func put(_ kind: ExchangeEvent.Kind, _ data: some Encodable) throws {
             try container.encode(kind.rawValue, forKey: .type)
             try container.encode(data, forKey: .data)
         }
-        switch event {
+        switch self {
         case .inviteReceived(let data): try put(.inviteReceived, data)
         case .inviteAccepted(let data): try put(.inviteAccepted, data)
         case .inviteRejected(let data): try put(.inviteRejected, data)

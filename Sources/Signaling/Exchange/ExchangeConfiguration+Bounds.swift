@@ -7,6 +7,8 @@ extension ExchangeConfiguration {
         connectionsPerAddress = section.integer("connections_per_address", in: 1...10_000_000, &problems)
         let memory = section.integer("login_memory_mib", in: 1...65_536, &problems)
         loginMemoryBytes = memory.map { $0 << 20 } ?? loginMemoryBytes
+        let kept = section.integer("kept_memory_mib", in: 8...65_536, &problems)
+        keptMemoryBytes = kept.map { $0 << 20 } ?? keptMemoryBytes
         allowedHosts = (section.list("allowed_hosts", &problems) ?? []).filter { text in
             if HostPattern(text) != nil { return true }
             problems.append(

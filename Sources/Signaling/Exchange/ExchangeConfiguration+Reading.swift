@@ -15,7 +15,7 @@ extension ExchangeConfiguration {
             "failed_logins_per_account", "failed_login_seconds", "messages_per_second", "message_burst",
             "trusted_proxies", "database", "database_durability", "database_if_corrupt", "call_records_days",
             "call_records_per_user", "call_records_total",
-            "push", "connections", "connections_per_address", "login_memory_mib", "allowed_hosts",
+            "push", "connections", "connections_per_address", "login_memory_mib", "kept_memory_mib", "allowed_hosts",
         ]
 
     /// Reads the section, noting every problem rather than stopping at the first.

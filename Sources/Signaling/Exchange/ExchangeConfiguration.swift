@@ -98,6 +98,8 @@ public struct ExchangeConfiguration: Sendable {
     public var connectionsPerAddress: Int?
     /// Bytes that all clients together who have not logged in may make the exchange hold.
     public var loginMemoryBytes = 16 << 20
+    /// Bytes of all that is kept for somebody: events, invites, pushes, calls, sessions, groups and push tokens.
+    public var keptMemoryBytes = 256 << 20
     /// Host names and addresses that clients may call the exchange by, beside those that it knows as its own; a first
     /// label of `*` stands for any.
     public var allowedHosts: [String] = []

@@ -54,6 +54,8 @@ public enum Change: Hashable, Sendable {
     case sequenceReserved(Principal, upTo: UInt64)
     /// Somebody's events up to this number are kept no longer.
     case eventsForgotten(Principal, upTo: UInt64)
+    /// Events from before are kept no longer.
+    case eventsPruned(before: Instant)
     /// Somebody without an account is gone, and the numbers start anew.
     case streamForgotten(Principal)
     /// A call, answered or not, went one step further in its record.

@@ -15,7 +15,7 @@ extension ChangeWriter {
             """,
             [
                 push.id.text, push.invite.text, push.user.text, push.device.text, try StoreCoding.text(push.target),
-                push.message.rawValue, push.inviter.text, push.group?.text, try StoreCoding.payload(push.payload),
+                push.message.rawValue, push.inviter.text, push.group?.text, push.payload?.text,
                 push.reason,
                 times.milliseconds(push.deadline), times.milliseconds(push.expires), times.milliseconds(push.due),
                 push.attempts, push.isSettled,
@@ -41,16 +41,17 @@ extension ChangeWriter {
 extension SavedReader {
     func push(_ row: Row) throws -> StoredPush? {
         guard let message = StoredPush.Message(rawValue: try row.decode(forColumn: "message")) else { return nil }
-        return StoredPush(
+        var push = StoredPush(
             id: try row.identifier("id"), invite: try row.identifier("invite"),
             user: try row.identifier("user"), device: try row.identifier("device"),
             target: try StoreCoding.value(DeviceRegister.PushTarget.self, try row.decode(forColumn: "target")),
             message: message, inviter: try row.identifier("inviter"), group: try row.optionalIdentifier("group_id"),
-            payload: try StoreCoding.payload(try row.decode(String?.self, forColumn: "payload")),
             reason: try row.decode(forColumn: "reason"),
             deadline: times.instant(try row.decode(Int64?.self, forColumn: "deadline_ms")),
             expires: times.instant(try row.decode(Int64.self, forColumn: "expires_ms")),
             due: times.instant(try row.decode(Int64.self, forColumn: "due_ms")),
             attempts: try row.decode(forColumn: "attempts"), isSettled: try row.decode(forColumn: "settled"))
+        push.payload = try kept("payload", row)
+        return push
     }
 }

@@ -12,6 +12,7 @@ struct ChangeWriter {
     /// For records: as the clock is now.
     let recordTimes: TimeMap
     let recordLimits: RecordLimits
+    let bodies: SharedBodies
 
     func write(_ change: Change) throws {
         switch change {
@@ -56,9 +57,12 @@ struct ChangeWriter {
             let key = [principal.user.text, principal.guestColumn, principal.roomColumn]
             try run("DELETE FROM events WHERE user = ? AND guest = ? AND room = ?", key)
             try run("DELETE FROM streams WHERE user = ? AND guest = ? AND room = ?", key)
+            try run("DELETE FROM outdated_events WHERE user = ? AND guest = ? AND room = ?", key)
         case .record(let step): try write(step)
         case .pruned(let eventsBefore, let recordsBefore):
-            try prune(eventsBefore: times.milliseconds(eventsBefore), recordTimes.milliseconds(recordsBefore))
+            try pruneEvents(before: times.milliseconds(eventsBefore))
+            try run("DELETE FROM call_records WHERE sent_ms < ?", [recordTimes.milliseconds(recordsBefore)])
+        case .eventsPruned(let before): try pruneEvents(before: times.milliseconds(before))
         }
     }
 
@@ -136,42 +140,17 @@ struct ChangeWriter {
                 id, inviter, inviter_device, group_id, invitees, data, payload, timeout_payload, idempotency_key,
                 ttl_s, sent_ms, deadline_ms, forgotten_ms, online_only
             ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-            ON CONFLICT DO UPDATE SET invitees = excluded.invitees, data = excluded.data,
-                forgotten_ms = excluded.forgotten_ms
+            ON CONFLICT DO UPDATE SET invitees = excluded.invitees, data = excluded.data, payload = excluded.payload,
+                timeout_payload = excluded.timeout_payload, forgotten_ms = excluded.forgotten_ms
             """,
             [
                 invite.id.text, invite.inviter.text, invite.inviterDevice.text, invite.group?.text,
                 try StoreCoding.text(invite.invitees),
-                try StoreCoding.payload(invite.data), try StoreCoding.payload(invite.payload),
-                try StoreCoding.payload(invite.timeoutPayload), invite.idempotencyKey?.text, invite.ttlSeconds,
+                invite.data?.text, invite.payload?.text, invite.timeoutPayload?.text, invite.idempotencyKey?.text,
+                invite.ttlSeconds,
                 times.milliseconds(invite.sentAt), times.milliseconds(invite.deadline),
                 times.milliseconds(invite.forgottenAt), invite.isOnlineOnly,
             ])
-    }
-
-    private func write(_ event: StoredEvent) throws {
-        let (device, except): (DeviceID?, DeviceID?) =
-            switch event.audience {
-            case .device(let device): (device, nil)
-            case .registered(let except): (nil, except)
-            }
-        try run(
-            """
-            INSERT OR REPLACE INTO events (user, guest, room, sequence, body, device, except_device, at_ms)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-            """,
-            [
-                event.principal.user.text, event.principal.guestColumn, event.principal.roomColumn,
-                Int64(clamping: event.sequence), try text(of: event), device?.text, except?.text,
-                times.milliseconds(event.at),
-            ])
-    }
-
-    private func text(of event: StoredEvent) throws -> String {
-        switch event.body {
-        case .text(let text): text
-        case .event(let body): try StoreCoding.text(NumberedEvent(sequence: event.sequence, event: body))
-        }
     }
 
     private func write(_ step: CallStep) throws {
@@ -224,37 +203,6 @@ struct ChangeWriter {
             "DELETE FROM call_records WHERE rowid IN (SELECT rowid FROM call_records ORDER BY rowid LIMIT ?)",
             [total - surplus - recordLimits.total])
     }
-
-    private func reserve(_ principal: Principal, upTo number: Int64) throws {
-        try run(
-            """
-            INSERT INTO streams (user, guest, room, reserved) VALUES (?1, ?2, ?3, ?4)
-            ON CONFLICT DO UPDATE SET reserved = max(reserved, ?4)
-            """, [principal.user.text, principal.guestColumn, principal.roomColumn, number])
-    }
-
-    private func forget(_ principal: Principal, upTo number: Int64) throws {
-        let key: [(any DatabaseValueConvertible)?] = [
-            principal.user.text, principal.guestColumn, principal.roomColumn, number,
-        ]
-        try run("DELETE FROM events WHERE user = ? AND guest = ? AND room = ? AND sequence <= ?", key)
-        try run(
-            """
-            INSERT INTO streams (user, guest, room, forgotten) VALUES (?1, ?2, ?3, ?4)
-            ON CONFLICT DO UPDATE SET forgotten = max(forgotten, ?4)
-            """, key)
-    }
-
-    private func prune(eventsBefore: Int64, _ recordsBefore: Int64) throws {
-        try run(
-            """
-            INSERT INTO streams (user, guest, room, forgotten)
-            SELECT user, guest, room, max(sequence) FROM events WHERE at_ms < ? GROUP BY user, guest, room
-            ON CONFLICT DO UPDATE SET forgotten = max(forgotten, excluded.forgotten)
-            """, [eventsBefore])
-        try run("DELETE FROM events WHERE at_ms < ?", [eventsBefore])
-        try run("DELETE FROM call_records WHERE sent_ms < ?", [recordsBefore])
-    }
 }
 
 /// JSON in columns. Not ``SignalCoding``, whose bounds are those of a message: an event is one with an envelope.
@@ -279,8 +227,4 @@ enum StoreCoding {
         try decoder.decode(type, from: Data(text.utf8))
     }
 
-    static func payload(_ text: String?) throws -> JSONValue? {
-        guard let text else { return nil }
-        return try value(JSONValue.self, text)
-    }
 }

@@ -114,8 +114,8 @@ public final class ExchangeStore: Sendable {
             try queue.write { [clock, recordLimits] database in
                 let writer = ChangeWriter(
                     database: database, times: try StoredClock(database: database, clock: clock).follow(),
-                    recordTimes: TimeMap(offset: clock.offset),
-                    recordLimits: recordLimits)
+                    recordTimes: TimeMap(offset: clock.offset), recordLimits: recordLimits,
+                    bodies: SharedBodies(changes))
                 for change in changes { try writer.write(change) }
             }
         } catch {

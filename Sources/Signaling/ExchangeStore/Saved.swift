@@ -1,3 +1,5 @@
+public import SignalWire
+
 /// What an exchange left on disk, for the next to go on with. Instants are those of the running process.
 public struct Saved: Sendable {
     /// How somebody's events are numbered.
@@ -8,12 +10,15 @@ public struct Saved: Sendable {
         public var reserved: UInt64
         /// Events up to this number are kept no longer.
         public var forgotten: UInt64
+        /// The newest event that has grown too old for one device, or (`nil`) for the registered ones.
+        public var outdated: [DeviceID?: UInt64]
 
         /// Makes an entry.
-        public init(principal: Principal, reserved: UInt64, forgotten: UInt64) {
+        public init(principal: Principal, reserved: UInt64, forgotten: UInt64, outdated: [DeviceID?: UInt64] = [:]) {
             self.principal = principal
             self.reserved = reserved
             self.forgotten = forgotten
+            self.outdated = outdated
         }
     }
 

@@ -48,14 +48,44 @@ struct SavedReader {
                 inviteeDevice: try row.identifier("invitee_device"),
                 acceptedAt: past(try row.decode(forColumn: "accepted_ms")))
         }
-        saved.streams = try rows("SELECT * FROM streams").map { row in
-            Saved.Stream(
-                principal: try row.principal(),
-                reserved: UInt64(clamping: try row.decode(Int64.self, forColumn: "reserved")),
+        saved.streams = try streams()
+        saved.events = try events()
+        return saved
+    }
+
+    private func streams() throws -> [Saved.Stream] {
+        var streams: [Principal: Saved.Stream] = [:]
+        for row in try rows("SELECT * FROM streams") {
+            let principal = try row.principal()
+            streams[principal] = Saved.Stream(
+                principal: principal, reserved: UInt64(clamping: try row.decode(Int64.self, forColumn: "reserved")),
                 forgotten: UInt64(clamping: try row.decode(Int64.self, forColumn: "forgotten")))
         }
-        saved.events = try rows("SELECT * FROM events ORDER BY user, guest, room, sequence").map(event)
-        return saved
+        for row in try rows("SELECT * FROM outdated_events") {
+            let principal = try row.principal()
+            let isForAll = try row.decode(String.self, forColumn: "device").isEmpty
+            let device: DeviceID? = isForAll ? nil : try row.identifier("device")
+            streams[principal, default: .init(principal: principal, reserved: 0, forgotten: 0)].outdated[device] =
+                UInt64(clamping: try row.decode(Int64.self, forColumn: "sequence"))
+        }
+        return Array(streams.values)
+    }
+
+    /// A body that several events have is read once, and they share it.
+    private func events() throws -> [StoredEvent] {
+        var last: UInt64 = 0
+        var bodies: [Int64: EventBody] = [:]
+        func body(_ text: String) -> EventBody {
+            last += 1
+            return EventBody(number: last, text: EventText(kept: text))
+        }
+        for row in try rows("SELECT id, text FROM event_bodies") {
+            bodies[try row.decode(forColumn: "id")] = body(try row.decode(forColumn: "text"))
+        }
+        return try rows("SELECT * FROM events ORDER BY user, guest, room, sequence").map { row in
+            let shared: Int64? = try row.decode(forColumn: "shared")
+            return try event(row, shared.flatMap { bodies[$0] } ?? body(try row.decode(forColumn: "body")))
+        }
     }
 
     private func rows(_ sql: String) throws -> [Row] { try Row.fetchAll(database, sql: sql) }
@@ -95,27 +125,32 @@ struct SavedReader {
     }
 
     private func invite(_ row: Row) throws -> StoredInvite {
-        StoredInvite(
+        var invite = StoredInvite(
             id: try row.identifier("id"), inviter: try row.identifier("inviter"),
             inviterDevice: try row.identifier("inviter_device"), group: try row.optionalIdentifier("group_id"),
             invitees: try StoreCoding.value([StoredInvite.Invitee].self, try row.decode(forColumn: "invitees")),
-            data: try StoreCoding.payload(try row.decode(String?.self, forColumn: "data")),
-            payload: try StoreCoding.payload(try row.decode(String?.self, forColumn: "payload")),
-            timeoutPayload: try StoreCoding.payload(try row.decode(String?.self, forColumn: "timeout_payload")),
             idempotencyKey: try row.optionalIdentifier("idempotency_key"),
             ttlSeconds: try row.decode(forColumn: "ttl_s"),
             sentAt: past(try row.decode(forColumn: "sent_ms")),
             deadline: times.instant(try row.decode(Int64?.self, forColumn: "deadline_ms")),
             forgottenAt: times.instant(try row.decode(Int64?.self, forColumn: "forgotten_ms")),
             isOnlineOnly: try row.decode(forColumn: "online_only"))
+        invite.data = try kept("data", row)
+        invite.payload = try kept("payload", row)
+        invite.timeoutPayload = try kept("timeout_payload", row)
+        return invite
     }
 
-    private func event(_ row: Row) throws -> StoredEvent {
+    func kept(_ column: String, _ row: Row) throws -> KeptJSON? {
+        try row.decode(String?.self, forColumn: column).map { try KeptJSON(text: $0) }
+    }
+
+    private func event(_ row: Row, _ body: EventBody) throws -> StoredEvent {
         let device: DeviceID? = try row.optionalIdentifier("device")
         return StoredEvent(
             principal: try row.principal(),
             sequence: UInt64(clamping: try row.decode(Int64.self, forColumn: "sequence")),
-            body: .text(try row.decode(forColumn: "body")),
+            body: body,
             audience: try device.map { .device($0) } ?? .registered(except: row.optionalIdentifier("except_device")),
             at: past(try row.decode(forColumn: "at_ms")))
     }

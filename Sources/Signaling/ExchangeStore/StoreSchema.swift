@@ -11,6 +11,7 @@ enum StoreSchema {
         migrator.registerMigration("3 logins") { database in try database.execute(sql: third) }
         migrator.registerMigration("4 call records") { database in try database.execute(sql: fourth) }
         migrator.registerMigration("5 identifiers") { database in try IdentifierMigration(database: database).run() }
+        migrator.registerMigration("6 event bodies") { database in try database.execute(sql: sixth) }
         migrator.registerMigration("7 acquaintances") { database in try database.execute(sql: seventh) }
         return migrator
     }
@@ -108,6 +109,27 @@ enum StoreSchema {
             UPDATE call_record_counts SET records = records - 1 WHERE inviter = OLD.inviter;
             DELETE FROM call_record_counts WHERE inviter = OLD.inviter AND records <= 0;
             UPDATE exchange SET call_records = call_records - 1;
+        END;
+        """
+
+    /// What several are told stands once, in a row that goes with the last event that has it. Bodies lose their numbers,
+    /// which events have in a column; one that is damaged stays as it is.
+    private static let sixth = """
+        UPDATE events SET body = json_remove(body, '$.sequence') WHERE json_valid(body);
+        CREATE TABLE event_bodies (id INTEGER PRIMARY KEY, text TEXT NOT NULL) STRICT;
+        ALTER TABLE events ADD COLUMN shared INTEGER;
+        CREATE TABLE outdated_events (
+            user TEXT NOT NULL, guest TEXT NOT NULL, room TEXT NOT NULL, device TEXT NOT NULL, sequence INTEGER NOT NULL,
+            PRIMARY KEY (user, guest, room, device)
+        ) STRICT, WITHOUT ROWID;
+        CREATE INDEX events_by_body ON events (shared) WHERE shared IS NOT NULL;
+        CREATE TRIGGER event_removed AFTER DELETE ON events WHEN OLD.shared IS NOT NULL BEGIN
+            DELETE FROM event_bodies
+            WHERE id = OLD.shared AND NOT EXISTS (SELECT 1 FROM events WHERE shared = OLD.shared);
+        END;
+        CREATE TRIGGER event_rewritten AFTER UPDATE OF shared ON events WHEN OLD.shared IS NOT NULL BEGIN
+            DELETE FROM event_bodies
+            WHERE id = OLD.shared AND NOT EXISTS (SELECT 1 FROM events WHERE shared = OLD.shared);
         END;
         """
 

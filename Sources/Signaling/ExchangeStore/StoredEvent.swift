@@ -11,39 +11,19 @@ public struct StoredEvent: Sendable {
         case registered(except: DeviceID?)
     }
 
-    /// What happened. Text is read when somebody asks: after a restart few events are ever asked for, and reading all of
-    /// them was most of the time that a start under load took.
-    public enum Body: Sendable {
-        case event(ExchangeEvent)
-        case text(String)
-
-        /// The event; `nil` for a text that no exchange writes.
-        public var event: ExchangeEvent? {
-            switch self {
-            case .event(let event): event
-            case .text(let text): (try? StoreCoding.value(NumberedEvent.self, text))?.event
-            }
-        }
-    }
-
     /// In whose stream it is.
     public var principal: Principal
     /// Its number.
     public var sequence: UInt64
     /// What happened.
-    public var body: Body
+    public var body: EventBody
     /// Whom it is for.
     public var audience: Audience
     /// When it happened.
     public var at: Instant
 
     /// Makes an entry.
-    public init(principal: Principal, numbered: NumberedEvent, audience: Audience, at: Instant) {
-        self.init(
-            principal: principal, sequence: numbered.sequence, body: .event(numbered.event), audience: audience, at: at)
-    }
-
-    init(principal: Principal, sequence: UInt64, body: Body, audience: Audience, at: Instant) {
+    public init(principal: Principal, sequence: UInt64, body: EventBody, audience: Audience, at: Instant) {
         self.principal = principal
         self.sequence = sequence
         self.body = body
@@ -53,10 +33,10 @@ public struct StoredEvent: Sendable {
 }
 
 extension StoredEvent: Hashable {
-    /// Compares what happened, whether it has been read or not.
+    /// Compares what happened, whichever copy of it.
     public static func == (left: Self, right: Self) -> Bool {
         left.principal == right.principal && left.sequence == right.sequence && left.audience == right.audience
-            && left.at == right.at && left.body.event == right.body.event
+            && left.at == right.at && left.body.text == right.body.text
     }
 
     /// Hashes what tells events apart.

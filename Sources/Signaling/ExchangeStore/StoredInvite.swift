@@ -37,11 +37,11 @@ public struct StoredInvite: Hashable, Sendable {
     /// Who is asked, in the order of asking.
     public var invitees: [Invitee]
     /// From the inviter's application.
-    public var data: JSONValue?
+    public var data: KeptJSON?
     /// The push payload.
-    public var payload: JSONValue?
+    public var payload: KeptJSON?
     /// What invitees get who missed it.
-    public var timeoutPayload: JSONValue?
+    public var timeoutPayload: KeptJSON?
     /// The client's key, unique for the inviter while the invite is remembered.
     public var idempotencyKey: IdempotencyKey?
     /// The whole time to live, in seconds; 0 is for ever. No restart makes the rest longer than this.
@@ -67,9 +67,9 @@ public struct StoredInvite: Hashable, Sendable {
         self.inviterDevice = inviterDevice
         self.group = group
         self.invitees = invitees
-        self.data = data
-        self.payload = payload
-        self.timeoutPayload = timeoutPayload
+        self.data = KeptJSON(data)
+        self.payload = KeptJSON(payload)
+        self.timeoutPayload = KeptJSON(timeoutPayload)
         self.idempotencyKey = idempotencyKey
         self.ttlSeconds = ttlSeconds
         self.sentAt = sentAt

@@ -29,7 +29,7 @@ public struct StoredPush: Hashable, Sendable {
     /// The group that is invited, if it is a group invite.
     public var group: GroupID?
     /// From the inviter's application: the push payload or, once the invite has ended, the timeout payload.
-    public var payload: JSONValue?
+    public var payload: KeptJSON?
     /// Why the invite is over: `accepted`, `rejected`, `cancelled` or `timedOut`; `nil` while it is not.
     public var reason: String?
     /// When the invite times out; `nil` is never.
@@ -58,7 +58,7 @@ public struct StoredPush: Hashable, Sendable {
         self.message = message
         self.inviter = inviter
         self.group = group
-        self.payload = payload
+        self.payload = KeptJSON(payload)
         self.reason = reason
         self.deadline = deadline
         self.expires = expires

@@ -54,6 +54,9 @@ struct Calls: Sendable {
     /// Whether an invite has become more than one call, so that its inviter must say which one it means.
     func isAmbiguous(_ invite: InviteID) -> Bool { (byInvite[invite]?.begun ?? 0) > 1 }
 
+    /// All that are under way.
+    var all: [Call] { byInvite.values.flatMap(\.calls) }
+
     /// The calls that a device is in, oldest first.
     func calls(of endpoint: Endpoint) -> [Call] { (callsByEndpoint[endpoint] ?? []).compactMap { self[$0] } }
 

@@ -116,4 +116,10 @@ struct CoreCounters: Hashable, Sendable {
     var calls = 0
     var pushes = 0
     var deadPushes = 0
+    /// Requests refused since one user would have had too much kept.
+    var overBudget = 0
+    /// Requests refused since too much was kept for all.
+    var overload = 0
+    /// Events that were told and not kept, since there was no room.
+    var unkeptEvents = 0
 }

@@ -2,9 +2,13 @@ import Timekeeping
 
 /// Things due, earliest first: a binary heap.
 ///
-/// Nothing is taken out before its time; what is due may no longer matter, and whoever asked for it finds that out.
+/// What is due may no longer matter, and whoever asked for it finds that out. Nothing is taken out before its time but
+/// by ``sweep(keeping:)``, so that those that do not matter are never more than the others, or a thousand.
 struct DeadlineQueue<Item: Sendable>: Sendable {
     private var heap: [(due: Instant, item: Item)] = []
+    /// How many there may be before somebody looks which still matter.
+    private var bound = Self.smallest
+    private static var smallest: Int { 1_024 }
 
     /// When the earliest thing is due.
     var earliest: Instant? { heap.first?.due }
@@ -19,6 +23,21 @@ struct DeadlineQueue<Item: Sendable>: Sendable {
             heap.swapAt(child, parent)
             child = parent
         }
+    }
+
+    /// How many there are, whether they matter or not.
+    var count: Int { heap.count }
+
+    /// There are twice as many as after the last sweep.
+    var isDueForSweep: Bool { heap.count > bound }
+
+    /// Takes out what does not matter any more.
+    ///
+    /// - Complexity: O(count), spread over as many additions.
+    mutating func sweep(keeping matters: (Item) -> Bool) {
+        // In order of time a list is a heap already.
+        heap = heap.filter { matters($0.item) }.sorted { $0.due < $1.due }
+        bound = max(Self.smallest, 2 * heap.count)
     }
 
     /// Takes out the earliest thing if it is due at `now`.

@@ -20,94 +20,143 @@ enum Audience: Hashable, Sendable {
 
 /// One user's numbered events: the newest of them are kept for devices that resume (CONN-5).
 ///
-/// Capacity: ``capacity`` events, none older than the resume window; beyond that the oldest go, and a device that
-/// would have needed them starts afresh.
+/// Capacity: ``capacity`` events of ``capacityBytes`` together, none older than the resume window; beyond that the oldest
+/// go, and a device that would have needed them starts afresh.
 struct EventLog: Sendable {
     private struct Entry {
         var sequence: UInt64
-        var body: StoredEvent.Body
+        var body: EventBody
         var audience: Audience
         var at: Instant
+        /// It was on disk, and nobody has looked at it since.
+        var isUnread = false
     }
 
     static let capacity = 256
+    /// A device that resumes is sent them at once, and they must fit in what may wait for it
+    /// (``ConnectionPipeline/outboundLimit``).
+    static let capacityBytes = 768 << 10
     /// Numbers that are reserved at once for events that are not kept.
     private static let reservation: UInt64 = 1_024
 
     private var entries: [Entry] = []
-    /// The number of the newest event that was kept and is not any more.
+    /// Bytes of the bodies.
+    private var bytes = 0
+    /// Up to this number events are kept no longer, whomever they were for.
     private(set) var forgotten: UInt64 = 0
-    /// The same for each device.
-    private var forgottenByDevice = ForgottenEvents()
+    /// The newest that has grown too old of those for one device, or (`nil`) for the registered ones: a device to which
+    /// nothing was told for long has missed nothing.
+    private(set) var outdated: [DeviceID?: UInt64] = [:]
+    /// Devices in ``outdated``; past it those go into ``forgotten`` that were told something longest ago.
+    static let outdatedCapacity = 64
     /// The number of the newest event; 0 before the first.
     private(set) var sequence: UInt64 = 0
     /// After a restart numbers go on above this one, if no event that is kept has a higher.
     private var reserved: UInt64 = 0
+    /// Somebody will look when the oldest has to go.
+    var isExpiryPlanned = false
 
-    /// Nothing is kept for devices that resume.
-    var isEmpty: Bool { entries.isEmpty }
+    /// When the oldest happened of those that are kept.
+    var oldest: Instant? { entries.first?.at }
+    /// What is kept, oldest first.
+    var bodies: [EventBody] { entries.map(\.body) }
 
     init() {}
 
     /// Goes on with a stream that is on disk.
-    init(reserved: UInt64, forgotten: UInt64) {
-        self.reserved = reserved
-        self.forgotten = forgotten
-        forgottenByDevice = ForgottenEvents(upTo: forgotten)
-        sequence = max(reserved, forgotten)
+    init(_ stream: Saved.Stream) {
+        reserved = stream.reserved
+        forgotten = stream.forgotten
+        outdated = stream.outdated
+        sequence = max(reserved, forgotten, outdated.values.max() ?? 0)
     }
 
     /// Takes in an event that is on disk; they come in the order of their numbers.
     mutating func restore(_ event: StoredEvent) {
         sequence = max(sequence, event.sequence)
-        let entry = Entry(
-            sequence: event.sequence, body: event.body, audience: Audience(event.audience), at: event.at)
-        entries.append(entry)
+        bytes += event.body.bytes
+        entries.append(
+            Entry(
+                sequence: event.sequence, body: event.body, audience: Audience(event.audience), at: event.at,
+                isUnread: true))
     }
 
-    /// Forgets what is older than `instant`.
-    mutating func forget(before instant: Instant) { drop(entries.prefix { $0.at < instant }.count) }
+    /// Forgets what is from before `instant`.
+    ///
+    /// - Returns: The bodies that are kept no longer here.
+    mutating func forget(before instant: Instant) -> [EventBody] {
+        let old = entries.prefix { $0.at < instant }
+        for entry in old {
+            switch entry.audience {
+            case .device(let device): outdated[device] = entry.sequence
+            case .registered: outdated[nil] = entry.sequence
+            }
+        }
+        while outdated.count > Self.outdatedCapacity, let oldest = outdated.min(by: { $0.value < $1.value }) {
+            forgotten = max(forgotten, oldest.value)
+            outdated[oldest.key] = nil
+        }
+        return remove(old.count)
+    }
 
-    private mutating func drop(_ count: Int) {
-        guard count > 0 else { return }
+    private mutating func drop(_ count: Int) -> [EventBody] {
+        guard count > 0 else { return [] }
         forgotten = entries[count - 1].sequence
-        for entry in entries.prefix(count) { forgottenByDevice.add(entry.sequence, for: entry.audience) }
+        return remove(count)
+    }
+
+    private mutating func remove(_ count: Int) -> [EventBody] {
+        let dropped = entries.prefix(count).map(\.body)
+        bytes -= dropped.reduce(0) { $0 + $1.bytes }
         entries.removeFirst(count)
+        return dropped
     }
 
     /// Numbers an event and keeps it.
-    mutating func append(
-        _ event: ExchangeEvent, for audience: Audience, at now: Instant, window: Duration
-    ) -> NumberedEvent {
+    ///
+    /// - Returns: The bodies that had to make room for it.
+    mutating func append(_ body: EventBody, for audience: Audience, at now: Instant) -> [EventBody] {
         sequence += 1
-        let numbered = NumberedEvent(sequence: sequence, event: event)
-        let stale = entries.prefix { $0.at.advanced(by: window) < now }.count
-        drop(max(stale, entries.count + 1 - Self.capacity))
-        entries.append(Entry(sequence: sequence, body: .event(event), audience: audience, at: now))
-        return numbered
+        var count = max(0, entries.count + 1 - Self.capacity)
+        var left = bytes + body.bytes - entries.prefix(count).reduce(0) { $0 + $1.body.bytes }
+        while left > Self.capacityBytes, count < entries.count {
+            left -= entries[count].body.bytes
+            count += 1
+        }
+        let dropped = drop(count)
+        bytes += body.bytes
+        entries.append(Entry(sequence: sequence, body: body, audience: audience, at: now))
+        return dropped
+    }
+
+    /// Numbers an event that there is no room to keep: who was not told of it starts afresh.
+    ///
+    /// - Returns: The bodies that are of no use without it.
+    mutating func skip() -> [EventBody] {
+        sequence += 1
+        let dropped = drop(entries.count)
+        forgotten = sequence
+        return dropped
     }
 
     /// Numbers an event that nobody gets who is not there now.
     ///
-    /// - Returns: The event, and up to which number a restart must not give any again, if that is news.
-    mutating func pass(_ event: ExchangeEvent) -> (event: NumberedEvent, reserved: UInt64?) {
+    /// - Returns: Up to which number a restart must not give any again, if that is news.
+    mutating func pass() -> UInt64? {
         sequence += 1
-        let numbered = NumberedEvent(sequence: sequence, event: event)
-        guard sequence > reserved else { return (numbered, nil) }
+        guard sequence > reserved else { return nil }
         reserved = sequence + Self.reservation
-        return (numbered, reserved)
+        return reserved
     }
 
     /// What a device missed since event number `after`; `nil` if that is not known any more.
-    func missed(after: UInt64, by device: DeviceID, isRegistered: Bool) -> [NumberedEvent]? {
-        let newest = forgottenByDevice.newest(for: device, isRegistered: isRegistered)
-        guard newest <= after, after <= sequence else { return nil }
+    func missed(after: UInt64, by device: DeviceID, isRegistered: Bool) -> [ToldEvent]? {
+        let registered = isRegistered ? outdated[nil] ?? 0 : 0
+        guard max(forgotten, registered, outdated[device] ?? 0) <= after, after <= sequence else { return nil }
         let missed = entries.filter {
             $0.sequence > after && $0.audience.includes(device, isRegistered: isRegistered)
         }
-        let read = missed.compactMap { entry in
-            entry.body.event.map { NumberedEvent(sequence: entry.sequence, event: $0) }
-        }
-        return read.count == missed.count ? read : nil
+        guard missed.allSatisfy({ !$0.isUnread || $0.body.event != nil }) else { return nil }
+        return missed.map { ToldEvent(sequence: $0.sequence, body: $0.body) }
     }
 }

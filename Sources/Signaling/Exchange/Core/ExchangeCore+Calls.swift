@@ -1,3 +1,4 @@
+import ExchangeStore
 import JSON
 import SignalWire
 import Timekeeping
@@ -10,10 +11,12 @@ extension ExchangeCore {
     ) throws(RPCError) {
         try Self.checkSignal(type: params.type, params.data, isInternal: session.isInternal)
         let endpoint = session.endpoint
-        let event = ExchangeEvent.callSignal(
-            CallSignalled(invite: params.invite, type: params.type, data: params.data, from: endpoint.user))
+        let event = body(
+            of: .callSignal(
+                CallSignalled(invite: params.invite, type: params.type, data: params.data, from: endpoint.user)))
         if let call = try call(params.invite, params.peer, of: endpoint) {
             guard let peer = call.peer(of: endpoint) else { throw Self.unknownCall }
+            try afford(cost(of: event, for: 1))
             return tell(peer, event, at: now, into: &outbox)
         }
         guard let record = invites[params.invite], !record.isEnded else {
@@ -22,8 +25,10 @@ extension ExchangeCore {
         if record.inviter == endpoint {
             let pending = record.pending.filter { params.peer == nil || params.peer == $0 }
             guard !pending.isEmpty else { throw Self.unknownCall }
+            try afford(cost(of: event, for: pending.count))
             for user in pending { tell(user, record.ringing(of: user), event, at: now, into: &outbox) }
         } else if record.state(of: endpoint.user) == .pending, session.isRegistered {
+            try afford(cost(of: event, for: 1))
             tell(record.inviter, event, at: now, into: &outbox)
         } else {
             throw RPCError(.notYours, "This device is neither inviter nor invitee.")
@@ -105,6 +110,7 @@ extension ExchangeCore {
     /// device that the exchange stands for is never gone by itself, and hears of it.
     mutating func dropOrphan(_ id: CallID, at now: Instant, into outbox: inout [Output]) {
         guard let call = calls[id] else { return }
+        actsFor = call.inviter.principal
         let invite = id.invite
         let left = [call.inviter, call.invitee].compactMap { sessions.session(at: $0) }
         guard left.allSatisfy(\.isInternal) else { return }

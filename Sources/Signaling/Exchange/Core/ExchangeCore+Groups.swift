@@ -1,3 +1,4 @@
+import ExchangeStore
 import SignalWire
 import Timekeeping
 
@@ -20,7 +21,9 @@ extension ExchangeCore {
         for member in members { try checkRoomForGroup(member, addedBy: owner) }
 
         let group = Group(id: params.group ?? ids.next("group"), name: params.name, owner: owner, members: members)
+        try afford(Weight.of(group) + 2 * Weight.record + members.count * Weight.entry * 5)
         groups.add(group)
+        settle(group.id)
         let event = GroupChanged(group: group.id, change: .created, user: owner, members: members, name: group.name)
         tell(members, event, at: now, into: &outbox)
         return GroupCreate.Result(group: group.id)
@@ -78,6 +81,7 @@ extension ExchangeCore {
             throw RPCError(.tooManyRequests, "The group has \(SignalLimits.groupMembers) members already.")
         }
         try checkRoomForGroup(user)
+        try afford(2 * Weight.record + (group.members.count + 2) * Weight.entry)
         groups.join(id, user)
         tell(
             group.members + [user], GroupChanged(group: id, change: .joined, user: user), at: now, into: &outbox)
@@ -143,9 +147,8 @@ extension ExchangeCore {
     private mutating func tell(
         _ members: [UserID], _ change: GroupChanged, at now: Instant, into outbox: inout [Output]
     ) {
-        for member in members {
-            tell(member, .registered(except: nil), .groupChanged(change), at: now, into: &outbox)
-        }
+        let event = body(of: .groupChanged(change))
+        for member in members { tell(member, .registered(except: nil), event, at: now, into: &outbox) }
     }
 
     private static let unknownGroup = RPCError(

@@ -1,3 +1,4 @@
+import ExchangeStore
 import JSON
 import SignalWire
 import Timekeeping
@@ -22,7 +23,10 @@ extension ExchangeCore {
         lastInvite += 1
         let record = InviteRecord(
             id: ids.next("invite"), number: lastInvite, inviter: inviter, invitees: invitees, terms: params, now: now)
+        let event = body(of: .inviteReceived(record.received(at: now)))
+        try afford(cost(of: record, event))
         invites[record.id] = record
+        settle(record.id)
         inviteByKey[key] = record.id
         keyByInvite[record.id] = key
         openInvites.add(record)
@@ -31,7 +35,6 @@ extension ExchangeCore {
         count(\.invites)
         if let deadline = record.deadline { deadlines.add(.inviteTimesOut(record.id), due: deadline) }
         outbox.append(.note(.inviteSent(record.id, from: inviter, to: record.invitees)))
-        let event = ExchangeEvent.inviteReceived(record.received(at: now))
         for user in record.invitees { tell(user, record.ringing(of: user), event, at: now, into: &outbox) }
         tellGroup(of: record, but: record.invitees, event, at: now, into: &outbox)
         pushInvite(record, to: record.invitees, at: now, into: &outbox)
@@ -82,7 +85,7 @@ extension ExchangeCore {
 
     /// Tells the members of an invite's group, `others` aside, who are told otherwise (GRP-2).
     private mutating func tellGroup(
-        of record: InviteRecord, but others: [UserID], _ event: ExchangeEvent, at now: Instant,
+        of record: InviteRecord, but others: [UserID], _ event: EventBody, at now: Instant,
         into outbox: inout [Output]
     ) {
         guard let group = record.group.flatMap({ groups[$0] }) else { return }
@@ -108,6 +111,7 @@ extension ExchangeCore {
             case .rejected: .reject(by: endpoint.device)
             }
         guard try record.take(input, for: endpoint.user) else { return }
+        try afford(cost(of: data, to: record), .sequel)
         invites[id] = record
         leavePlaces(of: record, [endpoint.user])
         outbox.append(.note(.inviteAnswered(id, by: endpoint, action)))
@@ -123,7 +127,7 @@ extension ExchangeCore {
             let reason = ["busy", "noAnswer"].contains(said) ? said : "declined"
             recordEnd(of: id, with: endpoint.user, reason: reason, duration: 0, at: now, into: &outbox)
         }
-        let event: ExchangeEvent = action == .accepted ? .inviteAccepted(answer) : .inviteRejected(answer)
+        let event = body(of: action == .accepted ? .inviteAccepted(answer) : .inviteRejected(answer))
         tell(record.inviter, event, at: now, into: &outbox)
         tellGroup(of: record, but: [endpoint.user], event, at: now, into: &outbox)
         let handled = InviteHandled(invite: id, device: endpoint.device, action: action)
@@ -142,36 +146,38 @@ extension ExchangeCore {
         guard record.inviter.user == session.endpoint.user else {
             throw RPCError(.notYours, "Only the inviter cancels an invite.")
         }
-        guard withdraw(record, params.data, at: now, into: &outbox) else {
+        guard !record.pending.isEmpty else {
             throw RPCError(.inviteEnded, "The invite is over; there is nobody to take it back from.")
         }
+        try afford(cost(of: params.data, to: record), .sequel)
+        withdraw(record, params.data, at: now, into: &outbox)
     }
 
-    /// Takes an invite back from whoever has not answered; false if everybody has.
+    /// Takes an invite back from whoever has not answered.
     private mutating func withdraw(
         _ invite: InviteRecord, _ data: JSONValue?, at now: Instant, into outbox: inout [Output]
-    ) -> Bool {
+    ) {
         var record = invite
         let released = record.cancel()
-        guard !released.isEmpty else { return false }
+        guard !released.isEmpty else { return }
         invites[record.id] = record
         leavePlaces(of: record, released)
         outbox.append(.note(.inviteCancelled(record.id)))
-        let event = ExchangeEvent.inviteCancelled(InviteCancelled(invite: record.id, data: data))
+        let event = body(of: .inviteCancelled(InviteCancelled(invite: record.id, data: data)))
         for user in released { tell(user, record.ringing(of: user), event, at: now, into: &outbox) }
         tellGroup(of: record, but: released, event, at: now, into: &outbox)
         tellMissed(record, released, at: now, into: &outbox)
         pushEnd(
             of: record, for: released, reason: "cancelled", payload: record.timeoutPayload, at: now, into: &outbox)
         finish(record, at: now, into: &outbox)
-        return true
     }
 
     /// Takes back the invites of a user whose account is gone: nobody else could, and they hold places.
     mutating func withdrawInvites(of user: UserID, at now: Instant, into outbox: inout [Output]) {
         guard accounts.account(id: user) == nil else { return }
+        actsFor = .account(user)
         for record in openInvites.sent(by: user).compactMap({ invites[$0] }) {
-            _ = withdraw(record, nil, at: now, into: &outbox)
+            withdraw(record, nil, at: now, into: &outbox)
         }
     }
 
@@ -180,7 +186,7 @@ extension ExchangeCore {
         _ params: InviteModify, from session: Session, at now: Instant, into outbox: inout [Output]
     ) throws(RPCError) {
         guard var record = invites[params.invite] else { throw Self.unknownInvite }
-        try Self.checkData([params.data, record.payload, record.timeoutPayload], from: session)
+        try Self.checkData([params.data, record.payload?.value, record.timeoutPayload?.value], from: session)
         guard record.inviter.user == session.endpoint.user else {
             throw RPCError(.notYours, "Only the inviter modifies an invite.")
         }
@@ -189,8 +195,10 @@ extension ExchangeCore {
             throw RPCError(.inviteEnded, "The invite is over; there is nobody left to answer it.")
         }
         record.modify(params.data)
+        try afford(2 * cost(of: params.data, to: record))
         invites[record.id] = record
-        let event = ExchangeEvent.inviteModified(InviteModified(invite: record.id, data: params.data))
+        settle(record.id)
+        let event = body(of: .inviteModified(InviteModified(invite: record.id, data: params.data)))
         for user in pending { tell(user, record.ringing(of: user), event, at: now, into: &outbox) }
         tellGroup(of: record, but: pending, event, at: now, into: &outbox)
     }
@@ -200,10 +208,11 @@ extension ExchangeCore {
         guard var record = invites[id] else { return }
         let released = record.timeOut()
         guard !released.isEmpty else { return }
+        actsFor = record.inviter.principal
         invites[id] = record
         leavePlaces(of: record, released)
         outbox.append(.note(.inviteTimedOut(id)))
-        let event = ExchangeEvent.inviteTimedOut(InviteTimedOut(invite: id, invitees: released))
+        let event = body(of: .inviteTimedOut(InviteTimedOut(invite: id, invitees: released)))
         for user in released { tell(user, record.ringing(of: user), event, at: now, into: &outbox) }
         tell(record.inviter, event, at: now, into: &outbox)
         tellGroup(of: record, but: released, event, at: now, into: &outbox)
@@ -217,8 +226,8 @@ extension ExchangeCore {
     private mutating func tellMissed(
         _ record: InviteRecord, _ users: [UserID], at now: Instant, into outbox: inout [Output]
     ) {
-        guard let payload = record.timeoutPayload else { return }
-        let event = ExchangeEvent.inviteMissed(InviteMissed(invite: record.id, payload: payload))
+        guard let payload = record.timeoutPayload?.value else { return }
+        let event = body(of: .inviteMissed(InviteMissed(invite: record.id, payload: payload)))
         for user in users { tell(user, record.ringing(of: user), event, at: now, into: &outbox) }
     }
 
@@ -228,9 +237,15 @@ extension ExchangeCore {
         deadlines.add(.inviteIsForgotten(record.id), due: now.advanced(by: settings.inviteMemory))
         openInvites.remove(record)
         invitePlaces.leaveGroup(record)
+        invites[record.id]?.shed()
+        let sender = record.inviter.user
+        if let oldest = endedInvites.add(record.id, of: sender, limit: settings.endedInvitesPerUser) {
+            forgetInvite(oldest)
+        }
     }
 
     mutating func forgetInvite(_ id: InviteID) {
+        if let sender = invites[id]?.inviter.user { endedInvites.remove(id, of: sender) }
         invites[id] = nil
         if let key = keyByInvite.removeValue(forKey: id) { inviteByKey[key] = nil }
     }

@@ -20,23 +20,28 @@ extension ExchangeCore {
         }
         for id in sessions.takeChanged() {
             let stored = stored(id)
+            settle(id, stored)
             outbox.append(.persist(stored.map(Change.session) ?? .sessionForgotten(id)))
         }
         for principal in gone { outbox.append(.persist(.streamForgotten(principal))) }
         gone = []
         for id in groups.takeChanged() {
+            settle(id)
             outbox.append(.persist(groups[id].map { .group($0.stored) } ?? .groupForgotten(id)))
         }
         for endpoint in pushes.takeChanged() {
+            settle(endpoint)
             let targets = pushes.targets(of: endpoint)
             outbox.append(
                 .persist(.pushTargets(.init(user: endpoint.user, device: endpoint.device, targets: targets))))
         }
         for (id, push) in pushQueue.takeChanges() {
+            settle(id, push)
             outbox.append(.persist(push.map(Change.push) ?? .pushForgotten(id)))
         }
         for change in acquaintances.takeChanges() { outbox.append(.persist(change)) }
         for (id, before) in invites.takeChanges() {
+            settle(id)
             guard let record = invites[id] else {
                 outbox.append(.persist(.inviteForgotten(id)))
                 continue
@@ -49,18 +54,20 @@ extension ExchangeCore {
         for change in calls.takeChanges() {
             switch change {
             case .began(let call):
+                settle(call)
                 outbox.append(.persist(.call(call.stored)))
                 let kind = CallStep.Kind.answered(device: call.invitee.device)
                 let step = CallStep(invite: call.invite, invitee: call.invitee.user, kind: kind, at: now)
                 outbox.append(.persist(.record(step)))
             case .ended(let call):
+                settle(call)
                 outbox.append(.persist(.callForgotten(invite: call.invite, invitee: call.invitee.user)))
             }
         }
     }
 
     /// A session as it is kept on disk; `nil` if there is nothing of it that could be resumed.
-    private func stored(_ id: SessionID) -> StoredSession? {
+    func stored(_ id: SessionID) -> StoredSession? {
         guard let session = sessions.session(id) else { return nil }
         let places = rooms.rooms(of: id).compactMap { room in
             rooms.occupant(id, in: room).map {
@@ -95,12 +102,11 @@ extension ExchangeCore {
     mutating func prune(at now: Instant, into outbox: inout [Output]) {
         isPruningPlanned = false
         let eventsBefore = now.advanced(by: .zero - settings.resumeWindow)
-        for principal in logs.keys { logs[principal]?.forget(before: eventsBefore) }
         let recordsBefore = now.advanced(by: .zero - settings.recordRetention)
         outbox.append(.persist(.pruned(eventsBefore: eventsBefore, recordsBefore: recordsBefore)))
         let deadBefore = now.advanced(by: .zero - settings.deadPushRetention)
         outbox.append(.persist(.deadPushesPruned(before: deadBefore)))
-        if logs.values.contains(where: { !$0.isEmpty }) { planPruning(at: now) }
+        if logs.values.contains(where: { $0.oldest != nil }) { planPruning(at: now) }
     }
 }
 

@@ -1,3 +1,4 @@
+import ExchangeStore
 import SignalWire
 
 /// Who is there.
@@ -21,7 +22,7 @@ extension ExchangeCore {
         for user in touched {
             guard presence.note(user, isReachable: sessions.isReachable(user)), let account = accounts.account(id: user)
             else { continue }
-            let event = ExchangeEvent.presenceChanged(entry(account))
+            let event = body(of: .presenceChanged(entry(account)))
             for session in presence.audience.compactMap({ sessions[$0] }) where session.endpoint.user != user {
                 mention(event, to: session, into: &outbox)
             }

@@ -36,11 +36,12 @@ extension ExchangeCore {
         else { return }
         let end = now.advanced(by: settings.push.life)
         for target in targets {
-            let push = StoredPush(
+            var push = StoredPush(
                 id: ids.next("push"), invite: record.id, user: endpoint.user, device: endpoint.device, target: target,
-                message: .invite, inviter: record.inviter.user, group: record.group, payload: record.payload,
+                message: .invite, inviter: record.inviter.user, group: record.group,
                 deadline: record.deadline, expires: min(record.deadline ?? end, end), due: now)
-            feedPushes(.add(push), at: now, into: &outbox)
+            push.payload = record.payload
+            queue(push, at: now, into: &outbox)
         }
     }
 
@@ -50,7 +51,7 @@ extension ExchangeCore {
     /// - Parameter device: The one that answered, which knows.
     mutating func pushEnd(
         of record: InviteRecord, for users: [UserID], reason: String, by device: DeviceID? = nil,
-        payload: JSONValue? = nil, at now: Instant, into outbox: inout [Output]
+        payload: KeptJSON? = nil, at now: Instant, into outbox: inout [Output]
     ) {
         for user in users {
             if reason == Self.timedOut {
@@ -69,12 +70,13 @@ extension ExchangeCore {
                 }
             }
             for (endpoint, target) in receivers where endpoint.device != device && isAbsent(endpoint) {
-                let push = StoredPush(
+                var push = StoredPush(
                     id: ids.next("push"), invite: record.id, user: user, device: endpoint.device, target: target,
-                    message: .ended, inviter: record.inviter.user, group: record.group, payload: payload,
-                    reason: reason, deadline: record.deadline,
+                    message: .ended, inviter: record.inviter.user, group: record.group, reason: reason,
+                    deadline: record.deadline,
                     expires: lifeOfEnd(of: record, isMissedCall: payload != nil, at: now), due: now)
-                feedPushes(.add(push), at: now, into: &outbox)
+                push.payload = payload
+                queue(push, at: now, into: &outbox)
             }
         }
     }
@@ -104,6 +106,15 @@ extension ExchangeCore {
         for entry in pushes.entries(of: user) {
             setPushTargets([], for: Endpoint(user: user, device: entry.device))
         }
+    }
+
+    /// Has a push made, if there is room to keep it; it is the inviter's, whoever caused it.
+    private mutating func queue(_ push: StoredPush, at now: Instant, into outbox: inout [Output]) {
+        guard ledger.hasRoom(for: Weight.of(push), of: .account(push.inviter), .sequel) else {
+            return bury(push, .overflow, nil, at: now, into: &outbox)
+        }
+        feedPushes(.add(push), at: now, into: &outbox)
+        settle(push.id, pushQueue.push(push.id))
     }
 
     /// Gives the queue an input, and does what comes of it.

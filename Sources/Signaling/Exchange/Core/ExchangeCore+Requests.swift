@@ -100,6 +100,7 @@ extension ExchangeCore {
 
     /// Does what is due; much of it has long been settled otherwise.
     mutating func meet(_ deadline: Deadline, at now: Instant, into outbox: inout [Output]) {
+        actsFor = nil
         switch deadline {
         case .inviteTimesOut(let id): timeOutInvite(id, at: now, into: &outbox)
         case .inviteIsForgotten(let id): forgetInvite(id)
@@ -110,6 +111,8 @@ extension ExchangeCore {
         case .tokensAreSwept: sweepTokens(at: now)
         case .tokenIsChecked(let connection): checkToken(on: connection, at: now, into: &outbox)
         case .pruningIsDue: prune(at: now, into: &outbox)
+        case .eventsExpire(let principal): expireEvents(of: principal, at: now, into: &outbox)
+        case .eventsArePruned: pruneEvents(at: now, into: &outbox)
         case .loginIsDue(let connection):
             guard let state = connections[connection], state.loginDue <= now, sessions[connection] == nil else {
                 return

@@ -28,16 +28,19 @@ extension ExchangeCore {
             deadlines.add(.callMayBeOrphaned(id), due: now.advanced(by: settings.resumeWindow))
         }
         for stream in saved.streams {
-            logs[stream.principal] = EventLog(reserved: stream.reserved, forgotten: stream.forgotten)
+            logs[stream.principal] = EventLog(stream)
         }
         for event in saved.events {
             logs[event.principal, default: EventLog()].restore(event)
         }
+        lastBody = saved.events.map(\.body.number).max() ?? 0
+        for principal in logs.keys { planExpiry(of: principal, at: now) }
         for principal in logs.keys where principal.kind != .account && !sessions.has(principal) {
             logs[principal] = nil
             gone.append(principal)
         }
         if !saved.events.isEmpty || !saved.invites.isEmpty { planPruning(at: now) }
+        settleAll()
     }
 
     private mutating func restore(_ token: StoredToken, _ login: StoredLogin?, at now: Instant) {
@@ -107,13 +110,15 @@ extension ExchangeCore {
 
     private mutating func restore(_ invite: StoredInvite, at now: Instant) {
         lastInvite += 1
-        let record = InviteRecord(invite, number: lastInvite, at: now)
+        var record = InviteRecord(invite, number: lastInvite, at: now)
+        if record.isEnded { record.shed() }
         invites.restore(record, for: record.id)
         if let key = invite.idempotencyKey.map({ InviteKey(user: invite.inviter, key: $0) }) {
             inviteByKey[key] = record.id
             keyByInvite[record.id] = key
         }
         if record.isEnded {
+            _ = endedInvites.add(record.id, of: record.inviter.user, limit: .max)
             let whole = now.advanced(by: settings.inviteMemory)
             deadlines.add(.inviteIsForgotten(record.id), due: min(invite.forgottenAt ?? whole, whole))
         } else {

@@ -1,3 +1,4 @@
+import ExchangeStore
 import SignalWire
 import Timekeeping
 
@@ -18,13 +19,17 @@ extension ExchangeCore {
         }
         let participant = RoomJoin.Participant(
             connection: session.name, user: session.endpoint.user, role: terms?.role, data: terms?.data ?? params.data)
+        let created = body(
+            of: .connectionCreated(
+                ConnectionCreated(
+                    room: room, connection: participant.connection, user: participant.user, role: participant.role,
+                    data: participant.data)))
+        let place = 2 * Weight.place + (participant.data?.utf8.count ?? 0)
+        try afford(place + cost(of: created, for: others.count))
         rooms.join(room, Occupant(session: session.id, endpoint: session.endpoint, participant: participant))
         sessions.note(session)
-        let created = ConnectionCreated(
-            room: room, connection: participant.connection, user: participant.user, role: participant.role,
-            data: participant.data)
         for other in others {
-            tell(other.endpoint, .connectionCreated(created), at: now, into: &outbox)
+            tell(other.endpoint, created, at: now, into: &outbox)
             // The newcomer learns of the room as it stands: this one is listed, but cannot be reached just now.
             guard sessions.isMissing(other.session) else { continue }
             let dropped = StreamChange(
@@ -78,10 +83,10 @@ extension ExchangeCore {
     ) -> Bool {
         guard let left = rooms.leave(room, session) else { return false }
         sessions.note(sessions.session(session))
-        let destroyed = ConnectionDestroyed(room: room, connection: left.participant.connection, reason: reason)
-        for other in rooms.occupants(of: room) {
-            tell(other.endpoint, .connectionDestroyed(destroyed), at: now, into: &outbox)
-        }
+        let destroyed = body(
+            of: .connectionDestroyed(
+                ConnectionDestroyed(room: room, connection: left.participant.connection, reason: reason)))
+        for other in rooms.occupants(of: room) { tell(other.endpoint, destroyed, at: now, into: &outbox) }
         return true
     }
 
@@ -96,10 +101,13 @@ extension ExchangeCore {
             receivers.removeAll { $0.participant.connection != name }
             guard !receivers.isEmpty else { throw Self.unknownRoom }
         }
-        let signal = RoomSignalled(
-            room: params.room, type: params.type, data: params.data, from: sender.participant.connection,
-            user: sender.participant.user)
-        for receiver in receivers { tell(receiver.endpoint, .roomSignal(signal), at: now, into: &outbox) }
+        let signal = body(
+            of: .roomSignal(
+                RoomSignalled(
+                    room: params.room, type: params.type, data: params.data, from: sender.participant.connection,
+                    user: sender.participant.user)))
+        try afford(cost(of: signal, for: receivers.count))
+        for receiver in receivers { tell(receiver.endpoint, signal, at: now, into: &outbox) }
     }
 
     private static let unknownRoom = RPCError(

@@ -27,6 +27,8 @@ extension ExchangeCore {
         guard others.count < settings.sessionsPerUser else {
             throw RPCError(.tooManyRequests, "This user has \(settings.sessionsPerUser) sessions already.")
         }
+        actsFor = endpoint.principal
+        try afford(Weight.record + Weight.of(params.device), .sequel)
         let kept = takeOver(endpoint, grant, params.resume, at: now, into: &outbox)
 
         var session =
@@ -94,7 +96,7 @@ extension ExchangeCore {
     /// What is left of a device's earlier sessions.
     private struct Kept {
         /// The one that it goes on with, and what it missed.
-        var resumed: (session: Session, missed: [NumberedEvent])?
+        var resumed: (session: Session, missed: [ToldEvent])?
         /// Peers were told that the device was dropped.
         var wasMissed: Bool
     }
@@ -129,6 +131,7 @@ extension ExchangeCore {
 
     /// A clean goodbye: the device's calls end with it (CONN-9).
     mutating func endSession(_ session: Session, at now: Instant, into outbox: inout [Output]) {
+        actsFor = session.endpoint.principal
         endCalls(of: session.endpoint, at: now, into: &outbox)
         leaveRooms(session.id, reason: "disconnected", at: now, into: &outbox)
         presence.unsubscribe(session.connection)
@@ -150,6 +153,7 @@ extension ExchangeCore {
     mutating func lose(_ connection: ConnectionID, at now: Instant, into outbox: inout [Output]) {
         connections[connection] = nil
         guard let session = sessions[connection] else { return }
+        actsFor = session.endpoint.principal
         part(session, at: now, isMissed: true, into: &outbox)
         tellDropped(session, at: now, into: &outbox)
         if session.isRegistered { pushOpenInvites(to: session.endpoint, at: now, into: &outbox) }
@@ -177,6 +181,7 @@ extension ExchangeCore {
     /// Nobody went on with a session in time.
     mutating func giveUp(_ id: SessionID, at now: Instant, into outbox: inout [Output]) {
         guard let left = sessions.takeDetached(id) else { return }
+        actsFor = left.session.endpoint.principal
         leaveRooms(id, reason: "connectionLost", at: now, into: &outbox)
         forgetStranger(left.session, into: &outbox)
     }
@@ -185,7 +190,7 @@ extension ExchangeCore {
     private mutating func forgetStranger(_ session: Session, into outbox: inout [Output]) {
         let principal = session.endpoint.principal
         guard principal.kind != .account, !sessions.has(principal) else { return }
-        logs[principal] = nil
+        dropLog(of: principal)
         noteLogins(of: principal)
         outbox.append(.persist(.streamForgotten(principal)))
     }
@@ -201,6 +206,7 @@ extension ExchangeCore {
         let targets = params.push ?? device.pushToken.map { [.init(kind: "push", token: $0)] }
         if let targets {
             try Self.check(targets)
+            try afford(Weight.of(targets), .sequel)
             setPushTargets(targets, for: session.endpoint)
         }
         pushQueue.connect(session.endpoint)

@@ -1,3 +1,4 @@
+import ExchangeStore
 import SignalWire
 import Timekeeping
 
@@ -20,9 +21,9 @@ extension ExchangeCore {
     ) {
         for room in rooms.rooms(of: session.id) {
             let change = StreamChange(room: room, connection: session.name, user: session.endpoint.user)
-            for other in rooms.occupants(of: room) where other.session != session.id {
-                tell(other.endpoint, event(change), at: now, into: &outbox)
-            }
+            let others = rooms.occupants(of: room).filter { $0.session != session.id }
+            let told = body(of: event(change))
+            for other in others { tell(other.endpoint, told, at: now, into: &outbox) }
         }
     }
 
@@ -39,8 +40,8 @@ extension ExchangeCore {
 
     /// Asks every device to connect anew, here or elsewhere; now or never, for who connects has moved.
     mutating func requestMoves(within: Duration, to url: String?, into outbox: inout [Output]) {
-        let event = ExchangeEvent.moveRequested(
-            MoveRequested(withinSeconds: max(0, within.seconds), webSocketURL: url))
+        let event = body(
+            of: .moveRequested(MoveRequested(withinSeconds: max(0, within.seconds), webSocketURL: url)))
         for session in sessions.all where !session.isInternal { mention(event, to: session, into: &outbox) }
     }
 }

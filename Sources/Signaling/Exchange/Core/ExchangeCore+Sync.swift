@@ -1,3 +1,4 @@
+import ExchangeStore
 import JSON
 import SignalWire
 import Timekeeping
@@ -15,10 +16,10 @@ extension ExchangeCore {
     ) {
         var left = SignalLimits.syncBytes
         for record in toSync(with: endpoint, start, at: now) {
-            let event = record.received(at: now)
-            left -= Self.size(event)
+            let event = body(of: .inviteReceived(record.received(at: now)))
+            left -= event.bytes
             guard left >= 0 else { return }
-            tell(endpoint, .inviteReceived(event), at: now, into: &outbox)
+            tell(endpoint, event, at: now, into: &outbox)
         }
     }
 
@@ -48,14 +49,9 @@ extension ExchangeCore {
             own.lazy.filter { $0.number > params.after ?? 0 }.map { record in
                 let entry = InviteList.Entry(
                     invite: record.id, inviter: record.inviter.user, group: record.group, invitees: record.invitees,
-                    pending: record.pending, data: record.data, ttlRemaining: record.remainingSeconds(at: now))
+                    pending: record.pending, data: record.data?.value, ttlRemaining: record.remainingSeconds(at: now))
                 return (record.number, entry)
             })
         return InviteList.Result(invites: page.entries, next: page.next)
-    }
-
-    /// Bytes on the wire; what came in as JSON goes out as JSON.
-    private static func size(_ value: some Encodable) -> Int {
-        (try? SignalCoding.encode(value).count) ?? .max / 2
     }
 }

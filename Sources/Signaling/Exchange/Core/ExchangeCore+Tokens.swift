@@ -190,7 +190,7 @@ extension ExchangeCore {
     /// is given that name next must not find on disk either.
     private mutating func endSessions(of user: UserID, at now: Instant, into outbox: inout [Output]) {
         endSessions(of: .account(user), at: now, into: &outbox) { _ in true }
-        logs[.account(user)] = nil
+        dropLog(of: .account(user))
         outbox.append(.persist(.streamForgotten(.account(user))))
     }
 

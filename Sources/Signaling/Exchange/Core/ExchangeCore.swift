@@ -56,7 +56,7 @@ struct ExchangeCore: ProtocolCore, Sendable {
         case respond(ConnectionID, RPCID, ClientResponse)
         case refuse(ConnectionID, RPCID?, RPCError)
         /// Send one event to several devices of one user.
-        case event([ConnectionID], NumberedEvent)
+        case event([ConnectionID], ToldEvent)
         case close(ConnectionID, CloseReason)
         case note(ExchangeNote)
         /// Ask the webhook for the push's kind of token, and tell ``Input/pushAnswered(_:attempt:_:)`` what it said.
@@ -76,6 +76,8 @@ struct ExchangeCore: ProtocolCore, Sendable {
         case tokensAreSwept
         case tokenIsChecked(ConnectionID)
         case pruningIsDue
+        case eventsExpire(Principal)
+        case eventsArePruned
     }
 
     /// The settings that matter here.
@@ -105,6 +107,10 @@ struct ExchangeCore: ProtocolCore, Sendable {
         var invites = InviteLimits()
         /// Sessions that one user may have at once.
         var sessionsPerUser = 64
+        /// Bytes that may be kept.
+        var kept = Ledger.Limits()
+        /// Ended invites of one user that are remembered; the oldest go.
+        var endedInvitesPerUser = 1_024
         /// Whether users may see who is there.
         var tellsPresence = true
         /// How pushes are made, and for which kinds of tokens.
@@ -141,6 +147,7 @@ struct ExchangeCore: ProtocolCore, Sendable {
     var openInvites = OpenInvites()
     var invitePlaces = InvitePlaces()
     var acquaintances = Acquaintances()
+    var endedInvites = EndedInvites()
     /// The number of the newest invite.
     var lastInvite: UInt64 = 0
     var groups = Groups()
@@ -153,6 +160,13 @@ struct ExchangeCore: ProtocolCore, Sendable {
     var guests = Guests()
     /// Those without an account of whom the disk is to keep nothing more.
     var gone: [Principal] = []
+    /// Who pays for what is kept.
+    var ledger: Ledger
+    /// On whose behalf the exchange is at work; `nil`: on its own.
+    var actsFor: Principal?
+    /// The number of the newest body of an event.
+    var lastBody: UInt64 = 0
+    var isEventPruningPlanned = false
     var ids: IDSource
     var deadlines = DeadlineQueue<Deadline>()
     var isPruningPlanned = false
@@ -169,6 +183,7 @@ struct ExchangeCore: ProtocolCore, Sendable {
     init(accounts: [Account], settings: Settings = Settings(), run: RunSeed) {
         self.accounts = Accounts(accounts)
         self.settings = settings
+        ledger = Ledger(settings.kept)
         ids = IDSource(run)
         pushQueue = PushQueue(settings.push, seed: run.number)
     }
@@ -179,6 +194,7 @@ struct ExchangeCore: ProtocolCore, Sendable {
     }
 
     mutating func handle(_ input: Input, at now: Instant, into outbox: inout [Output]) {
+        actsFor = nil
         switch input {
         case .tokenIssued(let token, let grant, let refresh, let mark):
             issue(token, grant, refresh: refresh, mark: mark, at: now, into: &outbox)
@@ -205,9 +221,8 @@ struct ExchangeCore: ProtocolCore, Sendable {
         case .disconnected(let connection):
             lose(connection, at: now, into: &outbox)
         case .notify(let user, let payload):
-            for session in sessions.sessions(of: user) {
-                tell(session.endpoint, .notification(NotificationReceived(payload: payload)), at: now, into: &outbox)
-            }
+            let event = body(of: .notification(NotificationReceived(payload: payload)))
+            for session in sessions.sessions(of: user) { tell(session.endpoint, event, at: now, into: &outbox) }
         case .move(let within, let url): requestMoves(within: within, to: url, into: &outbox)
         case .pushAnswered(let id, let attempt, let answer):
             feedPushes(.answered(id, attempt: attempt, answer), at: now, into: &outbox)
@@ -221,6 +236,7 @@ struct ExchangeCore: ProtocolCore, Sendable {
         }
         announcePresence(into: &outbox)
         recordChanges(at: now, into: &outbox)
+        sweepDeadlines()
     }
 
     /// Answers one request. The response comes before every event that the request causes.
@@ -229,6 +245,7 @@ struct ExchangeCore: ProtocolCore, Sendable {
         into outbox: inout [Output]
     ) {
         guard connections[connection] != nil else { return }
+        actsFor = sessions[connection]?.endpoint.principal
         counters.requests += 1
         guard mayAsk(id, on: connection, at: now, into: &outbox) else { return }
         let place = outbox.count
@@ -242,57 +259,11 @@ struct ExchangeCore: ProtocolCore, Sendable {
         }
     }
 
-    // MARK: - Telling
-
-    /// Numbers an event in the stream of a user with an account and sends it to those of its devices that it is for.
-    mutating func tell(
-        _ user: UserID, _ audience: Audience, _ event: ExchangeEvent, at now: Instant, into outbox: inout [Output]
-    ) {
-        tell(.account(user), audience, event, at: now, into: &outbox)
-    }
-
-    /// Numbers an event in somebody's stream and sends it to those of the devices that it is for.
-    mutating func tell(
-        _ principal: Principal, _ audience: Audience, _ event: ExchangeEvent, at now: Instant,
-        into outbox: inout [Output]
-    ) {
-        let forgotten = logs[principal]?.forgotten ?? 0
-        let numbered = logs[principal, default: EventLog()].append(
-            event, for: audience, at: now, window: settings.resumeWindow)
-        outbox.append(
-            .persist(
-                .event(
-                    StoredEvent(principal: principal, numbered: numbered, audience: audience.stored, at: now))))
-        if let newest = logs[principal]?.forgotten, newest > forgotten {
-            outbox.append(.persist(.eventsForgotten(principal, upTo: newest)))
-        }
-        planPruning(at: now)
-        let receivers = sessions.sessions(of: principal)
-            .filter { audience.includes($0.endpoint.device, isRegistered: $0.isRegistered) }
-        guard !receivers.isEmpty else { return }
-        counters.events += receivers.count
-        outbox.append(.event(receivers.map(\.connection), numbered))
-    }
-
-    /// Numbers an event and sends it to one device.
-    mutating func tell(
-        _ endpoint: Endpoint, _ event: ExchangeEvent, at now: Instant, into outbox: inout [Output]
-    ) {
-        tell(endpoint.principal, .device(endpoint.device), event, at: now, into: &outbox)
-    }
-
-    /// Numbers an event and sends it on one connection, now or never: a device that resumes asks anew.
-    mutating func mention(_ event: ExchangeEvent, to session: Session, into outbox: inout [Output]) {
-        let principal = session.endpoint.principal
-        let (numbered, reserved) = logs[principal, default: EventLog()].pass(event)
-        if let reserved { outbox.append(.persist(.sequenceReserved(principal, upTo: reserved))) }
-        counters.events += 1
-        outbox.append(.event([session.connection], numbered))
-    }
-
     /// Goes on counting where an earlier core ended.
     mutating func goOn(from earlier: CoreCounters) { counters = earlier }
 
     /// Changes the counters; they are set from nowhere else.
-    mutating func count(_ counter: WritableKeyPath<CoreCounters, Int>) { counters[keyPath: counter] += 1 }
+    mutating func count(_ counter: WritableKeyPath<CoreCounters, Int>, by number: Int = 1) {
+        counters[keyPath: counter] += number
+    }
 }

@@ -22,6 +22,9 @@ struct Groups: Sendable {
     /// The groups that changed since ``takeChanged()``.
     private var changed: Set<GroupID> = []
 
+    /// All there are.
+    var ids: some Collection<GroupID> { byID.keys }
+
     subscript(id: GroupID) -> Group? { byID[id] }
 
     /// The groups that `user` is in, in the order of joining.

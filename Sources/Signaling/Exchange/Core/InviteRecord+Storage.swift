@@ -6,13 +6,16 @@ import Timekeeping
 extension InviteRecord {
     /// As it is kept on disk.
     func stored(key: IdempotencyKey?, forgottenAt: Instant?) -> StoredInvite {
-        StoredInvite(
+        var stored = StoredInvite(
             id: id, inviter: inviter.user, inviterDevice: inviter.device, group: group,
             invitees: invitees.compactMap { user in
                 state(of: user).map { StoredInvite.Invitee(user: user, state: $0.stored, device: $0.device) }
-            }, data: data, payload: payload, timeoutPayload: timeoutPayload, idempotencyKey: key,
-            ttlSeconds: ttlSeconds, sentAt: sentAt, deadline: deadline, forgottenAt: forgottenAt,
-            isOnlineOnly: isOnlineOnly)
+            }, idempotencyKey: key, ttlSeconds: ttlSeconds, sentAt: sentAt, deadline: deadline,
+            forgottenAt: forgottenAt, isOnlineOnly: isOnlineOnly)
+        stored.data = data
+        stored.payload = payload
+        stored.timeoutPayload = timeoutPayload
+        return stored
     }
 
     /// What an input meant for the records of the invite's calls; an accept is recorded with the call.

@@ -13,9 +13,9 @@ struct InviteRecord: Sendable {
     let group: GroupID?
     /// Who is asked, in the order of asking.
     let invitees: [UserID]
-    private(set) var data: JSONValue?
-    let payload: JSONValue?
-    let timeoutPayload: JSONValue?
+    private(set) var data: KeptJSON?
+    private(set) var payload: KeptJSON?
+    private(set) var timeoutPayload: KeptJSON?
     /// Devices that are not connected are not pushed to.
     let isOnlineOnly: Bool
     let sentAt: Instant
@@ -33,9 +33,9 @@ struct InviteRecord: Sendable {
         group = terms.group
         self.inviter = inviter
         self.invitees = invitees
-        data = terms.data
-        payload = terms.payload
-        timeoutPayload = terms.timeoutPayload
+        data = KeptJSON(terms.data)
+        payload = KeptJSON(terms.payload)
+        timeoutPayload = KeptJSON(terms.timeoutPayload)
         isOnlineOnly = terms.onlineOnly == true
         sentAt = now
         ttlSeconds = terms.ttl
@@ -100,13 +100,20 @@ struct InviteRecord: Sendable {
     }
 
     /// Gives the invite other data (INV-15).
-    mutating func modify(_ data: JSONValue?) { self.data = data }
+    mutating func modify(_ data: JSONValue?) { self.data = KeptJSON(data) }
+
+    /// Keeps of an invite that has ended what errors and idempotency keys need: how it ended.
+    mutating func shed() {
+        data = nil
+        payload = nil
+        timeoutPayload = nil
+    }
 
     /// What devices are told of the invite at `now`.
     func received(at now: Instant) -> InviteReceived {
         InviteReceived(
-            invite: id, inviter: inviter.user, group: group, invitees: invitees, data: data,
-            ttlRemaining: remainingSeconds(at: now), payload: payload)
+            invite: id, inviter: inviter.user, group: group, invitees: invitees, data: data?.value,
+            ttlRemaining: remainingSeconds(at: now), payload: payload?.value)
     }
 
     /// Takes the invite back from everybody who has not answered.

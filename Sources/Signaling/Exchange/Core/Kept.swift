@@ -6,6 +6,7 @@ struct Kept<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     private var changedKeys: Set<Key> = []
 
     var count: Int { byKey.count }
+    var keys: some Collection<Key> & Sendable { byKey.keys }
     var values: some Collection<Value> & Sendable { byKey.values }
 
     subscript(key: Key) -> Value? {

@@ -23,6 +23,11 @@ struct PushBoard: Sendable {
         return changed
     }
 
+    /// All devices with push tokens.
+    var endpoints: [Endpoint] {
+        byUser.flatMap { user, entries in entries.map { Endpoint(user: user, device: $0.device) } }
+    }
+
     /// One device's tokens.
     func targets(of endpoint: Endpoint) -> [DeviceRegister.PushTarget] {
         entries(of: endpoint.user).first { $0.device == endpoint.device }?.targets ?? []

@@ -58,6 +58,9 @@ struct Sessions: Sendable {
     /// The sessions that have a connection, oldest connection first.
     var all: [Session] { byConnection.values.sorted { $0.connection.number < $1.connection.number } }
 
+    /// All sessions that a client has or can resume.
+    var resumable: [SessionID] { byConnection.values.filter { !$0.isInternal }.map(\.id) + detached.keys }
+
     subscript(connection: ConnectionID) -> Session? { byConnection[connection] }
 
     /// Somebody's sessions that have a connection, oldest first.

@@ -149,6 +149,10 @@ struct PushQueue: ProtocolCore, Sendable {
         open += 1
         expiries.add(push.id, due: push.expires)
         lanes[kind, default: Lane()].waiting.add(push.id, due: push.due)
+        if expiries.isDueForSweep { expiries.sweep { pushes[$0]?.isSettled == false } }
+        guard var waiting = lanes[kind]?.waiting, waiting.isDueForSweep else { return }
+        waiting.sweep { pushes[$0]?.isSettled == false }
+        lanes[kind]?.waiting = waiting
     }
 
     private mutating func remove(_ push: StoredPush) {
@@ -174,6 +178,12 @@ struct PushQueue: ProtocolCore, Sendable {
     mutating func takeChanges() -> [(id: PushID, push: StoredPush?)] {
         pushes.takeChanges().map { ($0.key, pushes[$0.key]) }
     }
+
+    /// All that are known.
+    var all: [(key: PushID, value: StoredPush)] { pushes.all { _ in true } }
+
+    /// A push that waits, is under way, or is known while its invite is open.
+    func push(_ id: PushID) -> StoredPush? { pushes[id] }
 
     // MARK: - What ends pushes
 

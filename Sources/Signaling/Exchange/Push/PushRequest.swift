@@ -122,7 +122,7 @@ extension PushRequest {
             facts["group"] = (push.group?.text).map(JSONValue.string)
             facts["reason"] = push.reason.map(JSONValue.string)
             facts["expires"] = deadline.map(JSONValue.integer)
-            payload = push.payload
+            payload = push.payload?.value
         }
 
         var withoutPayload: Content {

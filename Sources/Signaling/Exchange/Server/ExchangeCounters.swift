@@ -1,4 +1,4 @@
-/// What an exchange has counted since it started, but for the first four: those are as of now.
+/// What an exchange has counted since it started, but for the first five: those are as of now.
 public struct ExchangeCounters: Hashable, Sendable {
     /// TCP connections, logged in or not.
     public var openConnections = 0
@@ -8,6 +8,8 @@ public struct ExchangeCounters: Hashable, Sendable {
     public var openCalls = 0
     /// Streams over WHIP and WHEP, ringing or up.
     public var openStreams = 0
+    /// Bytes that are kept for somebody, as the budgets count them.
+    public var keptBytes = 0
     /// TCP connections that were accepted.
     public var connections = 0
     /// TCP connections that were refused because there were too many, in all or from one address.
@@ -42,6 +44,12 @@ public struct ExchangeCounters: Hashable, Sendable {
     public var pushes = 0
     /// Pushes that could not be made.
     public var deadPushes = 0
+    /// Requests that were refused since one user would have had too much kept.
+    public var overBudget = 0
+    /// Requests that were refused since too much was kept for all, and who asked had its share of it.
+    public var overload = 0
+    /// Events that were told and not kept for devices that resume, since there was no room.
+    public var unkeptEvents = 0
     /// Transactions of the database.
     public var commits = 0
     /// Candidates of devices that came when a stream's client could not be told any more.

@@ -87,6 +87,7 @@ final class ExchangeHub {
         settings.messages = TokenBucket.Rate(
             burst: Double(configuration.messageBurst), perSecond: Double(configuration.messagesPerSecond))
         settings.tellsPresence = configuration.tellsPresence
+        settings.kept.total = configuration.keptMemoryBytes
         settings.recordRetention = configuration.callRecordRetention
         settings.deadPushRetention = configuration.push.deadRetention
         settings.push.kinds = Set(configuration.push.webhooks.map(\.kind))
@@ -189,9 +190,9 @@ final class ExchangeHub {
             if deliver(.refusal(id, error), to: connection) { return }
             sockets[connection]?.send(SignalCoding.failure(id: id, error))
         case .event(let connections, let event):
-            let others = connections.filter { !deliver(.event(event.event), to: $0) }
+            let others = connections.filter { attached[$0] == nil || !deliver(.event(event.event), to: $0) }
             guard !others.isEmpty else { return }
-            send(to: others) { () throws(SignalCodingError) in try SignalCoding.event(event) }
+            send(to: others) { event.message }
         case .close(let connection, let reason):
             if deliver(.closed, to: connection) { return }
             sockets[connection]?.close(reason)
@@ -276,6 +277,10 @@ final class ExchangeHub {
         snapshot.calls = core.counters.calls
         snapshot.pushes = core.counters.pushes
         snapshot.deadPushes = core.counters.deadPushes
+        snapshot.keptBytes = core.ledger.total
+        snapshot.overBudget = core.counters.overBudget
+        snapshot.overload = core.counters.overload
+        snapshot.unkeptEvents = core.counters.unkeptEvents
         snapshot.commits = journal?.commits ?? 0
         return snapshot
     }

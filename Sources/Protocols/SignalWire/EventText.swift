@@ -1,0 +1,44 @@
+/// An event as JSON text without its number: written once, whoever is told of it, and no longer than it is on the wire.
+///
+/// A value that was read takes up to twenty times its text's length: `[0]` is an allocation of its own.
+public struct EventText: Hashable, Sendable {
+    /// An object with `data` and `type`.
+    public let text: String
+
+    /// Writes an event.
+    ///
+    /// - Throws: ``SignalCodingError`` for a number that JSON does not have; from JSON none comes in.
+    public init(_ event: ExchangeEvent) throws(SignalCodingError) {
+        text = String(decoding: try SignalCoding.encode(event), as: UTF8.self)
+    }
+
+    /// Takes a text that was kept.
+    public init(kept text: String) { self.text = text }
+
+    /// The event; `nil` for a text that no exchange writes.
+    public var event: ExchangeEvent? {
+        guard text.utf8.first == UInt8(ascii: "{") else { return nil }
+        return (try? SignalCoding.decode(NumberedEvent.self, from: params(1), within: .delivery))?.event
+    }
+
+    /// The notification that tells of the event under a number, ready to send.
+    public func message(numbered number: UInt64) -> [UInt8] {
+        var message = Array(#"{"jsonrpc":"2.0","method":"\#(NumberedEvent.method)","params":"#.utf8)
+        message.reserveCapacity(message.count + text.utf8.count + 40)
+        write(number, to: &message)
+        message.append(UInt8(ascii: "}"))
+        return message
+    }
+
+    private func params(_ number: UInt64) -> [UInt8] {
+        var params: [UInt8] = []
+        write(number, to: &params)
+        return params
+    }
+
+    /// The number takes the first place in the object.
+    private func write(_ number: UInt64, to bytes: inout [UInt8]) {
+        bytes += #"{"sequence":\#(number),"#.utf8
+        bytes += text.utf8.dropFirst()
+    }
+}
