@@ -300,7 +300,8 @@ let package = Package(
         tests(
             "ExchangeIntegrationTests",
             nio + [
-                "Exchange", "ExchangeStore", "JSON", "SignalSupport", "SignalWire", "SignedTokens", "Timekeeping", logging,
+                "Exchange", "ExchangeStore", "JSON", "SignalSupport", "SignalWire", "SignedTokens", "Timekeeping",
+                logging,
             ]),
         tests(
             "CallAgentTests",
