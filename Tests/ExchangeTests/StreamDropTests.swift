@@ -162,6 +162,27 @@ private struct Meeting {
         #expect(scenario.core.calls.count == 1)
     }
 
+    @Test("CONN-5: What a device's own return tells it has a higher number than the answer to session.start names")
+    func ownReturn() {
+        var scenario = ExchangeScenario()
+        let alice = scenario.device("a", of: "alice")
+        let invite = scenario.invite("alice", from: alice)
+        _ = scenario.request(.inviteAccept(InviteAccept(invite: invite)), from: alice)
+        let point = scenario.resumePoint(of: alice)
+        scenario.feed(.disconnected(alice))
+        scenario.advance(by: .seconds(1))
+        let again = scenario.connect()
+        let start = SessionStart(
+            token: Redacted("token of alice"), device: DeviceDescription(id: "a", name: ""), resume: point)
+        guard case .success(.session(let result)) = scenario.request(.sessionStart(start), from: again) else {
+            return #expect(Bool(false), "no session")
+        }
+        let told = (scenario.inboxes[again] ?? []).compactMap { received -> UInt64? in
+            if case .event(let event) = received, case .streamResumed = event.event { event.sequence } else { nil }
+        }
+        #expect(!told.isEmpty && told.allSatisfy { $0 > result.sequence }, "\(told) after \(result.sequence)")
+    }
+
     @Test("A user's sessions without a connection are bounded: the oldest goes, and leaves its rooms")
     func detachedBound() {
         var settings = ExchangeCore.Settings()

@@ -45,13 +45,15 @@ extension ExchangeCore {
         count(\.sessions)
         outbox.append(.note(.sessionStarted(endpoint, connection, resumed: kept.resumed != nil)))
         for event in kept.resumed?.missed ?? [] { outbox.append(.event([connection], event)) }
+        // What the return itself causes comes after the answer, and has a higher number than it names.
+        let sequence = logs[endpoint.principal]?.sequence ?? 0
         if kept.wasMissed { tellResumed(session, at: now, into: &outbox) }
 
         let mayDoMore = !grant.isAnonymous && grant.room == nil
         let publicIDs = mayDoMore ? accounts.account(id: grant.user)?.publicIDs ?? [] : []
         return SessionStart.Result(
             session: session.id, connection: session.name, user: grant.user, publicIDs: publicIDs,
-            resumed: kept.resumed != nil, sequence: logs[endpoint.principal]?.sequence ?? 0,
+            resumed: kept.resumed != nil, sequence: sequence,
             keepaliveSeconds: max(1, Int(settings.keepalive.seconds)), isAnonymous: !mayDoMore)
     }
 
