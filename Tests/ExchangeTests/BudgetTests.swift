@@ -32,7 +32,7 @@ private func crowd(_ count: Int, total: Int = 256 << 20) -> ExchangeScenario {
 }
 
 extension ExchangeCore {
-    /// What the ledger would say if it were made anew from all that is kept.
+    /// A ledger computed from all that is kept.
     fileprivate var counted: Ledger {
         var copy = self
         copy.ledger = Ledger(settings.kept)

@@ -131,7 +131,7 @@ public struct IncomingInviteMachine: ProtocolCore, Hashable, Sendable {
         }
     }
 
-    /// Whether a no of ours is on its way.
+    /// Whether a rejection has been sent and not yet confirmed.
     var isRejecting: Bool {
         guard case .rejecting = current else { return false }
         return true

@@ -44,7 +44,7 @@ public struct ReconnectBackoff: Sendable {
     /// The device has lost a link, and has been away since then.
     public mutating func loseLink(at now: Instant) { away = now }
 
-    /// The device was back for good, or begins anew.
+    /// Starts again: the last connection was stable, or the application connects.
     public mutating func reset() {
         failures = 0
         burdens = 0

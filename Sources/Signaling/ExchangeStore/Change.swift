@@ -56,7 +56,7 @@ public enum Change: Hashable, Sendable {
     case eventsForgotten(Principal, upTo: UInt64)
     /// Events from before are kept no longer.
     case eventsPruned(before: Instant)
-    /// Somebody without an account is gone, and the numbers start anew.
+    /// Deletes the event stream of a principal without an account; its sequence numbers restart.
     case streamForgotten(Principal)
     /// A call, answered or not, went one step further in its record.
     case record(CallStep)

@@ -11,7 +11,7 @@ struct StoredClock {
     let database: Database
     let clock: StoreClock
 
-    /// Counts the run. If the machine has not been started anew since the last one, instants go on, and what the clock
+    /// Counts the run. If the machine has not rebooted since the last one, instants go on, and what the clock
     /// was set by meanwhile is made up for.
     func begin() throws {
         let offset = clock.offset

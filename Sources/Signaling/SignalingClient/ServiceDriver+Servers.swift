@@ -23,7 +23,7 @@ extension ServiceDriver {
     func renewServersIfDue() {
         guard let due = serversDue, now >= due else { return }
         serversDue = now.advanced(by: Self.patience)
-        // A connection that is made anew brings them.
+        // The next connection fetches them.
         guard connection.state == .connected, let token = held?.token else { return }
         let rest = rest
         let finish = finisher { (driver, result: Result<SignalWire.ConnectionResources, ServiceFailure>) in

@@ -139,7 +139,7 @@ struct HostRules: Sendable {
 
     /// Whether a request is for the exchange.
     ///
-    /// - Parameter reached: The address of ours that the connection came to. By an address nobody is misled.
+    /// - Parameter reached: The local address of the connection. DNS rebinding cannot forge it.
     func admit(_ headers: HTTPHeaders, _ version: HTTPVersion, reached: String?) -> Bool {
         let values = headers["Host"]
         // Programs of before 1996 name no host; browsers always do.

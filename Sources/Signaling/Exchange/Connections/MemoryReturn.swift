@@ -22,7 +22,7 @@ struct MemoryReturn: Hashable, Sendable {
         if closed >= Self.closings, nextDeadline == nil { nextDeadline = now.advanced(by: Self.delay) }
     }
 
-    /// Whether it is time; counts anew if so.
+    /// Whether it is time; resets the count if so.
     mutating func take(at now: Instant) -> Bool {
         guard let due = nextDeadline, now >= due else { return false }
         self = MemoryReturn()

@@ -45,6 +45,8 @@ extension ExchangeCore {
     mutating func tell(
         _ principal: Principal, _ audience: Audience, _ event: EventBody, at now: Instant, into outbox: inout [Output]
     ) {
+        // Nothing is kept for a removed user: the next one of that name would find it.
+        guard principal.kind != .account || accounts.account(id: principal.user) != nil else { return }
         let forgotten = logs[principal]?.forgotten ?? 0
         let isKept = ledger.hasRoom(for: ledger.cost(of: event), of: actsFor, .sequel)
         let dropped: [EventBody]
@@ -77,7 +79,7 @@ extension ExchangeCore {
         outbox.append(.event(receivers.map(\.connection), told))
     }
 
-    /// Numbers an event and sends it on one connection, now or never: a device that resumes asks anew.
+    /// Numbers an event and sends it on one connection without keeping it: a device that resumes asks again.
     mutating func mention(_ event: ExchangeEvent, to session: Session, into outbox: inout [Output]) {
         mention(body(of: event), to: session, into: &outbox)
     }
