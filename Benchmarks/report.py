@@ -236,7 +236,7 @@ def bystander(rows, problems):
 
 
 def collect(directory):
-    result, problems = {}, []
+    result, problems = {"run": load_object(directory, "run")}, []
     notes = {section: load(directory, section) for section in ("cost", "memory", "setup")}
     if notes["cost"]:
         result["cost"] = cost(notes["cost"], problems)
@@ -270,7 +270,15 @@ def collect(directory):
     return result
 
 
+def print_run(run):
+    """What belongs beside every figure that is put on a page."""
+    if run:
+        print(f"Measured: commit {run['commit']}; {run['machine']}, {run['system']}, load average {run['load_average']}; "
+              f"{run['rounds']} rounds of {run['seconds']} s where a section takes rounds")
+
+
 def print_table(result):
+    print_run(result.get("run"))
     if rows := result.get("cost"):
         print(f"Cost of a call: CPU time for 20 ms, full duplex ({rows[0]['suite']})")
         print("  calls  tight floor  paced floor  handset run  over paced  over tight")

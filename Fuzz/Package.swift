@@ -6,23 +6,32 @@ import PackageDescription
 // A package of its own, so that the main build stays small; `Modules` is a link to the main package's sources, so that
 // only the few modules under test are built, with the sanitizers, and none of the main package's dependencies.
 //
-// To add a target: a line in `targets`, a file in `Targets/NAME`, and a few good inputs in `Seeds/NAME`.
+// To add a target: a line in `targets`, a file in `Targets/NAME`, and a few good inputs in `Seeds/NAME`. A reader in a module
+// that needs the main package's dependencies is a link to its file in `Targets/NAME`, if it needs none of them itself.
 
 let targets: [(name: String, modules: [Target.Dependency])] = [
     ("candidate", ["ICE"]),
+    ("capture", ["AudioKit", "Playout", "RTP", "Timekeeping"]),
     ("control", ["ControlWire"]),
     ("dtls", ["SecureTransport", "Timekeeping"]),
+    ("exec", ["BotWire"]),
     ("feedback", ["RTP", "Timekeeping"]),
+    ("fragment", ["JSON", "SDP"]),
+    ("json", ["JSON"]),
     ("jsonrpc", ["SignalWire"]),
-    ("mdns", ["Datagrams", "MulticastDNS", "Timekeeping"]),
+    ("mdns", ["MulticastDNS", "NetworkAddress", "Timekeeping"]),
     ("noise", ["AudioKit"]),
+    ("ogg-opus", ["AudioKit"]),
     ("recording", ["RTP"]),
     ("rtcp", ["RTP", "Timekeeping"]),
     ("rtp", ["RTP", "Timekeeping"]),
     ("sdp", ["SDP"]),
-    ("stun", ["Datagrams", "STUN"]),
-    ("turn", ["Datagrams", "ICE", "Timekeeping"]),
+    ("stun", ["NetworkAddress", "STUN"]),
+    ("token", ["Bytes", "JSON", "SignalWire"]),
+    ("turn", ["ICE", "NetworkAddress", "Timekeeping"]),
     ("wav", ["AudioKit"]),
+    ("websocket", ["SignalWire"]),
+    ("yaml", ["ConfigReader"]),
 ]
 
 let strict: [SwiftSetting] = [
@@ -45,25 +54,33 @@ let package = Package(
     name: "handset-fuzz",
     targets: [
         library("COpenSSL", pkgConfig: "openssl"),
+        library("COpus", pkgConfig: "opus"),
         library("COpusFile", pkgConfig: "opusfile"),
         library("CSRTP", pkgConfig: "libsrtp2"),
+        .target(
+            name: "CSRTPCiphers", dependencies: ["COpenSSL", "CSRTP"], path: "Modules/CLibraries/CSRTPCiphers"),
         library("CSpeexDSP", pkgConfig: "speexdsp"),
+        library("CYAML", pkgConfig: "yaml-0.1"),
         .target(name: "CRealtime", path: "Modules/CLibraries/CRealtime", cSettings: [.define("_GNU_SOURCE")]),
         module("Base", "Timekeeping"),
         module("Base", "Bytes"),
+        module("Base", "Digests", ["COpenSSL"]),
         module("Base", "JSON"),
         module("Base", "RegularFiles"),
-        module("Base", "Realtime", ["CRealtime", "Timekeeping"]),
-        module("Base", "Datagrams", ["CRealtime", "Realtime", "Timekeeping"]),
+        module("Base", "ConfigReader", ["CYAML", "RegularFiles"]),
+        module("Base", "NetworkAddress", ["CRealtime"]),
+        module("Protocols", "BotWire", ["JSON"]),
         module("Protocols", "ControlWire", ["JSON"]),
         module("Protocols", "RTP", ["Bytes", "Timekeeping"]),
         module("Protocols", "SDP"),
-        module("Protocols", "STUN", ["Bytes", "COpenSSL", "Datagrams"]),
-        module("Protocols", "ICE", ["Datagrams", "STUN", "Timekeeping"]),
-        module("Protocols", "MulticastDNS", ["Datagrams", "Timekeeping"]),
+        module("Protocols", "STUN", ["Bytes", "Digests", "NetworkAddress"]),
+        module("Protocols", "ICE", ["NetworkAddress", "STUN", "Timekeeping"]),
+        module("Protocols", "MulticastDNS", ["NetworkAddress", "Timekeeping"]),
         module("Protocols", "SignalWire", ["JSON"]),
         module("Media", "AudioKit", ["Bytes", "COpusFile", "CSpeexDSP", "RegularFiles"]),
-        module("Media", "SecureTransport", ["COpenSSL", "CSRTP", "RegularFiles", "Timekeeping"]),
+        module("Media", "OpusCodec", ["COpus"]),
+        module("Media", "Playout", ["AudioKit", "Bytes", "OpusCodec", "Timekeeping"]),
+        module("Media", "SecureTransport", ["COpenSSL", "CSRTP", "CSRTPCiphers", "RegularFiles", "Timekeeping"]),
         .target(name: "FuzzInput", swiftSettings: strict),
     ]
         + targets.map { target in

@@ -53,11 +53,15 @@ ensure_swift() {
         die "Swift 6.3 or later is needed, and this is ${version:-of an unknown version}"
 }
 
+# What shortens a first build; RELEASING.md has what each costs. -O1 comes behind SwiftPM's -O2, and counts. Debugging
+# information is left out by SwiftPM's own option, because SwiftPM adds another -g behind `-Xcc -g0`.
+release_settings=(--static-swift-stdlib -Xcc -O1 -debug-info-format none)
+
 # Builds the release if anything changed since it was built, and prints the path of the command. Arguments are handed on
-# to `swift build`.
+# to `swift build`, and count more than the settings above.
 build_release() {
     say "building the release (a first build takes some minutes)"
-    swift build -c release --package-path "$root" --product handset --static-swift-stdlib "$@" >&2
+    swift build -c release --package-path "$root" --product handset "${release_settings[@]}" "$@" >&2
     printf '%s/handset\n' "$(swift build -c release --package-path "$root" --show-bin-path)"
 }
 

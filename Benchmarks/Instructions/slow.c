@@ -72,6 +72,11 @@ int poll(struct pollfd *polled, nfds_t count, int timeout) {
     return (int)syscall(SYS_poll, polled, count, longer_ms(timeout));
 }
 
+int ppoll(struct pollfd *polled, nfds_t count, const struct timespec *timeout, const sigset_t *mask) {
+    struct timespec time = timeout ? longer(*timeout) : (struct timespec){0};
+    return (int)syscall(SYS_ppoll, polled, count, timeout ? &time : NULL, mask, _NSIG / 8);
+}
+
 int epoll_wait(int set, struct epoll_event *events, int capacity, int timeout) {
     return (int)syscall(SYS_epoll_pwait, set, events, capacity, longer_ms(timeout), NULL, _NSIG / 8);
 }

@@ -1,6 +1,6 @@
 internal import CallAgent
 internal import ConfigReader
-internal import Datagrams
+internal import NetworkAddress
 
 /// The callee of `handset call`, as somebody types it: `user`, `user@host` or `user@host:port`.
 struct CalleeAddress {
@@ -28,12 +28,5 @@ extension AccountConfiguration {
     /// machine only.
     static var demoCaller: AccountConfiguration {
         AccountConfiguration(server: defaultServer, credential: .mediaToken(Secret("caller-demo-token")))
-    }
-
-    /// Takes all three base URLs from one server's.
-    mutating func use(server: String) {
-        authURL = server
-        identityURL = server
-        eventsURL = server
     }
 }

@@ -14,12 +14,11 @@ struct CallerConfiguration {
     func read(for callee: String) throws -> DeviceConfiguration {
         var configuration: DeviceConfiguration
         if let config {
-            configuration = try DeviceConfiguration.read(path: config)
+            configuration = try DeviceConfiguration.read(path: config, server: server)
         } else {
             configuration = DeviceConfiguration(account: .demoCaller)
-            if let server = CalleeAddress(callee).server { configuration.account.use(server: server) }
+            if let server = server ?? CalleeAddress(callee).server { configuration.account.use(server: server) }
         }
-        if let server { configuration.account.use(server: server) }
         if let webrtc { configuration.media.offers = webrtc ? .webRTC : .sdes }
         return configuration
     }

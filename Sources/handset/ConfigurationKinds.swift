@@ -1,6 +1,6 @@
 internal import CallAgent
 internal import ConfigReader
-internal import Exchange
+internal import ExchangeServer
 internal import Loopback
 internal import LoopbackReport
 
@@ -8,23 +8,27 @@ extension ConfigurationKind {
     /// The kinds that `handset check` knows, one for each command that reads a configuration.
     static let all: [ConfigurationKind] = [
         ConfigurationKind(
-            command: "run", signature: ["account"],
-            validate: { path, files throws(ConfigError) in
-                _ = try DeviceConfiguration.read(path: path, fileChecks: files)
+            command: "run", signature: ["account"], keys: DeviceConfiguration.keys,
+            judge: { path, files throws(ConfigError) in
+                try DeviceConfiguration.read(path: path, fileChecks: files).warnings
             }),
         ConfigurationKind(
-            command: "serve", signature: ["apps", "listen", "users_file"],
-            validate: { path, files throws(ConfigError) in
-                _ = try ExchangeConfiguration.read(path: path, fileChecks: files)
+            command: "serve", signature: ["apps", "listen", "users_file"], keys: ExchangeConfiguration.keys,
+            judge: { path, files throws(ConfigError) in
+                try ExchangeConfiguration.read(path: path, fileChecks: files).warnings
             }),
         ConfigurationKind(
-            command: "user", signature: ["users"],
-            validate: { path, _ throws(ConfigError) in _ = try UsersFile(path: path).read() }),
+            command: "user", signature: ["users"], keys: UsersFile.keys,
+            judge: { path, _ throws(ConfigError) in
+                _ = try UsersFile(path: path).read()
+                return []
+            }),
         ConfigurationKind(
-            command: "loopback", signature: ["thresholds"],
-            validate: { path, _ throws(ConfigError) in
+            command: "loopback", signature: ["thresholds"], keys: LoopbackLimit.keys,
+            judge: { path, _ throws(ConfigError) in
                 var thresholds = LoopbackThresholds(.device)
                 try LoopbackLimit.read(path: path, into: &thresholds)
+                return []
             }),
     ]
 }

@@ -1,10 +1,10 @@
 internal import CallAgent
 internal import CallControl
 internal import ConfigReader
-internal import Datagrams
 internal import Logging
 internal import NIOCore
 internal import NIOPosix
+internal import NetworkAddress
 internal import Realtime
 internal import SignalingClient
 

@@ -3,8 +3,8 @@ internal import AudioKit
 internal import CallControl
 internal import ConfigReader
 internal import DeviceControl
-internal import Exchange
-internal import ExchangeStore
+internal import ExchangeCore
+internal import ExchangeServer
 internal import Glibc
 internal import Loopback
 internal import MediaEngine
@@ -47,7 +47,7 @@ enum ExitStatus: Int32, CaseIterable, Sendable {
         case .portInUse: "a port, or a control socket, to listen on is in use"
         case .audioFileUnusable: "an audio file to play cannot be used"
         case .recordingFailed: "a recording could not be written"
-        case .callNotAnswered: "the call was declined, the other side busy, or there was no answer"
+        case .callNotAnswered: "the call was declined, the other side busy or not there, or there was no answer"
         case .databaseUnusable: "the exchange's database cannot be opened or read"
         case .thresholdsFailed: "a loopback was measured, and is not within its thresholds"
         case .nothingMeasured: "a loopback's test signal did not come back, so nothing was measured"
@@ -75,7 +75,10 @@ extension ExitStatus {
     init(_ error: any Error) {
         switch error {
         case let failure as CommandFailure: self = failure.status
-        case is ConfigError: self = .configuration
+        case let error as ConfigError:
+            // Scripts know the database's own number, wherever it is found out that there can be none.
+            let isDatabase = error.problems.allSatisfy { $0.key == "database" }
+            self = isDatabase ? .databaseUnusable : .configuration
         case let error as AudioFileError: self = error.purpose == .record ? .recordingFailed : .audioFileUnusable
         case let error as SignalingError: self.init(error)
         case let error as RealtimeError: self = error.errno == EADDRINUSE ? .portInUse : .failed
@@ -132,7 +135,8 @@ extension ExitStatus {
         case .success:
             Handset.exit(withError: error)
         case .validationFailure:
-            Terminal.printError(Handset.fullMessage(for: error))
+            let hint = UnknownWord.find(in: Array(CommandLine.arguments.dropFirst()))
+            Terminal.printError(UnknownWord.message(Handset.fullMessage(for: error), hint: hint))
             exit(ExitStatus.usage.rawValue)
         default:
             if let code = error as? ExitCode { exit(code.rawValue) }

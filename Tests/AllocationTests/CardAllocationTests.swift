@@ -1,5 +1,5 @@
 @testable import AudioDevices
-import CAllocationCounter
+import CThreadCounters
 @testable import MediaEngine
 import Peering
 import Realtime
@@ -17,17 +17,16 @@ struct CardAllocationTests {
         var card = pair.device
         var sound = CallSound()
         sound.sharing = .mix
-        let desk = UnsafeMutablePointer<SoundDesk>.allocate(capacity: 1)
-        desk.initialize(to: try SoundDesk(sound, line: pair.worker))
+        let mixer = UnsafeMutablePointer<CardMixer>.allocate(capacity: 1)
+        mixer.initialize(to: try CardMixer(sound, line: pair.worker))
         defer {
-            desk.deinitialize(count: 1)
-            desk.deallocate()
+            mixer.deinitialize(count: 1)
+            mixer.deallocate()
         }
         var caller = try HandDrivenWorker()
-        var device = try HandDrivenWorker(desk: desk)
+        var device = try HandDrivenWorker(mixer: mixer)
         for number in UInt32(1)...3 {
             var generator = SeededGenerator(seed: UInt64(number))
-            // With GCM, libsrtp2 allocates the least.
             let (there, back) = (
                 SRTPKey.random(.aeadAES128GCM, using: &generator), SRTPKey.random(.aeadAES128GCM, using: &generator)
             )
@@ -42,21 +41,20 @@ struct CardAllocationTests {
         for index in captured.indices { captured[index] = Int16(truncatingIfNeeded: index * 7_919) / 8 }
         run(&caller, &device, &card, captured, forFrames: 150)
         let before = Spent(caller, device)
-        try device.order(.tone(.ring))
-        try device.order(.mute(true))
-        try device.order(.volume(dB: -6))
+        device.order(.tone(.ring))
+        device.order(.mute(true))
+        device.order(.volume(dB: -6))
         run(&caller, &device, &card, captured, forFrames: 300)
-        try device.order(.tone(nil))
-        try device.order(.mute(false))
+        device.order(.tone(nil))
+        device.order(.mute(false))
         run(&caller, &device, &card, captured, forFrames: 300)
         let spent = Spent(caller, device).since(before)
 
-        let turns = desk.pointee.report(on: device.call(0)).turns
-        #expect(turns > 300)
+        let ticks = mixer.pointee.report(on: device.call(0)).ticks
+        #expect(ticks > 300)
         #expect(spent.frames >= 1_200)
-        // Each packet costs libsrtp2's own, as AllocationTests finds; a turn of the card costs nothing more.
-        let cost = try AllocationTests().libraryCost(.aeadAES128GCM)
-        #expect(spent.allocations == spent.media * cost.media + spent.control * cost.control)
+        #expect(spent.allocations == 0)
+        #expect(spent.locks == 0)
     }
 
     private func run(
@@ -83,12 +81,14 @@ struct CardAllocationTests {
 
     private struct Spent {
         var allocations: Int64
+        var locks: Int64
         var frames: Int64
         var media: Int64
         var control: Int64
 
         init(_ caller: borrowing HandDrivenWorker, _ device: borrowing HandDrivenWorker) {
             allocations = handset_test_allocations()
+            locks = handset_test_locks()
             let (one, other) = (caller.totals(), device.totals())
             frames = Int64(one.frames + other.frames)
             media = Int64(one.media + other.media)
@@ -98,6 +98,7 @@ struct CardAllocationTests {
         func since(_ earlier: Self) -> Self {
             var difference = self
             difference.allocations -= earlier.allocations
+            difference.locks -= earlier.locks
             difference.frames -= earlier.frames
             difference.media -= earlier.media
             difference.control -= earlier.control

@@ -1,6 +1,5 @@
 import AudioKit
-import CAllocationCounter
-import Datagrams
+import CThreadCounters
 import OpusCodec
 import Peering
 import Playout
@@ -8,6 +7,7 @@ import Testing
 import Timekeeping
 
 @testable import MediaEngine
+import NetworkAddress
 
 /// G.711 in virtual time: unoptimised, its filters are too slow for twenty calls at once.
 @Suite("Allocations of G.711", .serialized)

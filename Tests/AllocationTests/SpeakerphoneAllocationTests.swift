@@ -1,4 +1,4 @@
-import CAllocationCounter
+import CThreadCounters
 import Speakerphone
 import Testing
 

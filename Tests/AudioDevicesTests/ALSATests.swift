@@ -1,9 +1,10 @@
 @testable import AudioDevices
-import CAllocationCounter
+import CThreadCounters
 import CScriptedCard
 import CardSupport
 import Foundation
 import Realtime
+import Synchronization
 import TestSupport
 import Testing
 import Timekeeping
@@ -234,6 +235,68 @@ struct ALSATests {
         bench.run(milliseconds: 100)
         #expect(bench.isStopped)
         #expect(bench.events.last == .stopped)
+    }
+
+    @Test("libasound reads its configuration for every fifth look at a missing card, and when something came")
+    func missingCard() throws {
+        let machine = FileManager.default.temporaryDirectory.appendingPathComponent("machine-\(UUID().uuidString)").path
+        defer { try? FileManager.default.removeItem(atPath: machine) }
+        try FileManager.default.createDirectory(atPath: machine + "/proc/asound", withIntermediateDirectories: true)
+        let scripted = try ScriptedCard()
+        scripted.control.absent_errno = ENODEV
+        var card = ALSACard(configuration, directory: CardDirectory(root: machine))
+        var reads = 0
+        for look in 0..<6 {
+            let failure = card.open()
+            #expect(failure == CardFailure(direction: .playback, errno: ENODEV))
+            reads = card.configurationReads
+            #expect(reads == (look < 5 ? 1 : 2))
+        }
+
+        try " 0 [Headset        ]: USB-Audio - Headset\n".write(
+            toFile: machine + "/proc/asound/cards", atomically: true, encoding: .utf8)
+        for _ in 0..<2 { _ = card.open() }
+        reads = card.configurationReads
+        #expect(reads == 3)
+
+        try FileManager.default.createDirectory(atPath: machine + "/etc", withIntermediateDirectories: true)
+        try "# of a user's\n".write(toFile: machine + "/etc/asound.conf", atomically: true, encoding: .utf8)
+        for _ in 0..<2 { _ = card.open() }
+        reads = card.configurationReads
+        #expect(reads == 4)
+    }
+
+    @Test("libasound reads its configuration for every fifth opening of a card that is there, too")
+    func presentCard() throws {
+        let scripted = try ScriptedCard()
+        var card = ALSACard(configuration, directory: CardDirectory(root: "/nonexistent"))
+        var reads: [Int] = []
+        for _ in 0..<11 {
+            let failure = card.open()
+            #expect(failure == nil)
+            reads.append(card.configurationReads)
+        }
+        #expect(reads == [1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 3])
+        #expect(scripted.control.opens == 22)
+    }
+
+    @Test("A card is opened without the priority of the thread that does it, which has it again afterwards")
+    func openingPriority() throws {
+        let scripted = try ScriptedCard()
+        let outcome = Mutex<(before: Int32, after: Int32)?>(nil)
+        let configuration = configuration
+        let thread = try RealtimeThread(name: "opening") {
+            // Machines that refuse the priority have nothing to show here.
+            guard (try? RealtimeThread.makeCurrentRealtime(priority: 2)) != nil else { return }
+            let before = sched_getscheduler(0)
+            var card = ALSACard(configuration)
+            _ = card.open()
+            outcome.withLock { $0 = (before, sched_getscheduler(0)) }
+        }
+        thread.join()
+        guard let outcome = outcome.withLock({ $0 }) else { return }
+        #expect(outcome.before == SCHED_FIFO && outcome.after == SCHED_FIFO)
+        #expect(scripted.control.opens == 2 && scripted.control.open_policy == SCHED_OTHER)
     }
 
     @Test("A name that libasound does not know is told with what to try")

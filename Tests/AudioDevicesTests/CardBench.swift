@@ -22,7 +22,7 @@ final class CardBench {
     var workerStallsUntil: Instant?
     /// Whether the worker keeps its frames to the card's beats.
     var followsBeats = false
-    private var follower: BeatFollower
+    private var follower: PeriodTracker
     private var frames = 0
     private var skipping = 0
     /// Whether the worker plays and captures.
@@ -41,7 +41,7 @@ final class CardBench {
         eventRing = ring.consumer
         generator = SeededGenerator(seed: seed)
         frameSamples = frameMilliseconds * 48
-        follower = BeatFollower(frameNanoseconds: Int64(frameMilliseconds) * 1_000_000)
+        follower = PeriodTracker(frameNanoseconds: Int64(frameMilliseconds) * 1_000_000)
         nextFrame = world.now.advanced(byNanoseconds: 3_700_000)
     }
 

@@ -70,6 +70,17 @@ extension ALSATests {
             #expect(busy.advice.count == 1 && busy.advice[0].contains("Another program has it"))
         }
 
+        @Test("A trial of two seconds of a sound server counts them from when sound flows, and finds that it works")
+        func shortTrial() throws {
+            let server = try PulseServer()
+            let card = try ScriptedCard(more: server.pcms)
+            defer { withExtendedLifetime((server, card)) {} }
+            var trial = SoundTrial(AudioDeviceConfiguration(playback: "spk", capture: "spkmon"))
+            trial.seconds = 2
+            let result = try trial.run()
+            #expect(result.isWell && result.hearsItself, "\(result)")
+        }
+
         @Test("Through PulseAudio's plug-in a tone is played into a null sink and captured from its monitor")
         func pulse() throws {
             let server = try PulseServer()

@@ -114,6 +114,10 @@ struct SimulatedCard: SoundCard, ~Copyable {
         return direction == .playback ? world.playback.grant : world.capture.grant
     }
 
+    mutating func setOutputs(_ outputs: CardOutputs) {}
+
+    mutating func readPairs(into samples: inout SampleBuffer, count: Int) {}
+
     private func change(_ direction: SoundDirection, _ body: (inout SimulatedWorld.Side) -> Void) -> Int32 {
         if world.absence != 0 { return -world.absence }
         if world.isSuspended { return -ESTRPIPE }

@@ -101,14 +101,16 @@ struct G711StreamTests {
     @Test("Concealment that is taken back leaves no trace")
     func takenBack() {
         let bytes = encode(.muLaw, TestSignal.tone(400, samples: 9_600))
-        var (straight, disturbed) = (G711Decoder(.muLaw), G711Decoder(.muLaw))
+        var straight = G711Decoder(.muLaw)
+        var disturbed = G711Decoder(.muLaw)
         _ = decode(&straight, Array(bytes.prefix(800)))
         _ = decode(&disturbed, Array(bytes.prefix(800)))
         disturbed.save()
         _ = conceal(&disturbed, 960)
         disturbed.restore()
         let rest = Array(bytes.dropFirst(800))
-        #expect(decode(&straight, rest) == decode(&disturbed, rest))
+        let (wanted, heard) = (decode(&straight, rest), decode(&disturbed, rest))
+        #expect(heard == wanted)
     }
 
     @Test("Comfort noise goes on at its level until sound comes")

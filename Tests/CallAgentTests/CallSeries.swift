@@ -77,9 +77,9 @@ struct CallSeries {
         try await hear { if case .playbackEnded = $0 { true } else { false } }
         // What is on its way, there and back, is to be heard: 600 ms of packets.
         let before = try #require(await caller.device.mediaReport(on: call)).peer.packetsReceived
-        while let report = await caller.device.mediaReport(on: call), report.peer.packetsReceived < before + 30 {
-            try Task.checkCancellation()
-            await Task.yield()
+        try await until {
+            guard let report = await caller.device.mediaReport(on: call) else { return true }
+            return report.peer.packetsReceived >= before + 30
         }
         // A key takes the place of sound, so that keys come last.
         try await device.device.press("12#", on: incoming)

@@ -41,7 +41,7 @@ struct CardDeviceTests {
         _ = try await desk.established()
         await caller.device.hangUp(call)
         let report = try #require(try await desk.ended().report)
-        #expect(report.sound?.turns ?? 0 > 0)
+        #expect(report.sound?.ticks ?? 0 > 0)
         let statistics = try #require(await desk.device.cardStatistics)
         let budget = DelayBudget(report, card: statistics)
         func stage(_ name: String) -> Double? {

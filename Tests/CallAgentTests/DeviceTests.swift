@@ -49,6 +49,21 @@ struct DeviceTests {
         try await site.close(caller, echo)
     }
 
+    @Test("CALL-3: A device that shuts down once its call is over has told its peer first")
+    func hangUpComesBeforeTheGoodbye() async throws {
+        let site = try await Site()
+        let echo = try await site.device("echo", named: "desk", answer: answering)
+        let caller = try await site.device("caller", named: "mobile", hangUpsTake: 10)
+        let call = await caller.device.call("echo", audio: tone)
+        _ = try await caller.established()
+        _ = try await echo.established()
+        await caller.device.hangUp(call)
+        #expect(try await caller.ended().record.reason == .completed)
+        await caller.device.shutDown()
+        #expect(try await echo.ended().record.reason == .completed)
+        try await site.close(echo)
+    }
+
     @Test("INV-11: A device at its call limit says busy, and the caller can tell it from declined")
     func busy() async throws {
         let site = try await Site()

@@ -24,7 +24,8 @@ struct ExampleConfigurationTests {
         let text = try String(contentsOf: Self.folder.appendingPathComponent("device.yaml"), encoding: .utf8)
         #expect(try problems(in: text) == [])
         let skipped = [
-            "auth_url, identity_url", "file:", "record_folder:", "trust_roots:", "token_file, token_env", "rooms:",
+            "auth_url, identity_url", "file:", "loop:", "record_folder:", "trust_roots:", "token_file, token_env",
+            "rooms:", "command:", "rate_hz:", "encoding:",
         ]
         let whole = text.split(separator: "\n", omittingEmptySubsequences: false).map { line in
             guard let mark = line.firstRange(of: "  # "), !skipped.contains(where: { line.contains($0) }) else {
@@ -32,7 +33,7 @@ struct ExampleConfigurationTests {
             }
             let isWhole = line[..<mark.lowerBound].allSatisfy { $0 == " " }
             return isWhole ? String(line.replacingCharacters(in: mark, with: "  ")) : String(line)
-        }.joined(separator: "\n")
+        }.joined(separator: "\n").replacing("source: echo", with: "source: tone")
         #expect(whole.contains("\n  offers: webrtc"))
         #expect(try problems(in: whole) == [])
     }
@@ -40,10 +41,10 @@ struct ExampleConfigurationTests {
     @Test("INV-11: max_calls is auto unless it is given, and a number overrides it")
     func callLimit() throws {
         func limit(_ line: String) throws -> (AnswerPolicy.CallLimit, [ConfigProblem]) {
-            let section = try ConfigDocument.read(text: "answer:\n  mode: auto\n\(line)", environment: { _ in nil })
+            let text = "account:\n  anonymous: guest\nanswer:\n  mode: auto\n\(line)"
             var problems: [ConfigProblem] = []
-            let policy = AnswerPolicy(try #require(section.section("answer", &problems)), &problems)
-            return (policy.callLimit, problems)
+            let section = try ConfigDocument.read(text: text, environment: { _ in nil })
+            return (DeviceConfiguration(section, &problems).answer.callLimit, problems)
         }
         #expect(try limit("").0 == .automatic)
         #expect(try limit("  max_calls: auto").0 == .automatic)

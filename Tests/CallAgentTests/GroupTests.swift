@@ -1,6 +1,7 @@
+import ExchangeServer
 import CallAgent
 import CallControl
-import Exchange
+import ExchangeCore
 import JSON
 import MediaEngine
 import Peering

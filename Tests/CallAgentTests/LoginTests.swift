@@ -1,7 +1,8 @@
+import ExchangeServer
 @testable import CallAgent
 import CallControl
 import ConfigReader
-import Exchange
+import ExchangeCore
 import Foundation
 import MediaEngine
 import SignalingClient

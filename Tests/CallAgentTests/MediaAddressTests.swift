@@ -1,5 +1,5 @@
 import CallAgent
-import Datagrams
+import NetworkAddress
 import Testing
 
 @Suite("Where a device receives media")

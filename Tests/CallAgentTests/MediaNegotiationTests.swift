@@ -1,4 +1,4 @@
-import Datagrams
+import Foundation
 import ICE
 import JSON
 import MediaEngine
@@ -11,6 +11,7 @@ import Testing
 import Timekeeping
 
 @testable import CallAgent
+import NetworkAddress
 
 @Suite("One call's offers and answers")
 struct MediaNegotiationTests {
@@ -53,6 +54,52 @@ struct MediaNegotiationTests {
         _ = try ours.receive(["type": "offer", "sdp": .string(lines.joined(separator: "\r\n"))])
         let answer = try #require(try ours.answer().0["sdp"]?.string)
         #expect(answer.contains("c=IN IP4 \(address)\r\n"), "\(answer)")
+    }
+
+    /// The offers in docs/protocol.md, by their names.
+    private static func documentedOffers() throws -> [String: String] {
+        let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent()
+        let page = try String(contentsOf: root.appendingPathComponent("docs/protocol.md"), encoding: .utf8)
+        var offers: [String: String] = [:]
+        for piece in page.components(separatedBy: "```sdp offer=").dropFirst() {
+            let text = piece.components(separatedBy: "```")[0]
+            let end = try #require(text.firstIndex(of: "\n"))
+            offers[String(text[..<end])] = String(text[text.index(after: end)...])
+        }
+        return offers
+    }
+
+    @Test("Each offer in the protocol's page is answered, and without its keys, or rtcp-mux with ICE, it is not")
+    func documentedOffersAreAnswered() throws {
+        let offers = try Self.documentedOffers()
+        #expect(offers.keys.sorted() == ["dtls", "plain", "sdes", "webrtc"])
+        func answer(_ lines: [String]) throws -> String? {
+            var ours = try Self.side(seed: 9) { $0.allowsPlainMedia = true }
+            let sdp = JSONValue.string(lines.joined(separator: "\n") + "\n")
+            _ = try ours.receive(["type": "offer", "sdp": sdp])
+            return try ours.answer().0["sdp"]?.string
+        }
+        for (name, text) in offers {
+            let lines = text.split(separator: "\n").map(String.init)
+            let whole = try #require(try answer(lines), "\(name)")
+            #expect(whole.contains("m=audio"), "\(name)")
+            let needed = ["a=fingerprint", "a=crypto", "a=rtcp-mux"]
+            for left in lines where needed.contains(where: left.hasPrefix) {
+                let fewer = lines.filter { $0 != left }
+                #expect(throws: (any Error).self, "\(name) without \(left)") { try answer(fewer) }
+            }
+        }
+    }
+
+    @Test("Plain RTP is refused unless the configuration allows it")
+    func plainOffer() throws {
+        let text = try #require(try Self.documentedOffers()["plain"])
+        var ours = try Self.side(seed: 9)
+        #expect(throws: (any Error).self) {
+            _ = try ours.receive(["type": "offer", "sdp": .string(text)])
+            _ = try ours.answer()
+        }
     }
 
     /// Two that have agreed once.

@@ -1,6 +1,6 @@
 import CallAgent
 import CallControl
-import Exchange
+import ExchangeServer
 import Foundation
 import MediaEngine
 import NIOCore

@@ -1,4 +1,4 @@
-import CAllocationCounter
+import CThreadCounters
 import CallAgent
 import Foundation
 import Testing

@@ -1,4 +1,4 @@
-import Exchange
+import ExchangeServer
 import ICE
 import SignalWire
 import Testing

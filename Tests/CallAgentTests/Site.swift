@@ -1,13 +1,14 @@
 import AudioKit
 import CallAgent
 import CallControl
-import Exchange
+import ExchangeCore
+import ExchangeServer
 import Logging
 import MediaEngine
 import NIOCore
 import NIOPosix
-import SignalingClient
 import struct SignalWire.Identifier
+import SignalingClient
 import SignedTokens
 
 /// An exchange on the loopback and devices that log in to it, all in this process, on real sockets.
@@ -42,7 +43,7 @@ final class Site: Sendable {
     /// A connected device of `user`.
     func device(
         _ user: String, named name: String, answer: AnswerPolicy = AnswerPolicy(manner: .ring),
-        _ change: (inout DeviceConfiguration) -> Void = { _ in }
+        hangUpsTake hundredths: Int? = nil, _ change: (inout DeviceConfiguration) -> Void = { _ in }
     ) async throws -> Handheld {
         var configuration = DeviceConfiguration(account: AccountConfiguration(server: exchange.url))
         configuration.answer = answer
@@ -55,7 +56,8 @@ final class Site: Sendable {
                 credentials: .mediaToken("token of \(user)"), device: .init(id: DeviceID(name), name: name)),
             group: group, logger: logger)
         let device = try Device(
-            configuration, service: service, mediaAddress: try MediaAddress(for: configuration), logger: logger)
+            configuration, service: hundredths.map { SlowHangUps(service: service, hundredths: $0) } ?? service,
+            mediaAddress: try MediaAddress(for: configuration), logger: logger)
         try await device.connect()
         return Handheld(device)
     }

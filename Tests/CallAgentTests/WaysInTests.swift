@@ -1,12 +1,13 @@
+import ExchangeServer
 @testable import CallAgent
 import CallControl
 import ConfigReader
-import Exchange
+import ExchangeCore
 import Foundation
 import JSON
 import MediaEngine
-import SignalingClient
 import struct SignalWire.Identifier
+import SignalingClient
 import SignedTokens
 import Testing
 
@@ -95,7 +96,7 @@ struct WaysInTests {
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         let end = Date().timeIntervalSince1970 + 600
         let key = try #require(Site.signingKey)
-        let token = try await SignedTokenMint.sign(
+        let token = try SignedTokenMint.sign(
             SignedToken(application: "demo", user: "caller", issued: end - 600, expires: end), with: key)
         try Data(token.utf8).write(to: URL(fileURLWithPath: folder + "/token"))
         configuration.account.credential = .sessionToken(user: "caller", .command(["cat", folder + "/token"]))
@@ -119,7 +120,7 @@ struct WaysInTests {
         let end = Date().timeIntervalSince1970 + 600
         var configuration = try read("signed-session.yaml", server: site.exchange.url)
         for (session, works) in [("lecture", true), ("another", false)] {
-            let token = try await SignedTokenMint.sign(
+            let token = try SignedTokenMint.sign(
                 SignedToken(
                     application: "demo", user: "ann", issued: end - 600, expires: end,
                     session: SignedToken.Session(id: Identifier(ours: session), data: "first row")), with: key)

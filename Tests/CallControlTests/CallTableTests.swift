@@ -7,7 +7,7 @@ import Timekeeping
 struct CallTableTests {
     private typealias Fixtures = CallFixtures
 
-    private static let states: [NamedState<CallMachine>] = [
+    static let allStates: [NamedState<CallMachine>] = [
         NamedState("new (outgoing)", Fixtures.dialled),
         NamedState("preparingOffer", Fixtures.preparingOffer),
         NamedState("inviting.sending", Fixtures.sending),
@@ -26,7 +26,7 @@ struct CallTableTests {
         NamedState("ended completed (incoming)", Fixtures.ended),
     ]
 
-    private static let inputs: [(name: String, input: CallMachine.Input)] = [
+    static let allInputs: [(name: String, input: CallMachine.Input)] = [
         ("begin", .begin),
         ("answer", .user(.answer)),
         ("reject", .user(.reject(.busy))),
@@ -208,7 +208,7 @@ struct CallTableTests {
     @Test("CALL-5: Every input in every state of a call has exactly the outcome of the table")
     func everyPair() {
         let table = TransitionTable(
-            states: Self.states, inputs: Self.inputs, stateName: Self.name, outputName: caseName,
+            states: Self.allStates, inputs: Self.allInputs, stateName: Self.name, outputName: caseName,
             expected: Self.expected)
         table.check(at: Instant.zero.advanced(by: .seconds(60)))
     }

@@ -1,9 +1,8 @@
-@testable import AudioDevices
 import CScriptedCard
 import CardSupport
-import Datagrams
 import Foundation
 import MediaEngine
+import NetworkAddress
 import OpusCodec
 import Peering
 import Playout
@@ -14,6 +13,7 @@ import Synchronization
 import TestSupport
 import Testing
 import Timekeeping
+@testable import AudioDevices
 
 /// Whole calls between two engines, one of which has a sound card behind the real libasound, in real time.
 @Suite("Calls on a sound card", .serialized, .timeLimit(.minutes(5)))

@@ -1,9 +1,9 @@
 import AudioDevices
 import AudioKit
 import CardSupport
-import Datagrams
 import Foundation
 import MediaEngine
+import NetworkAddress
 import OpusCodec
 import Peering
 import Playout

@@ -53,6 +53,37 @@ struct AccountCommandTests {
         let configured = try await run(["user", "remove", "echo"] + place)
         #expect(configured.code == 1 && configured.error.contains("configuration itself"))
         #expect(try await run(["user", "list"]).code == 2)
+        let objects = try await run(["user", "list", "--json"] + place).output.split(separator: "\n").map {
+            try JSONSerialization.jsonObject(with: Data($0.utf8)) as? [String: Any]
+        }
+        #expect(objects.map { $0?["id"] as? String } == ["caller", "echo"])
+        #expect(objects.last??["media_tokens"] as? Int == 1 && objects.last??["in_configuration"] as? Bool == true)
+    }
+
+    @Test("A users file that is not there is a fault to all but who adds the first user to it")
+    func noUsersFile() async throws {
+        let site = try Site()
+        defer { site.remove() }
+        let place = ["--users-file", site.path("typo.yaml")]
+        for command in [["list"], ["remove", "dora"], ["revoke", "dora"]] {
+            let refused = try await run(["user"] + command + place)
+            #expect(refused.code == 3 && refused.error.contains("there is no users file"), "\(refused.error)")
+        }
+        #expect(try await run(["user", "add", "dora"] + place).code == 0)
+        #expect(try await run(["user", "list"] + place).output == "dora\t-\tsigned tokens only")
+    }
+
+    @Test("A database that is not there, or no file, is said to be so by who reads it")
+    func noDatabase() async throws {
+        let site = try Site()
+        defer { site.remove() }
+        for (name, fault) in [("typo.sqlite", "No such file or directory"), (".", "it is a folder")] {
+            for command in [["calls"], ["push", "dead"]] {
+                let refused = try await run(command + ["--database", site.path(name)])
+                #expect(refused.code == 11 && refused.error.contains(fault), "\(refused.error)")
+                #expect(refused.error.contains("`database`") && !refused.error.contains("folder must be there"))
+            }
+        }
     }
 
     @Test(
@@ -69,8 +100,10 @@ struct AccountCommandTests {
         #expect(await running.device.ending() == 0)
         let kept = try Data(contentsOf: URL(fileURLWithPath: site.path("session.json")))
         let command = ["logout", "--config", site.deviceConfiguration, "--server", running.server]
-        let done = try await run(command + ["--unregister"])
-        #expect(done.code == 0 && done.output.contains("session.json"), "\(done.error)")
+        let done = try await run(command + ["--unregister", "--json"])
+        let result = try JSONSerialization.jsonObject(with: Data(done.output.utf8)) as? [String: Any]
+        #expect(done.code == 0 && result?["removed"] as? String == site.path("session.json"), "\(done.error)")
+        #expect(result?["unregistered"] as? Bool == true && result?["server"] as? String == running.server)
         #expect(!FileManager.default.fileExists(atPath: site.path("session.json")))
         let again = try await run(command)
         #expect(again.code == 1 && again.error.contains("no login"), "\(again.error)")

@@ -73,6 +73,54 @@ struct ExitCodeTests {
         #expect(call.outputText.contains(#""outcome": "noAnswer""#))
     }
 
+    @Test("INV-1: A callee who is not there is told of at once with 10, and is rung for with --wait")
+    func notThere() async throws {
+        let running = try await RunningSite(Site())
+        defer { running.site.remove() }
+        running.device.send(SIGTERM)
+        #expect(await running.device.ending() == 0)
+        // Were it to ring, it would do so for longer than a test has.
+        let call = try running.call(["--json", "--ttl", "0"])
+        #expect(await call.ending() == 10)
+        #expect(call.outputText.contains(#""outcome": "notThere""#), "\(call.outputText)")
+        #expect(!call.errorText.contains("Comparing"))
+        let waiting = try running.call(["--json", "--ttl", "1", "--wait"])
+        #expect(await waiting.ending() == 10)
+        #expect(waiting.outputText.contains(#""outcome": "noAnswer""#), "\(waiting.outputText)")
+        // With a payload, a push may wake it.
+        let text = try String(contentsOfFile: running.site.callerConfiguration, encoding: .utf8)
+        try (text + "\ninvites:\n  payload: Somebody calls\n")
+            .write(toFile: running.site.callerConfiguration, atomically: true, encoding: .utf8)
+        let pushing = try running.call(["--json", "--ttl", "1"])
+        #expect(await pushing.ending() == 10)
+        #expect(pushing.outputText.contains(#""outcome": "noAnswer""#), "\(pushing.outputText)")
+    }
+
+    @Test(
+        "A call that is cut short by a signal ends with 130, and its report says interrupted",
+        arguments: ["auto", "ring"])
+    func interrupted(answer: String) async throws {
+        let running = try await RunningSite(Site(answer: answer))
+        defer { running.site.remove() }
+        let call = try running.call(["--json"])
+        try await call.line(containing: answer == "auto" ? "Media flows" : "Calling")
+        if answer == "ring" { try await running.device.line(containing: "A call comes in") }
+        call.send(SIGINT)
+        #expect(await call.ending() == 130)
+        #expect(call.outputText.contains(#""outcome": "interrupted""#), "\(call.outputText)")
+        #expect(!call.errorText.contains("Comparing"))
+    }
+
+    @Test("An exchange says once where it listens")
+    func listening() async throws {
+        let running = try await RunningSite(Site())
+        defer { running.site.remove() }
+        running.exchange.send(SIGTERM)
+        #expect(await running.exchange.ending() == 0)
+        let lines = running.exchange.errorText.split(separator: "\n").filter { $0.contains(running.server.suffix(6)) }
+        #expect(lines.filter { $0.lowercased().contains("listen") }.count == 1, "\(lines)")
+    }
+
     @Test("A configuration with several faults ends with 3, and names each with its line")
     func brokenConfiguration() async throws {
         let site = try Site()

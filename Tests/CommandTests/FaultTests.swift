@@ -51,7 +51,7 @@ struct FaultTests {
         let call = try running.call(["--duration", "2", "--json"])
         try await call.line(containing: "Media flows both ways")
         running.exchange.send(SIGUSR1)
-        try await running.exchange.line(containing: "Asking devices to connect anew")
+        try await running.exchange.line(containing: "Asking devices to reconnect")
         #expect(await call.ending() == 0, "\(call.errorText)")
         #expect(call.outputText.contains(#""outcome": "completed""#))
         running.exchange.send(SIGTERM)

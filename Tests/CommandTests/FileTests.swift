@@ -53,6 +53,26 @@ struct FileTests {
         }
     }
 
+    @Test("What `handset run --capture` has written of a call, `handset replay` makes the same sound of")
+    func capture() async throws {
+        let site = try Site()
+        defer { site.remove() }
+        let running = try await RunningSite(site, arguments: ["--capture", site.path("call.pcap")])
+        for _ in 1...2 { #expect(await (try running.call(["--play", Site.speech])).ending() == 0) }
+        running.device.send(SIGTERM)
+        #expect(await running.device.ending() == 0)
+        for name in ["call.pcap", "call-2.pcap"] {
+            #expect(try Self.mode(site.path(name)) == 0o600)
+            let replay = try HandsetProcess(["replay", site.path(name), "--json", "--output", site.path("heard.wav")])
+            #expect(await replay.ending() == 0, "\(replay.errorText)")
+            let report = replay.outputText
+            #expect(report.contains(#""same_as_call": "yes""#) && report.contains(#""records_lost": 0"#), "\(report)")
+            let heard = try AudioFileReader.samples(ofFile: site.path("heard.wav"))
+            let said = try AudioFileReader.samples(ofFile: Site.speech)
+            #expect(try #require(LikenessAnalysis().compare(sent: said, received: heard)).likeness > 0.8)
+        }
+    }
+
     @Test("A recording never overwrites the file that is played, by whatever name: the command ends with 9 first")
     func sameFile() async throws {
         let site = try Site()

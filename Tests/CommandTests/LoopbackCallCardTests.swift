@@ -24,10 +24,11 @@ struct LoopbackCallCardTests {
         return cables
     }
 
-    private static func loopback(_ arguments: [String], _ cables: Cables, seconds: Int = 6) throws -> HandsetProcess {
+    private static func loopback(_ arguments: [String], _ cables: Cables, seconds: Int = 4) throws -> HandsetProcess {
         try HandsetProcess(
-            ["loopback", "call"] + arguments + ["--seconds", "\(seconds)", "--play", Site.speech, "--json", "-"]
-                + anyQuality, environment: cables.environment)
+            ["loopback", "call"] + arguments + [
+                "--seconds", "\(seconds)", "--rounds", "1", "--tones", "997", "--play", Site.speech, "--json", "-",
+            ] + anyQuality, environment: cables.environment)
     }
 
     private static func to(_ running: RunningSite) -> [String] {
@@ -87,8 +88,8 @@ struct LoopbackCallCardTests {
     }
 
     @Test(
-        "There and back is as long as on the cables, whatever the measuring cards add; its parts tell of the call's card"
-    )
+        "There and back is as long as on the cables, whatever the measuring cards add; its parts tell of the call's card",
+        .enabled(if: NightlyTests.areWanted))
     func roundTrip() async throws {
         let running = try await RunningSite(Site())
         defer { running.site.remove() }
@@ -109,15 +110,18 @@ struct LoopbackCallCardTests {
         }
         let together = report.stages.reduce(0) { $0 + $1.milliseconds }
         #expect(abs(together - report.delay) < 0.1, "\(together) \(report.delay)")
-        // Both cables are in what the statistics do not know.
-        #expect(report.stages.last.map { $0.milliseconds > 75 } == true, "\(report.stages)")
+        // Both cables, of 75 ms, are in what the statistics do not know. Those are means of the whole call, and may be a few
+        // milliseconds more than what was so while it was measured.
+        #expect(report.stages.last.map { $0.milliseconds > 70 } == true, "\(report.stages)")
         #expect(report.facts["Measuring cards' own delay"]?.contains("as libasound tells") == true)
         #expect(report.facts["Mouth to ear, as told"] != nil && report.facts["Call's card"] != nil)
         let size = try FileManager.default.attributesOfItem(atPath: recording)[.size] as? Int ?? 0
         #expect(size > 15 * 96_000)
     }
 
-    @Test("With the ear at the other side's loudspeaker, what is measured is from mouth to ear")
+    @Test(
+        "With the ear at the other side's loudspeaker, what is measured is from mouth to ear",
+        .enabled(if: NightlyTests.areWanted))
     func oneWay() async throws {
         let cables = try Self.wired([
             ("mouth", "microphone"), ("far_loudspeaker", "ear"), ("loudspeaker", "far_microphone"),
@@ -136,7 +140,9 @@ struct LoopbackCallCardTests {
         #expect(!report.stages.contains { $0.name.hasPrefix("Jitter buffer here") }, "\(report.stages)")
     }
 
-    @Test("The call of another phone is measured without calling anybody")
+    @Test(
+        "The call of another phone is measured without calling anybody",
+        .enabled(if: NightlyTests.areWanted))
     func anotherPhone() async throws {
         let running = try await RunningSite(Site(callerAudio: Self.plain))
         defer { running.site.remove() }
@@ -154,7 +160,9 @@ struct LoopbackCallCardTests {
         _ = await phone.ending()
     }
 
-    @Test("A call that plays a file is measured through the card of the other side, with a cable in its sockets")
+    @Test(
+        "A call that plays a file is measured through the card of the other side, with a cable in its sockets",
+        .enabled(if: NightlyTests.areWanted))
     func cardOnTheOtherSide() async throws {
         let cables = try Self.wired([("far_loudspeaker", "far_microphone")])
         cables.cables[0].control.cable_delay = 9_600

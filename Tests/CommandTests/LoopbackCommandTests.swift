@@ -6,7 +6,7 @@ import Testing
 /// `handset loopback` as a user runs it, on the scripted card, on PulseAudio, and through a call.
 @Suite("handset loopback", .serialized)
 struct LoopbackCommandTests {
-    private func loopback(_ arguments: [String], _ card: ScriptedCard? = nil) throws -> HandsetProcess {
+    func loopback(_ arguments: [String], _ card: ScriptedCard? = nil) throws -> HandsetProcess {
         try HandsetProcess(
             ["loopback"] + arguments,
             environment: card.map { ["ALSA_CONFIG_PATH": $0.folder + "/asound.conf"] } ?? [:])
@@ -21,9 +21,8 @@ struct LoopbackCommandTests {
         // More than two periods ahead: this machine has other work, and what is tested is not its luck.
         let command = try loopback(
             [
-                "device", "--device", "card", "--seconds", "2", "--buffer-ms", "60", "--max-gaps", "off", "--json",
-                json,
-                "--html", html,
+                "device", "--device", "card", "--seconds", "2", "--buffer-ms", "60", "--max-gaps", "off", "--tones",
+                "6000,440", "--json", json, "--html", html,
             ], card)
         #expect(await command.ending() == 0, "\(command.errorText)\n\(command.outputText)")
         let report = try LoopbackReportObject(file: json)
@@ -32,6 +31,9 @@ struct LoopbackCommandTests {
             #expect(abs(report.drift) < 5)
         }
         #expect(report.facts["Played on"]?.contains("48000 Hz") == true)
+        // A tone that something happened to is withheld.
+        let told = ["tones", "withheld"].flatMap { report.object[$0] as? [[String: Any]] ?? [] }
+        #expect(Set(told.compactMap { $0["played_hz"] as? Double }) == [6_000, 440], "\(told)")
         #expect(command.outputText.contains("Within its thresholds"))
         #expect(try String(contentsOfFile: html, encoding: .utf8).contains("Delay over time"))
     }
@@ -45,8 +47,9 @@ struct LoopbackCommandTests {
             ["device", "--device", "card", "--seconds", "3", "--buffer-ms", "60", "--json", "-"], card)
         #expect(await command.ending() == 12, "\(command.errorText)")
         let report = try LoopbackReportObject(command.outputText)
+        // Those in the long carrier: whether one falls into the short ones behind it depends on when the card began.
         let holes = (report.timing["event_list"] as? [[String: Any]] ?? []).filter {
-            abs(($0["hole_samples"] as? Int ?? 0) - 480) <= 3
+            abs(($0["hole_samples"] as? Int ?? 0) - 480) <= 3 && ($0["at_s"] as? Double ?? 0) < 3.75
         }
         #expect((5...6).contains(holes.count), "\(report.timing)")
         #expect(report.object["passed"] as? Bool == false)
@@ -124,21 +127,26 @@ struct LoopbackCommandTests {
         #expect(endless.outputText.contains("Played on"))
     }
 
-    @Test("Through PulseAudio a null sink is measured by its monitor, in real time")
+    @Test("Through PulseAudio a null sink is measured by its monitor, in real time: the median of three runs")
     func pulse() async throws {
         let server = try PulseServer()
         let card = try ScriptedCard(more: server.pcms)
         defer { withExtendedLifetime(server) {} }
-        let command = try loopback(
-            [
-                "device", "--playback", "spk", "--capture", "spkmon", "--seconds", "3", "--json", "-", "--max-gaps",
-                "off",
-                "--max-delay", "1500ms", "--max-drift", "off", "--max-distortion", "off", "--max-ripple", "off",
-                "--min-likeness", "off",
-            ], card)
-        #expect([0, 12].contains(await command.ending()), "\(command.errorText)")
-        let report = try LoopbackReportObject(command.outputText)
-        #expect(report.delay > 0 && report.delay < 1_500, "\(report.object)")
+        // A sound server without real-time priority may be held up by what else the machine does: two runs that agree decide.
+        var (good, bad) = (0, [String]())
+        while good < 2, bad.count < 2 {
+            let command = try loopback(
+                [
+                    "device", "--playback", "spk", "--capture", "spkmon", "--seconds", "3", "--json", "-", "--max-gaps",
+                    "off", "--max-delay", "1500ms", "--max-drift", "off", "--max-distortion", "off", "--max-ripple",
+                    "off",
+                    "--min-likeness", "off",
+                ], card)
+            let status = await command.ending()
+            let delay = [0, 12].contains(status) ? try LoopbackReportObject(command.outputText).delay : 0
+            if delay > 0, delay < 1_500 { good += 1 } else { bad.append("\(status): \(command.errorText)") }
+        }
+        #expect(good == 2, "\(bad)")
     }
 
     @Test("A whole call to a device that echoes is measured: delay by stage, likeness of signal and speech")
@@ -161,6 +169,12 @@ struct LoopbackCommandTests {
         #expect(
             report.delay > 20 && report.delay < 500 && abs(together - report.delay) < 0.1, "\(report.delay) \(stages)")
         #expect(stages.contains { ($0["name"] as? String)?.hasPrefix("Jitter buffer") == true })
+        // What is told can be trusted: the band that the codec leaves, or a reason why not.
+        if let response = report.object["response"] as? [String: Any] {
+            #expect((response["band_high_hz"] as? Double ?? 0) > 3_000, "\(response["band_high_hz"] ?? 0)")
+        } else {
+            #expect((report.object["withheld"] as? [Any])?.isEmpty == false)
+        }
         let speech = report.object["speech"] as? [String: Any]
         #expect((speech?["likeness"] as? Double ?? 0) > 0.8, "\(speech ?? [:])")
         // Said again and again, for a file of a word or two is too short to be judged; how good it is depends on the

@@ -57,7 +57,8 @@ struct Site {
             public_ids: [caller@localhost]
             media_token_hashes: [\(try Self.hash(of: path("caller.secret")))]
         """.write(toFile: exchangeConfiguration, atomically: true, encoding: .utf8)
-        let server = "\(isEncrypted ? "https" : "http")://localhost:\(port)"
+        // Port 9 stands for the one that the system will choose: nothing listens there.
+        let server = "\(isEncrypted ? "https" : "http")://localhost:\(port == 0 ? 9 : port)"
         let more = """
 
             audio:
@@ -136,15 +137,17 @@ struct RunningSite {
     /// The exchange's base URL.
     let server: String
 
-    /// - Parameter environment: The device's, besides the test's own.
-    init(_ site: Site, environment: [String: String] = [:]) async throws {
+    /// - Parameters:
+    ///   - arguments: The device's, besides those that every site's has.
+    ///   - environment: The device's, besides the test's own.
+    init(_ site: Site, arguments: [String] = [], environment: [String: String] = [:]) async throws {
         self.site = site
         exchange = try HandsetProcess(["serve", "--config", site.exchangeConfiguration, "--log-format", "json"])
         let line = try await exchange.line(containing: #""Listening""#)
         let url = try #require(line.firstMatch(of: #/"url":"([^"]+)"/#))
         server = url.1.replacingOccurrences(of: "127.0.0.1", with: "localhost")
         device = try HandsetProcess(
-            ["run", "--config", site.deviceConfiguration, "--server", server, "--log-format", "json"],
+            ["run", "--config", site.deviceConfiguration, "--server", server, "--log-format", "json"] + arguments,
             environment: environment)
         try await device.line(containing: #""Ready""#)
     }

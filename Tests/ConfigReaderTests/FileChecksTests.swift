@@ -1,6 +1,7 @@
-import ConfigReader
 import Foundation
 import Testing
+
+@testable import ConfigReader
 
 @Suite("Files that a configuration names")
 final class FileChecksTests {

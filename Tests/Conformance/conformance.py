@@ -1,6 +1,6 @@
 """Holds an exchange to the contract over the wire: runs the tests of this folder against `handset serve`.
 
-    conformance.py HANDSET [--rounds N] [PATTERN]
+    conformance.py HANDSET [--rounds N] [--model-seconds N] [--seed N] [PATTERN]
 
 Each test is a coroutine whose docstring starts with the rules that it is for; its parameters are what it needs: an
 exchange by the name of its configuration, or `rounds`. With PATTERN only those whose name or docstring has it.
@@ -42,8 +42,9 @@ HANGS = 300  # Seconds after which a test that has not ended has failed.
 class Stage:
     """The exchanges, each started when it is first asked for."""
 
-    def __init__(self, handset, rounds):
+    def __init__(self, handset, rounds, model_seconds, seed):
         self.handset, self.rounds, self.running, self.findings = handset, rounds, {}, []
+        self.model_seconds, self.seed = model_seconds, seed
 
     async def exchange(self, name):
         if name not in self.running:
@@ -86,7 +87,7 @@ async def run(stage, test):
     started = time.monotonic()
     title = " ".join(test.__doc__.split())
     try:
-        async with asyncio.timeout(HANGS):
+        async with asyncio.timeout(HANGS + stage.model_seconds):
             await test(**await stage.given(test))
     except Exception:  # A test may fail in any way.
         print(f"FAILED {title}\n{traceback.format_exc(-4)}", flush=True)
@@ -99,13 +100,15 @@ async def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("handset", help="the command that is tested")
     parser.add_argument("--rounds", type=int, default=1000, help="how often each race is run")
+    parser.add_argument("--model-seconds", type=int, default=10, help="how long the attackers' model runs (test_model.py)")
+    parser.add_argument("--seed", type=int, default=1, help="what the attackers' model is seeded with, 1 unless given")
     parser.add_argument("pattern", nargs="?", default="", help="a regular expression for names and descriptions")
     options = parser.parse_intermixed_args()
     started = time.monotonic()
     tests = collect(options.pattern)
     if not tests:
         sys.exit(f"no test has {options.pattern!r} in its name or description")
-    stage = Stage(options.handset, options.rounds)
+    stage = Stage(options.handset, options.rounds, options.model_seconds, options.seed)
     gate = asyncio.Semaphore(AT_ONCE)
 
     async def guarded(test):

@@ -35,6 +35,8 @@ def media_token(user):
 class Exchange:
     """An exchange that runs until it is stopped; a killed one can be started again, at the same port."""
 
+    log_level = "debug"
+
     def __init__(self, handset, name, **settings):
         self.handset, self.name = handset, name
         self.folder = tempfile.TemporaryDirectory(prefix=f"conformance-{name}-")
@@ -75,7 +77,8 @@ class Exchange:
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
                 [self.handset, "serve", "--config", str(self.path / "exchange.yaml"), "--log-format", "json",
-                 "--log-level", "debug", *options], stderr=log, stdout=log, stdin=subprocess.DEVNULL, env=self.environment)
+                 "--log-level", self.log_level, *options], stderr=log, stdout=log, stdin=subprocess.DEVNULL,
+                env=self.environment)
         deadline = time.monotonic() + PATIENCE
         while True:
             for line in self.log.read_bytes()[written:].decode().splitlines():

@@ -15,6 +15,16 @@ async def group_of(owner, *members, **parameters):
     return group
 
 
+async def test_unregistered_devices_hear_changes(exchange):
+    """GRP-1: A device that is connected and not registered hears each change of its user's groups"""
+    alice, bob = await exchange.party(1, 1)
+    await bob.ask("device.unregister")
+    group = (await alice.ask("group.create", members=[bob.user]))["group"]
+    assert (await bob.hear("groupChanged", group=group))["change"] == "created"
+    await alice.ask("group.dismiss", group=group)
+    assert (await bob.hear("groupChanged", group=group))["change"] == "dismissed"
+
+
 async def test_members_hear_each_change(exchange):
     """GRP-1: Create, join, leave, dismiss and list; members hear each change, and nobody else does"""
     alice, alice_too, bob, carol, dave = await exchange.party(2, 1, 1, 1)

@@ -166,19 +166,22 @@ private struct Message {
     }
 
     init?(_ datagram: [UInt8]) {
-        guard datagram.count >= 44, datagram.starts(with: [22, 0xFE, 0xFD]), (1...4).contains(datagram[3]),
-            let fingerprint = DTLSFingerprint(.sha256, bytes: Array(datagram[12..<44]))
+        guard datagram.starts(with: Self.header), let flight = datagram.dropFirst(5).first, (1...4).contains(flight),
+            datagram.count >= 46, let fingerprint = DTLSFingerprint(.sha256, bytes: Array(datagram[14..<46]))
         else { return nil }
-        flight = datagram[3]
-        random = datagram[4..<12].reduce(0) { $0 << 8 | UInt64($1) }
+        self.flight = flight
+        random = datagram[6..<14].reduce(0) { $0 << 8 | UInt64($1) }
         self.fingerprint = fingerprint
-        suites = datagram[44...].compactMap { byte in
+        suites = datagram[46...].compactMap { byte in
             SRTPSuite.allCases.indices.contains(Int(byte)) ? SRTPSuite.allCases[Int(byte)] : nil
         }
     }
 
     var bytes: [UInt8] {
-        [22, 0xFE, 0xFD, flight] + (0..<8).map { UInt8(truncatingIfNeeded: random >> (56 - 8 * $0)) }
+        Self.header + [flight] + (0..<8).map { UInt8(truncatingIfNeeded: random >> (56 - 8 * $0)) }
             + fingerprint.bytes + suites.map { UInt8(SRTPSuite.allCases.firstIndex(of: $0) ?? 0) }
     }
+
+    /// A plain record of type handshake.
+    private static let header: [UInt8] = [22, 0xFE, 0xFD, 0, 0]
 }

@@ -1,34 +1,12 @@
 import Datagrams
+import Glibc
+import NetworkAddress
 import Realtime
 import Testing
 import Timekeeping
 
-@Suite("Addresses and sockets")
+@Suite("Sockets")
 struct DatagramsTests {
-    @Test(
-        "Literal addresses are read and written back",
-        arguments: ["127.0.0.1", "192.0.2.33", "0.0.0.0", "::1", "2001:db8::1", "::"])
-    func literals(host: String) throws {
-        let address = try #require(SocketAddress(host: host, port: 5004))
-        #expect(address.host == host)
-        #expect(address.port == 5004)
-        #expect(address.isIPv6 == host.contains(":"))
-        #expect(address.isLoopback == ["127.0.0.1", "::1"].contains(host))
-        #expect(address.isUnspecified == ["0.0.0.0", "::"].contains(host))
-    }
-
-    @Test(
-        "What is no literal address is nil", arguments: ["", "localhost", "1.2.3", "300.1.1.1", "::g", "fe80::1%none9"])
-    func notLiteral(host: String) {
-        #expect(SocketAddress(host: host, port: 1) == nil)
-    }
-
-    @Test("An address prints with its port, IPv6 in brackets")
-    func printing() {
-        #expect(SocketAddress(host: "127.0.0.1", port: 80)?.description == "127.0.0.1:80")
-        #expect(SocketAddress(host: "::1", port: 80)?.description == "[::1]:80")
-    }
-
     @Test("A socket for all addresses tells which one was written to, and answers from there")
     func wildcard() throws {
         let any = try #require(SocketAddress(host: "0.0.0.0", port: 0))
@@ -56,10 +34,10 @@ struct DatagramsTests {
     }
 
     private static func receive(from socket: borrowing UDPSocket, into batch: inout DatagramBatch) throws {
-        let timer = try DeadlineTimer()
         let wakeup = try Wakeup()
-        timer.wait(
+        let outcome = DeadlineWait.wait(
             until: MonotonicClock.now.advanced(by: .seconds(5)), wakeup: wakeup.handle, socket: socket.descriptor)
+        #expect(outcome.isReadable && !outcome.isSignalled)
         _ = socket.receive(into: &batch)
         let count = batch.count
         try #require(count == 1)
@@ -86,10 +64,9 @@ struct DatagramsTests {
         let dropped = sender.send(&outgoing)
         #expect(dropped == 0)
 
-        let timer = try DeadlineTimer()
         let wakeup = try Wakeup()
         var incoming = DatagramBatch()
-        timer.wait(
+        _ = DeadlineWait.wait(
             until: before.advanced(by: .seconds(5)), wakeup: wakeup.handle, socket: receiver.descriptor)
         let error = receiver.receive(into: &incoming)
         try #require(error == 0)
@@ -118,14 +95,109 @@ struct DatagramsTests {
 
     @Test("A wait ends when its deadline has come, and when it is woken")
     func waiting() throws {
-        let timer = try DeadlineTimer()
         let wakeup = try Wakeup()
         let deadline = MonotonicClock.now.advanced(by: .milliseconds(2))
-        timer.wait(until: deadline, wakeup: wakeup.handle, socket: nil)
-        #expect(MonotonicClock.now >= deadline)
+        let late = DeadlineWait.wait(until: deadline, wakeup: wakeup.handle, socket: nil)
+        #expect(MonotonicClock.now >= deadline && !late.isSignalled && !late.isReadable)
         wakeup.signal()
-        timer.wait(until: nil, wakeup: wakeup.handle, socket: nil)
+        let woken = DeadlineWait.wait(until: nil, wakeup: wakeup.handle, socket: nil)
+        #expect(woken.isSignalled)
         wakeup.clear()
-        timer.wait(until: Instant.zero, wakeup: wakeup.handle, socket: nil)
+        let past = DeadlineWait.wait(until: Instant.zero, wakeup: wakeup.handle, socket: nil)
+        #expect(!past.isSignalled)
+    }
+
+    @Test("Of many sockets those are found that have datagrams, all of them at once, and none that was emptied")
+    func readySockets() throws {
+        let loopback = try #require(SocketAddress(host: "127.0.0.1", port: 0))
+        var set = try SocketSet()
+        let count = 150
+        let sockets = UnsafeMutablePointer<UDPSocket>.allocate(capacity: count)
+        for slot in 0..<count {
+            (sockets + slot).initialize(to: try UDPSocket(boundTo: loopback, receiveBufferBytes: 4_096))
+            try set.add(sockets + slot, at: slot)
+        }
+        defer {
+            sockets.deinitialize(count: count)
+            sockets.deallocate()
+        }
+        let sender = try UDPSocket(boundTo: loopback)
+        let none = set.findReady()
+        #expect(none == 0)
+        sender.send([1], to: sockets[7].localAddress)
+        let one = set.findReady()
+        let slot = set.readySlot(0)
+        #expect(one == 1 && slot == 7)
+
+        var batch = DatagramBatch()
+        for slot in 0..<count { sender.send([2], to: sockets[slot].localAddress) }
+        var read: [Int] = []
+        for index in 0..<set.findReady() {
+            let slot = set.readySlot(index)
+            _ = set.receive(from: slot, into: &batch, limit: 8)
+            let waited = batch.count
+            #expect(waited == (slot == 7 ? 2 : 1))
+            read.append(slot)
+        }
+        #expect(read.sorted() == Array(0..<count))
+        let left = set.findReady()
+        #expect(left == 0)
+    }
+
+    @Test("What was received through a socket that is closed never counts for the next socket in its place")
+    func placesGivenAgain() throws {
+        let loopback = try #require(SocketAddress(host: "127.0.0.1", port: 0))
+        var set = try SocketSet()
+        let sockets = UnsafeMutablePointer<UDPSocket>.allocate(capacity: 2)
+        for index in 0..<2 { (sockets + index).initialize(to: try UDPSocket(boundTo: loopback)) }
+        defer {
+            sockets.deinitialize(count: 2)
+            sockets.deallocate()
+        }
+        let (former, latter) = (SocketSet.slot(at: 5, round: 0), SocketSet.slot(at: 5, round: 1))
+        #expect(former != latter && SocketSet.place(of: former) == SocketSet.place(of: latter))
+        try set.add(sockets, at: former)
+        let removed = set.remove(at: former)
+        try set.add(sockets + 1, at: latter)
+        let (again, none) = (set.remove(at: former), set.remove(at: latter + SocketSet.capacity))
+        #expect(removed == sockets && again == nil && none == nil)
+
+        let sender = try UDPSocket(boundTo: loopback)
+        sender.send([1], to: sockets[1].localAddress)
+        var batch = DatagramBatch()
+        _ = set.receive(from: former, into: &batch, limit: 8)
+        let stale = batch.count
+        let found = set.findReady()
+        let slot = set.readySlot(0)
+        #expect(stale == 0 && found == 1 && slot == latter)
+        _ = set.receive(from: latter, into: &batch, limit: 8)
+        let (arrived, origin) = (batch.count, batch.socket(0))
+        #expect(arrived == 1 && origin == latter)
+
+        let last = set.removeNext()
+        let nothing = set.removeNext()
+        #expect(last == sockets + 1 && nothing == nil)
+    }
+
+    @Test("A socket that the kernel does not watch is refused, with its address, what the kernel said and what to try")
+    func notWatched() throws {
+        let loopback = try #require(SocketAddress(host: "127.0.0.1", port: 0))
+        var set = try SocketSet()
+        let sockets = UnsafeMutablePointer<UDPSocket>.allocate(capacity: 1)
+        sockets.initialize(to: try UDPSocket(boundTo: loopback))
+        defer {
+            sockets.deinitialize(count: 1)
+            sockets.deallocate()
+        }
+        let watcher = try set.makeWatcher()
+        try watcher.watch(sockets.pointee, slot: 2)
+        // Once more is the one refusal that every kernel gives.
+        let error = #expect(throws: RealtimeError.self) { try watcher.watch(sockets.pointee, slot: 3) }
+        #expect(error?.errno == EEXIST && error?.description.contains("\(sockets.pointee.localAddress)") == true)
+        #expect(throws: RealtimeError.self) { try set.add(sockets, at: 3) }
+        let found = set.findReady()
+        #expect(found == 0, "what was refused is not in the set")
+        let full = RealtimeError(doing: "watching UDP socket 127.0.0.1:9 (epoll)", errno: ENOSPC)
+        #expect(full.description.contains("fs.epoll.max_user_watches"))
     }
 }

@@ -1,5 +1,6 @@
 import Datagrams
 import Glibc
+import NetworkAddress
 import Realtime
 import TestSupport
 import Testing
@@ -66,7 +67,7 @@ struct StreamTests {
         let address = try address(of: listener)
         let set = try DescriptorSet()
         let stream = try StreamSocket(connectingTo: address)
-        set.insert(stream.descriptor, token: 42, forWriting: true)
+        try set.insert(stream.descriptor, token: 42, forWriting: true)
         let first = try wait(set)
         #expect(first.token == 42 && first.isWritable)
         let error = stream.connectionError(with: address)
@@ -95,13 +96,20 @@ struct StreamTests {
         let address = try address(of: listener)
         let stream = try StreamSocket(connectingTo: address)
         let set = try DescriptorSet()
-        set.insert(stream.descriptor, token: 1, forWriting: true)
+        try set.insert(stream.descriptor, token: 1, forWriting: true)
         _ = try wait(set)
         let piece = [UInt8](repeating: 0, count: 1_000)
         var taken = 0
         while taken < 1 << 26, case .bytes(let count) = stream.write(piece) { taken += count }
         #expect(taken < 1 << 26)
         expect(stream.write(piece), .wait)
+    }
+
+    @Test("A descriptor that the kernel does not watch is told, not left out in silence")
+    func notWatched() throws {
+        let set = try DescriptorSet()
+        let error = #expect(throws: RealtimeError.self) { try set.insert(-1, token: 1, forWriting: true) }
+        #expect(error?.errno == EBADF)
     }
 
     @Test("A connection that is refused says so")
@@ -111,7 +119,7 @@ struct StreamTests {
         close(listener.descriptor)
         let stream = try StreamSocket(connectingTo: address)
         let set = try DescriptorSet()
-        set.insert(stream.descriptor, token: 1, forWriting: true)
+        try set.insert(stream.descriptor, token: 1, forWriting: true)
         let ready = try wait(set)
         #expect(ready.isWritable)
         let error = stream.connectionError(with: address)

@@ -1,4 +1,5 @@
-import Exchange
+@testable import ExchangeServer
+@testable import ExchangeCore
 import Foundation
 import SignalSupport
 import SignalWire

@@ -1,4 +1,4 @@
-import Exchange
+@testable import ExchangeServer
 import NIOPosix
 import SignalSupport
 import SignalWire

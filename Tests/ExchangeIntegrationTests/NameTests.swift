@@ -1,4 +1,4 @@
-import Exchange
+import ExchangeServer
 import Foundation
 import JSON
 import SignalWire

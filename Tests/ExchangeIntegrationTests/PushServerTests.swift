@@ -1,5 +1,6 @@
-import Exchange
-import ExchangeStore
+@testable import ExchangeStore
+import ExchangeCore
+import ExchangeServer
 import Foundation
 import JSON
 import SignalSupport

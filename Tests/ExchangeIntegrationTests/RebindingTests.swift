@@ -1,4 +1,4 @@
-import Exchange
+@testable import ExchangeServer
 import SignalWire
 import Testing
 

@@ -1,10 +1,9 @@
+@testable import ExchangeServer
 import Foundation
 import Glibc
 import SignalWire
 import Testing
 import Timekeeping
-
-@testable import Exchange
 
 /// What clients are given for TURN servers.
 @Suite(.timeLimit(.minutes(5))) struct RelayCredentialTests {

@@ -1,4 +1,5 @@
-import Exchange
+import ExchangeCore
+import ExchangeServer
 import Logging
 import NIOPosix
 import SignalSupport

@@ -1,4 +1,4 @@
-import Exchange
+import ExchangeServer
 import JSON
 import NIOCore
 import NIOPosix

@@ -1,4 +1,4 @@
-import Exchange
+@testable import ExchangeServer
 import SignalSupport
 import SignalWire
 import Testing

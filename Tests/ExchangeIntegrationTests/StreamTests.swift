@@ -1,4 +1,5 @@
-import Exchange
+import ExchangeCore
+import ExchangeServer
 import JSON
 import NIOCore
 import NIOPosix

@@ -1,4 +1,4 @@
-import Exchange
+import ExchangeServer
 import Foundation
 import NIOSSL
 import SignalWire

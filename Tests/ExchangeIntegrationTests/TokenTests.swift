@@ -1,4 +1,5 @@
-import Exchange
+import ExchangeCore
+import ExchangeServer
 import Foundation
 import SignalSupport
 import SignalWire
@@ -48,12 +49,12 @@ private let json = ["Authorization": ServerFixture.basic, "Content-Type": "appli
     private func mint(
         _ user: UserID, session: SignedToken.Session? = nil, from issued: Double = 0, to expires: Double = 600,
         secret: String = secret
-    ) async throws -> Redacted<String> {
+    ) throws -> Redacted<String> {
         let now = Date().timeIntervalSince1970
         let key = try #require(SigningKey(name: "school", secret: secret))
         let token = SignedToken(
             application: "school", user: user, issued: now + issued, expires: now + expires, session: session)
-        return Redacted(try await SignedTokenMint.sign(token, with: key))
+        return Redacted(try SignedTokenMint.sign(token, with: key))
     }
 
     private func start(
@@ -127,11 +128,11 @@ private let json = ["Authorization": ServerFixture.basic, "Content-Type": "appli
     func signedTokens() async throws {
         let log = LogCapture()
         try await ServerFixture.withServer(try Self.configuration(), log: log) { server in
-            let full = try await start(try await mint("alice"), port: server.port)
+            let full = try await start(try mint("alice"), port: server.port)
             #expect(full.session.user == "alice" && !full.session.isAnonymous)
             #expect(full.session.publicIDs == ["alice@localhost"])
 
-            let pass = try await mint("visitor", session: .init(id: "class-7", role: .moderator, data: "seat=4"))
+            let pass = try mint("visitor", session: .init(id: "class-7", role: .moderator, data: "seat=4"))
             let visitor = try await start(pass, port: server.port)
             #expect(visitor.session.user == "visitor" && visitor.session.isAnonymous)
             _ = try await full.client.call(RoomJoin(room: "class-7"))
@@ -151,10 +152,10 @@ private let json = ["Authorization": ServerFixture.basic, "Content-Type": "appli
             let port = server.port
             let other = await refusal { _ = try await visitor.client.call(RoomJoin(room: "class-8")) }
             #expect(other == .tokenForAnotherSession)
-            let old = try await mint("alice", from: -100, to: -1)
-            let forged = try await mint("alice", secret: String(repeating: "wrong", count: 10))
-            let nobody = try await mint("nobody")
-            let endless = try await mint("alice", to: 4_000_000)
+            let old = try mint("alice", from: -100, to: -1)
+            let forged = try mint("alice", secret: String(repeating: "wrong", count: 10))
+            let nobody = try mint("nobody")
+            let endless = try mint("alice", to: 4_000_000)
             for (token, code) in [
                 (old, RPCErrorCode.tokenExpired), (forged, .tokenWrongSignature), (nobody, .tokenRejected),
                 (endless, .tokenRejected),
@@ -170,7 +171,7 @@ private let json = ["Authorization": ServerFixture.basic, "Content-Type": "appli
             // A renewal that is not good leaves the session as it is.
             #expect(
                 await refusal { _ = try await full.client.call(SessionRenew(token: forged)) } == .tokenWrongSignature)
-            _ = try await full.client.call(SessionRenew(token: try await mint("alice")))
+            _ = try await full.client.call(SessionRenew(token: try mint("alice")))
             #expect(!log.text.contains(Self.secret))
             visitor.client.raw.close()
             full.client.raw.close()
@@ -183,7 +184,7 @@ private let json = ["Authorization": ServerFixture.basic, "Content-Type": "appli
         configuration.tokenNotice = .seconds(3_600)
         try await ServerFixture.withServer(configuration) { server in
             // Whole seconds since 1970 on one side and a clock on the other: a token for one second may end at once.
-            let device = try await start(try await mint("alice", to: 3), port: server.port).client
+            let device = try await start(try mint("alice", to: 3), port: server.port).client
             guard case .tokenExpiring(let data) = try await device.event() else {
                 Issue.record("another event")
                 return

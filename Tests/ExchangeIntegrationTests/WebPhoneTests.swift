@@ -1,4 +1,4 @@
-import Exchange
+import ExchangeServer
 import SignalSupport
 import SignalWire
 import Testing

@@ -1,10 +1,10 @@
+import ExchangeCore
+@testable import ExchangeStore
 import GRDB
 import SignalSupport
 import SignalWire
 import Testing
 import Timekeeping
-
-@testable import ExchangeStore
 
 /// Who knows whom, on disk.
 @Suite struct AcquaintanceTests {

@@ -1,11 +1,11 @@
+import ExchangeCore
+@testable import ExchangeStore
 import Foundation
 import GRDB
 import JSON
 import SignalWire
 import Testing
 import Timekeeping
-
-@testable import ExchangeStore
 
 /// What several are told stands on disk once.
 @Suite struct EventBodyTests {

@@ -1,9 +1,10 @@
+import ExchangeCore
+@testable import ExchangeStore
 import Foundation
 import GRDB
+import SignalWire
 import Testing
 import Timekeeping
-
-@testable import ExchangeStore
 
 /// A database as an earlier version left it.
 @Suite struct MigrationTests {
@@ -41,6 +42,31 @@ import Timekeeping
             try token("e", "e", user: "", application: nil, revoked: true, seconds: 100)
             try token("f", "f", user: "guest", anonymous: true, seconds: 100)
         }
+    }
+
+    @Test("Of sessions of version 9 those with an end on disk are missed, and those that were cut off are not")
+    func missedSessions() throws {
+        let folder = try Folder()
+        let clock = ScriptedClock()
+        let queue = try DatabaseQueue(path: folder.database)
+        try StoreSchema.migrator.migrate(queue, upTo: "9 events for all")
+        try queue.write { database in
+            for (id, end) in [("s1", nil), ("s2", clock.clock.timeOfDay().unixMilliseconds)] as [(String, Int64?)] {
+                try database.execute(
+                    sql: """
+                        INSERT INTO sessions (
+                            id, user, guest, room, device, registered, connection, places, resumable_until_ms
+                        ) VALUES (?, 'alice', '', '', 'a', 1, 'c', '[]', ?)
+                        """, arguments: [id, end])
+            }
+        }
+        try queue.close()
+        let store = try ExchangeStore.open(path: folder.database, clock: clock.clock)
+        defer { store.close() }
+        let sessions = try store.read().sessions
+        #expect(sessions.map(\.id) == ["s1", "s2"])
+        #expect(sessions.map(\.isMissed) == [false, true])
+        #expect(sessions.map(\.resumableUntil) == [nil, clock.now])
     }
 
     @Test("Tokens of version 2 are numbered as they were made, and their logins know how far their bearers have come")

@@ -1,3 +1,4 @@
+import ExchangeCore
 import ExchangeStore
 import Foundation
 import GRDB
@@ -27,7 +28,7 @@ import Timekeeping
         #expect(saved.calls.map(\.invite) == ["invite-0"])
         #expect(saved.pushTargets.map(\.device) == ["b"] && saved.pendingPushes.map(\.id) == ["push-1"])
         #expect(saved.tokens.count == 4 && saved.tokens.filter { $0.user == nil }.map(\.digest) == ["dead"])
-        #expect(try CallRecord.read(path: folder.database).map(\.invite) == ["invite-0"])
+        #expect(try CallDetailRecord.read(path: folder.database).map(\.invite) == ["invite-0"])
         #expect(try DeadPush.read(path: folder.database).map(\.push.id) == ["push-0"])
     }
 

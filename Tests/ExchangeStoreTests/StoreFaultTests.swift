@@ -1,8 +1,11 @@
+import ExchangeCore
 import ExchangeStore
 import Foundation
 import GRDB
 import SignalWire
 import Testing
+
+@testable import ExchangeStore
 
 @Suite struct StoreFaultTests {
     /// What opening the database comes to; `nil` if it can be opened.
@@ -107,11 +110,7 @@ import Testing
         let store = try ExchangeStore.open(path: folder.database)
         try store.write([.invite(Sample.invite(at: ScriptedClock().now))])
         store.close()
-        // The body's JSON is broken in place, behind SQLite's back.
-        var bytes = try #require(FileManager.default.contents(atPath: folder.database))
-        let body = try #require(bytes.range(of: Data(#"{"offer""#.utf8)))
-        bytes[body.lowerBound] = UInt8(ascii: "!")
-        try bytes.write(to: URL(fileURLWithPath: folder.database))
+        try damage("UPDATE invites SET invitees = '!' || invitees", in: folder)
         let broken = try ExchangeStore.open(path: folder.database)
         defer { broken.close() }
         do {
@@ -120,6 +119,62 @@ import Testing
         } catch {
             #expect(error.code == .corrupt)
             #expect(!error.description.contains("v=0"))
+        }
+    }
+
+    /// Does something to the tables that no exchange does.
+    private func damage(_ sql: String, in folder: Folder) throws {
+        let queue = try DatabaseQueue(path: folder.database)
+        try queue.write { try $0.execute(sql: sql) }
+        try queue.close()
+    }
+
+    @Test("A row with a text that is no JSON and would be put into messages is set aside, and the others are good")
+    func brokenJSON() throws {
+        for damage in [
+            "UPDATE invites SET data = '!' || data WHERE id = 'invite-1'",
+            "UPDATE invites SET payload = payload || ',\"to\":1' WHERE id = 'invite-1'",
+            "UPDATE invites SET timeout_payload = '' WHERE id = 'invite-1'",
+            "UPDATE pushes SET payload = payload || '}' WHERE id = 'p'",
+        ] {
+            let folder = try Folder()
+            let store = try ExchangeStore.open(path: folder.database)
+            let now = ScriptedClock().now
+            var other = Sample.invite(at: now)
+            (other.id, other.idempotencyKey) = ("invite-2", "k2")
+            try store.write([
+                .invite(Sample.invite(at: now)), .invite(other), .push(Sample.push("p", at: now)),
+                .push(Sample.push("q", at: now)),
+            ])
+            store.close()
+            try self.damage(damage, in: folder)
+            let opened = try ExchangeStore.open(path: folder.database)
+            let saved = try opened.read()
+            let isPush = damage.contains("pushes")
+            #expect(saved.invites.map(\.id) == (isPush ? ["invite-1", "invite-2"] : ["invite-2"]))
+            #expect(saved.pendingPushes.map(\.id) == (isPush ? ["q"] : ["p", "q"]))
+            #expect(opened.setAsideRows.map(\.table) == [isPush ? "pushes" : "invites"])
+            #expect(opened.setAsideRows.first?.count == 1)
+            #expect(opened.setAsideRows.first?.reason.hasSuffix("is no JSON") == true)
+            opened.close()
+            let again = try ExchangeStore.open(path: folder.database)
+            #expect(again.setAsideRows.isEmpty, "it is told once")
+            again.close()
+        }
+    }
+
+    @Test("Text that is taken from disk is JSON in the middle of other text as well, or is not taken")
+    func splicedJSON() throws {
+        let texts = [
+            "1", " 1\n", "\u{FEFF}1", "1\u{0}", "\u{0}1", "{\"a\":[1]}", "{\u{0}\"\u{0}a\u{0}\"\u{0}:\u{0}1\u{0}}\u{0}",
+            "1,2", "1]", "[1", "", " ", "\"\u{1}\"", "01", "+1", "1.", "nan", "// 1", "'a'", "{a:1}", "[1,]",
+            "\"\\ud800\"",
+        ]
+        for text in texts {
+            guard let kept = try? KeptJSON(text: text) else { continue }
+            let message = Data(#"{"data":\#(kept.text),"n":1}"#.utf8)
+            let read = try JSONSerialization.jsonObject(with: message) as? [String: Any]
+            #expect(read?.count == 2, "\(text.debugDescription)")
         }
     }
 

@@ -1,3 +1,4 @@
+import ExchangeCore
 import ExchangeStore
 import Foundation
 import JSON

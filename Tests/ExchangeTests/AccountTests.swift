@@ -1,4 +1,5 @@
-import ExchangeStore
+@testable import ExchangeCore
+@testable import ExchangeServer
 import Foundation
 import SignalSupport
 import SignalWire
@@ -7,7 +8,6 @@ import Testing
 import Timekeeping
 
 @testable import ConfigReader
-@testable import Exchange
 
 @Suite struct AccountTests {
     private static func cheapHash(_ password: String) -> PasswordHash {

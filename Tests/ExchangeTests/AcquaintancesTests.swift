@@ -1,10 +1,8 @@
-import ExchangeStore
+@testable import ExchangeCore
 import SignalSupport
 import SignalWire
 import Testing
 import Timekeeping
-
-@testable import Exchange
 
 /// The table itself; what it is for is tested with the invites.
 @Suite struct AcquaintancesTests {

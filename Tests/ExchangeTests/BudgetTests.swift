@@ -1,12 +1,11 @@
-import ExchangeStore
+@testable import ExchangeCore
+@testable import ExchangeServer
 import JSON
 import SignalSupport
 import SignalWire
 import TestSupport
 import Testing
 import Timekeeping
-
-@testable import Exchange
 
 /// As much as an invite may bear, in text that takes many times its length once it is read.
 private let hostile = JSONValue.array(Array(repeating: .object([:]), count: 19_000))
@@ -277,7 +276,7 @@ extension ExchangeCore {
         }
         #expect(log.bodies.count == 7 && log.forgotten == 13)
         let wire = EventLog.capacityBytes + EventLog.capacity * 100
-        #expect(wire < 1 << 20, "ConnectionPipeline.outboundLimit")
+        #expect(wire < 1 << 20, "OutboundMeter.limit")
     }
 
     @Test("An event's text with a number is the event")

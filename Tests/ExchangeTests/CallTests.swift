@@ -1,9 +1,8 @@
+@testable import ExchangeCore
 import JSON
 import SignalWire
 import Testing
 import Timekeeping
-
-@testable import Exchange
 
 /// Alice has called Bob, and Bob has accepted.
 private struct CallScenario {
@@ -112,6 +111,22 @@ private struct CallScenario {
         #expect(call.exchange.core.calls.count == 1)
         call.exchange.feed(.disconnected(call.alice))
         call.exchange.advance(by: .seconds(70))
+        #expect(call.exchange.core.calls.count == 0)
+    }
+
+    @Test("A call waits for the device that went last for the whole resume window, and that device can hang up")
+    func orphanWaits() {
+        var call = CallScenario()
+        call.exchange.feed(.disconnected(call.bob))
+        call.exchange.advance(by: .seconds(50))
+        call.exchange.feed(.disconnected(call.alice))
+        call.exchange.advance(by: .milliseconds(59_999))
+        #expect(call.exchange.core.calls.count == 1)
+        var later = call
+        later.exchange.advance(by: .milliseconds(1))
+        #expect(later.exchange.core.calls.count == 0)
+        let back = call.exchange.device("a", of: "alice")
+        #expect(call.exchange.refusal(of: call.hangUp, from: back) == nil)
         #expect(call.exchange.core.calls.count == 0)
     }
 

@@ -1,8 +1,8 @@
+@testable import ExchangeCore
+@testable import ExchangeServer
 import SignalWire
 import Testing
 import Timekeeping
-
-@testable import Exchange
 
 private func address(_ text: String) throws -> ClientAddress { try #require(ClientAddress(text)) }
 

@@ -1,11 +1,11 @@
+@testable import ExchangeCore
+@testable import ExchangeServer
 import Logging
 import NIOCore
 import NIOEmbedded
 import NIOHTTP1
 import NIOWebSocket
 import Testing
-
-@testable import Exchange
 
 @Suite struct ConnectionTimerTests {
     private let loop = EmbeddedEventLoop()

@@ -1,11 +1,9 @@
-import ExchangeStore
+@testable import ExchangeCore
 import JSON
 import SignalSupport
 import SignalWire
 import TestSupport
 import Timekeeping
-
-@testable import Exchange
 
 /// An exchange in virtual time, with devices that keep what they are sent.
 struct ExchangeScenario {

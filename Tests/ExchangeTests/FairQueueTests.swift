@@ -1,7 +1,7 @@
-import Testing
+@testable import ExchangeCore
+@testable import ExchangeServer
 import TestSupport
-
-@testable import Exchange
+import Testing
 
 private typealias Queue = FairQueue<String, Int, Item>
 
@@ -188,6 +188,51 @@ private struct Served {
         #expect(served10 == Array(repeating: false, count: 9) + [true])
     }
 
+    @Test("Who asks for one thing after another gets no more of a round than who asks for all at once")
+    func roundsAreBoundedForTheNimble() {
+        var served = Served()
+        served.queue.beginRound()
+        for number in 0..<1_000 {
+            if served.serveAtOnce("user", weight: 1) {
+                served.inRound += 1
+                served.queue.charge(1)
+            } else {
+                served.enqueue("user", number: number, cost: 1)
+                served.serve()
+            }
+        }
+        #expect(served.inRound == 32 + 256)
+    }
+
+    @Test("No debt is longer than 64 rounds, whatever one thing cost")
+    func debtsAreBounded() {
+        var served = Served()
+        _ = served.serveAtOnce("user", weight: 1)
+        served.queue.charge(1_000_000)
+        let isServed = (0..<65).map { _ in
+            served.queue.beginRound()
+            return served.serveAtOnce("user", weight: 1)
+        }
+        #expect(isServed == Array(repeating: false, count: 64) + [true])
+    }
+
+    @Test("What was refused is charged, and its line is paused if something is there that will resume it")
+    func refusals() {
+        var served = Served()
+        served.queue.fine("user", 64)
+        #expect(served.queue.mustWait("user") && served.queue.remembered == 1)
+        let isPausedForNothing = served.queue.pause(7, of: "user")
+        #expect(!isPausedForNothing)
+        served.enqueue("user", line: 1, cost: 1)
+        let isPaused = served.queue.pause(7, of: "user")
+        #expect(isPaused)
+        served.serveRound()
+        let resumed = served.queue.takeResumed()
+        #expect(resumed == [7])
+        for _ in 0..<3 { served.serveRound() }
+        #expect(served.queue.remembered == 0)
+    }
+
     @Test("What waits is bounded for each and in all: lines are paused, then elements refused, and lines resumed")
     func memoryIsBounded() {
         var served = Served(.init(payerCount: 4, payerBytes: 1_000, totalBytes: 2_000))
@@ -206,6 +251,97 @@ private struct Served {
         while !served.queue.isEmpty { served.serveRound() }
         let resumed = served.queue.takeResumed()
         #expect(Set(resumed) == [1, 3, 5])
+    }
+
+    @Test("A turn is a quantum from the first on, and a round ends with the element that uses it up")
+    func exactShares() {
+        var served = Served(.init(payerCount: 1_000))
+        for payer in ["a", "b"] {
+            for number in 0..<300 {
+                served.enqueue(payer, line: payer == "a" ? 1 : 2, number: number, cost: 1, weight: 1_000)
+            }
+        }
+        served.serveRound()
+        #expect(served.inRound == 256)
+        let turns = (0..<8).map { served.items[($0 * 32)..<(($0 + 1) * 32)].map(\.payer) }
+        #expect(turns == (0..<8).map { Array(repeating: $0 % 2 == 0 ? "a" : "b", count: 32) })
+    }
+
+    @Test("Rounds in which nothing waited pay back as much as rounds one after the other")
+    func severalRounds() {
+        for (rounds, isPaid) in [(9, false), (10, true)] {
+            var served = Served()
+            _ = served.serveAtOnce("user", weight: 1)
+            served.queue.charge(320)
+            served.queue.beginRound(after: rounds)
+            let isServed = served.serveAtOnce("user", weight: 1)
+            #expect(isServed == isPaid)
+        }
+    }
+
+    @Test("What is left of a quantum is served at once to the last, and then it must wait")
+    func restOfQuantum() {
+        var served = Served()
+        _ = served.serveAtOnce("user", weight: 1)
+        served.queue.charge(22)
+        #expect(!served.queue.mustWait("user"))
+        let isMoreServed = served.serveAtOnce("user", weight: 11)
+        let isRestServed = served.serveAtOnce("user", weight: 10)
+        served.queue.charge(10)
+        #expect(!isMoreServed && isRestServed)
+        #expect(served.queue.mustWait("user"), "all is used up")
+        #expect(!served.queue.mustWait("stranger"))
+        served.queue.beginRound()
+        #expect(!served.queue.mustWait("user"))
+        served.enqueue("user", cost: 1)
+        #expect(served.queue.mustWait("user"), "it has a backlog")
+    }
+
+    @Test("Nobody is served at once while somebody is due who asked before")
+    func nobodyIsOvertaken() {
+        var served = Served()
+        served.enqueue("early", line: 1, cost: 1)
+        let isServed = served.serveAtOnce("late", weight: 1)
+        #expect(!isServed)
+        served.serve()
+        let isServedThen = served.serveAtOnce("late", weight: 1)
+        #expect(isServedThen)
+    }
+
+    @Test("A line whose payer becomes another keeps its order: what comes later waits with what came before")
+    func payerChanges() {
+        var served = Served()
+        served.enqueue("stranger", line: 1, number: 0, cost: 1, weight: 1_000)
+        served.enqueue("user", line: 1, number: 1, cost: 1)
+        #expect(served.queue.payer(of: 1) == "stranger")
+        served.serveRound()
+        #expect(served.items.map(\.number) == [0, 1])
+        served.enqueue("user", line: 1, number: 2, cost: 1)
+        #expect(served.queue.payer(of: 1) == "user")
+    }
+
+    @Test("Bounds in bytes are reached to the byte, for each and in all, and a line is read on when half is done")
+    func exactBounds() {
+        var one = Served(.init(payerCount: 100, payerBytes: 100, totalBytes: 10_000))
+        let own = [399, 1, 1].map { one.enqueue("a", line: 1, cost: 1, weight: 1_000, bytes: $0) }
+        #expect(own == [.takenAndPaused, .takenAndPaused, .refused])
+        var all = Served(.init(payerCount: 100, payerBytes: 100, totalBytes: 100))
+        let some = (0..<41).map { all.enqueue("\($0)", line: $0, cost: 1, weight: 1_000, bytes: 10) }
+        #expect(some == (0..<41).map { $0 < 9 ? .taken : $0 < 40 ? .takenAndPaused : .refused })
+
+        for bytes in [1, 10] {
+            // By number, and by bytes.
+            var served = Served(.init(payerCount: bytes == 1 ? 8 : 100, payerBytes: 80, totalBytes: 10_000))
+            for number in 0..<8 {
+                served.enqueue("a", line: 1, number: number, cost: 256, weight: 1_000, bytes: bytes)
+            }
+            var resumedAfter: [Int] = []
+            for number in 1...8 {
+                served.serveRound()
+                if served.queue.takeResumed() == [1] { resumedAfter.append(number) }
+            }
+            #expect(resumedAfter == [4])
+        }
     }
 
     @Test("What must not be lost is taken, however much waits")

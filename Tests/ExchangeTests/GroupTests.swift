@@ -1,10 +1,9 @@
+@testable import ExchangeCore
 import JSON
 import SignalSupport
 import SignalWire
 import Testing
 import Timekeeping
-
-@testable import Exchange
 
 @Suite struct GroupTests {
     @Test("GRP-1: Groups are made, joined, left and dismissed, and every member's devices hear each change")
@@ -42,6 +41,28 @@ import Timekeeping
         for bob in bobs { #expect(scenario.events(of: bob).isEmpty) }
         #expect(scenario.refusal(of: .groupMembers(GroupMembers(group: "class")), from: alice) == .unknownGroup)
         #expect(scenario.request(.groupList(GroupList()), from: alice) == .success(.groups(.init(groups: []))))
+    }
+
+    @Test("GRP-1: A member's device that is connected and not registered hears each change, when it resumes too")
+    func unregisteredDevices() {
+        var scenario = ExchangeScenario()
+        let alice = scenario.device("a", of: "alice")
+        let bob = scenario.device("b", of: "bob", registers: false)
+        let point = scenario.resumePoint(of: bob)
+        let create = GroupCreate(group: "class", members: ["bob"])
+        #expect(scenario.request(.groupCreate(create), from: alice) == .success(.group(.init(group: "class"))))
+        let created = ExchangeEvent.groupChanged(
+            GroupChanged(group: "class", change: .created, user: "alice", members: ["alice", "bob"]))
+        #expect(scenario.events(of: bob) == [created])
+
+        scenario.feed(.disconnected(bob))
+        #expect(scenario.refusal(of: .groupDismiss(GroupDismiss(group: "class")), from: alice) == nil)
+        let again = scenario.connect()
+        let start = SessionStart(
+            token: Redacted("token of bob"), device: DeviceDescription(id: "b", name: "b"), resume: point)
+        #expect(scenario.refusal(of: .sessionStart(start), from: again) == nil)
+        let dismissed = ExchangeEvent.groupChanged(GroupChanged(group: "class", change: .dismissed, user: "alice"))
+        #expect(scenario.events(of: again) == [created, dismissed], "once each, in order")
     }
 
     @Test("GRP-1: The exchange names a group that its owner does not; a name that is taken is refused to others only")

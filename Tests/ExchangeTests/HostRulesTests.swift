@@ -1,8 +1,8 @@
+@testable import ExchangeCore
+@testable import ExchangeServer
 import NIOHTTP1
 import SignalWire
 import Testing
-
-@testable import Exchange
 
 @Suite struct HostRulesTests {
     private let rules = HostRules(

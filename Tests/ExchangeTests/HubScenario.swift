@@ -1,13 +1,13 @@
-import ExchangeStore
+@testable import ExchangeCore
+@testable import ExchangeServer
 import JSON
 import Logging
 import NIOCore
 import NIOEmbedded
 import NIOWebSocket
 import SignalWire
+import SignedTokens
 import Timekeeping
-
-@testable import Exchange
 
 /// A disk in virtual time, which takes as long as it is told for a commit and for each change in it.
 final class SlowDisk: JournalDisk {
@@ -32,11 +32,37 @@ final class SlowDisk: JournalDisk {
     func recover() -> EventLoopFuture<Saved> { loop.makeSucceededFuture(Saved()) }
 }
 
+/// What work took, beside the time that the event loop knows of.
+private final class WorkClock {
+    var spent = Duration.zero
+    /// How many messages were read.
+    var readings = 0
+}
+
+/// Makes each message that is sent to a client take so long, as if it were much work to write.
+private final class SlowAnswers: ChannelOutboundHandler {
+    typealias OutboundIn = WebSocketFrame
+
+    private let clock: WorkClock
+    private let time: Duration
+
+    init(_ clock: WorkClock, _ time: Duration) {
+        self.clock = clock
+        self.time = time
+    }
+
+    func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+        clock.spent += time
+        context.write(data, promise: promise)
+    }
+}
+
 /// The hub itself with its sockets, in virtual time.
 final class HubScenario {
     let loop = EmbeddedEventLoop()
     let disk: SlowDisk
     let hub: ExchangeHub
+    private let clock = WorkClock()
     private var lastID: Int64 = 0
 
     /// The exchange does not want a client any more.
@@ -44,15 +70,30 @@ final class HubScenario {
         let reason: String
     }
 
-    /// - Parameter keeps: Whether there is a disk at all.
-    init(users: [UserID], keeps: Bool = true, perChange: TimeAmount = .microseconds(100)) {
+    /// - Parameters:
+    ///   - keeps: Whether there is a disk at all.
+    ///   - reading: How long it takes to read a message.
+    init(
+        users: [UserID], keeps: Bool = true, perChange: TimeAmount = .microseconds(100),
+        limits: CommitGate.Limits = .init(), apiKeys: [SigningKey] = [],
+        reading: @escaping ([UInt8]) -> Duration = { _ in .zero }
+    ) {
         disk = SlowDisk(loop: loop, perCommit: .milliseconds(3), perChange: perChange)
         var configuration = ExchangeConfiguration()
         configuration.users = users.map { Account(id: $0) }
+        configuration.apiKeys = apiKeys
         let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
         hub = ExchangeHub(
             loop: loop, configuration: configuration, logger: logger,
-            journal: keeps ? (Journal(disk, loop: loop), Saved()) : nil)
+            journal: keeps ? (CommitGate(disk, loop: loop, limits: limits), Saved()) : nil,
+            clock: { [loop, clock] in
+                Instant(nanoseconds: Int64(loop.now.uptimeNanoseconds)).advanced(by: clock.spent)
+            },
+            reader: { [clock] hub, bytes, connection in
+                clock.spent += reading(bytes)
+                clock.readings += 1
+                return ExchangeHub.read(hub, bytes, from: connection)
+            })
         for user in users {
             hub.handle(
                 .tokenIssued(
@@ -60,6 +101,12 @@ final class HubScenario {
         }
         settle()
     }
+
+    /// How many messages were read.
+    var readings: Int { clock.readings }
+
+    /// Whether a user has something to pay back, or something that waits.
+    func mustWait(_ user: UserID) -> Bool { hub.turns.mustWait(.account(user)) }
 
     var now: Duration { .nanoseconds(Int64(loop.now.uptimeNanoseconds)) }
 
@@ -69,15 +116,18 @@ final class HubScenario {
     func settle() { advance(by: .seconds(2)) }
 
     /// Opens a socket.
-    func connect() throws -> EmbeddedChannel {
-        let channel = EmbeddedChannel(handler: SocketHandler(hub: hub, keepalive: .hours(10)), loop: loop)
+    ///
+    /// - Parameter time: How much work each message is that is sent on it.
+    func connect(taking time: Duration = .zero) throws -> EmbeddedChannel {
+        let handlers: [any ChannelHandler] = [SlowAnswers(clock, time), SocketHandler(hub: hub, keepalive: .hours(10))]
+        let channel = EmbeddedChannel(handlers: handlers, loop: loop)
         try channel.connect(to: SocketAddress(ipAddress: "127.0.0.1", port: 1)).wait()
         return channel
     }
 
     /// A device that is logged in and registered.
-    func device(of user: UserID) throws -> EmbeddedChannel {
-        let channel = try connect()
+    func device(of user: UserID, taking time: Duration = .zero) throws -> EmbeddedChannel {
+        let channel = try connect(taking: time)
         let device = DeviceDescription(id: "device of \(user)", name: "device")
         try ask(SessionStart(token: Redacted("token of \(user)"), device: device), on: channel)
         settle()

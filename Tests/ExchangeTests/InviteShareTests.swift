@@ -1,12 +1,10 @@
-import ExchangeStore
+@testable import ExchangeCore
 import JSON
 import SignalSupport
 import SignalWire
 import TestSupport
 import Testing
 import Timekeeping
-
-@testable import Exchange
 
 /// Bob, whom others want to keep from being called; a friend, whose invite he has accepted; and many who are neither.
 private struct Siege {

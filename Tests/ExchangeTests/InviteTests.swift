@@ -1,10 +1,9 @@
+@testable import ExchangeCore
 import JSON
 import SignalSupport
 import SignalWire
 import Testing
 import Timekeeping
-
-@testable import Exchange
 
 private func accept(_ invite: InviteID, _ data: JSONValue? = nil) -> ClientRequest {
     .inviteAccept(InviteAccept(invite: invite, data: data))
@@ -276,5 +275,19 @@ private func reject(_ invite: InviteID, _ data: JSONValue? = nil) -> ClientReque
         #expect(scenario.refusal(of: send("bob", key: "3"), from: alice) == .tooManyRequests)
         scenario.advance(by: .seconds(5))
         #expect(scenario.refusal(of: send("bob", key: "3"), from: alice) == nil)
+    }
+
+    @Test("INV-2: The device that sent an invite to its own user does not answer it, and is in no call with itself")
+    func ownInvite() {
+        var scenario = ExchangeScenario()
+        let alice = scenario.device("a1", of: "alice")
+        let tablet = scenario.device("a2", of: "alice")
+        let invite = scenario.invite("alice", from: alice)
+        #expect(scenario.refusal(of: accept(invite), from: alice) == .notYours)
+        #expect(scenario.refusal(of: reject(invite), from: alice) == .notYours)
+        #expect(scenario.core.calls.count == 0)
+        #expect(scenario.events(of: alice).isEmpty)
+        #expect(scenario.refusal(of: accept(invite), from: tablet) == nil)
+        #expect(scenario.core.calls.count == 1)
     }
 }

@@ -1,9 +1,8 @@
+@testable import ExchangeCore
 import SignalSupport
 import SignalWire
 import Testing
 import Timekeeping
-
-@testable import Exchange
 
 @Suite struct InviteeStateTests {
     private static let states: [InviteeState] = [

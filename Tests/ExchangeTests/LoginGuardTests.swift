@@ -1,12 +1,11 @@
+@testable import ExchangeCore
 import SignalWire
 import Testing
 import Timekeeping
 
-@testable import Exchange
-
 @Suite struct LoginGuardTests {
-    private static let limits: ExchangeConfiguration.FailedLogins = {
-        var limits = ExchangeConfiguration.FailedLogins()
+    private static let limits: FailedLogins = {
+        var limits = FailedLogins()
         (limits.perAddress, limits.perAccount, limits.window) = (5, 20, .seconds(100))
         return limits
     }()

@@ -1,11 +1,10 @@
+@testable import ExchangeCore
 import SignalSupport
 import SignalWire
 import SignedTokens
 import TestSupport
 import Testing
 import Timekeeping
-
-@testable import Exchange
 
 private func digest(_ text: String) -> SecretDigest { SecretDigest(of: text) }
 

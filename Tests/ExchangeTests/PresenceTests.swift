@@ -1,8 +1,7 @@
+@testable import ExchangeCore
 import SignalWire
 import Testing
 import Timekeeping
-
-@testable import Exchange
 
 @Suite struct PresenceTests {
     private let subscribe = ClientRequest.presenceSubscribe(PresenceSubscribe())

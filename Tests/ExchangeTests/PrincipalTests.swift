@@ -1,3 +1,4 @@
+@testable import ExchangeCore
 import ExchangeStore
 import Foundation
 import JSON
@@ -6,8 +7,6 @@ import SignalWire
 import TestSupport
 import Testing
 import Timekeeping
-
-@testable import Exchange
 
 /// Guests who all took the name `sam` and whose devices all have the id `d`, and one who comes with a token for a room.
 private struct Strangers {
@@ -101,6 +100,31 @@ private struct Strangers {
         strangers.exchange.feed(.tokenRevoked(SecretDigest(of: "third sam")))
         #expect(strangers.exchange.closed[back] == .loggedOut)
         #expect(strangers.exchange.closed[second] == nil)
+    }
+
+    @Test("AUTH-4: A login that a guest went on with is another guest again when no session of that guest stands on it")
+    func loginThatNoSessionStandsOn() throws {
+        for isLost in [true, false] {
+            var strangers = Strangers()
+            let (first, _) = try strangers.start("first sam", device: "a")
+            let (other, _) = try strangers.start("first sam", device: "b")
+            let renew = ClientRequest.sessionRenew(SessionRenew(token: Redacted("second sam")))
+            #expect(strangers.exchange.refusal(of: renew, from: other) == nil)
+            let guest = strangers.exchange.session(on: first)?.endpoint.principal
+            let (again, _) = try strangers.start("second sam")
+            #expect(strangers.exchange.session(on: again)?.endpoint.principal == guest)
+            for connection in strangers.exchange.core.sessions.all.map(\.connection) where connection != first {
+                if isLost {
+                    strangers.exchange.feed(.disconnected(connection))
+                } else {
+                    _ = strangers.exchange.request(.sessionEnd(SessionEnd()), from: connection)
+                }
+            }
+            if isLost { strangers.exchange.advance(by: .seconds(60)) }
+            let (later, _) = try strangers.start("second sam", device: "c")
+            #expect(strangers.exchange.session(on: later)?.endpoint.principal != guest)
+            #expect(strangers.exchange.session(on: first) != nil)
+        }
     }
 
     @Test("AUTH-5: Who comes to a room with a token in a user's name has none of the user's devices, and counts apart")

@@ -1,11 +1,9 @@
-import ExchangeStore
+@testable import ExchangeCore
 import SignalSupport
 import SignalWire
 import TestSupport
 import Testing
 import Timekeeping
-
-@testable import Exchange
 
 /// A queue in virtual time, with webhooks that answer as a test says.
 private struct QueueScenario {
@@ -53,6 +51,25 @@ private struct QueueScenario {
 private let broken = PushAnswer.failed("500", wait: nil, isAboutAll: false)
 
 @Suite struct PushQueueTests {
+    @Test("However many pushes are over at once, they are given up in pieces, and all of them")
+    func crowd() {
+        var queue = QueueScenario(parallel: 1)
+        for number in 0..<1_500 { queue.add(PushID(ours: "p\(number)"), invite: InviteID(ours: "i\(number)")) }
+        queue.timeline.advance(by: .seconds(29), firing: .timer)
+        var core = queue.timeline.core
+        let due = queue.timeline.now.advanced(by: .seconds(1))
+        var (pieces, dead) = (0, 0)
+        while let next = core.nextDeadline, next <= due, pieces < 100 {
+            var outbox: [PushQueue.Output] = []
+            core.handle(.timer, at: due, into: &outbox)
+            #expect(outbox.count <= 512)
+            dead += outbox.count
+            pieces += 1
+        }
+        // One is with its webhook.
+        #expect(dead == 1_499)
+    }
+
     @Test("DEV-4: A push is made at once, and only once when the webhook takes it")
     func once() {
         var queue = QueueScenario()

@@ -1,13 +1,12 @@
 import ConfigReader
-import ExchangeStore
+@testable import ExchangeCore
+@testable import ExchangeServer
 import Foundation
 import JSON
 import SignalSupport
 import SignalWire
 import Testing
 import Timekeeping
-
-@testable import Exchange
 
 private let now = Instant(nanoseconds: 5_000_000_000)
 private let wall = WallClock(unixMilliseconds: 1_700_000_000_000)
@@ -142,6 +141,7 @@ extension PushRequest {
         }
         try "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n".write(
             to: folder.appendingPathComponent("good"), atomically: true, encoding: .utf8)
+        #expect(chmod(folder.appendingPathComponent("good").path, 0o600) == 0)
         try "sh0rt-s3cret\n".write(to: folder.appendingPathComponent("short"), atomically: true, encoding: .utf8)
         let (good, none) = try read(
             """

@@ -1,12 +1,10 @@
-import ExchangeStore
+@testable import ExchangeCore
 import JSON
 import SignalSupport
 import SignalWire
 import TestSupport
 import Testing
 import Timekeeping
-
-@testable import Exchange
 
 private let token = DeviceRegister.PushTarget(kind: "apns", token: Redacted("token of phone"))
 

@@ -1,11 +1,30 @@
+@testable import ExchangeCore
 import SignalSupport
 import SignalWire
 import Testing
 import Timekeeping
 
-@testable import Exchange
-
 @Suite struct QuietDeviceTests {
+    @Test("CONN-5: A device that heard of a group long ago resumes its session; one that says it did not starts afresh")
+    func oldGroupChange() {
+        var scenario = ExchangeScenario()
+        let alice = scenario.device("a", of: "alice")
+        let bob = scenario.device("b", of: "bob", registers: false)
+        let before = scenario.resumePoint(of: bob)
+        _ = scenario.request(.groupCreate(GroupCreate(group: "class", members: ["bob"])), from: alice)
+        let after = before.map { SessionStart.Resume(session: $0.session, after: $0.after + 1) }
+        scenario.advance(by: .seconds(300))
+        for (point, resumes) in [(after, true), (before, false)] {
+            let again = scenario.connect()
+            let start = SessionStart(
+                token: Redacted("token of bob"), device: DeviceDescription(id: "b", name: ""), resume: point)
+            guard case .success(.session(let result)) = scenario.request(.sessionStart(start), from: again) else {
+                return #expect(Bool(false), "no session")
+            }
+            #expect(result.resumed == resumes)
+        }
+    }
+
     @Test(
         "CONN-5: A device that was told nothing for long goes on with its session, whatever its user's others were told"
     )
@@ -30,5 +49,30 @@ import Timekeeping
             return #expect(Bool(false), "no session")
         }
         #expect(result.resumed)
+    }
+
+    @Test(
+        "CONN-5: A device that answered an invite long ago goes on with its session, whatever others heard of the answer"
+    )
+    func answered() {
+        for restarts in [false, true] {
+            var scenario = ExchangeScenario()
+            let alice = scenario.device("a", of: "alice")
+            let bob = scenario.device("b", of: "bob")
+            let session = scenario.session(on: bob)?.id ?? "none"
+            let invite = scenario.invite("bob", from: alice)
+            let heard = scenario.core.logs[.account("bob")]?.sequence ?? 0
+            _ = scenario.request(.inviteAccept(InviteAccept(invite: invite)), from: bob)
+            #expect(scenario.core.logs[.account("bob")]?.sequence == heard + 1, "others of Bob's would hear of it")
+            scenario.advance(by: .seconds(200))
+            scenario.feed(.disconnected(bob))
+            if restarts { scenario = scenario.restarted() }
+            let start = SessionStart(
+                token: Redacted("token of bob"), device: DeviceDescription(id: "b", name: ""),
+                resume: .init(session: session, after: heard))
+            guard case .success(.session(let result)) = scenario.request(.sessionStart(start), from: scenario.connect())
+            else { return #expect(Bool(false), "no session") }
+            #expect(result.resumed)
+        }
     }
 }

@@ -1,10 +1,9 @@
+@testable import ExchangeCore
 import SignalSupport
 import SignalWire
 import TestSupport
 import Testing
 import Timekeeping
-
-@testable import Exchange
 
 /// Somebody has copied a refresh token.
 @Suite struct RefreshTests {
@@ -103,6 +102,52 @@ import Timekeeping
         }
         #expect(login.exchange(login.first) != nil)
         #expect(login.exchange(last) != nil && login.isStanding)
+    }
+
+    @Test(
+        "AUTH-4: However many answers were lost before, a refresh token is good for a minute after another was used",
+        arguments: [1, 5, 7, 8, 12, 40], [1, 3, 8])
+    func graceAfterLostAnswers(lost: Int, after: Int) {
+        var login = Login()
+        var current: RefreshToken?
+        for _ in 0..<lost { current = login.exchange(login.first) }
+        for _ in 0..<after { current = login.exchange(current) }
+        login.now = login.now.advanced(by: .seconds(59))
+        #expect(login.exchange(login.first) != nil && login.isStanding)
+        #expect(login.exchange(current) != nil)
+        login.now = login.now.advanced(by: .seconds(1))
+        #expect(login.exchange(login.first) == nil && !login.isStanding)
+    }
+
+    @Test("AUTH-4: However many exchanges there are within a minute, a login keeps few tokens for their grace")
+    func gracesAreBounded() {
+        var login = Login()
+        var current: RefreshToken? = login.first
+        for _ in 0..<200 {
+            current = login.exchange(current)
+            #expect(login.store.count <= TokenStore.tokensPerLogin)
+        }
+        let graces = login.store.entries.values.count { $0.isWithinGrace(at: login.now) }
+        #expect(graces >= TokenStore.gracesPerLogin && graces <= TokenStore.gracesPerLogin + 1)
+        #expect(login.exchange(login.first) == nil && !login.isStanding)
+    }
+
+    @Test(
+        "AUTH-4: A refresh token of an answer that was not used ends its login, however many others were given before and after",
+        arguments: [3, 7, 12, 40], [1, 4, 12, 40])
+    func unusedAnswers(before: Int, after: Int) {
+        var login = Login()
+        // The same token is exchanged again and again, and then what one of the answers that are still known gave.
+        let answers = (0..<before).map { _ in login.exchange(login.first) }
+        let used = answers[before > 7 ? before - 2 : 1]
+        for _ in 0..<after { #expect(login.exchange(used) != nil) }
+        login.now = login.now.advanced(by: TokenStore.grace)
+        for (index, answer) in answers.enumerated() where answer != used {
+            var copy = login
+            #expect(copy.exchange(answer) == nil)
+            #expect(!copy.isStanding, "answer \(index) came up")
+        }
+        #expect(login.exchange(used) != nil && login.isStanding)
     }
 
     @Test("A device that goes on for a month leaves a handful of tokens, and any of the others still ends the login")

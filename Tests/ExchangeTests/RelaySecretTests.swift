@@ -1,9 +1,8 @@
 import ConfigReader
+@testable import ExchangeServer
 import SignalWire
 import Testing
 import Timekeeping
-
-@testable import Exchange
 
 @Suite struct RelaySecretTests {
     private static let now = WallClock(unixMilliseconds: 1_767_222_000_500)

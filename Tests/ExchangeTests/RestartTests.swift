@@ -1,12 +1,10 @@
-import ExchangeStore
+@testable import ExchangeCore
 import JSON
 import SignalSupport
 import SignalWire
 import TestSupport
 import Testing
 import Timekeeping
-
-@testable import Exchange
 
 extension ExchangeScenario {
     /// What a disk holds on which every change was written up to now, as far as these tests look at it.
@@ -31,10 +29,13 @@ extension ExchangeScenario {
                 saved.calls.removeAll { $0.invite == invite && $0.invitee == invitee }
             case .event(let event): saved.events.append(event)
             case .sequenceReserved(let principal, let number):
-                saved.streams.append(.init(principal: principal, reserved: number, forgotten: 0))
+                saved.change(principal) { $0.reserved = max($0.reserved, number) }
             case .eventsForgotten(let principal, let number):
                 saved.events.removeAll { $0.principal == principal && $0.sequence <= number }
-            case .streamForgotten(let principal): saved.events.removeAll { $0.principal == principal }
+                saved.change(principal) { $0.forgotten = max($0.forgotten, number) }
+            case .streamForgotten(let principal):
+                saved.events.removeAll { $0.principal == principal }
+                saved.streams.removeAll { $0.principal == principal }
             case .push(let push):
                 if let index = saved.pendingPushes.firstIndex(where: { $0.id == push.id }) {
                     saved.pendingPushes[index] = push
@@ -52,8 +53,20 @@ extension ExchangeScenario {
                 saved.acquaintances.removeAll { $0.owner == owner && $0.user == user }
             case .acquaintancesForgotten(let user):
                 saved.acquaintances.removeAll { $0.owner == user || $0.user == user }
-            case .eventsPruned(let before): saved.events.removeAll { $0.at < before }
-            case .group, .groupForgotten, .record, .pruned, .pushDied, .deadPushesPruned: break
+            case .eventsPruned(let before):
+                for event in saved.events where event.at < before {
+                    saved.change(event.principal) { stream in
+                        if event.audience == .every {
+                            stream.forgotten = max(stream.forgotten, event.sequence)
+                        } else {
+                            stream.outdated[event.audience] = event.sequence
+                        }
+                    }
+                }
+                saved.events.removeAll { $0.at < before }
+            case .group(let group): saved.groups = saved.groups.filter { $0.id != group.id } + [group]
+            case .groupForgotten(let id): saved.groups.removeAll { $0.id == id }
+            case .record, .pruned, .pushDied, .deadPushesPruned: break
             }
         }
         return saved
@@ -206,6 +219,85 @@ private func resume(_ session: SessionID, after number: UInt64, of user: UserID,
         #expect(numbers == [3, 4])
     }
 
+    @Test("CONN-5: A session that was cut off has one resume window, however often the exchange starts in it")
+    func oneWindow() {
+        var scenario = ExchangeScenario()
+        let bob = scenario.device("b", of: "bob")
+        let alice = scenario.device("a", of: "alice")
+        for device in [alice, bob] { _ = scenario.request(.roomJoin(RoomJoin(room: "r")), from: device) }
+        guard let point = scenario.resumePoint(of: alice) else { return #expect(Bool(false), "no session") }
+        func restarted(_ scenario: ExchangeScenario) -> ExchangeScenario {
+            var next = ExchangeScenario(
+                restoring: scenario.saved, at: scenario.timeline.now, after: scenario.changes)
+            next.feed(.timer)
+            next.advance(by: .seconds(20))
+            return next
+        }
+        for (restarts, isInTime) in [(2, true), (3, false)] {
+            var next = scenario
+            for _ in 0..<restarts { next = restarted(next) }
+            let bobs = next.device("b", of: "bob")
+            _ = next.request(.roomJoin(RoomJoin(room: "r")), from: bobs)
+            let back = next.connect()
+            guard
+                case .success(.session(let result)) = next.request(
+                    resume(point.session, after: point.after, of: "alice", device: "a"), from: back)
+            else {
+                Issue.record("no session")
+                continue
+            }
+            #expect(result.resumed == isInTime, "20 s go by after each restart")
+            let returns = next.events(of: bobs).filter { if case .streamResumed = $0 { true } else { false } }
+            #expect(returns.isEmpty, "who has not heard of a drop hears of no return")
+        }
+    }
+
+    @Test("CALL-6: A call goes on if its devices come back within the resume window after a restart, and else ends")
+    func callsOutliveDowntime() {
+        for (downtime, areConnected) in [(0.0, true), (50, false), (50, true), (600, false), (600, true)] {
+            var scenario = ExchangeScenario()
+            let alice = scenario.device("a", of: "alice")
+            let bob = scenario.device("b", of: "bob")
+            let invite = scenario.invite("bob", from: alice)
+            _ = scenario.request(.inviteAccept(InviteAccept(invite: invite)), from: bob)
+            // An exchange that goes down closes its connections, one that is killed does not.
+            if !areConnected { for device in [alice, bob] { scenario.feed(.disconnected(device)) } }
+            let start = scenario.timeline.now.advanced(by: .seconds(downtime))
+            var next = ExchangeScenario(restoring: scenario.saved, at: start)
+            next.feed(.timer)
+            next.advance(by: .milliseconds(59_999))
+            #expect(next.core.calls.count == 1)
+            var deserted = next
+            deserted.advance(by: .milliseconds(1))
+            #expect(deserted.core.calls.count == 0)
+            let back = next.device("a", of: "alice")
+            let other = next.device("b", of: "bob")
+            next.advance(by: .seconds(600))
+            #expect(next.core.calls.count == 1)
+            let end = CallEnd(invite: invite, reason: "completed", durationMilliseconds: 5_000)
+            #expect(next.refusal(of: .callEnd(end), from: back) == nil)
+            #expect(next.events(of: other).contains { if case .callEnded = $0 { true } else { false } })
+        }
+    }
+
+    @Test("CALL-7: A call whose devices do not come back ends with the resume window that begins with the last start")
+    func windowForCalls() {
+        var scenario = ExchangeScenario()
+        let alice = scenario.device("a", of: "alice")
+        let bob = scenario.device("b", of: "bob")
+        let invite = scenario.invite("bob", from: alice)
+        _ = scenario.request(.inviteAccept(InviteAccept(invite: invite)), from: bob)
+        for restarts in 1...3 {
+            scenario = ExchangeScenario(
+                restoring: scenario.saved, at: scenario.timeline.now, after: scenario.changes)
+            scenario.feed(.timer)
+            scenario.advance(by: .seconds(restarts < 3 ? 20 : 59))
+            #expect(scenario.core.calls.count == 1)
+        }
+        scenario.advance(by: .seconds(1))
+        #expect(scenario.core.calls.count == 0)
+    }
+
     @Test("A number that was given to an event that is not kept is not given again after a restart")
     func passingNumbers() {
         var scenario = ExchangeScenario()
@@ -283,5 +375,15 @@ private func resume(_ session: SessionID, after number: UInt64, of user: UserID,
         _ = scenario.request(.callEnd(end), from: alice)
         #expect(isEnd(scenario.steps.last, "completed", 1_234))
         #expect(scenario.steps.count == 11)
+    }
+}
+
+extension Saved {
+    /// Changes what is on disk of somebody's stream.
+    fileprivate mutating func change(_ principal: Principal, _ change: (inout Stream) -> Void) {
+        let index = streams.firstIndex { $0.principal == principal }
+        var stream = index.map { streams[$0] } ?? Stream(principal: principal, reserved: 0, forgotten: 0)
+        change(&stream)
+        if let index { streams[index] = stream } else { streams.append(stream) }
     }
 }

@@ -1,10 +1,8 @@
-import ExchangeStore
+@testable import ExchangeCore
 import JSON
 import SignalWire
 import Testing
 import Timekeeping
-
-@testable import Exchange
 
 /// What is on disk after some changes.
 private func saved(_ changes: [Change]) -> Saved {

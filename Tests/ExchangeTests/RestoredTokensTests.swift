@@ -1,10 +1,8 @@
-import ExchangeStore
+@testable import ExchangeCore
 import SignalWire
 import TestSupport
 import Testing
 import Timekeeping
-
-@testable import Exchange
 
 private func digest(_ text: String) -> SecretDigest { SecretDigest(of: text) }
 

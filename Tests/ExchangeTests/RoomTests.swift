@@ -1,10 +1,9 @@
+@testable import ExchangeCore
 import JSON
 import SignalSupport
 import SignalWire
 import Testing
 import Timekeeping
-
-@testable import Exchange
 
 private func join(_ room: RoomName, data: String? = nil) -> ClientRequest {
     .roomJoin(RoomJoin(room: room, data: data))

@@ -1,9 +1,8 @@
+@testable import ExchangeCore
 import JSON
 import SignalWire
 import Testing
 import Timekeeping
-
-@testable import Exchange
 
 private func start(_ token: String, device: DeviceID = "d", resume: SessionStart.Resume? = nil) -> ClientRequest {
     .sessionStart(

@@ -1,9 +1,8 @@
+@testable import ExchangeCore
 import JSON
 import SignalWire
 import Testing
 import Timekeeping
-
-@testable import Exchange
 
 /// Alice asks Bob and Carol at once.
 private struct Conference {

@@ -1,8 +1,7 @@
-import TestSupport
+@testable import ExchangeServer
 import SignalWire
+import TestSupport
 import Testing
-
-@testable import Exchange
 
 @Suite struct StrangerBudgetTests {
     @Test("Strangers together never hold more than the budget, whatever they do")

@@ -1,11 +1,9 @@
-import ExchangeStore
+@testable import ExchangeCore
 import JSON
 import SignalSupport
 import SignalWire
 import Testing
 import Timekeeping
-
-@testable import Exchange
 
 /// Alice and Bob are in a call and, with Carol, in a room.
 private struct Meeting {
@@ -162,12 +160,13 @@ private struct Meeting {
         #expect(scenario.core.calls.count == 1)
     }
 
-    @Test("CONN-5: What a device's own return tells it has a higher number than the answer to session.start names")
+    @Test("CONN-5: What a device's return tells its user has a higher number than the answer to session.start names")
     func ownReturn() {
         var scenario = ExchangeScenario()
         let alice = scenario.device("a", of: "alice")
+        let other = scenario.device("b", of: "alice")
         let invite = scenario.invite("alice", from: alice)
-        _ = scenario.request(.inviteAccept(InviteAccept(invite: invite)), from: alice)
+        _ = scenario.request(.inviteAccept(InviteAccept(invite: invite)), from: other)
         let point = scenario.resumePoint(of: alice)
         scenario.feed(.disconnected(alice))
         scenario.advance(by: .seconds(1))
@@ -177,7 +176,7 @@ private struct Meeting {
         guard case .success(.session(let result)) = scenario.request(.sessionStart(start), from: again) else {
             return #expect(Bool(false), "no session")
         }
-        let told = (scenario.inboxes[again] ?? []).compactMap { received -> UInt64? in
+        let told = (scenario.inboxes[other] ?? []).compactMap { received -> UInt64? in
             if case .event(let event) = received, case .streamResumed = event.event { event.sequence } else { nil }
         }
         #expect(!told.isEmpty && told.allSatisfy { $0 > result.sequence }, "\(told) after \(result.sequence)")

@@ -1,12 +1,13 @@
+@testable import ExchangeCore
+@testable import ExchangeServer
 import JSON
 import SDP
 import SignalSupport
 import SignalWire
+@testable import StreamGateway
 import TestSupport
 import Testing
 import Timekeeping
-
-@testable import Exchange
 
 @Suite struct StreamPatchTests {
     private static let credentials = ICEFragment.Credentials(

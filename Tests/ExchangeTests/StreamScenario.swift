@@ -1,11 +1,11 @@
+@testable import ExchangeCore
 import JSON
 import SDP
 import SignalSupport
 import SignalWire
+@testable import StreamGateway
 import TestSupport
 import Timekeeping
-
-@testable import Exchange
 
 /// Streams and the exchange that they are part of, in virtual time.
 struct StreamScenario {

@@ -1,11 +1,11 @@
+@testable import ExchangeCore
 import JSON
 import SDP
 import SignalSupport
 import SignalWire
+@testable import StreamGateway
 import Testing
 import Timekeeping
-
-@testable import Exchange
 
 private func reject(_ invite: InviteID, _ reason: String) -> ClientRequest {
     .inviteReject(InviteReject(invite: invite, data: ["reason": .string(reason)]))

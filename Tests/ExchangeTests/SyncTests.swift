@@ -1,10 +1,9 @@
+@testable import ExchangeCore
 import JSON
 import SignalSupport
 import SignalWire
 import Testing
 import Timekeeping
-
-@testable import Exchange
 
 private func register(_ id: DeviceID, push: [DeviceRegister.PushTarget]? = nil) -> ClientRequest {
     .deviceRegister(DeviceRegister(device: DeviceDescription(id: id, name: id.text), push: push))
@@ -75,7 +74,8 @@ private func register(_ id: DeviceID, push: [DeviceRegister.PushTarget]? = nil) 
             var pages = 0
             repeat {
                 let list = ClientRequest.inviteList(InviteList(after: after))
-                guard case .success(.invites(let page)) = scenario.request(list, from: device) else { break }
+                guard case .success(.invites(let text)) = scenario.request(list, from: device), let page = text.list
+                else { break }
                 listed += page.invites
                 after = page.next
                 pages += 1

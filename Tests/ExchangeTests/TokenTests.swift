@@ -1,11 +1,9 @@
-import ExchangeStore
+@testable import ExchangeCore
 import SignalSupport
 import SignalWire
 import TestSupport
 import Testing
 import Timekeeping
-
-@testable import Exchange
 
 private func digest(_ text: String) -> SecretDigest { SecretDigest(of: text) }
 
@@ -47,12 +45,12 @@ private func digest(_ text: String) -> SecretDigest { SecretDigest(of: text) }
 
     /// Two devices in a call, by way of an invite.
     private func call(_ scenario: inout ExchangeScenario, from: ConnectionID, to: ConnectionID, _ user: UserID)
-        -> CallID
+        -> CallKey
     {
         let invite = scenario.invite(user, from: from, key: "\(user)")
         scenario.request(.inviteAccept(InviteAccept(invite: invite)), from: to)
         _ = (scenario.events(of: from), scenario.events(of: to))
-        return CallID(invite: invite, invitee: user)
+        return CallKey(invite: invite, invitee: user)
     }
 
     // MARK: - The end of a token

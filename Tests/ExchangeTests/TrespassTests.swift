@@ -1,11 +1,9 @@
-import ExchangeStore
+@testable import ExchangeCore
 import JSON
 import SignalSupport
 import SignalWire
 import Testing
 import Timekeeping
-
-@testable import Exchange
 
 /// Everything that Alice and Bob have, tried by Carol and a guest, who know all the ids.
 private struct Trespass {
@@ -93,7 +91,7 @@ private struct Trespass {
         for stranger in trespass.strangers {
             #expect(
                 trespass.exchange.request(.inviteList(InviteList()), from: stranger)
-                    == .success(.invites(.init(invites: []))))
+                    == .success(.invites(.init(entries: []))))
             #expect(
                 trespass.exchange.request(.groupList(GroupList()), from: stranger)
                     == .success(.groups(.init(groups: []))))

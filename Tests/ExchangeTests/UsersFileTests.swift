@@ -1,11 +1,12 @@
+@testable import ExchangeCore
+@testable import ExchangeServer
 import Foundation
-import TestSupport
-import SignedTokens
 import SignalWire
+import SignedTokens
+import TestSupport
 import Testing
 
 @testable import ConfigReader
-@testable import Exchange
 
 @Suite struct UsersFileTests {
     private let folder: URL
@@ -71,6 +72,7 @@ import Testing
         defer { remove() }
         let secret = folder.appendingPathComponent("secret").path
         try "four words are enough".write(toFile: secret, atomically: true, encoding: .utf8)
+        #expect(chmod(secret, 0o600) == 0)
         try """
         users:
           - id: alice

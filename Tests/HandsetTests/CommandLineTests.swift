@@ -39,6 +39,106 @@ import Testing
     }
 }
 
+@Suite("Slips on the command line")
+struct CommandLineSlipTests {
+    @Test("An unknown option or command is told with what may have been meant, whatever the parser misses first")
+    func unknownWords() {
+        let slips: [(String, String?)] = [
+            ("chekc a.yaml", "Unknown command 'chekc'. Did you mean 'check'?"),
+            ("user lst --config a", "Unknown command 'lst'. Did you mean 'list'?"),
+            ("run --confg a.yaml", "Unknown option '--confg'. Did you mean '--config'?"),
+            ("run --confg=a.yaml", "Unknown option '--confg'. Did you mean '--config'?"),
+            ("user list --users-fil a", "Unknown option '--users-fil'. Did you mean '--users-file'?"),
+            ("--versoin", "Unknown option '--versoin'. Did you mean '--version'?"),
+            ("call a@b --no-wbrtc", "Unknown option '--no-wbrtc'. Did you mean '--no-webrtc'?"),
+            ("loopback call a --log-levle x", "Unknown option '--log-levle'. Did you mean '--log-level'?"),
+            ("frobnicate", nil), ("call chekc --press 1", nil), ("call a@b -- --confg", nil), ("run --frobnicate", nil),
+        ]
+        for (line, expected) in slips {
+            #expect(UnknownWord.find(in: line.split(separator: " ").map(String.init)) == expected, "\(line)")
+        }
+    }
+
+    @Test("The hint takes the place of the fault that follows from the slip, and leaves a hint of the parser's alone")
+    func message() {
+        let text = "Error: Missing expected argument\nHelp:  of it\nUsage: handset run\n  See more"
+        #expect(UnknownWord.message(text, hint: "Unknown.") == "Error: Unknown.\nUsage: handset run\n  See more")
+        #expect(UnknownWord.message(text, hint: nil) == text)
+        #expect(UnknownWord.message("Did you mean 'x'?", hint: "Unknown.") == "Did you mean 'x'?")
+    }
+
+    @Test("A call's options are held to what they can be before anybody is called")
+    func callOptions() {
+        let faults: [([String], String)] = [
+            (["--press", "Z9"], "--press must be made of 0-9, *, #, A-D and ! (flash), not \"Z9\""),
+            (["--press", ""], "--press must be"), (["--duration=-1"], "--duration must be"),
+            (["--duration", "0"], "above 0"), (["--duration", "nan"], "above 0"), (["--duration", "90000"], "86400"),
+            (["--ttl=-1"], "--ttl must be"), (["--ttl", "86401"], "--ttl must be"),
+            (
+                ["--play", "a.wav", "--minimum-likeness", "2"],
+                "--minimum-likeness must be a number from 0 to 1, not 2.0"
+            ),
+            (["--play", "a.wav", "--minimum-likeness=-0.1"], "from 0 to 1"),
+            (["--minimum-likeness", "0.5"], "--minimum-likeness needs --play"),
+        ]
+        for (options, expected) in faults {
+            do {
+                _ = try Handset.parseAsRoot(["call", "bob@localhost"] + options)
+                Issue.record("\(options) are taken")
+            } catch {
+                #expect(Handset.exitCode(for: error) == .validationFailure)
+                #expect(Handset.message(for: error).contains(expected), "\(options): \(Handset.message(for: error))")
+            }
+        }
+        for options in [
+            ["--press", "0*#Ad!"], ["--duration", "0.5"], ["--ttl", "0"], ["--wait"],
+            ["--play", "a.wav", "--minimum-likeness", "1"],
+        ] {
+            #expect(throws: Never.self) { try Handset.parseAsRoot(["call", "bob@localhost"] + options) }
+        }
+    }
+
+    @Test("Tones and rounds of a loopback are held to what can be played, before any card is opened")
+    func loopbackOptions() throws {
+        let device = ["loopback", "device"]
+        let call = ["loopback", "call", "echo@localhost"]
+        let many = (0..<17).map { "\(100 + $0)" }.joined(separator: ",")
+        for (command, options, expected) in [
+            (device, ["--tones", "loud"], "--tones must be frequencies of 20…20000 Hz"),
+            (device, ["--tones", ""], "\"\""),
+            (device, ["--tones", "19.9"], "not \"19.9\""), (call, ["--tones", "997,20001"], "not \"997,20001\""),
+            (call, ["--tones", "997,,50"], "--tones must be"), (device, ["--tones", "997,997.0"], "no two alike"),
+            (device, ["--tones", "nan"], "--tones must be"), (device, ["--tones", many], "16 at the most"),
+            (call, ["--rounds", "0"], "--rounds must be 1…9, not 0"), (call, ["--rounds", "10"], "not 10"),
+        ] as [([String], [String], String)] {
+            do {
+                _ = try Handset.parseAsRoot(command + options)
+                Issue.record("\(options) are taken")
+            } catch {
+                #expect(Handset.exitCode(for: error) == .validationFailure)
+                #expect(Handset.message(for: error).contains(expected), "\(options): \(Handset.message(for: error))")
+            }
+        }
+        let usual = try #require(Handset.parseAsRoot(call) as? LoopbackCallCommand)
+        #expect(usual.rounds == 2 && usual.tones.frequencies == [997, 97, 313, 3_163, 9_973])
+        let asked = try #require(
+            Handset.parseAsRoot(call + ["--tones", "20, 440.5,20000", "--rounds", "9"]) as? LoopbackCallCommand)
+        #expect(asked.rounds == 9 && asked.tones.frequencies == [20, 440.5, 20_000])
+    }
+
+    @Test("A number that is rounded to nothing has no sign")
+    func rounding() {
+        #expect("\((-0.04).rounded(toPlaces: 1)) \((-0.06).rounded(toPlaces: 1))" == "0.0 -0.1")
+    }
+
+    @Test("The versions are one JSON object, too, with the names as keys")
+    func versions() throws {
+        let object = try JSONSerialization.jsonObject(with: Data(HandsetVersion.object.utf8)) as? [String: String]
+        #expect(object?["handset"] == HandsetVersion.current && object?.count == HandsetVersion.report.count)
+        #expect(object?["libopus"]?.isEmpty == false && object?["libsrtp2"]?.isEmpty == false)
+    }
+}
+
 @Suite struct ShutdownPolicyTests {
     @Test("Every state and input has its action")
     func table() {
@@ -61,16 +161,22 @@ import Testing
     }
 }
 
+private struct CheckedKeys: ConfigKeys {
+    let account = ConfigKey.section("account", NoKeys.self, "an account")
+    let calls = ConfigKey.integer("calls", in: 1...9, "calls")
+
+    struct NoKeys: ConfigKeys {}
+}
+
 @Suite struct ConfigurationCheckTests {
     private let check = ConfigurationCheck(kinds: [
         ConfigurationKind(command: "run", signature: ["account"]) { path, _ throws(ConfigError) in
-            let root = try ConfigDocument.read(path: path)
             var problems: [ConfigProblem] = []
-            _ = root.integer("calls", in: 1...9, &problems)
-            root.rejectUnknownKeys(known: ["account", "calls"], &problems)
-            if !problems.isEmpty { throw ConfigError(problems) }
+            let root = KeyedSection(try ConfigDocument.read(path: path), CheckedKeys.self, &problems)
+            _ = root.value(\.calls, &problems)
+            return try problems.verdict()
         },
-        ConfigurationKind(command: "serve", signature: ["users"]) { _, _ in },
+        ConfigurationKind(command: "serve", signature: ["users"]) { _, _ in [] },
     ])
 
     private func result(_ text: String) throws -> String {
@@ -78,7 +184,7 @@ import Testing
         try text.write(to: url, atomically: true, encoding: .utf8)
         defer { try? FileManager.default.removeItem(at: url) }
         do throws(ConfigError) {
-            return try check.check(path: url.path)
+            return try check.check(path: url.path).command
         } catch {
             return error.description.replacing(url.path, with: "FILE")
         }

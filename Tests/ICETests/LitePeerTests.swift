@@ -1,5 +1,5 @@
-import Datagrams
 import ICE
+import NetworkAddress
 import STUN
 import TestSupport
 import Testing

@@ -22,7 +22,8 @@ import firefox
 import speech
 import tones
 from phones import Failed, wait
-from stage import SCRIPT, SETTLING, Stage, best, both_ways, ended, flows, hang_up, noted, quantiles, talk, time_calls
+from stage import (LISTENING, PLAYING, SCRIPT, SETTLING, Stage, both_ways, ended, flows, hang_up, judged, noted, quality,
+                   quantiles, talk, time_calls)
 
 CHECKS = []
 # Calls before it is measured what calls leave behind.
@@ -44,12 +45,12 @@ def echoes(stage):
     def measure():
         talk(stage)
         time.sleep(SETTLING)
-        heard = stage.alice.hear(11)
+        heard = stage.alice.hear(LISTENING)
         hang_up(stage.alice)
         return speech.score(stage.original, heard, repeats=True)
 
     before = noted(stage.device)
-    stage.figures["pesq"]["Chromium → device → Chromium"] = best("echo", measure)
+    judged(stage, "echo", measure, "Chromium → device → Chromium")
     ended(stage.device, before + 1, "completed")
 
 
@@ -60,9 +61,9 @@ def is_called(stage):
 
     def measure():
         stage.alice.run("window.answers = true")
-        caller = stage.caller("alice", "--play", stage.path / "play.wav", "--record", record, "--duration", 14)
+        caller = stage.caller("alice", "--play", stage.path / "play.wav", "--record", record, "--duration", PLAYING)
         stage.alice.phase("talking")
-        heard = stage.alice.hear(13)
+        heard = stage.alice.hear(SETTLING + LISTENING)
         report = caller.report()
         stage.alice.run("window.answers = false")
         stage.alice.run_async("rest()")
@@ -71,7 +72,7 @@ def is_called(stage):
         recorded = speech.read(record)[int(SETTLING * speech.RATE):]
         return both_ways(stage, "Chromium", recorded, heard)
 
-    best("one way", measure)
+    judged(stage, "one way", measure)
 
 
 @check
@@ -176,7 +177,7 @@ def restarts(stage):
     def measure():
         old = phone.run(fragments)
         phone.run("setTimeout(() => connections.at(-1).restartIce(), 3000)")
-        heard = phone.hear(11)
+        heard = phone.hear(LISTENING)
         new = wait("both sides have new credentials", lambda: phone.run(fragments))
         if any(one in new for one in old):
             raise Failed(f"the credentials {old} have become {new}")
@@ -184,7 +185,7 @@ def restarts(stage):
         wait("the new path is used", lambda: new[0] in phone.run_async("pair()"))
         return speech.score(stage.original, heard, repeats=True)
 
-    stage.figures["pesq"]["Chromium → device → Chromium, ICE restarted meanwhile"] = best("echo", measure)
+    judged(stage, "echo, ICE restarted", measure, "Chromium → device → Chromium, ICE restarted meanwhile")
     hang_up(phone)
 
 
@@ -272,15 +273,15 @@ def meets_firefox(stage):
         record = stage.path / "record.wav"
 
         def measure():
-            caller = stage.caller("bob", "--play", stage.path / "play.wav", "--record", record, "--duration", 14)
+            caller = stage.caller("bob", "--play", stage.path / "play.wav", "--record", record, "--duration", PLAYING)
             fox.phase("talking")
-            heard = fox.hear(13)
+            heard = fox.hear(SETTLING + LISTENING)
             if (report := caller.report())["outcome"] != "completed":
                 raise Failed(f"the call was {report}")
             fox.run_async("rest()")
             return both_ways(stage, "Firefox", speech.read(record)[int(SETTLING * speech.RATE):], heard)
 
-        best("one way", measure)
+        judged(stage, "one way", measure)
     finally:
         fox.close()
 
@@ -289,12 +290,12 @@ def meets_firefox(stage):
 def meets_aiortc(stage):
     """aiortc, which is no browser, calls the device and hears its own voice come back."""
     def measure():
-        set_up, heard = aiortc_peer.call(stage.exchange.port, "bob", "echo", stage.original, 13)
+        set_up, heard = aiortc_peer.call(stage.exchange.port, "bob", "echo", stage.original, SETTLING + LISTENING)
         stage.figures["set-up"]["aiortc → device"] = {"sound": quantiles([1000 * set_up])}
         return speech.score(stage.original, heard[int(SETTLING * speech.RATE):], repeats=True)
 
     stage.figures["versions"]["aiortc"] = importlib.metadata.version("aiortc")
-    stage.figures["pesq"]["aiortc → device → aiortc"] = best("echo", measure)
+    judged(stage, "echo", measure, "aiortc → device → aiortc")
 
 
 @check
@@ -304,7 +305,7 @@ def calls_aiortc(stage):
 
     def measure():
         with aiortc_peer.answering(stage.exchange.port, "bob", stage.original) as bob:
-            caller = stage.caller("bob", "--play", stage.path / "play.wav", "--record", record, "--duration", 14)
+            caller = stage.caller("bob", "--play", stage.path / "play.wav", "--record", record, "--duration", PLAYING)
             report = caller.report()
         if (report["outcome"], report["exit"]) != ("completed", 0):
             raise Failed(f"the call was {report}")
@@ -313,7 +314,7 @@ def calls_aiortc(stage):
         recorded = speech.read(record)[int(SETTLING * speech.RATE):]
         return both_ways(stage, "aiortc", recorded, bob.heard())
 
-    best("one way", measure)
+    judged(stage, "one way", measure)
 
 
 def report(figures):
@@ -322,8 +323,7 @@ def report(figures):
         for what, times in peers.items():
             print(f"set-up {kind + ',':24}{what + ':':15}p50 {times['p50_ms']:6.1f} ms, p90 {times['p90_ms']:6.1f} ms,"
                   f" max {times['max_ms']:6.1f} ms, {times['count']} calls")
-    for what, figure in figures["pesq"].items():
-        print(f"PESQ   {what}: {figure:.2f}")
+    quality(figures)
     print(json.dumps(figures, ensure_ascii=False))
 
 

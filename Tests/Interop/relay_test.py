@@ -22,7 +22,8 @@ from selenium.common.exceptions import WebDriverException
 import relay
 import speech
 from phones import Exchange, Failed
-from stage import SCRIPT, SETTLING, Stage, TalkingPhone, best, both_ways, ended, hang_up, noted, talk
+from stage import (LISTENING, PLAYING, SCRIPT, SETTLING, Stage, TalkingPhone, both_ways, ended, hang_up, judged, noted,
+                   quality, talk)
 
 CHECKS = []
 USERS = ("alice", "echo", "caller")
@@ -102,12 +103,12 @@ def echoes(stage):
         talk(stage)
         time.sleep(SETTLING)
         all_relayed(stage.alice)
-        heard = stage.alice.hear(11)
+        heard = stage.alice.hear(LISTENING)
         hang_up(stage.alice)
         return speech.score(stage.original, heard, repeats=True)
 
     before = noted(stage.device)
-    stage.figures["pesq"]["Chromium → device → Chromium, relayed"] = best("echo", measure)
+    judged(stage, "echo", measure, "Chromium → device → Chromium, relayed")
     ended(stage.device, before + 1, "completed")
 
 
@@ -119,10 +120,10 @@ def is_called(stage):
     def measure():
         stage.alice.run("window.answers = true")
         caller = stage.caller("alice", "--config", stage.area / "caller.yaml", "--play", stage.path / "play.wav",
-                              "--record", record, "--duration", 14)
+                              "--record", record, "--duration", PLAYING)
         stage.alice.phase("talking")
         all_relayed(stage.alice)
-        heard = stage.alice.hear(13)
+        heard = stage.alice.hear(SETTLING + LISTENING)
         report = caller.report()
         stage.alice.run("window.answers = false")
         stage.alice.run_async("rest()")
@@ -130,7 +131,7 @@ def is_called(stage):
             raise Failed(f"the call was {report}")
         return both_ways(stage, "Chromium, relayed", speech.read(record)[int(SETTLING * speech.RATE):], heard)
 
-    best("one way", measure)
+    judged(stage, "one way", measure)
 
 
 def main():
@@ -156,8 +157,7 @@ def main():
             print(f"ok     {time.monotonic() - start:5.1f} s  {function.__doc__}", flush=True)
     finally:
         stage.close()
-    for what, figure in stage.figures["pesq"].items():
-        print(f"PESQ   {what}: {figure:.2f}")
+    quality(stage.figures)
     if options.figures:
         figures = json.loads(options.figures.read_text()) if options.figures.exists() else {"pesq": {}}
         figures["pesq"] |= stage.figures["pesq"]

@@ -29,7 +29,11 @@ def write(path, samples):
 
 
 def phrases():
-    """Six phrases of a human voice, with pauses between them: 10 s, made so that it can be repeated without a click."""
+    """Six phrases of a human voice, with pauses between them: 10 s, made so that it can be repeated without a click.
+
+    With half of them the first seconds of a call, in which both sides' jitter buffers learn, count for twice as much: an echo
+    that has 4.1 over 10 s has 3.5 to 3.8 over 5 s.
+    """
     pause = numpy.zeros(RATE // 5, numpy.float32)
     names = ("Front_Center", "Front_Left", "Front_Right", "Rear_Center", "Rear_Left", "Side_Right")
     return numpy.concatenate([part for name in names for part in (read(VOICES / f"{name}.wav"), pause)])

@@ -20,6 +20,16 @@ struct JSONValueTests {
         #expect(left == right as? NSObject)
     }
 
+    @Test(
+        "Nesting counts brackets that stand outside of strings, and takes a text that is none as it comes",
+        arguments: [
+            ("", 0), ("1", 0), ("[]", 1), (#"{"a":[1,{}],"b":[]}"#, 3), ("[][][]", 1), (#""[[[""#, 0),
+            (#"["[[","\"[[",[]]"#, 2), (#"["\"[[]]"#, 1), (#"["\\",[[]]]"#, 3), ("]]][", 0), (#"[""#, 1), ("[[[", 3),
+        ])
+    func nesting(text: String, depth: Int) {
+        #expect(JSONValue.nesting(of: Array(text.utf8)) == depth)
+    }
+
     @Test("Booleans and numbers are not taken for each other")
     func kinds() throws {
         let value = try JSONDecoder().decode(JSONValue.self, from: Data("[1,true,0,false,1.0]".utf8))

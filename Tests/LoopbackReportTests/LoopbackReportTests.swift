@@ -129,6 +129,21 @@ struct LoopbackReportTests {
         #expect(page.contains("Histogram of gaps") && page.contains("Frequency response"))
     }
 
+    @Test("A line that takes a frame's place leaves nothing of it, nor of what Ctrl-C shows behind it")
+    func erasure() {
+        let view = LiveView(width: 40, usesColour: false)
+        let state = LiveView.State(
+            phase: "Soaking", elapsedSeconds: 3, totalSeconds: nil, timing: TimingSummary(), playedDBFS: -20,
+            capturedDBFS: -26, capturedPeakDBFS: -12)
+        var screen = Screen()
+        screen.write("first\n" + view.frame(state, isFirst: true) + view.frame(state, isFirst: false))
+        #expect(screen.lines.count == 1 + LiveView.lineCount + 1 && screen.lines[1].hasPrefix("Soaking"))
+        screen.write("^C" + LiveView.erasure + "· last\n")
+        #expect(screen.lines == ["first", "· last", ""])
+        screen.write(view.frame(state, isFirst: true) + "^C" + LiveView.ending + "report")
+        #expect(screen.lines.count == 2 + LiveView.lineCount + 1 && screen.lines.last == "report")
+    }
+
     @Test("A frame of the live view has its lines, and none is too wide", arguments: [40, 80, 300])
     func live(_ width: Int) {
         let view = LiveView(width: width, usesColour: false)

@@ -36,7 +36,8 @@ struct CallCardTests {
         bench.run(samples: Int((seconds ?? loopback.seconds + 1) * 48_000))
         return CallCards.Heard(
             samples: bench.samples, ownMilliseconds: bench.facts.ownMilliseconds, alignment: bench.alignment,
-            clockRate: bench.clockRate, facts: bench.facts.factsOfMeasuringCards)
+            clockRate: bench.clockRate, interruptions: bench.interruptions,
+            facts: bench.facts.factsOfMeasuringCards)
     }
 
     private func delay(_ run: LoopbackRun) -> Double { run.measurement.timing.meanDelay ?? -1 }

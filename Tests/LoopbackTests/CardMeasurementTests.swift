@@ -105,6 +105,8 @@ struct CardMeasurementTests {
         let timing = bench.measure(signal).timing
         #expect(bench.statistics.playbackXruns == (direction == 0 ? 3 : 0))
         #expect(bench.statistics.captureXruns == (direction == 0 ? 0 : 3))
+        // The thread came in time: these are the card's own.
+        #expect(bench.statistics.ownXruns == 0 && bench.interruptions.count == 3)
         #expect(timing.eventCount == 3, "\(timing.events)")
         for (event, place) in zip(timing.events, [96_000, 144_000, 216_000]) {
             #expect(abs(event.position - place) < 1_200, "\(event)")
@@ -144,6 +146,119 @@ struct CardMeasurementTests {
         #expect(bench.allocations == 0)
     }
 
+    @Test(
+        "Each channel is played alone and heard apart, to the frame, and costs the card's thread no allocation",
+        arguments: [
+            (((1, 0), (0, 1)), nil), (((0, 0.5), (1, 0)), ChannelFigures.Fault.swapped),
+            (((1, 0.01), (-0.01, -1)), .oppositePolarity),
+        ] as [(((Double, Double), (Double, Double)), ChannelFigures.Fault?)])
+    func channels(wires: ((Double, Double), (Double, Double)), fault: ChannelFigures.Fault?) throws {
+        let signal = LoopbackSignal(carrierSeconds: 1, tonesHz: [997], channels: true)
+        let card = try ScriptedCard()
+        card.control.wires = wires
+        card.control.cable_delay = 777
+        // A buffer that is refilled in long pieces must not smear the boundary.
+        let bench = try #require(DuplexBench(card, signal, bufferMilliseconds: 60, keepsPairs: true))
+        bench.jitterNanoseconds = 20_000_000
+        bench.run(samples: 9_600)
+        bench.forgetAllocations()
+        let measured = bench.measure(signal)
+        #expect(bench.allocations == 0)
+        let channels = try #require(measured.channels)
+        #expect(channels.faults == (fault.map { [$0] } ?? []) && channels.heardCount == 2, "\(channels)")
+        for (played, heard, gain) in [
+            (SoundChannel.left, SoundChannel.left, wires.0.0), (.left, .right, wires.0.1), (.right, .left, wires.1.0),
+            (.right, .right, wires.1.1),
+        ] {
+            let path = try #require(channels.path(played, heard))
+            #expect(path.isHeard == (gain != 0), "\(path)")
+            guard gain != 0 else { continue }
+            #expect(abs(path.gainDB - 20 * log10(abs(gain))) < 0.3, "\(path)")
+            if abs(gain) > 0.1 { #expect(path.isInverted == (gain < 0), "\(path)") }
+        }
+        // Both signs at once are silence: the report must say why.
+        #expect(measured.timing.isFound == (fault != .oppositePolarity))
+    }
+
+    @Test("A card with one channel has no figures of channels", arguments: [false, true])
+    func oneChannel(keepsPairs: Bool) throws {
+        let signal = LoopbackSignal(carrierSeconds: 1, tonesHz: [997], channels: true)
+        let card = try ScriptedCard(channels: 1)
+        let bench = try #require(DuplexBench(card, signal, keepsPairs: keepsPairs))
+        let measured = bench.measure(signal)
+        #expect(measured.channels == nil && measured.timing.isFound && measured.withheld.isEmpty)
+        #expect(measured.timing.eventCount == 0)
+    }
+
+    @Test("An xrun while a channel is played alone withholds the figures of channels")
+    func interruptedChannels() throws {
+        let signal = LoopbackSignal(carrierSeconds: 1, tonesHz: [997], channels: true)
+        let solo = try #require(signal.soloRange(.right))
+        let card = try ScriptedCard()
+        card.control.wires = ((1, 0), (0, 1))
+        let bench = try #require(DuplexBench(card, signal, keepsPairs: true))
+        var isDue = true
+        bench.script = { bench in
+            guard isDue, bench.samples.count >= (solo.lowerBound + solo.upperBound) / 2 else { return }
+            isDue = false
+            bench.card.control.xrun.0 = 1
+        }
+        let measured = bench.measure(signal)
+        #expect(measured.channels == nil && measured.withheld == [Withheld(.channels, .interrupted(times: 1))])
+    }
+
+    @Test("A thread that is held up is named as the cause of its xrun, and what was played meanwhile is withheld")
+    func heldUp() throws {
+        let signal = LoopbackSignal(carrierSeconds: 2)
+        let sweep = try #require(signal.sections.first { $0.kind == .sweep }?.range)
+        let bench = try bench(signal)
+        var isDue = true
+        bench.script = { bench in
+            guard isDue, bench.samples.count >= (sweep.lowerBound + sweep.upperBound) / 2 else { return }
+            isDue = false
+            bench.holdUp(milliseconds: 60)
+        }
+        let measured = bench.measure(signal)
+        #expect(bench.statistics.playbackXruns == 1 && bench.statistics.ownXruns == 1, "\(bench.statistics)")
+        #expect((60...62).contains(bench.statistics.longestHoldUpMilliseconds), "\(bench.statistics)")
+        #expect(measured.withheld == [Withheld(.response, .interrupted(times: 1))], "\(measured.withheld)")
+        #expect(measured.tones.count == LoopbackSignal.usualTonesHz.count)
+        #expect(measured.tones.allSatisfy { $0.thdPlusNoisePercent < 0.1 })
+    }
+
+    @Test("A thread without priority keeps six periods ahead, and survives being held up for 40 ms")
+    func withoutPriority() throws {
+        let signal = LoopbackSignal(carrierSeconds: 2)
+        let card = try ScriptedCard()
+        let bench = try #require(DuplexBench(card, signal, hasPriority: false))
+        var times = 0
+        bench.script = { bench in
+            guard times < 3, bench.samples.count >= 48_000 * (times + 1) else { return }
+            times += 1
+            bench.holdUp(milliseconds: 40)
+        }
+        let timing = bench.measure(signal).timing
+        #expect(bench.queueFrames == 2_880 && bench.statistics.playbackXruns == 0 && timing.eventCount == 0)
+    }
+
+    @Test("A measurement that its own thread spoiled is made again with more ahead, twice at the most; others are not")
+    func bufferChoice() {
+        let spoiled = CardTrouble(playbackXruns: 1, ownXruns: 1, longestHoldUpMilliseconds: 31, aheadMilliseconds: 20)
+        var choice = BufferChoice(asked: nil)
+        #expect(choice.milliseconds == nil && choice.facts.isEmpty)
+        #expect(!choice.isWorthAnother(CardTrouble(playbackXruns: 3, aheadMilliseconds: 20)))
+        #expect(choice.isWorthAnother(spoiled))
+        choice.grow(after: spoiled)
+        #expect(choice.milliseconds == 80)
+        let again = CardTrouble(playbackXruns: 1, ownXruns: 1, longestHoldUpMilliseconds: 190, aheadMilliseconds: 78)
+        #expect(choice.isWorthAnother(again))
+        choice.grow(after: again)
+        #expect(choice.milliseconds == 300 && choice.facts.count == 2)
+        #expect(choice.facts.allSatisfy { $0.value.contains("kept Handset's thread waiting") })
+        #expect(!choice.isWorthAnother(again))
+        #expect(!BufferChoice(asked: 20).isWorthAnother(spoiled))
+    }
+
     @Test("A measuring program that is late is told as such; it is a gap, and the delay behind it is what it was")
     func late() throws {
         let signal = LoopbackSignal(carrierSeconds: 6)
@@ -165,11 +280,13 @@ struct CardMeasurementTests {
         let facts = CardFacts(
             configuration: AudioDeviceConfiguration(playback: "card", capture: "card"),
             playback: grant, capture: grant, statistics: bench.statistics)
-        for delay in [33.25, 20, 12] {
+        for delay in [33.25, 20, 12, 5] {
             let stages = facts.stages(ofDelay: delay)
             #expect(abs(stages.reduce(0) { $0 + $1.milliseconds } - delay) < 0.001, "\(stages)")
             #expect(stages.allSatisfy { $0.milliseconds > 0 })
         }
+        #expect(facts.factsOfStages(ofDelay: 33.25).isEmpty)
+        #expect(facts.factsOfStages(ofDelay: 5).contains { $0.value.contains("more than was measured") })
         #expect(facts.stages(ofDelay: 33.25).contains { $0.name.hasPrefix("Converters") && $0.milliseconds > 13 })
     }
 

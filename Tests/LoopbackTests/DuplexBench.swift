@@ -1,5 +1,5 @@
 @testable import AudioDevices
-import CAllocationCounter
+import CThreadCounters
 import CScriptedCard
 import CardSupport
 import Foundation
@@ -32,10 +32,13 @@ final class DuplexBench {
     private var random: UInt64 = 1
 
     private let grants: (playback: CardGrant, capture: CardGrant)
+    private let width: Int
+    /// What each channel has brought back.
+    private var channels: ChannelRecorder
 
     init?(
         _ card: ScriptedCard, _ test: LoopbackSignal, followedBy following: [Int16] = [],
-        bufferMilliseconds: Double? = nil
+        bufferMilliseconds: Double? = nil, hasPriority: Bool = true, keepsPairs: Bool = false
     ) {
         self.card = card
         card.control.now_ns = now.nanoseconds
@@ -46,20 +49,27 @@ final class DuplexBench {
         else { return nil }
         grants = (playing, capturing)
         let rate = playing.rate
+        width = keepsPairs && capturing.channels == 2 ? 2 : 1
+        channels = ChannelRecorder(test, outputs: playing.channels, inputs: width)
         self.tape = tape
         let played = AudioRing(capacity: 2 * rate)
-        let heard = AudioRing(capacity: 2 * rate)
+        let heard = AudioRing(capacity: 2 * rate * width)
         let ring = SPSCRing<DuplexNote>(capacity: 4_096)
         let ends = DuplexEnds(signal: played.consumer, captured: heard.producer, notes: ring.producer)
         signal = played.producer
         captured = heard.consumer
         notes = ring.consumer
-        guard let made = DuplexLoop(alsa, ends, bufferMilliseconds: bufferMilliseconds, at: now) else { return nil }
+        guard
+            let made = DuplexLoop(
+                alsa, ends, bufferMilliseconds: bufferMilliseconds, hasPriority: hasPriority,
+                solo: SoloPlan(test, rate: rate), keepsPairs: keepsPairs, at: now)
+        else { return nil }
         loop = made
     }
 
     var statistics: DuplexStatistics { tape.statistics }
     var alignment: BlockAlignment { tape.alignment }
+    var interruptions: [Range<Int>] { tape.interruptions }
     var clockRate: Double { tape.clockRate }
     /// What there is to say of the card.
     var facts: CardFacts {
@@ -71,6 +81,9 @@ final class DuplexBench {
     var queueFrames: Int { loop.queueFrames }
 
     func forgetAllocations() { allocations = 0 }
+
+    /// The card's thread is not run for so long.
+    func holdUp(milliseconds: Int64) { now = now.advanced(byNanoseconds: milliseconds * 1_000_000) }
 
     /// Runs until so many samples have been captured.
     func run(samples count: Int) {
@@ -104,14 +117,22 @@ final class DuplexBench {
         var block = [Int16](repeating: 0, count: 9_600)
         var room = block.mutableSpan
         let count = captured.read(into: &room)
-        if count > 0 { samples += tape.samples(of: Array(block.prefix(count))) }
+        guard count > 0 else { return }
+        guard width == 2 else {
+            samples += tape.samples(of: Array(block.prefix(count)))
+            return
+        }
+        let both = tape.samples(ofPairs: Array(block.prefix(count)))
+        samples += both.mean
+        channels.add(both.left, both.right)
     }
 
     /// Runs a whole measurement.
     func measure(_ test: LoopbackSignal) -> LoopbackMeasurement {
         run(samples: test.count + 24_000)
-        var measurement = LoopbackAnalyser(test).analyse(samples)
+        var measurement = LoopbackAnalyser(test).analyse(samples, interruptions: interruptions)
         measurement.timing = measurement.timing.aligned(to: alignment)
+        channels.measure(samples, test, maximumDelay: 96_000, interruptions: interruptions, &measurement)
         return measurement
     }
 }

@@ -1,6 +1,6 @@
-import Datagrams
 import ICE
 import MediaEngine
+import NetworkAddress
 import OpusCodec
 import Peering
 import Playout

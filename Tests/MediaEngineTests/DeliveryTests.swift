@@ -10,6 +10,7 @@ import Testing
 import Timekeeping
 
 @testable import MediaEngine
+import NetworkAddress
 
 @Suite("Which call a datagram goes to")
 struct DeliveryTests {
@@ -88,7 +89,7 @@ struct DeliveryTests {
 
     @Test("Two calls whose peers have the same SSRC are told apart by their addresses", arguments: [true, false])
     func sameSSRC(isProtected: Bool) throws {
-        var bench = try Bench()
+        var bench = Bench()
         try bench.add(port: 5_000, ssrc: 7, isProtected: isProtected)
         try bench.add(port: 6_000, ssrc: 7, isProtected: isProtected)
         for _ in 0..<10 {
@@ -101,7 +102,7 @@ struct DeliveryTests {
 
     @Test("Calls with the same SSRC from one address are told apart by their keys")
     func sameAddress() throws {
-        var bench = try Bench()
+        var bench = Bench()
         for _ in 0..<3 { try bench.add(port: 5_000, ssrc: 7, isProtected: true) }
         for _ in 0..<10 {
             for peer in 0..<3 { try bench.send(peer, from: 5_000) }
@@ -112,7 +113,7 @@ struct DeliveryTests {
 
     @Test("A protected call is found again when its address changes, though others have its SSRC")
     func rebinding() throws {
-        var bench = try Bench()
+        var bench = Bench()
         for port in [UInt16(5_000), 6_000, 7_000] { try bench.add(port: port, ssrc: 7, isProtected: true) }
         for (peer, port) in [(0, UInt16(5_000)), (1, 6_000), (2, 7_000), (2, 40_000), (1, 40_001), (0, 5_000)] {
             try bench.send(peer, from: port)
@@ -125,7 +126,7 @@ struct DeliveryTests {
 
     @Test("Peers behind a translator, of which neither address nor SSRC is known, are all found by their keys")
     func translated() throws {
-        var bench = try Bench()
+        var bench = Bench()
         for number in UInt16(0)..<10 {
             try bench.add(port: 5_000 + number, ssrc: 7, isProtected: true)
         }
@@ -140,7 +141,7 @@ struct DeliveryTests {
 
     @Test("A call without protection takes a packet of unknown origin only if no other such call could")
     func unprotected() throws {
-        var bench = try Bench()
+        var bench = Bench()
         try bench.add(port: 5_000, ssrc: 7, isProtected: false)
         try bench.add(port: 6_000, ssrc: 8, isProtected: false)
         try bench.send(0, from: 5_500)
@@ -154,7 +155,7 @@ struct DeliveryTests {
 
     @Test("A flood of packets that belong to nobody is tried a bounded number of times in each turn")
     func flood() throws {
-        var bench = try Bench()
+        var bench = Bench()
         for number in UInt16(0)..<8 { try bench.add(port: 5_000 + number, ssrc: UInt32(number), isProtected: true) }
         try bench.add(port: 9_000, ssrc: 99, isProtected: true, tellsSSRC: true)
         bench.calls.remove(at: 8)

@@ -1,6 +1,6 @@
-import Datagrams
 import ICE
 import MediaEngine
+import NetworkAddress
 import Peering
 import Realtime
 import SecureTransport

@@ -1,5 +1,5 @@
 import MediaEngine
-import Datagrams
+import NetworkAddress
 import OpusCodec
 import Peering
 import Playout

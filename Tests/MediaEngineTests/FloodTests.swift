@@ -1,6 +1,7 @@
 import Datagrams
 import ICE
 import MediaEngine
+import NetworkAddress
 import Peering
 import Playout
 import TestSupport

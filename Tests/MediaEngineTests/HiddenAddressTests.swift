@@ -3,6 +3,7 @@ import Glibc
 import ICE
 import MediaEngine
 import MulticastDNS
+import NetworkAddress
 import SecureTransport
 import Synchronization
 import Testing

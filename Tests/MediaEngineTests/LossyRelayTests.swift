@@ -1,6 +1,6 @@
-import Datagrams
 import Foundation
 import MediaEngine
+import NetworkAddress
 import Peering
 import Playout
 import RelaySupport

@@ -1,7 +1,8 @@
 import AudioKit
+import Datagrams
 import Foundation
 import MediaEngine
-import Datagrams
+import NetworkAddress
 import OpusCodec
 import Peering
 import Playout
@@ -143,9 +144,9 @@ struct MediaEngineTests {
         pair.shutdown()
         for report in reports {
             #expect(report.playout.resets == 0 && report.call.encodeErrors == 0)
-            #expect(report.playout.packetsLost == 0)
-            // The first of the two is told a moment earlier than the other.
+            // The first of the two is told a moment earlier than the other, and drops what comes in a format it no longer has.
             #expect(report.peer.dropped.total <= 8)
+            #expect(report.playout.packetsLost <= report.peer.dropped.total)
         }
     }
 

@@ -5,6 +5,7 @@ import Testing
 import Timekeeping
 
 @testable import MediaEngine
+import NetworkAddress
 
 /// A TURN connection over TCP, with a server that is a mere socket.
 @Suite("Media between a worker and a TURN server's stream")

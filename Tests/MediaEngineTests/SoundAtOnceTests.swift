@@ -128,7 +128,7 @@ struct SoundAtOnceTests {
         }
         call.deliversControl = false
         try call.run(seconds: 0.2)
-        var work = SampleBuffer(capacity: SoundDesk.turnSamples)
+        var work = SampleBuffer(capacity: CardMixer.tickSamples)
         var loudest = 0
         for _ in 0..<16 {
             call.right.pointee.hearTurn(at: call.now, through: &work)

@@ -9,6 +9,7 @@ import Testing
 import Timekeeping
 
 @testable import MediaEngine
+import NetworkAddress
 
 /// Both ends of one call, in virtual time, on a wire that only the test touches.
 struct VirtualCall: ~Copyable {
@@ -85,6 +86,17 @@ struct VirtualCall: ~Copyable {
         made.append(try MediaCall.make(id: MediaCallID(rawValue: 1), plan: plans[0], files: leftFiles, at: .zero))
         made.append(try MediaCall.make(id: MediaCallID(rawValue: 2), plan: plans[1], files: rightFiles, at: .zero))
         (left, right) = (made[0], made[1])
+    }
+
+    /// What a call's plan may look like, for what needs one beside the two ends' own.
+    static func anyPlan() throws -> MediaCallPlan {
+        MediaCallPlan(
+            peer: PeerPlan(
+                transport: .direct(to: try #require(SocketAddress(host: "192.0.2.1", port: 5_000))), protection: .plain,
+                remoteSSRC: nil, localSSRC: 1, canonicalName: "peer", sendPayloadType: 111, receivePayloadType: 111,
+                randomSeed: 1),
+            encoder: EncoderSettings(), playout: PlayoutConfiguration(), audio: AudioBehaviour(source: .silence),
+            start: .atOnce)
     }
 
     deinit {

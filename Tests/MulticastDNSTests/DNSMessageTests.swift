@@ -1,5 +1,5 @@
-import Datagrams
 import MulticastDNS
+import NetworkAddress
 import TestSupport
 import Testing
 

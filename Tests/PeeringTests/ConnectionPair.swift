@@ -1,6 +1,7 @@
 import DTLSSupport
 import Datagrams
 import ICE
+import NetworkAddress
 import Peering
 import SecureTransport
 import TestSupport

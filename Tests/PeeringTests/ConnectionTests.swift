@@ -1,6 +1,7 @@
 import DTLSSupport
 import Datagrams
 import ICE
+import NetworkAddress
 import Peering
 import SecureTransport
 import TestSupport
@@ -169,6 +170,28 @@ struct ConnectionTests {
         #expect(said.contains(.direct(outside)) && Self.keys(said) != nil)
         let other = Self.keys(pair.right.said) != nil
         #expect(other)
+    }
+
+    @Test("Without ICE a stranger's datagram that begins no handshake, such as a former peer's goodbye, moves nothing")
+    func withoutICEAfterStranger() throws {
+        var pair = try ConnectionPair()
+        let stranger = try #require(SocketAddress(host: "198.51.100.66", port: 666))
+        let alert: [UInt8] = [21, 254, 253, 0, 1, 0, 0, 0, 0, 0, 1, 0, 26] + [UInt8](repeating: 7, count: 26)
+        let encrypted: [UInt8] = [22, 254, 253, 0, 1, 0, 0, 0, 0, 0, 1, 0, 26] + [UInt8](repeating: 7, count: 26)
+        pair.introduceDirectly()
+        for side in 0...1 {
+            for bytes in [alert, encrypted, [22]] {
+                pair.feed(side, .handshake(bytes, from: DatagramPath(to: stranger)))
+            }
+            pair.begin(side)
+            for bytes in [alert, encrypted, [22]] {
+                pair.feed(side, .handshake(bytes, from: DatagramPath(to: stranger)))
+            }
+        }
+        pair.run(.milliseconds(100))
+        let (ours, theirs) = (Self.keys(pair.left.said), Self.keys(pair.right.said))
+        #expect(ours != nil && theirs != nil)
+        #expect(ours?.send == theirs?.receive)
     }
 
     @Test("An offer with ICE that is answered without gives up what was gathered, and shakes hands directly")

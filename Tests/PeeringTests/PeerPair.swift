@@ -1,4 +1,5 @@
 import Datagrams
+import NetworkAddress
 import Peering
 import RTP
 import SecureTransport

@@ -19,8 +19,9 @@ struct PrivateFileTests {
     func replacing() throws {
         let path = folder + "/session"
         #expect(try PrivateFile.read(path) == nil)
-        FileManager.default.createFile(atPath: path, contents: Data("old".utf8), attributes: [.posixPermissions: 0o644])
-        FileManager.default.createFile(atPath: path + ".new", contents: nil, attributes: [.posixPermissions: 0o666])
+        _ = FileManager.default.createFile(
+            atPath: path, contents: Data("old".utf8), attributes: [.posixPermissions: 0o644])
+        _ = FileManager.default.createFile(atPath: path + ".new", contents: nil, attributes: [.posixPermissions: 0o666])
         try PrivateFile.replace(path, with: Array("new".utf8))
         #expect(try PrivateFile.read(path) == Array("new".utf8))
         #expect(try mode(path) == 0o600)

@@ -10,7 +10,8 @@ struct TransportLogTests {
     private static func told(
         lost: Set<Int>, feedbackAfter: [Int], again: [Int] = [], delay: (Int) -> Int64 = { _ in 30 }
     ) throws -> [PathObservation?] {
-        var (log, writer) = (TransportLog(), TransportFeedbackWriter(sender: 2))
+        var log = TransportLog()
+        var writer = TransportFeedbackWriter(sender: 2)
         var seen: [PathObservation?] = []
         for index in 0..<((feedbackAfter.max() ?? 0) + 1) {
             let number = UInt16(65_530) &+ UInt16(index)

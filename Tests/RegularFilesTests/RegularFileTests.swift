@@ -21,6 +21,27 @@ final class RegularFileTests {
         }
     }
 
+    @Test("A file is readable by all if its mode and those of the folders on the way say so, whatever link leads to it")
+    func readers() throws {
+        #expect(mkdir(path("open"), 0o755) == 0 && chmod(folder, 0o755) == 0)
+        #expect(FileManager.default.createFile(atPath: path("open/secret"), contents: nil))
+        #expect(symlink(path("open/secret"), path("link")) == 0)
+        // The folders above are the machine's: they may be closed to others.
+        chmod(path("open/secret"), 0o644)
+        let isReachable = RegularFile.isReadableByAll(path("open/secret"))
+        try #require(isReachable, "the folder for temporary files is closed to others")
+        #expect(RegularFile.isReadableByAll(path("link")) && !RegularFile.isReadableByAll(path("nothing")))
+        for mode: mode_t in [0o600, 0o640, 0o660] {
+            chmod(path("open/secret"), mode)
+            #expect(!RegularFile.isReadableByAll(path("open/secret")) && !RegularFile.isReadableByAll(path("link")))
+        }
+        chmod(path("open/secret"), 0o644)
+        for mode: mode_t in [0o700, 0o750, 0o754] {
+            chmod(path("open"), mode)
+            #expect(!RegularFile.isReadableByAll(path("open/secret")))
+        }
+    }
+
     private func makeFailure(_ path: String) -> RegularFileError? {
         do throws(RegularFileError) {
             try WritableFolder.make(path)

@@ -1,7 +1,8 @@
-public import Datagrams
-public import Foundation
+internal import Datagrams
+internal import Foundation
 import Glibc
 public import ICE
+internal import NetworkAddress
 
 /// A TURN server (coturn) on the loopback, with a certificate for "localhost" that it is told to have.
 public final class RelayServer {

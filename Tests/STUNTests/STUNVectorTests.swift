@@ -1,4 +1,4 @@
-import Datagrams
+import NetworkAddress
 import STUN
 import Testing
 

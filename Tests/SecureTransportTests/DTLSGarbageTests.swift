@@ -97,6 +97,31 @@ struct DTLSGarbageTests {
         #expect(pair.passiveSaid.last == .closed)
     }
 
+    @Test("Records of every length that claim to be encrypted, in and after a handshake, do not end the association")
+    func shortRecords() throws {
+        var pair = try makePair()
+        func inject(_ pair: inout HandshakePair<DTLSEndpoint>) {
+            for type in 20...24 as ClosedRange<UInt8> {
+                for length in 0...40 as ClosedRange<UInt8> {
+                    let body = [UInt8](repeating: length, count: Int(length))
+                    let header: [UInt8] = [type, 0xFE, 0xFD, 0, 1, 0, 0, 0, 0, 1, length, 0, length]
+                    pair.feedBoth(.received(header + body))
+                }
+            }
+        }
+        pair.feedBoth(.start)
+        while !pair.toActive.isEmpty || !pair.toPassive.isEmpty {
+            if !pair.toPassive.isEmpty { pair.feed(.passive, .received(pair.toPassive.removeFirst())) }
+            inject(&pair)
+            if !pair.toActive.isEmpty { pair.feed(.active, .received(pair.toActive.removeFirst())) }
+            inject(&pair)
+        }
+        #expect(keys(pair.activeSaid) != nil && keys(pair.passiveSaid) != nil)
+        pair.feed(.active, .close)
+        pair.deliverAll()
+        #expect(pair.passiveSaid.last == .closed && pair.activeSaid.count == 1)
+    }
+
     @Test("A datagram of 64 KiB, or an empty one, does no harm")
     func sizes() throws {
         var pair = try makePair()

@@ -145,7 +145,8 @@ struct VolumeTests {
 
     @Test("The limiter's gain does not jump, within a frame or at its edge, when others become loud or quiet")
     func continuousGain() {
-        var (mixer, own) = (CallMixer(), MixLimiter())
+        var mixer = CallMixer()
+        var own = MixLimiter()
         // Steady, so that the output shows the gain; the loudness of the others changes from frame to frame.
         let levels = [3_000, 30_000, 30_000, 3_000, 20_000, 3_000].flatMap { [Int16](repeating: $0, count: 480) }
         let steady = [Int16](repeating: 9_000, count: 480)

@@ -26,13 +26,21 @@ struct Room {
     /// What the microphone hears of what was played; a sparse room, so that unoptimised tests are quick.
     func echo(of played: [Int16]) -> [Float] {
         let strong = response.indices.filter { abs(response[$0]) > 0.004 }
+        // Each value is made a Float once, and pointers are used: unoptimised, a call for each tap is most of the time.
+        let source = played.map { Float($0) }
         var heard = [Float](repeating: 0, count: played.count + response.count + delay)
-        for tap in strong {
-            let weight = response[tap]
-            var index = 0
-            while index < played.count {
-                heard[index + tap + delay] += weight * Float(played[index])
-                index += 1
+        unsafe heard.withUnsafeMutableBufferPointer { heard in
+            unsafe source.withUnsafeBufferPointer { source in
+                guard var first = unsafe heard.baseAddress, let values = unsafe source.baseAddress else { return }
+                unsafe first += delay
+                for tap in strong {
+                    let (weight, place) = unsafe (response[tap], first + tap)
+                    var index = 0
+                    while index < source.count {
+                        unsafe place[index] += weight * values[index]
+                        index += 1
+                    }
+                }
             }
         }
         return heard

@@ -15,6 +15,20 @@ struct InstantTests {
         #expect(start.nanoseconds(to: end) == 20_000_000)
     }
 
+    @Test("A duration is told to people in milliseconds or seconds, with three digits or so")
+    func text() {
+        let texts: [(Duration, String)] = [
+            (.zero, "0 s"), (.microseconds(40), "0 s"), (.microseconds(400), "0.4 ms"),
+            (.microseconds(9_949), "9.9 ms"),
+            (.microseconds(9_960), "10 ms"), (.seconds(0.07939876563445597), "79 ms"),
+            (.microseconds(999_400), "999 ms"),
+            (.microseconds(999_600), "1 s"), (.milliseconds(1_260), "1.3 s"), (.seconds(10), "10 s"),
+            (.seconds(90), "90 s"),
+            (.seconds(3_600), "3600 s"), (.milliseconds(-250), "-250 ms"), (.milliseconds(-0.01), "0 s"),
+        ]
+        for (duration, text) in texts { #expect(duration.text == text) }
+    }
+
     @Test("A duration longer than 64 bits of nanoseconds is clamped, not wrapped")
     func clamping() {
         #expect(Duration.seconds(Int64.max).nanoseconds == .max)

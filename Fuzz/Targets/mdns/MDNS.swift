@@ -1,6 +1,6 @@
-import Datagrams
 import FuzzInput
 import MulticastDNS
+import NetworkAddress
 import Timekeeping
 
 /// Called by libFuzzer with each input.

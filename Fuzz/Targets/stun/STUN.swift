@@ -1,5 +1,5 @@
-import Datagrams
 import FuzzInput
+import NetworkAddress
 import STUN
 
 /// Called by libFuzzer with each input.

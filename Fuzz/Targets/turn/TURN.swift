@@ -1,6 +1,6 @@
-import Datagrams
 import FuzzInput
 import ICE
+import NetworkAddress
 import Timekeeping
 
 /// Called by libFuzzer with each input.

@@ -39,7 +39,24 @@ struct ActiveCall {
     /// Whether its record is on disk, or is not to be.
     var isKept = false
     /// What its media saw, once that has ended.
-    var report: MediaReport?
+    var report: MediaReport? {
+        get { if case .seen(let report) = ending { report } else { nil } }
+        set { ending = newValue.map { .seen($0) } ?? .none }
+    }
+    private var ending = Ending.none
+
+    // A report is large, and most calls have not ended.
+    private indirect enum Ending {
+        case none
+        case seen(MediaReport)
+    }
+
+    init(machine: CallMachine, audio: AudioBehaviour, invite: InviteID? = nil, idempotencyKey: String? = nil) {
+        self.machine = machine
+        self.audio = audio
+        self.invite = invite
+        self.idempotencyKey = idempotencyKey
+    }
 
     /// Whether its microphone and loudspeaker are the sound card's.
     var usesCard: Bool { audio.source == .card }

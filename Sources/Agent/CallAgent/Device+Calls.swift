@@ -51,6 +51,7 @@ extension Device {
             calls[id]?.record = record
             logFailure(of: id, record)
             noteEnd(of: id, record)
+            endProgram(of: id, record)
             keep(record, of: id)
             finishIfOver(id)
         case .refused(let error):
@@ -106,19 +107,9 @@ extension Device {
         }
     }
 
-    private func sendHangUp(_ news: CallHangUp) {
-        Task { [service, logger] in
-            do throws(SignalingError) {
-                try await service.hangUp(news)
-            } catch {
-                logger.warning("The peer may not have heard that we hung up", metadata: ["error": "\(error)"])
-            }
-        }
-    }
-
     private func request(
-        for id: CallID, _ confirmation: CallMachine.ServiceWord,
-        orElse failure: @escaping @Sendable (SignalingError) -> CallMachine.ServiceWord,
+        for id: CallID, _ confirmation: CallMachine.ServiceEvent,
+        orElse failure: @escaping @Sendable (SignalingError) -> CallMachine.ServiceEvent,
         _ ask: @escaping @Sendable () async throws(SignalingError) -> Void
     ) {
         Task {

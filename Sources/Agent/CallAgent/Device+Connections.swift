@@ -1,9 +1,9 @@
 internal import CallControl
-internal import Datagrams
 internal import ICE
 internal import JSON
 internal import Logging
 internal import MediaEngine
+internal import NetworkAddress
 internal import SDP
 internal import SecureTransport
 internal import SignalingClient

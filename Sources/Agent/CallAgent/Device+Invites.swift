@@ -202,7 +202,7 @@ extension Device {
     }
 
     /// A word about an invite that no call is about.
-    func hear(_ word: CallMachine.ServiceWord, aboutInvite id: InviteID) {
+    func hear(_ word: CallMachine.ServiceEvent, aboutInvite id: InviteID) {
         if let input = OutgoingInviteMachine.Input(word), case .outgoing? = invites[id]?.machine {
             return feed(outgoing: input, to: id)
         }
@@ -262,7 +262,7 @@ extension Device {
 
 extension OutgoingInviteMachine.Input {
     /// The part of the service's words that concerns an invite we sent.
-    fileprivate init?(_ word: CallMachine.ServiceWord) {
+    fileprivate init?(_ word: CallMachine.ServiceEvent) {
         switch word {
         case .accepted(let answer): self = .accepted(answer)
         case .rejected(let answer): self = .rejected(answer)
@@ -277,7 +277,7 @@ extension OutgoingInviteMachine.Input {
 
 extension IncomingInviteMachine.Input {
     /// The part of the service's words that concerns an invite we received.
-    fileprivate init?(heard word: CallMachine.ServiceWord) {
+    fileprivate init?(heard word: CallMachine.ServiceEvent) {
         switch word {
         case .handledElsewhere(let action): self = .handledElsewhere(action)
         case .cancelled: self = .cancelled

@@ -1,9 +1,9 @@
 internal import AudioDevices
 internal import CallControl
-internal import Datagrams
 internal import JSON
 internal import Logging
 internal import MediaEngine
+internal import NetworkAddress
 internal import Peering
 internal import RegularFiles
 internal import SDP
@@ -85,12 +85,26 @@ extension Device {
         guard let placement = calls[id]?.placement else { return }
         if plan.audio.recording != nil { makeRecordingFolder() }
         if remote == nil { dropConnection(of: id) }
-        let media = try engine.start(plan, at: placement, connection: calls[id]?.connection)
+        var plan = plan
+        plan.capture = nextCapture()
+        let line = plan.audio.source == .program ? try beginProgram(for: id) : nil
+        let media = try engine.start(plan, at: placement, connection: calls[id]?.connection, line: line)
         calls[id]?.media = media
         if direction != .sendrecv {
             engine.setDirection(media, sends: direction.sends, receives: direction.receives)
         }
         if let remote { connect(id, to: remote) }
+    }
+
+    /// The file that the next call is captured in; nil if it is not.
+    private func nextCapture() -> String? {
+        guard let file = configuration.behaviour.capture, captures < BehaviourConfiguration.maximumCaptures else {
+            return nil
+        }
+        captures += 1
+        let path = configuration.behaviour.capture(number: captures) ?? file
+        logger.info("A call is captured", metadata: ["file": "\(path)"])
+        return path
     }
 
     /// Makes the folder that calls are recorded in, which somebody may have removed.
@@ -147,7 +161,11 @@ extension Device {
         case .established(let media, let time):
             with(media) { feed(.media(.flowing), to: $0, at: time) }
         case .playbackEnded(let media): with(media) { tell(.playbackEnded($0)) }
-        case .digit(let media, let digit, let time): with(media) { tell(.digit($0, digit, heldFor: time)) }
+        case .digit(let media, let digit, let time):
+            with(media) { id in
+                tell(.digit(id, digit, heldFor: time))
+                tellProgram(of: id, digit, heldFor: time)
+            }
         case .sendingStopped(let media, let reason): with(media) { tell(.sendingStopped($0, reason)) }
         case .sendingResumed(let media): with(media) { tell(.sendingResumed($0)) }
         case .fileFailed(let media, let error):

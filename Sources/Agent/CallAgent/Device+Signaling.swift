@@ -48,7 +48,7 @@ extension Device {
         feed(.begin, to: id)
     }
 
-    private func feed(_ word: CallMachine.ServiceWord, about invite: InviteID) {
+    private func feed(_ word: CallMachine.ServiceEvent, about invite: InviteID) {
         guard let id = calls.first(where: { $0.value.invite == invite })?.key else {
             return hear(word, aboutInvite: invite)
         }
@@ -60,12 +60,21 @@ extension BehaviourConfiguration {
     /// What a call does that came with `invite`.
     func audio(for invite: InviteID) -> AudioBehaviour { audio(named: invite.fileName) }
 
+    /// The file of the call with this number, from 1.
+    func capture(number: Int) -> String? {
+        guard let capture, number > 1 else { return capture }
+        let name = capture.lastIndex(of: "/").map { capture.index(after: $0) } ?? capture.startIndex
+        guard let dot = capture[name...].lastIndex(of: "."), dot > name else { return "\(capture)-\(number)" }
+        return "\(capture[..<dot])-\(number)\(capture[dot...])"
+    }
+
     /// What a call does whose recording is to have this name.
     func audio(named name: String) -> AudioBehaviour {
         let source: AudioBehaviour.Source =
             switch self.source {
             case .silence: .silence
             case .card: .card
+            case .exec: .program
             case .echo: .echo
             case .tone(let frequency, let level): .tone(frequencyHz: frequency, levelDBFS: level)
             case .file(let path, let loops): .file(path: path, loops: loops)

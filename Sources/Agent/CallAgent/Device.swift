@@ -1,11 +1,12 @@
 public import CallControl
+internal import CallPrograms
+internal import ICE
 public import Logging
 public import MediaEngine
+internal import NetworkAddress
+public import Realtime
 internal import SecureTransport
 public import SignalingClient
-internal import Datagrams
-internal import ICE
-public import Realtime
 
 /// A logged-in device: hears invites, answers by policy, makes calls, and tells what happens.
 ///
@@ -28,6 +29,8 @@ public actor Device {
     private var identity: DTLSIdentity?
     var calls: [CallID: ActiveCall] = [:]
     var isDraining = false
+    /// Calls that have been captured.
+    var captures = 0
     /// Whether the last call that asked for room was refused, and there has been none since.
     var isFull = false
     /// Why a call of ours came to nothing, while a tone tells of it; and what ends the tone.
@@ -45,12 +48,17 @@ public actor Device {
     var soundSettings: SoundSettings?
     let journal: CallJournal?
     private let mediaEvents: AsyncStream<MediaEvent>
+    /// What takes part in calls; nil without the behaviour `exec`.
+    let programs: CallPrograms?
+    private let programNews: AsyncStream<ProgramNews>
     private var ledger = InviteLedger()
     /// Invites that were no calls, for what their peers say after they are settled.
     var plainInvites = InviteLedger()
     private var lastCall: UInt64 = 0
     private var listeners: [Task<Void, Never>] = []
-    /// Who waits in ``shutDown()`` until no call is left.
+    /// How many peers are being told that we hung up.
+    private var hangUpsUnderWay = 0
+    /// Who waits in ``shutDown()`` until no call is left, and every peer of one has been told.
     private var allEnded: CheckedContinuation<Void, Never>?
     var generator = SystemRandomNumberGenerator()
 
@@ -74,6 +82,10 @@ public actor Device {
         let (stream, media) = AsyncStream.makeStream(of: MediaEvent.self, bufferingPolicy: .bufferingOldest(16_384))
         mediaEvents = stream
         self.mediaAddress = mediaAddress.address
+        // A program's wishes are few; of its words for the log no more than ten a second come here.
+        let (news, told) = AsyncStream.makeStream(of: ProgramNews.self, bufferingPolicy: .bufferingOldest(16_384))
+        programNews = news
+        programs = configuration.program == nil ? nil : try CallPrograms { told.yield($0) }
         engine = try MediaEngine(
             MediaEngineConfiguration(
                 bindAddress: mediaAddress.bindAddress, workerCount: configuration.media.workers,
@@ -90,6 +102,7 @@ public actor Device {
             listeners = [
                 Task { [service] in for await event in service.events { self.hear(event) } },
                 Task { [mediaEvents] in for await event in mediaEvents { self.hear(event) } },
+                Task { [programNews] in for await news in programNews { self.hear(news) } },
             ]
         }
         makeRecordingFolder()
@@ -113,9 +126,13 @@ public actor Device {
 
     /// Calls somebody.
     ///
-    /// - Parameter audio: What the call plays and records.
-    public func call(_ user: UserID, audio: AudioBehaviour, timeToLive: Duration?? = .none) -> CallID {
-        call([user], audio: audio, timeToLive: timeToLive)
+    /// - Parameters:
+    ///   - audio: What the call plays and records.
+    ///   - onlineOnly: Whether it fails at once if no device of the user is connected; nil for what the configuration says.
+    public func call(
+        _ user: UserID, audio: AudioBehaviour, timeToLive: Duration?? = .none, onlineOnly: Bool? = nil
+    ) -> CallID {
+        call([user], audio: audio, timeToLive: timeToLive, onlineOnly: onlineOnly)
     }
 
     /// Calls several users at once, with a `group` in that group. The first to accept gets the call; the others ring no
@@ -123,13 +140,15 @@ public actor Device {
     ///
     /// - Parameter users: One to 32.
     public func call(
-        _ users: [UserID], in group: GroupID? = nil, audio: AudioBehaviour, timeToLive: Duration?? = .none
+        _ users: [UserID], in group: GroupID? = nil, audio: AudioBehaviour, timeToLive: Duration?? = .none,
+        onlineOnly: Bool? = nil
     ) -> CallID {
         let key = newKey()
         let defaults = configuration.invites
         let options = InviteOptions(
             to: users, in: group, timeToLive: timeToLive ?? defaults.timeToLive, payload: defaults.payload,
-            timeoutPayload: defaults.missedPayload, isOnlineOnly: defaults.isOnlineOnly, idempotencyKey: key)
+            timeoutPayload: defaults.missedPayload, isOnlineOnly: onlineOnly ?? defaults.isOnlineOnly,
+            idempotencyKey: key)
         let machine = CallMachine(dialling: options, timings: callTimings)
         let id = newCall(ActiveCall(machine: machine, audio: audio, idempotencyKey: key))
         feed(.begin, to: id)
@@ -197,6 +216,7 @@ public actor Device {
         invites = [:]
         farewell?.cancel()
         engine.shutdown()
+        programs?.finish()
         for listener in listeners { listener.cancel() }
         await journal?.close()
         events.hub.finish()
@@ -220,6 +240,7 @@ public actor Device {
     }
 
     func newCall(_ call: ActiveCall) -> CallID {
+        engine.warmUp()
         lastCall += 1
         let id = CallID(number: lastCall)
         calls[id] = call
@@ -244,11 +265,28 @@ public actor Device {
     /// Forgets a call that is over.
     func forget(_ id: CallID) {
         calls[id] = nil
-        if calls.isEmpty { stopWaitingForCalls() }
+        if areCallsOver { stopWaitingForCalls() }
     }
 
+    /// Tells the peer of a call that we hung up. A goodbye to the service waits for it: whoever says that first has the
+    /// peer hear of a lost device in place of the call's end (contract CALL-3).
+    func sendHangUp(_ news: CallHangUp) {
+        hangUpsUnderWay += 1
+        Task {
+            do throws(SignalingError) {
+                try await service.hangUp(news)
+            } catch {
+                logger.warning("The peer may not have heard that we hung up", metadata: ["error": "\(error)"])
+            }
+            hangUpsUnderWay -= 1
+            if areCallsOver { stopWaitingForCalls() }
+        }
+    }
+
+    private var areCallsOver: Bool { calls.isEmpty && hangUpsUnderWay == 0 }
+
     private func allCallsEnded(within limit: Duration) async {
-        guard !calls.isEmpty else { return }
+        guard !areCallsOver else { return }
         let patience = Task {
             try? await Task.sleep(for: limit)
             if !Task.isCancelled { stopWaitingForCalls() }

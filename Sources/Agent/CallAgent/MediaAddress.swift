@@ -1,4 +1,5 @@
-public import Datagrams
+internal import Datagrams
+public import NetworkAddress
 
 /// Where a device receives media.
 public struct MediaAddress: Sendable {

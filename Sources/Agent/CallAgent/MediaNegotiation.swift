@@ -2,6 +2,7 @@ internal import Datagrams
 internal import ICE
 internal import JSON
 internal import MediaEngine
+internal import NetworkAddress
 internal import OpusCodec
 internal import Peering
 internal import SDP

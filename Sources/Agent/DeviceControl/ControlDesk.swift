@@ -183,6 +183,7 @@ extension BehaviourConfiguration.Source {
         case .tone: "tone"
         case .file: "play"
         case .card: "card"
+        case .exec: "exec"
         }
     }
 }

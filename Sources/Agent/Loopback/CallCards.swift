@@ -17,6 +17,8 @@ public actor CallCards {
         let alignment: BlockAlignment
         /// How much faster the ear's clock is than the mouth's, in samples a sample.
         let clockRate: Double
+        /// Captured samples in which the measuring cards were interrupted.
+        let interruptions: [Range<Int>]
         let facts: [LoopbackRun.Fact]
     }
 
@@ -122,6 +124,7 @@ public actor CallCards {
         let facts = session.facts
         return Heard(
             samples: recorder.samples, ownMilliseconds: facts.ownMilliseconds, alignment: session.tape.alignment,
-            clockRate: session.tape.clockRate, facts: facts.factsOfMeasuringCards)
+            clockRate: session.tape.clockRate, interruptions: session.tape.interruptions,
+            facts: facts.factsOfMeasuringCards)
     }
 }

@@ -1,5 +1,5 @@
 public import AudioKit
-internal import LoopbackAnalysis
+public import LoopbackAnalysis
 public import LoopbackReport
 
 /// A measurement through a whole call to a device that echoes: what is played into the call, and what is told by what comes
@@ -11,6 +11,11 @@ public import LoopbackReport
 public struct CallLoopback: Sendable {
     let signal: LoopbackSignal
     private let speech: [Int16]
+    /// Played into a call before the signal: a voice with pauses, in which the jitter buffers find their delay.
+    private let lead: [Int16]
+    private static let leadSeconds = 6.0
+    /// How often sweep and tones are played unless asked otherwise.
+    public static let usualRounds = 2
     private static let pause = AudioFormat.sampleRate / 2
     /// Speech that is shorter is said again: of a word or two nobody can tell how good a call is.
     private static let leastSpeech = 6 * AudioFormat.sampleRate
@@ -19,9 +24,16 @@ public struct CallLoopback: Sendable {
 
     /// - Parameters:
     ///   - carrierSeconds: How long gaps are watched for.
+    ///   - rounds: How often sweep and tones are played: what something happens to in one is taken from the next.
+    ///   - tonesHz: The tones' frequencies.
     ///   - speech: Played behind the test signal, to be compared with what comes back; nil for ``SyntheticSpeech``.
-    public init(carrierSeconds: Double, speech: [Int16]? = nil) {
-        signal = LoopbackSignal(carrierSeconds: carrierSeconds)
+    public init(
+        carrierSeconds: Double, rounds: Int = usualRounds, tonesHz: [Double] = LoopbackSignal.usualTonesHz,
+        speech: [Int16]? = nil
+    ) {
+        signal = LoopbackSignal(carrierSeconds: carrierSeconds, rounds: rounds, tonesHz: tonesHz)
+        var leader = SyntheticSpeech(seed: 2)
+        lead = leader.samples(seconds: Self.leadSeconds) + [Int16](repeating: 0, count: Self.pause)
         guard let speech, !speech.isEmpty else {
             var speaker = SyntheticSpeech()
             self.speech = speaker.samples(seconds: Self.syntheticSeconds)
@@ -32,10 +44,13 @@ public struct CallLoopback: Sendable {
         self.speech = said
     }
 
-    /// What is played, in seconds.
+    /// What cards play, in seconds.
     public var seconds: Double { Double(playedSamples) / Double(AudioFormat.sampleRate) }
 
-    /// What is played, in samples.
+    /// What the file plays, in seconds: the same behind a voice that lets the call settle.
+    public var fileSeconds: Double { Double(lead.count + playedSamples) / Double(AudioFormat.sampleRate) }
+
+    /// What cards play, in samples.
     var playedSamples: Int { speechStart + speech.count }
 
     /// What is played behind the signal.
@@ -46,6 +61,7 @@ public struct CallLoopback: Sendable {
     /// Writes what is to be played as a WAV file.
     public func write(to path: String) throws(AudioFileError) {
         var writer = try WAVWriter(path: path)
+        try writer.append(lead.span)
         try writer.append(signal.samples(0..<signal.count).span)
         try writer.append(following.span)
         try writer.finish()
@@ -53,7 +69,8 @@ public struct CallLoopback: Sendable {
 
     /// Measures what a call that played the file has recorded.
     public func run(startedAt: String, recorded: [Int16], path: Path?) -> LoopbackRun {
-        var run = measure(startedAt: startedAt, recorded: recorded)
+        // A sample of the file and one of the recording with the same number are of the same moment.
+        var run = measure(startedAt: startedAt, recorded: Array(recorded.dropFirst(lead.count)))
         if let path, let delay = run.measurement.timing.meanMilliseconds {
             run.stages = path.stages(ofDelay: delay, ear: .here)
             run.facts += path.mouthToEar(ofDelay: delay, ear: .here)
@@ -70,7 +87,8 @@ public struct CallLoopback: Sendable {
     public func run(
         startedAt: String, heard: CallCards.Heard, ownMilliseconds: Double?, path: Path?, ear: Ear
     ) -> LoopbackRun {
-        var run = measure(startedAt: startedAt, recorded: heard.samples)
+        var run = measure(
+            startedAt: startedAt, recorded: heard.samples, interruptions: heard.interruptions)
         var timing = run.measurement.timing.aligned(to: heard.alignment, clockRate: heard.clockRate)
         run.facts += heard.facts
         if let own = ownMilliseconds ?? heard.ownMilliseconds, let delay = timing.meanMilliseconds {
@@ -91,9 +109,16 @@ public struct CallLoopback: Sendable {
         return run
     }
 
-    private func measure(startedAt: String, recorded: [Int16]) -> LoopbackRun {
-        let analyser = LoopbackAnalyser(signal, maximumDelay: CallCards.maximumDelay)
-        let measurement = analyser.analyse(Array(recorded.prefix(speechStart + AudioFormat.sampleRate)))
+    /// A call's clocks are brought together by steps of 2.5 ms and more, and those of its cards by creeping: 0.5 ms.
+    private static let steadinessSamples = 24.0
+
+    private func measure(
+        startedAt: String, recorded: [Int16], interruptions: [Range<Int>] = []
+    ) -> LoopbackRun {
+        let analyser = LoopbackAnalyser(
+            signal, maximumDelay: CallCards.maximumDelay, steadiness: Self.steadinessSamples)
+        let measurement = analyser.analyse(
+            Array(recorded.prefix(speechStart + AudioFormat.sampleRate)), interruptions: interruptions)
         var run = LoopbackRun(mode: .call, startedAt: startedAt, measurement: measurement)
         if recorded.count > speechStart {
             let heard = Array(recorded[speechStart...])

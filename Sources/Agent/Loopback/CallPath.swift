@@ -56,8 +56,10 @@ extension CallLoopback.Path {
     func stages(ofDelay milliseconds: Double, ear: CallLoopback.Ear) -> [LoopbackRun.Stage] {
         let known = known(ear).filter { $0.milliseconds > 0 }
         let rest = milliseconds - known.reduce(0) { $0 + $1.milliseconds }
-        guard rest > 0 else { return known }
-        return known + [Stage(unknown(ear), milliseconds: rest)]
+        if rest > 0 { return known + [Stage(unknown(ear), milliseconds: rest)] }
+        // Means over the whole call can be more than the delay was while it was measured; parts never are more than all.
+        let all = known.reduce(0) { $0 + $1.milliseconds }
+        return all > 0 ? known.map { Stage($0.name, milliseconds: $0.milliseconds * milliseconds / all) } : known
     }
 
     private func known(_ ear: CallLoopback.Ear) -> [LoopbackRun.Stage] {

@@ -21,8 +21,8 @@ struct CardFacts {
     /// What a report says of the card.
     var facts: [LoopbackRun.Fact] {
         var facts = [
-            LoopbackRun.Fact("Played on", "\(configuration.playback ?? "") (\(Self.text(playback)))"),
-            LoopbackRun.Fact("Captured from", "\(configuration.capture ?? "") (\(Self.text(capture)))"),
+            LoopbackRun.Fact("Played on", "\(Self.name(configuration.playback)) (\(Self.text(playback)))"),
+            LoopbackRun.Fact("Captured from", "\(Self.name(configuration.capture)) (\(Self.text(capture)))"),
             LoopbackRun.Fact("Played, buffer ran empty", "\(statistics.playbackXruns)"),
             LoopbackRun.Fact("Captured, buffer ran over", "\(statistics.captureXruns)"),
         ]
@@ -35,15 +35,24 @@ struct CardFacts {
         [
             LoopbackRun.Fact(
                 "Mouth",
-                "\(configuration.playback ?? "") (\(Self.text(playback))), ran empty \(statistics.playbackXruns) times"),
+                "\(Self.name(configuration.playback)) (\(Self.text(playback))), ran empty \(statistics.playbackXruns) times"
+            ),
             LoopbackRun.Fact(
                 "Ear",
-                "\(configuration.capture ?? "") (\(Self.text(capture))), ran over \(statistics.captureXruns) times"),
+                "\(Self.name(configuration.capture)) (\(Self.text(capture))), ran over \(statistics.captureXruns) times"
+            ),
         ] + troubles
     }
 
     private var troubles: [LoopbackRun.Fact] {
         var facts: [LoopbackRun.Fact] = []
+        if statistics.ownXruns > 0 {
+            facts.append(
+                .init(
+                    "Because Handset's thread was held up",
+                    "\(statistics.ownXruns) of these, for \(Self.tenths(statistics.longestHoldUpMilliseconds)) ms at worst"
+                ))
+        }
         if statistics.suspends > 0 { facts.append(.init("Suspended", "\(statistics.suspends)")) }
         if statistics.losses > 0 { facts.append(.init("Card went away", "\(statistics.losses)")) }
         if statistics.lateFrames > 0 {
@@ -51,6 +60,11 @@ struct CardFacts {
         }
         if statistics.isPriorityRefused { facts.append(.init("Real-time priority", "refused")) }
         return facts
+    }
+
+    /// A PCM's name, and that of its card if it names one.
+    private static func name(_ pcm: String?) -> String {
+        pcm.map { CardDirectory().label(of: $0) } ?? ""
     }
 
     private static func text(_ grant: CardGrant) -> String {
@@ -63,20 +77,58 @@ struct CardFacts {
     /// The parts of the delay that the card tells, and what is left of it: converters, cable and air.
     func stages(ofDelay milliseconds: Double?) -> [LoopbackRun.Stage] {
         guard let milliseconds, statistics.exchanges > 0 else { return [] }
-        var queue = time(statistics.meanQueue, playback)
-        let behind = time(statistics.meanBehind, playback)
-        let block = time(statistics.meanAvailable, capture)
-        var rest = milliseconds - queue - behind - block
-        // A card that tells its position at interrupts only lets the buffer seem fuller than it is.
-        if rest < 0 {
-            queue = max(0, queue + rest)
-            rest = 0
+        var parts = told
+        // A card that tells its position at interrupts only lets the buffer seem fuller than it is, and a server's guess of
+        // what lies behind it may be off by more: what is told too much is taken from these, in this order.
+        var surplus = parts.reduce(0) { $0 + $1.milliseconds } - milliseconds
+        for index in parts.indices where surplus > 0 {
+            let taken = min(surplus, parts[index].milliseconds)
+            parts[index] = LoopbackRun.Stage(parts[index].name, milliseconds: parts[index].milliseconds - taken)
+            surplus -= taken
         }
+        let rest = max(0, milliseconds - parts.reduce(0) { $0 + $1.milliseconds })
+        parts.insert(LoopbackRun.Stage("Converters, cable, air", milliseconds: rest), at: 2)
+        return parts.filter { $0.milliseconds > 0.0005 }
+    }
+
+    /// What the card says of its parts of the delay.
+    private var told: [LoopbackRun.Stage] {
+        [
+            LoopbackRun.Stage("Buffer to play from", milliseconds: time(statistics.meanQueue, playback)),
+            LoopbackRun.Stage(
+                "Behind that buffer: driver, sound server", milliseconds: time(statistics.meanBehind, playback)),
+            LoopbackRun.Stage("Buffer of what is captured", milliseconds: time(statistics.meanAvailable, capture)),
+        ]
+    }
+
+    /// Told if the card's own parts are more than the delay that was measured by a tenth of a millisecond: they are guesses.
+    func factsOfStages(ofDelay milliseconds: Double?) -> [LoopbackRun.Fact] {
+        guard let milliseconds, statistics.exchanges > 0 else { return [] }
+        let told = told.reduce(0) { $0 + $1.milliseconds }
+        guard told > milliseconds + 0.1 else { return [] }
         return [
-            LoopbackRun.Stage("Buffer to play from", milliseconds: queue),
-            LoopbackRun.Stage("Behind that buffer: driver, sound server", milliseconds: behind),
-            LoopbackRun.Stage("Converters, cable, air", milliseconds: rest),
-            LoopbackRun.Stage("Buffer of what is captured", milliseconds: block),
-        ].filter { $0.milliseconds > 0.0005 }
+            .init(
+                "Parts of the delay",
+                "the card tells \(Self.tenths(told)) ms, which is more than was measured: they are shortened to fit")
+        ]
+    }
+
+    /// Periods by which its gaps may recur.
+    var periods: [LoopbackRun.Period] {
+        [
+            .init("a period's boundary of the playing card", frames: playback.periodFrames, rate: playback.rate),
+            .init("a period's boundary of the capturing card", frames: capture.periodFrames, rate: capture.rate),
+            .init("the end of the playing card's buffer", frames: playback.bufferFrames, rate: playback.rate),
+            .init("the end of the capturing card's buffer", frames: capture.bufferFrames, rate: capture.rate),
+        ]
+    }
+
+    /// What the card and its thread went through, for the verdict.
+    var trouble: CardTrouble {
+        CardTrouble(
+            playbackXruns: statistics.playbackXruns, captureXruns: statistics.captureXruns,
+            ownXruns: statistics.ownXruns, longestHoldUpMilliseconds: statistics.longestHoldUpMilliseconds,
+            lateFrames: statistics.lateFrames, isPriorityRefused: statistics.isPriorityRefused,
+            aheadMilliseconds: time(statistics.meanQueue, playback))
     }
 }

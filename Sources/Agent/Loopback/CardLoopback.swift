@@ -10,10 +10,13 @@ internal import Timekeeping
 public struct CardLoopback: Sendable {
     /// The cards; both directions must be named.
     public var configuration: AudioDeviceConfiguration
-    /// How far the buffer to play from is filled, in milliseconds; nil for two periods.
+    /// How far the buffer to play from is filled, in milliseconds; nil for two periods, or for more if this machine turns out
+    /// to need it.
     public var bufferMilliseconds: Double?
     /// How long the carrier lasts, in seconds: how long gaps are watched for.
     public var carrierSeconds = 10.0
+    /// Frequencies of the tones, in Hz.
+    public var tonesHz = LoopbackSignal.usualTonesHz
     /// The longest delay that is looked for, in milliseconds.
     public var maximumDelayMilliseconds = 2_000
     /// When it begins, as ISO 8601 has it.
@@ -27,6 +30,8 @@ public struct CardLoopback: Sendable {
         case minute(SoakMonitor.Minute)
         /// The card went away (errno), or is back (nil).
         case card(absence: Int32?)
+        /// The measurement begins again with so much sound ahead, for this thread was held up so long.
+        case again(aheadMilliseconds: Double, holdUpMilliseconds: Double)
     }
 
     /// Measures what `configuration` names.
@@ -43,9 +48,40 @@ public struct CardLoopback: Sendable {
     public func measure(
         follows: Bool, mustStop: () -> Bool, tell: (Progress) -> Void
     ) throws(LoopbackError) -> LoopbackRun {
-        let signal = LoopbackSignal(carrierSeconds: carrierSeconds)
+        var choice = BufferChoice(asked: bufferMilliseconds)
+        while true {
+            var attempt = self
+            attempt.bufferMilliseconds = choice.milliseconds
+            let outcome = try attempt.measureOnce(
+                isEnough: { choice.isWorthAnother($0) }, follows: follows, mustStop: mustStop, tell: tell)
+            switch outcome {
+            case .measured(var run):
+                run.facts += choice.facts
+                return run
+            case .heldUp(let trouble):
+                choice.grow(after: trouble)
+                tell(
+                    .again(
+                        aheadMilliseconds: choice.milliseconds ?? 0,
+                        holdUpMilliseconds: trouble.longestHoldUpMilliseconds))
+            }
+        }
+    }
+
+    private enum Outcome {
+        case measured(LoopbackRun)
+        case heldUp(CardTrouble)
+    }
+
+    /// - Parameter isEnough: Whether the trouble so far is a reason to end early, and to begin again.
+    private func measureOnce(
+        isEnough: (CardTrouble) -> Bool, follows: Bool, mustStop: () -> Bool, tell: (Progress) -> Void
+    ) throws(LoopbackError) -> Outcome {
+        let signal = LoopbackSignal(carrierSeconds: carrierSeconds, tonesHz: tonesHz, channels: true)
         let maximumDelay = AudioFormat.samples(milliseconds: maximumDelayMilliseconds)
-        var session = try CardSession(self, signal)
+        var stereo = self
+        stereo.configuration.channels = 2
+        var session = try CardSession(stereo, signal, keepsPairs: true)
         // What is played last comes back as much later as the delay is; the signal ends with some silence of its own.
         let end = signal.count + max(AudioFormat.sampleRate / 2, maximumDelay / 2)
         var recorder = CardRecorder(signal, maximumDelay: maximumDelay, playedSamples: signal.count, follows: follows)
@@ -54,14 +90,22 @@ public struct CardLoopback: Sendable {
             if let state = try recorder.add(session.exchange(), session.tape.statistics, configuration) {
                 tell(.state(state))
             }
+            if isEnough(session.facts.trouble), !mustStop() {
+                session.stop()
+                return .heldUp(session.facts.trouble)
+            }
             if !session.hasMore { Self.rest() }
         }
         session.stop()
-        var measurement = LoopbackAnalyser(signal, maximumDelay: maximumDelay).analyse(recorder.samples)
+        var measurement = LoopbackAnalyser(signal, maximumDelay: maximumDelay)
+            .analyse(recorder.samples, interruptions: session.tape.interruptions)
         measurement.timing = measurement.timing.aligned(to: session.tape.alignment)
+        session.channels.measure(
+            recorder.samples, signal, maximumDelay: maximumDelay, interruptions: session.tape.interruptions,
+            &measurement)
         var run = LoopbackRun(mode: .device, startedAt: startedAt, measurement: measurement)
         session.describe(&run)
-        return run
+        return .measured(run)
     }
 
     /// Plays the carrier for as long as it is not told to stop.
@@ -138,6 +182,8 @@ struct CardRecorder {
 /// A card at work: its thread, and the tape that it is fed from.
 struct CardSession: ~Copyable {
     var tape: LoopbackTape
+    /// What the channels of the card have brought back.
+    private(set) var channels: ChannelRecorder
     /// The last exchange brought something, so that more may be waiting.
     private(set) var hasMore = false
     private let card: DuplexCard
@@ -145,14 +191,18 @@ struct CardSession: ~Copyable {
 
     /// - Parameters:
     ///   - following: Played behind the signal.
+    ///   - keepsPairs: Whether the channels of a card with two are kept apart, where the signal has each alone.
     ///   - explain: What a card that cannot be opened is reported as.
     init(
         _ loopback: CardLoopback, _ signal: LoopbackSignal, followedBy following: [Int16] = [],
+        keepsPairs: Bool = false,
         explain: (AudioDeviceError) -> LoopbackError = { LoopbackError($0) }
     ) throws(LoopbackError) {
         let card: DuplexCard
         do throws(AudioDeviceError) {
-            card = try DuplexCard(loopback.configuration, bufferMilliseconds: loopback.bufferMilliseconds)
+            card = try DuplexCard(
+                loopback.configuration, bufferMilliseconds: loopback.bufferMilliseconds, keepsPairs: keepsPairs,
+                solo: { SoloPlan(signal, rate: $0) })
         } catch {
             throw explain(error)
         }
@@ -161,6 +211,7 @@ struct CardSession: ~Copyable {
                 signal, followedBy: following, playbackRate: card.playback.rate, captureRate: card.capture.rate)
         else { throw LoopbackError(.cardUnusable, loopback.configuration, EINVAL) }
         configuration = loopback.configuration
+        channels = ChannelRecorder(signal, outputs: card.playback.channels, inputs: card.captureWidth)
         self.card = card
         self.tape = tape
         fill()
@@ -180,12 +231,15 @@ struct CardSession: ~Copyable {
     mutating func exchange() -> [Int16] {
         fill()
         while let note = card.nextNote() { tape.take(note) }
-        var block = [Int16](repeating: 0, count: card.capture.rate / 2)
+        var block = [Int16](repeating: 0, count: card.capture.rate / 2 * card.captureWidth)
         var room = block.mutableSpan
         let count = card.capture(into: &room)
         hasMore = count > 0
         guard hasMore else { return [] }
-        return tape.samples(of: Array(block.prefix(count)))
+        guard card.captureWidth == 2 else { return tape.samples(of: Array(block.prefix(count))) }
+        let samples = tape.samples(ofPairs: Array(block.prefix(count)))
+        channels.add(samples.left, samples.right)
+        return samples.mean
     }
 
     /// Up to four seconds ahead: what was made cannot be taken back, and need not be.
@@ -206,7 +260,10 @@ struct CardSession: ~Copyable {
 
     func describe(_ run: inout LoopbackRun) {
         let facts = facts
-        run.facts = facts.facts + run.facts
-        run.stages = facts.stages(ofDelay: run.measurement.timing.meanDelay.map { $0 * 1_000 / 48_000 })
+        let delay = run.measurement.timing.meanDelay.map { $0 * 1_000 / Double(AudioFormat.sampleRate) }
+        run.facts = facts.facts + facts.factsOfStages(ofDelay: delay) + run.facts
+        run.stages = facts.stages(ofDelay: delay)
+        run.trouble = facts.trouble
+        run.periods = facts.periods
     }
 }

@@ -54,7 +54,8 @@ extension LoopbackSignal {
         case .silence: "Listening to the noise floor"
         case .carrier: "Following the carrier"
         case .sweep: "Sweeping from 20 Hz to 20 kHz"
-        case .tone: "Playing a tone of 997 Hz"
+        case .solo(let channel): "Playing the \(channel.rawValue) channel alone"
+        case .tone(let frequency): "Playing a tone of \(Int(frequency)) Hz"
         case nil: "Waiting for what comes last"
         }
     }
@@ -62,7 +63,7 @@ extension LoopbackSignal {
     /// The level that is played at `position`.
     func levelDBFS(at position: Int) -> Double {
         switch kind(at: position) {
-        case .carrier: carrier.levelDBFS
+        case .carrier, .solo: carrier.levelDBFS
         case .sweep, .tone: Self.steadyLevelDBFS
         case .silence, nil: LevelMeter.floorDBFS
         }

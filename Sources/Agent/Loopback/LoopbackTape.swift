@@ -14,6 +14,8 @@ public struct LoopbackTape: ~Copyable {
     public private(set) var statistics = DuplexStatistics()
     /// How numbers captured and played lie against each other, for the whole measurement.
     public private(set) var alignment = BlockAlignment()
+    /// Captured samples at 48 kHz in which the card was interrupted, in order; the last ones of very many.
+    public private(set) var interruptions: [Range<Int>] = []
     /// How much faster the capturing clock is than the playing one, in samples a sample, as their numbers tell.
     public var clockRate: Double { whole.clockRate }
     /// The same since ``takeRecentAlignment()``.
@@ -27,6 +29,8 @@ public struct LoopbackTape: ~Copyable {
     private let capturedScale: Double
     private var playing: RateChange
     private var capturing: RateChange
+    private var capturingLeft: RateChange
+    private var capturingRight: RateChange
     private var position = 0
     private var toPlay: [Int16] = []
     private let aligned: Range<Double>
@@ -43,8 +47,12 @@ public struct LoopbackTape: ~Copyable {
         self.following = following
         let rate = AudioFormat.sampleRate
         guard let playing = RateChange(from: rate, to: playbackRate),
-            let capturing = RateChange(from: captureRate, to: rate)
+            let capturing = RateChange(from: captureRate, to: rate),
+            let capturingLeft = RateChange(from: captureRate, to: rate),
+            let capturingRight = RateChange(from: captureRate, to: rate)
         else { return nil }
+        self.capturingLeft = consume capturingLeft
+        self.capturingRight = consume capturingRight
         self.playing = consume playing
         self.capturing = consume capturing
         playedScale = Double(rate) / Double(playbackRate)
@@ -77,9 +85,21 @@ public struct LoopbackTape: ~Copyable {
     /// What captured frames are at 48 kHz.
     public mutating func samples(of frames: [Int16]) -> [Int16] { capturing.change(frames) }
 
+    /// What captured frames of two channels are at 48 kHz: their mean, as calls take it, and each of them.
+    public mutating func samples(ofPairs pairs: [Int16]) -> (mean: [Int16], left: [Int16], right: [Int16]) {
+        var (mean, left, right): ([Int16], [Int16], [Int16]) = ([], [], [])
+        for index in stride(from: 0, to: pairs.count - 1, by: 2) {
+            left.append(pairs[index])
+            right.append(pairs[index + 1])
+            mean.append(Int16(truncatingIfNeeded: (Int32(pairs[index]) + Int32(pairs[index + 1])) >> 1))
+        }
+        return (capturing.change(mean), capturingLeft.change(left), capturingRight.change(right))
+    }
+
     /// Takes what the card told.
     public mutating func take(_ note: DuplexNote) {
         statistics.take(note)
+        keepInterruption(note)
         guard case .exchanged = note.event else { return }
         let (captured, played) = (Double(note.captured) * capturedScale, Double(note.played) * playedScale)
         whole.add(captured: captured, played: played)
@@ -87,6 +107,25 @@ public struct LoopbackTape: ~Copyable {
         alignment.add(captured: captured, played: played)
         recent.add(captured: captured, played: played)
     }
+
+    private mutating func keepInterruption(_ note: DuplexNote) {
+        switch note.event {
+        case .exchanged, .priorityRefused, .heldUp: return
+        case .xrun, .suspended, .lost, .returned, .late: break
+        }
+        let start = Int(Double(note.captured) * capturedScale)
+        let end = start + Self.interruptionSamples
+        if let last = interruptions.last, start <= last.upperBound {
+            interruptions[interruptions.count - 1] = last.lowerBound..<max(last.upperBound, end)
+            return
+        }
+        if interruptions.count >= Self.mostInterruptions { interruptions.removeFirst() }
+        interruptions.append(start..<end)
+    }
+
+    /// How long an interruption is heard: until both directions run again, and what was in the buffers has gone through.
+    private static let interruptionSamples = AudioFormat.sampleRate / 5
+    private static let mostInterruptions = 1_000
 
     /// How the numbers lie against each other since this was last asked.
     public mutating func takeRecentAlignment() -> BlockAlignment {
@@ -135,6 +174,11 @@ public struct DuplexStatistics: Equatable, Sendable {
     public private(set) var playbackXruns = 0
     /// Times that the buffer of what was captured ran over.
     public private(set) var captureXruns = 0
+    /// How many of both came right after this program's own thread had been held up for longer than the buffer lasts.
+    public private(set) var ownXruns = 0
+    /// The longest that thread was held up, in milliseconds, of times that are worth telling.
+    public private(set) var longestHoldUpMilliseconds = 0.0
+    private var isHeldUp = false
     /// Times that the card was suspended.
     public private(set) var suspends = 0
     /// Times that the card went away.
@@ -157,12 +201,17 @@ public struct DuplexStatistics: Equatable, Sendable {
     mutating func take(_ note: DuplexNote) {
         switch note.event {
         case .exchanged(let available, let queue, let behind):
+            isHeldUp = false
             exchanges += 1
             self.available += Double(available)
             self.queue += Double(queue)
             self.behind += Double(behind)
-        case .xrun(.playback): playbackXruns += 1
-        case .xrun(.capture): captureXruns += 1
+        case .xrun(let direction):
+            if direction == .playback { playbackXruns += 1 } else { captureXruns += 1 }
+            if isHeldUp { ownXruns += 1 }
+        case .heldUp(let nanoseconds):
+            isHeldUp = true
+            longestHoldUpMilliseconds = max(longestHoldUpMilliseconds, Double(nanoseconds) / 1e6)
         case .suspended: suspends += 1
         case .lost(let errno):
             losses += 1

@@ -41,7 +41,11 @@ enum AudioText {
     }
 
     /// A frequency.
-    static func frequency(_ hertz: Double) -> String {
-        hertz >= 1_000 ? number(hertz / 1_000, "kHz") : number(hertz.rounded(), "Hz")
+    ///
+    /// - Parameter isExact: Whether it is told to the hertz.
+    static func frequency(_ hertz: Double, isExact: Bool = false) -> String {
+        isExact
+            ? "\(Int(hertz.rounded()))\u{202F}Hz"
+            : hertz >= 1_000 ? number(hertz / 1_000, "kHz") : number(hertz.rounded(), "Hz")
     }
 }

@@ -73,6 +73,13 @@ public struct LiveView: Sendable {
         ]
     }
 
+    /// Takes a frame away, up to whatever the terminal has written behind it, such as `^C`: the next line stands where the
+    /// frame began.
+    public static let erasure = "\r\u{1B}[\(lineCount)A\u{1B}[J"
+
+    /// Takes away what the terminal has written behind the last frame, which stays.
+    public static let ending = "\r\u{1B}[K"
+
     /// A frame as it is written: `isFirst` or over the one before.
     public func frame(_ state: State, isFirst: Bool) -> String {
         let up = isFirst ? "" : "\u{1B}[\(Self.lineCount)A"

@@ -61,7 +61,7 @@ extension LoopbackHTML {
         return section("Delay over time", note, plot.svg)
     }
 
-    var responsePlot: String {
+    func responsePlot(_ size: Plot.Size) -> String {
         guard let response = run.measurement.response else { return "" }
         let middle = response.points.min { abs($0.frequencyHz - 1_000) < abs($1.frequencyHz - 1_000) }?.gainDB ?? 0
         let values = response.points.map { ($0.frequencyHz, $0.gainDB - middle) }
@@ -71,13 +71,14 @@ extension LoopbackHTML {
             + AudioText.frequency(response.bandHz.upperBound) + "."
         var plot = Plot(
             "Frequency response", summary: summary, .frequency,
-            .linear(max(-60, min(-24, (values.map(\.1).min() ?? 0) - 3))...top, "Gain against 1 kHz, dB", count: 6))
+            .linear(max(-60, min(-24, (values.map(\.1).min() ?? 0) - 3))...top, "Gain against 1 kHz, dB", count: 6),
+            size)
         plot.region(300...3_400, "speech")
         plot.line(values)
         return section("Frequency response", summary, plot.svg)
     }
 
-    var noisePlot: String {
+    func noisePlot(_ size: Plot.Size) -> String {
         guard let noise = run.measurement.noise else { return "" }
         let bottom = max(-140, (noise.thirds.map(\.levelDBFS).min() ?? -100).rounded(.down) - 6)
         let top = max(bottom + 40, (noise.thirds.map(\.levelDBFS).max() ?? -60) + 10)
@@ -85,13 +86,13 @@ extension LoopbackHTML {
             "\(AudioText.number(noise.levelDBFS.rounded(), "dBFS")) in all, "
             + "\(AudioText.number(noise.weightedDBFS.rounded(), "dBFS(A)")) as the ear hears it."
         var plot = Plot(
-            "Noise floor", summary: summary, .frequency, .linear(bottom...top, "Third octaves, dBFS"))
+            "Noise floor", summary: summary, .frequency, .linear(bottom...top, "Third octaves, dBFS"), size)
         plot.band(noise.thirds.map { ($0.frequencyHz, bottom, $0.levelDBFS) })
         plot.line(noise.thirds.map { ($0.frequencyHz, $0.levelDBFS) })
         return section("Noise floor", summary, plot.svg)
     }
 
-    var distortionPlot: String {
+    func distortionPlot(_ size: Plot.Size) -> String {
         guard let response = run.measurement.response else { return "" }
         let values = response.points.compactMap { point in
             point.distortionPercent.map { (point.frequencyHz, log10(max(1e-3, $0))) }
@@ -104,7 +105,7 @@ extension LoopbackHTML {
             ticks: stride(from: bottom, through: top, by: 1).map { ($0, Self.power($0)) })
         let thousand = response.points.min { abs($0.frequencyHz - 1_000) < abs($1.frequencyHz - 1_000) }
         let summary = "At 1 kHz: \(AudioText.number(thousand?.distortionPercent ?? 0, "%"))."
-        var plot = Plot("Distortion", summary: summary, .frequency, axis)
+        var plot = Plot("Distortion", summary: summary, .frequency, axis, size)
         plot.line(values, style: "second")
         return section("Distortion over frequency", summary + " From the sweep; noise sets its floor.", plot.svg)
     }
@@ -114,7 +115,7 @@ extension LoopbackHTML {
             ? "\(Int(pow(10, exponent).rounded()))" : "0." + String(repeating: "0", count: Int(-exponent) - 1) + "1"
     }
 
-    var levelPlot: String {
+    func levelPlot(_ size: Plot.Size) -> String {
         let points = timing.history.points
         guard points.count > 1 else { return "" }
         let (axis, scale) = timeAxis()
@@ -122,12 +123,12 @@ extension LoopbackHTML {
         let (low, high) = (gains.min() ?? 0, gains.max() ?? 0)
         let summary = "Captured against played: from \(AudioText.number(low, "dB")) to \(AudioText.number(high, "dB"))."
         var plot = Plot(
-            "Level over time", summary: summary, axis, .linear(Self.around(low, high, least: 6), "Gain, dB"))
+            "Level over time", summary: summary, axis, .linear(Self.around(low, high, least: 6), "Gain, dB"), size)
         plot.line(points.map { (seconds($0.position) / scale, $0.meanGainDB) })
         return section("Level over time", summary, plot.svg)
     }
 
-    var histogram: String {
+    func histogram(_ size: Plot.Size) -> String {
         guard timing.eventCount > 0 else { return "" }
         let bounds = TimingSummary.lengthBounds
         let names = bounds.map { "≤\(AudioText.number($0, places: 1))" } + ["more"]
@@ -143,20 +144,20 @@ extension LoopbackHTML {
         var plot = Plot(
             "Histogram of gaps", summary: summary, axis,
             .linear(0...max(1.2, most * 1.2), "Gaps and repeats", count: most < 4 ? Int(most) : 4),
-            driftPlot.isEmpty ? .whole : .half)
+            size)
         plot.bars(
             timing.lengths.enumerated().map { (Double($0.offset), Double($0.element), "\($0.element)") }, width: 0.7)
         return section("Histogram of gaps", summary, plot.svg)
     }
 
-    var driftPlot: String {
+    func driftPlot(_ size: Plot.Size) -> String {
         let values = run.minutes.compactMap { minute in minute.driftPPM.map { (Double(minute.number) + 0.5, $0) } }
         guard values.count > 1 else { return "" }
         let (low, high) = (values.map(\.1).min() ?? 0, values.map(\.1).max() ?? 0)
         let summary = "From \(AudioText.number(low, "ppm")) to \(AudioText.number(high, "ppm")), minute by minute."
         var plot = Plot(
             "Drift", summary: summary, .linear(0...Double(run.minutes.count), "Time, minutes", count: 8),
-            .linear(Self.around(low, high, least: 4), "Drift, ppm"))
+            .linear(Self.around(low, high, least: 4), "Drift, ppm"), size)
         plot.line(values, style: "second")
         return section("Drift over time", summary, plot.svg)
     }

@@ -18,8 +18,9 @@ public struct LoopbackHTML: Sendable {
     public var text: String {
         let title = "\(heading), \(run.startedAt)"
         let body = [
-            header, tiles, checks, stages, delayPlot, pair(responsePlot, noisePlot),
-            pair(distortionPlot, levelPlot), pair(histogram, driftPlot), events, minutes, facts, footer,
+            header, tiles, checks, doubts, stages, delayPlot, pair(responsePlot, noisePlot),
+            pair(distortionPlot, levelPlot), pair(histogram, driftPlot), tones, channels, events, minutes, facts,
+            footer,
         ]
         return """
             <!DOCTYPE html>
@@ -55,9 +56,11 @@ public struct LoopbackHTML: Sendable {
         let failed = verdict.checks.count { $0.outcome == .failed }
         let passed = verdict.checks.count { $0.outcome == .passed }
         let word = verdict.isPass ? "Passed" : "Failed"
+        let withheld = verdict.withheldCount == 0 ? "" : ", \(verdict.withheldCount) figures withheld"
         return """
             <header><div><h1>\(heading)</h1><p>\(HTMLText.escaped(run.startedAt)) · \
-            \(AudioText.time(seconds)) captured · \(passed) checks passed, \(failed) failed</p></div>
+            \(run.origin.map { HTMLText.escaped($0.text) + " · " } ?? "")\
+            \(AudioText.time(seconds)) captured · \(passed) checks passed, \(failed) failed\(withheld)</p></div>
             <div class="badge \(verdict.isPass ? "passed" : "failed")">\(word)</div></header>
             """
     }
@@ -86,16 +89,18 @@ public struct LoopbackHTML: Sendable {
                 gaps == 0
                     ? "every sample in its place"
                     : AudioText.number(AudioFormat.milliseconds(samples: timing.disturbedSamples), "ms") + " in all"),
-            tile(
-                "Signal to noise", run.measurement.signalToNoiseDB.map { AudioText.number($0, "dB") },
-                run.measurement.noise.map { "floor \(AudioText.number($0.levelDBFS.rounded(), "dBFS"))" }
-                    ?? "no silence heard"),
         ]
-        if let tone = run.measurement.tone {
+        // A soak has no silence to hear noise in.
+        if run.mode != .soak {
             made.append(
                 tile(
-                    "THD+N", AudioText.number(tone.thdPlusNoisePercent, "%"),
-                    "\(AudioText.number(tone.thdPlusNoiseDB, "dB")) at 997 Hz"))
+                    "Signal to noise", run.measurement.signalToNoiseDB.map { AudioText.number($0, "dB") },
+                    run.measurement.noise.map { "floor \(AudioText.number($0.levelDBFS.rounded(), "dBFS"))" }
+                        ?? "no silence heard"))
+        }
+        made += toneTiles
+        if let withheld = run.measurement.withheld.first(where: \.isResponse) {
+            made.append(tile("Band (−3 dB)", nil, "withheld: \(withheld.reason)"))
         }
         if let response = run.measurement.response {
             made.append(
@@ -115,6 +120,57 @@ public struct LoopbackHTML: Sendable {
                         + (quality.pieces > 1 ? ", at worst \(AudioText.fixed(quality.worstScore, 2))" : "")))
         }
         return "<dl class=\"tiles\">\n\(made.joined(separator: "\n"))\n</dl>"
+    }
+
+    /// One of the tone that is usually told, or of the first that there is, and of those that are withheld.
+    private var toneTiles: [String] {
+        let measured = run.measurement
+        if let tone = measured.tones.max(by: { $0.thdPlusNoisePercent < $1.thdPlusNoisePercent }) {
+            return [
+                tile(
+                    measured.tones.count > 1 ? "THD+N, worst tone" : "THD+N",
+                    AudioText.number(tone.thdPlusNoisePercent, "%"),
+                    "\(AudioText.number(tone.thdPlusNoiseDB, "dB")) at \(AudioText.frequency(tone.playedHz, isExact: true))"
+                )
+            ]
+        }
+        guard let withheld = measured.withheld.first(where: \.isTone) else { return [] }
+        return [tile("THD+N", nil, "withheld: \(withheld.reason)")]
+    }
+
+    /// Figures that are not given, and changes that nobody saw happen.
+    private var doubts: String {
+        let measured = run.measurement
+        guard !measured.withheld.isEmpty || !measured.unseenChanges.isEmpty else { return "" }
+        let rows =
+            measured.withheld.map { [$0.name, "withheld: \($0.reason)"] }
+            + measured.unseenChanges.map {
+                ["Delay", "changed \($0.text), while no carrier was played: the mean is over both"]
+            }
+        return section(
+            "Not to be trusted", "Something happened while these were measured. Measure again.",
+            HTMLText.table("Figures that are withheld or marked", ["Figure", "Why"], rows))
+    }
+
+    private var tones: String {
+        guard run.measurement.tones.count > 1 else { return "" }
+        let rows = run.measurement.tones.sorted { $0.playedHz < $1.playedHz }.map { tone in
+            [
+                AudioText.frequency(tone.playedHz, isExact: true), AudioText.number(tone.levelDBFS, "dBFS"),
+                AudioText.number(tone.thdPercent, "%"), AudioText.number(tone.thdPlusNoisePercent, "%"),
+            ]
+        }
+        return section(
+            "Tones", "Distortion, and all that is not the tone.",
+            HTMLText.table("Tones one by one", ["Tone", "Level", "THD", "THD+N"], rows))
+    }
+
+    private var channels: String {
+        guard let figures = run.measurement.channels else { return "" }
+        return section(
+            "Channels", "Each channel played alone: how loud it is heard on which, against what was played.",
+            HTMLText.table(
+                "Channels one by one", ["Played → heard", "Level"], figures.lines.map { [$0.label, $0.text] }))
     }
 
     private var checks: String {
@@ -157,8 +213,11 @@ public struct LoopbackHTML: Sendable {
         "<section><h2>\(HTMLText.escaped(title))</h2><p class=\"note\">\(HTMLText.escaped(note))</p>\n\(content)</section>"
     }
 
-    private func pair(_ first: String, _ second: String) -> String {
-        first.isEmpty || second.isEmpty ? first + second : "<div class=\"pair\">\n\(first)\n\(second)\n</div>"
+    /// Two plots beside each other, or the one that there is over the whole width.
+    private func pair(_ first: (Plot.Size) -> String, _ second: (Plot.Size) -> String) -> String {
+        if first(.half).isEmpty { return second(.whole) }
+        if second(.half).isEmpty { return first(.whole) }
+        return "<div class=\"pair\">\n\(first(.half))\n\(second(.half))\n</div>"
     }
 
     private var events: String {
@@ -173,8 +232,10 @@ public struct LoopbackHTML: Sendable {
         let note =
             timing.eventCount > rows.count
             ? "The first \(rows.count) of \(timing.eventCount)." : "Places and lengths are to the sample, at 48 kHz."
+        let recurring = run.recurrenceText.map { " They recur \($0)." } ?? ""
         let head = ["At", "Kind", "Length", "Hole, samples", "Missing, samples", "Change of delay"]
-        return section("Gaps and repeats one by one", note, HTMLText.table("Gaps and repeats", head, Array(rows)))
+        return section(
+            "Gaps and repeats one by one", note + recurring, HTMLText.table("Gaps and repeats", head, Array(rows)))
     }
 
     private var minutes: String {
@@ -189,8 +250,11 @@ public struct LoopbackHTML: Sendable {
             ]
         }
         let head = ["Minute", "Delay, ms", "Range, ms", "Drift, ppm", "Gaps", "Gaps, ms", "Level, dBFS", "Likeness"]
-        return "<section><details><summary>All \(rows.count) minutes</summary>"
-            + HTMLText.table("Minute by minute", head, rows) + "</details></section>"
+        let table = HTMLText.table("Minute by minute", head, rows)
+        // A few are shown as they are: closed, they would be a card with nothing in it.
+        let content =
+            rows.count <= 20 ? table : "<details><summary>All \(rows.count) minutes</summary>\(table)</details>"
+        return section("Minute by minute", "Delay, gaps and level of each minute.", content)
     }
 
     private var facts: String {

@@ -8,27 +8,61 @@ extension LoopbackRun {
     /// its meaning without a new `schema`.
     public var json: JSONValue {
         let verdict = LoopbackVerdict(self)
+        var object = measuredMembers
+        object["passed"] = .bool(verdict.isPass)
+        object["checks"] = .array(
+            verdict.checks.map {
+                [
+                    "key": .string($0.key), "name": .string($0.name), "outcome": .string($0.outcome.rawValue),
+                    "measured": .string($0.measured), "limit": .string($0.limit), "advice": .string($0.advice),
+                ]
+            })
+        object["baseline"] = baseline.map { ["started_at": .string($0.startedAt)] }
+        return .object(object)
+    }
+
+    /// All of the report but what is judged.
+    var measuredMembers: [String: JSONValue] {
         var object: [String: JSONValue] = [
             "schema": "handset-loopback/1", "mode": .string(mode.rawValue), "started_at": .string(startedAt),
-            "passed": .bool(verdict.isPass),
-            "checks": .array(
-                verdict.checks.map {
-                    [
-                        "key": .string($0.key), "outcome": .string($0.outcome.rawValue),
-                        "measured": .string($0.measured), "limit": .string($0.limit), "advice": .string($0.advice),
-                    ]
-                }),
             "facts": .array(facts.map { ["label": .string($0.label), "value": .string($0.value)] }),
             "stages": .array(stages.map { ["name": .string($0.name), "ms": Self.number($0.milliseconds, 3)] }),
             "captured_s": Self.number(Double(measurement.capturedSamples) / Double(AudioFormat.sampleRate), 3),
             "timing": timing, "level": level, "worst_moments": .array(momentFiles.map(JSONValue.string)),
         ]
         if mode == .soak { object["minutes"] = .array(minutes.map(Self.minute)) }
+        if let origin {
+            object["handset"] = .string(origin.version)
+            object["host"] = ["name": .string(origin.host), "system": .string(origin.system)]
+        }
+        if let recurrence {
+            let cause = cause(of: recurrence)
+            object["recurrence"] = [
+                "period_samples": Self.number(recurrence.periodSamples, 1),
+                "events": .integer(Int64(recurrence.events)), "cause": (cause?.0.name).map(JSONValue.string) ?? .null,
+                "frames": cause.map { .integer(Int64($0.0.frames * $0.times)) } ?? .null,
+                "text": recurrenceText.map(JSONValue.string) ?? .null,
+            ]
+        }
+        object["card"] = trouble.map(Self.trouble)
         object["noise"] = noise
         object["response"] = response
-        object["tone"] = tone
+        object["tone"] = measurement.tone.map(Self.tone)
+        object["tones"] = .array(measurement.tones.map(Self.tone))
+        object["channels"] = measurement.channels.map(Self.channels)
+        object["withheld"] = .array(measurement.withheld.map(Self.withheld))
         object["speech"] = speechObject
-        return .object(object)
+        return object
+    }
+
+    private static func trouble(_ trouble: CardTrouble) -> JSONValue {
+        [
+            "playback_xruns": .integer(Int64(trouble.playbackXruns)),
+            "capture_xruns": .integer(Int64(trouble.captureXruns)), "own_xruns": .integer(Int64(trouble.ownXruns)),
+            "longest_hold_up_ms": number(trouble.longestHoldUpMilliseconds, 1),
+            "late_frames": .integer(Int64(trouble.lateFrames)), "priority_refused": .bool(trouble.isPriorityRefused),
+            "ahead_ms": number(trouble.aheadMilliseconds, 1),
+        ]
     }
 
     private var speechObject: JSONValue? {
@@ -87,6 +121,14 @@ extension LoopbackRun {
             "likeness_p10": Self.number(timing.likeness(quantile: 0.1), 3),
             "events": .integer(Int64(timing.eventCount)),
             "events_by_kind": .object(Dictionary(uniqueKeysWithValues: counts)),
+            "unseen_changes": .array(
+                measurement.unseenChanges.map {
+                    [
+                        "from_s": Self.number(Double($0.positions.lowerBound) / Double(AudioFormat.sampleRate), 3),
+                        "to_s": Self.number(Double($0.positions.upperBound) / Double(AudioFormat.sampleRate), 3),
+                        "change_ms": Self.milliseconds($0.samples),
+                    ]
+                }),
             "disturbed_ms": Self.milliseconds(Double(timing.disturbedSamples)),
             "heard_s": Self.number(Double(timing.heardSamples) / Double(AudioFormat.sampleRate), 3),
             "event_list": .array(timing.events.map(Self.event)),
@@ -165,14 +207,46 @@ extension LoopbackRun {
         }
     }
 
-    private var tone: JSONValue? {
-        measurement.tone.map { tone in
+    private static func tone(_ tone: ToneAnalysis) -> JSONValue {
+        [
+            "played_hz": number(tone.playedHz, 1), "frequency_hz": number(tone.frequencyHz, 4),
+            "level_dbfs": number(tone.levelDBFS, 2), "thd_percent": number(tone.thdPercent, 4),
+            "thd_n_percent": number(tone.thdPlusNoisePercent, 4), "thd_n_db": number(tone.thdPlusNoiseDB, 2),
+        ]
+    }
+
+    private static func channels(_ figures: ChannelFigures) -> JSONValue {
+        func path(_ path: ChannelFigures.Path) -> JSONValue {
             [
-                "frequency_hz": Self.number(tone.frequencyHz, 4), "level_dbfs": Self.number(tone.levelDBFS, 2),
-                "thd_percent": Self.number(tone.thdPercent, 4),
-                "thd_n_percent": Self.number(tone.thdPlusNoisePercent, 4),
-                "thd_n_db": Self.number(tone.thdPlusNoiseDB, 2),
+                "played": .string(path.played.rawValue), "heard": .string(path.heard.rawValue),
+                "is_heard": .bool(path.isHeard), "gain_db": number(path.gainDB, 2),
+                "level_dbfs": number(figures.playedDBFS + path.gainDB, 2),
+                "inverted": path.isInverted.map(JSONValue.bool) ?? .null, "likeness": number(path.likeness, 3),
             ]
         }
+        var object: [String: JSONValue] = [
+            "outputs": .integer(Int64(figures.outputs)), "inputs": .integer(Int64(figures.inputs)),
+            "heard": .integer(Int64(figures.heardCount)), "paths": .array(figures.paths.map(path)),
+            "swapped": figures.isSwapped.map(JSONValue.bool) ?? .null,
+            "opposite_polarity": figures.hasOppositePolarity.map(JSONValue.bool) ?? .null,
+            "crosstalk_db": number(figures.crosstalk.flatMap { $0.isBound ? nil : $0.decibels }, 2),
+            "crosstalk_at_most_db": number(figures.crosstalk?.decibels, 2),
+            "text": .string(figures.verdict),
+        ]
+        if figures.inputs == 2 {
+            for input in SoundChannel.allCases {
+                object[input.rawValue] = figures.loudest(heardOn: input).map(path) ?? .null
+            }
+        }
+        return .object(object)
+    }
+
+    private static func withheld(_ withheld: Withheld) -> JSONValue {
+        var object: [String: JSONValue] = [
+            "figure": .string(withheld.keys.figure), "reason": .string(withheld.keys.reason),
+            "text": .string("\(withheld.name): \(withheld.reason)"),
+        ]
+        if case .tone(let frequency) = withheld.figure { object["played_hz"] = number(frequency, 1) }
+        return .object(object)
     }
 }

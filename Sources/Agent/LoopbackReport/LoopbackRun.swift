@@ -41,6 +41,10 @@ public struct LoopbackRun: Equatable, Sendable {
     public var mode: Mode
     /// When it began, as ISO 8601 has it.
     public var startedAt: String
+    /// Which Handset measured, and where; nil if nobody says.
+    public var origin: RunOrigin?
+    /// What the measured card went through; nil of a call.
+    public var trouble: CardTrouble?
     /// Cards, formats, peers, counters: whatever a reader should know, in order.
     public var facts: [Fact] = []
     /// What the analysis found.
@@ -55,6 +59,10 @@ public struct LoopbackRun: Equatable, Sendable {
     public var quality: SpeechQuality?
     /// Files with the worst moments, worst first.
     public var momentFiles: [String] = []
+    /// Periods by which gaps may recur.
+    public var periods: [Period] = []
+    /// An earlier report that this one is to be as good as.
+    public var baseline: LoopbackBaseline?
     /// What is good enough.
     public var thresholds: LoopbackThresholds
 

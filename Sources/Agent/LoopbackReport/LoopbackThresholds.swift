@@ -22,20 +22,28 @@ public struct LoopbackThresholds: Equatable, Sendable {
     public var speechRippleDB: Double?
     /// Most samples that were clipped.
     public var clippedSamples: Int?
+    /// Greatest crosstalk from one channel to the other, in dB.
+    public var crosstalkDB: Double?
+    /// Most faults of the channels: swapped, of opposite polarity.
+    public var channelFaults: Int?
+    /// Fewest channels that sound goes through, out and back in.
+    public var channels: Int?
 
     /// What is usual for `mode`: a cable and a good card; a call with Opus; hours of either.
     public init(_ mode: LoopbackRun.Mode) {
         clippedSamples = 0
-        signalToNoiseDB = 30
         switch mode {
         case .device:
+            signalToNoiseDB = 30
             delayMilliseconds = 100
             driftPPM = 200
             events = 0
             likeness = 0.7
             distortionPercent = 1
             speechRippleDB = 6
+            channelFaults = 0
         case .call:
+            signalToNoiseDB = 30
             delayMilliseconds = 150
             delayRangeMilliseconds = 60
             disturbedMillisecondsPerMinute = 200

@@ -9,21 +9,37 @@ public struct ConfigProblem: Equatable, Sendable, CustomStringConvertible {
     public let key: String
     /// What is wrong and what is allowed instead. Never holds a secret's value.
     public let message: String
+    /// Whether the configuration can be used all the same.
+    public let isWarning: Bool
 
     /// Locates a problem.
-    public init(file: String, line: Int = 0, key: String = "", message: String) {
+    public init(file: String, line: Int = 0, key: String = "", message: String, isWarning: Bool = false) {
         self.file = file
         self.line = line
         self.key = key
         self.message = message
+        self.isWarning = isWarning
     }
 
-    /// `file:line: key: message`, the parts that are not known left out.
+    /// `file:line: key: message`, the parts that are not known left out; a warning says that it is one.
     public var description: String {
         var text = file
         if line > 0 { text += ":\(line)" }
         if !key.isEmpty { text += ": \(key)" }
-        return text + ": \(message)"
+        return text + ": \(isWarning ? "warning: " : "")\(message)"
+    }
+}
+
+extension [ConfigProblem] {
+    /// What becomes of a configuration with these problems: whoever reads one ends with this.
+    ///
+    /// - Returns: The warnings, in the order of the file, if there is nothing worse.
+    /// - Throws: ``ConfigError`` with all of them otherwise.
+    public func verdict() throws(ConfigError) -> [ConfigProblem] {
+        if isEmpty { return [] }
+        let error = ConfigError(self)
+        guard allSatisfy(\.isWarning) else { throw error }
+        return error.problems
     }
 }
 

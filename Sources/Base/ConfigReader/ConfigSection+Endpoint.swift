@@ -11,7 +11,7 @@ public struct ConfigEndpoint: Equatable, Sendable, CustomStringConvertible {
         self.port = port
     }
 
-    /// Reads `host:port`; `nil` if `text` is not of that form.
+    /// Reads `host:port`; `nil` if `text` is not of that form. `*` is no host: 0.0.0.0 stands for all addresses.
     public init?(_ text: String) {
         guard let colon = text.lastIndex(of: ":") else { return nil }
         var host = text[..<colon]
@@ -21,10 +21,14 @@ public struct ConfigEndpoint: Equatable, Sendable, CustomStringConvertible {
             return nil
         }
         let digits = text[text.index(after: colon)...]
-        guard !host.isEmpty, !host.contains(where: \.isWhitespace), let port = UInt16(digits), !digits.hasPrefix("+")
+        guard !host.isEmpty, host != "*", !host.contains(where: \.isWhitespace), let port = UInt16(digits),
+            !digits.hasPrefix("+")
         else { return nil }
         self.init(host: String(host), port: Int(port))
     }
+
+    /// What to write for `*`.
+    public static let allAddresses = "0.0.0.0 stands for all addresses of IPv4, [::] for those of IPv6 as well"
 
     /// `host:port`, an IPv6 address in brackets.
     public var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
@@ -34,7 +38,7 @@ extension ConfigSection {
     /// A host and a port, `host:port`.
     ///
     /// - Parameter allowingAnyPort: Whether port 0, the system's choice, is allowed.
-    public func endpoint(_ key: String, allowingAnyPort: Bool = true, _ problems: inout [ConfigProblem])
+    func endpoint(_ key: String, allowingAnyPort: Bool = true, _ problems: inout [ConfigProblem])
         -> ConfigEndpoint?
     {
         let lowest = allowingAnyPort ? 0 : 1
@@ -42,7 +46,8 @@ extension ConfigSection {
             "must be HOST:PORT with a port from \(lowest) to 65535, such as 127.0.0.1:8443 or [::1]:8443"
         guard let text = scalar(key, expected: expected, &problems) else { return nil }
         guard let endpoint = ConfigEndpoint(text), endpoint.port >= lowest else {
-            problems.append(problem(key, "\(expected), not \(Self.quoted(text))"))
+            let hint = text.hasPrefix("*") ? "; \(ConfigEndpoint.allAddresses)" : ""
+            problems.append(problem(key, "\(expected), not \(Self.quoted(text))\(hint)"))
             return nil
         }
         return endpoint

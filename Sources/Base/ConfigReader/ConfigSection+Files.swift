@@ -4,12 +4,12 @@ internal import RegularFiles
 /// Files and folders. What is looked at depends on how the configuration is read: see ``FileChecks``.
 extension ConfigSection {
     /// Which files are looked at.
-    public var fileChecks: FileChecks { origin.fileChecks }
+    var fileChecks: FileChecks { origin.fileChecks }
 
     /// The path of a file, taken from the configuration's folder unless it is absolute.
     ///
     /// - Parameter readable: Also note a problem if it is no regular file that may be read.
-    public func path(_ key: String, readable: Bool = false, _ problems: inout [ConfigProblem]) -> String? {
+    func path(_ key: String, readable: Bool = false, _ problems: inout [ConfigProblem]) -> String? {
         guard let text = string(key, &problems) else { return nil }
         let path = resolve(text)
         guard readable, fileChecks != .none, let failure = SmallFile.unreadable(path) else { return path }
@@ -17,10 +17,19 @@ extension ConfigSection {
         return nil
     }
 
+    /// Warns if everybody on this machine may read the file at `path`, which holds a secret.
+    func warnOfReaders(_ key: String, _ path: String, _ problems: inout [ConfigProblem]) {
+        guard fileChecks != .none, RegularFile.isReadableByAll(path) else { return }
+        problems.append(
+            warning(key, "every user of this machine may read \"\(path)\"; `chmod 600` keeps it to its owner"))
+    }
+
     /// The path of a file that the program writes to, and makes if it is not there.
-    public func outputFile(_ key: String, _ problems: inout [ConfigProblem]) -> String? {
+    ///
+    /// - Parameter advice: What to try if it cannot be written to, a whole sentence.
+    func outputFile(_ key: String, advice: String = "", _ problems: inout [ConfigProblem]) -> String? {
         guard let path = path(key, &problems) else { return nil }
-        return note(key, path, &problems) { path throws(RegularFileError) in
+        return note(key, path, advice: advice, &problems) { path throws(RegularFileError) in
             if unsafe access(path, F_OK) == 0 {
                 try RegularFile.check(path)
                 try RegularFile.checkAccess(path, R_OK | W_OK)
@@ -31,13 +40,13 @@ extension ConfigSection {
     }
 
     /// The path of a folder that the program writes files into, and makes if it is not there.
-    public func outputFolder(_ key: String, _ problems: inout [ConfigProblem]) -> String? {
+    func outputFolder(_ key: String, _ problems: inout [ConfigProblem]) -> String? {
         guard let path = path(key, &problems) else { return nil }
         return note(key, path, &problems) { path throws(RegularFileError) in try WritableFolder.check(path) }
     }
 
     /// The path of a socket that the program listens at. Its folder is made if it is not there, but none above that.
-    public func outputSocket(_ key: String, _ problems: inout [ConfigProblem]) -> String? {
+    func outputSocket(_ key: String, _ problems: inout [ConfigProblem]) -> String? {
         guard let path = path(key, &problems) else { return nil }
         return note(key, path, &problems) { path throws(RegularFileError) in
             let folder = WritableFolder.parent(of: path)
@@ -48,7 +57,7 @@ extension ConfigSection {
     }
 
     /// A program and its arguments; the program is looked for as a shell would.
-    public func command(_ key: String, _ problems: inout [ConfigProblem]) -> [String]? {
+    func command(_ key: String, _ problems: inout [ConfigProblem]) -> [String]? {
         guard let words = list(key, &problems) else { return nil }
         guard let program = words.first, !program.isEmpty else {
             problems.append(problem(key, "must name a program"))
@@ -63,7 +72,7 @@ extension ConfigSection {
     func resolve(_ path: String) -> String { path.hasPrefix("/") ? path : origin.directory + path }
 
     private func note(
-        _ key: String, _ path: String, _ problems: inout [ConfigProblem],
+        _ key: String, _ path: String, advice: String = "", _ problems: inout [ConfigProblem],
         _ check: (String) throws(RegularFileError) -> Void
     ) -> String? {
         guard fileChecks == .all else { return path }
@@ -71,7 +80,8 @@ extension ConfigSection {
             try check(path)
             return path
         } catch {
-            problems.append(problem(key, "\"\(path)\" cannot be written to: \(error.message)"))
+            let more = advice.isEmpty ? "" : ". \(advice)"
+            problems.append(problem(key, "\"\(path)\" cannot be written to: \(error.message)\(more)"))
             return nil
         }
     }

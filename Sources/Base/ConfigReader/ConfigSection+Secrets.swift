@@ -1,19 +1,18 @@
 /// Secrets, which stand outside the configuration file: in a file of their own or in an environment variable.
 extension ConfigSection {
     /// The keys under which a secret `name` can be given, for the list of known keys.
-    public static func secretKeys(_ name: String) -> [String] { ["\(name)_file", "\(name)_env"] }
+    static func secretKeys(_ name: String) -> [String] { ["\(name)_file", "\(name)_env"] }
 
     /// The secret `name`, given by `name_file: PATH` or by `name_env: VARIABLE`.
     ///
     /// A value written into the configuration itself (`name: …`) is a problem, as is giving both. No message holds the
     /// value. Of a configuration of another machine (``FileChecks/none``) the value is nil.
-    public func secret(_ name: String, required: Bool = false, _ problems: inout [ConfigProblem]) -> Secret? {
+    func secret(_ name: String, required: Bool = false, _ problems: inout [ConfigProblem]) -> Secret? {
         let fileKey = "\(name)_file"
         let variableKey = "\(name)_env"
         if has(name) {
-            problems.append(
-                problem(
-                    name, "must not stand in this file; give \(fileKey): PATH or \(variableKey): NAME instead"))
+            let problem = secretInTheClear(name)
+            if !problems.contains(problem) { problems.append(problem) }
             return nil
         }
         switch (has(fileKey), has(variableKey)) {
@@ -33,13 +32,20 @@ extension ConfigSection {
         }
     }
 
+    /// A secret's value stands where only its file or its variable may.
+    func secretInTheClear(_ name: String) -> ConfigProblem {
+        problem(name, "must not stand in this file; give \(name)_file: PATH or \(name)_env: NAME instead")
+    }
+
     private func secretFromFile(_ key: String, _ problems: inout [ConfigProblem]) -> Secret? {
         guard let path = path(key, &problems), fileChecks != .none else { return nil }
         switch SmallFile.secret(path: path) {
         case .failure(let failure):
             problems.append(problem(key, "\"\(path)\" cannot be read: \(failure.message)"))
             return nil
-        case .success(let secret): return secret
+        case .success(let secret):
+            warnOfReaders(key, path, &problems)
+            return secret
         }
     }
 

@@ -1,7 +1,7 @@
 /// Typed values. Each message says what is allowed.
 extension ConfigSection {
     /// Text of at least one character.
-    public func string(_ key: String, _ problems: inout [ConfigProblem]) -> String? {
+    func string(_ key: String, _ problems: inout [ConfigProblem]) -> String? {
         guard let text = scalar(key, expected: "must be text", &problems) else { return nil }
         guard !text.isEmpty else {
             problems.append(problem(key, "must not be empty"))
@@ -11,7 +11,7 @@ extension ConfigSection {
     }
 
     /// A whole number in `range`.
-    public func integer(_ key: String, in range: ClosedRange<Int>, _ problems: inout [ConfigProblem]) -> Int? {
+    func integer(_ key: String, in range: ClosedRange<Int>, _ problems: inout [ConfigProblem]) -> Int? {
         let expected = "must be a whole number from \(range.lowerBound) to \(range.upperBound)"
         guard let text = scalar(key, expected: expected, &problems) else { return nil }
         guard let value = Int(text.filter { $0 != "_" }), range.contains(value) else {
@@ -22,12 +22,12 @@ extension ConfigSection {
     }
 
     /// A decimal number in `range`.
-    public func number(_ key: String, in range: ClosedRange<Double>, _ problems: inout [ConfigProblem]) -> Double? {
+    func number(_ key: String, in range: ClosedRange<Double>, _ problems: inout [ConfigProblem]) -> Double? {
         decimal(key, in: range, unit: "", &problems)
     }
 
     /// A duration given as a whole number of milliseconds, for a key whose name ends in `_ms`.
-    public func milliseconds(_ key: String, in range: ClosedRange<Int>, _ problems: inout [ConfigProblem])
+    func milliseconds(_ key: String, in range: ClosedRange<Int>, _ problems: inout [ConfigProblem])
         -> Duration?
     {
         let expected = "must be a whole number of milliseconds from \(range.lowerBound) to \(range.upperBound)"
@@ -40,12 +40,12 @@ extension ConfigSection {
     }
 
     /// A duration given as a number of seconds, which may have a fraction.
-    public func seconds(_ key: String, in range: ClosedRange<Double>, _ problems: inout [ConfigProblem]) -> Duration? {
+    func seconds(_ key: String, in range: ClosedRange<Double>, _ problems: inout [ConfigProblem]) -> Duration? {
         decimal(key, in: range, unit: " of seconds", &problems).map { .seconds($0) }
     }
 
     /// `true` or `false` (`yes`, `no`, `on` and `off` are understood).
-    public func bool(_ key: String, _ problems: inout [ConfigProblem]) -> Bool? {
+    func bool(_ key: String, _ problems: inout [ConfigProblem]) -> Bool? {
         guard let text = scalar(key, expected: "must be true or false", &problems) else { return nil }
         switch text.lowercased() {
         case "true", "yes", "on": return true
@@ -57,7 +57,7 @@ extension ConfigSection {
     }
 
     /// One of the names of an enumeration.
-    public func enumeration<Choice>(_ key: String, of choices: Choice.Type, _ problems: inout [ConfigProblem])
+    func enumeration<Choice>(_ key: String, of choices: Choice.Type, _ problems: inout [ConfigProblem])
         -> Choice?
     where Choice: CaseIterable & RawRepresentable, Choice.RawValue == String {
         let names = Choice.allCases.map(\.rawValue)
@@ -72,7 +72,7 @@ extension ConfigSection {
     }
 
     /// An absolute URL with one of `schemes`. Only its form is checked.
-    public func url(_ key: String, schemes: [String], _ problems: inout [ConfigProblem]) -> String? {
+    func url(_ key: String, schemes: [String], _ problems: inout [ConfigProblem]) -> String? {
         let expected = "must be a URL that begins with \(schemes.map { "\($0)://" }.joined(separator: " or "))"
         guard let text = scalar(key, expected: expected, &problems) else { return nil }
         let host = schemes.lazy.compactMap { scheme -> Substring? in
@@ -82,6 +82,13 @@ extension ConfigSection {
         guard let first = host?.first, first != "/", !text.contains(where: \.isWhitespace) else {
             // A URL can carry a password, so a wrong one is not shown.
             problems.append(problem(key, expected))
+            return nil
+        }
+        let authority = (host ?? "").prefix { !"/?#".contains($0) }
+        // A name and a password may stand before the host, with a colon between them.
+        let colon = authority.lastIndex { ":]@".contains($0) }
+        if let colon, authority[colon] == ":", UInt16(authority[authority.index(after: colon)...]) == nil {
+            problems.append(problem(key, "must have a port from 1 to 65535, if it has one"))
             return nil
         }
         return text
@@ -99,7 +106,7 @@ extension ConfigSection {
         return value
     }
 
-    private static func short(_ value: Double) -> String {
+    static func short(_ value: Double) -> String {
         Int(exactly: value).map(String.init) ?? "\(value)"
     }
 }

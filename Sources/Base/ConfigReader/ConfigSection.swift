@@ -24,23 +24,43 @@ public struct ConfigSection: Sendable {
     public var keys: [String] { entries.map(\.key) }
 
     /// Whether `key` is present, whatever its value.
-    public func has(_ key: String) -> Bool { entry(key) != nil }
+    func has(_ key: String) -> Bool { entry(key) != nil }
 
     /// A problem with `key` of this section, on the key's line or, if it is absent, the section's.
-    public func problem(_ key: String, _ message: String) -> ConfigProblem {
+    func problem(_ key: String, _ message: String) -> ConfigProblem {
         ConfigProblem(file: origin.file, line: entry(key)?.line ?? line, key: fullKey(key), message: message)
     }
 
+    /// The same as a warning: the configuration can be used all the same.
+    func warning(_ key: String, _ message: String) -> ConfigProblem {
+        ConfigProblem(
+            file: origin.file, line: entry(key)?.line ?? line, key: fullKey(key), message: message, isWarning: true)
+    }
+
+    /// Notes a problem for each of `keys` that is present though nothing looks at it.
+    ///
+    /// - Parameter reason: What they are for, such as `is for source: play`.
+    func rejectIdleKeys(_ keys: [String], _ reason: String, _ problems: inout [ConfigProblem]) {
+        for key in keys where has(key) { problems.append(problem(key, reason)) }
+    }
+
     /// Notes a problem for each of `required` that is absent.
-    public func require(_ required: [String], _ problems: inout [ConfigProblem]) {
+    func require(_ required: [String], _ problems: inout [ConfigProblem]) {
         for key in required where !has(key) {
             problems.append(problem(key, "is required here and missing"))
         }
     }
 
-    /// Notes a problem for each key that is not in `known`, naming the nearest one that is.
-    public func rejectUnknownKeys(known: [String], _ problems: inout [ConfigProblem]) {
+    /// Notes a problem for each key that is not in `known`, naming the nearest one that is. Of a key that has a problem
+    /// already nothing more is said.
+    func rejectUnknownKeys(known: [String], _ problems: inout [ConfigProblem]) {
         for entry in entries where !known.contains(entry.key) {
+            let isNoted = problems.contains { $0.line == entry.line && $0.key == fullKey(entry.key) && $0.file == file }
+            if isNoted { continue }
+            guard !Self.secretKeys(entry.key).allSatisfy(known.contains) else {
+                problems.append(secretInTheClear(entry.key))
+                continue
+            }
             let hint =
                 if let near = NearestName.find(entry.key, among: known) {
                     "did you mean \(near)?"
@@ -79,7 +99,7 @@ public struct ConfigSection: Sendable {
 
 extension ConfigSection {
     /// The section under `key`.
-    public func section(_ key: String, _ problems: inout [ConfigProblem]) -> ConfigSection? {
+    func section(_ key: String, _ problems: inout [ConfigProblem]) -> ConfigSection? {
         switch entry(key)?.value {
         case nil: return nil
         case .section(let section)?: return section
@@ -90,7 +110,7 @@ extension ConfigSection {
     }
 
     /// The sections listed under `key`. Elements that are not sections are noted and left out.
-    public func sections(_ key: String, _ problems: inout [ConfigProblem]) -> [ConfigSection]? {
+    func sections(_ key: String, _ problems: inout [ConfigProblem]) -> [ConfigSection]? {
         items(key, expected: "must be a list of sections, each beginning with \"- \"", &problems)?
             .compactMap { index, item in
                 if case .section(let section) = item.value { return section }
@@ -100,7 +120,7 @@ extension ConfigSection {
     }
 
     /// The texts listed under `key`. Elements that are not plain values are noted and left out.
-    public func list(_ key: String, _ problems: inout [ConfigProblem]) -> [String]? {
+    func list(_ key: String, _ problems: inout [ConfigProblem]) -> [String]? {
         items(key, expected: "must be a list, such as [one, two]", &problems)?
             .compactMap { index, item in
                 if case .scalar(let text) = item.value { return text }

@@ -2,8 +2,8 @@
 public enum FileChecks: Sendable, Equatable {
     /// None: they are on another machine. Secrets have no value then.
     case none
-    /// Those that the configuration's reader cannot do without, such as secrets.
+    /// Those that the configuration's reader cannot do without, such as secrets: for commands that use a part of it.
     case inputs
-    /// All that the program will open or write to.
+    /// All that `handset run` and `handset serve` will open, write to or listen at. They and `handset check` read so.
     case all
 }

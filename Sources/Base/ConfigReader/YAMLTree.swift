@@ -40,7 +40,12 @@ struct YAMLReader: ~Copyable {
     }
 
     private mutating func load(_ text: String) throws(YAMLError) -> YAMLNode? {
+        // A byte order mark may begin a text (YAML 1.2 §5.2); some editors put one there unasked.
+        let text = text.unicodeScalars.first == "\u{FEFF}" ? String(text.unicodeScalars.dropFirst()) : text
         var bytes = Array(text.utf8)
+        // A document is there to be freed even if what follows it is refused.
+        var isLoaded = false
+        defer { if isLoaded { unsafe yaml_document_delete(&document) } }
         let result = unsafe bytes.withUnsafeMutableBufferPointer { buffer -> Result<Void, YAMLError> in
             var parser = unsafe yaml_parser_t()
             guard unsafe yaml_parser_initialize(&parser) == 1 else {
@@ -52,10 +57,10 @@ struct YAMLReader: ~Copyable {
             guard unsafe yaml_parser_load(&parser, &document) == 1 else {
                 return .failure(unsafe Self.error(of: parser, in: text))
             }
+            isLoaded = true
             return unsafe Self.expectEnd(&parser, in: text)
         }
         try result.get()
-        defer { unsafe yaml_document_delete(&document) }
         guard let root = unsafe yaml_document_get_root_node(&document) else { return nil }
         return try unsafe node(root, depth: 0)
     }
@@ -118,11 +123,15 @@ struct YAMLReader: ~Copyable {
             let line = unsafe text.utf8.prefix(parser.problem_offset).count { $0 == UInt8(ascii: "\n") } + 1
             return YAMLError(line: line, message: "is not readable text: \(problem)")
         }
+        let line = unsafe Int(parser.problem_mark.line) + 1
+        let lines = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
+        if line <= lines.count, lines[line - 1].prefix(while: \.isWhitespace).contains("\t") {
+            return YAMLError(line: line, message: "begins with a tab; YAML is indented with spaces")
+        }
         var place = ""
         if let context = unsafe parser.context {
             place = unsafe " (\(String(cString: context)) on line \(parser.context_mark.line + 1))"
         }
-        return YAMLError(
-            line: unsafe Int(parser.problem_mark.line) + 1, message: "is not valid YAML: \(problem)\(place)")
+        return YAMLError(line: line, message: "is not valid YAML: \(problem)\(place)")
     }
 }

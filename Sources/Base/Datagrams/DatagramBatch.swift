@@ -1,4 +1,5 @@
 internal import CRealtime
+public import NetworkAddress
 public import Timekeeping
 
 /// A fixed number of datagram slots: filled by one receive, or collected for one send.
@@ -74,13 +75,16 @@ public struct DatagramBatch: ~Copyable {
         return unsafe _overrideLifetime(span, mutating: &self)
     }
 
-    /// The next free slot, whole, to be written and then kept with ``commit(byteCount:to:)``.
+    /// The next free slot behind its first `prefixBytes`, to be written and then kept with ``commit(byteCount:by:)``, which
+    /// counts those, too.
     ///
     /// The caller has checked ``isFull``.
     @_noAllocation @_noLocks
     @_lifetime(&self)
-    public mutating func freeSlot() -> MutableRawSpan {
-        let span = unsafe MutableRawSpan(_unsafeStart: datagrams[count].bytes, byteCount: Self.slotBytes)
+    public mutating func freeSlot(after prefixBytes: Int = 0) -> MutableRawSpan {
+        precondition(prefixBytes >= 0 && prefixBytes <= Self.slotBytes, "a prefix must lie within the slot")
+        let span = unsafe MutableRawSpan(
+            _unsafeStart: datagrams[count].bytes + prefixBytes, byteCount: Self.slotBytes - prefixBytes)
         return unsafe _overrideLifetime(span, mutating: &self)
     }
 
@@ -96,6 +100,17 @@ public struct DatagramBatch: ~Copyable {
             unsafe datagrams[count].local.family = 0
         }
         count += 1
+    }
+
+    /// Has the memory of the slots there that are used unless there is a flood; an empty batch's.
+    @_noAllocation @_noLocks
+    public mutating func touch() {
+        guard count == 0 else { return }
+        var offset = 0
+        while offset < 16 * Self.slotBytes {
+            unsafe memory.storeBytes(of: 0, toByteOffset: offset, as: UInt8.self)
+            offset += 4_096
+        }
     }
 
     /// Forgets all datagrams.

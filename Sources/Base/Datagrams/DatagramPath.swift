@@ -1,3 +1,5 @@
+public import NetworkAddress
+
 /// The way of a datagram: through which of its owner's sockets, from which address of this machine, and where to.
 @frozen
 public struct DatagramPath: Hashable, BitwiseCopyable, Sendable {

@@ -18,15 +18,16 @@ public struct DescriptorSet: ~Copyable {
 
     /// Makes an empty set.
     public init() throws(RealtimeError) {
-        descriptor = handset_socket_set_open()
+        descriptor = handset_set_open()
         if descriptor < 0 { throw RealtimeError(doing: "opening a set of descriptors (epoll)", errno: -descriptor) }
     }
 
     deinit { handset_close(descriptor) }
 
     /// Takes a descriptor in. It leaves by itself when it is closed.
-    public func insert(_ member: Int32, token: UInt64, forWriting: Bool) {
-        _ = handset_set_watch(descriptor, member, token, forWriting, true)
+    public func insert(_ member: Int32, token: UInt64, forWriting: Bool) throws(RealtimeError) {
+        let result = handset_set_watch(descriptor, member, token, forWriting, true)
+        if result < 0 { throw RealtimeError(doing: "watching a socket (epoll)", errno: -result) }
     }
 
     /// Changes whether a member is watched for writing as well as for reading.

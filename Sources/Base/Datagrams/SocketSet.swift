@@ -3,10 +3,13 @@ public import Realtime
 
 /// The sockets of one thread, each in a numbered slot, to wait for together and to send through by number.
 ///
-/// Sockets are made and freed by another thread, which also gives out the numbers: nothing here allocates.
+/// Sockets are made and freed by another thread, which also gives out the numbers and has the kernel watch them
+/// (``SocketWatcher``): nothing here allocates. A number is a place among ``capacity`` and, above that, how often the place
+/// was given out before (``slot(at:round:)``). So a datagram that was received through a socket now closed, and is still on
+/// its way through a ring, never counts for the next one.
 @safe
 public struct SocketSet: ~Copyable {
-    /// Slots: numbers are below this.
+    /// Sockets that there is place for.
     public static var capacity: Int {
         @_noAllocation @_noLocks get { 256 }
     }
@@ -15,54 +18,134 @@ public struct SocketSet: ~Copyable {
     @_noAllocation @_noLocks
     public static func mainSlot(isIPv6: Bool) -> Int { isIPv6 ? 1 : 0 }
 
-    /// The first slot for other sockets.
+    /// The first slot, and the first place, for other sockets.
     public static var firstExtraSlot: Int { 2 }
+
+    /// The slot of a place's next socket.
+    ///
+    /// - Parameters:
+    ///   - place: 0..<``capacity``.
+    ///   - round: Sockets that the place has had before. After 16 million the numbers begin again.
+    @_noAllocation @_noLocks
+    public static func slot(at place: Int, round: Int) -> Int { place + (round & 0xff_ffff) * capacity }
+
+    /// Where among ``capacity`` a slot's socket is.
+    @_noAllocation @_noLocks
+    public static func place(of slot: Int) -> Int { slot % capacity }
 
     /// Readable when one of the sockets is.
     public let descriptor: Int32
-    private let slots: UnsafeMutablePointer<UnsafeMutablePointer<UDPSocket>?>
-    /// No socket is in this slot or above.
-    public private(set) var end = 0
+    @safe
+    private struct Entry {
+        let socket: UnsafeMutablePointer<UDPSocket>
+        let slot: Int
+    }
+
+    /// By place.
+    private let entries: UnsafeMutablePointer<Entry?>
+    private let ready: UnsafeMutablePointer<handset_ready>
+    /// No socket is in this place or above.
+    private var end = 0
+    /// Sockets in it.
+    private var count = 0
 
     /// Makes an empty set.
     public init() throws(RealtimeError) {
-        descriptor = handset_socket_set_open()
+        descriptor = handset_set_open()
         if descriptor < 0 { throw RealtimeError(doing: "opening a set of sockets (epoll)", errno: -descriptor) }
-        unsafe slots = .allocate(capacity: Self.capacity)
-        unsafe slots.initialize(repeating: nil, count: Self.capacity)
+        unsafe entries = .allocate(capacity: Self.capacity)
+        unsafe entries.initialize(repeating: nil, count: Self.capacity)
+        unsafe ready = .allocate(capacity: Self.capacity)
+        unsafe ready.initialize(repeating: handset_ready(), count: Self.capacity)
     }
 
     deinit {
         handset_close(descriptor)
-        unsafe slots.deallocate()
+        unsafe entries.deallocate()
+        unsafe ready.deallocate()
     }
 
-    /// Puts a socket, which stays where it is, into a slot that is free.
+    /// Has the kernel watch sockets for this set, on behalf of another thread.
+    public func makeWatcher() throws(RealtimeError) -> SocketWatcher { try SocketWatcher(set: descriptor) }
+
+    /// Puts a socket, which stays where it is, into a slot whose place is free, and has the kernel watch it. For the thread that
+    /// makes the set.
+    public mutating func add(_ socket: UnsafeMutablePointer<UDPSocket>, at slot: Int) throws(RealtimeError) {
+        unsafe try SocketWatcher.watch(socket.pointee, for: descriptor, slot: slot)
+        unsafe insert(socket, at: slot)
+    }
+
+    /// Puts a socket, which stays where it is, into a slot whose place is free. A ``SocketWatcher`` watches it already.
     @_noAllocation @_noLocks
     public mutating func insert(_ socket: UnsafeMutablePointer<UDPSocket>, at slot: Int) {
-        guard slot >= 0, slot < Self.capacity else { return }
-        unsafe slots[slot] = socket
-        end = max(end, slot + 1)
-        watch(descriptor, unsafe socket.pointee.descriptor, true)
+        guard slot >= 0 else { return }
+        let place = Self.place(of: slot)
+        unsafe entries[place] = Entry(socket: socket, slot: slot)
+        end = max(end, place + 1)
+        count += 1
     }
 
     /// Takes the socket out of a slot; nil if there is none.
     @_noAllocation @_noLocks
     public mutating func remove(at slot: Int) -> UnsafeMutablePointer<UDPSocket>? {
-        guard slot >= 0, slot < end, let socket = unsafe slots[slot] else { return nil }
-        unsafe slots[slot] = nil
-        watch(descriptor, unsafe socket.pointee.descriptor, false)
+        guard let socket = unsafe socket(in: slot) else { return nil }
+        unsafe entries[Self.place(of: slot)] = nil
+        count -= 1
+        ignore(descriptor, unsafe socket.pointee.descriptor)
         return unsafe socket
     }
 
-    /// Replaces what `batch` holds with datagrams that wait at the socket in `slot`; see ``UDPSocket/receive(into:slot:)``.
+    /// Takes out one of the sockets that are left; nil if there is none.
     @_noAllocation @_noLocks
-    public func receive(from slot: Int, into batch: inout DatagramBatch) -> Int32 {
-        guard let socket = unsafe slots[slot] else {
+    public mutating func removeNext() -> UnsafeMutablePointer<UDPSocket>? {
+        while end > 0 {
+            end -= 1
+            if let entry = unsafe entries[end] { return unsafe remove(at: entry.slot) }
+        }
+        return nil
+    }
+
+    @_noAllocation @_noLocks
+    private func socket(in slot: Int) -> UnsafeMutablePointer<UDPSocket>? {
+        guard slot >= 0, let entry = unsafe entries[Self.place(of: slot)], entry.slot == slot else { return nil }
+        return unsafe entry.socket
+    }
+
+    /// Looks which sockets have datagrams, all of them, without waiting.
+    ///
+    /// The only socket of a set is always found: it costs no more to read it than to ask.
+    /// - Returns: How many; their slots are told by ``readySlot(_:)``.
+    @_noAllocation @_noLocks
+    public mutating func findReady() -> Int {
+        guard count > 1 else {
+            for place in 0..<end {
+                guard let entry = unsafe entries[place] else { continue }
+                unsafe ready.pointee.token = UInt64(entry.slot)
+                return 1
+            }
+            return 0
+        }
+        return max(0, Int(unsafe whichAreReady(descriptor, ready, Int32(Self.capacity))))
+    }
+
+    /// The slot of the socket that ``findReady()`` found at `index`.
+    @_noAllocation @_noLocks
+    public func readySlot(_ index: Int) -> Int { Int(truncatingIfNeeded: unsafe ready[index].token) }
+
+    /// Makes what ``findReady()`` found at `index` what it found at `newIndex`, which is not above: to gather those that may
+    /// have more.
+    @_noAllocation @_noLocks
+    public mutating func keepReady(_ index: Int, at newIndex: Int) { unsafe ready[newIndex] = ready[index] }
+
+    /// Replaces what `batch` holds with at most `limit` datagrams that wait at the socket in `slot`; see
+    /// ``UDPSocket/receive(into:slot:limit:)``.
+    @_noAllocation @_noLocks
+    public func receive(from slot: Int, into batch: inout DatagramBatch, limit: Int) -> Int32 {
+        guard let socket = unsafe socket(in: slot) else {
             batch.clear()
             return 0
         }
-        return unsafe socket.pointee.receive(into: &batch, slot: slot)
+        return unsafe socket.pointee.receive(into: &batch, slot: slot, limit: limit)
     }
 
     /// Sends each datagram of `batch` through the socket that it is marked for, and empties it.
@@ -76,7 +159,7 @@ public struct SocketSet: ~Copyable {
             let slot = batch.socket(start)
             var next = start + 1
             while next < batch.count, batch.socket(next) == slot { next += 1 }
-            if slot < end, let socket = unsafe slots[slot] {
+            if let socket = unsafe socket(in: slot) {
                 dropped += unsafe socket.pointee.send(batch, start..<next)
             } else {
                 dropped += next - start
@@ -90,6 +173,10 @@ public struct SocketSet: ~Copyable {
 
 // epoll_ctl(2): the thread's own set.
 @_semantics("no_performance_analysis") @inline(__always)
-private func watch(_ set: Int32, _ socket: Int32, _ watches: Bool) {
-    _ = watches ? handset_socket_set_add(set, socket) : handset_socket_set_remove(set, socket)
+private func ignore(_ set: Int32, _ socket: Int32) { _ = handset_set_remove(set, socket) }
+
+// epoll_wait(2) that does not wait.
+@_semantics("no_performance_analysis") @inline(__always)
+private func whichAreReady(_ set: Int32, _ ready: UnsafeMutablePointer<handset_ready>, _ capacity: Int32) -> Int32 {
+    unsafe handset_set_ready(set, ready, capacity)
 }

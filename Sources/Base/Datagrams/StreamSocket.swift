@@ -1,4 +1,5 @@
 internal import CRealtime
+public import NetworkAddress
 public import Realtime
 
 /// One end of a TCP connection that we have asked for. Never blocks.

@@ -1,4 +1,5 @@
 internal import CRealtime
+public import NetworkAddress
 public import Realtime
 
 // Multicast on the local link, over IPv4.

@@ -1,4 +1,7 @@
+// Datagrams: UDP in batches, and streams, for the threads that own a socket.
+
 internal import CRealtime
+public import NetworkAddress
 public import Realtime
 
 /// A bound UDP socket, owned by one thread; or one end of a joined pair, which to its owner is the same.
@@ -81,14 +84,17 @@ public struct UDPSocket: ~Copyable, Sendable {
 
     /// Replaces what `batch` holds with the datagrams that wait, as many as fit; never blocks.
     ///
-    /// - Parameter slot: What the datagrams are marked with, see ``DatagramBatch/socket(_:)``.
+    /// - Parameters:
+    ///   - slot: What the datagrams are marked with, see ``DatagramBatch/socket(_:)``.
+    ///   - limit: How many to read at most; each that is allowed takes some work, whether it is there or not.
     /// - Returns: 0, or the error number of a failed read.
     @_noAllocation @_noLocks
-    public func receive(into batch: inout DatagramBatch, slot: Int = 0) -> Int32 {
-        for index in 0..<DatagramBatch.capacity {
-            unsafe batch.datagrams[index].length = UInt32(DatagramBatch.slotBytes)
-        }
-        let received = unsafe receiveDatagrams(descriptor, batch.datagrams)
+    public func receive(
+        into batch: inout DatagramBatch, slot: Int = 0, limit: Int = DatagramBatch.capacity
+    ) -> Int32 {
+        let limit = max(0, min(limit, DatagramBatch.capacity))
+        for index in 0..<limit { unsafe batch.datagrams[index].length = UInt32(DatagramBatch.slotBytes) }
+        let received = unsafe receiveDatagrams(descriptor, batch.datagrams, Int32(truncatingIfNeeded: limit))
         batch.count = max(0, Int(received))
         for index in 0..<batch.count { unsafe batch.datagrams[index].socket = UInt32(truncatingIfNeeded: slot) }
         return min(0, received)
@@ -116,8 +122,10 @@ public struct UDPSocket: ~Copyable, Sendable {
 
 // recvmmsg(2) on a non-blocking socket.
 @_semantics("no_performance_analysis") @inline(__always)
-private func receiveDatagrams(_ descriptor: Int32, _ datagrams: UnsafeMutablePointer<handset_datagram>) -> Int32 {
-    unsafe handset_receive(descriptor, datagrams, HANDSET_BATCH_LIMIT)
+private func receiveDatagrams(
+    _ descriptor: Int32, _ datagrams: UnsafeMutablePointer<handset_datagram>, _ limit: Int32
+) -> Int32 {
+    unsafe handset_receive(descriptor, datagrams, limit)
 }
 
 // sendmmsg(2) on a non-blocking socket.

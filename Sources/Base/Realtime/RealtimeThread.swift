@@ -49,6 +49,25 @@ public final class RealtimeThread: Sendable {
         }
     }
 
+    /// Takes the calling thread's real-time priority, if it has one: for what may take long and nobody waits for, such as
+    /// looking for a card that is not there. A priority that the process was started with and may not ask for stays, because
+    /// it could not be given back.
+    ///
+    /// - Returns: What ``resumePriority(_:)`` gives back.
+    public static func suspendPriority() -> SuspendedPriority {
+        SuspendedPriority(value: handset_thread_suspend_priority())
+    }
+
+    /// Gives the calling thread the priority back that ``suspendPriority()`` took.
+    public static func resumePriority(_ priority: SuspendedPriority) {
+        handset_thread_resume_priority(priority.value)
+    }
+
+    /// A real-time priority that a thread does without for a while, or none.
+    public struct SuspendedPriority: Sendable {
+        fileprivate let value: handset_priority
+    }
+
     private final class Body: Sendable {
         let run: @Sendable () -> Void
         init(_ run: @escaping @Sendable () -> Void) { self.run = run }

@@ -45,6 +45,19 @@ public struct SPSCRing<Element: BitwiseCopyable>: ~Copyable {
             unsafe slots.indices.pointee.written.store(end &+ 1, ordering: .releasing)
             return true
         }
+
+        /// Has the ring's memory there, if nothing is in it, so that no later ``push(_:)`` waits for it.
+        @inlinable @inline(__always)
+        public mutating func touch() {
+            let end = unsafe slots.indices.pointee.written.load(ordering: .relaxed)
+            guard unsafe slots.indices.pointee.consumed.load(ordering: .acquiring) == end else { return }
+            let bytes = unsafe UnsafeMutableRawPointer(slots.base)
+            var offset = 0
+            while unsafe offset < (slots.mask &+ 1) &* MemoryLayout<Element>.stride {
+                unsafe bytes.storeBytes(of: 0, toByteOffset: offset, as: UInt8.self)
+                offset &+= 4_096
+            }
+        }
     }
 
     /// The taking half. One thread at a time.

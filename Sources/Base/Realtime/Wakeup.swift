@@ -21,12 +21,17 @@ public struct Wakeup: ~Copyable, Sendable {
     public func signal() { handle.signal() }
 
     /// Takes back all signals seen so far.
-    public func clear() { handle.clear() }
+    ///
+    /// - Returns: Whether there was one.
+    @discardableResult
+    public func clear() -> Bool { handle.clear() }
 
     /// Blocks until signalled, or until `timeoutMilliseconds` have passed; then clears.
     public func wait(timeoutMilliseconds: Int32? = nil) {
-        unsafe withUnsafePointer(to: descriptor) { _ = unsafe handset_wait_readable($0, 1, timeoutMilliseconds ?? -1) }
-        clear()
+        let ready = unsafe withUnsafePointer(to: descriptor) {
+            unsafe handset_wait_readable($0, 1, timeoutMilliseconds ?? -1)
+        }
+        if ready > 0 { clear() }
     }
 }
 
@@ -43,8 +48,11 @@ public struct WakeupHandle: BitwiseCopyable, Sendable {
     public func signal() { signalWakeup(descriptor) }
 
     /// Takes back all signals seen so far.
+    ///
+    /// - Returns: Whether there was one.
+    @discardableResult
     @_noAllocation @_noLocks
-    public func clear() { clearWakeup(descriptor) }
+    public func clear() -> Bool { clearWakeup(descriptor) }
 }
 
 /// The system refused something a real-time thread needs.
@@ -54,23 +62,34 @@ public struct RealtimeError: Error, Sendable, CustomStringConvertible {
     /// The system's error number.
     public let errno: Int32
 
+    /// What to try, if that does not follow from `errno`.
+    private let hint: String?
+
     /// Describes a refusal with the system's `errno`.
     public init(doing action: String, errno: Int32) {
         self.action = action
         self.errno = errno
+        hint = nil
+    }
+
+    init(memoryLockRefused errno: Int32) {
+        action = "locking memory (mlockall)"
+        self.errno = errno
+        hint = " Grant CAP_IPC_LOCK, or set LimitMEMLOCK=infinity in the unit (memlock in limits.conf)."
     }
 
     /// What was tried, what the system said, and what to try.
     public var description: String {
-        let hint =
+        let usualHint =
             switch errno {
             case EMFILE, ENFILE: " Raise the limit on open files (ulimit -n, or LimitNOFILE= in the unit)."
             case EPERM: " Grant CAP_SYS_NICE, or set LimitRTPRIO= in the unit (rtprio in limits.conf)."
             case EADDRINUSE: " Another process has that port; choose another, or 0 for any."
+            case ENOSPC: " Raise the limit on watched sockets (sysctl fs.epoll.max_user_watches)."
             case EADDRNOTAVAIL: " No interface of this machine has that address."
             default: ""
             }
-        return "\(action) failed: \(unsafe String(cString: strerror(errno))) (errno \(errno)).\(hint)"
+        return "\(action) failed: \(unsafe String(cString: strerror(errno))) (errno \(errno)).\(hint ?? usualHint)"
     }
 }
 
@@ -80,4 +99,4 @@ private func signalWakeup(_ descriptor: Int32) { _ = handset_wakeup_signal(descr
 
 // read(2) on a non-blocking eventfd.
 @_semantics("no_performance_analysis") @inline(__always)
-private func clearWakeup(_ descriptor: Int32) { _ = handset_wakeup_clear(descriptor) }
+private func clearWakeup(_ descriptor: Int32) -> Bool { handset_wakeup_clear(descriptor) > 0 }

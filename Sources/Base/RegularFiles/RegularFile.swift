@@ -24,7 +24,7 @@ public enum RegularFile {
         guard descriptor >= 0 else { throw RegularFileError(systemError: errno) }
         do throws(RegularFileError) {
             // And again, because another file may be at the path by now.
-            guard fstat(descriptor, &status) == 0 else { throw RegularFileError(systemError: errno) }
+            guard unsafe fstat(descriptor, &status) == 0 else { throw RegularFileError(systemError: errno) }
             try check(status)
         } catch {
             close(descriptor)
@@ -45,6 +45,26 @@ public enum RegularFile {
         guard unsafe faccessat(AT_FDCWD, path, mode, AT_EACCESS) == 0 else {
             throw RegularFileError(systemError: errno)
         }
+    }
+
+    /// Whether every user of this machine may read the file at `path`: by its own mode, and by those of all folders on the
+    /// way to it. Access control lists are not looked at.
+    public static func isReadableByAll(_ path: String) -> Bool {
+        guard let whole = unsafe realpath(path, nil) else { return false }
+        defer { unsafe free(whole) }
+        var place = unsafe String(cString: whole)
+        guard mode(place) & S_IROTH != 0 else { return false }
+        while place != "/" {
+            place = WritableFolder.parent(of: place)
+            guard mode(place) & S_IXOTH != 0 else { return false }
+        }
+        return true
+    }
+
+    private static func mode(_ path: String) -> mode_t {
+        var status = stat()
+        // Writes one status.
+        return unsafe stat(path, &status) == 0 ? status.st_mode : 0
     }
 
     /// Finds out whether a socket is at `path`, or nothing.

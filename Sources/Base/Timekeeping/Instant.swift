@@ -50,3 +50,24 @@ extension Duration {
     /// This duration as a number of seconds.
     public var seconds: Double { Double(nanoseconds) / 1e9 }
 }
+
+extension Duration {
+    /// This duration for people: `0.4 ms`, `79 ms`, `1.3 s`, `30 s`. Three digits or so; never `0.07939876563445597 seconds`.
+    public var text: String {
+        let size = abs(milliseconds)
+        return switch size {
+        case ..<0.05: "0 s"
+        case ..<9.95: "\(Self.places(milliseconds, 1)) ms"
+        case ..<999.5: "\(Self.places(milliseconds, 0)) ms"
+        case ..<99_950: "\(Self.places(seconds, 1)) s"
+        default: "\(Self.places(seconds, 0)) s"
+        }
+    }
+
+    /// A number with that many places at most, and none if it is whole.
+    private static func places(_ value: Double, _ places: Int) -> String {
+        let factor: Double = places == 0 ? 1 : 10
+        let rounded = (value * factor).rounded() / factor
+        return Int64(exactly: rounded).map(String.init) ?? "\(rounded)"
+    }
+}

@@ -12,11 +12,12 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/timerfd.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -140,6 +141,11 @@ int handset_group_join(int socket, struct handset_address group, struct handset_
 }
 
 void handset_close(int descriptor) { close(descriptor); }
+
+int handset_duplicate(int descriptor) {
+    int copy = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
+    return copy < 0 ? -errno : copy;
+}
 
 int handset_local_address(int socket, struct handset_address *address) {
     struct sockaddr_storage storage;
@@ -350,18 +356,13 @@ int handset_interfaces(struct handset_interface *interfaces, int capacity) {
     return count;
 }
 
-int handset_socket_set_open(void) {
+int handset_set_open(void) {
     int fd = epoll_create1(EPOLL_CLOEXEC);
     return fd < 0 ? -errno : fd;
 }
 
-int handset_socket_set_add(int set, int socket) {
-    struct epoll_event event = {.events = EPOLLIN};
-    return epoll_ctl(set, EPOLL_CTL_ADD, socket, &event) < 0 ? -errno : 0;
-}
-
-int handset_socket_set_remove(int set, int socket) {
-    return epoll_ctl(set, EPOLL_CTL_DEL, socket, NULL) < 0 ? -errno : 0;
+int handset_set_remove(int set, int descriptor) {
+    return epoll_ctl(set, EPOLL_CTL_DEL, descriptor, NULL) < 0 ? -errno : 0;
 }
 
 int handset_set_watch(int set, int descriptor, uint64_t token, bool writing, bool is_new) {
@@ -370,8 +371,8 @@ int handset_set_watch(int set, int descriptor, uint64_t token, bool writing, boo
 }
 
 int handset_set_ready(int set, struct handset_ready *ready, int capacity) {
-    struct epoll_event events[64];
-    int count = epoll_wait(set, events, capacity < 64 ? capacity : 64, 0);
+    struct epoll_event events[HANDSET_READY_LIMIT];
+    int count = epoll_wait(set, events, capacity < HANDSET_READY_LIMIT ? capacity : HANDSET_READY_LIMIT, 0);
     if (count < 0) return errno == EINTR ? 0 : -errno;
     for (int i = 0; i < count; i++) {
         // An error or a hang-up is told by the next read.
@@ -424,18 +425,6 @@ ssize_t handset_stream_write(int stream, const uint8_t *bytes, size_t length) {
     return count < 0 ? -errno : count;
 }
 
-int handset_timer_open(void) {
-    int fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-    return fd < 0 ? -errno : fd;
-}
-
-int handset_timer_arm(int timer, int64_t deadline_ns) {
-    struct itimerspec when = {
-        .it_value = {.tv_sec = deadline_ns / 1000000000, .tv_nsec = deadline_ns % 1000000000},
-    };
-    return timerfd_settime(timer, TFD_TIMER_ABSTIME, &when, NULL) < 0 ? -errno : 0;
-}
-
 int handset_wakeup_open(void) {
     int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     return fd < 0 ? -errno : fd;
@@ -448,7 +437,8 @@ int handset_wakeup_signal(int wakeup) {
 
 int handset_wakeup_clear(int wakeup) {
     uint64_t count;
-    return read(wakeup, &count, sizeof count) < 0 && errno != EAGAIN ? -errno : 0;
+    if (read(wakeup, &count, sizeof count) >= 0) return 1;
+    return errno == EAGAIN ? 0 : -errno;
 }
 
 int handset_wait_readable(const int *descriptors, int count, int timeout_ms) {
@@ -463,12 +453,18 @@ int handset_wait_readable(const int *descriptors, int count, int timeout_ms) {
     return mask;
 }
 
-int handset_wait_until(int timer, int64_t deadline_ns, int wakeup, int socket) {
-    int result = handset_timer_arm(timer, deadline_ns);
-    if (result < 0) return result;
-    // poll(2) passes over negative descriptors.
-    const int descriptors[] = {timer, wakeup, socket};
-    return handset_wait_readable(descriptors, 3, -1);
+int handset_wait_until(int64_t deadline_ns, int wakeup, int socket) {
+    struct pollfd polled[] = {{.fd = wakeup, .events = POLLIN}, {.fd = socket, .events = POLLIN}};
+    struct timespec rest = {0};
+    if (deadline_ns >= 0) {
+        int64_t left = deadline_ns - clock_ns(CLOCK_MONOTONIC);
+        if (left > 0) rest = (struct timespec){.tv_sec = left / 1000000000, .tv_nsec = left % 1000000000};
+    }
+    // In nanoseconds, which poll(2) has not; the kernel lets real-time threads have them to the full.
+    int ready = ppoll(polled, socket < 0 ? 1 : 2, deadline_ns < 0 ? NULL : &rest, NULL);
+    if (ready < 0) return errno == EINTR ? 0 : -errno;
+    if (ready == 0) return 0;
+    return (polled[0].revents ? 1 : 0) | (socket >= 0 && polled[1].revents ? 2 : 0);
 }
 
 struct thread_start {
@@ -510,8 +506,97 @@ int handset_thread_make_realtime(int priority) {
     return -pthread_setschedparam(pthread_self(), SCHED_FIFO, &parameter);
 }
 
+// Of the calling thread. The calls that Linux has, and not those of pthreads, which only know what they were told.
+static struct handset_priority current_priority(void) {
+    struct sched_param parameter = {0};
+    int policy = sched_getscheduler(0);
+    if (policy < 0 || sched_getparam(0, &parameter) < 0) return (struct handset_priority){.policy = SCHED_OTHER};
+    return (struct handset_priority){.policy = policy, .priority = parameter.sched_priority};
+}
+
+static bool set_priority(struct handset_priority priority) {
+    struct sched_param parameter = {.sched_priority = priority.priority};
+    return sched_setscheduler(0, priority.policy, &parameter) == 0;
+}
+
+static struct handset_priority ordinary(struct handset_priority priority) {
+    // A thread may not let go of the flag by which its children are ordinary.
+    return (struct handset_priority){.policy = SCHED_OTHER | (priority.policy & SCHED_RESET_ON_FORK)};
+}
+
+static bool is_realtime(struct handset_priority priority) {
+    int policy = priority.policy & ~SCHED_RESET_ON_FORK;
+    return policy == SCHED_FIFO || policy == SCHED_RR;
+}
+
+static void *try_return(void *context) {
+    struct handset_priority priority = *(struct handset_priority *)context;
+    return set_priority(ordinary(priority)) && set_priority(priority) ? context : NULL;
+}
+
+// Whether a thread of this process that gives this priority up gets it again. One that it was started with by another
+// process is often one that it may not ask for; a thread that only tries has nothing to lose.
+static bool may_return(struct handset_priority priority) {
+    pthread_t thread;
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, 128 * 1024);
+    void *result = NULL;
+    if (pthread_create(&thread, &attributes, try_return, &priority) == 0) pthread_join(thread, &result);
+    pthread_attr_destroy(&attributes);
+    return result != NULL;
+}
+
+struct handset_priority handset_thread_suspend_priority(void) {
+    struct handset_priority priority = current_priority();
+    if (is_realtime(priority) && may_return(priority) && set_priority(ordinary(priority))) return priority;
+    return (struct handset_priority){.policy = SCHED_OTHER};
+}
+
+void handset_thread_resume_priority(struct handset_priority priority) {
+    if (is_realtime(priority)) set_priority(priority);
+}
+
+void handset_thread_touch_stack(size_t bytes) {
+    volatile char *space = __builtin_alloca(bytes);
+    for (size_t i = 0; i < bytes; i += 4096) space[bytes - 1 - i] = 0;
+}
+
+int64_t handset_thread_page_faults(void) {
+    struct rusage usage;
+    return getrusage(RUSAGE_THREAD, &usage) < 0 ? 0 : (int64_t)usage.ru_minflt + usage.ru_majflt;
+}
+
+// Whether the limits on locked memory do not count for this process.
+static bool may_lock_all(void) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_MEMLOCK, &limit) < 0) return false;
+    if (limit.rlim_cur == RLIM_INFINITY) return true;
+    if (limit.rlim_cur > (rlim_t)PTRDIFF_MAX / 2) return false;
+    // CAP_IPC_LOCK counts only in the first user namespace, and a process cannot tell in which one it is. So this asks for
+    // a lock beyond the limit: of addresses, which nothing touches and which take no memory.
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), size = ((size_t)limit.rlim_cur / page + 2) * page;
+    void *probe = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (probe == MAP_FAILED) return false;
+    bool may = mlock2(probe, size, MLOCK_ONFAULT) == 0;
+    munmap(probe, size);
+    return may;
+}
+
+int handset_check_lock(void) { return may_lock_all() ? 0 : -EPERM; }
+
+int handset_lock_memory(void) {
+    if (!may_lock_all()) return -EPERM;
+    return mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT) < 0 ? -errno : 0;
+}
+
+void handset_unlock_memory(void) { munlockall(); }
+
 static int release_object(struct dl_phdr_info *object, size_t size, void *context) {
-    (void)size, (void)context;
+    (void)size;
+    bool *released = context;
+    // The kernel's own part of every process, which takes none of its memory.
+    if (object->dlpi_addr == getauxval(AT_SYSINFO_EHDR)) return 0;
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     for (int i = 0; i < object->dlpi_phnum; i++) {
         const ElfW(Phdr) *segment = &object->dlpi_phdr[i];
@@ -519,12 +604,17 @@ static int release_object(struct dl_phdr_info *object, size_t size, void *contex
         if (segment->p_type != PT_LOAD || (segment->p_flags & PF_W)) continue;
         uintptr_t start = object->dlpi_addr + segment->p_vaddr;
         uintptr_t first = (start + page - 1) & ~(page - 1), end = (start + segment->p_filesz) & ~(page - 1);
-        if (end > first) madvise((void *)first, end - first, MADV_DONTNEED);
+        // Locked memory stays, and is told as an error.
+        if (end > first && madvise((void *)first, end - first, MADV_DONTNEED) == 0) *released = true;
     }
     return 0;
 }
 
-void handset_release_code_pages(void) { dl_iterate_phdr(release_object, NULL); }
+bool handset_release_code_pages(void) {
+    bool released = false;
+    dl_iterate_phdr(release_object, &released);
+    return released;
+}
 
 void handset_release_free_memory(void) { malloc_trim(0); }
 

@@ -13,7 +13,16 @@ struct ALSACard: SoundCard, ~Copyable {
     /// Where the card of each direction was found, to find it again under another number.
     private var homes = InlineArray<2, CardHome?>(repeating: nil)
     private var wakeFrames = 0
+    /// What there was when libasound last read its configuration.
+    private var surroundings: CardDirectory.Surroundings?
+    /// Times that libasound was made to read its configuration.
+    private(set) var configurationReads = 0
     private var poll: PollSet
+    /// Openings since libasound last read its configuration.
+    private var openings = 0
+    /// The opening after so many has libasound read its configuration again though nothing seems to have changed: every ten
+    /// seconds or so while a card is missing. Not all that it reads is watched (``ConfigurationStamps``).
+    private static let openingsPerReading = 5
 
     init(_ configuration: AudioDeviceConfiguration, directory: CardDirectory = CardDirectory()) {
         handset_alsa_be_quiet()
@@ -22,10 +31,13 @@ struct ALSACard: SoundCard, ~Copyable {
         poll = PollSet()
     }
 
+    /// Opens the card. While none is there this is tried again and again, and libasound is slow: it is no work for a thread
+    /// that others wait for.
     mutating func open() -> CardFailure? {
         close()
-        // A card that was plugged in is in no list that libasound read before.
-        _ = snd_config_update_free_global()
+        let priority = RealtimeThread.suspendPriority()
+        defer { RealtimeThread.resumePriority(priority) }
+        readConfiguration()
         do throws(AudioDeviceError) {
             if let name = configuration.playback {
                 let stream = try stream(name, .playback)
@@ -44,12 +56,28 @@ struct ALSACard: SoundCard, ~Copyable {
         }
     }
 
+    /// Lets libasound read its configuration again if the cards or the configuration have changed, and for each fifth
+    /// opening in any case: a card that was plugged in is in no list that it read before.
+    private mutating func readConfiguration() {
+        let found = directory.surroundings
+        guard found != surroundings || openings == Self.openingsPerReading else {
+            openings += 1
+            return
+        }
+        surroundings = found
+        openings = 1
+        configurationReads += 1
+        _ = snd_config_update_free_global()
+    }
+
     private mutating func stream(_ name: String, _ direction: SoundDirection) throws(AudioDeviceError) -> ALSAStream {
         let index = Int(direction.rawValue)
         guard let resolved = directory.pcmName(for: name, lastSeen: homes[index]) else {
             throw AudioDeviceError(device: name, direction: direction, errno: ENOENT)
         }
-        let stream = try ALSAStream(resolved, direction, periodMilliseconds: configuration.periodMilliseconds)
+        let stream = try ALSAStream(
+            resolved, direction, periodMilliseconds: configuration.periodMilliseconds,
+            leastBufferMilliseconds: configuration.leastBufferMilliseconds, channels: configuration.channels)
         if let card = stream.cardNumber {
             homes[index] = directory.home(ofCard: card, device: stream.deviceNumber)
         }
@@ -107,6 +135,12 @@ struct ALSACard: SoundCard, ~Copyable {
         capture?.read(into: &samples, count: count) ?? -Int(ENODEV)
     }
 
+    mutating func setOutputs(_ outputs: CardOutputs) { playback?.outputs = outputs }
+
+    mutating func readPairs(into samples: inout SampleBuffer, count: Int) {
+        capture?.readPairs(into: &samples, count: count)
+    }
+
     mutating func setWakeQueue(frames: Int, startFrames: Int) {
         guard frames != wakeFrames else { return }
         wakeFrames = frames
@@ -121,7 +155,8 @@ struct ALSACard: SoundCard, ~Copyable {
     /// Waits until the card has something to do, `wakeup` is signalled, or the time is over.
     ///
     /// - Parameter watchesCard: Without that, only the wake-up and the time count.
-    mutating func wait(_ wakeup: Int32, milliseconds: Int32, watchesCard: Bool) {
+    /// - Returns: Whether `wakeup` was signalled, and is to be cleared.
+    mutating func wait(_ wakeup: Int32, milliseconds: Int32, watchesCard: Bool) -> Bool {
         poll.begin(wakeup)
         var (playing, capturing) = (0, 0)
         if watchesCard {
@@ -133,6 +168,7 @@ struct ALSACard: SoundCard, ~Copyable {
         poll.wait(milliseconds: milliseconds)
         if playing > 0 { unsafe playback?.finishPoll(poll.base + 1, count: playing) }
         if capturing > 0 { unsafe capture?.finishPoll(poll.base + 1 + playing, count: capturing) }
+        return poll.isFirstReadable
     }
 }
 
@@ -160,6 +196,9 @@ struct PollSet: ~Copyable {
         unsafe base[0] = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
         count = 1
     }
+
+    /// Whether the first descriptor was readable when the last wait ended.
+    var isFirstReadable: Bool { unsafe base.pointee.revents != 0 }
 
     mutating func wait(milliseconds: Int32) { _ = unsafe Glibc.poll(base, nfds_t(count), milliseconds) }
 }

@@ -10,7 +10,9 @@ struct ALSASetup {
     init(_ pcm: OpaquePointer) { unsafe self.pcm = pcm }
 
     /// Sets the card up, and reads back what it has granted.
-    func apply(periodMilliseconds: Int) throws(ALSAFailure) -> CardGrant {
+    func apply(
+        periodMilliseconds: Int, leastBufferMilliseconds: Int = 0, channels: Int = 1
+    ) throws(ALSAFailure) -> CardGrant {
         let parameters = try HardwareParameters()
         defer { parameters.free() }
         // The rates that the card has itself, if it has any: our resampler is better than libasound's own.
@@ -20,7 +22,9 @@ struct ALSASetup {
             (false, periodMilliseconds), (true, periodMilliseconds), (false, nil), (true, nil),
         ] {
             do throws(ALSAFailure) {
-                return try apply(parameters, convertsRate, periodMilliseconds: period)
+                return try apply(
+                    parameters, convertsRate, periodMilliseconds: period,
+                    leastBufferMilliseconds: leastBufferMilliseconds, channels: channels)
             } catch {
                 failure = failure ?? error
             }
@@ -28,16 +32,17 @@ struct ALSASetup {
         throw failure ?? ALSAFailure(step: "setting it up", errno: EINVAL)
     }
 
-    private func apply(_ parameters: HardwareParameters, _ convertsRate: Bool, periodMilliseconds: Int?)
-        throws(ALSAFailure) -> CardGrant
-    {
+    private func apply(
+        _ parameters: HardwareParameters, _ convertsRate: Bool, periodMilliseconds: Int?, leastBufferMilliseconds: Int,
+        channels wanted: Int
+    ) throws(ALSAFailure) -> CardGrant {
         let params = unsafe parameters.pointer
         try check(unsafe snd_pcm_hw_params_any(pcm, params), "asking what it can do")
         // Plug-ins that cannot convert do not know the question.
         _ = unsafe snd_pcm_hw_params_set_rate_resample(pcm, params, convertsRate ? 1 : 0)
         let isMemoryMapped = try unsafe setAccess(params)
         let format = try unsafe setFormat(params)
-        var channels: UInt32 = 1
+        var channels = UInt32(max(1, wanted))
         try check(unsafe snd_pcm_hw_params_set_channels_near(pcm, params, &channels), "setting the channels")
         var rate: UInt32 = 48_000
         try check(unsafe snd_pcm_hw_params_set_rate_near(pcm, params, &rate, nil), "setting the rate")
@@ -46,7 +51,7 @@ struct ALSASetup {
             try check(
                 unsafe snd_pcm_hw_params_set_period_size_near(pcm, params, &period, nil), "setting the period")
             // More than is ever filled: room costs no delay, and for capture it is time to be late in.
-            var buffer = period * 8
+            var buffer = max(period * 8, snd_pcm_uframes_t(Int(rate) * leastBufferMilliseconds / 1_000))
             try check(unsafe snd_pcm_hw_params_set_buffer_size_near(pcm, params, &buffer), "setting the buffer")
         }
         try check(unsafe snd_pcm_hw_params(pcm, params), "setting it up")

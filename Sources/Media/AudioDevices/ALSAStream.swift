@@ -9,13 +9,18 @@ struct ALSAStream: ~Copyable {
     private let frames: CardFrames
     /// What the card has granted.
     let grant: CardGrant
+    /// The channels that what is written goes to.
+    var outputs = CardOutputs.both
     /// The number of the card behind it; nil if there is none, as with a sound server.
     let cardNumber: Int?
     /// The card's device.
     let deviceNumber: Int
 
     /// Opens and configures `name`.
-    init(_ name: String, _ direction: SoundDirection, periodMilliseconds: Int) throws(AudioDeviceError) {
+    init(
+        _ name: String, _ direction: SoundDirection, periodMilliseconds: Int, leastBufferMilliseconds: Int = 0,
+        channels: Int = 1
+    ) throws(AudioDeviceError) {
         let stream = direction == .playback ? SND_PCM_STREAM_PLAYBACK : SND_PCM_STREAM_CAPTURE
         var opened: OpaquePointer?
         let result = unsafe snd_pcm_open(&opened, name, stream, SND_PCM_NONBLOCK)
@@ -23,7 +28,8 @@ struct ALSAStream: ~Copyable {
             throw AudioDeviceError(device: name, direction: direction, errno: result < 0 ? -result : ENODEV)
         }
         let grant: CardGrant
-        switch unsafe Self.setUp(handle, direction, periodMilliseconds) {
+        switch unsafe Self.setUp(handle, direction, periodMilliseconds, leastBufferMilliseconds, channels)
+        {
         case .success(let granted): grant = granted
         case .failure(let failure):
             _ = unsafe snd_pcm_close(handle)
@@ -35,12 +41,15 @@ struct ALSAStream: ~Copyable {
         (cardNumber, deviceNumber) = unsafe Self.numbers(handle)
     }
 
-    private static func setUp(_ pcm: OpaquePointer, _ direction: SoundDirection, _ periodMilliseconds: Int)
-        -> Result<CardGrant, ALSAFailure>
-    {
+    private static func setUp(
+        _ pcm: OpaquePointer, _ direction: SoundDirection, _ periodMilliseconds: Int, _ leastBufferMilliseconds: Int,
+        _ channels: Int
+    ) -> Result<CardGrant, ALSAFailure> {
         Result { () throws(ALSAFailure) in
             let setup = unsafe ALSASetup(pcm)
-            let grant = try setup.apply(periodMilliseconds: periodMilliseconds)
+            let grant = try setup.apply(
+                periodMilliseconds: periodMilliseconds, leastBufferMilliseconds: leastBufferMilliseconds,
+                channels: channels)
             try setup.setThresholds(
                 start: direction == .playback ? grant.periodFrames : nil, wakeAvailable: grant.periodFrames)
             return grant
@@ -104,7 +113,7 @@ struct ALSAStream: ~Copyable {
     mutating func write(_ samples: borrowing SampleBuffer, from start: Int, to end: Int) -> Int {
         let count = min(end - start, frames.capacity)
         guard count > 0 else { return 0 }
-        frames.encode(samples.samples(end), from: start, to: start + count)
+        frames.encode(samples.samples(end), from: start, to: start + count, on: outputs)
         return grant.isMemoryMapped
             ? unsafe snd_pcm_mmap_writei(pcm, frames.base, snd_pcm_uframes_t(count))
             : unsafe snd_pcm_writei(pcm, frames.base, snd_pcm_uframes_t(count))
@@ -121,6 +130,12 @@ struct ALSAStream: ~Copyable {
         var space = samples.mutableSamples(read)
         frames.decode(&space, count: read)
         return read
+    }
+
+    /// The first two channels of the first `count` frames that were read last.
+    mutating func readPairs(into samples: inout SampleBuffer, count: Int) {
+        var space = samples.mutableSamples(2 * count)
+        frames.decodePairs(&space, count: count)
     }
 
     // MARK: Waiting

@@ -159,9 +159,10 @@ extension CardLoop where Card == ALSACard {
                 milliseconds = max(0, min(milliseconds, (left + 999_999) / 1_000_000))
             }
             let asked = MonotonicClock.now
-            card.wait(wakeup.descriptor, milliseconds: Int32(milliseconds), watchesCard: watchesCard)
+            let isSignalled = card.wait(
+                wakeup.descriptor, milliseconds: Int32(milliseconds), watchesCard: watchesCard)
             note(latenessNanoseconds: asked.nanoseconds(to: MonotonicClock.now) - milliseconds * 1_000_000)
-            wakeup.clear()
+            if isSignalled { wakeup.clear() }
             if mustStop() { stop(at: MonotonicClock.now) }
         }
     }

@@ -11,6 +11,10 @@ public struct AudioDeviceConfiguration: Equatable, Sendable {
     /// The time between a card's wake-ups that is asked for, in ms, 1…100. Shorter means less delay and more work. The
     /// card may grant another.
     public var periodMilliseconds = 10
+    /// The least length of the card's buffers that is asked for, in ms; they have eight periods if that is more.
+    public var leastBufferMilliseconds = 0
+    /// How many channels are asked for in each direction; a card that has not so many gives what it has.
+    public var channels = 1
     /// SCHED_FIFO priority of the card's thread, above the media workers'; nil for none.
     public var realtimePriority: Int32?
 

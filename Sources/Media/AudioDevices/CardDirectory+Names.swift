@@ -9,6 +9,14 @@ extension CardDirectory {
         return first == second
     }
 
+    /// The name for people of the card that a PCM's name means; nil of one that names no card, such as "default".
+    public func cardName(of name: String) -> String? {
+        place(of: name).flatMap { place in cards.first { $0.number == place.card }?.name }
+    }
+
+    /// A PCM's name, and behind it that of its card if it names one.
+    public func label(of name: String) -> String { name + (cardName(of: name).map { ": \($0)" } ?? "") }
+
     private struct Place: Equatable {
         var card: Int
         var device: Int

@@ -41,6 +41,20 @@ public struct CardDirectory: Sendable {
         }
     }
 
+    /// What libasound makes its list of PCMs of, to notice that a card came or went or that its configuration was edited.
+    struct Surroundings: Equatable, Sendable {
+        fileprivate var cards: String
+        fileprivate var devices: [String]
+        fileprivate var configuration: ConfigurationStamps
+    }
+
+    /// The cards and the configuration now. The nodes of a card that was plugged in come after the card.
+    var surroundings: Surroundings {
+        Surroundings(
+            cards: Self.text(of: "\(root)/proc/asound/cards"), devices: Self.entries(of: "\(root)/dev/snd").sorted(),
+            configuration: ConfigurationStamps(root: root))
+    }
+
     /// The name under which libasound finds the PCM that `name` means now; nil if its card is not there.
     func pcmName(for name: String, lastSeen home: CardHome?) -> String? {
         if name.hasPrefix("by-id/") || name.hasPrefix("by-path/") {
@@ -101,7 +115,7 @@ public struct CardDirectory: Sendable {
         return Int(name.dropFirst("controlC".count))
     }
 
-    private static func entries(of folder: String) -> [String] {
+    static func entries(of folder: String) -> [String] {
         guard let directory = unsafe opendir(folder) else { return [] }
         defer { unsafe closedir(directory) }
         var names: [String] = []

@@ -70,15 +70,23 @@ struct CardFrames: ~Copyable, @unchecked Sendable {
 
     deinit { unsafe base.deallocate() }
 
-    /// Puts `samples[start..<end]` into the front of the memory. They go to the first two channels; others, a card's
-    /// surround or digital outputs, stay silent.
+    /// Puts `samples[start..<end]` into the front of the memory. They go to the first two channels, or to one of them;
+    /// others, a card's surround or digital outputs, stay silent.
     @_noAllocation @_noLocks
-    func encode(_ samples: Span<Int16>, from start: Int, to end: Int) {
+    func encode(_ samples: Span<Int16>, from start: Int, to end: Int, on outputs: CardOutputs = .both) {
         let count = min(end - start, capacity)
+        var (first, last) = (0, 1)
+        switch outputs {
+        case .both: break
+        case .left: last = 0
+        case .right: first = channels > 1 ? 1 : 0
+        }
         for frame in 0..<max(0, count) {
             let sample = samples[start &+ frame]
             for channel in 0..<channels {
-                store(channel < 2 ? sample : 0, at: (frame &* channels &+ channel) &* format.bytes)
+                store(
+                    channel >= first && channel <= last ? sample : 0, at: (frame &* channels &+ channel) &* format.bytes
+                )
             }
         }
     }
@@ -95,6 +103,16 @@ struct CardFrames: ~Copyable, @unchecked Sendable {
             } else {
                 samples[frame] = first
             }
+        }
+    }
+
+    /// Takes the first two channels of the first `count` frames, one behind the other; the same twice of a card with one.
+    @_noAllocation @_noLocks
+    func decodePairs(_ samples: inout MutableSpan<Int16>, count: Int) {
+        for frame in 0..<min(count, min(capacity, samples.count / 2)) {
+            let first = load(at: frame &* frameBytes)
+            samples[2 &* frame] = first
+            samples[2 &* frame &+ 1] = channels > 1 ? load(at: frame &* frameBytes &+ format.bytes) : first
         }
     }
 

@@ -12,6 +12,8 @@ public final class DuplexCard: Sendable {
     public let playback: CardGrant
     /// What was granted to capture.
     public let capture: CardGrant
+    /// Samples that ``capture(into:)`` gives of each frame: 1, or 2 for left and right.
+    public let captureWidth: Int
     private let near: Mutex<NearEnds>
     private let box: Mutex<LoopBox?>
     private let shared: Shared
@@ -30,8 +32,18 @@ public final class DuplexCard: Sendable {
     ///
     /// - Parameters:
     ///   - configuration: Both directions must be named.
-    ///   - bufferMilliseconds: How far the buffer to play from is filled; nil for two periods.
-    public init(_ configuration: AudioDeviceConfiguration, bufferMilliseconds: Double? = nil) throws(AudioDeviceError) {
+    ///   - bufferMilliseconds: How far the buffer to play from is filled; nil for two periods, or six if the thread is
+    ///     refused real-time priority.
+    ///   - keepsPairs: Whether both channels are handed on, of a card that captures two; else their mean is.
+    ///   - solo: Which frames of what is played go to one channel alone, by the playing card's rate.
+    public init(
+        _ configuration: AudioDeviceConfiguration, bufferMilliseconds: Double? = nil, keepsPairs: Bool = false,
+        solo: (_ rate: Int) -> SoloPlan = { _ in SoloPlan() }
+    ) throws(AudioDeviceError) {
+        var configuration = configuration
+        // What is kept ahead must fit, and a period more.
+        configuration.leastBufferMilliseconds =
+            bufferMilliseconds.map { Int($0) + 2 * configuration.periodMilliseconds } ?? 0
         var card = ALSACard(configuration)
         if let failure = card.open() { throw Self.error(configuration, failure.direction, failure.errno) }
         guard let playback = card.grant(.playback), let capture = card.grant(.capture) else {
@@ -39,7 +51,8 @@ public final class DuplexCard: Sendable {
         }
         (self.playback, self.capture) = (playback, capture)
         let signal = AudioRing(capacity: Self.ringSeconds * playback.rate)
-        let captured = AudioRing(capacity: Self.ringSeconds * capture.rate)
+        captureWidth = keepsPairs && capture.channels == 2 ? 2 : 1
+        let captured = AudioRing(capacity: Self.ringSeconds * capture.rate * captureWidth)
         let notes = SPSCRing<DuplexNote>(capacity: 16_384)
         near = Mutex(NearEnds(signal: signal.producer, captured: captured.consumer, notes: notes.consumer))
         let ends = DuplexEnds(signal: signal.consumer, captured: captured.producer, notes: notes.producer)
@@ -49,7 +62,8 @@ public final class DuplexCard: Sendable {
             throw AudioDeviceError(
                 device: configuration.playback ?? "", direction: .playback, errno: error.errno, step: error.action)
         }
-        box = Mutex(LoopBox(card, ends, bufferMilliseconds, configuration.realtimePriority))
+        let routes = Routes(solo: solo(playback.rate), keepsPairs: keepsPairs)
+        box = Mutex(LoopBox(card, ends, bufferMilliseconds, routes, configuration.realtimePriority))
     }
 
     private static func error(_ configuration: AudioDeviceConfiguration, _ direction: SoundDirection, _ errno: Int32)
@@ -90,7 +104,8 @@ public final class DuplexCard: Sendable {
     /// Frames that ``play(_:)`` would take now.
     public var playSpace: Int { near.withLock { $0.signal.space } }
 
-    /// Takes the next captured frames, at the capturing card's rate. Returns how many there were.
+    /// Takes the next captured frames, at the capturing card's rate. Returns how many samples there were, with
+    /// ``captureWidth`` of each frame; `frames` must have room for whole frames.
     public func capture(into frames: inout MutableSpan<Int16>) -> Int {
         near.withLock { $0.captured.read(into: &frames) }
     }
@@ -110,17 +125,26 @@ public final class DuplexCard: Sendable {
         }
     }
 
+    /// What becomes of channels.
+    private struct Routes {
+        let solo: SoloPlan
+        let keepsPairs: Bool
+    }
+
     /// Hands the open card to its thread.
     private final class LoopBox: @unchecked Sendable {
         // Made before the thread starts, and touched by it alone from then on.
         private var card: ALSACard?
         private var ends: DuplexEnds?
         private let bufferMilliseconds: Double?
+        private let routes: Routes
         private let priority: Int32?
 
         init(
-            _ card: consuming ALSACard, _ ends: consuming DuplexEnds, _ bufferMilliseconds: Double?, _ priority: Int32?
+            _ card: consuming ALSACard, _ ends: consuming DuplexEnds, _ bufferMilliseconds: Double?, _ routes: Routes,
+            _ priority: Int32?
         ) {
+            self.routes = routes
             self.card = consume card
             self.ends = consume ends
             self.bufferMilliseconds = bufferMilliseconds
@@ -128,16 +152,20 @@ public final class DuplexCard: Sendable {
         }
 
         func run(_ shared: Shared) {
-            guard let card = card.take(), let ends = ends.take(),
-                var loop = DuplexLoop(card, ends, bufferMilliseconds: bufferMilliseconds, at: MonotonicClock.now)
-            else { return }
+            var refusal: Int32?
             if let priority {
                 do throws(RealtimeError) {
                     try RealtimeThread.makeCurrentRealtime(priority: priority)
                 } catch {
-                    loop.note(.priorityRefused(errno: error.errno), at: MonotonicClock.now)
+                    refusal = error.errno
                 }
             }
+            guard let card = card.take(), let ends = ends.take(),
+                var loop = DuplexLoop(
+                    card, ends, bufferMilliseconds: bufferMilliseconds, hasPriority: refusal == nil,
+                    solo: routes.solo, keepsPairs: routes.keepsPairs, at: MonotonicClock.now)
+            else { return }
+            if let refusal { loop.note(.priorityRefused(errno: refusal), at: MonotonicClock.now) }
             loop.run(wakeup: shared.wakeup.handle) { shared.mustStop.load(ordering: .acquiring) }
         }
     }
@@ -152,8 +180,9 @@ extension DuplexLoop where Card == ALSACard {
             // A driver that says without end that there is something to do is looked at four times in a period.
             let watchesCard = isCardThere && idleWakes < 3
             let milliseconds = isCardThere ? max(1, card.periodMilliseconds / (watchesCard ? 1 : 4)) : 20
-            card.wait(wakeup.descriptor, milliseconds: Int32(milliseconds), watchesCard: watchesCard)
-            wakeup.clear()
+            let isSignalled = card.wait(
+                wakeup.descriptor, milliseconds: Int32(milliseconds), watchesCard: watchesCard)
+            if isSignalled { wakeup.clear() }
         }
     }
 }

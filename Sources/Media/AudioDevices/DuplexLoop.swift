@@ -6,7 +6,7 @@ internal import Timekeeping
 struct DuplexEnds: ~Copyable, Sendable {
     /// Frames to play, at the playing card's rate.
     var signal: AudioRing.Consumer
-    /// Frames captured, at the capturing card's rate.
+    /// Frames captured, at the capturing card's rate: one sample each, or left and right.
     var captured: AudioRing.Producer
     var notes: SPSCRing<DuplexNote>.Producer
 }
@@ -27,14 +27,23 @@ struct DuplexLoop<Card: SoundCard & ~Copyable>: ~Copyable {
     private var state = State.running
     private var outgoing = OutgoingFrames()
     private var incoming = SampleBuffer(capacity: 8_192)
+    /// What is handed on of frames with two channels.
+    private var pairs: SampleBuffer
+    /// Samples that are handed on of each frame: 1, or 2.
+    private let width: Int
+    private let solo: SoloPlan
     private var playbackPace = Pace()
     private var capturePace = Pace()
     private let bufferMilliseconds: Double?
+    /// Periods that are kept ahead if nothing else was asked for.
+    private let usualPeriods: Int
     private var (playing, capturing): (CardGrant, CardGrant)
     /// Frames that the buffer to play from is filled up to.
     private(set) var queueFrames = 0
     private var settledAt: Instant
     private var xrunsWhileSettling = 0
+    /// When this was last run.
+    private var steppedAt: Instant
     /// Until when time is accounted for in what was captured and played.
     private var accountedTo: Instant
     private var (captured, played) = (0, 0)
@@ -50,14 +59,24 @@ struct DuplexLoop<Card: SoundCard & ~Copyable>: ~Copyable {
 
     /// - Parameters:
     ///   - card: Open in both directions.
-    ///   - bufferMilliseconds: How far the buffer to play from is filled; nil for two periods.
-    init?(_ card: consuming Card, _ ends: consuming DuplexEnds, bufferMilliseconds: Double?, at now: Instant) {
+    ///   - bufferMilliseconds: How far the buffer to play from is filled; nil for as many as usual.
+    ///   - hasPriority: Whether the thread runs before others: two periods are then enough, and six without.
+    ///   - solo: Frames of the signal that go to one channel alone.
+    ///   - keepsPairs: Whether both channels are handed on, of a card that captures two.
+    init?(
+        _ card: consuming Card, _ ends: consuming DuplexEnds, bufferMilliseconds: Double?, hasPriority: Bool = true,
+        solo: SoloPlan = SoloPlan(), keepsPairs: Bool = false, at now: Instant
+    ) {
         guard let playing = card.grant(.playback), let capturing = card.grant(.capture) else { return nil }
+        self.solo = solo
+        width = keepsPairs && capturing.channels == 2 ? 2 : 1
+        pairs = SampleBuffer(capacity: 2 * max(8_192, capturing.bufferFrames))
         (self.playing, self.capturing) = (playing, capturing)
         self.card = card
         self.ends = ends
         self.bufferMilliseconds = bufferMilliseconds
-        accountedTo = now
+        usualPeriods = hasPriority ? 2 : 6
+        (accountedTo, steppedAt) = (now, now)
         settledAt = now.advanced(byNanoseconds: Self.settlingNanoseconds)
         prepareBuffer()
         restart(at: now)
@@ -76,6 +95,7 @@ struct DuplexLoop<Card: SoundCard & ~Copyable>: ~Copyable {
     /// - Returns: Whether frames were moved.
     @discardableResult
     mutating func step(at now: Instant) -> Bool {
+        noteHoldUp(at: now)
         payDebts()
         switch state {
         case .running: return exchange(at: now)
@@ -86,13 +106,27 @@ struct DuplexLoop<Card: SoundCard & ~Copyable>: ~Copyable {
         }
     }
 
+    /// A thread that comes later than three quarters of what it keeps ahead last is at fault for what follows, and not the
+    /// card.
+    private mutating func noteHoldUp(at now: Instant) {
+        let gap = steppedAt.nanoseconds(to: now)
+        steppedAt = now
+        guard mode == .measuring, isCardThere else { return }
+        let ahead = Int64(queueFrames) * 750_000_000 / Int64(max(1, playing.rate))
+        if gap >= ahead { note(.heldUp(nanoseconds: gap), at: now) }
+    }
+
     // MARK: - Starting
 
     private mutating func prepareBuffer() {
         let wanted = bufferMilliseconds.map { Int(($0 * Double(playing.rate) / 1_000).rounded()) }
-        queueFrames = min(max(wanted ?? 2 * playing.periodFrames, playing.periodFrames), playing.bufferFrames)
+        queueFrames = min(
+            max(wanted ?? usualPeriods * playing.periodFrames, playing.periodFrames), playing.bufferFrames)
         outgoing.reserve(playing.bufferFrames)
-        if incoming.capacity < capturing.bufferFrames { incoming = SampleBuffer(capacity: capturing.bufferFrames) }
+        if incoming.capacity < capturing.bufferFrames {
+            incoming = SampleBuffer(capacity: capturing.bufferFrames)
+            if pairs.capacity < 2 * incoming.capacity { pairs = SampleBuffer(capacity: 2 * incoming.capacity) }
+        }
     }
 
     /// Starts both directions, with a buffer of silence to play.
@@ -117,7 +151,8 @@ struct DuplexLoop<Card: SoundCard & ~Copyable>: ~Copyable {
     private mutating func reopen(at now: Instant) {
         state = .away(retryAt: now.advanced(byNanoseconds: Self.retryNanoseconds))
         guard card.open() == nil, let playing = card.grant(.playback), let capturing = card.grant(.capture),
-            playing.rate == self.playing.rate, capturing.rate == self.capturing.rate
+            playing.rate == self.playing.rate, capturing.rate == self.capturing.rate,
+            width == 1 || capturing.channels == 2
         else { return card.close() }
         (self.playing, self.capturing) = (playing, capturing)
         prepareBuffer()
@@ -163,10 +198,16 @@ struct DuplexLoop<Card: SoundCard & ~Copyable>: ~Copyable {
 
     private mutating func hand(_ count: Int) {
         captured += count
-        let taken = capturedDebt > 0 ? 0 : Self.write(incoming, count, to: &ends.captured)
+        let taken = capturedDebt > 0 ? 0 : handSamples(count)
         guard taken < count else { return }
         capturedDebt += count - taken
         note(.late(played: 0, captured: count - taken), at: accountedTo)
+    }
+
+    private mutating func handSamples(_ count: Int) -> Int {
+        guard width == 2 else { return Self.write(incoming, count, to: &ends.captured) }
+        card.readPairs(into: &pairs, count: count)
+        return Self.write(pairs, 2 * count, to: &ends.captured) / 2
     }
 
     private static func write(_ samples: borrowing SampleBuffer, _ count: Int, to ring: inout AudioRing.Producer) -> Int
@@ -190,13 +231,21 @@ struct DuplexLoop<Card: SoundCard & ~Copyable>: ~Copyable {
     }
 
     private mutating func finishWriting(at now: Instant) -> Int {
-        let written = outgoing.write(to: &card, again: -Int(EAGAIN))
-        if written < 0 {
-            _ = fail(.playback, Int32(clamping: -written), at: now)
-        } else {
+        var total = 0
+        while outgoing.count > 0 {
+            // What waits are the last frames that were played.
+            let part = solo.outputs(at: played - outgoing.count, most: outgoing.count)
+            card.setOutputs(part.outputs)
+            let written = outgoing.write(to: &card, most: part.count, again: -Int(EAGAIN))
+            guard written >= 0 else {
+                _ = fail(.playback, Int32(clamping: -written), at: now)
+                return written
+            }
             playbackPace.note(written)
+            total += written
+            if written < part.count { break }
         }
-        return written
+        return total
     }
 
     // MARK: - Trouble
@@ -256,8 +305,9 @@ struct DuplexLoop<Card: SoundCard & ~Copyable>: ~Copyable {
             playedDebt -= left
         }
         while capturedDebt > 0 {
-            Self.clear(&incoming, min(capturedDebt, incoming.capacity))
-            let taken = Self.write(incoming, min(capturedDebt, incoming.capacity), to: &ends.captured)
+            let count = min(capturedDebt, incoming.capacity / width)
+            Self.clear(&incoming, count * width)
+            let taken = Self.write(incoming, count * width, to: &ends.captured) / width
             guard taken > 0 else { break }
             capturedDebt -= taken
         }

@@ -18,6 +18,9 @@ public struct DuplexNote: BitwiseCopyable, Equatable, Sendable {
         case exchanged(available: Int, queue: Int, behind: Int)
         /// The buffer ran empty (playback) or over (capture). Both directions are started anew.
         case xrun(SoundDirection)
+        /// The thread was not run for so long that the buffer to play from may have run empty meanwhile: told before what
+        /// came of it.
+        case heldUp(nanoseconds: Int64)
         /// The card was suspended. Both directions are started anew.
         case suspended
         /// The card went away.

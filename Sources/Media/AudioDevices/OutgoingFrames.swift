@@ -46,11 +46,12 @@ struct OutgoingFrames: ~Copyable {
         end = last
     }
 
-    /// Hands them to the card, in as many pieces as it likes.
+    /// Hands the first `most` of them to the card, in as many pieces as it likes.
     ///
     /// - Returns: How many it took, or a negative errno.
-    mutating func write<Card: SoundCard & ~Copyable>(to card: inout Card, again: Int) -> Int {
+    mutating func write<Card: SoundCard & ~Copyable>(to card: inout Card, most: Int = .max, again: Int) -> Int {
         var total = 0
+        let end = start + min(most, end - start)
         while start < end {
             let taken = card.write(samples, from: start, to: end)
             if taken == again || taken == 0 { break }

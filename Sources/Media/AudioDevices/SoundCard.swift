@@ -29,6 +29,11 @@ public struct CardGrant: BitwiseCopyable, Equatable, Sendable {
     public var bufferMilliseconds: Double { Double(bufferFrames) * 1_000 / Double(rate) }
 }
 
+/// The channels of a card that sound goes to: both, or one of them alone.
+public enum CardOutputs: BitwiseCopyable, Sendable {
+    case both, left, right
+}
+
 /// What a card says of one direction at a moment.
 struct LineCondition: BitwiseCopyable {
     /// Zero, or what is wrong as a positive errno: EPIPE after an xrun, ESTRPIPE while suspended, ENODEV without a card.
@@ -71,4 +76,9 @@ protocol SoundCard: ~Copyable {
     /// From now on the card is to wake its thread as soon as the playback's queue is no longer than `frames`. It may
     /// start by itself once it has `startFrames`.
     mutating func setWakeQueue(frames: Int, startFrames: Int)
+    /// What is written from now on goes to these channels; both at first. A card with one channel plays all on it.
+    mutating func setOutputs(_ outputs: CardOutputs)
+    /// Takes the first `count` frames that ``read(into:count:)`` has just read with their first two channels apart: left,
+    /// right, left…
+    mutating func readPairs(into samples: inout SampleBuffer, count: Int)
 }

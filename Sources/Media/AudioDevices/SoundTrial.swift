@@ -8,17 +8,19 @@ internal import Timekeeping
 public struct SoundTrial: Sendable {
     /// The card to try.
     public var configuration: AudioDeviceConfiguration
-    /// How long, in seconds; at least two.
+    /// How long from the moment at which sound flows, in seconds; at least two.
     public var seconds = 4
 
     /// The tone is there in every other half second.
     private static let frameSamples = 480
     private static let framesInHalf = 50
+    /// How long a card may take until sound flows: a sound server may need a second and more to open both directions.
+    private static let framesUntilFlow = 500
 
     /// Tries the card that `configuration` names.
     public init(_ configuration: AudioDeviceConfiguration) { self.configuration = configuration }
 
-    /// Runs the trial; takes as long as ``seconds`` says, and a little.
+    /// Runs the trial; takes as long as ``seconds`` says, and the card until sound flows.
     public func run() throws(RealtimeError) -> SoundTrialResult {
         let box = EventBox()
         let device = try AudioDevice(configuration) { event in box.add(event) }
@@ -27,18 +29,23 @@ public struct SoundTrial: Sendable {
         var frame = [Int16](repeating: 0, count: Self.frameSamples)
         var (withTone, without) = (LevelMeter(), LevelMeter())
         let start = MonotonicClock.now
-        for number in 0..<(max(2, seconds) * 100) {
+        var first: Int?
+        var number = 0
+        while number - (first ?? number) < max(2, seconds) * 100 {
+            if first == nil, box.hasSettled || number >= Self.framesUntilFlow { first = number }
+            let place = number - (first ?? number)
             let due = start.advanced(byNanoseconds: Int64(number) * 10_000_000)
             let left = MonotonicClock.now.nanoseconds(to: due)
             if left > 0 { usleep(UInt32(left / 1_000)) }
-            let isOn = number / Self.framesInHalf % 2 == 1
+            number += 1
+            let isOn = place / Self.framesInHalf % 2 == 1
             var space = frame.mutableSpan
             if isOn { tone.fill(&space) } else { Silence.fill(&space) }
             line.play(frame.span, at: due)
             space = frame.mutableSpan
             line.capture(into: &space, at: due)
             // What is heard lags behind what is played; the first half of each half second is left out.
-            guard number % Self.framesInHalf >= Self.framesInHalf / 2, number >= Self.framesInHalf / 2 else { continue }
+            guard first != nil, place % Self.framesInHalf >= Self.framesInHalf / 2 else { continue }
             if isOn { withTone.add(frame.span) } else { without.add(frame.span) }
         }
         let statistics = device.statistics
@@ -73,6 +80,15 @@ public struct SoundTrial: Sendable {
     private final class EventBox: Sendable {
         private let list = Mutex<[CardEvent]>([])
         var events: [CardEvent] { list.withLock { $0 } }
+        /// Whether sound flows, or it is known that it does not.
+        var hasSettled: Bool {
+            events.contains { event in
+                switch event {
+                case .running, .unavailable, .lost, .stalled: true
+                case .opened, .xruns, .suspended, .resumed, .priorityRefused, .report, .stopped: false
+                }
+            }
+        }
         func add(_ event: CardEvent) { list.withLock { $0.append(event) } }
     }
 }

@@ -2,10 +2,67 @@
 ///
 /// What is made up repeats the last period of the voice, and fades out over 60 ms as ITU-T G.711 appendix I has it. All
 /// of it is real-time safe.
-public struct G711Decoder: Sendable {
+///
+/// It lies in memory of its own: most calls have none, and each has room for two.
+@safe
+public struct G711Decoder: ~Copyable, @unchecked Sendable {
+    // Not shared: the struct is non-copyable, so its memory may move with it between threads.
+    private let memory: UnsafeMutablePointer<NarrowbandVoice>
+
     /// Samples at 48 kHz by which what is decoded comes later: half the length of the filter behind the decoder.
     public static var delaySamples: Int { @_noAllocation @_noLocks get { 96 } }
 
+    /// Makes a decoder that has heard nothing.
+    public init(_ law: G711) {
+        unsafe memory = .allocate(capacity: 1)
+        unsafe memory.initialize(to: NarrowbandVoice(law))
+    }
+
+    deinit {
+        unsafe memory.deinitialize(count: 1)
+        unsafe memory.deallocate()
+    }
+
+    /// Samples at 48 kHz in a payload of so many bytes.
+    @_noAllocation @_noLocks
+    public static func samples(inBytes count: Int) -> Int { count * NarrowbandFilter.ratio }
+
+    /// Decodes a payload, as much as both hold.
+    ///
+    /// - Returns: Samples written.
+    @_noAllocation @_noLocks
+    public mutating func decode(_ bytes: Span<UInt8>, into pcm: inout MutableSpan<Int16>) -> Int {
+        unsafe memory.pointee.decode(bytes, into: &pcm)
+    }
+
+    /// From now on what is made up is this noise, until there is a packet of sound.
+    @_noAllocation @_noLocks
+    public mutating func begin(_ noise: ComfortNoise) { unsafe memory.pointee.begin(noise) }
+
+    /// Makes up sound for packets that are not there.
+    ///
+    /// - Parameter samples: Samples wanted, a multiple of 6.
+    /// - Returns: Samples written, or −1 if they do not fit.
+    @_noAllocation @_noLocks
+    public mutating func conceal(samples: Int, into pcm: inout MutableSpan<Int16>) -> Int {
+        unsafe memory.pointee.conceal(samples: samples, into: &pcm)
+    }
+
+    /// Remembers the state, so that what is made up can be taken back.
+    @_noAllocation @_noLocks
+    public mutating func save() { unsafe memory.pointee.save() }
+
+    /// Goes back to the state last saved.
+    @_noAllocation @_noLocks
+    public mutating func restore() { unsafe memory.pointee.restore() }
+
+    /// Forgets what was heard.
+    @_noAllocation @_noLocks
+    public mutating func reset() { unsafe memory.pointee.reset() }
+}
+
+/// What a ``G711Decoder`` knows, and how it decodes.
+private struct NarrowbandVoice {
     private let law: G711
     private let filter = NarrowbandFilter()
     private var state = State()
@@ -26,18 +83,10 @@ public struct G711Decoder: Sendable {
         init() {}
     }
 
-    /// Makes a decoder that has heard nothing.
-    public init(_ law: G711) { self.law = law }
+    init(_ law: G711) { self.law = law }
 
-    /// Samples at 48 kHz in a payload of so many bytes.
     @_noAllocation @_noLocks
-    public static func samples(inBytes count: Int) -> Int { count * NarrowbandFilter.ratio }
-
-    /// Decodes a payload, as much as both hold.
-    ///
-    /// - Returns: Samples written.
-    @_noAllocation @_noLocks
-    public mutating func decode(_ bytes: Span<UInt8>, into pcm: inout MutableSpan<Int16>) -> Int {
+    mutating func decode(_ bytes: Span<UInt8>, into pcm: inout MutableSpan<Int16>) -> Int {
         state.isNoise = false
         state.madeUp = 0
         let count = min(bytes.count, pcm.count / NarrowbandFilter.ratio)
@@ -50,19 +99,14 @@ public struct G711Decoder: Sendable {
         return count * NarrowbandFilter.ratio
     }
 
-    /// From now on what is made up is this noise, until there is a packet of sound.
     @_noAllocation @_noLocks
-    public mutating func begin(_ noise: ComfortNoise) {
+    mutating func begin(_ noise: ComfortNoise) {
         state.noise.set(noise)
         state.isNoise = true
     }
 
-    /// Makes up sound for packets that are not there.
-    ///
-    /// - Parameter samples: Samples wanted, a multiple of 6.
-    /// - Returns: Samples written, or −1 if they do not fit.
     @_noAllocation @_noLocks
-    public mutating func conceal(samples: Int, into pcm: inout MutableSpan<Int16>) -> Int {
+    mutating func conceal(samples: Int, into pcm: inout MutableSpan<Int16>) -> Int {
         guard samples > 0, samples <= pcm.count, samples % NarrowbandFilter.ratio == 0 else { return -1 }
         if state.madeUp == 0, !state.isNoise { state.period = period() }
         for index in 0..<(samples / NarrowbandFilter.ratio) {
@@ -71,17 +115,14 @@ public struct G711Decoder: Sendable {
         return samples
     }
 
-    /// Remembers the state, so that what is made up can be taken back.
     @_noAllocation @_noLocks
-    public mutating func save() { saved = state }
+    mutating func save() { saved = state }
 
-    /// Goes back to the state last saved.
     @_noAllocation @_noLocks
-    public mutating func restore() { state = saved }
+    mutating func restore() { state = saved }
 
-    /// Forgets what was heard.
     @_noAllocation @_noLocks
-    public mutating func reset() { state = State() }
+    mutating func reset() { state = State() }
 
     @_noAllocation @_noLocks
     private mutating func put(_ sample: Float, at index: Int, into pcm: inout MutableSpan<Int16>) {

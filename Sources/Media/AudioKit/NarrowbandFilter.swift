@@ -64,19 +64,47 @@ struct NarrowbandMemory: Sendable {
     }
 }
 
-/// Encodes sound at 48 kHz as G.711, which has 8 000 samples a second.
-public struct G711Encoder: Sendable {
+/// Encodes sound at 48 kHz as G.711, which has 8 000 samples a second. It lies in memory of its own: most calls have none.
+@safe
+public struct G711Encoder: ~Copyable, @unchecked Sendable {
+    // Not shared: the struct is non-copyable, so its memory may move with it between threads.
+    private let memory: UnsafeMutablePointer<Memory>
+
     /// Samples at 48 kHz by which what is encoded lags behind what it is made from. G.711 itself does not look ahead; this
     /// is half the length of the filter in front of it, to the end of the six samples that a byte stands for.
     public static var delaySamples: Int { @_noAllocation @_noLocks get { 90 } }
 
-    private let law: G711
-    private let filter = NarrowbandFilter()
-    private var recent = InlineArray<256, Float>(repeating: 0)
-    private var newest = 0
+    private struct Memory {
+        let law: G711
+        let filter = NarrowbandFilter()
+        var recent = InlineArray<256, Float>(repeating: 0)
+        var newest = 0
+
+        @_noAllocation @_noLocks
+        mutating func push(_ sample: Int16) {
+            newest = (newest + 1) & 255
+            recent[newest] = Float(sample)
+        }
+
+        /// What the newest six samples are coded as.
+        @_noAllocation @_noLocks
+        func byte() -> UInt8 {
+            var sum: Float = 0
+            for age in 0..<NarrowbandFilter.length { sum += filter[age] * recent[(newest - age) & 255] }
+            return law.byte(NarrowbandFilter.sample(sum))
+        }
+    }
 
     /// Makes an encoder.
-    public init(_ law: G711) { self.law = law }
+    public init(_ law: G711) {
+        unsafe memory = .allocate(capacity: 1)
+        unsafe memory.initialize(to: Memory(law: law))
+    }
+
+    deinit {
+        unsafe memory.deinitialize(count: 1)
+        unsafe memory.deallocate()
+    }
 
     /// Encodes six samples into each byte, as many as both hold. Real-time safe.
     ///
@@ -86,12 +114,9 @@ public struct G711Encoder: Sendable {
         let count = min(samples.count / NarrowbandFilter.ratio, bytes.count)
         for index in 0..<count {
             for phase in 0..<NarrowbandFilter.ratio {
-                newest = (newest + 1) & 255
-                recent[newest] = Float(samples[index * NarrowbandFilter.ratio + phase])
+                unsafe memory.pointee.push(samples[index * NarrowbandFilter.ratio + phase])
             }
-            var sum: Float = 0
-            for age in 0..<NarrowbandFilter.length { sum += filter[age] * recent[(newest - age) & 255] }
-            bytes[index] = law.byte(NarrowbandFilter.sample(sum))
+            bytes[index] = unsafe memory.pointee.byte()
         }
         return count
     }

@@ -12,12 +12,19 @@ public struct LoopbackMeasurement: Equatable, Sendable {
     public var clipping: ClippingCounter
     /// What is heard while nothing is played; nil of what was captured too short.
     public var noise: NoiseFloor?
-    /// From the sweep; nil in a soak, and if the delay is not known.
+    /// From the sweep; nil in a soak, if the delay is not known, and if it is withheld.
     public var response: FrequencyResponse?
-    /// From the tone; nil in a soak, or if it did not come through.
-    public var tone: ToneAnalysis?
-    /// How much the delay had changed at the end against what the drift alone makes, in samples. If this is not about 0,
-    /// something happened while the sweep or the tone was played, and neither can be trusted.
+    /// From the tones that came through; none in a soak, and without those that are withheld.
+    public var tones: [ToneAnalysis] = []
+    /// The tone of 997 Hz.
+    public var tone: ToneAnalysis? { tones.first { $0.playedHz == LoopbackSignal.toneHz } }
+    /// What each channel does; nil of a card with one channel, and if it was not looked at.
+    public var channels: ChannelFigures?
+    /// Figures that cannot be trusted, and are not given.
+    public var withheld: [Withheld] = []
+    /// Changes of the delay while no carrier was played, beyond what drift makes.
+    public var unseenChanges: [DelayChange] = []
+    /// How much the delay had changed at the end against what the drift alone makes, in samples.
     public var delayChangeAtEnd: Double?
 
     /// Carrier against the noise floor in the same place, in dB.

@@ -45,6 +45,9 @@ public struct TimingSummary: Equatable, Sendable {
         }
     }
 
+    /// What follows is another piece of carrier: its delay may be another.
+    mutating func beginPiece() { drift.jump() }
+
     private mutating func add(_ reading: CarrierReading) {
         let delay = reading.delaySamples
         history.add(reading)

@@ -1,4 +1,5 @@
 internal import AudioKit
+internal import AudioPort
 internal import Realtime
 internal import Synchronization
 
@@ -43,13 +44,14 @@ final class AudioFileThread: Sendable {
         thread = Mutex(nil)
     }
 
-    /// Opens the files of a behaviour. A recording that cannot be written is told to `onFailure` and left out, because a
+    /// Opens the files of a call. A recording or capture that cannot be written is told to `onFailure` and left out, because a
     /// call is worth more than its recording.
     ///
     /// - Parameter onFailure: Is told once of a recording that cannot be opened, and of each file that fails later.
     /// - Throws: ``MediaStartError`` if the file to be played cannot be read.
     func open(
-        _ audio: AudioBehaviour, onFailure: @escaping @Sendable (AudioFileError) -> Void
+        _ audio: AudioBehaviour, capture: CaptureOrder? = nil,
+        onFailure: @escaping @Sendable (AudioFileError) -> Void
     ) throws(MediaStartError) -> CallFiles {
         var files = CallFiles()
         do throws(AudioFileError) {
@@ -63,6 +65,7 @@ final class AudioFileThread: Sendable {
             throw MediaStartError("\(error)", file: error)
         }
         if let path = audio.recording { record(to: path, into: &files, onFailure: onFailure) }
+        if let capture { begin(capture, into: &files, onFailure: onFailure) }
         do throws(RealtimeError) {
             try startIfNeeded()
         } catch {
@@ -81,6 +84,19 @@ final class AudioFileThread: Sendable {
             let ring = AudioRing(capacity: Self.recordCapacity)
             files.recorder = .some(ring.producer)
             files.ids.append(add(RecorderStream(writer, from: ring.consumer, onFailure: onFailure)))
+        } catch {
+            onFailure(error)
+        }
+    }
+
+    private func begin(
+        _ order: CaptureOrder, into files: inout CallFiles, onFailure: @escaping @Sendable (AudioFileError) -> Void
+    ) {
+        do throws(AudioFileError) {
+            let ring = SPSCRing<CaptureRecord>(capacity: order.records)
+            let stream = try CaptureStream(order, from: ring.consumer, onFailure: onFailure)
+            files.capture = .some(CaptureTape(ring.producer, at: order.at))
+            files.ids.append(add(stream))
         } catch {
             onFailure(error)
         }
@@ -151,9 +167,11 @@ final class AudioFileThread: Sendable {
     }
 }
 
-/// The halves of a call's audio rings, and the files behind them.
+/// The halves of a call's audio rings, and the files behind them; and a program's line.
 struct CallFiles: ~Copyable {
     var player: AudioRing.Consumer?
     var recorder: AudioRing.Producer?
+    var capture: CaptureTape?
+    var line: PortLine?
     var ids: [AudioFileThread.StreamID] = []
 }

@@ -41,7 +41,7 @@ enum CodecSpeed {
             var room = packet.mutableSpan
             let length = encoder.encode(samples.span, into: &room)
             var sound = samples.mutableSpan
-            if length > 0 { _ = decoder.decode(packet.span.bytes.extracting(0..<length), into: &sound) }
+            if length > 0 { _ = unsafe decoder.decode(packet.span.bytes.extracting(0..<length), into: &sound) }
             fastest = min(fastest, start.nanoseconds(to: MonotonicClock.now))
         }
         return fastest

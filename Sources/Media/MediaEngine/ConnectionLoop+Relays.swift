@@ -1,5 +1,6 @@
 internal import Datagrams
 internal import ICE
+internal import NetworkAddress
 internal import Peering
 internal import SecureTransport
 internal import Timekeeping

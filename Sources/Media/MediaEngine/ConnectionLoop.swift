@@ -1,6 +1,8 @@
 internal import Datagrams
 internal import ICE
+internal import NetworkAddress
 internal import Peering
+internal import Realtime
 internal import STUN
 internal import SecureTransport
 internal import Timekeeping
@@ -56,7 +58,7 @@ struct ConnectionLoop {
         for (id, end) in leaving where end <= now { forget(id) }
     }
 
-    mutating func obey(_ command: ConnectionThread.Command, at now: Instant) {
+    mutating func handle(_ command: ConnectionThread.Command, at now: Instant) {
         switch command {
         case .open(let box):
             let session = box.session
@@ -237,7 +239,8 @@ extension ConnectionLoop {
     /// learn of us, and no relay reaches such an address.
     private func lookUp(_ candidate: Candidate, _ session: ConnectionSession, at now: Instant) {
         guard session.plan.ice.policy == .all else { return }
-        names.find(candidate, for: session.id, through: Array(session.slots.keys), at: now) { streams.watch($0) }
+        names.find(
+            candidate, for: session.id, through: Array(session.slots.keys), at: now, watch: streams.watch)
     }
 
     private func use(_ path: ICEPath?, _ session: ConnectionSession) {
@@ -290,6 +293,6 @@ extension ConnectionLoop {
     func worker(of session: ConnectionSession) -> MediaWorker { workers[session.worker] }
 
     private func command(_ command: WorkerCommand, _ session: ConnectionSession) {
-        worker(of: session).insist(command)
+        worker(of: session).enqueue(command)
     }
 }

@@ -1,5 +1,5 @@
-public import Datagrams
 public import ICE
+public import NetworkAddress
 public import SecureTransport
 
 /// How a call is to be connected, by ICE or at the address that its peer has told: what we bring.

@@ -1,5 +1,6 @@
 internal import Datagrams
 internal import ICE
+internal import NetworkAddress
 internal import Peering
 internal import Realtime
 internal import STUN
@@ -60,8 +61,7 @@ final class ConnectionThread: Sendable {
     func start(
         _ workers: [MediaWorker], trust: TLSTrust, tell: @escaping @Sendable (Event) -> Void
     ) throws(RealtimeError) {
-        let timer = try DeadlineTimer()
-        let loop = LoopBox(ConnectionLoop(workers: workers, streams: try RelayStreams(trust: trust), tell: tell), timer)
+        let loop = LoopBox(ConnectionLoop(workers: workers, streams: try RelayStreams(trust: trust), tell: tell))
         let started = try RealtimeThread(name: "connections", stackBytes: 1 << 20) { [self] in
             loop.run(wakeup.handle) {
                 commands.withLock { commands in
@@ -77,18 +77,15 @@ final class ConnectionThread: Sendable {
     private final class LoopBox: @unchecked Sendable {
         // Made before the thread starts, and touched by it alone from then on.
         private var loop: ConnectionLoop
-        private let timer: DeadlineTimer
 
-        init(_ loop: ConnectionLoop, _ timer: consuming DeadlineTimer) {
-            self.loop = loop
-            self.timer = timer
-        }
+        init(_ loop: ConnectionLoop) { self.loop = loop }
 
         func run(_ wakeup: WakeupHandle, _ takeCommands: () -> [ConnectionThread.Command]) {
             while !loop.isStopped {
-                timer.wait(until: loop.nextDeadline, wakeup: wakeup, socket: loop.descriptor)
-                wakeup.clear()
-                for command in takeCommands() { loop.obey(command, at: MonotonicClock.now) }
+                let outcome = DeadlineWait.wait(
+                    until: loop.nextDeadline, wakeup: wakeup, socket: loop.descriptor)
+                if outcome.isSignalled { wakeup.clear() }
+                for command in takeCommands() { loop.handle(command, at: MonotonicClock.now) }
                 loop.step(at: MonotonicClock.now)
             }
         }

@@ -1,4 +1,5 @@
 internal import Datagrams
+internal import NetworkAddress
 internal import Timekeeping
 
 /// A datagram that is not media (STUN, DTLS, a TURN server's), on its way from a worker to the connection thread.

@@ -15,6 +15,8 @@ struct MediaCallChange: ~Copyable {
     let samplesPerTick: Int
     let sendPayloadType: UInt8
     let eventClockRate: Int?
+    /// The codec's place among all, for a capture.
+    let codecNumber: Int
 
     /// - Parameter before: The codec that the call has now.
     init(to plan: MediaCallPlan, from before: SoundCodec) throws(OpusError) {
@@ -32,6 +34,7 @@ struct MediaCallChange: ~Copyable {
         samplesPerTick = codec.samplesPerTick
         sendPayloadType = plan.peer.sendPayloadType
         eventClockRate = plan.peer.telephoneEvents.first?.clockRate
+        codecNumber = SoundCodec.allCases.firstIndex(of: codec) ?? 0
     }
 }
 
@@ -45,6 +48,9 @@ extension MediaCall {
     mutating func change(
         _ change: UnsafeMutablePointer<MediaCallChange>
     ) -> UnsafeMutablePointer<MediaCallChange>? {
+        if unsafe !change.pointee.decoder.isEmpty {
+            tape?.note(.change, Int64(unsafe change.pointee.codecNumber))
+        }
         let number = unsafe playout.change(to: &change.pointee.decoder)
         unsafe peer.expect(change.pointee.peer, decoder: number)
         guard let superseded = unsafe waitingChange else {

@@ -1,4 +1,5 @@
 internal import Datagrams
+internal import NetworkAddress
 internal import Peering
 internal import Playout
 internal import RTP
@@ -26,6 +27,7 @@ extension MediaCall {
         _ datagram: borrowing MutableRawSpan, _ header: RTPHeader, clockRate: Int, arrival: Instant
     ) {
         playout.passOver(sequenceNumber: header.sequenceNumber, ssrc: header.ssrc)
+        tape?.notePassOver(header, at: arrival)
         guard receives, let payload = eventPayload(datagram, header) else { return }
         digits.receive(payload, timestamp: header.timestamp, clockRate: clockRate, at: arrival)
     }
@@ -38,10 +40,9 @@ extension MediaCall {
         by path: MediaPath, at now: Instant, batch: inout DatagramBatch
     ) -> Bool {
         guard let event = digits.next(at: timestamp) else { return false }
-        var slot = batch.freeSlot()
-        var packet = slot._mutatingExtracting(path.prefixBytes...)
+        var packet = batch.freePacket(by: path)
         let length = peer.writeTelephoneEvent(event, mediaTime: timestamp, at: now, into: &packet)
-        send(length, by: path, batch: &batch)
+        batch.commitPacket(byteCount: length, by: path)
         // The sound that follows is a talk spurt of its own.
         marker = true
         // Copies stand for the packets directly before theirs.

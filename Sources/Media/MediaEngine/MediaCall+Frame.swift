@@ -1,6 +1,7 @@
 internal import AudioKit
 internal import Bytes
 internal import Datagrams
+internal import NetworkAddress
 internal import OpusCodec
 internal import Peering
 internal import Playout
@@ -18,21 +19,25 @@ extension MediaCall {
     @_noAllocation @_noLocks
     mutating func hearTurn(at due: Instant, through work: inout SampleBuffer) {
         guard case .running = pace else { return }
-        hear(from: &playout, into: &work, SoundDesk.turnSamples, at: due)
-        if peer.hasHeardPeer { bring(work, SoundDesk.turnSamples, to: &audio) }
+        hear(from: &playout, into: &work, &tape, CardMixer.tickSamples, at: due)
+        if peer.hasHeardPeer { bring(work, CardMixer.tickSamples, to: &audio) }
     }
 
     /// Pulls come earlier by so much from now on, or later if it is negative.
     @_noAllocation @_noLocks
-    mutating func advancePulls(nanoseconds: Int64) { playout.advancePulls(nanoseconds: nanoseconds) }
+    mutating func advancePulls(nanoseconds: Int64) {
+        playout.advancePulls(nanoseconds: nanoseconds)
+        tape?.note(.advance, nanoseconds)
+    }
 
     @_noAllocation @_noLocks
     mutating func exchangeFrame(
         due: Instant, at now: Instant, scratch: inout FrameScratch, batch: inout DatagramBatch
     ) {
         // The playout's clock is the grid of the frames, not the moments at which a busy machine gets to them.
+        counters.captureRecordsLost = tape?.countLost() ?? 0
         // On the sound card, hearing has turns of its own.
-        if !usesCard { hear(from: &playout, into: &scratch.heard, frameSamples, at: due) }
+        if !usesCard { hear(from: &playout, into: &scratch.heard, &tape, frameSamples, at: due) }
         if usesCard {
             takeFromCard(&audio, into: &scratch.sending, frameSamples)
         } else {
@@ -69,8 +74,7 @@ extension MediaCall {
             return
         }
         if sendEvent(by: path, at: now, batch: &batch) { return }
-        var slot = batch.freeSlot()
-        var packet = slot._mutatingExtracting(path.prefixBytes...)
+        var packet = batch.freePacket(by: path)
         let room = peer.mediaHeaderBytes..<(packet.byteCount - PeerSession.maximumProtectionBytes)
         let repeats = redundancy.depth > 0
         let encoded =
@@ -99,7 +103,7 @@ extension MediaCall {
             level: peer.sendsAudioLevel ? level(samples, frameSamples) : .silence, at: now, into: &packet)
         guard length > 0 else { return }
         marker = encoder.isNoise || isPause
-        send(length, by: path, batch: &batch)
+        batch.commitPacket(byteCount: length, by: path)
     }
 }
 
@@ -125,25 +129,30 @@ private func encode(
 }
 
 @_semantics("no_performance_analysis") @inline(__always)
-private func hear(from playout: inout PlayoutBuffer, into frame: inout SampleBuffer, _ count: Int, at now: Instant) {
+private func hear(
+    from playout: inout PlayoutBuffer, into frame: inout SampleBuffer, _ tape: inout CaptureTape?, _ count: Int,
+    at now: Instant
+) {
+    tape?.noteSettings(patience: playout.pullPatienceNanoseconds, repair: playout.repairNanoseconds)
     var samples = frame.mutableSamples(count)
     _ = playout.pull(into: &samples, at: now)
+    tape?.notePull(samples.span, at: now)
 }
 
 @_semantics("no_performance_analysis") @inline(__always)
-private func bring(_ heard: borrowing SampleBuffer, _ count: Int, to audio: inout AudioGraph) {
+private func bring(_ heard: borrowing SampleBuffer, _ count: Int, to audio: inout CallAudioEndpoint) {
     audio.bringToCard(heard.samples(count))
 }
 
 @_semantics("no_performance_analysis") @inline(__always)
-private func takeFromCard(_ audio: inout AudioGraph, into sending: inout SampleBuffer, _ count: Int) {
+private func takeFromCard(_ audio: inout CallAudioEndpoint, into sending: inout SampleBuffer, _ count: Int) {
     var samples = sending.mutableSamples(count)
     audio.takeFromCard(into: &samples)
 }
 
 @_semantics("no_performance_analysis") @inline(__always)
 private func exchange(
-    with audio: inout AudioGraph, _ heard: borrowing SampleBuffer, _ sending: inout SampleBuffer, _ count: Int
+    with audio: inout CallAudioEndpoint, _ heard: borrowing SampleBuffer, _ sending: inout SampleBuffer, _ count: Int
 ) {
     var samples = sending.mutableSamples(count)
     audio.exchange(received: heard.samples(count), sending: &samples)
@@ -153,7 +162,7 @@ private func exchange(
 private func level(_ frame: borrowing SampleBuffer, _ count: Int) -> AudioLevel { AudioLevel(of: frame.samples(count)) }
 
 @_semantics("no_performance_analysis") @inline(__always)
-private func fillBeforehand(_ audio: inout AudioGraph, _ frame: inout SampleBuffer, _ count: Int) {
+private func fillBeforehand(_ audio: inout CallAudioEndpoint, _ frame: inout SampleBuffer, _ count: Int) {
     var samples = frame.mutableSamples(count)
     audio.fillBeforehand(&samples)
 }

@@ -11,7 +11,7 @@ extension MediaCall {
     @_noAllocation @_noLocks
     mutating func receiveRedundant(_ datagram: borrowing MutableRawSpan, _ header: RTPHeader, arrival: Instant) {
         guard receives else { return }
-        if !insertBlocks(of: datagram, header, peer.received, into: &playout, arrival: arrival) {
+        if !insertBlocks(of: datagram, header, peer.received, into: &playout, &tape, arrival: arrival) {
             counters.payloadsMalformed += 1
         }
     }
@@ -76,7 +76,7 @@ extension RedundancyWriter {
 @_semantics("no_performance_analysis") @inline(__always)
 private func insertBlocks(
     of datagram: borrowing MutableRawSpan, _ header: RTPHeader, _ formats: ReceivedFormats,
-    into playout: inout PlayoutBuffer, arrival: Instant
+    into playout: inout PlayoutBuffer, _ tape: inout CaptureTape?, arrival: Instant
 ) -> Bool {
     let bytes = datagram.bytes
     guard let payload = RedundantPayload(header.payload, of: bytes) else { return false }
@@ -89,10 +89,15 @@ private func insertBlocks(
             playout.insert(
                 payload: frame, sequenceNumber: header.sequenceNumber, timestamp: header.timestamp,
                 marker: header.marker, ssrc: header.ssrc, format: format, arrival: arrival)
+            var sound = header
+            sound.payloadType = block.payloadType
+            tape?.note(.packet, frame, sound, format: format, arrival: arrival)
         } else {
             playout.insertCopy(
                 payload: frame, timestampOffset: UInt32(block.timestampOffset), sequenceNumber: header.sequenceNumber,
                 timestamp: header.timestamp, ssrc: header.ssrc, format: format, arrival: arrival)
+            tape?.note(
+                .copy, frame, header, format: format, timestampOffset: UInt32(block.timestampOffset), arrival: arrival)
         }
     }
     return true

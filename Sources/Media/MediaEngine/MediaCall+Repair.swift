@@ -1,4 +1,5 @@
 internal import Datagrams
+internal import NetworkAddress
 internal import Peering
 internal import Playout
 internal import Timekeeping
@@ -40,6 +41,7 @@ extension MediaCall {
         requestsDueAt = nil
         guard peer.repairsLoss, receives, peer.canSend, let path = peer.controlPath else { return }
         playout.repairNanoseconds = peer.repairNanoseconds(at: now)
+        tape?.noteSettings(patience: playout.pullPatienceNanoseconds, repair: playout.repairNanoseconds)
         let nextPull = nextDeadline
         var number = Int64.min
         while let missing = playout.nextMissing(
@@ -49,14 +51,14 @@ extension MediaCall {
             let left = now.nanoseconds(to: missing.dueAt)
             if peer.ask(for: missing.sequenceNumber, nanosecondsLeft: left, at: now) {
                 playout.noteRequest(for: missing)
+                tape?.note(.request, missing.number)
                 watchForRepairs()
             }
         }
         requestsDueAt = playout.nextMissingAt
-        var slot = batch.freeSlot()
-        var packet = slot._mutatingExtracting(path.prefixBytes...)
+        var packet = batch.freePacket(by: path)
         let length = peer.writeRequests(into: &packet)
-        send(length, by: path, batch: &batch)
+        batch.commitPacket(byteCount: length, by: path)
     }
 
     /// Appends a packet that the peer has asked for to the batch, which has room.
@@ -65,10 +67,8 @@ extension MediaCall {
     @_noAllocation @_noLocks
     mutating func sendRepair(at now: Instant, into batch: inout DatagramBatch) -> Bool {
         guard peer.repairsLoss, sends, peer.canSend, !control.isStopped, let path = peer.path else { return false }
-        var slot = batch.freeSlot()
-        var packet = slot._mutatingExtracting(path.prefixBytes...)
+        var packet = batch.freePacket(by: path)
         let length = peer.writeRepair(at: now, into: &packet)
-        send(length, by: path, batch: &batch)
-        return length > 0
+        return batch.commitPacket(byteCount: length, by: path)
     }
 }

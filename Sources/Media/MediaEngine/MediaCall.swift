@@ -1,6 +1,7 @@
 internal import AudioKit
 internal import Bytes
 internal import Datagrams
+internal import NetworkAddress
 internal import OpusCodec
 internal import Peering
 internal import Playout
@@ -16,14 +17,16 @@ struct MediaCall: ~Copyable {
     var peer: PeerSession
     var playout: PlayoutBuffer
     var encoder: SoundEncoder
-    var audio: AudioGraph
-    /// What the card's desk has seen of the call when it left.
+    var audio: CallAudioEndpoint
+    /// Notes what the playout is told, if the call is captured.
+    var tape: CaptureTape?
+    /// What the card's mixer has seen of the call when it left.
     var sound: SoundReport?
     var frameSamples: Int
     var sendPayloadType: UInt8
     private(set) var periodNanoseconds: Int64
     var pace: Pace
-    private var framePlace = FramePlace()
+    private var framePlace = LatePacketWait()
     /// Ticks of RTP timestamps in a frame: at 48 kHz for Opus (RFC 7587 §4.1), at 8 kHz for G.711.
     var frameTicks: Int
     /// Media time of the next frame, in ticks.
@@ -32,7 +35,7 @@ struct MediaCall: ~Copyable {
     var marker = true
     var counters = CallCounters()
     var digits: DigitExchange
-    var control: SendingControl
+    var control: RateController
     var leastExpectedLossPercent: Int
     var redundancy = RedundancyWriter(depth: 0)
     /// Frames for which datagrams are still handled as they come, since packets were lost.
@@ -58,7 +61,9 @@ struct MediaCall: ~Copyable {
 
     init(
         id: MediaCallID, peer: consuming PeerSession, playout: consuming PlayoutBuffer,
-        encoder: consuming SoundEncoder, audio: consuming AudioGraph, plan: MediaCallPlan, firstTimestamp: UInt32,
+        encoder: consuming SoundEncoder, audio: consuming CallAudioEndpoint, tape: consuming CaptureTape?,
+        plan: MediaCallPlan,
+        firstTimestamp: UInt32,
         now: Instant
     ) {
         self.id = id
@@ -66,6 +71,7 @@ struct MediaCall: ~Copyable {
         self.playout = playout
         self.encoder = encoder
         self.audio = audio
+        self.tape = tape
         digits = DigitExchange(
             clockRate: plan.peer.telephoneEvents.first?.clockRate,
             frameMilliseconds: plan.encoder.frameDuration.rawValue)
@@ -74,7 +80,7 @@ struct MediaCall: ~Copyable {
         frameTicks = frameSamples / plan.codec.samplesPerTick
         periodNanoseconds = Int64(frameSamples) * 1_000_000_000 / 48_000
         leastExpectedLossPercent = plan.encoder.expectedLossPercent
-        control = SendingControl(bitrateBps: plan.encoder.bitrateBps, packetNanoseconds: periodNanoseconds)
+        control = RateController(bitrateBps: plan.encoder.bitrateBps, packetNanoseconds: periodNanoseconds)
         timestamp = firstTimestamp
         switch plan.start {
         case .atOnce: pace = .running(nextFrame: now)
@@ -119,11 +125,11 @@ struct MediaCall: ~Copyable {
     ) -> PeerSession.Refusal? {
         switch peer.receive(&datagram, from: origin, at: arrival) {
         case .media(let header):
-            if receives { insert(datagram, header, peer.received, into: &playout, arrival: arrival) }
+            if receives { insert(datagram, header, peer.received, into: &playout, &tape, arrival: arrival) }
         case .telephoneEvent(let header, let clockRate):
             receiveEvent(datagram, header, clockRate: clockRate, arrival: arrival)
         case .comfortNoise(let header):
-            if receives { insertNoise(datagram, header, peer.received, into: &playout, arrival: arrival) }
+            if receives { insertNoise(datagram, header, peer.received, into: &playout, &tape, arrival: arrival) }
         case .redundantMedia(let header): receiveRedundant(datagram, header, arrival: arrival)
         case .control:
             control.heard(at: arrival)
@@ -252,30 +258,19 @@ struct MediaCall: ~Copyable {
     @_noAllocation @_noLocks
     mutating func sendControlIfDue(at now: Instant, into batch: inout DatagramBatch) {
         guard peer.canSend, peer.isControlDue(at: now), let path = peer.controlPath else { return }
-        var slot = batch.freeSlot()
-        var packet = slot._mutatingExtracting(path.prefixBytes...)
+        var packet = batch.freePacket(by: path)
         let length = peer.writeControl(
             at: now, wallNanoseconds: MonotonicClock.wallNanoseconds, into: &packet)
-        send(length, by: path, batch: &batch)
+        batch.commitPacket(byteCount: length, by: path)
     }
 
     /// Appends an RTCP packet that tells when the peer's packets came to the batch, which has room, if one is due.
     @_noAllocation @_noLocks
     mutating func sendFeedbackIfDue(at now: Instant, into batch: inout DatagramBatch) {
         guard peer.canSend, peer.isFeedbackDue(at: now), let path = peer.controlPath else { return }
-        var slot = batch.freeSlot()
-        var packet = slot._mutatingExtracting(path.prefixBytes...)
+        var packet = batch.freePacket(by: path)
         let length = peer.writeFeedback(at: now, into: &packet)
-        send(length, by: path, batch: &batch)
-    }
-
-    /// Keeps what was written into the batch's free slot, with what the path needs in front.
-    @_noAllocation @_noLocks
-    func send(_ length: Int, by path: MediaPath, batch: inout DatagramBatch) {
-        guard length > 0 else { return }
-        var slot = batch.freeSlot()
-        path.writePrefix(length: length, into: &slot)
-        batch.commit(byteCount: path.prefixBytes + length, by: path.datagrams)
+        batch.commitPacket(byteCount: length, by: path)
     }
 
     /// Whether the behaviour's file has just been played to its end: true once.
@@ -287,11 +282,10 @@ struct MediaCall: ~Copyable {
     mutating func leave(at now: Instant, batch: inout DatagramBatch) {
         audio.finish()
         guard peer.canSend, let path = peer.controlPath else { return }
-        var slot = batch.freeSlot()
-        var packet = slot._mutatingExtracting(path.prefixBytes...)
+        var packet = batch.freePacket(by: path)
         let length = peer.writeGoodbye(
             at: now, wallNanoseconds: MonotonicClock.wallNanoseconds, into: &packet)
-        send(length, by: path, batch: &batch)
+        batch.commitPacket(byteCount: length, by: path)
     }
 
     /// What the call has seen so far.
@@ -333,7 +327,10 @@ extension MediaCall {
                 playout: try makePlayout(plan),
                 encoder: try SoundEncoder(
                     plan.codec, plan.encoder, describesNoise: plan.peer.sendComfortNoisePayloadType != nil),
-                audio: AudioGraph(plan.audio, player: files.player, recorder: files.recorder), plan: plan,
+                audio: CallAudioEndpoint(
+                    plan.audio, player: files.player, recorder: files.recorder, line: files.line),
+                tape: files.capture,
+                plan: plan,
                 firstTimestamp: UInt32(truncatingIfNeeded: plan.peer.randomSeed >> 32), now: now)
             let memory = UnsafeMutablePointer<MediaCall>.allocate(capacity: 1)
             unsafe memory.initialize(to: call)
@@ -350,21 +347,25 @@ extension MediaCall {
 @_semantics("no_performance_analysis") @inline(__always)
 private func insert(
     _ datagram: borrowing MutableRawSpan, _ header: RTPHeader, _ formats: ReceivedFormats,
-    into playout: inout PlayoutBuffer, arrival: Instant
+    into playout: inout PlayoutBuffer, _ tape: inout CaptureTape?, arrival: Instant
 ) {
+    let payload = datagram.bytes.extracting(header.payload)
+    let format = formats.format(of: header.payloadType)
     playout.insert(
-        payload: datagram.bytes.extracting(header.payload), sequenceNumber: header.sequenceNumber,
-        timestamp: header.timestamp, marker: header.marker, ssrc: header.ssrc,
-        format: formats.format(of: header.payloadType), arrival: arrival)
+        payload: payload, sequenceNumber: header.sequenceNumber, timestamp: header.timestamp, marker: header.marker,
+        ssrc: header.ssrc, format: format, arrival: arrival)
+    tape?.note(.packet, payload, header, format: format ?? playout.newestFormatNumber, arrival: arrival)
 }
 
 @_semantics("no_performance_analysis") @inline(__always)
 private func insertNoise(
     _ datagram: borrowing MutableRawSpan, _ header: RTPHeader, _ formats: ReceivedFormats,
-    into playout: inout PlayoutBuffer, arrival: Instant
+    into playout: inout PlayoutBuffer, _ tape: inout CaptureTape?, arrival: Instant
 ) {
+    let payload = datagram.bytes.extracting(header.payload)
+    let format = formats.format(of: header.payloadType)
     playout.insertNoise(
-        payload: datagram.bytes.extracting(header.payload), sequenceNumber: header.sequenceNumber,
-        timestamp: header.timestamp, ssrc: header.ssrc, format: formats.format(of: header.payloadType),
-        arrival: arrival)
+        payload: payload, sequenceNumber: header.sequenceNumber, timestamp: header.timestamp, ssrc: header.ssrc,
+        format: format, arrival: arrival)
+    tape?.note(.noise, payload, header, format: format ?? playout.newestFormatNumber, arrival: arrival)
 }

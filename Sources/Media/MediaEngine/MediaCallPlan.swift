@@ -19,6 +19,8 @@ public struct MediaCallPlan: Sendable {
     public var audio: AudioBehaviour
     /// When our first packet goes out.
     public var start: Start
+    /// Path of a file to keep what the jitter buffer is told in, so that the call can be replayed (``StreamReplay``).
+    public var capture: String?
 
     /// When a call's first packet goes out.
     public enum Start: Sendable, Equatable {
@@ -46,7 +48,7 @@ public struct MediaCallPlan: Sendable {
 /// What a call sends and keeps: one source, and perhaps a recording.
 ///
 /// A file and a recording begin together, with the peer's first authenticated packet (without protection: its first valid
-/// one), or a second after our first frame if none has come; a card, an echo and a tone do not wait.
+/// one), or a second after our first frame if none has come, and so does a program; a card, an echo and a tone do not wait.
 public struct AudioBehaviour: Sendable, Equatable {
     /// Where the audio we send comes from.
     public enum Source: Sendable, Equatable {
@@ -60,6 +62,8 @@ public struct AudioBehaviour: Sendable, Equatable {
         case file(path: String, loops: Bool)
         /// The engine's sound card: its microphone is sent, and what the peer sends is played on it.
         case card
+        /// A program, through the line that ``MediaEngine/start(_:at:connection:line:)`` is given; silence without one.
+        case program
     }
 
     /// Where the audio we send comes from.

@@ -1,5 +1,6 @@
-public import Datagrams
+internal import Datagrams
 public import ICE
+public import NetworkAddress
 internal import Realtime
 internal import Timekeeping
 
@@ -46,7 +47,7 @@ extension MediaEngine {
         let session = ConnectionSession(
             id, worker: placement.worker, plan, slots: addresses, ownSlots: own, at: MonotonicClock.now)
         let candidates = session.takeFirstCandidates()
-        worker.insist(.connecting(true))
+        worker.enqueue(.connecting(true))
         connections.send(.open(ConnectionThread.SessionBox(session: session)))
         return (id, candidates, own.compactMap { worker.boundAddress($0) })
     }
@@ -68,7 +69,7 @@ extension MediaEngine {
     /// Which way a call's media flows from now on: hold and resume (RFC 3264 §8.4).
     public func setDirection(_ id: MediaCallID, sends: Bool, receives: Bool) {
         guard let worker = worker(of: id) else { return }
-        worker.insist(.setDirection(id, sends: sends, receives: receives))
+        worker.enqueue(.setDirection(id, sends: sends, receives: receives))
     }
 
     /// The slots that a connection sends from, and which of them are its own.

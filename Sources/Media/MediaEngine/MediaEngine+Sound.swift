@@ -60,6 +60,6 @@ extension MediaEngine {
 
     private func order(_ order: SoundOrder) {
         guard card != nil else { return }
-        workers[Self.cardWorker].insist(.sound(order))
+        workers[Self.cardWorker].enqueue(.sound(order))
     }
 }

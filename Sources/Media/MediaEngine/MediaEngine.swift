@@ -1,3 +1,4 @@
+public import AudioPort
 internal import OpusCodec
 internal import Peering
 internal import RTP
@@ -18,6 +19,7 @@ public final class MediaEngine: Sendable {
     private let eventThread: RealtimeThread
     let card: SoundCardUse?
     let state = Mutex(State())
+    private let rehearsal = RehearsalThread()
     let onEvent: @Sendable (MediaEvent) -> Void
     let callLimitPerWorker: Int
 
@@ -30,6 +32,9 @@ public final class MediaEngine: Sendable {
         /// Who waits for a report, by the address that the worker writes it to.
         var reports: [UInt: CheckedContinuation<MediaReport?, Never>] = [:]
         var isStopped = false
+        /// How often the process had let go of its code when that of calls was last brought in; nil before that.
+        var warmedAfter: Int?
+        var warmUps = 0
         /// How busy each worker was last.
         var loads: [WorkerLoad] = []
         var admission = CallAdmission()
@@ -66,7 +71,7 @@ public final class MediaEngine: Sendable {
         for number in 0..<configuration.workerCount {
             let worker = unsafe try MediaWorker(
                 number: number, configuration, signals, costOfCall: cost,
-                desk: number == Self.cardWorker ? card?.desk : nil,
+                mixer: number == Self.cardWorker ? card?.mixer : nil,
                 onPriorityRefused: { onEvent(.realtimePriorityRefused($0)) })
             workers.append(worker)
         }
@@ -92,6 +97,29 @@ public final class MediaEngine: Sendable {
         init() throws(RealtimeError) { wakeup = try Wakeup() }
     }
 
+    /// Brings in what a call's media needs, for a call that is going to come: code that was never used, or let go of
+    /// (``ProcessMemory/releaseStartUpCode()``), and the workers' own memory. Takes effect within some 10 ms, on a thread that
+    /// disturbs nobody; does nothing if it has been done.
+    public func warmUp() {
+        let releases = ProcessMemory.releases
+        let isNeeded = state.withLock { state in
+            guard !state.isStopped, state.warmedAfter != releases else { return false }
+            state.warmedAfter = releases
+            state.warmUps += 1
+            return true
+        }
+        guard isNeeded else { return }
+        for worker in workers { _ = worker.send(.warmUp) }
+        // A thread that cannot be had is no loss: this call brings its code in by itself, and the next one tries again.
+        if !rehearsal.begin({ Rehearsal.run() }) { state.withLock { $0.warmedAfter = nil } }
+    }
+
+    /// Times that ``warmUp()`` had something to do.
+    var warmUps: Int { state.withLock { $0.warmUps } }
+
+    /// Waits until what ``warmUp()`` began is done.
+    func waitUntilWarm() { rehearsal.wait() }
+
     /// Where a new call would run: the worker with the fewest calls.
     ///
     /// - Parameter usesCard: Whether it is going to use the sound card, which one worker has.
@@ -110,16 +138,23 @@ public final class MediaEngine: Sendable {
     /// Starts a call: from when this returns, the peer's packets are taken.
     ///
     /// - Parameter connection: What ``connect(_:at:)`` gave, for a call that ICE connects; the call goes by that name.
+    /// - Parameter line: The worker's side of a program's port, for a call with ``AudioBehaviour/Source/program``.
     /// - Throws: ``MediaStartError`` when a file cannot be used, or a library refuses.
     public func start(
-        _ plan: MediaCallPlan, at placement: MediaPlacement, connection: MediaCallID? = nil
+        _ plan: MediaCallPlan, at placement: MediaPlacement, connection: MediaCallID? = nil,
+        line: consuming PortLine? = nil
     ) throws(MediaStartError) -> MediaCallID {
         let id = connection ?? newID()
-        let files = try files.open(plan.audio) { [onEvent] failure in onEvent(.fileFailed(id, failure)) }
+        let now = MonotonicClock.now
+        let capture = plan.capture.map { CaptureOrder(path: $0, codec: plan.codec, playout: plan.playout, at: now) }
+        var files = try files.open(plan.audio, capture: capture) { [onEvent] failure in
+            onEvent(.fileFailed(id, failure))
+        }
+        files.line = line
         let streams = files.ids
         let call: UnsafeMutablePointer<MediaCall>
         do throws(MediaStartError) {
-            unsafe call = try MediaCall.make(id: id, plan: plan, files: files, at: MonotonicClock.now)
+            unsafe call = try MediaCall.make(id: id, plan: plan, files: files, at: now)
         } catch {
             self.files.stop(streams) {}
             throw error
@@ -147,7 +182,7 @@ public final class MediaEngine: Sendable {
             let memory = UnsafeMutablePointer<MediaCallChange>.allocate(capacity: 1)
             unsafe memory.initialize(to: change)
             state.withLock { $0.calls[id]?.codec = plan.codec }
-            unsafe worker.insist(.change(id, memory))
+            unsafe worker.enqueue(.change(id, memory))
         } catch {
             throw MediaStartError("the call's media cannot be changed: \(error)")
         }
@@ -163,7 +198,7 @@ public final class MediaEngine: Sendable {
             let pair = try SRTPPair(send: send, receive: receive)
             let memory = UnsafeMutablePointer<SRTPPair>.allocate(capacity: 1)
             unsafe memory.initialize(to: pair)
-            unsafe worker.insist(.install(id, memory))
+            unsafe worker.enqueue(.install(id, memory))
         } catch {
             throw MediaStartError("the call's keys cannot be changed: \(error)")
         }
@@ -189,7 +224,7 @@ public final class MediaEngine: Sendable {
         let connected = state.withLock { $0.connected.removeValue(forKey: id) }
         defer { if connected != nil { connections.send(.close(id)) } }
         guard let worker = state.withLock({ $0.calls[id]?.worker }) else { return }
-        workers[worker].insist(.remove(id))
+        workers[worker].enqueue(.remove(id))
     }
 
     /// Presses telephone keys, one after the other: `0`…`9`, `*`, `#`, `A`…`D`, and `!` for the flash of the hook.
@@ -201,7 +236,7 @@ public final class MediaEngine: Sendable {
     public func press(_ digits: String, on id: MediaCallID) -> Bool {
         let events = digits.compactMap(TelephoneEvent.init)
         guard events.count == digits.count, let worker = worker(of: id) else { return false }
-        for event in events { worker.insist(.press(id, code: event.code)) }
+        for event in events { worker.enqueue(.press(id, code: event.code)) }
         return true
     }
 
@@ -228,6 +263,7 @@ public final class MediaEngine: Sendable {
         if isFirst {
             connections.stop()
             for worker in workers { worker.stop() }
+            rehearsal.end()
             card?.stop()
             eventThread.join()
             files.finish()

@@ -1,7 +1,7 @@
 public import AudioDevices
 public import AudioKit
-public import Datagrams
 public import ICE
+public import NetworkAddress
 public import Peering
 public import Realtime
 public import SecureTransport

@@ -31,7 +31,7 @@ public struct MediaReport: BitwiseCopyable, Sendable {
 
     @_noAllocation @_noLocks
     init(
-        peer: PeerStatistics, playout: PlayoutStatistics, call: CallCounters, audio: AudioGraph.Counters,
+        peer: PeerStatistics, playout: PlayoutStatistics, call: CallCounters, audio: CallAudioEndpoint.Counters,
         sound: SoundReport?, frameSamples: Int, encoderDelaySamples: Int, decoderDelaySamples: Int
     ) {
         self.peer = peer
@@ -64,6 +64,8 @@ public struct CallCounters: BitwiseCopyable, Sendable {
     public internal(set) var payloadsMalformed = 0
     /// Frames that the encoder refused.
     public internal(set) var encodeErrors = 0
+    /// What a capture of the call lacks because the disk was slow.
+    public internal(set) var captureRecordsLost = 0
 
     init() {}
 }
@@ -80,12 +82,20 @@ public struct WorkerCounters: BitwiseCopyable, Sendable {
     public internal(set) var datagramsUnknown = 0
     /// Datagrams that the kernel did not take for sending.
     public internal(set) var datagramsNotSent = 0
+    /// Reads of the sockets and of the wake-up that found nothing. Only a worker's only socket is read without asking whether
+    /// it has something.
+    public internal(set) var readsInVain = 0
+    /// Turns that left datagrams for the next one, because more came than a turn may read.
+    public internal(set) var turnsCutShort = 0
     /// Failed reads of the socket.
     public internal(set) var receiveErrors = 0
     /// Events that found the event ring full, and were lost.
     public internal(set) var eventsLost = 0
     /// Times the worker woke.
     public internal(set) var wakeups = 0
+    /// Times that a page of memory was not there when the worker needed it, from its first call on. Those that come from a
+    /// disk are among them.
+    public internal(set) var pageFaults = 0
     /// The worst lateness of a frame, in nanoseconds.
     public internal(set) var worstLatenessNanoseconds: Int64 = 0
 

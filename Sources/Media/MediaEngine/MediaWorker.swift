@@ -1,5 +1,6 @@
 internal import Datagrams
 internal import Glibc
+internal import NetworkAddress
 internal import Realtime
 internal import Synchronization
 
@@ -10,7 +11,7 @@ final class MediaWorker: Sendable {
     let localAddress: SocketAddress
     private let thread: RealtimeThread
     private let wakeup: WakeupHolder
-    private let sockets: Mutex<SocketBook>
+    private let sockets: Mutex<SocketTable>
     private let commands: Mutex<CommandSide>
     private let events: Mutex<EventSide>
     private let forwarded: Mutex<ForwardedSide>
@@ -49,13 +50,13 @@ final class MediaWorker: Sendable {
     /// Opens the sockets and starts the thread.
     init(
         number: Int, _ configuration: MediaEngineConfiguration, _ signals: Signals, costOfCall: Double,
-        desk: UnsafeMutablePointer<SoundDesk>? = nil,
+        mixer: UnsafeMutablePointer<CardMixer>? = nil,
         onPriorityRefused: @escaping @Sendable (RealtimeError) -> Void
     ) throws(RealtimeError) {
         var address = configuration.bindAddress
         if address.port != 0 { address.port += UInt16(truncatingIfNeeded: number) }
-        var book = SocketBook()
         var set = try SocketSet()
+        var book = SocketTable(try set.makeWatcher())
         localAddress = try book.openMain(address, in: &set)
         sockets = Mutex(book)
         let holder = try WakeupHolder()
@@ -67,11 +68,11 @@ final class MediaWorker: Sendable {
         events = Mutex(EventSide(ring: eventRing.consumer))
         forwarded = Mutex(ForwardedSide(ring: forwardedRing.consumer))
         let ends = WorkerLoop.Ends(
-            sockets: set, timer: try DeadlineTimer(), wakeup: holder.wakeup.handle, eventSignal: signals.events,
+            sockets: set, wakeup: holder.wakeup.handle, eventSignal: signals.events,
             connectionSignal: signals.connections, forwarded: forwardedRing.producer, commands: commandRing.consumer,
             events: eventRing.producer)
         let loop = unsafe LoopBox(
-            WorkerLoop(ends, callLimit: configuration.callLimitPerWorker, costOfCall: costOfCall, desk: desk))
+            WorkerLoop(ends, callLimit: configuration.callLimitPerWorker, costOfCall: costOfCall, mixer: mixer))
         let priority = configuration.realtimePriority
         thread = try RealtimeThread(name: "media-\(number)") {
             if let priority {
@@ -106,7 +107,7 @@ final class MediaWorker: Sendable {
     /// Gives the worker a command that it must get, waiting for room if the ring is full.
     ///
     /// A full ring drains within a frame, and no media thread comes here, so waiting does no harm.
-    func insist(_ command: WorkerCommand) {
+    func enqueue(_ command: WorkerCommand) {
         while !send(command) { usleep(500) }
     }
 
@@ -129,7 +130,7 @@ final class MediaWorker: Sendable {
 
     /// Ends the worker's calls and its thread.
     func stop() {
-        insist(.stop)
+        enqueue(.stop)
         thread.join()
     }
 }
@@ -143,7 +144,7 @@ extension MediaWorker {
     func openSocket(boundTo address: SocketAddress) throws(RealtimeError) -> Int {
         let slot = try sockets.withLock { book throws(RealtimeError) in
             let (slot, socket) = unsafe try book.open(address)
-            unsafe insist(.addSocket(socket, slot: slot))
+            unsafe enqueue(.addSocket(socket, slot: slot))
             return slot
         }
         return slot
@@ -158,7 +159,7 @@ extension MediaWorker {
     func openPair(holdingBack bytes: Int32, otherEnd: inout UDPSocket?) throws(RealtimeError) -> Int {
         try sockets.withLock { book throws(RealtimeError) in
             let (slot, socket) = unsafe try book.openPair(holdingBack: bytes, otherEnd: &otherEnd)
-            unsafe insist(.addSocket(socket, slot: slot))
+            unsafe enqueue(.addSocket(socket, slot: slot))
             return slot
         }
     }
@@ -166,7 +167,7 @@ extension MediaWorker {
     /// Closes what ``openSocket(boundTo:)`` or ``openPair(holdingBack:otherEnd:)`` opened. Nothing may be sent through the slot from now on.
     func closeSocket(_ slot: Int) {
         sockets.withLock { $0.retire(slot) }
-        insist(.removeSocket(slot: slot))
+        enqueue(.removeSocket(slot: slot))
     }
 
     /// Sends a datagram at once, through the socket in a slot.

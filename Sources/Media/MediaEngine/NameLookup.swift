@@ -1,6 +1,7 @@
 internal import Datagrams
 internal import ICE
 internal import MulticastDNS
+internal import NetworkAddress
 internal import Realtime
 internal import Timekeeping
 
@@ -32,7 +33,7 @@ final class NameLookup {
     ///   - watch: Is given the descriptor of a new socket: ``step(at:tell:)`` is to be called when it is readable.
     func find(
         _ candidate: Candidate, for session: MediaCallID, through addresses: [SocketAddress], at now: Instant,
-        watch: (Int32) -> Void
+        watch: (Int32) throws(RealtimeError) -> Void
     ) {
         guard case .name(let name, _) = candidate.location, NameResolver.isHidden(name),
             let group = NameResolver.group
@@ -40,8 +41,7 @@ final class NameLookup {
         let reachable = addresses.filter { !$0.isIPv6 }.map { $0.withPort(0) }
         guard !reachable.isEmpty else { return }
         if link == nil {
-            guard let made = try? Link(port: group.port) else { return }
-            watch(made.socket.descriptor)
+            guard let made = try? Link(port: group.port), (try? watch(made.socket.descriptor)) != nil else { return }
             link = made
         }
         for address in reachable where link?.addresses.contains(address) == false {

@@ -1,4 +1,5 @@
 internal import Datagrams
+internal import NetworkAddress
 internal import STUN
 internal import SecureTransport
 internal import Timekeeping
@@ -99,7 +100,7 @@ final class RelayStream {
     /// Gives a connection up that takes too long to be made.
     func checkTime(_ now: Instant) -> Event? {
         guard let deadline = nextDeadline, deadline <= now else { return nil }
-        return fail("it has not been made within \(Self.patience)")
+        return fail("it has not been made within \(Self.patience.text)")
     }
 
     /// Sends a message of TURN, padding included.

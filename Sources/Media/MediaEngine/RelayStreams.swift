@@ -1,5 +1,6 @@
 internal import Datagrams
 internal import ICE
+internal import NetworkAddress
 internal import Realtime
 internal import SecureTransport
 internal import Timekeeping
@@ -37,7 +38,7 @@ final class RelayStreams {
     var descriptor: Int32 { members.descriptor }
 
     /// Makes ``descriptor`` readable when `other` is, too, until that is closed.
-    func watch(_ other: Int32) { members.insert(other, token: 0, forWriting: false) }
+    func watch(_ other: Int32) throws(RealtimeError) { try members.insert(other, token: 0, forWriting: false) }
 
     /// When ``step(at:tell:)`` must be called even if nothing comes.
     var nextDeadline: Instant? { entries.values.compactMap(\.stream.nextDeadline).min() }
@@ -56,9 +57,15 @@ final class RelayStreams {
         guard let bridge = end.take() else { throw RealtimeError(doing: "joining two sockets", errno: 0) }
         let stream = RelayStream(to: address, tls: tls, stream: socket, bridge: bridge, slot: slot, at: now)
         lastToken += 2
+        do throws(RealtimeError) {
+            try members.insert(stream.descriptors.stream, token: lastToken, forWriting: true)
+            try members.insert(stream.descriptors.bridge, token: lastToken | 1, forWriting: false)
+        } catch {
+            stream.close()
+            worker.closeSocket(slot)
+            throw error
+        }
         entries[lastToken] = Entry(owner: owner, stream: stream)
-        members.insert(stream.descriptors.stream, token: lastToken, forWriting: true)
-        members.insert(stream.descriptors.bridge, token: lastToken | 1, forWriting: false)
         return stream
     }
 

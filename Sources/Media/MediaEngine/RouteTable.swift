@@ -1,4 +1,5 @@
 internal import Datagrams
+internal import NetworkAddress
 internal import Peering
 
 /// Finds the calls that a datagram may belong to, by its sender's address and SSRC.

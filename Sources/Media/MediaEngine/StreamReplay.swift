@@ -30,12 +30,32 @@ public struct StreamReplay: Sendable {
         public var payloadType: UInt8 = 0
         /// Packets of the recording that are not of this stream, or no RTP.
         public var otherPackets = 0
+        /// Of ``samples``. What is decoded depends on the version of libopus, and on the kind of processor.
+        public var checksum = SampleChecksum()
+        /// How the sound compares with what the device heard; nil if the recording is no capture.
+        public var comparison: Comparison?
     }
 
-    /// Replays `recording`.
+    /// How the replay of a capture compares with the call.
+    public struct Comparison: Equatable, Sendable {
+        /// What decoded the call, such as `libopus 1.3.1`.
+        public var decoder: String
+        /// Times that the device took sound.
+        public var pulls = 0
+        /// From where in the sound, in milliseconds, it is not what the device heard; nil if all of it is.
+        public var firstDifferenceMilliseconds: Double?
+        /// Things that the device could not note in time. From there on the sound may differ.
+        public var recordsLost = 0
+
+        /// Whether every sample is the one that the device heard.
+        public var isSame: Bool { pulls > 0 && firstDifferenceMilliseconds == nil }
+    }
+
+    /// Replays `recording`: a capture with the call's own timing, any other recording on a virtual clock.
     ///
     /// - Returns: nil if it holds no RTP packet that fits.
     public func run(_ recording: PacketRecording) throws -> Result? {
+        if let capture = try CaptureReplay(recording) { return try capture.run(recording) }
         guard let stream = chooseStream(recording) else { return nil }
         var buffer = PlayoutBuffer(configuration: playout, decoder: try OpusDecoder())
         var result = Result(ssrc: stream.ssrc, payloadType: stream.payloadType)
@@ -63,6 +83,9 @@ public struct StreamReplay: Sendable {
             now = now.advanced(byNanoseconds: period)
         }
         result.statistics = buffer.statistics
+        var checksum = SampleChecksum()
+        checksum.add(result.samples.span)
+        result.checksum = checksum
         return result
     }
 

@@ -1,4 +1,5 @@
 internal import Datagrams
+internal import NetworkAddress
 internal import Peering
 internal import Timekeeping
 
@@ -39,7 +40,7 @@ extension WorkerLoop {
         }
         let turn = counters.datagramsReceived &+ index
         var candidates = RouteCandidates()
-        switch glance(at: datagram) {
+        switch demultiplex(at: datagram) {
         case .media(let ssrc):
             candidates = calls.candidates(ssrc: ssrc, source: origin.remote, turn: turn, mayGuess: guesses > 0)
         case .relayedMedia(let ssrc, let start, let end, let channel):

@@ -1,5 +1,6 @@
 internal import Bytes
 internal import Datagrams
+internal import NetworkAddress
 internal import Peering
 internal import RTP
 internal import Realtime
@@ -14,7 +15,6 @@ internal import Timekeeping
 @safe
 struct WorkerLoop: ~Copyable {
     private var sockets: SocketSet
-    private let timer: DeadlineTimer
     private let wakeup: WakeupHandle
     private let eventSignal: WakeupHandle
     private let connectionSignal: WakeupHandle
@@ -29,18 +29,19 @@ struct WorkerLoop: ~Copyable {
     private var governor: LoadGovernor
     /// Datagrams that may still be tried on calls that they are not likely to belong to, in this turn.
     private var guessesLeft = 0
+    /// Of this thread, until its first call.
+    private var faultsBefore: Int?
     private var isRunning = true
     private var hasNews = false
     private var hasForwarded = false
     /// Connections being made.
     private var connecting = 0
     /// The sound card's, on the worker whose calls may use it; its owner frees it after the thread has ended.
-    let desk: UnsafeMutablePointer<SoundDesk>?
+    let mixer: UnsafeMutablePointer<CardMixer>?
 
     /// What a worker's rings and sockets are.
     struct Ends: ~Copyable {
         var sockets: SocketSet
-        var timer: DeadlineTimer
         var wakeup: WakeupHandle
         /// Signalled when there are events.
         var eventSignal: WakeupHandle
@@ -53,12 +54,11 @@ struct WorkerLoop: ~Copyable {
 
     init(
         _ ends: consuming Ends, callLimit: Int, costOfCall: Double = WorkerLoad().costOfCall,
-        desk: UnsafeMutablePointer<SoundDesk>? = nil
+        mixer: UnsafeMutablePointer<CardMixer>? = nil
     ) {
         governor = LoadGovernor(costOfCall: costOfCall)
-        unsafe self.desk = desk
+        unsafe self.mixer = mixer
         sockets = ends.sockets
-        timer = ends.timer
         wakeup = ends.wakeup
         eventSignal = ends.eventSignal
         connectionSignal = ends.connectionSignal
@@ -70,22 +70,27 @@ struct WorkerLoop: ~Copyable {
 
     /// Runs until told to stop. Calls left then are given back as removed.
     mutating func run() {
-        while isRunning {
-            let (start, deadline) = (MonotonicClock.now, nextDeadline)
-            timer.wait(until: deadline, wakeup: wakeup, socket: watchedSocket)
-            let now = MonotonicClock.now
-            governor.waited(from: start, until: deadline, wokenAt: now)
-            step(at: now)
-        }
+        while isRunning { turn() }
+    }
+
+    /// Waits for what comes next, and does it.
+    @_noAllocation @_noLocks
+    mutating func turn() {
+        let (start, deadline) = (MonotonicClock.now, nextDeadline)
+        let outcome = DeadlineWait.wait(until: deadline, wakeup: wakeup, socket: watchedSocket)
+        // A command that comes in after the wait ends the next one.
+        if outcome.isSignalled, !wakeup.clear() { counters.readsInVain += 1 }
+        let now = MonotonicClock.now
+        governor.waited(from: start, until: deadline, wokenAt: now)
+        step(at: now)
     }
 
     /// One turn: commands, datagrams in, frames, datagrams out, news.
     @_noAllocation @_noLocks
     mutating func step(at now: Instant) {
         counters.wakeups += 1
-        wakeup.clear()
         receiveAll()
-        while let command = commands.pop() { obey(command, at: now) }
+        while let command = commands.pop() { handle(command, at: now) }
         takeTurns(at: now)
         runCalls(at: now)
         removeLeavingCalls()
@@ -103,7 +108,7 @@ struct WorkerLoop: ~Copyable {
 
     private var nextDeadline: Instant? {
         @_noAllocation @_noLocks get {
-            var earliest = unsafe desk?.pointee.nextTurn
+            var earliest = unsafe mixer?.pointee.nextTick
             for index in 0..<calls.count {
                 let deadline = unsafe calls[index].pointee.nextWakeup
                 if let known = earliest, known.nanoseconds <= deadline.nanoseconds { continue }
@@ -126,9 +131,10 @@ struct WorkerLoop: ~Copyable {
 
 extension WorkerLoop {
     @_noAllocation @_noLocks
-    private mutating func obey(_ command: WorkerCommand, at now: Instant) {
+    private mutating func handle(_ command: WorkerCommand, at now: Instant) {
         switch command {
         case .add(let call):
+            if case .none = faultsBefore { faultsBefore = ThreadMemory.pageFaults }
             if calls.count < calls.capacity {
                 unsafe calls.append(call)
             } else {
@@ -174,11 +180,25 @@ extension WorkerLoop {
         case .removeSocket(let slot):
             flush()
             if let socket = unsafe sockets.remove(at: slot) { unsafe emit(.socketRemoved(socket)) }
-        case .sound(let order): unsafe desk?.pointee.obey(order)
+        case .sound(let order): unsafe mixer?.pointee.handle(order)
         case .connecting(let isBeginning): connecting += isBeginning ? 1 : -1
+        case .warmUp: warmUp()
         case .stop: stop(at: now)
         }
     }
+
+    /// Writes to what only this thread writes to and may not have yet: some 100 pages, in some 100 µs.
+    @_noAllocation @_noLocks
+    private mutating func warmUp() {
+        ThreadMemory.touchStack(bytes: Self.stackInUse)
+        incoming.touch()
+        outgoing.touch()
+        events.touch()
+        forwarded.touch()
+    }
+
+    /// What libopus's encoder takes, and what leads to it.
+    private static var stackInUse: Int { @_noAllocation @_noLocks get { 160 * 1024 } }
 
     @_noAllocation @_noLocks
     private mutating func stop(at now: Instant) {
@@ -190,9 +210,8 @@ extension WorkerLoop {
         }
         removeLeavingCalls()
         flush()
-        for slot in 0..<sockets.end {
-            if let socket = unsafe sockets.remove(at: slot) { unsafe emit(.socketRemoved(socket)) }
-        }
+        while let socket = unsafe sockets.removeNext() { unsafe emit(.socketRemoved(socket)) }
+        if let faultsBefore { counters.pageFaults = ThreadMemory.pageFaults - faultsBefore }
         emit(.stopped(counters))
         isRunning = false
     }
@@ -227,19 +246,38 @@ extension WorkerLoop {
     @_noAllocation @_noLocks
     private mutating func receiveAll() {
         guessesLeft = Self.mostGuesses
-        for slot in 0..<sockets.end { receiveAll(from: slot) }
+        var budget = ReceiveBudget()
+        var waiting = sockets.findReady()
+        while waiting > 0 {
+            budget.beginRound(sockets: waiting)
+            var stillWaiting = 0
+            for index in 0..<waiting {
+                let limit = budget.limit(ofBatch: DatagramBatch.capacity)
+                guard limit > 0 else {
+                    counters.turnsCutShort += 1
+                    return
+                }
+                let count = receive(from: sockets.readySlot(index), limit: limit)
+                budget.spend(count)
+                guard count == limit else { continue }
+                sockets.keepReady(index, at: stillWaiting)
+                stillWaiting += 1
+            }
+            waiting = stillWaiting
+        }
     }
 
+    /// Reads a socket once.
+    ///
+    /// - Returns: How many datagrams it gave; fewer than `limit` are all that waited.
     @_noAllocation @_noLocks
-    private mutating func receiveAll(from slot: Int) {
-        // Bounded, so that a flood cannot keep the frames from being run.
-        for _ in 0..<8 {
-            let error = sockets.receive(from: slot, into: &incoming)
-            if error != 0 { counters.receiveErrors += 1 }
-            for index in 0..<incoming.count { route(index) }
-            counters.datagramsReceived += incoming.count
-            if incoming.count < DatagramBatch.capacity { return }
-        }
+    private mutating func receive(from slot: Int, limit: Int) -> Int {
+        let error = sockets.receive(from: slot, into: &incoming, limit: limit)
+        if error != 0 { counters.receiveErrors += 1 }
+        if incoming.count == 0 { counters.readsInVain += 1 }
+        for index in 0..<incoming.count { route(index) }
+        counters.datagramsReceived += incoming.count
+        return incoming.count
     }
 
     @_noAllocation @_noLocks

@@ -1,4 +1,5 @@
 internal import Datagrams
+internal import NetworkAddress
 internal import Peering
 internal import Timekeeping
 
@@ -21,8 +22,10 @@ enum WorkerCommand: BitwiseCopyable {
     case removeSocket(slot: Int)
     /// A connection is being made: datagrams are handled as they come until it is there, or given up.
     case connecting(Bool)
-    /// Something for the sound card's desk, if the worker has it.
+    /// Something for the sound card's mixer, if the worker has it.
     case sound(SoundOrder)
+    /// Has the worker's own memory there before a call needs it.
+    case warmUp
     case stop
 }
 
@@ -37,7 +40,7 @@ enum WorkerEvent: BitwiseCopyable {
     /// The peer has pressed a telephone key, which is told by its number as an event.
     case digit(MediaCallID, code: UInt8, milliseconds: Int32)
     /// Our sending has stopped, or goes on.
-    case sendingChanged(MediaCallID, SendingControl.Change)
+    case sendingChanged(MediaCallID, RateController.Change)
     /// Nothing has come from the peer for a while.
     case fellSilent(MediaCallID)
     /// The peer said goodbye (RTCP BYE).

@@ -9,6 +9,7 @@ public struct OpusDecoder: ~Copyable, @unchecked Sendable {
     private let handle: OpaquePointer
     // As large as the decoder; its pages cost nothing until the first `save`.
     private let saved: UnsafeMutableRawPointer
+    private var hasSaved = false
     private let size: Int
 
     /// 1 or 2; stereo output is interleaved.
@@ -24,7 +25,6 @@ public struct OpusDecoder: ~Copyable, @unchecked Sendable {
         self.channels = channels
         size = Int(opus_decoder_get_size(Int32(clamping: channels)))
         unsafe saved = .allocate(byteCount: size, alignment: 16)
-        save()
     }
 
     deinit {
@@ -34,14 +34,20 @@ public struct OpusDecoder: ~Copyable, @unchecked Sendable {
 
     /// Remembers the state, so that concealment can be taken back when the packet comes after all.
     @_noAllocation @_noLocks
-    public mutating func save() { copyState(isSaving: true) }
+    public mutating func save() {
+        hasSaved = true
+        copyState(isSaving: true)
+    }
 
     /// Goes back to the state last saved; to the initial one if none was.
     @_noAllocation @_noLocks
-    public mutating func restore() { copyState(isSaving: false) }
+    public mutating func restore() {
+        if hasSaved { copyState(isSaving: false) } else { reset() }
+    }
 
     /// libopus documents that a decoder's state is contiguous and may be copied with `memcpy`; that allocates nothing.
-    @_semantics("no_performance_analysis") @inline(__always)
+    /// (Not inlined, so that `scripts/copies` can tell it from other copies.)
+    @_semantics("no_performance_analysis") @inline(never)
     private mutating func copyState(isSaving: Bool) {
         let state = unsafe UnsafeMutableRawPointer(handle)
         if isSaving {

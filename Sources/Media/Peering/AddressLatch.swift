@@ -1,4 +1,4 @@
-internal import Datagrams
+internal import NetworkAddress
 internal import Timekeeping
 
 /// Where the packets of a call without ICE may come from (symmetric RTP, RFC 4961).

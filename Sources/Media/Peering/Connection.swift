@@ -1,5 +1,6 @@
 public import Datagrams
 public import ICE
+internal import NetworkAddress
 public import SecureTransport
 public import Timekeeping
 
@@ -142,7 +143,7 @@ public struct Connection<Handshake: DTLSHandshake & ~Copyable>: ProtocolCore, ~C
     private mutating func receive(
         _ datagram: [UInt8], from origin: DatagramPath?, at now: Instant, into outbox: inout [Output]
     ) {
-        if let origin, direct?.follow(origin) == false { return }
+        if let origin, direct?.follow(origin, datagram) == false { return }
         tellHandshake(.received(datagram), at: now, into: &outbox)
     }
 
@@ -200,12 +201,14 @@ private struct DirectWay {
         path = before.flatMap { $0.promised == promised ? $0.path : nil } ?? promised
     }
 
-    /// Takes over where the peer's first datagram comes from. If somebody else was quicker, the handshake fails by the
-    /// certificate.
+    /// Takes over where the peer's first part of the handshake comes from; other datagrams, such as a former peer's goodbye,
+    /// move nothing. If somebody else began a handshake before the peer, ours fails by the certificate.
     ///
     /// - Returns: False if a datagram is to be passed over.
-    mutating func follow(_ origin: DatagramPath) -> Bool {
+    mutating func follow(_ origin: DatagramPath, _ datagram: [UInt8]) -> Bool {
         guard hasHeard else {
+            // A plain record of type handshake (RFC 6347 §4.1).
+            guard datagram.count > 5, datagram[0] == 22, datagram[3] == 0, datagram[4] == 0 else { return false }
             hasHeard = true
             path = origin
             return true

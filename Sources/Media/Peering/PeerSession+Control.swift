@@ -1,4 +1,5 @@
 internal import Datagrams
+internal import NetworkAddress
 public import RTP
 internal import SecureTransport
 public import Timekeeping

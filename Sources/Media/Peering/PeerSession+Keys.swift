@@ -1,4 +1,5 @@
 internal import Datagrams
+internal import NetworkAddress
 internal import SecureTransport
 internal import Timekeeping
 

@@ -1,5 +1,6 @@
 public import Datagrams
-public import RTP
+internal import NetworkAddress
+internal import RTP
 internal import SecureTransport
 public import Timekeeping
 

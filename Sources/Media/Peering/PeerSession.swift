@@ -1,4 +1,6 @@
-public import Datagrams
+internal import Bytes
+internal import Datagrams
+public import NetworkAddress
 public import RTP
 public import SecureTransport
 public import Timekeeping
@@ -9,6 +11,7 @@ public import Timekeeping
 /// RFC 4961), so that a peer behind a translator is reached, and without protection as far as ``AddressLatch`` lets it; with
 /// ICE, media goes the way that ICE says.
 public struct PeerSession: ~Copyable {
+    private let inPlace = InPlace()
     /// The way of our packets; nil while there is none.
     public internal(set) var path: MediaPath?
     /// The SSRC that the peer sends with; nil until it is known.

@@ -3,7 +3,7 @@ internal import Timekeeping
 /// The packets that were sent last, as they went out, to be sent again to a peer that misses one (RFC 4585 §6.2.1).
 ///
 /// The very same bytes are sent: protecting a number anew would use its key stream twice (RFC 3711 §9.1). Memory is taken
-/// once, 16 kB, of which only pages that packets were ever stored in become resident.
+/// once, 16 kB.
 @safe
 struct SentPackets: ~Copyable, @unchecked Sendable {
     // Not shared: the owner is non-copyable, so it may move between threads.
@@ -30,7 +30,12 @@ struct SentPackets: ~Copyable, @unchecked Sendable {
     /// The least time between two copies while no round trip is known.
     private static var leastGap: Int64 { @_noAllocation @_noLocks get { 10_000_000 } }
 
-    init() { unsafe base = .allocate(byteCount: SentPackets.capacity * SentPackets.blockSize, alignment: 16) }
+    init() {
+        let bytes = SentPackets.capacity * SentPackets.blockSize
+        unsafe base = .allocate(byteCount: bytes, alignment: 16)
+        // All of it is soon used, so that it had better be there from the start.
+        unsafe base.initializeMemory(as: UInt8.self, repeating: 0, count: bytes)
+    }
 
     deinit { unsafe base.deallocate() }
 

@@ -1,8 +1,11 @@
+internal import Bytes
+
 /// When packets came, compared with the fastest recent path: a histogram that forgets, and the path's baseline.
 ///
 /// A packet's *transit* is its arrival minus its media time: delay plus an unknown constant. The baseline is the least
 /// transit of the last seconds, so that a far clock that runs fast or slow (at most ±1 500 ppm) does not matter.
-struct ArrivalHistory {
+struct ArrivalHistory: ~Copyable {
+    private let inPlace = InPlace()
     /// Bins of 1 ms: delays above the fastest path up to 511 ms, the last bin holding all beyond.
     static var binCount: Int { @_noAllocation @_noLocks get { 512 } }
     private static var binNanoseconds: Int64 { @_noAllocation @_noLocks get { 1_000_000 } }

@@ -1,15 +1,21 @@
+internal import Bytes
+
 /// Numbers of packets of one sort, such as those that hold no sound: the newest, over as many as the packet store holds.
-struct PacketNumbers {
-    private var numbers = InlineArray<128, Int64>(repeating: .min)
+struct PacketNumbers: ~Copyable {
+    private let inPlace = InPlace()
+    // The lower half of each number: others that share it are 2³² packets away. What was never written belongs elsewhere.
+    private var numbers = InlineArray<128, UInt32>(repeating: 1)
 
     @_noAllocation @_noLocks
-    init() {}
+    init() { numbers[1] = 0 }
 
     @_noAllocation @_noLocks
-    mutating func insert(_ sequence: Int64) { numbers[Int(sequence & 127)] = sequence }
+    mutating func insert(_ sequence: Int64) { numbers[Int(sequence & 127)] = UInt32(truncatingIfNeeded: sequence) }
 
     @_noAllocation @_noLocks
-    func contains(_ sequence: Int64) -> Bool { numbers[Int(sequence & 127)] == sequence }
+    func contains(_ sequence: Int64) -> Bool {
+        numbers[Int(sequence & 127)] == UInt32(truncatingIfNeeded: sequence)
+    }
 
     /// How many of the numbers from `start` to before `end` are among them.
     @_noAllocation @_noLocks

@@ -1,3 +1,5 @@
+internal import Bytes
+
 /// The packets that wait to be played: fixed memory, found by sequence number in constant time.
 ///
 /// Freed blocks are used again first, so that only as much memory becomes resident as packets ever waited at once.
@@ -23,14 +25,69 @@ struct PacketStore: ~Copyable {
         var isNoise = false
         /// Which of the stream's formats it is of.
         var format: UInt8 = 0
-        fileprivate var isUsed = false
         fileprivate var block: UInt8 = 0
 
         @_noAllocation @_noLocks
         init() {}
     }
 
-    private var entries = InlineArray<128, Entry>(repeating: Entry())
+    /// A place for an entry: 32 bytes, where an entry has 48.
+    private struct Place: BitwiseCopyable {
+        var timestamp: Int64 = 0
+        var arrivalNanoseconds: Int64 = 0
+        /// The lower half of the number: others that share it are 2³² packets away.
+        var sequence: UInt32 = 0
+        // No payload has more than 1 280 bytes, and none more than 120 ms: 5 760 samples.
+        var length: UInt16 = 0
+        var samples: UInt16 = 0
+        var restorableSamples: UInt16 = 0
+        var format: UInt8 = 0
+        var block: UInt8 = 0
+        var isDiscontinuous = false
+        var isNoise = false
+        var isUsed = false
+
+        @_noAllocation @_noLocks
+        init() {}
+
+        @_noAllocation @_noLocks
+        init(_ entry: Entry, block: UInt8, length: Int) {
+            timestamp = entry.timestamp
+            arrivalNanoseconds = entry.arrivalNanoseconds
+            sequence = UInt32(truncatingIfNeeded: entry.sequence)
+            self.length = UInt16(clamping: length)
+            samples = UInt16(clamping: entry.samples)
+            restorableSamples = UInt16(clamping: entry.restorableSamples)
+            format = entry.format
+            self.block = block
+            isDiscontinuous = entry.isDiscontinuous
+            isNoise = entry.isNoise
+            isUsed = true
+        }
+
+        @_noAllocation @_noLocks
+        func holds(_ number: Int64) -> Bool { isUsed && sequence == UInt32(truncatingIfNeeded: number) }
+
+        /// What is there, if it has this number.
+        @_noAllocation @_noLocks
+        func entry(_ number: Int64) -> Entry {
+            var entry = Entry()
+            entry.sequence = number
+            entry.timestamp = timestamp
+            entry.arrivalNanoseconds = arrivalNanoseconds
+            entry.length = Int32(length)
+            entry.samples = Int32(samples)
+            entry.restorableSamples = Int32(restorableSamples)
+            entry.isDiscontinuous = isDiscontinuous
+            entry.isNoise = isNoise
+            entry.format = format
+            entry.block = block
+            return entry
+        }
+    }
+
+    private let inPlace = InPlace()
+    private var places = InlineArray<128, Place>(repeating: Place())
     private var freeBlocks = InlineArray<128, UInt8>(repeating: 0)
     private var freeCount = PacketStore.capacity
     private var payloads = PayloadMemory(blocks: PacketStore.capacity, of: PacketStore.blockSize)
@@ -48,23 +105,20 @@ struct PacketStore: ~Copyable {
 
     @_noAllocation @_noLocks
     func entry(_ sequence: Int64) -> Entry? {
-        let entry = entries[Int(sequence & 127)]
-        return entry.isUsed && entry.sequence == sequence ? entry : nil
+        let place = places[Int(sequence & 127)]
+        return place.holds(sequence) ? place.entry(sequence) : nil
     }
 
     /// Whether the packet waits.
     @_noAllocation @_noLocks
-    func contains(_ sequence: Int64) -> Bool {
-        guard case .some = entry(sequence) else { return false }
-        return true
-    }
+    func contains(_ sequence: Int64) -> Bool { places[Int(sequence & 127)].holds(sequence) }
 
     /// The packet with the lowest sequence number from `sequence` on.
     @_noAllocation @_noLocks
     func first(from sequence: Int64) -> Entry? {
         var candidate = max(sequence, end &- Int64(Self.capacity))
         while candidate < end {
-            if let entry = entry(candidate) { return entry }
+            if contains(candidate) { return entry(candidate) }
             candidate &+= 1
         }
         return nil
@@ -82,31 +136,32 @@ struct PacketStore: ~Copyable {
     @_noAllocation @_noLocks
     mutating func insert(_ entry: Entry, payload: RawSpan) -> Bool {
         let index = Int(entry.sequence & 127)
-        let old = entries[index]
-        if old.isUsed { remove(old.sequence) }
+        let givesWay = places[index].isUsed
+        if givesWay { clear(index) }
         freeCount &-= 1
-        var stored = entry
-        stored.isUsed = true
-        stored.block = freeBlocks[freeCount]
-        stored.length = Int32(truncatingIfNeeded: payload.byteCount)
-        entries[index] = stored
+        let block = freeBlocks[freeCount]
+        places[index] = Place(entry, block: block, length: payload.byteCount)
         end = max(end, entry.sequence &+ 1)
-        payloads.write(payload, to: Int(stored.block))
-        return old.isUsed
+        payloads.write(payload, to: Int(block))
+        return givesWay
     }
 
     @_noAllocation @_noLocks
     mutating func remove(_ sequence: Int64) {
         let index = Int(sequence & 127)
-        guard entries[index].isUsed, entries[index].sequence == sequence else { return }
-        entries[index].isUsed = false
-        freeBlocks[freeCount] = entries[index].block
+        if places[index].holds(sequence) { clear(index) }
+    }
+
+    @_noAllocation @_noLocks
+    private mutating func clear(_ index: Int) {
+        places[index].isUsed = false
+        freeBlocks[freeCount] = places[index].block
         freeCount &+= 1
     }
 
     @_noAllocation @_noLocks
     mutating func removeAll() {
-        for index in 0..<Self.capacity where entries[index].isUsed { remove(entries[index].sequence) }
+        for index in 0..<Self.capacity where places[index].isUsed { clear(index) }
         end = .min
     }
 }

@@ -1,6 +1,6 @@
 /// Blocks of a fixed size for packets' payloads: allocated once, freed with the owner.
 ///
-/// Blocks have no value until written, and their pages cost nothing until touched.
+/// Blocks have no value until written, and their pages cost nothing until touched, but for the first few.
 @safe
 struct PayloadMemory: ~Copyable, @unchecked Sendable {
     // Not shared: the owner is non-copyable, so it may move between threads.
@@ -10,6 +10,7 @@ struct PayloadMemory: ~Copyable, @unchecked Sendable {
 
     init(blocks: Int, of blockSize: Int) {
         unsafe base = .allocate(byteCount: blocks * blockSize, alignment: 16)
+        unsafe base.initializeMemory(as: UInt8.self, repeating: 0, count: min(blocks, 4) * blockSize)
         self.blockSize = blockSize
         self.blocks = blocks
     }

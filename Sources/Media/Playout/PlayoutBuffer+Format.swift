@@ -17,6 +17,9 @@ extension PlayoutBuffer {
         return newestFormat
     }
 
+    /// The number of the newest format, which packets are of that are inserted without one.
+    public var newestFormatNumber: UInt8 { @_noAllocation @_noLocks get { newestFormat } }
+
     /// Decodes with the decoder of a format from now on.
     @_noAllocation @_noLocks
     mutating func use(_ wanted: UInt8) {

@@ -8,6 +8,14 @@ public struct MissingPacket: Equatable, Sendable, BitwiseCopyable {
     public var sequenceNumber: UInt16
     /// The pull that needs it.
     public var dueAt: Instant
+
+    /// Names a packet.
+    @_noAllocation @_noLocks
+    public init(number: Int64, sequenceNumber: UInt16, dueAt: Instant) {
+        self.number = number
+        self.sequenceNumber = sequenceNumber
+        self.dueAt = dueAt
+    }
 }
 
 extension PlayoutBuffer {

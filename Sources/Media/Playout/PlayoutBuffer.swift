@@ -27,7 +27,8 @@ public struct PlayoutBuffer: ~Copyable {
     var samples = SampleBuffer()
     var clock: StreamClock
     /// Packets that hold no sound, and those of them that hold nothing at all.
-    var (soundless, padding) = (PacketNumbers(), PacketNumbers())
+    var soundless = PacketNumbers()
+    var padding = PacketNumbers()
     var history: ArrivalHistory
     var target: TargetDelay
     /// Packets that were asked for again: when they come says nothing of the path.

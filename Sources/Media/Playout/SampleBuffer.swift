@@ -2,10 +2,13 @@
 struct SampleBuffer: ~Copyable {
     /// Played samples kept: the longest pitch period (15 ms) and what is compared around it (20 ms).
     static var history: Int { @_noAllocation @_noLocks get { 1_680 } }
+    /// Waiting samples whose memory is there from the start: two packets of 20 ms, and what is made up behind them.
+    private static var usual: Int { @_noAllocation @_noLocks get { 2_400 } }
     /// Waiting samples it can hold: the longest packet (120 ms), the longest pull (60 ms), and room to stretch.
     static var capacity: Int { @_noAllocation @_noLocks get { 11_520 } }
 
-    private var memory = SampleMemory(count: SampleBuffer.history + SampleBuffer.capacity)
+    private var memory = SampleMemory(
+        count: SampleBuffer.history + SampleBuffer.capacity, zeros: SampleBuffer.history + SampleBuffer.usual)
     /// Samples waiting to be played.
     private(set) var count = 0
     /// Made-up samples behind those: played only if nothing better comes, and else faded into what comes.

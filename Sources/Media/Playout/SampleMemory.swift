@@ -5,10 +5,11 @@ struct SampleMemory: ~Copyable, @unchecked Sendable {
     private let base: UnsafeMutablePointer<Int16>
     let count: Int
 
-    /// `count` zeros.
-    init(count: Int) {
+    /// Memory for `count` samples, of which the first `zeros` are zero. The others have no value until they are written, and
+    /// their pages cost nothing until then.
+    init(count: Int, zeros: Int) {
         unsafe base = .allocate(capacity: count)
-        unsafe base.initialize(repeating: 0, count: count)
+        unsafe base.initialize(repeating: 0, count: min(zeros, count))
         self.count = count
     }
 

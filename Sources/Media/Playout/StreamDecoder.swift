@@ -1,8 +1,10 @@
 public import AudioKit
+internal import Bytes
 public import OpusCodec
 
 /// What a stream's packets are decoded with: Opus, or G.711.
 public struct StreamDecoder: ~Copyable {
+    private let inPlace = InPlace()
     // Exactly one of the two, unless it is empty.
     private var opus: OpusDecoder?
     private var narrowband: G711Decoder?
@@ -17,6 +19,10 @@ public struct StreamDecoder: ~Copyable {
         @_noAllocation @_noLocks get { samplesPerTick == 0 }
     }
 
+    private var isNarrowband: Bool {
+        @_noAllocation @_noLocks get { samplesPerTick > 1 }
+    }
+
     /// Decodes Opus with `decoder`, which must be a mono decoder.
     public init(_ decoder: consuming OpusDecoder) {
         precondition(decoder.channels == 1, "playout is mono: give it a decoder with one channel")
@@ -25,8 +31,8 @@ public struct StreamDecoder: ~Copyable {
     }
 
     /// Decodes G.711.
-    public init(_ decoder: G711Decoder) {
-        narrowband = decoder
+    public init(_ decoder: consuming G711Decoder) {
+        narrowband = consume decoder
         samplesPerTick = 6
     }
 
@@ -34,7 +40,7 @@ public struct StreamDecoder: ~Copyable {
     @_noAllocation @_noLocks
     func samples(in payload: RawSpan) -> Int {
         guard !isEmpty else { return 0 }
-        guard case .some = narrowband else { return OpusPacket.samples(in: payload) }
+        guard isNarrowband else { return OpusPacket.samples(in: payload) }
         let samples = G711Decoder.samples(inBytes: payload.byteCount)
         return samples <= OpusPacket.maximumSamples ? samples : 0
     }
@@ -42,20 +48,20 @@ public struct StreamDecoder: ~Copyable {
     /// Whether a payload is too small to hold sound: the sender is silent.
     @_noAllocation @_noLocks
     func isDiscontinuous(_ payload: RawSpan) -> Bool {
-        guard case .some = narrowband else { return OpusPacket.isDiscontinuous(payload) }
+        guard isNarrowband else { return OpusPacket.isDiscontinuous(payload) }
         return false
     }
 
     /// Samples before a packet that it can restore.
     @_noAllocation @_noLocks
     func restorableSamples(_ payload: RawSpan) -> Int {
-        guard case .none = narrowband, OpusPacket.hasFEC(payload) else { return 0 }
+        guard !isNarrowband, OpusPacket.hasFEC(payload) else { return 0 }
         return OpusPacket.samplesInFrame(of: payload)
     }
 
     @_noAllocation @_noLocks
     mutating func decode(_ payload: RawSpan, into pcm: inout MutableSpan<Int16>) -> Int {
-        if case .none = narrowband { return opus?.decode(payload, into: &pcm) ?? -1 }
+        if !isNarrowband { return opus?.decode(payload, into: &pcm) ?? -1 }
         return decodeBytes(payload, &pcm)
     }
 
@@ -68,7 +74,7 @@ public struct StreamDecoder: ~Copyable {
 
     @_noAllocation @_noLocks
     mutating func conceal(samples: Int, into pcm: inout MutableSpan<Int16>) -> Int {
-        if case .none = narrowband { return opus?.conceal(samples: samples, into: &pcm) ?? -1 }
+        if !isNarrowband { return opus?.conceal(samples: samples, into: &pcm) ?? -1 }
         return narrowband?.conceal(samples: samples, into: &pcm) ?? -1
     }
 

@@ -96,13 +96,14 @@ enum TimeStretch {
         }
 
         let length = compared / decimation &- 1
+        let power = Self.power(&coarse, anchor / decimation, length)
         var best = Match(lag: lags.upperBound, correlation: -1)
         var coarseLag = lags.lowerBound / decimation
         while coarseLag &* decimation <= lags.upperBound {
             let first = anchor / decimation
             let second = first &+ direction &* coarseLag
             if second >= 0, second &+ length <= coarseLength {
-                let correlation = correlate(coarse, first, second, length)
+                let correlation = correlate(&coarse, first, second, length, power)
                 if correlation > best.correlation {
                     best = Match(lag: coarseLag &* decimation, correlation: correlation)
                 }
@@ -120,16 +121,20 @@ enum TimeStretch {
         var best = Match(lag: min(max(coarse.lag, lags.lowerBound), lags.upperBound), correlation: -1)
         let lowest = max(coarse.lag &- decimation, lags.lowerBound)
         let highest = min(coarse.lag &+ decimation, lags.upperBound)
+        // What all lags are compared with.
+        var first: Float = 1
+        for index in 0..<compared {
+            let left = Float(samples[start &+ index])
+            first += left * left
+        }
         var lag = lowest
         while lag <= highest {
             var cross: Float = 0
-            var first: Float = 1
             var second: Float = 1
             for index in 0..<compared {
                 let left = Float(samples[start &+ index])
                 let right = Float(samples[start &+ index &+ direction &* lag])
                 cross += left * right
-                first += left * left
                 second += right * right
             }
             let correlation = cross / root(first * second)
@@ -139,20 +144,27 @@ enum TimeStretch {
         return best
     }
 
+    /// Changes nothing; what is only borrowed is copied for each element that is read (``InPlace``).
     @_noAllocation @_noLocks
-    private static func correlate(_ values: InlineArray<360, Float>, _ left: Int, _ right: Int, _ length: Int) -> Float
-    {
+    private static func correlate(
+        _ values: inout InlineArray<360, Float>, _ left: Int, _ right: Int, _ length: Int, _ leftPower: Float
+    ) -> Float {
         var cross: Float = 0
-        var first: Float = 1
         var second: Float = 1
         for index in 0..<length {
-            let a = values[left &+ index]
             let b = values[right &+ index]
-            cross += a * b
-            first += a * a
+            cross += values[left &+ index] * b
             second += b * b
         }
-        return cross / root(first * second)
+        return cross / root(leftPower * second)
+    }
+
+    /// As ``correlate(_:_:_:_:_:)``.
+    @_noAllocation @_noLocks
+    private static func power(_ values: inout InlineArray<360, Float>, _ start: Int, _ length: Int) -> Float {
+        var sum: Float = 1
+        for index in 0..<length { sum += values[start &+ index] * values[start &+ index] }
+        return sum
     }
 
     /// One machine instruction. (The checker knows it only as a function of the standard library.)

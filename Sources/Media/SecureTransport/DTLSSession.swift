@@ -51,8 +51,18 @@ struct DTLSSession: ~Copyable, @unchecked Sendable {
     /// Goes as far as it can with `datagram`, or without.
     mutating func advance(with datagram: [UInt8]? = nil) -> Progress {
         ERR_clear_error()
-        pipe.inbound = datagram
-        defer { pipe.inbound = nil }
+        if let datagram {
+            let isEstablished = unsafe SSL_is_init_finished(ssl) == 1
+            let records = DTLSRecords.plausible(
+                in: datagram, isEstablished: isEstablished, leastEncryptedBytes: leastEncryptedBytes)
+            guard !records.isEmpty else { return isEstablished ? .complete : .handshaking }
+            pipe.inbound = records
+        }
+        takeBuffers()
+        defer {
+            pipe.inbound = nil
+            giveBackBuffers()
+        }
         var junk = 0
         while unsafe SSL_is_init_finished(ssl) == 0 {
             let result = unsafe SSL_do_handshake(ssl)
@@ -65,6 +75,8 @@ struct DTLSSession: ~Copyable, @unchecked Sendable {
     /// Sends the last flight again if OpenSSL, too, finds that it is time.
     mutating func timerFired() -> Progress {
         ERR_clear_error()
+        takeBuffers()
+        defer { giveBackBuffers() }
         let result = unsafe SSL_ctrl(ssl, DTLS_CTRL_HANDLE_TIMEOUT, 0, nil)
         return result >= 0 ? .handshaking : .failed(failure())
     }
@@ -72,6 +84,7 @@ struct DTLSSession: ~Copyable, @unchecked Sendable {
     /// Says goodbye, if there was a greeting.
     mutating func close() {
         ERR_clear_error()
+        takeBuffers()
         if unsafe SSL_is_init_finished(ssl) == 1 { _ = unsafe SSL_shutdown(ssl) }
         ERR_clear_error()
     }
@@ -92,6 +105,13 @@ struct DTLSSession: ~Copyable, @unchecked Sendable {
         guard let certificate = unsafe SSL_get1_peer_certificate(ssl) else { return false }
         defer { unsafe X509_free(certificate) }
         return unsafe pipe.accepts(certificate)
+    }
+
+    /// How long an encrypted record is at the least: a tag of 128 bits, and with GCM the explicit part of the nonce before it
+    /// (RFC 5288 §3). Nil while no cipher is agreed, so that there is no such record.
+    private var leastEncryptedBytes: Int? {
+        guard let cipher = unsafe SSL_get_pending_cipher(ssl) else { return nil }
+        return unsafe [NID_aes_128_gcm, NID_aes_256_gcm].contains(SSL_CIPHER_get_cipher_nid(cipher)) ? 24 : 16
     }
 
     /// The suite that both sides have, if any.
@@ -118,6 +138,17 @@ struct DTLSSession: ~Copyable, @unchecked Sendable {
             let passive = SRTPKey(suite: suite, keyAndSalt: Array(passiveKey))
         else { throw .library("exporting the media keys") }
         return (active, passive)
+    }
+}
+
+// Memory: OpenSSL holds 33 kB for records to be read and written, and an association is silent from its handshake to its end.
+extension DTLSSession {
+    /// Has the buffers for records there, before anything that may read or write one.
+    private func takeBuffers() { _ = unsafe SSL_alloc_buffers(ssl) }
+
+    /// Frees them once the handshake is over, unless something is still in them.
+    private func giveBackBuffers() {
+        if unsafe SSL_is_init_finished(ssl) == 1 { _ = unsafe SSL_free_buffers(ssl) }
     }
 }
 

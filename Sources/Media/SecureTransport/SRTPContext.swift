@@ -1,9 +1,10 @@
 internal import CSRTP
+internal import CSRTPCiphers
 
 /// One direction of a call's protected media: either all packets sent with one key, or all received.
 ///
-/// The only face of libsrtp2 in this project, small so that another library could stand behind it. Debian builds
-/// libsrtp2 on NSS, which calls `malloc` a fixed number of times for each packet; nothing else here allocates.
+/// The only face of libsrtp2 in this project, small so that another library could stand behind it. Debian builds libsrtp2
+/// on NSS, which allocates and locks for each packet; so its ciphers are replaced by the system's OpenSSL (CSRTPCiphers).
 @safe
 public struct SRTPContext: ~Copyable {
     private let session: srtp_t
@@ -28,7 +29,9 @@ public struct SRTPContext: ~Copyable {
 
     /// Makes a context for `key`.
     public init(_ key: SRTPKey, _ direction: Direction) throws(SRTPError) {
-        guard Library.isReady else { throw SRTPError(doing: "starting libsrtp2", status: srtp_err_status_init_fail) }
+        guard Library.status == srtp_err_status_ok else {
+            throw SRTPError(doing: "starting libsrtp2 with ciphers of OpenSSL", status: Library.status)
+        }
         var keyAndSalt = key.keyAndSalt
         var handle: srtp_t?
         let status = unsafe keyAndSalt.withUnsafeMutableBufferPointer { material in
@@ -108,13 +111,16 @@ public struct SRTPError: Error, Sendable, CustomStringConvertible {
 
     /// What was being done and what the library said.
     public var description: String {
-        "\(action) failed: libsrtp2 says error \(status.rawValue). Was it built with AES-GCM (NSS or OpenSSL)?"
+        "\(action) failed: libsrtp2 says error \(status.rawValue); it must be version 2.5 or later, built with AES-GCM."
     }
 }
 
 private enum Library {
-    /// Initialises the library at first use, once for the process.
-    static let isReady = srtp_init() == srtp_err_status_ok
+    /// Starts the library at first use, once for the process, and gives it our ciphers, which it tries with test vectors.
+    static let status: srtp_err_status_t = {
+        let status = srtp_init()
+        return status == srtp_err_status_ok ? handset_srtp_use_openssl() : status
+    }()
 }
 
 // Reads a pointer out of the span, for C to use within the same call.
@@ -123,7 +129,7 @@ private func start(of packet: inout MutableRawSpan) -> UnsafeMutableRawPointer? 
     unsafe packet.withUnsafeMutableBytes { $0.baseAddress }
 }
 
-// libsrtp2 works in place. Built on NSS it allocates and frees within the call; it takes no lock of ours.
+// libsrtp2 works in place; with our ciphers it neither allocates nor locks, which AllocationTests counts.
 @_semantics("no_performance_analysis") @inline(__always)
 private func srtpProtect(_ session: srtp_t, _ bytes: UnsafeMutableRawPointer?, _ length: Int) -> Int {
     var count = Int32(truncatingIfNeeded: length)

@@ -2,8 +2,8 @@ internal import CSRTP
 
 /// The libsrtp that this process runs with.
 public enum SRTPLibrary {
-    /// Lets the library set itself up, which on NSS takes tens of milliseconds: at start, so that the first call does
-    /// not wait for it. Makes and drops a context of each suite.
+    /// Lets the library set itself up and try its ciphers, which takes tens of milliseconds: at start, so that the first
+    /// call does not wait for it. Makes and drops a context of each suite.
     public static func prepare() throws(SRTPError) {
         for suite in SRTPSuite.allCases {
             let size = suite.keyBytes + suite.saltBytes

@@ -1,13 +1,14 @@
 /// Mixes several calls on one card, and gives each call what it shall hear: all others and the microphone.
 ///
-/// Sums are kept in 32 bits and brought down by a ``MixLimiter``, so that three people who speak together are not clipped.
-public struct CallMixer: Sendable {
+/// Sums are brought down by a ``MixLimiter``, so that three people who speak together are not clipped. They are kept as
+/// floating-point numbers, which hold those of 511 sources exactly.
+public struct CallMixer: ~Copyable, Sendable {
     /// Most samples in a frame: 20 ms at 48 kHz.
     public static let maximumSamples = 960
 
-    private var sum = InlineArray<960, Int32>(repeating: 0)
+    private var sum = FloatMemory(count: CallMixer.maximumSamples)
     /// The sum without one of its sources.
-    private var rest = InlineArray<960, Int32>(repeating: 0)
+    private var rest = FloatMemory(count: CallMixer.maximumSamples)
     private var count = 0
     private var limiter = MixLimiter()
 
@@ -25,7 +26,7 @@ public struct CallMixer: Sendable {
     /// Adds a source; one that is shorter than the frame is silent behind its end. Real-time safe.
     @_noAllocation @_noLocks
     public mutating func add(_ source: Span<Int16>) {
-        for index in 0..<min(count, source.count) { sum[index] &+= Int32(source[index]) }
+        for index in 0..<min(count, source.count) { sum[index] += Float(source[index]) }
     }
 
     /// The sum of all sources, limited. Real-time safe.
@@ -39,7 +40,7 @@ public struct CallMixer: Sendable {
     public mutating func mix(
         without own: Span<Int16>, into output: inout MutableSpan<Int16>, through limiter: inout MixLimiter
     ) {
-        for index in 0..<count { rest[index] = index < own.count ? sum[index] &- Int32(own[index]) : sum[index] }
+        for index in 0..<count { rest[index] = index < own.count ? sum[index] - Float(own[index]) : sum[index] }
         limiter.apply(rest, count, into: &output)
     }
 }

@@ -9,8 +9,12 @@ struct EchoDelayFinder: ~Copyable {
     static let lagCount = 2_400
     private static let frame = 40
 
-    /// The last 600 ms and this frame, oldest first.
-    private var played = FloatMemory(count: Self.lagCount + Self.frame)
+    /// Frames after which what was played is moved to the front of its memory: as many as it keeps.
+    private static let framesKept = lagCount / frame
+
+    /// The last 600 ms and this frame, oldest first, from `window` on.
+    private var played = FloatMemory(count: Self.lagCount + Self.framesKept * Self.frame)
+    private var window = -Self.frame
     /// By lag, the longest first, so that neighbours in it meet neighbours in `played`.
     private var correlation = FloatMemory(count: Self.lagCount)
     private var heard = InlineArray<40, Float>(repeating: 0)
@@ -25,7 +29,7 @@ struct EchoDelayFinder: ~Copyable {
     @_noAllocation @_noLocks
     mutating func add(played newPlayed: Span<Int16>, heard newHeard: inout MutableSpan<Int16>) -> Int {
         var loudness: Float = 0
-        played.shift(by: Self.frame)
+        moveWindow()
         for index in 0..<Self.frame {
             var (playedSum, heardSum): (Int32, Int32) = (0, 0)
             for place in index * Self.decimation..<(index + 1) * Self.decimation {
@@ -38,7 +42,7 @@ struct EchoDelayFinder: ~Copyable {
             let sharpPlayed = playedValue - 0.9 * lastPlayed
             heard[index] = heardValue - 0.9 * lastHeard
             (lastPlayed, lastHeard) = (playedValue, heardValue)
-            played[Self.lagCount &+ index] = sharpPlayed
+            played[window &+ Self.lagCount &+ index] = sharpPlayed
             loudness += sharpPlayed * sharpPlayed
             heardPower += heard[index] * heard[index]
         }
@@ -51,13 +55,22 @@ struct EchoDelayFinder: ~Copyable {
 
     private static let memory: Float = 0.995
 
+    /// Makes room for one more frame.
+    @_noAllocation @_noLocks
+    private mutating func moveWindow() {
+        window &+= Self.frame
+        guard window &+ Self.lagCount &+ Self.frame > played.count else { return }
+        played.shift(by: window)
+        window = 0
+    }
+
     /// Adds this frame to the correlation; the place of its greatest magnitude and by how much its power stands out.
     @_noAllocation @_noLocks
     private mutating func correlate() -> (lag: Int, prominence: Float) {
         correlation.scale(by: Self.memory)
         var index = 0
         while index < Self.frame {
-            correlation.add(played, from: index &+ 1, times: heard[index])
+            correlation.add(played, from: window &+ index &+ 1, times: heard[index])
             index &+= 1
         }
         var best = (place: 0, value: Float(0))

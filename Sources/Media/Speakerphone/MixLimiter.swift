@@ -18,13 +18,13 @@ public struct MixLimiter: Sendable {
     /// Limits the first `count` of `sums`, which follow those of the call before. Real-time safe.
     @_noAllocation @_noLocks
     mutating func apply(
-        _ sums: borrowing InlineArray<960, Int32>, _ count: Int, into output: inout MutableSpan<Int16>
+        _ sums: borrowing FloatMemory, _ count: Int, into output: inout MutableSpan<Int16>
     ) {
         var (least, slope) = (Float(1), Float(0))
         for index in 0..<count {
             let loudness = abs(sums[index])
             guard loudness > 32_767 else { continue }
-            let fitting = 32_767 / Float(loudness)
+            let fitting = 32_767 / loudness
             least = min(least, fitting)
             slope = max(slope, (gain - fitting) / Float(max(index + 1, Self.shortestFall)))
         }
@@ -36,7 +36,7 @@ public struct MixLimiter: Sendable {
         for index in 0..<min(count, output.count) {
             let line = start + step * Float(index + 1)
             gain = isFalling ? max(line, wanted) : line
-            output[index] = Self.narrowed(Float(sums[index]) * gain)
+            output[index] = Self.narrowed(sums[index] * gain)
         }
     }
 

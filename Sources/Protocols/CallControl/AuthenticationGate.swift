@@ -125,6 +125,6 @@ public struct AuthenticationGate<Ticket: Hashable & Sendable>: ProtocolCore, Sen
     }
 
     private static func waitedInVain(_ patience: Duration) -> SignalingError {
-        SignalingError(.timedOut, activity: activity, cause: "the login did not come about within \(patience)")
+        SignalingError(.timedOut, activity: activity, cause: "the login did not come about within \(patience.text)")
     }
 }

@@ -1,4 +1,4 @@
-public import JSON
+internal import JSON
 
 /// Why a call could not be set up, or broke: what one side may tell the other, whoever that is.
 ///

@@ -58,7 +58,7 @@ extension CallMachine {
                 current = .rejecting(invite)
             }
             if steps.isEmpty, now >= deadline {
-                note(.late("it was not ready within \(timings.prepareTimeout)"))
+                note(.late("it was not ready within \(timings.prepareTimeout.text)"))
                 reject(invite, .failed, at: now, into: &outbox)
             } else {
                 finish(steps, at: now, into: &outbox)
@@ -200,7 +200,7 @@ extension IncomingInviteMachine {
 
 extension IncomingInviteMachine.Input {
     /// The part of the service's words that concerns an invite we received.
-    init?(_ word: CallMachine.ServiceWord) {
+    init?(_ word: CallMachine.ServiceEvent) {
         switch word {
         case .answerConfirmed: self = .answerConfirmed
         case .answerFailed(let error): self = .answerFailed(error)

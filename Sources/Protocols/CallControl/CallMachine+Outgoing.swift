@@ -17,7 +17,7 @@ extension CallMachine {
             note(failure)
             end(.dialFailed, by: .neither, error: draft.error, at: now, into: &outbox)
         case .timerFired where now >= deadline:
-            note(.late("it was not ready within \(timings.prepareTimeout)"))
+            note(.late("it was not ready within \(timings.prepareTimeout.text)"))
             end(.dialFailed, by: .neither, error: draft.error, at: now, into: &outbox)
         case .user(.hangUp):
             end(.cancelled, by: .local, at: now, into: &outbox)
@@ -162,7 +162,7 @@ extension CallMachine {
 
 extension OutgoingInviteMachine.Input {
     /// The part of the service's words that concerns an invite we sent.
-    init?(_ word: CallMachine.ServiceWord) {
+    init?(_ word: CallMachine.ServiceEvent) {
         switch word {
         case .inviteSent(let id, let invitees): self = .sent(id, invitees: invitees)
         case .inviteFailed(let error): self = .sendFailed(error)

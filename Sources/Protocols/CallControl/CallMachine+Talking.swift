@@ -15,7 +15,7 @@ extension CallMachine {
         case .media(.lost):
             hangUp(invite, setUpFailure, by: .neither, at: now, into: &outbox)
         case .timerFired where now >= deadline:
-            let failure = MediaFailure.late("none flowed both ways within \(timings.setUpTimeout) of the answer")
+            let failure = MediaFailure.late("none flowed both ways within \(timings.setUpTimeout.text) of the answer")
             hangUp(invite, setUpFailure, by: .neither, failure, at: now, into: &outbox)
         case .user(.hangUp):
             hangUp(invite, .cancelled, by: .local, at: now, into: &outbox)

@@ -10,15 +10,15 @@ public struct CallMachine: ProtocolCore, Sendable {
     public enum Input: Hashable, Sendable {
         /// The call begins: it was dialled, or its invite arrived.
         case begin
-        case user(UserWish)
+        case user(UserAction)
         case media(MediaReport)
-        case service(ServiceWord)
+        case service(ServiceEvent)
         /// `nextDeadline` has come. Early calls are harmless.
         case timerFired
     }
 
     /// What the user, or a policy on his behalf, wants.
-    public enum UserWish: Hashable, Sendable {
+    public enum UserAction: Hashable, Sendable {
         case answer
         case reject(RejectReason)
         case hangUp
@@ -37,7 +37,7 @@ public struct CallMachine: ProtocolCore, Sendable {
     }
 
     /// What the service says about the call's invite, or the peer about the call.
-    public enum ServiceWord: Hashable, Sendable {
+    public enum ServiceEvent: Hashable, Sendable {
         // To the caller.
         case inviteSent(InviteID, invitees: [UserID])
         case inviteFailed(SignalingError)

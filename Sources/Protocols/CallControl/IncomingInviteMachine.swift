@@ -158,7 +158,7 @@ extension IncomingInviteMachine {
     }
 
     private static func unanswered(_ timeout: Duration) -> SignalingError {
-        SignalingError(.timedOut, activity: activity, cause: "the service did not confirm it within \(timeout)")
+        SignalingError(.timedOut, activity: activity, cause: "the service did not confirm it within \(timeout.text)")
     }
 }
 

@@ -197,7 +197,8 @@ public struct OutgoingInviteMachine: ProtocolCore, Hashable, Sendable {
     }
 
     private static func unsent(_ timeout: Duration) -> SignalingError {
-        SignalingError(.timedOut, activity: "send the invite", cause: "the service did not take it within \(timeout)")
+        SignalingError(
+            .timedOut, activity: "send the invite", cause: "the service did not take it within \(timeout.text)")
     }
 
     private static var endedAlready: SignalingError {

@@ -1,3 +1,5 @@
+import Timekeeping
+
 extension ServiceFailure {
     /// The socket closed: code 4001 says that the token is no good, every other is worth another attempt.
     static func closed(_ code: UInt16?) -> ServiceFailure {
@@ -40,7 +42,7 @@ extension ServiceFailure {
             }
         return ServiceFailure(
             SignalingError(
-                .timedOut, activity: activity, cause: "no answer within \(timeout)",
+                .timedOut, activity: activity, cause: "no answer within \(timeout.text)",
                 advice: "Check that the server is up and that nothing between here and there drops packets."),
             remedy: .retry(after: nil))
     }

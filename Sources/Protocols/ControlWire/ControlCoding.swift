@@ -43,26 +43,7 @@ public enum ControlCoding {
 
     /// Reads any JSON; nil if the line is none, or is nested too deeply to be looked at: JSON parsers recurse.
     static func value(of line: [UInt8]) -> JSONValue? {
-        guard nesting(of: line) <= ControlLimits.nesting else { return nil }
+        guard JSONValue.nesting(of: line) <= ControlLimits.nesting else { return nil }
         return try? JSONDecoder().decode(JSONValue.self, from: Data(line))
-    }
-
-    /// How deeply brackets outside of strings stand in each other; an upper bound if the text is not JSON.
-    private static func nesting(of bytes: [UInt8]) -> Int {
-        var (depth, deepest, isInString, isEscaped) = (0, 0, false, false)
-        for byte in bytes {
-            switch byte {
-            case _ where isEscaped: isEscaped = false
-            case UInt8(ascii: "\\"): isEscaped = isInString
-            case UInt8(ascii: "\""): isInString.toggle()
-            case UInt8(ascii: "["), UInt8(ascii: "{"):
-                guard !isInString else { continue }
-                depth += 1
-                deepest = max(deepest, depth)
-            case UInt8(ascii: "]"), UInt8(ascii: "}"): depth -= isInString ? 0 : 1
-            default: break
-            }
-        }
-        return deepest
     }
 }

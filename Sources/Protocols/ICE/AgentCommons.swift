@@ -1,4 +1,4 @@
-internal import Datagrams
+internal import NetworkAddress
 internal import STUN
 internal import Timekeeping
 

@@ -1,6 +1,5 @@
+public import NetworkAddress
 // ICE: finding a path to a peer (RFC 8445, RFC 8838) and keeping its consent (RFC 7675), with TURN (RFC 8656), without I/O.
-
-public import Datagrams
 
 /// One address at which a side may be reached, as told to the other side (RFC 8445 §5.1, RFC 8839 §5.1).
 public struct Candidate: Hashable, Sendable {

@@ -1,4 +1,4 @@
-internal import Datagrams
+internal import NetworkAddress
 internal import Timekeeping
 
 /// Which pair data is sent on, and when it is settled (RFC 8445 §8).

@@ -1,4 +1,4 @@
-internal import Datagrams
+internal import NetworkAddress
 public import STUN
 public import Timekeeping
 

@@ -1,4 +1,4 @@
-public import Datagrams
+public import NetworkAddress
 
 /// What can happen to an agent.
 public enum ICEInput: Sendable {

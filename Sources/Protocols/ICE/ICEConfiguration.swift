@@ -1,4 +1,4 @@
-public import Datagrams
+public import NetworkAddress
 
 /// A server that helps to find a path. Host names are looked up before.
 public struct ICEServer: Hashable, Sendable {

@@ -1,4 +1,4 @@
-public import Datagrams
+public import NetworkAddress
 internal import STUN
 public import Timekeeping
 

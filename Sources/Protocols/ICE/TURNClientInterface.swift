@@ -1,4 +1,4 @@
-public import Datagrams
+public import NetworkAddress
 
 /// What can happen to a TURN client.
 public enum TURNInput: Sendable {

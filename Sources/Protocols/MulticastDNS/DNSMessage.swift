@@ -1,7 +1,6 @@
+public import NetworkAddress
 // Multicast DNS: addresses of names that exist on the local link only (RFC 6762), as browsers have them that hide their
 // addresses. Asks for host names, and does nothing else.
-
-public import Datagrams
 
 /// What is asked, and what an answer says: the little of DNS's messages that host names need (RFC 1035 §4).
 public enum DNSMessage {

@@ -1,4 +1,4 @@
-public import Datagrams
+public import NetworkAddress
 public import Timekeeping
 
 /// Asks the local link for the addresses of names (RFC 6762 §5), without I/O.

@@ -168,7 +168,7 @@ public struct RedundancyWriter: ~Copyable, Sendable {
     /// Views of memory in place end the compiler's analysis; making one neither allocates nor locks.
     @_semantics("no_performance_analysis") @inline(__always)
     private func copy(_ range: Range<Int>, into writer: inout ByteWriter) {
-        writer.write(memory.span.bytes.extracting(range))
+        unsafe writer.write(memory.span.bytes.extracting(range))
     }
 
     @_noAllocation @_noLocks

@@ -5,7 +5,8 @@ public import Timekeeping
 /// (draft-holmer-rmcat-transport-wide-cc-extensions-01).
 ///
 /// Keeps the last 512 numbers; what has fallen out of these before it was told is not told. Allocates nothing.
-public struct TransportFeedbackWriter: Sendable {
+public struct TransportFeedbackWriter: ~Copyable, Sendable {
+    private let inPlace = InPlace()
     /// Who tells.
     public var sender: UInt32
     /// Arrival of number n at n mod 512, in nanoseconds; `Int64.min` if it has not arrived.

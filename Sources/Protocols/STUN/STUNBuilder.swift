@@ -1,4 +1,5 @@
-public import Datagrams
+internal import Digests
+public import NetworkAddress
 
 /// Writes one STUN message, attribute by attribute.
 public struct STUNBuilder: Sendable {
@@ -84,10 +85,10 @@ public struct STUNBuilder: Sendable {
             switch integrity {
             case .sha1:
                 setLength(adding: 24)
-                append(.messageIntegrity, Digests.hmacSHA1(key.bytes, bytes))
+                append(.messageIntegrity, Digest.hmacSHA1(key.bytes, bytes))
             case .sha256:
                 setLength(adding: 36)
-                append(.messageIntegritySHA256, Digests.hmacSHA256(key.bytes, bytes))
+                append(.messageIntegritySHA256, Digest.hmacSHA256(key.bytes, bytes))
             }
         }
         if fingerprint {

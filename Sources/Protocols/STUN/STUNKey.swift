@@ -1,3 +1,5 @@
+internal import Digests
+
 /// The secret that an integrity attribute is made with.
 public struct STUNKey: Hashable, Sendable {
     /// How a long-term password is made into a key (RFC 8489 §18.5).
@@ -21,14 +23,14 @@ public struct STUNKey: Hashable, Sendable {
         let joined = Array("\(username):\(realm):\(password)".utf8)
         bytes =
             switch algorithm {
-            case .md5: Digests.md5(joined)
-            case .sha256: Digests.sha256(joined)
+            case .md5: Digest.md5(joined)
+            case .sha256: Digest.sha256(joined)
             }
     }
 
     /// Makes the crypto library ready. Its first digest takes about a millisecond, which is better spent at start-up
     /// than on the first check of a call.
     public static func prepareLibrary() {
-        _ = Digests.hmacSHA1([0], [0])
+        _ = Digest.hmacSHA1([0], [0])
     }
 }

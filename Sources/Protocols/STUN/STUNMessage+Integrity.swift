@@ -1,3 +1,5 @@
+internal import Digests
+
 /// Which of the two integrity attributes protects a message.
 public enum STUNIntegrity: Sendable {
     /// MESSAGE-INTEGRITY, HMAC-SHA1.
@@ -23,11 +25,11 @@ extension STUNMessage {
         if let attribute = attributes.first(where: { $0.type == .messageIntegritySHA256 }) {
             // May be cut to sixteen bytes or more, in steps of four (RFC 8489 §14.6).
             guard (16...32).contains(attribute.value.count), attribute.value.count % 4 == 0 else { return .invalid }
-            return verdict(attribute, Digests.hmacSHA256(key.bytes, prefix(upTo: attribute)))
+            return verdict(attribute, Digest.hmacSHA256(key.bytes, prefix(upTo: attribute)))
         }
         if let attribute = attributes.first(where: { $0.type == .messageIntegrity }) {
             guard attribute.value.count == 20 else { return .invalid }
-            return verdict(attribute, Digests.hmacSHA1(key.bytes, prefix(upTo: attribute)))
+            return verdict(attribute, Digest.hmacSHA1(key.bytes, prefix(upTo: attribute)))
         }
         return .absent
     }
@@ -42,10 +44,8 @@ extension STUNMessage {
     }
 
     private func verdict(_ attribute: Attribute, _ digest: [UInt8]) -> Verdict {
-        guard digest.count >= attribute.value.count else { return .invalid }
-        var difference: UInt8 = 0
-        for (index, byte) in bytes[attribute.value].enumerated() { difference |= byte ^ digest[index] }
-        return difference == 0 ? .valid : .invalid
+        let said = Array(bytes[attribute.value])
+        return Digest.areEqual(said, Array(digest.prefix(said.count))) ? .valid : .invalid
     }
 
     /// What a protecting attribute covers: all before it, with a length as if it were the last.

@@ -1,4 +1,4 @@
-public import Datagrams
+public import NetworkAddress
 
 /// What the attributes say. Each is `nil` if the attribute is missing or malformed.
 extension STUNMessage {

@@ -12,6 +12,15 @@ public struct EventText: Hashable, Sendable {
         text = String(decoding: try SignalCoding.encode(event), as: UTF8.self)
     }
 
+    /// Writes an invite whose data and payload are JSON text already.
+    ///
+    /// - Parameter invite: The invite without them.
+    /// - Throws: ``SignalCodingError`` for a number that JSON does not have.
+    public init(_ invite: InviteReceived, data: String?, payload: String?) throws(SignalCodingError) {
+        let event = try SignalCoding.encode(ExchangeEvent.inviteReceived(invite))
+        text = SplicedText.text(event, after: #"{"data":{"#, ["data": data, "payload": payload])
+    }
+
     /// Takes a text that was kept.
     public init(kept text: String) { self.text = text }
 
@@ -38,7 +47,9 @@ public struct EventText: Hashable, Sendable {
 
     /// The number takes the first place in the object.
     private func write(_ number: UInt64, to bytes: inout [UInt8]) {
-        bytes += #"{"sequence":\#(number),"#.utf8
-        bytes += text.utf8.dropFirst()
+        let start = bytes.count
+        // A part of a string would be copied byte by byte.
+        bytes += text.utf8
+        bytes.replaceSubrange(start..<min(start + 1, bytes.count), with: #"{"sequence":\#(number),"#.utf8)
     }
 }

@@ -1,3 +1,5 @@
+internal import JSON
+
 /// The id that ties a response to its request: a number or a string (JSON-RPC 2.0 §4).
 public enum RPCID: Hashable, Sendable, Codable {
     /// A whole number.
@@ -56,6 +58,8 @@ public struct RPCMessage: Sendable {
     /// Which of the kinds of message this is.
     public let kind: Kind
     private let bytes: [UInt8]
+    /// What was read of a plain text, so that it is read once.
+    private let plain: JSONValue?
     private let bounds: SignalBounds
 
     /// Reads the envelope of one message.
@@ -65,9 +69,10 @@ public struct RPCMessage: Sendable {
     ///   - bounds: What is taken: a client takes more than the exchange does.
     /// - Complexity: O(bytes).
     public init(decoding bytes: [UInt8], within bounds: SignalBounds = .request) throws(Malformed) {
+        let plain = SignalCoding.plain(bytes, within: bounds)
         let envelope: Envelope
         do {
-            envelope = try SignalCoding.decode(Envelope.self, from: bytes, within: bounds)
+            envelope = try Self.envelope(plain, bytes, bounds)
         } catch {
             // Whoever sent it learns which of its requests that was.
             let whole =
@@ -89,11 +94,13 @@ public struct RPCMessage: Sendable {
             throw Malformed(id: envelope.id, error: RPCError(.invalidRequest, message))
         }
         self.bytes = bytes
+        self.plain = plain
         self.bounds = bounds
     }
 
     /// The parameters of a request or notification; a message without any counts as having an empty object.
     public func params<Params: Decodable>(_ type: Params.Type) throws(RPCError) -> Params {
+        if let params = plainParams(type) { return params }
         do {
             let envelope = try SignalCoding.decode(ParamsEnvelope<Params>.self, from: bytes, within: bounds)
             if let params = envelope.params { return params }
@@ -103,9 +110,22 @@ public struct RPCMessage: Sendable {
         }
     }
 
+    private static func envelope(
+        _ plain: JSONValue?, _ bytes: [UInt8], _ bounds: SignalBounds
+    ) throws(SignalCodingError) -> Envelope {
+        if let envelope = try? plain?.decoded(as: Envelope.self) { return envelope }
+        return try SignalCoding.decode(Envelope.self, from: bytes, within: bounds)
+    }
+
+    private func plainParams<Params: Decodable>(_ type: Params.Type) -> Params? {
+        guard let plain, let envelope = try? plain.decoded(as: ParamsEnvelope<Params>.self) else { return nil }
+        return envelope.params ?? (try? JSONValue.object([:]).decoded())
+    }
+
     /// The result of a request of ours.
     public func result<Result: Decodable>(_ type: Result.Type) throws(SignalCodingError) -> Result {
-        try SignalCoding.decode(ResultEnvelope<Result>.self, from: bytes, within: bounds).result
+        if let envelope = try? plain?.decoded(as: ResultEnvelope<Result>.self) { return envelope.result }
+        return try SignalCoding.decode(ResultEnvelope<Result>.self, from: bytes, within: bounds).result
     }
 
     private static func refusal(of error: SignalCodingError) -> RPCError {

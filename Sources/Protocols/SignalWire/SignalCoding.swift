@@ -1,6 +1,7 @@
 // SignalWire: every message of the signaling wire as a value, and the one place where they become bytes and back.
 
 internal import FoundationEssentials
+internal import JSON
 
 /// What the wire allows at most; the exchange refuses more, and a client need not try.
 public enum SignalLimits {
@@ -85,6 +86,7 @@ public enum SignalCoding {
     /// - Throws: ``SignalCodingError`` with ``SignalCodingError/Code/notRepresentable`` for a number that JSON does
     ///   not have (not a number, infinity); for nothing else.
     public static func encode(_ value: some Encodable) throws(SignalCodingError) -> [UInt8] {
+        if let text = try? JSONText(value) { return text.bytes }
         do {
             return [UInt8](try encoder.encode(value))
         } catch {
@@ -100,6 +102,8 @@ public enum SignalCoding {
     public static func decode<Message: Decodable>(
         _ type: Message.Type, from bytes: [UInt8], within bounds: SignalBounds = .request
     ) throws(SignalCodingError) -> Message {
+        if let message = try? plain(bytes, within: bounds)?.decoded(as: type) { return message }
+        // What is wrong, if anything is, the slower reader knows.
         try check(bytes, bounds)
         do {
             return try decoder.decode(type, from: Data(bytes))
@@ -110,39 +114,20 @@ public enum SignalCoding {
         }
     }
 
+    /// Reads text that is within bounds and plain; of any other this says nothing.
+    static func plain(_ bytes: [UInt8], within bounds: SignalBounds) -> JSONValue? {
+        bytes.count <= bounds.messageBytes ? JSONValue(plain: bytes, nesting: bounds.nesting) : nil
+    }
+
     /// Refuses text that is too long or nested too deeply to be parsed.
     private static func check(_ bytes: [UInt8], _ bounds: SignalBounds) throws(SignalCodingError) {
         guard bytes.count <= bounds.messageBytes else {
             throw SignalCodingError(
                 .tooLarge, "the message has \(bytes.count) bytes; \(bounds.messageBytes) are allowed")
         }
-        guard nesting(of: bytes) <= bounds.nesting else {
+        guard JSONValue.nesting(of: bytes) <= bounds.nesting else {
             throw SignalCodingError(
                 .tooDeep, "the message is nested more than \(bounds.nesting) levels deep")
         }
-    }
-
-    /// How deeply brackets outside of strings stand in each other; an upper bound if the text is not JSON.
-    static func nesting(of bytes: [UInt8]) -> Int {
-        var depth = 0
-        var deepest = 0
-        var isInString = false
-        var isEscaped = false
-        for byte in bytes {
-            switch byte {
-            case _ where isEscaped: isEscaped = false
-            case UInt8(ascii: "\\"): isEscaped = isInString
-            case UInt8(ascii: "\""): isInString.toggle()
-            case UInt8(ascii: "["), UInt8(ascii: "{"):
-                guard !isInString else { continue }
-                depth += 1
-                deepest = max(deepest, depth)
-            case UInt8(ascii: "]"), UInt8(ascii: "}"):
-                guard !isInString else { continue }
-                depth -= 1
-            default: break
-            }
-        }
-        return deepest
     }
 }

@@ -1,3 +1,4 @@
+internal import ExchangeCore
 internal import GRDB
 import SignalWire
 import Timekeeping
@@ -25,10 +26,11 @@ final class SharedBodies {
 /// Events, and how they are numbered.
 extension ChangeWriter {
     func write(_ event: StoredEvent) throws {
-        let (device, except): (DeviceID?, DeviceID?) =
+        let (device, except, isForAll): (DeviceID?, DeviceID?, Bool) =
             switch event.audience {
-            case .device(let device): (device, nil)
-            case .registered(let except): (nil, except)
+            case .device(let device): (device, nil, false)
+            case .registered(let except): (nil, except, false)
+            case .every: (nil, nil, true)
             }
         let shared = try bodies.row(of: event.body) { body in
             try run("INSERT INTO event_bodies (text) VALUES (?)", [body.text.text])
@@ -36,15 +38,15 @@ extension ChangeWriter {
         }
         try run(
             """
-            INSERT INTO events (user, guest, room, sequence, body, shared, device, except_device, at_ms)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+            INSERT INTO events (user, guest, room, sequence, body, shared, device, except_device, for_all, at_ms)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             ON CONFLICT DO UPDATE SET body = excluded.body, shared = excluded.shared, device = excluded.device,
-                except_device = excluded.except_device, at_ms = excluded.at_ms
+                except_device = excluded.except_device, for_all = excluded.for_all, at_ms = excluded.at_ms
             """,
             [
                 event.principal.user.text, event.principal.guestColumn, event.principal.roomColumn,
                 Int64(clamping: event.sequence), shared == nil ? event.body.text.text : "", shared, device?.text,
-                except?.text, times.milliseconds(event.at),
+                except?.text, isForAll, times.milliseconds(event.at),
             ])
     }
 
@@ -70,11 +72,19 @@ extension ChangeWriter {
     }
 
     func pruneEvents(before: Int64) throws {
+        // The newest of those for all devices counts for each of them.
         try run(
             """
-            INSERT INTO outdated_events (user, guest, room, device, sequence)
-            SELECT user, guest, room, coalesce(device, ''), max(sequence) FROM events WHERE at_ms < ?
-            GROUP BY user, guest, room, coalesce(device, '')
+            INSERT INTO streams (user, guest, room, forgotten)
+            SELECT user, guest, room, max(sequence) FROM events WHERE at_ms < ? AND for_all GROUP BY user, guest, room
+            ON CONFLICT DO UPDATE SET forgotten = max(forgotten, excluded.forgotten)
+            """, [before])
+        try run(
+            """
+            INSERT INTO outdated_events (user, guest, room, device, except_device, sequence)
+            SELECT user, guest, room, coalesce(device, ''), coalesce(except_device, ''), max(sequence) FROM events
+            WHERE at_ms < ? AND NOT for_all
+            GROUP BY user, guest, room, coalesce(device, ''), coalesce(except_device, '')
             ON CONFLICT DO UPDATE SET sequence = max(sequence, excluded.sequence)
             """, [before])
         try run("DELETE FROM events WHERE at_ms < ?", [before])

@@ -1,3 +1,4 @@
+internal import ExchangeCore
 internal import FoundationEssentials
 internal import GRDB
 import JSON
@@ -100,16 +101,18 @@ struct ChangeWriter {
         try run(
             """
             INSERT INTO sessions (
-                id, user, guest, room, device, registered, connection, scope, login, places, resumable_until_ms
-            ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                id, user, guest, room, device, registered, connection, scope, login, places, resumable_until_ms,
+                missed
+            ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             ON CONFLICT DO UPDATE SET registered = excluded.registered, scope = excluded.scope, login = excluded.login,
-                places = excluded.places, resumable_until_ms = excluded.resumable_until_ms
+                places = excluded.places, resumable_until_ms = excluded.resumable_until_ms, missed = excluded.missed
             """,
             [
                 session.id.text, session.principal.user.text, session.principal.guestColumn,
                 session.principal.roomColumn, session.device.text, session.isRegistered,
                 session.connection.text, try session.scope.map { try StoreCoding.text($0) }, session.login,
                 try StoreCoding.text(session.places), times.milliseconds(session.resumableUntil),
+                session.isMissed,
             ])
     }
 
@@ -140,8 +143,9 @@ struct ChangeWriter {
                 id, inviter, inviter_device, group_id, invitees, data, payload, timeout_payload, idempotency_key,
                 ttl_s, sent_ms, deadline_ms, forgotten_ms, online_only
             ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-            ON CONFLICT DO UPDATE SET invitees = excluded.invitees, data = excluded.data, payload = excluded.payload,
-                timeout_payload = excluded.timeout_payload, forgotten_ms = excluded.forgotten_ms
+            ON CONFLICT DO UPDATE SET group_id = excluded.group_id, invitees = excluded.invitees, data = excluded.data,
+                payload = excluded.payload, timeout_payload = excluded.timeout_payload,
+                idempotency_key = excluded.idempotency_key, forgotten_ms = excluded.forgotten_ms
             """,
             [
                 invite.id.text, invite.inviter.text, invite.inviterDevice.text, invite.group?.text,
@@ -203,28 +207,4 @@ struct ChangeWriter {
             "DELETE FROM call_records WHERE rowid IN (SELECT rowid FROM call_records ORDER BY rowid LIMIT ?)",
             [total - surplus - recordLimits.total])
     }
-}
-
-/// JSON in columns. Not ``SignalCoding``, whose bounds are those of a message: an event is one with an envelope.
-enum StoreCoding {
-    private static let encoder = {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        return encoder
-    }()
-    private static let decoder = JSONDecoder()
-
-    static func text(_ value: some Encodable) throws -> String {
-        String(decoding: try encoder.encode(value), as: UTF8.self)
-    }
-
-    static func payload(_ value: JSONValue?) throws -> String? {
-        guard let value else { return nil }
-        return try text(value)
-    }
-
-    static func value<Value: Decodable>(_ type: Value.Type = Value.self, _ text: String) throws -> Value {
-        try decoder.decode(type, from: Data(text.utf8))
-    }
-
 }

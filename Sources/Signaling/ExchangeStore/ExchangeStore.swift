@@ -1,10 +1,11 @@
+public import ExchangeCore
 internal import GRDB
-public import Timekeeping
+internal import Timekeeping
 
 /// The exchange's database: one file of SQLite, with its write-ahead log beside it.
 ///
 /// Every call waits for the disk: not for an event loop. Any thread may call; one at a time is served.
-public final class ExchangeStore: Sendable {
+public final class ExchangeStore: StateStore {
     /// What a commit waits for.
     public enum Durability: String, CaseIterable, Sendable {
         /// For the disk: nothing is lost when the power fails.
@@ -27,7 +28,8 @@ public final class ExchangeStore: Sendable {
     public let setAside: String?
     /// The files that others than their owner had rights to when the database was opened; they have none any more.
     public let wasOpenToOthers: [String]
-    /// The rows that could not be taken over from an earlier version, if opening the database migrated it.
+    /// All rows that were ever set aside, if opening the database added some: they are damaged, or an earlier version wrote
+    /// them that allowed more.
     public let setAsideRows: [SetAsideRows]
     private let queue: DatabaseQueue
     private let lock: StoreLock
@@ -83,6 +85,7 @@ public final class ExchangeStore: Sendable {
             }
             let before = try queue.read { try SetAsideRows.all($0) }
             try StoreSchema.migrator.migrate(queue)
+            try queue.write { try SetAsideRows.add($0) }
             let after = try queue.read { try SetAsideRows.all($0) }
             setAsideRows = after == before ? [] : after
             self.queue = queue

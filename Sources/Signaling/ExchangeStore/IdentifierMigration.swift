@@ -1,3 +1,4 @@
+internal import ExchangeCore
 internal import FoundationEssentials
 internal import GRDB
 import SignalWire
@@ -11,7 +12,7 @@ struct IdentifierMigration {
     let database: Database
 
     func run() throws {
-        let functions = [Self.misfit, Self.misread, Self.shown, Self.ownDevice]
+        let functions = [Self.misfit, Self.misread, SetAsideRows.shown, Self.ownDevice]
         for function in functions { database.add(function: function) }
         defer { for function in functions { database.remove(function: function) } }
         try database.execute(sql: Self.preparation)
@@ -36,17 +37,7 @@ struct IdentifierMigration {
 
     /// Sets aside the rows for which an expression is not null: it says what is wrong with them.
     private func setAside(_ table: String, _ fault: String) throws {
-        let columns = try database.columns(in: table).map(\.name)
-        let shown = columns.map { column in
-            "'\(column)', CASE typeof(\(column)) WHEN 'text' THEN shown(CAST(\(column) AS BLOB)) ELSE \(column) END"
-        }
-        try database.execute(
-            sql: """
-                INSERT INTO set_aside (table_name, reason, content)
-                SELECT '\(table)', \(fault), json_object(\(shown.joined(separator: ", "))) FROM \(table)
-                WHERE \(fault) IS NOT NULL
-                """)
-        guard database.changesCount > 0 else { return }
+        guard try SetAsideRows.copy(from: table, fault, database) > 0 else { return }
         if table == "events" {
             // Whoever comes back for what is missing now starts afresh.
             try database.execute(
@@ -143,18 +134,6 @@ struct IdentifierMigration {
         } catch {
             return "\(column) cannot be read"
         }
-    }
-
-    /// Bytes as text that people can look at: what is not seen, or is no text, by its number.
-    private static let shown = DatabaseFunction("shown", argumentCount: 1, pure: true) { arguments in
-        guard let bytes = Data.fromDatabaseValue(arguments[0]) else { return nil }
-        guard let text = String(validating: bytes, as: UTF8.self) else {
-            return bytes.map { "\\x" + String($0, radix: 16) }.joined()
-        }
-        return text.unicodeScalars.map { scalar in
-            (try? Identifier<Never>(String(scalar))) == nil
-                ? "\\u{\(String(scalar.value, radix: 16))}" : String(scalar)
-        }.joined()
     }
 
     /// The device's own id in one that begins with a room and a zero byte; null in another.

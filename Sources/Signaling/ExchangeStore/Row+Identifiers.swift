@@ -1,3 +1,4 @@
+internal import ExchangeCore
 internal import GRDB
 import SignalWire
 

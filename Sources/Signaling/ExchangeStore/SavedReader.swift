@@ -1,3 +1,4 @@
+internal import ExchangeCore
 internal import GRDB
 import SignalWire
 import Timekeeping
@@ -63,9 +64,14 @@ struct SavedReader {
         }
         for row in try rows("SELECT * FROM outdated_events") {
             let principal = try row.principal()
-            let isForAll = try row.decode(String.self, forColumn: "device").isEmpty
-            let device: DeviceID? = isForAll ? nil : try row.identifier("device")
-            streams[principal, default: .init(principal: principal, reserved: 0, forgotten: 0)].outdated[device] =
+            func device(_ column: String) throws -> DeviceID? {
+                try row.decode(String.self, forColumn: column).isEmpty ? nil : try row.identifier(column)
+            }
+            let audience: StoredEvent.Audience =
+                if let only = try device("device") { .device(only) } else {
+                    .registered(except: try device("except_device"))
+                }
+            streams[principal, default: .init(principal: principal, reserved: 0, forgotten: 0)].outdated[audience] =
                 UInt64(clamping: try row.decode(Int64.self, forColumn: "sequence"))
         }
         return Array(streams.values)
@@ -121,7 +127,8 @@ struct SavedReader {
             isRegistered: try row.decode(forColumn: "registered"), connection: try row.identifier("connection"),
             scope: try place(row), login: try row.decode(forColumn: "login"),
             places: try StoreCoding.value([StoredPlace].self, try row.decode(forColumn: "places")),
-            resumableUntil: times.instant(try row.decode(Int64?.self, forColumn: "resumable_until_ms")))
+            resumableUntil: times.instant(try row.decode(Int64?.self, forColumn: "resumable_until_ms")),
+            isMissed: try row.decode(forColumn: "missed"))
     }
 
     private func invite(_ row: Row) throws -> StoredInvite {
@@ -147,11 +154,13 @@ struct SavedReader {
 
     private func event(_ row: Row, _ body: EventBody) throws -> StoredEvent {
         let device: DeviceID? = try row.optionalIdentifier("device")
+        let isForAll = try row.decode(Bool.self, forColumn: "for_all")
         return StoredEvent(
             principal: try row.principal(),
             sequence: UInt64(clamping: try row.decode(Int64.self, forColumn: "sequence")),
             body: body,
-            audience: try device.map { .device($0) } ?? .registered(except: row.optionalIdentifier("except_device")),
+            audience: try isForAll
+                ? .every : device.map { .device($0) } ?? .registered(except: row.optionalIdentifier("except_device")),
             at: past(try row.decode(forColumn: "at_ms")))
     }
 }

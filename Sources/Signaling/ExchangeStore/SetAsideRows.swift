@@ -1,6 +1,9 @@
+internal import ExchangeCore
+internal import FoundationEssentials
 internal import GRDB
+import SignalWire
 
-/// Rows of one table that an earlier version wrote and that this one cannot go on with.
+/// Rows of one table that this version cannot go on with: an earlier one wrote them, or they are damaged.
 ///
 /// They stand in the table `set_aside` as they were, for people to look at; nothing reads them.
 public struct SetAsideRows: Hashable, Sendable {
@@ -20,5 +23,51 @@ public struct SetAsideRows: Hashable, Sendable {
                 table: try row.decode(forColumn: "table_name"), count: try row.decode(forColumn: "count"),
                 reason: try row.decode(forColumn: "reason"))
         }
+    }
+
+    // MARK: - Setting aside
+
+    /// Columns with JSON that the exchange passes on as text, without a look at what it says.
+    private static let passedOn = [("invites", ["data", "payload", "timeout_payload"]), ("pushes", ["payload"])]
+
+    /// Sets aside the rows with text that would break the messages that it is put into.
+    static func add(_ database: Database) throws {
+        database.add(function: shown)
+        defer { database.remove(function: shown) }
+        for (table, columns) in passedOn {
+            let faults = columns.map { "WHEN \($0) IS NOT NULL AND NOT json_valid(\($0)) THEN '\($0) is no JSON'" }
+            let fault = "CASE \(faults.joined(separator: " ")) END"
+            guard try copy(from: table, fault, database) > 0 else { continue }
+            try database.execute(sql: "DELETE FROM \(table) WHERE \(fault) IS NOT NULL")
+        }
+    }
+
+    /// Copies the rows for which an expression is not null: it says what is wrong with them.
+    ///
+    /// - Returns: How many there are.
+    static func copy(from table: String, _ fault: String, _ database: Database) throws -> Int {
+        let columns = try database.columns(in: table).map(\.name)
+        let shown = columns.map { column in
+            "'\(column)', CASE typeof(\(column)) WHEN 'text' THEN shown(CAST(\(column) AS BLOB)) ELSE \(column) END"
+        }
+        try database.execute(
+            sql: """
+                INSERT INTO set_aside (table_name, reason, content)
+                SELECT '\(table)', \(fault), json_object(\(shown.joined(separator: ", "))) FROM \(table)
+                WHERE \(fault) IS NOT NULL
+                """)
+        return database.changesCount
+    }
+
+    /// Bytes as text that people can look at: what is not seen, or is no text, by its number.
+    static let shown = DatabaseFunction("shown", argumentCount: 1, pure: true) { arguments in
+        guard let bytes = Data.fromDatabaseValue(arguments[0]) else { return nil }
+        guard let text = String(validating: bytes, as: UTF8.self) else {
+            return bytes.map { "\\x" + String($0, radix: 16) }.joined()
+        }
+        return text.unicodeScalars.map { scalar in
+            (try? Identifier<Never>(String(scalar))) == nil
+                ? "\\u{\(String(scalar.value, radix: 16))}" : String(scalar)
+        }.joined()
     }
 }

@@ -1,3 +1,4 @@
+internal import ExchangeCore
 internal import Glibc
 internal import RegularFiles
 internal import Synchronization
@@ -29,6 +30,19 @@ enum StoreFiles {
             opened.append(file)
         }
         return opened
+    }
+
+    /// Finds out whether a file is there that may be read, for those who read a database and do not make one.
+    static func checkReadable(_ path: String) throws(StoreError) {
+        do throws(RegularFileError) {
+            try RegularFile.check(path)
+            try RegularFile.checkAccess(path, R_OK)
+        } catch {
+            throw StoreError(
+                .notReachable,
+                "cannot read the database \(path): \(error.message). Name the file that `database` names in the "
+                    + "exchange's configuration.")
+        }
     }
 
     private static func isOpenToOthers(_ path: String) throws(StoreError) -> Bool {

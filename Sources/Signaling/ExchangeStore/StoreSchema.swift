@@ -1,3 +1,4 @@
+internal import ExchangeCore
 internal import GRDB
 
 /// The tables, as docs/exchange-database.md describes them, and how each version came from the one before.
@@ -13,6 +14,9 @@ enum StoreSchema {
         migrator.registerMigration("5 identifiers") { database in try IdentifierMigration(database: database).run() }
         migrator.registerMigration("6 event bodies") { database in try database.execute(sql: sixth) }
         migrator.registerMigration("7 acquaintances") { database in try database.execute(sql: seventh) }
+        migrator.registerMigration("8 outdated events") { database in try database.execute(sql: eighth) }
+        migrator.registerMigration("9 events for all") { database in try database.execute(sql: ninth) }
+        migrator.registerMigration("10 missed sessions") { database in try database.execute(sql: tenth) }
         return migrator
     }
 
@@ -145,6 +149,27 @@ enum StoreSchema {
             WHERE answered_ms IS NOT NULL
             UNION ALL SELECT inviter, invitee, sent_ms FROM call_records
         ) WHERE owner <> user GROUP BY owner, user;
+        """
+
+    /// What all registered devices but one were told concerns that one no more than what another was told.
+    private static let eighth = """
+        ALTER TABLE outdated_events RENAME TO outdated_events_before;
+        CREATE TABLE outdated_events (
+            user TEXT NOT NULL, guest TEXT NOT NULL, room TEXT NOT NULL, device TEXT NOT NULL, except_device TEXT NOT NULL,
+            sequence INTEGER NOT NULL, PRIMARY KEY (user, guest, room, device, except_device)
+        ) STRICT, WITHOUT ROWID;
+        INSERT INTO outdated_events SELECT user, guest, room, device, '', sequence FROM outdated_events_before;
+        DROP TABLE outdated_events_before;
+        """
+
+    /// Some events are for all devices of a user, registered or not; before, none was.
+    private static let ninth = "ALTER TABLE events ADD COLUMN for_all INTEGER NOT NULL DEFAULT 0"
+
+    /// A session without a connection may be one whose peers have not heard of that; before, each had an end on disk only
+    /// if they had.
+    private static let tenth = """
+        ALTER TABLE sessions ADD COLUMN missed INTEGER NOT NULL DEFAULT 0;
+        UPDATE sessions SET missed = 1 WHERE resumable_until_ms IS NOT NULL;
         """
 
     /// Every column that holds a deadline or a moment of the exchange's own, which move when the clock was set.

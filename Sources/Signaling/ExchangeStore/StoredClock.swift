@@ -1,3 +1,4 @@
+internal import ExchangeCore
 internal import GRDB
 
 /// Keeps the times of day in the file with the machine's clock, whenever somebody sets that.

@@ -66,7 +66,7 @@ struct Endpoint: Hashable, Sendable {
         throw SignalingError(
             .plainTextRefused, activity: activity,
             cause: "\(authority) is another machine and its address asks for no TLS",
-            advice: "Use https and wss, or allow plain text by name if nobody can listen on the way.")
+            advice: "Use https, or allow plain text by name (allow_plain_text: true) if nobody can listen on the way.")
     }
 
     private static func malformed(_ text: String, _ cause: String) -> SignalingError {

@@ -24,7 +24,7 @@ public final class HandsetService: SignalingService {
     ) throws(SignalingError) {
         let addresses = configuration.addresses
         for address in [addresses.authentication, addresses.identity, addresses.events] {
-            try Endpoint(address).check(configuration.plainText, for: "use \(address)")
+            try HandsetServiceConfiguration.check(address: address, configuration.plainText)
         }
         let trust = try TLSTrust(trustRootFile: configuration.trustRootFile)
         let hub = EventHub<SignalingEvent>()

@@ -1,4 +1,5 @@
 public import CallControl
+internal import SignalWire
 
 /// How a device reaches an exchange and who it is there.
 public struct HandsetServiceConfiguration: Sendable {
@@ -148,6 +149,33 @@ public struct HandsetServiceConfiguration: Sendable {
         self.application = application
         self.credentials = credentials
         self.device = device
+    }
+}
+
+extension HandsetServiceConfiguration {
+    /// Finds out whether a service can be used at this base URL.
+    ///
+    /// - Throws: ``SignalingError`` if it is no address, or secrets would cross a network in the clear.
+    public static func check(address: String, _ plainText: PlainText) throws(SignalingError) {
+        try Endpoint(address).check(plainText, for: "use \(address)")
+    }
+
+    /// Finds out whether the service takes a name, as of a device or a room.
+    ///
+    /// - Parameter member: What is named, such as `the room's name`.
+    /// - Throws: ``SignalingError`` if it does not.
+    public static func check(name: String, of member: String) throws(SignalingError) {
+        _ = try DeviceIdentifier(name, of: member, doing: "use the name")
+    }
+
+    /// One rule holds for names of all kinds.
+    private typealias DeviceIdentifier = SignalWire.DeviceID
+
+    /// Finds out whether ``trustRootFile`` can be this file.
+    ///
+    /// - Throws: ``SignalingError`` if it cannot be read, or holds no certificate in PEM form.
+    public static func check(trustRootFile: String) throws(SignalingError) {
+        _ = try TLSTrust(trustRootFile: trustRootFile)
     }
 }
 

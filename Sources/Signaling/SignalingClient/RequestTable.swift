@@ -63,7 +63,7 @@ struct RequestTable {
         let late = deadlines.prefix { $0.at <= now }
         deadlines.removeFirst(late.count)
         return late.compactMap { pending.removeValue(forKey: $0.id) }.map { entry in
-            let cause = "the exchange did not answer within \(timeout)"
+            let cause = "the exchange did not answer within \(timeout.text)"
             return { entry.complete(.failure(SignalingError(.timedOut, activity: entry.activity, cause: cause))) }
         }
     }

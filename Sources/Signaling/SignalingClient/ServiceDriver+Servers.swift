@@ -32,7 +32,7 @@ extension ServiceDriver {
             case .failure(let failure):
                 driver.logger.warning(
                     "new ways in to TURN servers cannot be had, trying again",
-                    metadata: ["in": "\(Self.patience)", "because": "\(failure.error)"])
+                    metadata: ["in": "\(Self.patience.text)", "because": "\(failure.error)"])
             }
         }
         Task {

@@ -132,7 +132,7 @@ extension ServiceDriver {
             case .renew: renew()
             case .retrying(let delay, let error):
                 logger.warning(
-                    "the access token cannot be renewed yet", metadata: ["in": "\(delay)", "because": "\(error)"])
+                    "the access token cannot be renewed yet", metadata: ["in": "\(delay.text)", "because": "\(error)"])
             case .expired(let error): loseToken(error)
             }
         }

@@ -24,7 +24,7 @@ final class ServiceDriver {
     /// Requests of the application that have no answer yet, by ticket.
     var waiting: [Int: Waiting] = [:]
     /// The rooms that this device is in.
-    var rooms = RoomBook()
+    var rooms = RoomTable()
     var lastTicket = 0
 
     /// The socket that requests go out on.
@@ -172,7 +172,7 @@ final class ServiceDriver {
             loginNumber += 1
             sendLogin(loginNumber)
         case .retrying(let delay, let error):
-            logger.warning("login failed, trying again", metadata: ["in": "\(delay)", "because": "\(error)"])
+            logger.warning("login failed, trying again", metadata: ["in": "\(delay.text)", "because": "\(error)"])
         case .loggedIn:
             feed(connection: .connect)
         case .loginFailed(let error):
@@ -198,7 +198,7 @@ final class ServiceDriver {
             sendQueued()
         case .stateChanged(let state): stateChanged(to: state)
         case .retrying(let delay, let error):
-            logger.warning("no connection, trying again", metadata: ["in": "\(delay)", "because": "\(error)"])
+            logger.warning("no connection, trying again", metadata: ["in": "\(delay.text)", "because": "\(error)"])
         case .event(let event):
             if case .error(let error) = event { lastError = error }
             hub.publish(event)
@@ -223,7 +223,7 @@ final class ServiceDriver {
         case .notConnected:
             serversDue = nil
             giveUpQueued()
-            rooms = RoomBook()
+            rooms = RoomTable()
             settle(&disconnectWaiters, .success(()))
         case .connecting: break
         case .reconnecting: pendingMove = nil

@@ -1,10 +1,11 @@
 internal import CallControl
 internal import NIOSSL
+internal import Synchronization
 
 /// Whose certificates are believed.
-struct TLSTrust: Sendable {
+final class TLSTrust: Sendable {
     let configuration: TLSConfiguration
-    let context: NIOSSLContext
+    private let made = Mutex<NIOSSLContext?>(nil)
 
     /// Trusts what the system trusts, and the certificates of a PEM file if one is given.
     init(trustRootFile: String?) throws(SignalingError) {
@@ -22,10 +23,16 @@ struct TLSTrust: Sendable {
             }
         }
         self.configuration = configuration
-        do {
-            context = try NIOSSLContext(configuration: configuration)
-        } catch {
-            throw SignalingError(.internalError, activity: "set up TLS", cause: "\(error)")
+    }
+
+    /// What connections over TLS share. The first one makes it: the system's certificates take 0.8 MB, which a device that
+    /// speaks to its exchange in plain text does without.
+    func context() throws -> NIOSSLContext {
+        try made.withLock { made in
+            if let made { return made }
+            let context = try NIOSSLContext(configuration: configuration)
+            made = context
+            return context
         }
     }
 }

@@ -1,5 +1,6 @@
 internal import FoundationEssentials
 internal import Glibc
+internal import Timekeeping
 
 /// Runs a program that prints an access token.
 enum TokenCommand {
@@ -32,7 +33,7 @@ enum TokenCommand {
         var status: Int32 = 0
         while unsafe waitpid(process, &status, 0) < 0, errno == EINTR {}
         guard let printed else {
-            return .failure(Failure(text: "it did not end within \(timeout), or printed more than \(limit) bytes"))
+            return .failure(Failure(text: "it did not end within \(timeout.text), or printed more than \(limit) bytes"))
         }
         // The exit code is in the second byte, and the signal that ended it in the first seven bits (wait(2)).
         guard status == 0 else {

@@ -160,7 +160,7 @@ extension WebSocketLink {
                     let pipeline = channel.pipeline.syncOperations
                     if endpoint.isSecure {
                         let name = endpoint.isAddress ? nil : endpoint.host
-                        try pipeline.addHandler(NIOSSLClientHandler(context: trust.context, serverHostname: name))
+                        try pipeline.addHandler(NIOSSLClientHandler(context: trust.context(), serverHostname: name))
                     }
                     let result = try pipeline.configureUpgradableHTTPClientPipeline(
                         configuration: .init(upgradeConfiguration: upgrade))

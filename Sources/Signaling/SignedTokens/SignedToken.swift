@@ -1,5 +1,5 @@
 // SignedTokens: what an application's own server vouches for, as JSON Web Tokens (RFC 7519) signed with HMAC-SHA256
-// (RFC 7515, RFC 7518 §3.2). The only module that knows of the library for them; devices pass such tokens on unread.
+// (RFC 7515, RFC 7518 §3.2). Devices pass such tokens on unread.
 
 public import SignalWire
 

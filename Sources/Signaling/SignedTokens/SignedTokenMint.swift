@@ -1,21 +1,25 @@
-internal import JWTKit
+internal import Bytes
+internal import Digests
+internal import SignalWire
 
 /// Makes signed tokens: what an application's own server does with whatever library it has.
 public enum SignedTokenMint {
+    /// The one header that an exchange takes.
+    private static let header = Base64URL.text(Array(#"{"alg":"HS256","typ":"JWT"}"#.utf8))
+
     /// Signs a token.
     ///
     /// - Throws: ``SignedTokenError`` if an exchange would not take it.
-    public static func sign(_ token: SignedToken, with key: SigningKey) async throws(SignedTokenError) -> String {
+    public static func sign(_ token: SignedToken, with key: SigningKey) throws(SignedTokenError) -> String {
         let payload = TokenPayload(token)
         _ = try payload.token()
-        let text: String?
-        do {
-            let keys = await JWTKeyCollection().add(hmac: HMACKey(key: key.secret), digestAlgorithm: .sha256)
-            text = try await keys.sign(payload)
-        } catch {
-            text = nil
+        // Its numbers are finite, as has just been checked, so that JSON has them.
+        guard let claims = try? SignalCoding.encode(payload) else {
+            throw SignedTokenError(.malformed, "The token cannot be written: its claims are not what JSON has.")
         }
-        guard let text, text.utf8.count <= SignedToken.maximumBytes else {
+        let signed = "\(header).\(Base64URL.text(claims))"
+        let text = "\(signed).\(Base64URL.text(Digest.hmacSHA256(key.secret.secret, Array(signed.utf8))))"
+        guard text.utf8.count <= SignedToken.maximumBytes else {
             throw SignedTokenError(.malformed, "The token cannot be written: its claims are too long.")
         }
         return text

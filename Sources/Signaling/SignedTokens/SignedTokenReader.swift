@@ -1,12 +1,7 @@
-internal import Crypto
-internal import FoundationEssentials
-internal import JWTKit
+internal import Digests
 import SignalWire
 
-/// Checks signed tokens against the keys of applications.
-///
-/// The library's own check can only be awaited, and a connection's requests must be handled in their order; so the
-/// library reads the token here, and its cryptographic half (swift-crypto) checks the signature, in constant time.
+/// Checks signed tokens against the keys of applications; signatures are compared in constant time.
 public struct SignedTokenReader: Sendable {
     /// What a token's clock may be ahead of this one's, in seconds.
     public static let clockTolerance: Double = 60
@@ -30,14 +25,15 @@ public struct SignedTokenReader: Sendable {
     /// - Throws: Which of signature, expiry and the rest is wrong, the signature first: nothing in a token that is
     ///   not the application's is worth a word.
     public func read(_ token: String, at now: Double) throws(SignedTokenError) -> SignedToken {
-        let (header, payload, signature) = try Self.parse(token)
+        let text = try TokenText(parsing: token)
+        let payload = text.payload
         guard let issuer = try? ApplicationKey(payload.iss), let key = keys[issuer] else {
             throw SignedTokenError(
                 .unknownApplication, "No application here has the API key that the token names as its issuer (iss).")
         }
         let signed = token.utf8.prefix(upTo: token.utf8.lastIndex(of: UInt8(ascii: ".")) ?? token.utf8.endIndex)
-        guard header.alg == "HS256", header.fields["crit"] == nil,
-            HMAC<SHA256>.isValidAuthenticationCode(signature, authenticating: Array(signed), using: key.secret)
+        guard text.algorithm == "HS256", !text.isCritical,
+            Digest.areEqual(text.signature, Digest.hmacSHA256(key.secret.secret, Array(signed)))
         else {
             throw SignedTokenError(
                 .wrongSignature,
@@ -60,55 +56,7 @@ public struct SignedTokenReader: Sendable {
 
     /// What `token` says, good or not, and with which algorithm it claims to be signed.
     public static func inspect(_ token: String) throws(SignedTokenError) -> (token: SignedToken, algorithm: String) {
-        let (header, payload, _) = try parse(token)
-        return (try payload.token(), header.alg ?? "none")
-    }
-
-    /// Whether `part` is the one way to write its bytes in base64url (RFC 4648 §3.5, §5; RFC 7515 §2). The library
-    /// takes others too: by those, a token that was taken back would look like one that nobody has seen.
-    private static func isCanonical(_ part: Substring) -> Bool {
-        var last: UInt8 = 0
-        for character in part.utf8 {
-            guard let value = Self.value(of: character) else { return false }
-            last = value
-        }
-        switch part.utf8.count % 4 {
-        case 0: return true
-        case 2: return last & 0b1111 == 0
-        case 3: return last & 0b11 == 0
-        default: return false
-        }
-    }
-
-    private static func value(of character: UInt8) -> UInt8? {
-        switch character {
-        case UInt8(ascii: "A")...UInt8(ascii: "Z"): character - UInt8(ascii: "A")
-        case UInt8(ascii: "a")...UInt8(ascii: "z"): character - UInt8(ascii: "a") + 26
-        case UInt8(ascii: "0")...UInt8(ascii: "9"): character - UInt8(ascii: "0") + 52
-        case UInt8(ascii: "-"): 62
-        case UInt8(ascii: "_"): 63
-        default: nil
-        }
-    }
-
-    private static func parse(
-        _ token: String
-    ) throws(SignedTokenError) -> (header: JWTHeader, payload: TokenPayload, signature: Data) {
-        guard token.utf8.count <= SignedToken.maximumBytes else {
-            throw SignedTokenError(.malformed, "A token has at most \(SignedToken.maximumBytes) bytes.")
-        }
-        guard token.split(separator: ".", omittingEmptySubsequences: false).allSatisfy(isCanonical) else {
-            throw SignedTokenError(
-                .malformed,
-                "The token is not written in base64url as RFC 7515 §2 asks: without padding, and with no bits to spare."
-            )
-        }
-        do {
-            return try DefaultJWTParser().parse(Array(token.utf8), as: TokenPayload.self)
-        } catch {
-            // The library's message may quote the token.
-            throw SignedTokenError(
-                .malformed, "The token is no JSON Web Token with iss, sub and exp of the right kinds.")
-        }
+        let text = try TokenText(parsing: token)
+        return (try text.payload.token(), text.algorithm ?? "none")
     }
 }

@@ -1,4 +1,3 @@
-internal import Crypto
 public import SignalWire
 
 /// An application's key: its name, which tokens carry, and the secret that signs them.
@@ -8,13 +7,13 @@ public struct SigningKey: Sendable, CustomStringConvertible, CustomReflectable {
 
     /// The name.
     public let name: ApplicationKey
-    let secret: SymmetricKey
+    let secret: Redacted<[UInt8]>
 
     /// Makes a key; `nil` if the secret is shorter than ``minimumSecretBytes``.
     public init?(name: ApplicationKey, secret: String) {
         guard secret.utf8.count >= Self.minimumSecretBytes else { return nil }
         self.name = name
-        self.secret = SymmetricKey(data: Array(secret.utf8))
+        self.secret = Redacted(Array(secret.utf8))
     }
 
     /// The name alone.

@@ -1,8 +1,7 @@
-internal import JWTKit
 import SignalWire
 
 /// The claims as they stand in a token.
-struct TokenPayload: JWTPayload {
+struct TokenPayload: Codable, Sendable {
     var iss: String
     var sub: String
     var iat: Double?
@@ -12,9 +11,6 @@ struct TokenPayload: JWTPayload {
     var session: String?
     var role: String?
     var data: String?
-
-    /// Claims are checked by ``SignedTokenReader``, which is told the time.
-    func verify(using algorithm: some JWTAlgorithm) async throws {}
 }
 
 extension TokenPayload {

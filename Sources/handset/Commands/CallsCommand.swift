@@ -1,5 +1,6 @@
-internal import ArgumentParser
 internal import ExchangeStore
+internal import ArgumentParser
+internal import ExchangeCore
 internal import SignalWire
 internal import Timekeeping
 
@@ -29,18 +30,18 @@ struct CallsCommand: ParsableCommand {
     }
 
     func run() throws {
-        for record in try CallRecord.read(path: database, user: user, limit: limit) {
+        for record in try CallDetailRecord.read(path: database, user: user, limit: limit) {
             Terminal.print(json ? Self.object(record) : Self.line(record))
         }
     }
 
-    private static func line(_ record: CallRecord) -> String {
+    private static func line(_ record: CallDetailRecord) -> String {
         let state = record.reason ?? (record.answeredAt == nil ? "ringing" : "standing")
         let duration = record.durationMilliseconds.map { " \(Double($0) / 1_000) s" } ?? ""
         return "\(record.sentAt.rfc3339) \(record.inviter) → \(record.invitee): \(state)\(duration)"
     }
 
-    private static func object(_ record: CallRecord) -> String {
+    private static func object(_ record: CallDetailRecord) -> String {
         var object = JSONObjectText()
         object.add("invite", record.invite.text)
         object.add("inviter", record.inviter.text)

@@ -7,8 +7,12 @@ struct ConfigurationKind: Sendable {
     let command: String
     /// Keys of the file's root that no other kind has.
     let signature: [String]
-    /// Reads and checks a whole file.
-    let validate: @Sendable (_ path: String, _ files: FileChecks) throws(ConfigError) -> Void
+    /// The keys of the file's root, and below them all others.
+    var keys: [ConfigKeyEntry] = []
+    /// Reads and judges a whole file, by the code that the command itself reads it with.
+    ///
+    /// - Returns: Warnings.
+    let judge: @Sendable (_ path: String, _ files: FileChecks) throws(ConfigError) -> [ConfigProblem]
 }
 
 /// Finds everything that is wrong with a configuration file, without starting anything.
@@ -20,11 +24,11 @@ struct ConfigurationCheck: Sendable {
 
     /// Checks the file at `path` as the kind that its root's keys show it to be.
     ///
-    /// - Returns: The command that the file is for.
+    /// - Returns: The command that the file is for, and warnings.
     /// - Throws: ``ConfigError`` with every problem.
-    func check(path: String) throws(ConfigError) -> String {
+    func check(path: String) throws(ConfigError) -> (command: String, warnings: [ConfigProblem]) {
         let root = try ConfigDocument.read(path: path, fileChecks: .none)
-        guard let kind = kinds.first(where: { $0.signature.contains(where: root.has) }) else {
+        guard let kind = kind(of: root) else {
             let known = kinds.map { "\($0.signature.joined(separator: " or ")) (for `handset \($0.command)`)" }
             throw ConfigError([
                 ConfigProblem(
@@ -32,8 +36,27 @@ struct ConfigurationCheck: Sendable {
                     message: "is no configuration that is known here; one has \(known.joined(separator: ", "))")
             ])
         }
-        try kind.validate(path, files)
-        return kind.command
+        return (kind.command, try kind.judge(path, files))
+    }
+
+    /// Refuses a file that shows itself to be for another command than `command`: most of its keys would be unknown.
+    func expect(_ command: String, path: String) throws(ConfigError) {
+        let root = try ConfigDocument.read(path: path, fileChecks: .none)
+        guard let kind = kind(of: root), kind.command != command else { return }
+        let own = kinds.first { $0.command == command }?.signature.first ?? ""
+        throw ConfigError([
+            ConfigProblem(
+                file: path, line: root.line,
+                message: "is a configuration for `handset \(kind.command)`; one for `handset \(command)` has \(own)")
+        ])
+    }
+
+    /// The kind that has one of these keys; otherwise the one that has a key much like one.
+    private func kind(of root: ConfigSection) -> ConfigurationKind? {
+        kinds.first { $0.signature.contains(where: root.keys.contains) }
+            ?? kinds.first { kind in
+                root.keys.contains { NearestName.find($0, among: kind.signature) != nil }
+            }
     }
 }
 
@@ -43,30 +66,77 @@ struct CheckCommand: ParsableCommand {
         commandName: "check",
         abstract: "Check configuration files: every problem at once, with file, line, key and what is allowed.",
         discussion: """
-            The files that a configuration names are opened as the command would open them, and the folders that it writes \
-            to are looked at; nothing is changed.
+            What `handset run` or `handset serve` would refuse is refused here, by the same code: the files that a \
+            configuration names are opened, the folders that it writes to are looked at, and the address to listen at is \
+            tried; nothing is changed. A warning, such as of a secret that every user may read, leaves a file good.
             """)
 
-    @Argument(help: "Configuration files of `handset run` or `handset serve`.")
+    @Argument(
+        help: "Configuration files of `handset run`, `serve` or `loopback`, or a users file of `handset user`.")
     var files: [String]
 
     @Flag(help: "Leave out the files that a configuration names, and the environment: it is another machine's.")
     var offline = false
 
+    @Flag(help: "Print a JSON object for each file, on a line of its own.")
+    var json = false
+
     func run() throws {
         let check = ConfigurationCheck(kinds: ConfigurationKind.all, files: offline ? .none : .all)
         var problemCount = 0
         for file in files {
-            do throws(ConfigError) {
-                let command = try check.check(path: file)
-                Terminal.print("\(file): good for `handset \(command)`")
-            } catch {
-                problemCount += error.problems.count
-                for problem in error.problems { Terminal.printError(problem.description) }
-            }
+            let result = CheckResult(file, check)
+            problemCount += result.problems.count { !$0.isWarning }
+            if json { Terminal.print(result.json) } else { result.show() }
         }
         guard problemCount == 0 else {
             throw CommandFailure(.configuration, "\(problemCount) \(problemCount == 1 ? "problem" : "problems") found")
         }
+    }
+}
+
+/// What `handset check` says of one file.
+struct CheckResult {
+    let file: String
+    /// The command that it is good for; nil if it is not good.
+    let command: String?
+    /// With warnings.
+    let problems: [ConfigProblem]
+
+    init(_ file: String, _ check: ConfigurationCheck) {
+        self.file = file
+        do throws(ConfigError) {
+            let result = try check.check(path: file)
+            command = result.command
+            problems = result.warnings
+        } catch {
+            command = nil
+            problems = error.problems
+        }
+    }
+
+    func show() {
+        for problem in problems { Terminal.printError(problem.description) }
+        if let command { Terminal.print("\(file): good for `handset \(command)`") }
+    }
+
+    /// One JSON object on one line.
+    var json: String {
+        var object = JSONObjectText()
+        object.add("file", file)
+        object.add("good", command != nil)
+        object.add("command", command)
+        object.add(
+            "problems",
+            objects: problems.map { problem in
+                var object = JSONObjectText()
+                object.add("file", problem.file)
+                object.add("line", problem.line == 0 ? nil : Double(problem.line))
+                object.add("key", problem.key.isEmpty ? nil : problem.key)
+                object.add("severity", problem.isWarning ? "warning" : "error")
+                object.add("message", problem.message)
+                return object
+            })
+        return object.text
     }
 }

@@ -23,12 +23,14 @@ struct LogoutCommand: AsyncParsableCommand {
     @Flag(help: "Unregister the device, too: nothing is pushed to it any more.")
     var unregister = false
 
+    @Flag(help: "Print the result as one JSON object.")
+    var json = false
+
     @OptionGroup var logs: LogOptions
 
     func run() async throws {
         logs.bootstrap()
-        var configuration = try DeviceConfiguration.read(path: config)
-        if let server { configuration.account.use(server: server) }
+        var configuration = try DeviceConfiguration.read(path: config, server: server)
         guard let path = configuration.account.sessionFile else {
             throw CommandFailure(.configuration, "\(config) has no account.session_file, so no login is kept")
         }
@@ -46,6 +48,10 @@ struct LogoutCommand: AsyncParsableCommand {
             try await service.unregister()
         }
         try await service.logOut()
-        Terminal.print("logged out; \(path) is removed")
+        var result = JSONObjectText()
+        result.add("server", configuration.account.authURL)
+        result.add("removed", path)
+        result.add("unregistered", unregister)
+        Terminal.print(json ? result.text : "logged out; \(path) is removed")
     }
 }

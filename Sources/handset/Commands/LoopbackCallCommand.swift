@@ -4,6 +4,7 @@ internal import CallAgent
 internal import CallControl
 internal import Logging
 internal import Loopback
+internal import LoopbackAnalysis
 internal import LoopbackReport
 internal import NIOCore
 internal import NIOPosix
@@ -56,7 +57,15 @@ struct LoopbackCallCommand: AsyncParsableCommand {
     @Option(help: "Seconds for which delay and gaps are followed, 1…600.")
     var seconds = 10.0
 
-    @Option(help: "How long to let it ring, in seconds.")
+    @Option(
+        help: """
+            How often sweep and tones are played, 1…9: what something happens to in one round is taken from the next.
+            """)
+    var rounds = CallLoopback.usualRounds
+
+    @OptionGroup var tones: LoopbackToneOptions
+
+    @Option(help: "How long to let it ring, in seconds; 0 for ever.")
     var ttl: Int = 30
 
     @OptionGroup var cards: LoopbackCallCardOptions
@@ -72,7 +81,11 @@ struct LoopbackCallCommand: AsyncParsableCommand {
                 "There is nobody to call. Give user@host, such as echo@localhost; or, to measure the call of another phone, "
                     + "--mouth and --ear.")
         }
+        try CallLimits.check(press: nil, duration: nil, ttl: ttl, minimumLikeness: nil)
         guard (1...600).contains(seconds) else { throw ValidationError("--seconds must be 1…600, not \(seconds).") }
+        guard LoopbackSignal.roundRange.contains(rounds) else {
+            throw ValidationError("--rounds must be 1…9, not \(rounds).")
+        }
         try cards.check(callsSomebody: callee != nil)
         try report.checkLimits()
     }
@@ -87,7 +100,8 @@ struct LoopbackCallCommand: AsyncParsableCommand {
         }
         let output = try LoopbackOutput(report, mode: .call)
         let speech = try play.map { try AudioFileReader.samples(ofFile: $0) }
-        let loopback = CallLoopback(carrierSeconds: seconds, speech: speech)
+        let loopback = CallLoopback(
+            carrierSeconds: seconds, rounds: rounds, tonesHz: tones.frequencies, speech: speech)
         let ends = try MeasuredEnds(
             loopback, cards, call: configuration?.audio, keepsRecordingAt: record,
             sparing: [play.flatMap(FileIdentity.init(path:))].compactMap(\.self))
@@ -124,8 +138,9 @@ struct LoopbackCallCommand: AsyncParsableCommand {
             throw error
         }
         let settling = cards.mouth == nil ? 0 : MeasuredCall.settleSeconds
-        ProgressLines().say("Calling \(call.callee) for some \(Int(loopback.seconds) + settling + 2) s")
-        await call.follow(device, ending, configuration.audio)
+        let seconds = cards.mouth == nil ? loopback.fileSeconds : loopback.seconds
+        ProgressLines().say("Calling \(call.callee) for some \(Int(seconds) + settling + 2) s")
+        await call.follow(device, ending, configuration)
         await device.shutDown()
         try? await group.shutdownGracefully()
         try call.check()

@@ -55,6 +55,17 @@ struct LoopbackReportOptions: ParsableArguments {
     @Option(name: .customLong("html"), help: "Write the report as one HTML page, with plots, to this file.")
     var htmlPath: String?
 
+    @Option(name: .customLong("junit"), help: "Write the checks as JUnit's XML to this file; - for standard output.")
+    var junitPath: String?
+
+    @Option(name: .customLong("ktap"), help: "Write the checks as KTAP to this file; - for standard output.")
+    var ktapPath: String?
+
+    @Option(
+        name: .customLong("baseline"),
+        help: "An earlier report (--json): a figure that is clearly worse than there fails, as a threshold does.")
+    var baselinePath: String?
+
     @Option(help: "A YAML file with thresholds, as config/loopback.yaml has them; options go before it.")
     var thresholds: String?
 
@@ -90,4 +101,13 @@ struct LoopbackReportOptions: ParsableArguments {
 
     @Option(help: "Most samples that were clipped.")
     var maxClipped: String?
+
+    @Option(parsing: .unconditional, help: "Greatest crosstalk from one channel of a card to the other, such as -40dB.")
+    var maxCrosstalk: String?
+
+    @Option(help: "Most faults of a card's channels: swapped, of opposite polarity.")
+    var maxChannelFaults: String?
+
+    @Option(help: "Fewest channels of a card that sound goes through, out and back in: 2 to insist on both.")
+    var minChannels: String?
 }

@@ -9,7 +9,7 @@ struct LoopbackDeviceCommand: ParsableCommand {
         commandName: "device",
         abstract: "Measure a sound card: out, and back in through a cable, the air or a loopback device.",
         discussion: """
-            Plays a test signal at −12 dBFS and less, for some 16 seconds. Connect the output with the input, or put the \
+            Plays a test signal at −12 dBFS and less, for some 20 seconds. Connect the output with the input, or put the \
             microphone before the loudspeaker, and turn noise suppression and echo cancellation off.
             """)
 
@@ -18,6 +18,8 @@ struct LoopbackDeviceCommand: ParsableCommand {
 
     @Option(help: "Seconds for which delay and gaps are followed, 1…600.")
     var seconds = 10.0
+
+    @OptionGroup var tones: LoopbackToneOptions
 
     func validate() throws {
         guard (1...600).contains(seconds) else { throw ValidationError("--seconds must be 1…600, not \(seconds).") }
@@ -28,6 +30,7 @@ struct LoopbackDeviceCommand: ParsableCommand {
         let output = try LoopbackOutput(report, mode: .device)
         var loopback = CardLoopback(card)
         loopback.carrierSeconds = seconds
+        loopback.tonesHz = tones.frequencies
         let ending = EndRequest()
         let view = LoopbackView()
         view.begin("Measuring \(card.names): listening, then noise, a sweep and a tone will be heard")

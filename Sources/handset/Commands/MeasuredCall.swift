@@ -34,9 +34,11 @@ struct MeasuredCall {
     }
 
     /// Places the call and follows it to its end, which comes when the signal has been played.
-    mutating func follow(_ device: Device, _ ending: EndRequest, _ audio: AudioConfiguration) async {
+    mutating func follow(_ device: Device, _ ending: EndRequest, _ configuration: DeviceConfiguration) async {
         let progress = ProgressLines()
-        let call = await device.call(UserID(callee), audio: ends.behaviour, timeToLive: .seconds(ringSeconds))
+        let call = await device.call(
+            UserID(callee), audio: ends.behaviour, timeToLive: CallLimits.timeToLive(seconds: ringSeconds),
+            onlineOnly: configuration.invites.callsOnlineOnly)
         // Waits as long as the process lives; to hang up a call that is over does nothing.
         Task {
             await ending.wait()
@@ -83,7 +85,7 @@ struct MeasuredCall {
                 heard = await listening?.value
                 return
             case .card(let event):
-                let text = CardEventText(event: event, audio: audio)
+                let text = CardEventText(event: event, audio: configuration.audio)
                 if text.isWarning { progress.warn(text.text) }
             case .signaling, .incoming, .invited, .invite, .digit, .loadChanged, .realtimePriorityRefused: break
             }
@@ -95,6 +97,12 @@ struct MeasuredCall {
         if let fileError { throw fileError }
         let reason = record?.reason ?? .internalError
         guard setUpTime == nil else { return }
+        if let record, record.foundNobodyOnline {
+            throw CommandFailure(
+                .callNotAnswered,
+                "\(callee) is not there: no device of that user is connected. Start one that echoes, such as "
+                    + "`handset run` with `behaviour: source: echo`")
+        }
         let status: ExitStatus =
             switch reason {
             case .declined, .busy, .noAnswer: .callNotAnswered

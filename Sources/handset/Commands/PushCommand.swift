@@ -1,5 +1,6 @@
-internal import ArgumentParser
 internal import ExchangeStore
+internal import ArgumentParser
+internal import ExchangeCore
 internal import SignalWire
 internal import Timekeeping
 

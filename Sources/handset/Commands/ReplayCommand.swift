@@ -11,7 +11,10 @@ internal import RegularFiles
 struct ReplayCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "replay", abstract: "Play a recorded RTP stream through the jitter buffer into a WAV.",
-        discussion: "Reads rtpdump and pcap recordings of Opus that is not encrypted.")
+        discussion: """
+            Reads rtpdump and pcap recordings of Opus that is not encrypted. What `handset run --capture` has written is \
+            replayed as the call went, to the very samples that the device heard, and compared with those.
+            """)
 
     @Argument(help: "The recording: rtpdump (#!rtpplay1.0) or classic pcap.")
     var recording: String
@@ -76,7 +79,27 @@ struct ReplayCommand: ParsableCommand {
             stretched       \(playout.samplesAccelerated / 48) ms taken out, \(playout.samplesDecelerated / 48) ms put in
             jitter buffer   mean \(Double(playout.meanBufferDelayNanoseconds / 100_000) / 10) ms, \
             p95 \(Double(playout.bufferDelayNanoseconds(quantile: 0.95) / 100_000) / 10) ms
-            """ + (recording.isTruncated ? "\nThe recording ends in the middle of a packet." : "")
+            checksum        \(result.checksum)
+            """ + (result.comparison.map { "\n" + text($0) } ?? "")
+                + (recording.isTruncated ? "\nThe recording ends in the middle of a packet." : "")
+    }
+
+    private static func text(_ comparison: StreamReplay.Comparison) -> String {
+        var text = "the call        "
+        if comparison.isSame {
+            text += "the same: every sample is the one that the device heard"
+        } else if let milliseconds = comparison.firstDifferenceMilliseconds {
+            text += "differs from \((milliseconds / 1_000).rounded(toPlaces: 2)) s on from what the device heard"
+        } else {
+            text += "the device took no sound"
+        }
+        if comparison.recordsLost > 0 {
+            text += "\n                \(comparison.recordsLost) notes are missing, because the disk was slow"
+        }
+        if comparison.decoder != OpusLibrary.version, !comparison.isSame {
+            text += "\n                the device decoded with \(comparison.decoder), this is \(OpusLibrary.version)"
+        }
+        return text
     }
 
     private static func json(_ result: StreamReplay.Result) -> String {
@@ -97,6 +120,12 @@ struct ReplayCommand: ParsableCommand {
         object.add("decelerated_ms", Double(playout.samplesDecelerated) / 48)
         object.add("jitter_buffer_mean_ms", Double(playout.meanBufferDelayNanoseconds) / 1e6)
         object.add("jitter_buffer_p95_ms", Double(playout.bufferDelayNanoseconds(quantile: 0.95)) / 1e6)
+        object.add("checksum", "\(result.checksum)")
+        if let comparison = result.comparison {
+            object.add("same_as_call", comparison.isSame ? "yes" : "no")
+            object.add("differs_from_ms", comparison.firstDifferenceMilliseconds)
+            object.add("records_lost", Double(comparison.recordsLost))
+        }
         return object.text
     }
 }

@@ -2,6 +2,7 @@ internal import ArgumentParser
 internal import AudioDevices
 internal import CallAgent
 internal import CallControl
+internal import ConfigReader
 internal import DeviceControl
 internal import Logging
 internal import MediaEngine
@@ -24,19 +25,31 @@ struct RunCommand: AsyncParsableCommand {
     @Option(help: "Base URL of the signaling server, instead of the configuration's.")
     var server: String?
 
+    @Option(
+        help: """
+            Write what calls receive to this file, for `handset replay`; the second call to FILE-2 and so on, 100 calls \
+            at most. Has what was said, but no keys, names or addresses.
+            """)
+    var capture: String?
+
     @OptionGroup var logs: LogOptions
 
     func run() async throws {
         logs.bootstrap()
         let logger = Logger(label: "handset")
-        var configuration = try DeviceConfiguration.read(path: config)
-        if let server { configuration.account.use(server: server) }
+        try ConfigurationCheck(kinds: ConfigurationKind.all).expect("run", path: config)
+        var read = try DeviceConfiguration.read(path: config, fileChecks: .all, server: server)
+        read.behaviour.capture = capture
+        let configuration = read
+        for warning in configuration.warnings { logger.warning("\(warning)") }
         // Before anything that others would notice: another device may be at work here.
         let socket = try configuration.control.map { try ControlSocket(path: ControlSocketPath.listening($0)) }
         let (device, group) = try DeviceFactory(configuration: configuration, logger: logger).make()
         let control = try await Self.listen(socket, for: device, configuration, group, logger)
-        let listener = Task { [configuration] in
+        let memory = CallMemoryKeeper(mayLock: configuration.media.realtimePriority != nil)
+        let listener = Task {
             for await event in device.events {
+                await memory.hear(event)
                 Self.log(event, configuration, logger)
                 await control?.tell(event)
                 if case .ended(let call, _, let report?) = event, report.sound != nil {
@@ -56,13 +69,23 @@ struct RunCommand: AsyncParsableCommand {
         logger.info(
             "Ready",
             metadata: ["server": "\(configuration.account.eventsURL)", "device": "\(configuration.device.name)"])
-        ProcessMemory.releaseStartUpCode()
+        CallMemoryKeeper.release()
+        if configuration.media.realtimePriority != nil { Self.checkLock(logger) }
         await ending.wait()
         logger.info("Saying goodbye")
         await device.shutDown()
         _ = await listener.value
         await control?.close()
         try? await group.shutdownGracefully()
+    }
+
+    /// Tells, before there is a call, if the media threads may wait for memory that was written out or dropped.
+    private static func checkLock(_ logger: Logger) {
+        do throws(RealtimeError) {
+            try ProcessMemory.checkLock()
+        } catch {
+            logger.notice("Memory is not locked during calls", metadata: ["error": "\(error)"])
+        }
     }
 
     /// Lets programs on this machine act on the device, if the configuration has a socket for them.
@@ -167,7 +190,7 @@ struct RunCommand: AsyncParsableCommand {
         var metadata: Logger.Metadata = [
             "call": "\(call)", "late": "\(report.playout.packetsLate)",
             "concealed_ms": "\((Double(report.playout.samplesConcealed) / 48).rounded(toPlaces: 1))",
-            "frames_skipped": "\(report.call.framesSkipped)", "turns_skipped": "\(sound.turnsSkipped)",
+            "frames_skipped": "\(report.call.framesSkipped)", "turns_skipped": "\(sound.ticksSkipped)",
         ]
         if let reduction = sound.echo.echoReturnLossEnhancementDB {
             metadata["echo_lowered_db"] = "\(reduction.rounded(toPlaces: 1))"

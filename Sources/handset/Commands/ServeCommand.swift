@@ -1,10 +1,12 @@
 internal import ArgumentParser
 internal import ConfigReader
-internal import Exchange
+internal import ExchangeCore
+internal import ExchangeServer
 internal import Logging
 internal import NIOCore
 internal import NIOPosix
 internal import SignalWire
+internal import Timekeeping
 
 /// `handset serve`: the embedded exchange.
 struct ServeCommand: AsyncParsableCommand {
@@ -29,7 +31,8 @@ struct ServeCommand: AsyncParsableCommand {
 
     func validate() throws {
         if let listen, ConfigEndpoint(listen) == nil {
-            throw ValidationError("--listen \(listen) is not HOST:PORT, such as 127.0.0.1:8555 or [::1]:0.")
+            let hint = listen.hasPrefix("*") ? " \(ConfigEndpoint.allAddresses)." : ""
+            throw ValidationError("--listen \(listen) is not HOST:PORT, such as 127.0.0.1:8555 or [::1]:0.\(hint)")
         }
     }
 
@@ -37,23 +40,32 @@ struct ServeCommand: AsyncParsableCommand {
         logs.bootstrap()
         let connections = DescriptorLimit.raise()
         let logger = Logger(label: "handset.exchange")
-        var configuration = try config.map { try ExchangeConfiguration.read(path: $0) } ?? .demonstration
-        if let listen, let endpoint = ConfigEndpoint(listen) {
-            (configuration.host, configuration.port) = (endpoint.host, endpoint.port)
-        }
-        if config == nil { try Self.refuseStrangers(configuration) }
+        let configuration = try readConfiguration()
+        for warning in configuration.warnings { logger.warning("\(warning)") }
         let ending = EndRequest()
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         let server = try await ExchangeServer.start(configuration, on: group, logger: logger)
         logger.info("Listening", metadata: ["url": "\(server.url)", "open_files": "\(connections)"])
         Shutdown.onUserSignal {
-            logger.info("Asking devices to connect anew", metadata: ["within": "\(Self.movingTime)"])
+            logger.info("Asking devices to reconnect", metadata: ["within": "\(Self.movingTime.text)"])
             server.requestMoves(within: Self.movingTime)
         }
         await ending.wait()
         logger.info("Telling clients to go")
         await server.stop()
         try? await group.shutdownGracefully()
+    }
+
+    private func readConfiguration() throws -> ExchangeConfiguration {
+        let endpoint = listen.flatMap { ConfigEndpoint($0) }
+        if let config {
+            try ConfigurationCheck(kinds: ConfigurationKind.all).expect("serve", path: config)
+            return try .read(path: config, fileChecks: .all, listen: endpoint)
+        }
+        var configuration = ExchangeConfiguration.demonstration
+        if let endpoint { (configuration.host, configuration.port) = (endpoint.host, endpoint.port) }
+        try Self.refuseStrangers(configuration)
+        return configuration
     }
 
     /// How long devices have to move once SIGUSR1 has come.
@@ -71,15 +83,6 @@ struct ServeCommand: AsyncParsableCommand {
 }
 
 extension ExchangeConfiguration {
-    /// Reads and checks a configuration file, with as many of the files that it names as `fileChecks` says.
-    static func read(path: String, fileChecks: FileChecks = .inputs) throws(ConfigError) -> ExchangeConfiguration {
-        let root = try ConfigDocument.read(path: path, fileChecks: fileChecks)
-        var problems: [ConfigProblem] = []
-        let configuration = ExchangeConfiguration(root, &problems)
-        guard problems.isEmpty else { throw ConfigError(problems) }
-        return configuration
-    }
-
     /// What `handset serve` is without a configuration.
     static var demonstration: ExchangeConfiguration {
         var configuration = ExchangeConfiguration()

@@ -1,6 +1,7 @@
 internal import ArgumentParser
 internal import ConfigReader
-internal import Exchange
+internal import ExchangeCore
+internal import ExchangeServer
 internal import Glibc
 internal import SignalWire
 internal import SignedTokens
@@ -83,7 +84,7 @@ struct KeyOptions: ParsableArguments {
 }
 
 /// `handset token mint`.
-struct TokenMintCommand: AsyncParsableCommand {
+struct TokenMintCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "mint", abstract: "Make a signed token and print it.",
         discussion: """
@@ -121,7 +122,7 @@ struct TokenMintCommand: AsyncParsableCommand {
         }
     }
 
-    func run() async throws {
+    func run() throws {
         let now = Double(time(nil))
         let key = try key.resolve()
         var generator = SystemRandomNumberGenerator()
@@ -132,7 +133,7 @@ struct TokenMintCommand: AsyncParsableCommand {
                 SignedToken.Session(id: $0, role: role.flatMap(SignedToken.Role.init) ?? .publisher, data: data)
             })
         do throws(SignedTokenError) {
-            Terminal.print(try await SignedTokenMint.sign(token, with: key))
+            Terminal.print(try SignedTokenMint.sign(token, with: key))
         } catch {
             throw CommandFailure(.failed, "cannot make the token: \(error)")
         }

@@ -1,6 +1,7 @@
+internal import ExchangeServer
 internal import ArgumentParser
 internal import ConfigReader
-internal import Exchange
+internal import ExchangeCore
 internal import Glibc
 internal import SignalWire
 
@@ -39,7 +40,7 @@ struct UserAddCommand: ParsableCommand {
     var streamToken = false
 
     func run() throws {
-        let (file, configured) = try place.resolve()
+        let (file, configured) = try place.resolve(makesFile: true)
         var account = Account(id: id, publicIDs: publicIDs, email: email)
         if password { account.password = .hash(PasswordHash.make(try UserCommand.passwordFromInput())) }
         var made: [(name: String, token: String)] = []
@@ -74,11 +75,30 @@ struct UserListCommand: ParsableCommand {
 
     @OptionGroup var place: UsersPlace
 
+    @Flag(help: "Print a JSON object on each line.")
+    var json = false
+
     func run() throws {
         let (file, configured) = try place.resolve()
-        for (users, note) in [(configured, " (in the configuration)"), (try file.read(), "")] {
-            for user in users.sorted(by: { $0.id < $1.id }) { Terminal.print(Self.line(user) + note) }
+        for (users, isConfigured) in [(configured, true), (try file.read(), false)] {
+            for user in users.sorted(by: { $0.id < $1.id }) {
+                let note = isConfigured ? " (in the configuration)" : ""
+                Terminal.print(json ? Self.object(user, isConfigured: isConfigured) : Self.line(user) + note)
+            }
         }
+    }
+
+    private static func object(_ user: Account, isConfigured: Bool) -> String {
+        var object = JSONObjectText()
+        object.add("id", user.id.text)
+        object.add("public_ids", texts: user.publicIDs.map(\.text))
+        object.add("email", user.email)
+        object.add("password", user.password != nil)
+        object.add("access_tokens", user.accessTokens.count)
+        object.add("media_tokens", user.mediaTokens.count)
+        object.add("stream_tokens", user.streamTokens.count)
+        object.add("in_configuration", isConfigured)
+        return object.text
     }
 
     private static func line(_ user: Account) -> String {

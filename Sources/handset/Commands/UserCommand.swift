@@ -1,6 +1,7 @@
 internal import ArgumentParser
 internal import ConfigReader
-internal import Exchange
+internal import ExchangeCore
+internal import ExchangeServer
 
 /// `handset user`: accounts of the exchange.
 struct UserCommand: ParsableCommand {
@@ -65,8 +66,18 @@ struct UsersPlace: ParsableArguments {
     }
 
     /// The file, and the users that the configuration has besides.
-    func resolve() throws -> (file: UsersFile, configured: [Account]) {
-        if let usersFile { return (UsersFile(path: usersFile), []) }
+    ///
+    /// - Parameter makesFile: Whether the command makes the file that `--users-file` names if it is not there.
+    func resolve(makesFile: Bool = false) throws -> (file: UsersFile, configured: [Account]) {
+        if let usersFile {
+            let file = UsersFile(path: usersFile)
+            guard makesFile || file.exists else {
+                throw CommandFailure(
+                    .configuration,
+                    "there is no users file \(usersFile); check the path, or let `handset user add` make the file")
+            }
+            return (file, [])
+        }
         guard let config else { throw CommandFailure(.usage, "give either --config or --users-file") }
         let configuration = try ExchangeConfiguration.read(path: config)
         guard let file = configuration.usersFile else {

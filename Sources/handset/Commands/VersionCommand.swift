@@ -2,11 +2,7 @@ internal import ArgumentParser
 internal import OpusCodec
 internal import SecureTransport
 
-/// The version of this program and of what it is made with.
-enum HandsetVersion {
-    /// Semantic version (semver.org), without a leading letter.
-    static let current = "0.1.0"
-
+extension HandsetVersion {
     /// The compiler that this was built with, as far as it tells.
     static var swift: String {
         #if compiler(>=6.4)
@@ -18,7 +14,7 @@ enum HandsetVersion {
         #endif
     }
 
-    /// Everything that a report of a fault should name, a line each.
+    /// Everything that a report of a fault should name: a line each, the name before the version.
     static var report: [String] {
         [
             "handset \(current)",
@@ -27,6 +23,16 @@ enum HandsetVersion {
             SRTPLibrary.version,
         ]
     }
+
+    /// The same as a JSON object, with the names as keys.
+    static var object: String {
+        var object = JSONObjectText()
+        for line in report {
+            let words = line.split(separator: " ", maxSplits: 1)
+            object.add(words[0].lowercased(), words.count > 1 ? String(words[1]) : "")
+        }
+        return object.text
+    }
 }
 
 /// `handset version`.
@@ -34,7 +40,10 @@ struct VersionCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "version", abstract: "Print the versions of handset and of the libraries it uses.")
 
+    @Flag(help: "Print one JSON object.")
+    var json = false
+
     func run() {
-        for line in HandsetVersion.report { Terminal.print(line) }
+        for line in json ? [HandsetVersion.object] : HandsetVersion.report { Terminal.print(line) }
     }
 }

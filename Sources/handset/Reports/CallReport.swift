@@ -2,6 +2,7 @@ internal import AudioDevices
 internal import AudioKit
 internal import CallControl
 internal import LoopbackAnalysis
+internal import LoopbackReport
 internal import MediaEngine
 internal import Peering
 internal import Playout
@@ -10,8 +11,35 @@ internal import Realtime
 /// How a call was: for a person to read in ten seconds, or for a program to parse.
 struct CallReport {
     let callee: String
-    /// Why the call ended, in the contract's words; "completed" is success.
-    let outcome: String
+    /// How the call came out.
+    enum Outcome: Equatable {
+        /// It ended for this reason; `completed` is success.
+        case ended(CallEndReason)
+        /// This program was asked to end, and ended it.
+        case interrupted
+        /// No device of the callee was connected.
+        case notThere
+
+        /// The contract's word (CALL-5), or one of the two that a command line needs besides.
+        var name: String {
+            switch self {
+            case .ended(let reason): reason.rawValue
+            case .interrupted: "interrupted"
+            case .notThere: "notThere"
+            }
+        }
+
+        /// The same for a person.
+        var text: String {
+            switch self {
+            case .ended, .interrupted: name
+            case .notThere: "not there (no device of that user is connected; --wait rings until one is)"
+            }
+        }
+    }
+
+    /// How the call came out.
+    let outcome: Outcome
     /// Login and connection together.
     let connectMilliseconds: Double
     var setUpMilliseconds: Double?
@@ -28,9 +56,13 @@ struct CallReport {
     var fileError: AudioFileError?
     var media: MediaReport?
     var card: CardStatistics?
+    /// The PCMs that the call was on, if it was on a sound card.
+    var cards: (playback: String?, capture: String?)?
+    /// Which Handset called, and from where.
+    var origin = RunOrigin.here
     var processes: [(name: String, usage: ProcessUsage)] = []
 
-    init(callee: String, outcome: String, connectMilliseconds: Double) {
+    init(callee: String, outcome: Outcome, connectMilliseconds: Double) {
         self.callee = callee
         self.outcome = outcome
         self.connectMilliseconds = connectMilliseconds
@@ -40,13 +72,18 @@ struct CallReport {
 
     /// Why the process must not end as a success; nil if all went well.
     var failure: ExitStatus? {
-        if let fileError { return ExitStatus(fileError) }
-        switch CallEndReason(rawValue: outcome) {
-        case .completed: return nil
-        case .declined, .busy, .noAnswer: return .callNotAnswered
-        case .cancelled, .acceptedElsewhere, .declinedElsewhere, .dialFailed, .acceptFailed, .connectionLost,
-            .disconnected, .internalError, nil:
-            return .failed
+        if let fileError, outcome != .interrupted { return ExitStatus(fileError) }
+        switch outcome {
+        case .interrupted: return .interrupted
+        case .notThere: return .callNotAnswered
+        case .ended(let reason):
+            switch reason {
+            case .completed: return nil
+            case .declined, .busy, .noAnswer: return .callNotAnswered
+            case .cancelled, .acceptedElsewhere, .declinedElsewhere, .dialFailed, .acceptFailed, .connectionLost,
+                .disconnected, .internalError:
+                return .failed
+            }
         }
     }
 
@@ -57,7 +94,7 @@ struct CallReport {
 
     /// The report for a person.
     var text: String {
-        var lines = ["Call to \(callee): \(outcome)" + (error.map { " (\($0))" } ?? "")]
+        var lines = ["Call to \(callee): \(outcome.text)" + (error.map { " (\($0))" } ?? "")]
         func add(_ label: String, _ value: String?) {
             if let value { lines.append("  " + label.padded(to: 22) + value) }
         }
@@ -84,6 +121,12 @@ struct CallReport {
                 add("delay, mouth to ear", DelayBudget(media, card: card).text)
             }
         }
+        if let cards {
+            let directory = CardDirectory()
+            add("played on", cards.playback.map(directory.label))
+            add("captured from", cards.capture.map(directory.label))
+        }
+        add("measured by", origin.text)
         add("bitrate", payloadBitrate.map { "\(($0 / 1_000).rounded(toPlaces: 1)) kb/s of Opus received" })
         add(
             "CPU time",
@@ -99,8 +142,18 @@ struct CallReport {
     /// The report for a program: one JSON object on one line.
     var json: String {
         var object = JSONObjectText()
-        object.add("outcome", outcome)
+        object.add("outcome", outcome.name)
         object.add("callee", callee)
+        object.add(origin)
+        if let cards {
+            let directory = CardDirectory()
+            for (direction, name) in [("playback", cards.playback), ("capture", cards.capture)] {
+                var side = JSONObjectText()
+                side.add("name", name)
+                side.add("card", name.flatMap(directory.cardName))
+                object.add(direction, object: side)
+            }
+        }
         object.add("cause", cause?.rawValue)
         object.add("error", error)
         object.add("login_connect_ms", connectMilliseconds)

@@ -15,14 +15,22 @@ struct CallRun {
     let recordingPath: String?
     private let keepsRecording: Bool
     private let watched: [WatchedProcess]
+    /// The PCMs that the call is on, if it is on a sound card.
+    private let cards: (playback: String?, capture: String?)?
     var connectTime = Duration.zero
     var setUpTime: Duration?
     var fileError: AudioFileError?
+    /// Whether the process was asked to end before the call had come to its end.
+    var isInterrupted = false
     private(set) var record: CallRecord?
     private(set) var media: MediaReport?
     private(set) var card: CardStatistics?
 
-    init(callee: String, play: String?, record: String?, watched: [WatchedProcess]) {
+    init(
+        callee: String, play: String?, record: String?, watched: [WatchedProcess],
+        cards: (playback: String?, capture: String?)?
+    ) {
+        self.cards = cards
         self.callee = callee
         self.play = play
         self.watched = watched
@@ -36,18 +44,22 @@ struct CallRun {
         self.media = media
     }
 
+    /// Whether there is something that was played, and something that came back.
+    var hasSoundToCompare: Bool { play != nil && recordingPath != nil && setUpTime != nil }
+
     /// The report; compares the two recordings, which takes a moment.
     func report() -> CallReport {
         var report = CallReport(
-            callee: callee, outcome: record?.reason.rawValue ?? CallEndReason.internalError.rawValue,
+            callee: callee, outcome: outcome,
             connectMilliseconds: connectTime.milliseconds)
         report.setUpMilliseconds = setUpTime?.milliseconds
         report.durationMilliseconds = record?.duration.milliseconds ?? 0
         report.cause = record?.cause
-        report.error = record?.error.map { "\($0)" }
+        report.error = record?.foundNobodyOnline == true ? nil : record?.error.map { "\($0)" }
         report.fileError = fileError
         if let media { report.take(media) }
         report.card = card
+        report.cards = cards
         compare(&report)
         report.processes =
             [("call", ProcessUsage.ofThisProcess)]
@@ -56,6 +68,12 @@ struct CallRun {
             }
         if !keepsRecording, let recordingPath { unsafe unlink(recordingPath) }
         return report
+    }
+
+    private var outcome: CallReport.Outcome {
+        let reason = record?.reason ?? .internalError
+        if isInterrupted, reason == .completed || reason == .cancelled { return .interrupted }
+        return record?.foundNobodyOnline == true ? .notThere : .ended(reason)
     }
 
     private func compare(_ report: inout CallReport) {
@@ -71,4 +89,9 @@ struct CallRun {
             report.error = report.error ?? "\(error)"
         }
     }
+}
+
+extension CallRecord {
+    /// Whether the call failed because no device of the callee was connected.
+    var foundNobodyOnline: Bool { error?.code == .noDeviceOnline }
 }

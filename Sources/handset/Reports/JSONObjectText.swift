@@ -13,6 +13,12 @@ struct JSONObjectText {
         members.append("\(JSONText.quoted(key)): \(text ?? "null")")
     }
 
+    /// Adds a whole number.
+    mutating func add(_ key: String, _ value: Int) { members.append("\(JSONText.quoted(key)): \(value)") }
+
+    /// Adds true or false.
+    mutating func add(_ key: String, _ value: Bool) { members.append("\(JSONText.quoted(key)): \(value)") }
+
     /// Adds a text; nil is null.
     mutating func add(_ key: String, _ value: String?) {
         members.append("\(JSONText.quoted(key)): \(value.map(JSONText.quoted) ?? "null")")
@@ -35,11 +41,12 @@ struct JSONObjectText {
 }
 
 extension Double {
-    /// This number to so many decimal places.
+    /// This number to so many decimal places; never a zero with a minus sign.
     func rounded(toPlaces places: Int) -> Double {
         var factor = 1.0
         for _ in 0..<places { factor *= 10 }
-        return (self * factor).rounded() / factor
+        let result = (self * factor).rounded() / factor
+        return result == 0 ? 0 : result
     }
 }
 

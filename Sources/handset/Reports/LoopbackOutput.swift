@@ -12,12 +12,18 @@ extension LoopbackReportOptions {
             (.maxDelay, maxDelay), (.maxDelayRange, maxDelayRange), (.maxDrift, maxDrift), (.maxGaps, maxGaps),
             (.maxDisturbed, maxDisturbed), (.minLikeness, minLikeness), (.minQuality, minQuality),
             (.minSignalToNoise, minSignalToNoise), (.maxDistortion, maxDistortion), (.maxRipple, maxRipple),
-            (.maxClipped, maxClipped),
+            (.maxClipped, maxClipped), (.maxCrosstalk, maxCrosstalk), (.maxChannelFaults, maxChannelFaults),
+            (.minChannels, minChannels),
         ]
     }
 
     /// Whether every threshold of the command line can be read.
     func checkLimits() throws {
+        let paths = [("--json", jsonPath), ("--junit", junitPath), ("--ktap", ktapPath)].filter { $0.1 == "-" }
+        if paths.count > 1 {
+            throw ValidationError(
+                "\(paths[0].0) and \(paths[1].0) would both be on standard output. Give one of them a file.")
+        }
         var thresholds = LoopbackThresholds(.device)
         for (limit, text) in limits {
             guard let text, !limit.set(text, in: &thresholds) else { continue }
@@ -40,15 +46,33 @@ extension LoopbackReportOptions {
 struct LoopbackOutput {
     private let options: LoopbackReportOptions
     private let thresholds: LoopbackThresholds
+    private let baseline: LoopbackBaseline?
 
     /// Reads the thresholds, and tries whether the reports can be written, before anything is measured.
     init(_ options: LoopbackReportOptions, mode: LoopbackRun.Mode) throws {
         self.options = options
         thresholds = try options.thresholds(mode)
-        for path in [options.jsonPath, options.htmlPath].compactMap(\.self) where path != "-" {
+        baseline = try options.baselinePath.map { path in try Self.baseline(path, mode) }
+        let paths = [options.jsonPath, options.htmlPath, options.junitPath, options.ktapPath]
+        for path in paths.compactMap(\.self) where path != "-" {
             let file = unsafe Glibc.open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0o644)
             guard file >= 0 else { throw Self.failure(path, String(unsafe String(cString: strerror(errno)))) }
             close(file)
+        }
+    }
+
+    private static func baseline(_ path: String, _ mode: LoopbackRun.Mode) throws -> LoopbackBaseline {
+        let text: String
+        do throws(CommandFailure) {
+            text = String(decoding: try InputFile.bytes(of: path), as: UTF8.self)
+        } catch {
+            throw CommandFailure(
+                .configuration, "\(error.description). --baseline takes a report that --json has written.")
+        }
+        do throws(LoopbackBaseline.Problem) {
+            return try LoopbackBaseline(reading: text, mode: mode)
+        } catch {
+            throw CommandFailure(.configuration, "cannot compare with the baseline \(path): \(error)")
         }
     }
 
@@ -60,17 +84,26 @@ struct LoopbackOutput {
     /// Writes the reports, says how it went, and ends the command with what follows from it.
     func finish(_ run: inout LoopbackRun, isInterrupted: Bool) throws {
         run.thresholds = thresholds
-        if let path = options.jsonPath {
-            if path == "-" { Terminal.print(run.jsonText) } else { try Self.write(run.jsonText + "\n", to: path) }
-        }
+        run.origin = .here
+        run.baseline = baseline
+        try Self.deliver(options.jsonPath) { run.jsonText + "\n" }
+        try Self.deliver(options.junitPath) { LoopbackJUnit(run).text }
+        try Self.deliver(options.ktapPath) { LoopbackKTAP(run).text }
         if let path = options.htmlPath { try Self.write(LoopbackHTML(run).text, to: path) }
-        let isJSONResult = options.jsonPath == "-"
+        // Standard output has one result.
+        let hasResult = [options.jsonPath, options.junitPath, options.ktapPath].contains("-")
         let summary = LoopbackSummary(
-            run, isJSONResult ? TerminalStyle.standardError : TerminalStyle.standardOutput)
-        if isJSONResult { Terminal.printError(summary.text) } else { Terminal.print(summary.text) }
+            run, hasResult ? TerminalStyle.standardError : TerminalStyle.standardOutput)
+        if hasResult { Terminal.printError(summary.text) } else { Terminal.print(summary.text) }
         if isInterrupted { throw ExitCode(ExitStatus.interrupted.rawValue) }
         guard run.measurement.timing.isFound else { throw ExitCode(ExitStatus.nothingMeasured.rawValue) }
         guard LoopbackVerdict(run).isPass else { throw ExitCode(ExitStatus.thresholdsFailed.rawValue) }
+    }
+
+    /// Writes a report that was asked for to its file, or to standard output.
+    private static func deliver(_ path: String?, _ text: () -> String) throws(CommandFailure) {
+        guard let path else { return }
+        if path == "-" { Terminal.write(text(), to: STDOUT_FILENO) } else { try write(text(), to: path) }
     }
 
     private static func write(_ text: String, to path: String) throws(CommandFailure) {

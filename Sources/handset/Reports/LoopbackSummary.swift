@@ -32,16 +32,25 @@ struct LoopbackSummary {
                 add("", "\("\(stage.milliseconds.rounded(toPlaces: 2)) ms".padded(to: 10))  \(stage.name)")
             }
         }
+        add("they recur", run.recurrenceText)
+        for change in run.measurement.unseenChanges {
+            add("delay changed", "\(change.text), while no carrier was played: the mean is over both")
+        }
         add("drift", timing.driftPPM.map { "\($0.value.rounded(toPlaces: 2)) ± \($0.error.rounded(toPlaces: 2)) ppm" })
         if timing.isFound { add("gaps and repeats", gaps(timing)) }
         sound(add)
+        add("Measured by", run.origin?.text)
         for fact in run.facts { add(fact.label, fact.value) }
         for file in run.momentFiles { add("worst moment", file) }
         for check in verdict.checks { lines.append(line(check)) }
         let isFound = timing.isFound
         lines.append(
             verdict.isPass
-                ? style.green("Within its thresholds.")
+                ? style.green(
+                    verdict.withheldCount == 0
+                        ? "Within its thresholds."
+                        : "Within its thresholds; \(verdict.withheldCount) figures are withheld, and were not looked at."
+                )
                 : style.red(isFound ? "Not within its thresholds." : "The test signal did not come back."))
         return lines.joined(separator: "\n")
     }
@@ -63,12 +72,19 @@ struct LoopbackSummary {
                 "\($0.rounded(toPlaces: 1)) dB, peak \(measured.peakDBFS.rounded(toPlaces: 1)) dBFS"
             })
         add("noise floor", measured.noise.map { "\($0.levelDBFS.rounded(toPlaces: 1)) dBFS" })
-        add("THD+N", measured.tone.map { "\($0.thdPlusNoisePercent.rounded(toPlaces: 3)) % at 997 Hz" })
+        for (index, tone) in measured.tones.sorted(by: { $0.playedHz < $1.playedHz }).enumerated() {
+            let label = index == 0 ? "THD+N" : ""
+            add(label, "\(tone.thdPlusNoisePercent.rounded(toPlaces: 3)) % at \(Int(tone.playedHz)) Hz")
+        }
         add(
             "band (−3 dB)",
             measured.response.map {
                 "\(Int($0.bandHz.lowerBound.rounded())) … \(Int($0.bandHz.upperBound.rounded())) Hz"
             })
+        for (index, line) in (measured.channels?.lines ?? []).enumerated() {
+            add(index == 0 ? "channels" : "", "\(line.label): \(line.text)")
+        }
+        for withheld in measured.withheld { add("withheld", "\(withheld.name): \(withheld.reason)") }
         add("likeness", measured.timing.likeness(quantile: 0.5).map { "\($0.rounded(toPlaces: 3)) of the carrier" })
         add("", run.speech.map { "\($0.likeness.rounded(toPlaces: 3)) of speech" })
         add("quality of speech", run.quality.map(Self.quality))
@@ -84,7 +100,8 @@ struct LoopbackSummary {
         let text = "\(check.name): \(check.measured), \(check.limit)"
         switch check.outcome {
         case .passed: return "  \(style.green("✓")) \(text)"
-        case .unmeasured: return "  \(style.dim("–")) \(style.dim(text))"
+        case .unmeasured:
+            return "  \(style.dim("–")) \(style.dim(text))" + (check.advice.isEmpty ? "" : "\n      \(check.advice)")
         case .failed:
             return "  \(style.red("✗")) \(text)" + (check.advice.isEmpty ? "" : "\n      \(check.advice)")
         }

@@ -33,11 +33,21 @@ final class LoopbackView: Sendable {
             let reason = unsafe strerror(absence).map { unsafe String(cString: $0) } ?? "error"
             say("The card is gone (\(reason)); waiting for it to come back", isWarning: true)
         case .card(nil): say("The card is back")
+        case .again(let ahead, let holdUp):
+            say(
+                "This machine kept Handset's thread waiting for \(Int(holdUp.rounded())) ms, and the card ran empty; "
+                    + "measuring again with \(Int(ahead)) ms ahead", isWarning: true)
         }
     }
 
     /// Leaves the last frame where it is.
-    func end() { hasFrame.withLock { $0 = false } }
+    func end() {
+        let isOverFrame = hasFrame.withLock { hasFrame in
+            defer { hasFrame = false }
+            return hasFrame
+        }
+        if isOverFrame { Terminal.write(LiveView.ending, to: STDERR_FILENO) }
+    }
 
     private func show(_ state: LiveView.State) {
         let isFirst = hasFrame.withLock { hasFrame in
@@ -53,7 +63,7 @@ final class LoopbackView: Sendable {
             defer { hasFrame = false }
             return hasFrame
         }
-        if isOverFrame { Terminal.write("\u{1B}[\(LiveView.lineCount)A\u{1B}[J", to: STDERR_FILENO) }
+        if isOverFrame { Terminal.write(LiveView.erasure, to: STDERR_FILENO) }
         if isWarning { progress.warn(line) } else { progress.say(line) }
     }
 }

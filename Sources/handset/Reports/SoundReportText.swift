@@ -43,7 +43,7 @@ struct SoundReportText {
         object.add("echo_coupling_db", sound.echo.echoCouplingDB.map(Self.tenths))
         object.add("echo_return_loss_enhancement_db", sound.echo.echoReturnLossEnhancementDB.map(Self.tenths))
         object.add("echo_delay_ms", sound.echo.echoDelaySamples.map { Self.tenths(Double($0) / 48) })
-        object.add("turns_skipped", Double(sound.turnsSkipped))
+        object.add("turns_skipped", Double(sound.ticksSkipped))
         object.add("capture_underrun_samples", Double(sound.captureUnderrunSamples))
         object.add("play_overrun_samples", Double(sound.playOverrunSamples))
         object.add("call_samples_lost", Double(sound.callSamplesLost))

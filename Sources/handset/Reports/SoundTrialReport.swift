@@ -1,8 +1,14 @@
 internal import AudioDevices
+internal import LoopbackReport
 
 /// What a trial of a sound card has shown, to read and to parse.
 struct SoundTrialReport {
     let result: SoundTrialResult
+    /// Which Handset tried it, and where.
+    var origin = RunOrigin.here
+    private let directory = CardDirectory()
+
+    init(result: SoundTrialResult) { self.result = result }
 
     var text: String {
         let style = TerminalStyle.standardOutput
@@ -13,7 +19,9 @@ struct SoundTrialReport {
         ]
         for (direction, name, grant, statistics) in sides {
             guard let name else { continue }
-            lines.append("\(direction.padded(to: 10)) \(style.bold(name))  \(grant.map(Self.text) ?? "not opened")")
+            lines.append(
+                "\(direction.padded(to: 10)) \(style.bold(directory.label(of: name)))  \(grant.map(Self.text) ?? "not opened")"
+            )
             guard grant != nil else { continue }
             lines.append(
                 "           \(statistics.cardFrames) frames moved, delay "
@@ -30,6 +38,7 @@ struct SoundTrialReport {
                     + "\(result.peakDBFS.rounded(toPlaces: 1)) dBFS")
             if result.hearsItself { lines.append("           The microphone hears the tone.") }
         }
+        lines.append("by         \(origin.text)")
         for advice in result.advice { lines.append("\(style.yellow("!")) \(advice)") }
         lines.append(result.isWell ? style.green("Sound moves.") : style.red("This does not work yet."))
         return lines.joined(separator: "\n")
@@ -43,10 +52,11 @@ struct SoundTrialReport {
     var json: String {
         var object = JSONObjectText()
         object.add("outcome", result.isWell ? "works" : "does not work")
+        object.add(origin)
         object.add(
-            "playback", object: Self.object(result.configuration.playback, result.playback, result.statistics.playback))
+            "playback", object: side(result.configuration.playback, result.playback, result.statistics.playback))
         object.add(
-            "capture", object: Self.object(result.configuration.capture, result.capture, result.statistics.capture))
+            "capture", object: side(result.configuration.capture, result.capture, result.statistics.capture))
         object.add("level_dbfs", result.capture == nil ? nil : result.levelDBFS)
         object.add("level_with_tone_dbfs", result.capture == nil ? nil : result.levelWithToneDBFS)
         object.add("peak_dbfs", result.capture == nil ? nil : result.peakDBFS)
@@ -55,9 +65,10 @@ struct SoundTrialReport {
         return object.text
     }
 
-    private static func object(_ name: String?, _ grant: CardGrant?, _ statistics: LineStatistics) -> JSONObjectText {
+    private func side(_ name: String?, _ grant: CardGrant?, _ statistics: LineStatistics) -> JSONObjectText {
         var object = JSONObjectText()
         object.add("name", name)
+        object.add("card", name.flatMap(directory.cardName))
         object.add("rate", grant.map { Double($0.rate) })
         object.add("channels", grant.map { Double($0.channels) })
         object.add("format", grant?.format.name)

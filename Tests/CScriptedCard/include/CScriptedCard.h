@@ -35,16 +35,23 @@ struct scripted_card {
     /// Noise that the input adds, as its greatest value of 32 768, and the share of its cube that sound loses on the way.
     uint32_t noise;
     double saturation;
+    /// How loud each input hears each output, as [output][input], of a card with two cables, at 48 kHz; negative turns the
+    /// sign. With zeros alone there is one cable, from the first output to all inputs.
+    double wires[2][2];
     /// Whether where the converters are is known at all times, as most cards that sit on a bus tell it, and not at interrupts
     /// only.
     uint32_t tells_position;
     /// What has happened.
     uint32_t opens, xruns, transfers;
+    /// How the thread that opened it last is scheduled (SCHED_OTHER, SCHED_FIFO).
+    int32_t open_policy;
     /// When each direction was started last; 0 before that.
     int64_t started_ns[2];
     /// CPU time that being a card has cost the program, in transfers, if time is the machine's.
     int64_t spent_ns[2];
     struct scripted_card_tick cable[SCRIPTED_CARD_TICKS];
+    /// What the second output plays.
+    struct scripted_card_tick second_cable[SCRIPTED_CARD_TICKS];
 };
 
 /// Makes the file `path`, of the right size, and maps it. Null if that fails.

@@ -12,6 +12,7 @@
 #include <alsa/pcm_external.h>
 #include <fcntl.h>
 #include <math.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/timerfd.h>
@@ -28,7 +29,7 @@ struct direction {
     int64_t moved, position;
     unsigned random;
     /// The latest frames played, to be read between.
-    int32_t played[64];
+    int32_t played[2][64];
 };
 
 // A windowed sinc, so that clocks which are apart bend the sound rather than drop and repeat samples of it.
@@ -84,18 +85,29 @@ static double place_of(struct direction *d, int64_t frame) {
     return ((double)d->started_ns * 1e-9 + (double)frame / true_rate(d)) * 48000;
 }
 
-static void lay(struct direction *d, int64_t number, int32_t value) {
-    d->card->cable[number % SCRIPTED_CARD_TICKS] = (struct scripted_card_tick){.number = number, .value = value};
+static struct scripted_card_tick *cable(struct direction *d, int output) {
+    return output ? d->card->second_cable : d->card->cable;
 }
 
-static double tick_value(struct direction *d, int64_t number) {
-    struct scripted_card_tick tick = d->card->cable[number % SCRIPTED_CARD_TICKS];
+static void lay(struct direction *d, int output, int64_t number, int32_t value) {
+    cable(d, output)[number % SCRIPTED_CARD_TICKS] = (struct scripted_card_tick){.number = number, .value = value};
+}
+
+static double tick_value(struct direction *d, int output, int64_t number) {
+    struct scripted_card_tick tick = cable(d, output)[number % SCRIPTED_CARD_TICKS];
     return tick.number == number ? tick.value : 0;
 }
 
+/// Whether there are two cables.
+static int has_wires(struct direction *d) {
+    return d->io.rate == 48000 && d->io.channels == 2
+        && (d->card->wires[0][0] || d->card->wires[0][1] || d->card->wires[1][0] || d->card->wires[1][1]);
+}
+
 /// Puts a played frame on the cable: the ticks between two frames that have been played REACH frames ago.
-static void play(struct direction *d, int32_t value) {
-    d->played[d->moved % 64] = value;
+static void play(struct direction *d, int output, int32_t value) {
+    int32_t *played = d->played[output];
+    played[d->moved % 64] = value;
     int64_t middle = d->moved - REACH;
     if (middle < 0) return;
     double from = place_of(d, middle), to = place_of(d, middle + 1);
@@ -104,15 +116,15 @@ static void play(struct direction *d, int32_t value) {
         int phase = fraction <= 0 ? 0 : (int)(fraction * PHASES + 0.5);
         int64_t first = middle - (REACH - 1);
         if (phase >= PHASES) phase = 0, first++;
-        double sum = phase == 0 && first + REACH - 1 >= 0 ? d->played[(first + REACH - 1) % 64] : 0;
+        double sum = phase == 0 && first + REACH - 1 >= 0 ? played[(first + REACH - 1) % 64] : 0;
         for (int tap = 0; phase != 0 && tap < 2 * REACH; tap++)
-            if (first + tap >= 0) sum += taps[phase][tap] * d->played[(first + tap) % 64];
-        lay(d, number, clamped(sum));
+            if (first + tap >= 0) sum += taps[phase][tap] * played[(first + tap) % 64];
+        lay(d, output, number, clamped(sum));
     }
 }
 
-/// What the input makes of what the cable has at a frame's time.
-static int32_t hear(struct direction *d, int64_t frame) {
+/// What a cable has at a frame's time.
+static double carried(struct direction *d, int output, int64_t frame) {
     struct scripted_card *card = d->card;
     double place = place_of(d, frame) - card->cable_delay;
     int64_t number = (int64_t)floor(place + 1e-4);
@@ -121,11 +133,17 @@ static int32_t hear(struct direction *d, int64_t frame) {
     double sum = 0;
     if (card->hole_every == 0 || number % card->hole_every >= card->hole_length) {
         if (phase == 0)
-            sum = tick_value(d, number);
+            sum = tick_value(d, output, number);
         else
             for (int tap = 0; tap < 2 * REACH; tap++)
-                sum += taps[phase][tap] * tick_value(d, number - (REACH - 1) + tap);
+                sum += taps[phase][tap] * tick_value(d, output, number - (REACH - 1) + tap);
     }
+    return sum;
+}
+
+/// What the input makes of what it hears.
+static int32_t hear(struct direction *d, double sum) {
+    struct scripted_card *card = d->card;
     double share = sum / 2147483648.0;
     sum -= card->saturation * share * share * share * 2147483648.0;
     if (card->noise) sum += ((double)rand_r(&d->random) / RAND_MAX * 2 - 1) * card->noise * 65536;
@@ -154,7 +172,8 @@ static int start(snd_pcm_ioplug_t *io) {
     d->running = 1;
     if (side(d) == 0) {
         // What was laid in before the start is heard from now on, as silence.
-        for (int64_t frame = 0; frame < d->moved; frame++) lay(d, tick_of(d, frame), 0);
+        for (int64_t frame = 0; frame < d->moved; frame++)
+            for (int output = 0; output < 2; output++) lay(d, output, tick_of(d, frame), 0);
         memset(d->played, 0, sizeof d->played);
     }
     arm(d);
@@ -238,15 +257,22 @@ static snd_pcm_sframes_t transfer(
     for (snd_pcm_uframes_t i = 0; i < size; i++, d->moved++) {
         int64_t first = tick_of(d, d->moved), next = tick_of(d, d->moved + 1);
         if (side(d)) {
-            int32_t value = d->io.rate == 48000 ? hear(d, d->moved) : (int32_t)tick_value(d, first - d->card->cable_delay);
-            for (unsigned channel = 0; channel < io->channels; channel++)
+            int wired = has_wires(d);
+            double left = d->io.rate == 48000 ? carried(d, 0, d->moved) : 0, right = wired ? carried(d, 1, d->moved) : 0;
+            int32_t value = wired ? 0
+                : d->io.rate == 48000 ? hear(d, left)
+                                      : (int32_t)tick_value(d, 0, first - d->card->cable_delay);
+            for (unsigned channel = 0; channel < io->channels; channel++) {
+                if (wired) value = hear(d, left * d->card->wires[0][channel] + right * d->card->wires[1][channel]);
                 put(place(&areas[channel], offset + i), io->format, value);
+            }
         } else if (d->running) {
             int32_t value = get(place(&areas[0], offset + i), io->format);
             if (d->io.rate == 48000)
-                play(d, value);
+                play(d, 0, value);
             else
-                for (int64_t number = first; number < next || number == first; number++) lay(d, number, value);
+                for (int64_t number = first; number < next || number == first; number++) lay(d, 0, number, value);
+            if (has_wires(d)) play(d, 1, get(place(&areas[1], offset + i), io->format));
         }
     }
     if (before) d->card->spent_ns[side(d)] += spent() - before;
@@ -317,6 +343,7 @@ SND_PCM_PLUGIN_DEFINE_FUNC(scripted_card) {
         return free(d), error;
     }
     d->card->opens++;
+    d->card->open_policy = sched_getscheduler(0);
     make_taps();
     d->random = 1 + (unsigned)stream;
     d->io = (snd_pcm_ioplug_t){

@@ -1,5 +1,5 @@
-import Datagrams
 import ICE
+import NetworkAddress
 import Timekeeping
 
 /// One side of a call in a world: an agent, its machine, and what came out of it.

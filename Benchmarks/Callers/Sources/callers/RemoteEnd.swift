@@ -1,4 +1,4 @@
-import Datagrams
+import NetworkAddress
 import SecureTransport
 
 /// The device's side of one call's media, as its answer describes it.

@@ -3,7 +3,8 @@ internal import SignalingClient
 
 // Which of the ways in an account takes: by `kind`, or by the keys that are given.
 extension AccountConfiguration.Credential {
-    private enum Kind: String, CaseIterable {
+    /// The ways in, by the names of `kind`.
+    enum Kind: String, CaseIterable {
         case mediaToken = "media_token"
         case password
         case accessToken = "access_token"
@@ -12,51 +13,64 @@ extension AccountConfiguration.Credential {
         case anonymous
         case kept
 
-        /// The keys that say what this kind needs.
-        var keys: [String] {
+        /// The name of the key that shows this kind; nil if none does.
+        func key(in section: Section) -> String? {
             switch self {
-            case .mediaToken: ConfigSection.secretKeys("media_token")
-            case .password: ConfigSection.secretKeys("password")
-            case .accessToken: ConfigSection.secretKeys("access_token")
-            case .sessionToken, .signedToken: ConfigSection.secretKeys("token") + ["token_command"]
-            case .anonymous: ["anonymous"]
-            case .kept: ["session_file"]
+            case .mediaToken: section.name(\.mediaToken)
+            case .password: section.name(\.password)
+            case .accessToken: section.name(\.accessToken)
+            case .sessionToken, .signedToken: section.name(\.token) ?? section.name(\.tokenCommand)
+            case .anonymous: section.name(\.anonymous)
+            case .kept: section.name(\.sessionFile)
+            }
+        }
+
+        /// Whether its secret is written into the file, which is a problem that the kind's own reading tells.
+        func isInTheClear(in section: Section) -> Bool {
+            switch self {
+            case .mediaToken: section.isInTheClear(\.mediaToken)
+            case .password: section.isInTheClear(\.password)
+            case .accessToken: section.isInTheClear(\.accessToken)
+            case .sessionToken, .signedToken: section.isInTheClear(\.token)
+            case .anonymous, .kept: false
             }
         }
     }
 
+    typealias Section = KeyedSection<AccountConfiguration.Keys>
+
     /// Reads how to log in; nil if a problem was noted.
-    init?(_ section: ConfigSection, keeps: Bool, _ problems: inout [ConfigProblem]) {
+    init?(_ section: Section, keeps: Bool, _ problems: inout [ConfigProblem]) {
         guard let kind = Self.kind(section, keeps: keeps, &problems) else { return nil }
-        let user = section.string("user", &problems)
+        let user = section.value(\.user, &problems)
         let before = problems.count
         var credential: Self?
         switch kind {
-        case .mediaToken: credential = section.secret("media_token", required: true, &problems).map { .mediaToken($0) }
+        case .mediaToken: credential = section.requiredSecret(\.mediaToken, &problems).map { .mediaToken($0) }
         case .password:
-            let password = section.secret("password", required: true, &problems)
+            let password = section.requiredSecret(\.password, &problems)
             if let user = Self.required(user, section, "with a password", &problems), let password {
                 credential = .password(user: user, password)
             }
         case .accessToken:
             // Read here, to be told at once what is wrong with it; the file is read again at each login.
-            let token = section.secret("access_token", required: true, &problems)
+            let token = section.requiredSecret(\.accessToken, &problems)
             if let user = Self.required(user, section, "with an access token", &problems), let token {
-                let file = section.path("access_token_file", &problems)
+                let file = section.file(of: \.accessToken)
                 credential = .accessToken(user: user, file.map { .file(path: $0) } ?? .fixed(token.revealed))
             }
         case .sessionToken, .signedToken:
-            if kind == .signedToken, !section.has("session") {
-                problems.append(section.problem("session", "is required with kind: signed_token"))
+            if kind == .signedToken, !section.has(\.session) {
+                problems.append(section.problem(\.session, "is required with kind: signed_token"))
             }
             credential = Self.source(section, &problems).map { .sessionToken(user: user, $0) }
         case .anonymous:
-            credential = section.string("anonymous", &problems).map { .anonymous(name: $0) }
+            credential = section.value(\.anonymous, &problems).map { .anonymous(name: $0) }
             if credential == nil, problems.count == before {
-                problems.append(section.problem("anonymous", "is required with kind: anonymous: a name"))
+                problems.append(section.problem(\.anonymous, "is required with kind: anonymous: a name"))
             }
         case .kept:
-            if !keeps { problems.append(section.problem("session_file", "is required with kind: kept")) }
+            if !keeps { problems.append(section.problem(\.sessionFile, "is required with kind: kept")) }
             credential = .kept
         }
         guard let credential else { return nil }
@@ -64,13 +78,11 @@ extension AccountConfiguration.Credential {
     }
 
     private static func kind(
-        _ section: ConfigSection, keeps: Bool, _ problems: inout [ConfigProblem]
+        _ section: Section, keeps: Bool, _ problems: inout [ConfigProblem]
     ) -> Kind? {
-        if section.has("kind") { return section.enumeration("kind", of: Kind.self, &problems) }
-        // A secret written into the file is a problem that the kind's own reading tells.
+        if section.has(\.kind) { return section.value(\.kind, &problems) }
         let given: [Kind] = [.mediaToken, .password, .accessToken, .sessionToken, .anonymous].filter { kind in
-            kind.keys.contains { section.has($0) }
-                || section.has(kind == .sessionToken ? "token" : kind.rawValue) && kind != .anonymous
+            kind.key(in: section) != nil || kind.isInTheClear(in: section)
         }
         switch given.count {
         case 1: return given[0]
@@ -78,37 +90,46 @@ extension AccountConfiguration.Credential {
         case 0:
             problems.append(
                 section.problem(
-                    "media_token_file",
+                    \.mediaToken,
                     "is required: give one of media_token_file, media_token_env, password_file "
                         + "(with user), password_env (with user), access_token_file (with user), token_file, token_env, "
                         + "token_command, anonymous, or session_file with a login kept from earlier"))
         default:
             let names = given.map(\.rawValue).joined(separator: ", ")
-            problems.append(
-                section.problem(given[1].keys.first { section.has($0) } ?? "kind", "give only one of \(names)"))
+            problems.append(Self.problem(with: given[1], section, "give only one of \(names)"))
         }
         return nil
     }
 
-    private static func source(_ section: ConfigSection, _ problems: inout [ConfigProblem]) -> TokenSource? {
-        if section.has("token_command") {
-            for key in ConfigSection.secretKeys("token") where section.has(key) {
-                problems.append(section.problem(key, "is given together with token_command; keep one of them"))
-            }
-            return section.command("token_command", &problems).map { .command($0) }
+    private static func problem(with kind: Kind, _ section: Section, _ message: String) -> ConfigProblem {
+        guard kind.key(in: section) != nil else { return section.problem(\.kind, message) }
+        switch kind {
+        case .mediaToken: return section.problem(\.mediaToken, message)
+        case .password: return section.problem(\.password, message)
+        case .accessToken: return section.problem(\.accessToken, message)
+        case .sessionToken, .signedToken:
+            return section.has(\.token)
+                ? section.problem(\.token, message) : section.problem(\.tokenCommand, message)
+        case .anonymous: return section.problem(\.anonymous, message)
+        case .kept: return section.problem(\.sessionFile, message)
         }
-        guard let token = section.secret("token", required: true, &problems) else { return nil }
+    }
+
+    private static func source(_ section: Section, _ problems: inout [ConfigProblem]) -> TokenSource? {
+        if section.has(\.tokenCommand) {
+            section.rejectIdle(\.token, "is given together with token_command; keep one of them", &problems)
+            return section.value(\.tokenCommand, &problems).map { .command($0) }
+        }
+        guard let token = section.requiredSecret(\.token, &problems) else { return nil }
         // The file is read again for each new token.
-        if let path = section.has("token_file") ? section.path("token_file", &problems) : nil {
-            return .file(path: path)
-        }
+        if let path = section.file(of: \.token) { return .file(path: path) }
         return .fixed(token.revealed)
     }
 
     private static func required(
-        _ user: String?, _ section: ConfigSection, _ when: String, _ problems: inout [ConfigProblem]
+        _ user: String?, _ section: Section, _ when: String, _ problems: inout [ConfigProblem]
     ) -> String? {
-        if user == nil { problems.append(section.problem("user", "is required \(when)")) }
+        if user == nil { problems.append(section.problem(\.user, "is required \(when)")) }
         return user
     }
 }

@@ -1,3 +1,4 @@
+internal import CallControl
 public import ConfigReader
 public import SignalingClient
 
@@ -52,24 +53,93 @@ public struct AccountConfiguration: Sendable {
         self.credential = credential
     }
 
-    init(_ section: ConfigSection, _ problems: inout [ConfigProblem]) {
-        let schemes = ["http", "https"]
-        self.init(server: section.url("server", schemes: schemes, &problems) ?? Self.defaultServer)
-        authURL = section.url("auth_url", schemes: schemes, &problems) ?? authURL
-        identityURL = section.url("identity_url", schemes: schemes, &problems) ?? identityURL
-        eventsURL = section.url("events_url", schemes: schemes, &problems) ?? eventsURL
-        appKey = section.string("app_key", &problems) ?? appKey
-        appSecret = section.secret("app_secret", &problems) ?? appSecret
-        trustRoots = section.certificates("trust_roots", &problems)
-        allowsPlainText = section.bool("allow_plain_text", &problems) ?? false
-        sessionFile = section.outputFile("session_file", &problems)
-        session = section.string("session", &problems)
+    /// Takes all three base URLs from one server's.
+    public mutating func use(server: String) {
+        authURL = server
+        identityURL = server
+        eventsURL = server
+    }
+
+    /// The keys of the section `account`.
+    struct Keys: ConfigKeys {
+        private static let schemes = ["http", "https"]
+
+        let server = ConfigKey.url(
+            "server", schemes: schemes, "the service's base URL; http:// is for this machine only"
+        )
+        .defaulting(to: defaultServer)
+        let authURL = ConfigKey.url("auth_url", schemes: schemes, "base URL of logins").unset("that of `server`")
+        let identityURL = ConfigKey.url("identity_url", schemes: schemes, "base URL of identities").unset(
+            "that of `server`")
+        let eventsURL = ConfigKey.url("events_url", schemes: schemes, "base URL of the connection").unset(
+            "that of `server`")
+        let appKey = ConfigKey.string("app_key", "the program that logs in, as the service knows it")
+            .defaulting(to: AccountConfiguration(server: defaultServer).appKey)
+        let appSecret = ConfigKey.secret("app_secret", "the program's secret")
+            .unset("`\(AccountConfiguration(server: defaultServer).appSecret.revealed)`")
+        let trustRoots = ConfigKey.path(
+            "trust_roots", readable: true, "PEM certificates to trust besides the system's")
+        let allowPlainText = ConfigKey.bool(
+            "allow_plain_text", "http:// to another machine all the same: everybody on the way can listen"
+        ).defaulting(to: false)
+        let kind = ConfigKey.choice("kind", of: Credential.Kind.self, "how to log in ([accounts.md](accounts.md))")
+            .unset("what the other keys show")
+        let user = ConfigKey.name("user", of: "the user's id", "the user, where the kind needs it")
+        let mediaToken = ConfigKey.secret("media_token", "for `kind: media_token`")
+        let password = ConfigKey.secret("password", "for `kind: password`")
+        let accessToken = ConfigKey.secret(
+            "access_token", "for `kind: access_token`; the file is read again at each login")
+        let token = ConfigKey.secret(
+            "token", "for `kind: session_token` and `signed_token`; the file is read again for each new token")
+        let tokenCommand = ConfigKey.command("token_command", "prints such a token, and is run for each new one")
+        let anonymous = ConfigKey.string("anonymous", "for `kind: anonymous`: a name without an account")
+        let session = ConfigKey.name(
+            "session", of: "the session's name", "the one session that a signed token is good for")
+        let sessionFile = ConfigKey.outputFile(
+            "session_file", "keeps the login (mode 0600): a device that starts again needs no secret")
+    }
+
+    init(_ section: KeyedSection<Keys>, server: String?, _ problems: inout [ConfigProblem]) {
+        self.init(server: section.value(\.server, &problems))
+        section.read(\.authURL, into: &authURL, &problems)
+        section.read(\.identityURL, into: &identityURL, &problems)
+        section.read(\.eventsURL, into: &eventsURL, &problems)
+        section.read(\.appKey, into: &appKey, &problems)
+        section.read(\.appSecret, into: &appSecret, &problems)
+        trustRoots = Self.trustRoots(section, &problems)
+        allowsPlainText = section.value(\.allowPlainText, &problems)
+        if let server { use(server: server) } else { judgeAddresses(section, &problems) }
+        sessionFile = section.value(\.sessionFile, &problems)
+        session = section.value(\.session, &problems)
         if let credential = Credential(section, keeps: sessionFile != nil, &problems) { self.credential = credential }
-        section.rejectUnknownKeys(
-            known: [
-                "server", "auth_url", "identity_url", "events_url", "app_key", "trust_roots", "allow_plain_text",
-                "kind", "user", "anonymous", "session", "session_file", "token_command",
-            ] + ["app_secret", "media_token", "password", "access_token", "token"].flatMap(ConfigSection.secretKeys),
-            &problems)
+    }
+}
+
+// What the service's client refuses is refused where it stands.
+extension AccountConfiguration {
+    fileprivate func judgeAddresses(_ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
+        var isServerJudged = false
+        for (key, address) in [(\Keys.authURL, authURL), (\.identityURL, identityURL), (\.eventsURL, eventsURL)] {
+            let isServer = !section.has(key)
+            if isServer, isServerJudged { continue }
+            isServerJudged = isServerJudged || isServer
+            do throws(SignalingError) {
+                try HandsetServiceConfiguration.check(address: address, allowsPlainText ? .allowed : .loopbackOnly)
+            } catch {
+                let message = "\(error.cause). \(error.advice)"
+                problems.append(isServer ? section.problem(\.server, message) : section.problem(key, message))
+            }
+        }
+    }
+
+    fileprivate static func trustRoots(_ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) -> String? {
+        guard let path = section.value(\.trustRoots, &problems) else { return nil }
+        guard section.fileChecks != .none else { return path }
+        do throws(SignalingError) {
+            try HandsetServiceConfiguration.check(trustRootFile: path)
+        } catch {
+            problems.append(section.problem(\.trustRoots, "\"\(path)\": \(error.cause). \(error.advice)"))
+        }
+        return path
     }
 }

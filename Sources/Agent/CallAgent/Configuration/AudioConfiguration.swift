@@ -45,27 +45,60 @@ public struct AudioConfiguration: Sendable, Equatable {
     /// The usual card, with all processing on.
     public init() {}
 
+    /// The keys of the section `audio`.
+    struct Keys: ConfigKeys {
+        private static let usual = AudioConfiguration()
+
+        let device = ConfigKey.string(
+            "device", "the card for both directions: a name, `by-id/…`, `by-path/…`, or `none`"
+        )
+        .defaulting(to: "default")
+        let playback = ConfigKey.string("playback", "the card to play on").unset("that of `device`")
+        let capture = ConfigKey.string("capture", "the card to capture from").unset("that of `device`")
+        let period = ConfigKey.integer(
+            "period_ms", in: 1...100, unit: "ms", "time between a card's wake-ups to ask for; shorter is less delay"
+        ).defaulting(to: usual.periodMilliseconds)
+        let severalCalls = ConfigKey.choice(
+            "several_calls", of: SeveralCalls.self,
+            "a call while another has the card: it gets the card and the other waits, all are mixed, or it is refused"
+        ).defaulting(to: usual.severalCalls)
+        let echoCancellation = ConfigKey.bool(
+            "echo_cancellation", "take the loudspeaker's sound out of the microphone's"
+        ).defaulting(to: usual.cancelsEcho)
+        let echoTail = ConfigKey.integer(
+            "echo_tail_ms", in: 32...500, unit: "ms",
+            "the longest echo that is taken out: the room, not the card's delay; with `profile: pi` 64"
+        ).defaulting(to: usual.echoTailMilliseconds)
+        let noiseSuppression = ConfigKey.bool("noise_suppression", "lower steady noise")
+            .defaulting(to: usual.suppressesNoise)
+        let gainControl = ConfigKey.bool("gain_control", "bring near and far talkers to one level")
+            .defaulting(to: usual.controlsGain)
+        let volume = ConfigKey.number("volume_db", in: -60...20, unit: "dB", "volume of the loudspeaker")
+            .defaulting(to: usual.volumeDB)
+        let microphone = ConfigKey.number(
+            "microphone_db", in: -60...20, unit: "dB", "volume of the microphone after all processing"
+        ).defaulting(to: usual.microphoneDB)
+        let muted = ConfigKey.bool("muted", "the microphone is muted from the beginning").defaulting(to: usual.isMuted)
+        let tones = ConfigKey.bool("tones", "sound ring, ring-back and busy tones").defaulting(to: usual.soundsTones)
+        let country = ConfigKey.string("country", "whose tones: an ISO 3166 code").unset("those of ITU-T E.180")
+    }
+
     /// - Parameter section: Where it stands; what it leaves out stays as it is.
-    mutating func read(_ section: ConfigSection, _ problems: inout [ConfigProblem]) {
-        let device = section.string("device", &problems)
-        playback = Self.name(section.string("playback", &problems) ?? device ?? "default")
-        capture = Self.name(section.string("capture", &problems) ?? device ?? "default")
-        periodMilliseconds = section.integer("period_ms", in: 1...100, &problems) ?? periodMilliseconds
-        cancelsEcho = section.bool("echo_cancellation", &problems) ?? cancelsEcho
-        echoTailMilliseconds = section.integer("echo_tail_ms", in: 32...500, &problems) ?? echoTailMilliseconds
-        suppressesNoise = section.bool("noise_suppression", &problems) ?? suppressesNoise
-        controlsGain = section.bool("gain_control", &problems) ?? controlsGain
-        volumeDB = section.number("volume_db", in: -60...20, &problems) ?? volumeDB
-        microphoneDB = section.number("microphone_db", in: -60...20, &problems) ?? microphoneDB
-        isMuted = section.bool("muted", &problems) ?? isMuted
-        soundsTones = section.bool("tones", &problems) ?? soundsTones
-        country = section.string("country", &problems) ?? country
-        severalCalls = section.enumeration("several_calls", of: SeveralCalls.self, &problems) ?? severalCalls
-        section.rejectUnknownKeys(
-            known: [
-                "device", "playback", "capture", "period_ms", "echo_cancellation", "echo_tail_ms", "noise_suppression",
-                "gain_control", "volume_db", "microphone_db", "muted", "tones", "country", "several_calls",
-            ], &problems)
+    mutating func read(_ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
+        let device = section.value(\.device, &problems)
+        playback = Self.name(section.value(\.playback, &problems) ?? device)
+        capture = Self.name(section.value(\.capture, &problems) ?? device)
+        section.read(\.period, into: &periodMilliseconds, &problems)
+        section.read(\.echoCancellation, into: &cancelsEcho, &problems)
+        section.read(\.echoTail, into: &echoTailMilliseconds, &problems)
+        section.read(\.noiseSuppression, into: &suppressesNoise, &problems)
+        section.read(\.gainControl, into: &controlsGain, &problems)
+        section.read(\.volume, into: &volumeDB, &problems)
+        section.read(\.microphone, into: &microphoneDB, &problems)
+        section.read(\.muted, into: &isMuted, &problems)
+        section.read(\.tones, into: &soundsTones, &problems)
+        section.read(\.country, into: &country, &problems)
+        section.read(\.severalCalls, into: &severalCalls, &problems)
     }
 
     /// A card's name as people write it: `none` for none.

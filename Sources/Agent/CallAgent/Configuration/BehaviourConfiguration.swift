@@ -1,4 +1,6 @@
 internal import AudioKit
+internal import AudioPort
+public import CallPrograms
 internal import ConfigReader
 
 /// What an answered call does: one source of sound, and perhaps a recording.
@@ -13,46 +15,117 @@ public struct BehaviourConfiguration: Sendable, Equatable {
         case file(path: String, loops: Bool)
         /// The sound card: its microphone is heard, and the caller is on its loudspeaker.
         case card
+        /// A program, which hears the caller and speaks to it.
+        case exec(ProgramPlan)
     }
 
     /// Where the sound that the caller hears comes from.
     public var source = Source.echo
     /// A folder in which each call's received audio is kept as a WAV named after its invite. It is made if it is missing.
     public var recordingFolder: String?
+    /// A file to keep what calls receive in, so that they can be replayed (``StreamReplay``): this for the first call, and
+    /// for the second one with `-2` before its extension, for ``maximumCaptures`` calls at most. Nobody can choose it in a
+    /// configuration file: it is for the time that a fault is looked for.
+    public var capture: String?
+    /// Calls that are captured.
+    public static let maximumCaptures = 100
 
     /// Makes an echo.
     public init() {}
 
-    private enum Kind: String, CaseIterable {
-        case echo, play, tone, silence, card
+    /// The kinds of source, by the names of `source`.
+    enum Kind: String, CaseIterable {
+        case echo, play, tone, silence, card, exec
     }
 
-    init(_ section: ConfigSection, _ problems: inout [ConfigProblem]) {
-        let kind = section.enumeration("source", of: Kind.self, &problems) ?? .echo
-        let file = section.path("file", readable: true, &problems)
-        let loops = section.bool("loop", &problems) ?? false
-        let frequency = section.number("frequency_hz", in: 20...20_000, &problems) ?? 440
-        let level = section.number("level_dbfs", in: -96...0, &problems) ?? -12
-        recordingFolder = section.outputFolder("record_folder", &problems)
+    /// The keys of the section `behaviour`.
+    struct Keys: ConfigKeys {
+        let source = ConfigKey.choice("source", of: Kind.self, "what a caller hears; `card`: talk on a sound card")
+            .defaulting(to: .echo)
+        let file = ConfigKey.path("file", "with `source: play`, which requires it: WAV or Ogg Opus")
+        let loop = ConfigKey.bool("loop", "with `source: play`: play it again and again").defaulting(to: false)
+        let frequency = ConfigKey.number(
+            "frequency_hz", in: 20...20_000, unit: "Hz", "with `source: tone`"
+        ).defaulting(to: 440)
+        let level = ConfigKey.number("level_dbfs", in: -96...0, unit: "dBFS", "with `source: tone`: its peak")
+            .defaulting(to: -12)
+        let command = ConfigKey.command(
+            "command", "with `source: exec`, which requires it: the program that takes part in each call")
+        let rate = ConfigKey<PortRate>.parsed(
+            "rate_hz", "whole number", in: PortRate.allCases.map { "\($0.rawValue)" }.joined(separator: ", "),
+            unit: "Hz",
+            "with `source: exec`: samples a second that the program takes and gives", show: { "\($0.rawValue)" }
+        ) { text throws(ConfigValueFault) in
+            guard let rate = Int(text).flatMap(PortRate.init) else {
+                throw ConfigValueFault("must be 8000, 16000, 24000 or 48000, not \(text)")
+            }
+            return rate
+        }.defaulting(to: PortFormat().rate)
+        let encoding = ConfigKey.choice(
+            "encoding", of: PortFormat.Encoding.self, "with `source: exec`: what a sample is"
+        ).defaulting(to: PortFormat().encoding)
+        let recordFolder = ConfigKey.outputFolder(
+            "record_folder", "keep what callers say, a WAV for each call (mode 0600); made if it is missing")
+    }
+
+    init(_ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
+        let before = problems.count
+        let kind = section.value(\.source, &problems)
+        let isChosen = problems.count == before
+        var file = section.value(\.file, &problems)
+        // Of another source the file is of no use, whatever it is.
+        if kind == .play, file != nil, !section.isReadable(\.file, &problems) { file = nil }
+        let loops = section.value(\.loop, &problems)
+        let frequency = section.value(\.frequency, &problems)
+        let level = section.value(\.level, &problems)
+        let command = section.value(\.command, &problems)
+        let format = PortFormat(
+            rate: section.value(\.rate, &problems), encoding: section.value(\.encoding, &problems))
+        recordingFolder = section.value(\.recordFolder, &problems)
         switch kind {
         case .echo: source = .echo
         case .silence: source = .silence
         case .card: source = .card
         case .tone: source = .tone(frequencyHz: frequency, levelDBFS: level)
+        case .exec:
+            if let command {
+                source = .exec(ProgramPlan(command: command, format: format))
+            } else if !section.has(\.command) {
+                problems.append(section.problem(\.command, "is required with source: exec"))
+            }
         case .play:
             if let file {
                 source = .file(path: file, loops: loops)
                 Self.play(file, section, &problems)
-            } else if !section.has("file") {
-                problems.append(section.problem("file", "is required with source: play"))
+            } else if !section.has(\.file) {
+                problems.append(section.problem(\.file, "is required with source: play"))
             }
         }
-        section.rejectUnknownKeys(
-            known: ["source", "file", "loop", "frequency_hz", "level_dbfs", "record_folder"], &problems)
+        if isChosen { Self.rejectIdle(section, kind, &problems) }
+    }
+
+    /// A key that another source needs would be passed over without a word.
+    private static func rejectIdle(_ section: KeyedSection<Keys>, _ kind: Kind, _ problems: inout [ConfigProblem]) {
+        func reason(_ needed: Kind) -> String {
+            "is for source: \(needed.rawValue), and the source is \(kind.rawValue); change it, or remove this key"
+        }
+        if kind != .play {
+            section.rejectIdle(\.file, reason(.play), &problems)
+            section.rejectIdle(\.loop, reason(.play), &problems)
+        }
+        if kind != .tone {
+            section.rejectIdle(\.frequency, reason(.tone), &problems)
+            section.rejectIdle(\.level, reason(.tone), &problems)
+        }
+        if kind != .exec {
+            section.rejectIdle(\.command, reason(.exec), &problems)
+            section.rejectIdle(\.rate, reason(.exec), &problems)
+            section.rejectIdle(\.encoding, reason(.exec), &problems)
+        }
     }
 
     /// Reads the beginning of a file as a call would: one that cannot be played would fail every call.
-    private static func play(_ file: String, _ section: ConfigSection, _ problems: inout [ConfigProblem]) {
+    private static func play(_ file: String, _ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
         guard section.fileChecks != .none else { return }
         do throws(AudioFileError) {
             var reader = try AudioFileReader(path: file)
@@ -60,7 +133,7 @@ public struct BehaviourConfiguration: Sendable, Equatable {
             var room = block.mutableSpan
             _ = try reader.read(into: &room)
         } catch {
-            problems.append(section.problem("file", "\(error)"))
+            problems.append(section.problem(\.file, "\(error)"))
         }
     }
 }

@@ -19,19 +19,24 @@ public struct ControlConfiguration: Sendable, Equatable {
     /// Bytes in a socket's path: what the system has room for (unix(7)), without the zero at the end.
     static let longestPath = 107
 
-    init?(_ section: ConfigSection, _ problems: inout [ConfigProblem]) {
-        section.require(["socket"], &problems)
-        section.rejectUnknownKeys(known: ["socket"], &problems)
-        if section.string("socket", &problems) == "default" {
-            socket = .standard
-        } else {
-            guard let path = section.outputSocket("socket", &problems) else { return nil }
+    /// The keys of the section `control`.
+    struct Keys: ConfigKeys {
+        let socket = ConfigKey.outputSocket(
+            "socket", or: "default", "where `handset control` finds the device; its owner's alone"
+        ).required
+    }
+
+    init?(_ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
+        switch section.value(\.socket, &problems) {
+        case nil: return nil
+        case "default"?: socket = .standard
+        case let path?:
             socket = .path(path)
             let length = path.utf8.count
             if length > Self.longestPath {
                 problems.append(
                     section.problem(
-                        "socket", "is a path of \(length) bytes, and sockets have \(Self.longestPath) at most: \(path)")
+                        \.socket, "is a path of \(length) bytes, and sockets have \(Self.longestPath) at most: \(path)")
                 )
             }
         }
@@ -44,8 +49,9 @@ public struct ControlConfiguration: Sendable, Equatable {
     public static func read(path: String) throws(ConfigError) -> ControlConfiguration? {
         let root = try ConfigDocument.read(path: path, fileChecks: .none)
         var problems: [ConfigProblem] = []
-        let configuration = root.section("control", &problems).flatMap { ControlConfiguration($0, &problems) }
-        guard problems.isEmpty else { throw ConfigError(problems) }
+        let configuration = KeyedSection<DeviceConfiguration.Keys>.part(of: root).value(\.control, &problems)
+            .flatMap { ControlConfiguration($0, &problems) }
+        _ = try problems.verdict()
         return configuration
     }
 }

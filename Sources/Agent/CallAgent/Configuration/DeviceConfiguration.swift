@@ -26,6 +26,8 @@ public struct DeviceConfiguration: Sendable {
     public var media = MediaConfiguration()
     /// Where programs on this machine act on the device; nil for nowhere.
     public var control: ControlConfiguration?
+    /// What its owner should be told of it, though it can be used.
+    public private(set) var warnings: [ConfigProblem] = []
 
     /// The sound card that calls are to use; nil if none does.
     var sound: CallSound? {
@@ -37,42 +39,65 @@ public struct DeviceConfiguration: Sendable {
     /// Makes a configuration of defaults around an account.
     public init(account: AccountConfiguration) { self.account = account }
 
-    /// Reads and checks a configuration file.
+    /// Reads and judges a configuration file. `handset run` and `handset check` both do so, with ``FileChecks/all``.
     ///
-    /// - Parameter fileChecks: Which of the files that it names are looked at.
+    /// - Parameters:
+    ///   - fileChecks: Which of the files that it names are looked at.
+    ///   - server: Base URL of the server, in the place of those in the file, which are not judged then.
     /// - Throws: ``ConfigError`` with every problem that the file has.
     public static func read(
-        path: String, fileChecks: FileChecks = .inputs
+        path: String, fileChecks: FileChecks = .inputs, server: String? = nil
     ) throws(ConfigError) -> DeviceConfiguration {
         let root = try ConfigDocument.read(path: path, fileChecks: fileChecks)
         var problems: [ConfigProblem] = []
-        let configuration = DeviceConfiguration(root, &problems)
-        guard problems.isEmpty else { throw ConfigError(problems) }
+        var configuration = DeviceConfiguration(root, server: server, &problems)
+        configuration.warnings = try problems.verdict()
         return configuration
     }
 
+    /// The keys of a file's root.
+    struct Keys: ConfigKeys {
+        let account = ConfigKey.section("account", AccountConfiguration.Keys.self, "where and as whom to log in")
+            .required
+        let device = ConfigKey.section("device", DeviceIdentity.Keys.self, "what the device calls itself")
+        let profile = ConfigKey.choice(
+            "profile", of: MachineProfile.self, "defaults that suit the machine: `pi` is a small board"
+        ).defaulting(to: .desktop)
+        let rooms = ConfigKey.names("rooms", of: "a room's name", "rooms to join after each login")
+        let invites = ConfigKey.section("invites", InviteConfiguration.Keys.self, "how invites go, calls included")
+        let answer = ConfigKey.section("answer", AnswerPolicy.Keys.self, "which calls are answered, and how")
+        let behaviour = ConfigKey.section("behaviour", BehaviourConfiguration.Keys.self, "what an answered call does")
+        let audio = ConfigKey.section(
+            "audio", AudioConfiguration.Keys.self, "the sound card, with `source: card` ([sound.md](sound.md))")
+        let control = ConfigKey.section(
+            "control", ControlConfiguration.Keys.self,
+            "where programs act on the device ([control.md](control.md)); without this section, nowhere")
+        let media = ConfigKey.section("media", MediaConfiguration.Keys.self, "sockets, codec and playout")
+    }
+
+    /// The keys of such a file.
+    public static var keys: [ConfigKeyEntry] { Keys.entries }
+
     /// Reads a whole file's tree, noting every problem.
-    init(_ root: ConfigSection, _ problems: inout [ConfigProblem]) {
+    init(_ root: ConfigSection, server: String? = nil, _ problems: inout [ConfigProblem]) {
         account = AccountConfiguration(server: AccountConfiguration.defaultServer)
-        root.require(["account"], &problems)
-        if let section = root.section("account", &problems) { account = AccountConfiguration(section, &problems) }
-        if let section = root.section("device", &problems) { device = DeviceIdentity(section, &problems) }
-        if let section = root.section("answer", &problems) { answer = AnswerPolicy(section, &problems) }
-        if let section = root.section("behaviour", &problems) {
+        let root = KeyedSection(root, Keys.self, &problems)
+        if let section = root.value(\.account, &problems) {
+            account = AccountConfiguration(section, server: server, &problems)
+        }
+        if let section = root.value(\.device, &problems) { device = DeviceIdentity(section, &problems) }
+        if let section = root.value(\.answer, &problems) { answer = AnswerPolicy(section, &problems) }
+        if let section = root.value(\.behaviour, &problems) {
             behaviour = BehaviourConfiguration(section, &problems)
         }
-        if let section = root.section("invites", &problems) { invites = InviteConfiguration(section, &problems) }
-        rooms = root.list("rooms", &problems) ?? []
-        profile = root.enumeration("profile", of: MachineProfile.self, &problems) ?? profile
+        if let section = root.value(\.invites, &problems) { invites = InviteConfiguration(section, &problems) }
+        rooms = root.value(\.rooms, &problems) ?? []
+        profile = root.value(\.profile, &problems)
         profile.apply(to: &audio)
         profile.apply(to: &media)
-        if let section = root.section("audio", &problems) { audio.read(section, &problems) }
-        if let section = root.section("media", &problems) { media.read(section, &problems) }
-        control = root.section("control", &problems).flatMap { ControlConfiguration($0, &problems) }
-        root.rejectUnknownKeys(
-            known: [
-                "account", "device", "answer", "audio", "behaviour", "control", "invites", "profile", "rooms", "media",
-            ], &problems)
+        if let section = root.value(\.audio, &problems) { audio.read(section, &problems) }
+        if let section = root.value(\.media, &problems) { media.read(section, &problems) }
+        control = root.value(\.control, &problems).flatMap { ControlConfiguration($0, &problems) }
     }
 }
 
@@ -101,11 +126,17 @@ public struct DeviceIdentity: Sendable, Equatable {
             self.token = token
         }
 
-        init?(_ section: ConfigSection, _ problems: inout [ConfigProblem]) {
-            section.require(["kind"], &problems)
-            let kind = section.string("kind", &problems)
-            let token = section.secret("token", required: true, &problems)
-            section.rejectUnknownKeys(known: ["kind"] + ConfigSection.secretKeys("token"), &problems)
+        /// The keys of one of `push`.
+        struct Keys: ConfigKeys {
+            let kind = ConfigKey.name(
+                "kind", of: "a push token's kind", "`apns`, `fcm`, or any name that whoever gets the pushes knows"
+            ).required
+            let token = ConfigKey.secret("token", "what that service knows the device by").required
+        }
+
+        init?(_ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
+            let kind = section.value(\.kind, &problems)
+            let token = section.requiredSecret(\.token, &problems)
             guard let kind, let token else { return nil }
             self.init(kind: kind, token: token)
         }
@@ -114,32 +145,61 @@ public struct DeviceIdentity: Sendable, Equatable {
     /// Makes an identity without a fixed id.
     public init() {}
 
-    init(_ section: ConfigSection, _ problems: inout [ConfigProblem]) {
-        id = section.string("id", &problems)
-        name = section.string("name", &problems) ?? name
-        callRecords = section.outputFile("call_records", &problems)
-        let targets = section.sections("push", &problems)
+    /// The keys of the section `device`.
+    struct Keys: ConfigKeys {
+        let id = ConfigKey.name("id", of: "the device's id", "unlike that of any other device of the user")
+            .unset("made anew at each start, or kept in `session_file`")
+        let name = ConfigKey.string("name", "for people").defaulting(to: DeviceIdentity().name)
+        let callRecords = ConfigKey.outputFile(
+            "call_records", "one line of JSON for each call's beginning and end, on disk at once")
+        let push = ConfigKey.sections(
+            "push", PushTarget.Keys.self,
+            "where the exchange pushes to while the device is away, 8 at most; `[]` ends that"
+        ).unset("what the exchange was told before")
+    }
+
+    init(_ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
+        id = section.value(\.id, &problems)
+        section.read(\.name, into: &name, &problems)
+        callRecords = section.value(\.callRecords, &problems)
+        let targets = section.value(\.push, &problems)
         push = targets?.compactMap { PushTarget($0, &problems) }
         if let count = targets?.count, count > 8 {
-            problems.append(section.problem("push", "has \(count) entries; 8 are allowed"))
+            problems.append(section.problem(\.push, "has \(count) entries; 8 are allowed"))
         }
-        section.rejectUnknownKeys(known: ["id", "name", "call_records", "push"], &problems)
     }
 }
 
 extension AnswerPolicy {
-    private enum Mode: String, CaseIterable {
+    /// What becomes of a call, by the names of `mode`.
+    enum Mode: String, CaseIterable {
         case auto, ring, reject
     }
 
-    init(_ section: ConfigSection, _ problems: inout [ConfigProblem]) {
-        let mode = section.enumeration("mode", of: Mode.self, &problems) ?? .auto
-        let delay = section.milliseconds("delay_ms", in: 0...60_000, &problems) ?? .zero
-        let limit = section.callLimit("max_calls", &problems) ?? .automatic
-        let allowed = section.list("allow", &problems)
-        let denied = section.list("deny", &problems)
+    /// The keys of the section `answer`.
+    struct Keys: ConfigKeys {
+        let mode = ConfigKey.choice("mode", of: Mode.self, "answer, ring until somebody decides, or reject")
+            .defaulting(to: .auto)
+        let delay = ConfigKey.milliseconds("delay_ms", in: 0...60_000, "ring for so long before answering")
+            .defaulting(to: .zero)
+        let callLimit = ConfigKey.callLimit(
+            "max_calls", "calls at a time; `auto`: as many as the machine carries. One more is told that we are busy"
+        ).defaulting(to: .automatic)
+        let ringLimit = ConfigKey.seconds(
+            "ring_seconds", in: 1...86_400, "nobody decides for so long: the caller is told, whatever its own patience"
+        ).defaulting(to: AnswerPolicy(manner: .ring, callLimit: .automatic).ringLimit)
+        let allow = ConfigKey.list("allow", "answer these users only").unset("everybody")
+        let deny = ConfigKey.list("deny", "answer everybody but these; not together with `allow`").unset("nobody")
+    }
+
+    init(_ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
+        let mode = section.value(\.mode, &problems)
+        let delay = section.value(\.delay, &problems)
+        let limit = section.value(\.callLimit, &problems)
+        let allowed = section.value(\.allow, &problems)
+        let denied = section.value(\.deny, &problems)
         if allowed != nil, denied != nil {
-            problems.append(section.problem("deny", "is given together with allow; keep one of them"))
+            problems.append(section.problem(\.deny, "is given together with allow; keep one of them"))
         }
         let manner: Manner =
             switch mode {
@@ -156,9 +216,7 @@ extension AnswerPolicy {
                 .everybody
             }
         self.init(manner: manner, callLimit: limit, callers: callers)
-        ringLimit = section.seconds("ring_seconds", in: 1...86_400, &problems) ?? ringLimit
-        section.rejectUnknownKeys(
-            known: ["mode", "delay_ms", "max_calls", "ring_seconds", "allow", "deny"], &problems)
+        section.read(\.ringLimit, into: &ringLimit, &problems)
     }
 }
 
@@ -172,15 +230,20 @@ extension AnswerPolicy.CallLimit {
     }
 }
 
-extension ConfigSection {
+extension ConfigKey<AnswerPolicy.CallLimit> {
     /// A number of calls, or `auto`.
-    fileprivate func callLimit(_ key: String, _ problems: inout [ConfigProblem]) -> AnswerPolicy.CallLimit? {
-        guard let text = string(key, &problems) else { return nil }
-        if text == "auto" { return .automatic }
-        guard let number = Int(text.filter { $0 != "_" }), 1...10_000 ~= number else {
-            problems.append(problem(key, "must be auto, or a whole number from 1 to 10000, not \"\(text.prefix(40))\""))
-            return nil
+    fileprivate static func callLimit(_ name: String, _ text: String) -> Self {
+        let range = 1...10_000
+        let allowed = "\(range.lowerBound) to \(range.upperBound)"
+        return .parsed(
+            name, "`auto` or whole number", in: allowed, text, show: { $0 == .automatic ? "auto" : nil }
+        ) { text throws(ConfigValueFault) in
+            if text == "auto" { return .automatic }
+            guard let number = Int(text.filter { $0 != "_" }), range.contains(number) else {
+                throw ConfigValueFault(
+                    "must be auto, or a whole number from \(allowed), not \"\(text.prefix(40))\"")
+            }
+            return .calls(number)
         }
-        return .calls(number)
     }
 }

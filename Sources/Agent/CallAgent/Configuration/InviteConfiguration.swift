@@ -1,5 +1,5 @@
-public import CallControl
-public import ConfigReader
+internal import CallControl
+internal import ConfigReader
 public import JSON
 public import SignalingClient
 
@@ -29,17 +29,34 @@ public struct InviteConfiguration: Sendable, Equatable {
     /// Makes the defaults.
     public init() {}
 
-    init(_ section: ConfigSection, _ problems: inout [ConfigProblem]) {
-        timekeeper = section.enumeration("timeout", of: Timekeeper.self, &problems) ?? timekeeper
-        start = section.enumeration("start", of: HandsetServiceConfiguration.Start.self, &problems) ?? start
-        if let limit = section.seconds("ttl_s", in: 0...86_400, &problems) {
-            timeToLive = limit == .zero ? nil : limit
-        }
-        isOnlineOnly = section.bool("online_only", &problems) ?? isOnlineOnly
-        payload = section.string("payload", &problems).map(JSONValue.string)
-        missedPayload = section.string("missed_payload", &problems).map(JSONValue.string)
-        section.rejectUnknownKeys(
-            known: ["timeout", "start", "ttl_s", "online_only", "payload", "missed_payload"], &problems)
+    /// The keys of the section `invites`.
+    struct Keys: ConfigKeys {
+        private static let usual = InviteConfiguration()
+
+        let timeout = ConfigKey.choice(
+            "timeout", of: Timekeeper.self, "who says that time is up: the service, or the device to the moment"
+        ).defaulting(to: usual.timekeeper)
+        let start = ConfigKey.choice(
+            "start", of: HandsetServiceConfiguration.Start.self,
+            "of invites to groups, a device that starts hears those of the last 30 s, or with `warm` all"
+        ).defaulting(to: usual.start)
+        let timeToLive = ConfigKey.seconds(
+            "ttl_s", in: 0...86_400, "how long our invites stand, calls too; 0 for ever"
+        ).defaulting(to: usual.timeToLive ?? .zero)
+        let onlineOnly = ConfigKey.bool("online_only", "our invites fail when nobody is there to hear")
+            .defaulting(to: usual.isOnlineOnly)
+        let payload = ConfigKey.string("payload", "for the push to those who are not connected")
+        let missedPayload = ConfigKey.string("missed_payload", "for the push to those who let it pass")
+    }
+
+    init(_ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
+        section.read(\.timeout, into: &timekeeper, &problems)
+        section.read(\.start, into: &start, &problems)
+        let limit = section.value(\.timeToLive, &problems)
+        timeToLive = limit == .zero ? nil : limit
+        section.read(\.onlineOnly, into: &isOnlineOnly, &problems)
+        payload = section.value(\.payload, &problems).map(JSONValue.string)
+        missedPayload = section.value(\.missedPayload, &problems).map(JSONValue.string)
     }
 
     /// What the machines are to keep to.

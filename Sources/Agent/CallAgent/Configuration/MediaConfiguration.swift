@@ -1,7 +1,8 @@
 public import CallControl
 internal import ConfigReader
-public import Datagrams
+internal import Datagrams
 public import MediaEngine
+public import NetworkAddress
 public import OpusCodec
 public import Playout
 internal import Realtime
@@ -57,104 +58,148 @@ public struct MediaConfiguration: Sendable {
         encoder.expectedLossPercent = 5
     }
 
-    mutating func read(_ section: ConfigSection, _ problems: inout [ConfigProblem]) {
-        if let host = section.string("address", &problems) {
-            address = SocketAddress(host: host, port: 0)
-            if let address {
-                Self.bind(address, section, &problems)
-            } else {
-                problems.append(section.problem("address", "\"\(host)\" is no IPv4 or IPv6 address such as 192.0.2.1"))
-            }
+    /// The keys of the section `media`.
+    struct Keys: ConfigKeys {
+        private static let usual = MediaConfiguration()
+
+        let address = ConfigKey.parsed(
+            "address", "address", "what media sockets bind to, and offers name; 0.0.0.0 binds to all"
+        ) {
+            host throws(ConfigValueFault) in
+            if let address = SocketAddress(host: host, port: 0) { return address }
+            throw ConfigValueFault("\"\(host)\" is no IPv4 or IPv6 address such as 192.0.2.1")
+        }.unset("all, or 127.0.0.1 if the exchange is there")
+        let port = ConfigKey.integer(
+            "port", in: 0...65_535, "the first worker's UDP port, for a firewall's one hole; 0 for any"
+        ).defaulting(to: Int(usual.port))
+        let workers = ConfigKey.integer(
+            "workers", in: 1...64,
+            "media threads, one for some 70 calls at complexity 5 ([benchmarks.md](benchmarks.md))"
+        ).defaulting(to: usual.workers)
+        let realtimePriority = ConfigKey.integer(
+            "realtime_priority", in: 0...99, "SCHED_FIFO priority of the media threads; 0 does not ask for it"
+        ).defaulting(to: Int(usual.realtimePriority ?? 0))
+        let offers = ConfigKey.choice(
+            "offers", of: OfferKind.self, "what our own calls offer: `webrtc`, or `sdes` for a plain address"
+        ).defaulting(to: usual.offers)
+        let interfaces = ConfigKey.list("interfaces", "use these only; `*` stands for any end").unset("all")
+        let ignoredInterfaces = ConfigKey.list("ignored_interfaces", "do not use these").unset("none")
+        let relayOnly = ConfigKey.bool(
+            "relay_only", "be reached through TURN servers only, and tell nobody our address"
+        ).defaulting(to: usual.usesRelaysOnly)
+        let iceServers = ConfigKey.sections(
+            "ice_servers", ICEServer.Keys.self, "STUN and TURN servers besides those that the service names")
+        let relayTrustRoots = ConfigKey.path(
+            "relay_trust_roots", readable: true, "PEM certificates that vouch for TURN servers over TLS"
+        ).unset("the system's")
+        let codecs = ConfigKey.choices("codecs", of: SoundCodec.self, "the preferred one first")
+            .defaulting(to: usual.codecs)
+        let allowPlainRTP = ConfigKey.bool("allow_plain_rtp", "say yes to media that is not encrypted")
+            .defaulting(to: usual.allowsPlainMedia)
+        let srtpSuites = ConfigKey.choices(
+            "srtp_suites", of: SRTPSuite.self, "suites to offer, the preferred one first"
+        ).defaulting(to: usual.suites)
+        let opus = ConfigKey.section("opus", EncoderSettings.Keys.self, "how our Opus is encoded")
+        let jitter = ConfigKey.section("jitter", PlayoutConfiguration.Keys.self, "how the peer's audio is played out")
+    }
+
+    mutating func read(_ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
+        address = section.value(\.address, &problems)
+        if let address { Self.bind(address, section, &problems) }
+        port = UInt16(section.value(\.port, &problems))
+        section.read(\.workers, into: &workers, &problems)
+        if port != 0, Int(port) + workers - 1 > 65_535 {
+            let message =
+                "leaves no port for each of the \(workers) workers, which take this one and those that follow it"
+            problems.append(section.problem(\.port, message))
         }
-        port = UInt16(section.integer("port", in: 0...65_535, &problems) ?? 0)
-        workers = section.integer("workers", in: 1...64, &problems) ?? workers
-        if let priority = section.integer("realtime_priority", in: 0...99, &problems) {
-            realtimePriority = priority == 0 ? nil : Int32(priority)
+        let priority = section.value(\.realtimePriority, &problems)
+        realtimePriority = priority == 0 ? nil : Int32(priority)
+        section.read(\.offers, into: &offers, &problems)
+        interfaces.allowed = section.value(\.interfaces, &problems) ?? []
+        interfaces.denied = section.value(\.ignoredInterfaces, &problems) ?? []
+        usesRelaysOnly = section.value(\.relayOnly, &problems)
+        iceServers = (section.value(\.iceServers, &problems) ?? []).compactMap { ICEServer($0, &problems) }
+        relayTrustRoots = section.certificates(\.relayTrustRoots, &problems)
+        allowsPlainMedia = section.value(\.allowPlainRTP, &problems)
+        if let opus = section.value(\.opus, &problems) { encoder.read(opus, &problems) }
+        if let jitter = section.value(\.jitter, &problems) { playout.read(jitter, &problems) }
+        section.read(\.srtpSuites, into: &suites, &problems)
+        codecs = section.value(\.codecs, &problems).reduce(into: []) { kept, codec in
+            if !kept.contains(codec) { kept.append(codec) }
         }
-        offers = section.enumeration("offers", of: OfferKind.self, &problems) ?? offers
-        interfaces.allowed = section.list("interfaces", &problems) ?? []
-        interfaces.denied = section.list("ignored_interfaces", &problems) ?? []
-        usesRelaysOnly = section.bool("relay_only", &problems) ?? false
-        iceServers = (section.sections("ice_servers", &problems) ?? []).compactMap { ICEServer($0, &problems) }
-        relayTrustRoots = section.certificates("relay_trust_roots", &problems)
-        allowsPlainMedia = section.bool("allow_plain_rtp", &problems) ?? false
-        if let opus = section.section("opus", &problems) { encoder.read(opus, &problems) }
-        if let jitter = section.section("jitter", &problems) { playout.read(jitter, &problems) }
-        readSuites(section, &problems)
-        readCodecs(section, &problems)
-        section.rejectUnknownKeys(
-            known: [
-                "address", "port", "workers", "realtime_priority", "allow_plain_rtp", "opus", "jitter", "srtp_suites",
-                "codecs", "offers", "interfaces", "ignored_interfaces", "relay_only", "ice_servers",
-                "relay_trust_roots",
-            ], &problems)
     }
 
     /// Finds out whether the machine has the address.
-    private static func bind(_ address: SocketAddress, _ section: ConfigSection, _ problems: inout [ConfigProblem]) {
+    private static func bind(
+        _ address: SocketAddress, _ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]
+    ) {
         guard section.fileChecks == .all else { return }
         do throws(RealtimeError) {
             _ = try UDPSocket(boundTo: address)
         } catch {
-            problems.append(section.problem("address", "\(error)"))
+            problems.append(section.problem(\.address, "\(error)"))
         }
-    }
-
-    private mutating func readCodecs(_ section: ConfigSection, _ problems: inout [ConfigProblem]) {
-        guard let names = section.list("codecs", &problems) else { return }
-        let known = SoundCodec.allCases.map(\.rawValue).joined(separator: ", ")
-        codecs = []
-        for name in names {
-            guard let codec = SoundCodec(rawValue: name) else {
-                problems.append(section.problem("codecs", "\"\(name)\" is unknown; allowed: \(known)"))
-                continue
-            }
-            if !codecs.contains(codec) { codecs.append(codec) }
-        }
-        if names.isEmpty { problems.append(section.problem("codecs", "needs at least one of \(known)")) }
-    }
-
-    private mutating func readSuites(_ section: ConfigSection, _ problems: inout [ConfigProblem]) {
-        guard let names = section.list("srtp_suites", &problems) else { return }
-        let known = SRTPSuite.allCases.map(\.rawValue).joined(separator: ", ")
-        suites = names.compactMap { name in
-            if let suite = SRTPSuite(rawValue: name) { return suite }
-            problems.append(section.problem("srtp_suites", "\"\(name)\" is unknown; allowed: \(known)"))
-            return nil
-        }
-        if names.isEmpty { problems.append(section.problem("srtp_suites", "needs at least one of \(known)")) }
     }
 }
 
 extension EncoderSettings {
-    mutating func read(_ section: ConfigSection, _ problems: inout [ConfigProblem]) {
-        bitrateBps = section.integer("bitrate_bps", in: 6_000...510_000, &problems) ?? bitrateBps
-        complexity = section.integer("complexity", in: 0...10, &problems) ?? complexity
-        fec = section.bool("fec", &problems) ?? fec
-        expectedLossPercent = section.integer("expected_loss_percent", in: 0...100, &problems) ?? expectedLossPercent
-        dtx = section.bool("dtx", &problems) ?? dtx
-        if let frame = section.integer("frame_ms", in: 10...60, &problems) {
-            if let duration = FrameDuration(rawValue: frame) {
-                frameDuration = duration
-            } else {
-                problems.append(section.problem("frame_ms", "must be 10, 20, 40 or 60, not \(frame)"))
-            }
+    /// The keys of the section `media.opus`.
+    struct Keys: ConfigKeys {
+        private static let usual = MediaConfiguration().encoder
+
+        let bitrate = ConfigKey.integer("bitrate_bps", in: 6_000...510_000, unit: "b/s", "the most that is sent")
+            .defaulting(to: usual.bitrateBps)
+        let complexity = ConfigKey.integer(
+            "complexity", in: 0...10, "5 is the knee of quality over cost; with `profile: pi` 3"
+        ).defaulting(to: usual.complexity)
+        let fec = ConfigKey.bool("fec", "repeat a little of each packet in the next").defaulting(to: usual.fec)
+        let expectedLoss = ConfigKey.integer(
+            "expected_loss_percent", in: 0...100, unit: "%",
+            "0 on networks that lose nothing; the peer's feedback raises it"
+        ).defaulting(to: usual.expectedLossPercent)
+        let dtx = ConfigKey.bool(
+            "dtx", "send nothing while nobody speaks; in G.711 a description of the noise"
+        ).defaulting(to: usual.dtx)
+        let frame = ConfigKey.integer(
+            "frame_ms", in: 10...60, unit: "ms", "length of a frame: 10, 20, 40 or 60"
+        ).defaulting(to: usual.frameDuration.rawValue)
+    }
+
+    mutating func read(_ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
+        section.read(\.bitrate, into: &bitrateBps, &problems)
+        section.read(\.complexity, into: &complexity, &problems)
+        section.read(\.fec, into: &fec, &problems)
+        section.read(\.expectedLoss, into: &expectedLossPercent, &problems)
+        section.read(\.dtx, into: &dtx, &problems)
+        let frame = section.value(\.frame, &problems)
+        if let duration = FrameDuration(rawValue: frame) {
+            frameDuration = duration
+        } else {
+            problems.append(section.problem(\.frame, "must be 10, 20, 40 or 60, not \(frame)"))
         }
-        section.rejectUnknownKeys(
-            known: ["bitrate_bps", "complexity", "fec", "expected_loss_percent", "dtx", "frame_ms"], &problems)
     }
 }
 
 extension PlayoutConfiguration {
-    mutating func read(_ section: ConfigSection, _ problems: inout [ConfigProblem]) {
-        minimumDelayMilliseconds =
-            section.integer("min_delay_ms", in: 0...2_000, &problems) ?? minimumDelayMilliseconds
-        maximumDelayMilliseconds =
-            section.integer("max_delay_ms", in: 20...2_000, &problems) ?? maximumDelayMilliseconds
+    /// The keys of the section `media.jitter`.
+    struct Keys: ConfigKeys {
+        private static let usual = PlayoutConfiguration()
+
+        let minimumDelay = ConfigKey.integer(
+            "min_delay_ms", in: 0...2_000, unit: "ms", "the least delay of the jitter buffer"
+        ).defaulting(to: usual.minimumDelayMilliseconds)
+        let maximumDelay = ConfigKey.integer(
+            "max_delay_ms", in: 20...2_000, unit: "ms", "the greatest; not below `min_delay_ms`"
+        ).defaulting(to: usual.maximumDelayMilliseconds)
+    }
+
+    mutating func read(_ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
+        section.read(\.minimumDelay, into: &minimumDelayMilliseconds, &problems)
+        section.read(\.maximumDelay, into: &maximumDelayMilliseconds, &problems)
         if maximumDelayMilliseconds < minimumDelayMilliseconds {
             problems.append(
-                section.problem("max_delay_ms", "must not be below min_delay_ms (\(minimumDelayMilliseconds))"))
+                section.problem(\.maximumDelay, "must not be below min_delay_ms (\(minimumDelayMilliseconds))"))
         }
-        section.rejectUnknownKeys(known: ["min_delay_ms", "max_delay_ms"], &problems)
     }
 }

@@ -51,6 +51,8 @@ int handset_group_open(uint16_t port);
 int handset_group_join(int socket, struct handset_address group, struct handset_address local);
 /// Closes a descriptor that one of these functions opened.
 void handset_close(int descriptor);
+/// Another descriptor, close-on-exec, of what `descriptor` stands for.
+int handset_duplicate(int descriptor);
 /// The address that a socket is bound to.
 int handset_local_address(int socket, struct handset_address *address);
 /// The address from which this machine would send to `remote`.
@@ -74,7 +76,8 @@ struct handset_interface {
 /// Lists the addresses of the interfaces that are up, at most `capacity`. Returns how many there are.
 int handset_interfaces(struct handset_interface *interfaces, int capacity);
 
-/// Receives at most `count` datagrams in one call, without waiting. Returns how many; 0 when there are none.
+/// Receives at most `count` datagrams in one call, without waiting. Returns how many; 0 when there are none. Fewer than
+/// asked for are all that waited.
 int handset_receive(int socket, struct handset_datagram *datagrams, int count);
 
 /// Sends `count` datagrams in as few calls as the kernel allows. Returns how many it took; the rest is for the
@@ -85,15 +88,9 @@ int handset_send(int socket, const struct handset_datagram *datagrams, int count
 /// The most datagrams one call of the two functions above handles.
 #define HANDSET_BATCH_LIMIT 64
 
-/// A timer on CLOCK_MONOTONIC, as a file descriptor.
-int handset_timer_open(void);
-/// Arms the timer for an absolute time; 0 disarms it. Clears an expiry that was not seen yet.
-int handset_timer_arm(int timer, int64_t deadline_ns);
-
-/// A set of sockets as one descriptor, which is readable when one of them is.
-int handset_socket_set_open(void);
-int handset_socket_set_add(int set, int socket);
-int handset_socket_set_remove(int set, int socket);
+/// A set of descriptors as one, which is readable when something can be done with one of them.
+int handset_set_open(void);
+int handset_set_remove(int set, int descriptor);
 
 /// Begins a TCP connection, non-blocking, close-on-exec, without delay of small pieces, with DSCP `dscp`. At most
 /// `unsent_limit` bytes wait in the kernel for their first transmission. Returns the descriptor, which is writable once
@@ -113,15 +110,19 @@ struct handset_ready {
 };
 /// Watches a descriptor for reading, and on demand for writing, as a member of a set that is new to it or not.
 int handset_set_watch(int set, int descriptor, uint64_t token, bool writing, bool is_new);
+/// The most descriptors that the next function finds.
+#define HANDSET_READY_LIMIT 256
 /// Which descriptors of a set something can be done with now, at most `capacity`, without waiting. Returns how many.
 int handset_set_ready(int set, struct handset_ready *ready, int capacity);
 
-/// Arms `timer`, then waits until it expires or `wakeup` or `socket` (-1 for none) is readable.
-int handset_wait_until(int timer, int64_t deadline_ns, int wakeup, int socket);
+/// Waits until `deadline_ns` of CLOCK_MONOTONIC (negative means for ever) has come, or `wakeup` or `socket` (-1 for none)
+/// is readable, in one call. Returns a bit mask: 1 for `wakeup`, 2 for `socket`.
+int handset_wait_until(int64_t deadline_ns, int wakeup, int socket);
 
 /// A wake-up as a file descriptor: any thread may signal it, one waits for it.
 int handset_wakeup_open(void);
 int handset_wakeup_signal(int wakeup);
+/// Returns 1 if it was signalled, and 0 if not.
 int handset_wakeup_clear(int wakeup);
 
 /// Waits until one of `descriptors` (at most 8) is readable. Returns a bit mask of those that are.
@@ -143,10 +144,32 @@ int handset_thread_join(pthread_t thread);
 
 /// Gives the calling thread SCHED_FIFO at `priority`, and the least timer slack. Negative errno when refused.
 int handset_thread_make_realtime(int priority);
+/// How a thread is scheduled: a policy of sched.h's, and a priority within it.
+struct handset_priority {
+    int policy, priority;
+};
+/// Takes real-time priority from the calling thread, if it has one and may have it again. Returns what it had; an ordinary
+/// policy if nothing was taken.
+struct handset_priority handset_thread_suspend_priority(void);
+/// Gives the calling thread back what the function above took.
+void handset_thread_resume_priority(struct handset_priority priority);
 
+/// Writes to `bytes` of the calling thread's stack below its frame.
+void handset_thread_touch_stack(size_t bytes);
+/// How often a page was not there when the calling thread needed it, whether it had to be read from a disk or not.
+int64_t handset_thread_page_faults(void);
+
+/// Locks all memory that the process touches from now on. -EPERM if it may lock no more than a limit, which counts what is
+/// reserved and not what is touched.
+int handset_lock_memory(void);
+/// 0 if this process may do that, or -EPERM.
+int handset_check_lock(void);
+/// Locks nothing any more.
+void handset_unlock_memory(void);
 /// Takes the pages of the program and its libraries that cannot change (code, constants) out of this process' memory.
-/// Those that are needed come back from the page cache by themselves, at a few microseconds for 64 KiB.
-void handset_release_code_pages(void);
+/// Those that are needed come back from the page cache by themselves, at a few microseconds for 64 KiB. Returns false if they
+/// stay, because memory is locked.
+bool handset_release_code_pages(void);
 /// Gives the system back the whole pages among what was allocated and freed. Other threads wait while their arena is
 /// looked through.
 void handset_release_free_memory(void);

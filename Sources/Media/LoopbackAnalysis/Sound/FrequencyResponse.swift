@@ -57,6 +57,12 @@ public struct FrequencyResponse: Equatable, Sendable {
         speechRippleDB = (speech.max() ?? 0) - (speech.min() ?? 0)
     }
 
+    /// The greatest difference of gain between two responses of one way, from 300 Hz to 3.4 kHz, in dB.
+    func greatestSpeechDifferenceDB(to other: FrequencyResponse) -> Double? {
+        zip(points, other.points).filter { (300...3_400).contains($0.0.frequencyHz) }
+            .map { abs($0.0.gainDB - $0.1.gainDB) }.max()
+    }
+
     private static func band(_ points: [Point], _ middle: Point) -> ClosedRange<Double> {
         func isWithin(_ point: Point) -> Bool { abs(point.gainDB - middle.gainDB) <= 3 }
         let low = points.filter { $0.frequencyHz <= middle.frequencyHz }.reversed().prefix(while: isWithin).last

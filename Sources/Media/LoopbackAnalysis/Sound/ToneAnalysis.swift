@@ -4,6 +4,8 @@ internal import Glibc
 /// Level and distortion of a captured tone: sines of its frequency and of the harmonics, fitted by least squares
 /// (IEEE Std 1057, the fit with four parameters).
 public struct ToneAnalysis: Equatable, Sendable {
+    /// Frequency that was played, in Hz.
+    public let playedHz: Double
     /// Frequency found, in Hz by the capturing clock.
     public let frequencyHz: Double
     /// Level of the tone itself, in dBFS.
@@ -12,6 +14,8 @@ public struct ToneAnalysis: Equatable, Sendable {
     public let thdPercent: Double
     /// All that is not the tone, noise included, against it, in percent; from 20 Hz up.
     public let thdPlusNoisePercent: Double
+    /// What is not the tone comes all at once, and not throughout: a click, or a piece that is missing.
+    public let hasGlitch: Bool
 
     /// The same as a ratio in dB.
     public var thdPlusNoiseDB: Double { 20 * log10(max(1e-9, thdPlusNoisePercent / 100)) }
@@ -19,7 +23,10 @@ public struct ToneAnalysis: Equatable, Sendable {
     /// - Returns: nil if `captured` holds no tone within 3000 ppm of `expectedHz`, or is shorter than 100 ms.
     init?(captured: [Float], expectedHz: Double) {
         guard captured.count >= 4_800 else { return nil }
-        let samples = Self.withoutRumble(captured)
+        // Whole periods: what is over of a low tone would have a mean of its own.
+        let period = Double(AudioFormat.sampleRate) / expectedHz
+        let length = Int(((Double(captured.count) / period).rounded(.down) * period).rounded(.down))
+        let samples = Self.withoutRumble(Array(captured.prefix(length)))
         var frequency = expectedHz
         // The phases of both halves tell how far the frequency is off.
         for _ in 0..<3 {
@@ -43,10 +50,26 @@ public struct ToneAnalysis: Equatable, Sendable {
             return harmonic < 22_000 ? sum + Self.fit(rest[...], harmonic).power : sum
         }
         let remaining = rest.reduce(0.0) { $0 + Double($1) * Double($1) } / Double(rest.count)
+        playedHz = expectedHz
         frequencyHz = frequency
+        hasGlitch = Self.hasGlitch(rest, power)
         levelDBFS = 10 * log10(2 * power / (32_767 * 32_767))
         thdPercent = (harmonics / power).squareRoot() * 100
         thdPlusNoisePercent = (remaining / power).squareRoot() * 100
+    }
+
+    /// Samples in which a glitch is looked for: 20 ms, in which every tone and its harmonics have whole periods.
+    private static let block = 960
+
+    /// Whether some 20 ms of what is not the tone have twelve times the power of the usual 20 ms, and are of a size that
+    /// matters: distortion and noise are there throughout.
+    private static func hasGlitch(_ rest: [Float], _ tonePower: Double) -> Bool {
+        let powers = stride(from: 0, through: rest.count - block, by: block).map { start in
+            rest[start..<start + block].reduce(0.0) { $0 + Double($1) * Double($1) } / Double(block)
+        }
+        let sorted = powers.sorted()
+        guard let greatest = sorted.last else { return false }
+        return greatest > 12 * sorted[sorted.count / 2] && greatest > 1e-4 * tonePower
     }
 
     private struct Fit {

@@ -97,16 +97,39 @@ extension CarrierTracker {
         return event(start: lost.start, end: end, isSilent: isSilent, lost.before, after)
     }
 
+    /// Whether what is between these positions can be told from what the way does to sound all the time.
+    ///
+    /// A codec's noise comes in bursts: now and then some samples are more like silence, or like the carrier a sample later,
+    /// than like the carrier, and at the same places of the carrier each time.
+    private func isBelievable(_ hole: Range<Int>, _ jump: Double) -> Bool {
+        guard usual.residual > Self.coarse * usual.signal else { return !hole.isEmpty || abs(jump) > Self.sameDelay }
+        return abs(jump) > Self.coarseJump || hole.count >= Self.coarseHole || hole.count > 24 && isHole(hole)
+    }
+
+    /// Share of the signal's power in what differs from the carrier above which a way counts as coarse: likeness 0.95.
+    private static let coarse = 0.1
+    /// Least jump, and least hole without a jump, that a coarse way is believed to have, in samples.
+    private static let coarseJump = 2.0
+    private static let coarseHole = 240
+
+    /// Whether these captured samples are at least 13 dB below the carrier, or no louder than the way's own noise.
+    private func isHole(_ positions: Range<Int>) -> Bool {
+        let known = positions.clamped(to: captureStart..<captureEnd)
+        let heard = captured(known)
+        let power = Double(dotProduct(heard, 0, heard, 0, heard.count)) / Double(max(1, heard.count))
+        return power <= max(0.05 * usual.signal, usual.residual <= Self.coarse * usual.signal ? 2 * usual.residual : 0)
+    }
+
     private func event(
         start: Int, end: Int, isSilent: Bool, _ before: DelayLine, _ after: DelayLine
     ) -> LoopbackEvent? {
         let delayBefore = before.delay(at: Double(start))
         let delayAfter = after.delay(at: Double(end))
         let jump = after.delay(at: Double(start)) - before.delay(at: Double(start))
-        guard end > start || abs(jump) > Self.sameDelay else { return nil }
+        guard isBelievable(start..<end, jump) else { return nil }
         let kind: LoopbackEvent.Kind
         if end > start {
-            kind = isSilent ? .silence : .disturbance
+            kind = isSilent && isHole(start..<end) ? .silence : .disturbance
         } else {
             kind = jump > 0 ? .repeat : .skip
         }

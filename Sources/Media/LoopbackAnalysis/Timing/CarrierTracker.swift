@@ -10,6 +10,8 @@ public struct CarrierTracker: Sendable {
     /// Numbers of played samples that are carrier.
     let active: Range<Int>
     let maximumDelay: Int
+    /// By how many samples a sample the delay is expected to grow, if that is known from before.
+    private let expectedRate: Double
     let carrier: Carrier
     let interpolator = Interpolator()
     let wideSearch = FourierTransform(minimumCount: 2 * Self.wideRadius + 2 * Self.block)
@@ -66,8 +68,12 @@ public struct CarrierTracker: Sendable {
     /// - Parameters:
     ///   - active: Numbers of the played samples that are carrier; captured samples are counted from the same moment.
     ///   - maximumDelay: The longest delay looked for, in samples, 480 or more.
-    public init(carrier: Carrier, active: Range<Int>, maximumDelay: Int = 2 * AudioFormat.sampleRate) {
+    ///   - expectedRate: By how many samples a sample the delay grows, if that is known from before.
+    public init(
+        carrier: Carrier, active: Range<Int>, maximumDelay: Int = 2 * AudioFormat.sampleRate, expectedRate: Double = 0
+    ) {
         self.carrier = carrier
+        self.expectedRate = expectedRate
         self.active = active
         self.maximumDelay = max(480, maximumDelay)
         cursor = active.lowerBound
@@ -151,7 +157,7 @@ public struct CarrierTracker: Sendable {
             filter = ChannelFilter(gain: gain)
             filterPower = Double(gain * gain)
         }
-        var line = DelayLine(delay: Double(delay), rate: lost?.before.rate ?? 0, origin: Double(cursor))
+        var line = DelayLine(delay: Double(delay), rate: lost?.before.rate ?? expectedRate, origin: Double(cursor))
         // A carrier that has just begun sounds at the window's end.
         let place = cursor + Self.searchWindow - Self.block
         let reading = read(line, at: place)
@@ -205,8 +211,10 @@ public struct CarrierTracker: Sendable {
             state = .resolving(before: before, suspect: suspect, probe: probe + Self.block / 2)
             return
         }
-        if let event = seam(before, after, suspect - Self.block..<place + Self.block) { outbox.append(.event(event)) }
-        cursor = place
+        let event = seam(before, after, suspect - Self.block..<place + Self.block)
+        if let event { outbox.append(.event(event)) }
+        // What was suspected and is nothing is passed over: read again, it would be suspected again.
+        cursor = event == nil ? place + Self.block : place
         state = .following(after)
     }
 

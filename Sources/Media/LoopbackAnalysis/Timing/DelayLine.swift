@@ -11,6 +11,9 @@ struct DelayLine: Equatable, Sendable {
 
     func delay(at position: Double) -> Double { delay + rate * (position - origin) }
 
+    /// Where the played sample `number` is captured: m with m − delay(m) = number.
+    func place(of number: Int) -> Double { (Double(number) + delay - rate * origin) / (1 - rate) }
+
     /// Takes the reading that at `position` the delay is `error` more than this line says.
     ///
     /// A line of least squares through all readings while there are few, and through the last ones from then on.

@@ -30,7 +30,7 @@ public struct CallSound: Equatable, Sendable {
     public init(_ device: AudioDeviceConfiguration = AudioDeviceConfiguration()) { self.device = device }
 }
 
-/// What the control side asks of the desk.
+/// What the control side asks of the mixer.
 enum SoundOrder: BitwiseCopyable {
     case mute(Bool)
     case volume(dB: Double)
@@ -59,17 +59,17 @@ public struct SoundReport: BitwiseCopyable, Equatable, Sendable {
     public internal(set) var echo: SpeakerphoneStatistics
     /// Samples by which the speakerphone's parts delay the microphone.
     public internal(set) var processingSamples = 0
-    /// Turns of 10 ms.
-    public internal(set) var turns = 0
-    /// Turns left out because the machine stood still.
-    public internal(set) var turnsSkipped = 0
+    /// Ticks of 10 ms.
+    public internal(set) var ticks = 0
+    /// Ticks left out because the machine stood still.
+    public internal(set) var ticksSkipped = 0
     /// Captured samples that were not there in time.
     public internal(set) var captureUnderrunSamples = 0
     /// Samples to be played that the card's thread did not take in time.
     public internal(set) var playOverrunSamples = 0
     /// The call is on hold at the card.
     public internal(set) var isHeld = false
-    /// Samples between the call's frames and the card's turns that were missing, or came too late.
+    /// Samples between the call's frames and the card's ticks that were missing, or came too late.
     public internal(set) var callSamplesLost = 0
 
     @_noAllocation @_noLocks

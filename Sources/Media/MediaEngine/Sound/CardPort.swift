@@ -1,25 +1,25 @@
 internal import Realtime
 internal import Speakerphone
 
-/// A call's place at the ``SoundDesk``: what the microphone has for it, and what it has for the loudspeaker.
+/// A call's place at the ``CardMixer``: what the microphone has for it, and what it has for the loudspeaker.
 ///
-/// The desk moves 10 ms at a time, the call sends frames of its own length; both run on one thread. A call's frames are due
-/// at turns of the desk, so that nothing waits here longer than its frame lasts.
+/// The mixer moves 10 ms at a time, the call sends frames of its own length; both run on one thread. A call's frames are due
+/// at ticks of the mixer, so that nothing waits here longer than its frame lasts.
 struct CardPort: ~Copyable {
     private var microphone = SampleQueue(capacity: 8_192)
-    /// What the call brought to the desk's last turn for the loudspeaker.
-    private var latest = SampleBuffer(capacity: SoundDesk.turnSamples)
+    /// What the call brought to the mixer's last tick for the loudspeaker.
+    private var latest = SampleBuffer(capacity: CardMixer.tickSamples)
     /// Limits what the call is to send.
     var limiter = MixLimiter()
     /// The call is on hold at the card: it hears silence, and is not heard.
     var isHeld = false
-    /// Its frames are due at turns of the desk.
+    /// Its frames are due at ticks of the mixer.
     var isPlaced = false
     private(set) var counters = Counters()
 
     /// Samples that were not there in time, or came too late.
     struct Counters: BitwiseCopyable {
-        /// Samples of silence that the call sent because the desk had nothing for it.
+        /// Samples of silence that the call sent because the mixer had nothing for it.
         var underrun = 0
         /// Samples that were dropped so that they did not delay those after them.
         var dropped = 0
@@ -30,27 +30,27 @@ struct CardPort: ~Copyable {
     mutating func take(into sending: inout MutableSpan<Int16>) {
         let length = sending.count
         // Before the call's first frame, more has gathered than it takes.
-        if microphone.count > length + SoundDesk.turnSamples { counters.dropped += microphone.keep(newest: length) }
+        if microphone.count > length + CardMixer.tickSamples { counters.dropped += microphone.keep(newest: length) }
         let taken = microphone.take(into: &sending)
         for index in taken..<length { sending[index] = 0 }
         if !isHeld { counters.underrun += length - taken }
     }
 
-    /// The desk's side: 10 ms of what the call is to send.
+    /// The mixer's side: 10 ms of what the call is to send.
     @_noAllocation @_noLocks
     mutating func hand(_ samples: Span<Int16>) { microphone.append(samples) }
 
-    /// The call's side: brings 10 ms to the loudspeaker's turn.
+    /// The call's side: brings 10 ms to the loudspeaker's tick.
     @_noAllocation @_noLocks
     mutating func bring(_ samples: Span<Int16>) {
-        var room = latest.mutableSamples(SoundDesk.turnSamples)
+        var room = latest.mutableSamples(CardMixer.tickSamples)
         for index in 0..<min(room.count, samples.count) { room[index] = samples[index] }
     }
 
-    /// What the call brought to the last turn.
+    /// What the call brought to the last tick.
     var contribution: Span<Int16> {
         @_semantics("no_performance_analysis") @inline(__always)
         @_lifetime(borrow self)
-        get { latest.samples(SoundDesk.turnSamples) }
+        get { latest.samples(CardMixer.tickSamples) }
     }
 }

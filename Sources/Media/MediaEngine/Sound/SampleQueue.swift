@@ -1,4 +1,4 @@
-/// Samples that wait for their turn within one thread, in memory that is taken once.
+/// Samples that wait for their tick within one thread, in memory that is taken once.
 @safe
 struct SampleQueue: ~Copyable, @unchecked Sendable {
     // Only the owner reaches the memory; it may move with its owner to another thread.

@@ -2,22 +2,22 @@ internal import AudioDevices
 internal import Realtime
 internal import Speakerphone
 
-/// The sound card of an engine while it runs: the device's thread, and the desk that a worker works at.
+/// The sound card of an engine while it runs: the device's thread, and the mixer that a worker works at.
 @safe
 final class SoundCardUse: @unchecked Sendable {
-    // The desk's memory is touched by its worker's thread alone, from before that starts until it has ended; it is freed
+    // The mixer's memory is touched by its worker's thread alone, from before that starts until it has ended; it is freed
     // with this, which the engine keeps until then.
     let device: AudioDevice
-    let desk: UnsafeMutablePointer<SoundDesk>
+    let mixer: UnsafeMutablePointer<CardMixer>
 
     /// Starts the card's thread, which opens the card. It need not be there.
     init(_ sound: CallSound, onEvent: @escaping @Sendable (CardEvent) -> Void) throws(RealtimeError) {
         let device = try AudioDevice(sound.device, onEvent: onEvent)
         guard let line = device.takeLine() else { preconditionFailure("a new device has its line") }
         do throws(SpeakerphoneError) {
-            let made = try SoundDesk(sound, line: line)
-            unsafe desk = .allocate(capacity: 1)
-            unsafe desk.initialize(to: made)
+            let made = try CardMixer(sound, line: line)
+            unsafe mixer = .allocate(capacity: 1)
+            unsafe mixer.initialize(to: made)
         } catch {
             device.stop()
             throw RealtimeError(doing: "\(error)", errno: Self.noMemory)
@@ -26,8 +26,8 @@ final class SoundCardUse: @unchecked Sendable {
     }
 
     deinit {
-        unsafe desk.deinitialize(count: 1)
-        unsafe desk.deallocate()
+        unsafe mixer.deinitialize(count: 1)
+        unsafe mixer.deallocate()
     }
 
     /// ENOMEM.

@@ -1,0 +1,1 @@
+../../Modules/Media/MediaEngine/SoundCodec.swift

@@ -1,0 +1,18 @@
+import BotWire
+import FuzzInput
+
+/// Called by libFuzzer with each input.
+@_cdecl("LLVMFuzzerTestOneInput")
+public func fuzzExec(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt { fuzz(start, count, read) }
+
+private func read(_ bytes: [UInt8]) {
+    guard let command = try? ExecCommand(line: bytes) else { return }
+    switch command {
+    case .mark(let name):
+        require((1...ExecCommand.nameBytes).contains(name.utf8.count), "a mark's name is bounded")
+        let line = ExecEvent.mark(name, played: 1).line
+        require(line.last == 0x0A && !line.dropLast().contains(0x0A), "an event is one line, whatever a mark is called")
+    case .press(let keys): require(keys.utf8.count <= ExecCommand.mostKeys, "keys are bounded")
+    case .clear, .hangUp: break
+    }
+}

@@ -1,0 +1,1 @@
+../../Modules/Signaling/StreamGateway/SessionDescription+ICE.swift

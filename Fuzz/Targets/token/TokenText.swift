@@ -1,0 +1,1 @@
+../../Modules/Signaling/SignedTokens/TokenText.swift

@@ -1,0 +1,1 @@
+../../Modules/Signaling/ExchangeServer/Server/MessageAssembly.swift

@@ -1,0 +1,162 @@
+// CallPrograms: programs that take part in calls: their processes, and the thread that moves their sound and their lines.
+
+public import AudioPort
+internal import Glibc
+public import Realtime
+internal import Synchronization
+internal import Timekeeping
+
+/// What a program is started as, and how its sound is written.
+public struct ProgramPlan: Sendable, Equatable {
+    /// The program, and its arguments. There is no shell.
+    public var command: [String]
+    /// Both ways.
+    public var format: PortFormat
+
+    /// Makes a plan.
+    public init(command: [String], format: PortFormat = PortFormat()) {
+        self.command = command
+        self.format = format
+    }
+}
+
+/// What a device is told of its programs.
+public enum ProgramNews: Sendable, Equatable {
+    /// A line for the log, and how many before it were left out because there were too many.
+    case said(call: UInt64, String, leftOut: Int)
+    /// The process failed, in words; it is started again if `isRestarted`.
+    case failed(call: UInt64, String, isRestarted: Bool)
+    /// What the program asked for is not understood, or cannot be done: for the log, once in a while.
+    case misunderstood(call: UInt64, String)
+    /// The program does not read what the caller says, or its events, fast enough; told once for each process.
+    case behind(call: UInt64, events: Bool)
+    /// The program wants keys pressed.
+    case press(call: UInt64, keys: String)
+    /// The call is to end: the program has said all that it wanted, or has failed too often.
+    case hangUp(call: UInt64, failure: String?)
+}
+
+/// The programs of a device's calls, each with its own process, and one thread for all of them.
+///
+/// Nothing that a program does makes another, or a media worker, wait: no descriptor blocks, and what a program does not take is
+/// dropped and counted. All methods may be called from any thread.
+public final class CallPrograms: Sendable {
+    private let signal: PortSignal
+    private let tell: @Sendable (ProgramNews) -> Void
+    private let inbox = Mutex(Inbox())
+    private let thread = Mutex<RealtimeThread?>(nil)
+
+    private struct Inbox {
+        var begun: [ProgramRun] = []
+        var words: [(call: UInt64, ProgramRun.Word)] = []
+        var isFinished = false
+    }
+
+    /// Prepares for programs; the thread starts with the first.
+    ///
+    /// - Parameter tell: Is told what programs want and do, on the programs' thread.
+    public init(tell: @escaping @Sendable (ProgramNews) -> Void) throws(RealtimeError) {
+        signal = try PortSignal()
+        self.tell = tell
+    }
+
+    /// Starts a program for a call.
+    ///
+    /// - Parameters:
+    ///   - call: A number that no other call has; it is what news and ``end(call:reason:)`` go by.
+    ///   - peer: Who is at the other end.
+    /// - Returns: What the call's media worker is to be given.
+    /// - Throws: ``ProgramStartError`` if there is no such program, or the system has no room for one more.
+    public func begin(
+        _ plan: ProgramPlan, call: UInt64, peer: String, isOutgoing: Bool
+    ) throws(ProgramStartError) -> PortLine {
+        let pair = AudioPort.pair(rate: plan.format.rate, signal: signal)
+        let run = try ProgramRun(
+            plan, .init(call: call, peer: peer, isOutgoing: isOutgoing), port: pair.port, at: MonotonicClock.now,
+            tell: tell)
+        do throws(RealtimeError) {
+            try startIfNeeded()
+        } catch {
+            run.abort()
+            throw ProgramStartError(description: "\(error)")
+        }
+        inbox.withLock { $0.begun.append(run) }
+        signal.signal()
+        return pair.line
+    }
+
+    /// The caller has pressed a telephone key.
+    public func tell(call: UInt64, digit: Character, heldMilliseconds: Int) {
+        send(.digit(digit, heldMilliseconds), to: call)
+    }
+
+    /// The call is over; its program has a second to end by itself. Does nothing if the call has none.
+    public func end(call: UInt64, reason: String) { send(.end(reason), to: call) }
+
+    /// Ends all programs, and waits until they have ended: 0.5 s at the most.
+    public func finish() {
+        inbox.withLock { $0.isFinished = true }
+        signal.signal()
+        thread.withLock { thread in
+            thread?.join()
+            thread = nil
+        }
+    }
+
+    private func send(_ word: ProgramRun.Word, to call: UInt64) {
+        inbox.withLock { $0.words.append((call, word)) }
+        signal.signal()
+    }
+
+    private func startIfNeeded() throws(RealtimeError) {
+        try thread.withLock { thread throws(RealtimeError) in
+            guard thread == nil else { return }
+            thread = try RealtimeThread(name: "programs") { [self] in run() }
+        }
+    }
+
+    // MARK: The thread
+
+    private func run() {
+        // A program that closes its end must not end us.
+        var pipes = sigset_t()
+        unsafe sigemptyset(&pipes)
+        unsafe sigaddset(&pipes, SIGPIPE)
+        unsafe pthread_sigmask(SIG_BLOCK, &pipes, nil)
+        var runs: [UInt64: ProgramRun] = [:]
+        while true {
+            wait(for: runs)
+            let now = MonotonicClock.now
+            let news = inbox.withLock { inbox in
+                defer { (inbox.begun, inbox.words) = ([], []) }
+                return inbox
+            }
+            for run in news.begun { runs[run.call] = run }
+            for (call, word) in news.words { runs[call]?.take(word, at: now) }
+            if news.isFinished { for run in runs.values { run.take(.stop, at: now) } }
+            for run in runs.values { run.turn(at: now) }
+            runs = runs.filter { !$0.value.isDone }
+            if news.isFinished, runs.isEmpty { return }
+        }
+    }
+
+    /// Waits for a frame of a call, for something of a program, for a word to one, or for time to pass.
+    private func wait(for runs: [UInt64: ProgramRun]) {
+        var watched = [pollfd(fd: signal.descriptor, events: Int16(POLLIN), revents: 0)]
+        for run in runs.values {
+            for descriptor in run.watched {
+                watched.append(pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0))
+            }
+        }
+        // Without programs there is nothing to look after. Deadlines of theirs are no closer than this.
+        let milliseconds: Int32 = runs.isEmpty ? -1 : 20
+        _ = unsafe poll(&watched, nfds_t(watched.count), milliseconds)
+        if watched[0].revents != 0 { signal.clear() }
+        var index = 1
+        for run in runs.values {
+            let count = run.watched.count
+            run.readiness = watched[index..<index + count].map { $0.revents != 0 }
+            index += count
+        }
+    }
+}

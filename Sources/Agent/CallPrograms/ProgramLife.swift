@@ -1,0 +1,194 @@
+internal import Timekeeping
+
+/// How a program's process has ended.
+enum ProgramExit: Equatable, Sendable {
+    /// With exit code 0: it has said all that it wanted to say.
+    case finished
+    /// With another code, by a signal, or it could not be started; in words.
+    case failed(String)
+}
+
+/// One program's part in one call: when it is started again, when the call ends because of it, and how it is made to end.
+///
+/// A program that ends with exit code 0 ends the call once all that it said is played. One that fails is started again, after a
+/// delay that doubles; the caller hears silence meanwhile. After ``mostRestarts`` the call ends. A program that ran for a
+/// minute has all its restarts back. When the call is over, the program has a second to end by itself.
+struct ProgramLife: ProtocolCore, Sendable {
+    enum Input: Equatable, Sendable {
+        /// The process is gone.
+        case exited(ProgramExit)
+        /// The program wants the call to end.
+        case asksToHangUp
+        /// All was played that was to be, see ``Output/drain``.
+        case drained
+        case callEnded
+        /// The device stops, and waits for it.
+        case stop
+        /// `nextDeadline` has come. Early calls are harmless.
+        case timerFired
+    }
+
+    enum Output: Equatable, Sendable {
+        /// Start the process, for the so many-th time again.
+        case start(restart: Int)
+        /// Discard what the process that failed has said.
+        case silence
+        /// Tell when all that the program has written is played; what it writes from now on does not count.
+        case drain
+        /// End the call; with a reason if it is the program's failure.
+        case hangUp(failure: String?)
+        /// Tell the program that there is no more to come.
+        case close
+        /// Ask the process and all that it started to end (SIGTERM).
+        case terminate
+        /// End them (SIGKILL).
+        case kill
+        /// The program's part is over.
+        case done
+    }
+
+    static let mostRestarts = 5
+    static let firstDelay = Duration.milliseconds(250)
+    /// After so long a program has all its restarts back.
+    static let goodRun = Duration.seconds(60)
+    /// A queue and a full pipe of the slowest format last some 9 s.
+    static let drainLimit = Duration.seconds(15)
+    /// What was sent last is still on its way, and in the peer's jitter buffer.
+    static let lastWord = Duration.milliseconds(250)
+    /// What a program has to end by itself, and then after SIGTERM.
+    static let grace = (atOnce: Duration.seconds(1), asked: Duration.seconds(2), stopping: Duration.milliseconds(400))
+
+    private enum State {
+        case running(restarts: Int, since: Instant)
+        case waiting(restarts: Int, until: Instant)
+        /// Until all that was said is played.
+        case draining(isAlive: Bool, until: Instant)
+        case lingering(isAlive: Bool, until: Instant)
+        /// The device was asked to end the call.
+        case hangingUp(isAlive: Bool)
+        /// The call is over and the process is not.
+        case ending(Ending, until: Instant?)
+        case over
+    }
+
+    private enum Ending {
+        case closed, terminated, killed
+    }
+
+    private var state: State
+
+    /// A program whose process has just been started.
+    init(startedAt now: Instant) { state = .running(restarts: 0, since: now) }
+
+    var nextDeadline: Instant? {
+        switch state {
+        case .running, .hangingUp, .over: nil
+        case .waiting(_, let until), .draining(_, let until), .lingering(_, let until): until
+        case .ending(_, let until): until
+        }
+    }
+
+    mutating func handle(_ input: Input, at now: Instant, into outbox: inout [Output]) {
+        switch input {
+        case .exited(let exit): noteExit(exit, at: now, into: &outbox)
+        case .asksToHangUp:
+            guard case .running = state else { return }
+            drain(isAlive: true, at: now, into: &outbox)
+        case .drained:
+            guard case .draining(let isAlive, _) = state else { return }
+            state = .lingering(isAlive: isAlive, until: now.advanced(by: Self.lastWord))
+        case .callEnded: end(at: now, into: &outbox)
+        case .stop:
+            guard isAlive else { return finish(into: &outbox) }
+            if case .ending(.terminated, _) = state { return }
+            if case .ending(.killed, _) = state { return }
+            outbox.append(.terminate)
+            state = .ending(.terminated, until: now.advanced(by: Self.grace.stopping))
+        case .timerFired:
+            if let deadline = nextDeadline, now >= deadline { timeOut(at: now, into: &outbox) }
+        }
+    }
+
+    /// Whether the program takes part in the call, and its end is not what was asked for.
+    var isRunning: Bool {
+        switch state {
+        case .running: true
+        case .waiting, .draining, .lingering, .hangingUp, .ending, .over: false
+        }
+    }
+
+    private var isAlive: Bool {
+        switch state {
+        case .running, .ending: true
+        case .draining(let isAlive, _), .lingering(let isAlive, _), .hangingUp(let isAlive): isAlive
+        case .waiting, .over: false
+        }
+    }
+
+    private mutating func noteExit(_ exit: ProgramExit, at now: Instant, into outbox: inout [Output]) {
+        switch state {
+        case .running(let restarts, let since): noteExit(exit, restarts, since, at: now, into: &outbox)
+        case .draining(_, let until): state = .draining(isAlive: false, until: until)
+        case .lingering(_, let until): state = .lingering(isAlive: false, until: until)
+        case .hangingUp: state = .hangingUp(isAlive: false)
+        case .ending: finish(into: &outbox)
+        case .waiting, .over: break
+        }
+    }
+
+    private mutating func noteExit(
+        _ exit: ProgramExit, _ restarts: Int, _ since: Instant, at now: Instant, into outbox: inout [Output]
+    ) {
+        switch exit {
+        case .finished: drain(isAlive: false, at: now, into: &outbox)
+        case .failed(let how):
+            let before = since.duration(to: now) >= Self.goodRun ? 0 : restarts
+            guard before < Self.mostRestarts else {
+                outbox.append(.hangUp(failure: how))
+                state = .hangingUp(isAlive: false)
+                return
+            }
+            outbox.append(.silence)
+            state = .waiting(restarts: before + 1, until: now.advanced(by: Self.firstDelay * (1 << before)))
+        }
+    }
+
+    private mutating func drain(isAlive: Bool, at now: Instant, into outbox: inout [Output]) {
+        outbox.append(.drain)
+        state = .draining(isAlive: isAlive, until: now.advanced(by: Self.drainLimit))
+    }
+
+    private mutating func end(at now: Instant, into outbox: inout [Output]) {
+        switch state {
+        case .over, .ending: return
+        case .running, .waiting, .draining, .lingering, .hangingUp: break
+        }
+        guard isAlive else { return finish(into: &outbox) }
+        outbox.append(.close)
+        state = .ending(.closed, until: now.advanced(by: Self.grace.atOnce))
+    }
+
+    private mutating func timeOut(at now: Instant, into outbox: inout [Output]) {
+        switch state {
+        case .waiting(let restarts, _):
+            state = .running(restarts: restarts, since: now)
+            outbox.append(.start(restart: restarts))
+        case .draining(let isAlive, _), .lingering(let isAlive, _):
+            state = .hangingUp(isAlive: isAlive)
+            outbox.append(.hangUp(failure: nil))
+        case .ending(.closed, _):
+            state = .ending(.terminated, until: now.advanced(by: Self.grace.asked))
+            outbox.append(.terminate)
+        case .ending(.terminated, _):
+            state = .ending(.killed, until: nil)
+            outbox.append(.kill)
+        case .running, .hangingUp, .ending(.killed, _), .over: break
+        }
+    }
+
+    private mutating func finish(into outbox: inout [Output]) {
+        if case .over = state { return }
+        state = .over
+        outbox.append(.done)
+    }
+}

@@ -1,0 +1,137 @@
+internal import CPrograms
+internal import Glibc
+
+/// A program could not be started.
+public struct ProgramStartError: Error, Sendable, CustomStringConvertible {
+    /// What was tried, what the system said, and what to try.
+    public let description: String
+}
+
+/// A child process and our ends of its descriptors, none of which ever blocks. Its owner must see it end (``reap()``) before
+/// letting go of it.
+///
+/// The program reads the caller's sound from descriptor 0, writes its own to 1 and words for the log to 2, and has a socket
+/// for events and commands at 3; no other descriptor is open. It is started without a shell and leads a process group, which
+/// ends with it.
+struct ProgramProcess: ~Copyable {
+    private let id: pid_t
+    private var input: Int32
+    private var output: Int32
+    private var errors: Int32
+    private var events: Int32
+
+    /// What one read gave.
+    enum Reading {
+        case bytes([UInt8])
+        /// Nothing now.
+        case nothing
+        /// Nothing ever again.
+        case end
+    }
+
+    /// Starts a program.
+    ///
+    /// - Parameters:
+    ///   - words: The program, which is looked for in PATH, and its arguments.
+    ///   - inputBytes: About what may wait for it to read.
+    init(_ words: [String], inputBytes: Int32) throws(ProgramStartError) {
+        var arguments = unsafe words.map { unsafe strdup($0) } + [nil]
+        defer { unsafe arguments.forEach { unsafe free($0) } }
+        var program = handset_program()
+        let result = unsafe handset_program_start(&arguments, inputBytes, &program)
+        guard result == 0 else { throw Self.failure(of: words, -result) }
+        id = program.process
+        (input, output) = (program.input, program.output)
+        (errors, events) = (program.errors, program.events)
+    }
+
+    deinit { for end in [input, output, errors, events] where end >= 0 { close(end) } }
+
+    private static func failure(of words: [String], _ code: Int32) -> ProgramStartError {
+        let said = unsafe strerror(code).map { unsafe String(cString: $0) } ?? "error \(code)"
+        let hint =
+            switch code {
+            case ENOENT: "It is looked for in PATH, and a relative path starts where handset was started."
+            case EACCES: "It must be a file that may be run."
+            case EMFILE, ENFILE: "Raise the limit on open files (ulimit -n, or LimitNOFILE= in the unit)."
+            case EAGAIN, ENOMEM: "Raise the limit on processes (ulimit -u, or TasksMax= in the unit)."
+            default: "See behaviour.command in the configuration."
+            }
+        return ProgramStartError(description: "cannot start the program \"\(words.first ?? "")\": \(said). \(hint)")
+    }
+
+    // MARK: Its descriptors
+    // All are mutating, so that they can be asked of an optional process: Swift borrows no optional in place otherwise.
+
+    /// What can be waited for; -1 where the program has closed its end.
+    var descriptors: (output: Int32, errors: Int32, events: Int32) { mutating get { (output, errors, events) } }
+
+    /// Reads what the program has written, up to `limit` bytes.
+    mutating func readOutput(_ limit: Int) -> Reading { Self.read(&output, limit) }
+
+    /// Reads what it has to say to the log.
+    mutating func readErrors(_ limit: Int) -> Reading { Self.read(&errors, limit) }
+
+    /// Reads its commands.
+    mutating func readCommands(_ limit: Int) -> Reading { Self.read(&events, limit) }
+
+    /// Bytes that the program has written and nobody has read.
+    var unreadBytes: Int { mutating get { output >= 0 ? Int(handset_program_unread(output)) : 0 } }
+
+    /// Bytes of sound that the program has been given and has not read.
+    var unheardBytes: Int { mutating get { input >= 0 ? Int(handset_program_unread(input)) : 0 } }
+
+    /// Gives the program as many bytes of sound as it has room for.
+    ///
+    /// - Returns: How many; nil if it takes none any more.
+    mutating func writeInput(_ bytes: ArraySlice<UInt8>) -> Int? {
+        guard input >= 0 else { return nil }
+        let count = unsafe bytes.withUnsafeBytes { unsafe Glibc.write(input, $0.baseAddress, $0.count) }
+        if count >= 0 { return count }
+        return errno == EAGAIN || errno == EINTR ? 0 : nil
+    }
+
+    /// Gives the program as many bytes of events as it has room for.
+    ///
+    /// - Returns: How many; nil if it takes none any more.
+    mutating func writeEvents(_ bytes: ArraySlice<UInt8>) -> Int? {
+        guard events >= 0 else { return nil }
+        let count = unsafe bytes.withUnsafeBytes {
+            unsafe send(events, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+        }
+        if count >= 0 { return count }
+        return errno == EAGAIN || errno == EINTR ? 0 : nil
+    }
+
+    /// Lets the program read the end of the caller's sound.
+    mutating func closeInput() {
+        if input >= 0 { close(input) }
+        input = -1
+    }
+
+    private static func read(_ descriptor: inout Int32, _ limit: Int) -> Reading {
+        guard descriptor >= 0 else { return .end }
+        var bytes = [UInt8](repeating: 0, count: max(1, limit))
+        let count = unsafe bytes.withUnsafeMutableBytes { unsafe Glibc.read(descriptor, $0.baseAddress, $0.count) }
+        if count > 0 { return .bytes(Array(bytes.prefix(count))) }
+        if count < 0, errno == EAGAIN || errno == EINTR { return .nothing }
+        close(descriptor)
+        descriptor = -1
+        return .end
+    }
+
+    // MARK: Its end
+
+    /// Sends a signal to the program and to all that it started.
+    mutating func signal(_ number: Int32) { kill(-id, number) }
+
+    /// How the process has ended; nil while it runs. What it started ends with it. Not to be asked again after that.
+    mutating func reap() -> ProgramExit? {
+        var status: Int32 = 0
+        guard unsafe handset_program_ended(id, &status) else { return nil }
+        // The exit code is in the second byte, and the signal that ended it in the first seven bits (wait(2)).
+        if status == 0 { return .finished }
+        return .failed(
+            status & 0x7F == 0 ? "it ended with exit code \(status >> 8 & 0xFF)" : "signal \(status & 0x7F) ended it")
+    }
+}

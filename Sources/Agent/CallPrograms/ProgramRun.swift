@@ -1,0 +1,365 @@
+internal import AudioPort
+internal import BotWire
+internal import ControlWire
+internal import Glibc
+internal import Timekeeping
+
+/// One call's program: moves sound between its process and its port, events to it, and its commands.
+final class ProgramRun: @unchecked Sendable {
+    // Made by whoever begins the call; from then on the programs' thread alone touches it.
+
+    /// What the device says.
+    enum Word: Sendable {
+        case digit(Character, Int)
+        case end(String)
+        case stop
+    }
+
+    /// Which call it is.
+    struct Call {
+        var call: UInt64
+        var peer: String
+        var isOutgoing: Bool
+    }
+
+    /// Bytes of events that may wait for a program; one that reads none loses those beyond, and is not held up.
+    private static let eventBytes = 65_536
+    /// Of a line for the log.
+    private static let wordBytes = 1_024
+    /// Of what is read at once.
+    private static let readBytes = 16_384
+    /// How often a process is looked at whose descriptors say nothing.
+    private static let reapInterval = Duration.milliseconds(100)
+
+    let call: UInt64
+    private(set) var isDone = false
+    /// Which of ``watched`` have something, by their order.
+    var readiness: [Bool] = []
+    private let details: Call
+    private let plan: ProgramPlan
+    private let tell: (ProgramNews) -> Void
+    private var port: AudioPort
+    private var life: ProgramLife
+    private var process: ProgramProcess?
+    private var isAlive = true
+    private var io = Buffers()
+    private var lastReap: Instant
+    private var words = LogLimit()
+    private var faults = LogLimit(burst: 5, perSecond: 0.2)
+    private var endReason = "stopped"
+
+    /// What is under way to and from one process.
+    private struct Buffers {
+        /// The program has begun to read what the caller says.
+        var isReading = false
+        /// The rest of what the caller said last.
+        var unsent: [UInt8] = []
+        var events: [UInt8] = []
+        var commands = LineCutter(maximumBytes: ExecCommand.lineBytes)
+        var errors = LineCutter(maximumBytes: wordBytes)
+        /// The first half of a sample.
+        var half: UInt8?
+        /// Bytes of the program's sound that still count; nil: all.
+        var outputLeft: Int?
+        var isBehind = false
+        var hasLostEvents = false
+    }
+
+    /// Starts the process.
+    init(
+        _ plan: ProgramPlan, _ details: Call, port: consuming AudioPort, at now: Instant,
+        tell: @escaping (ProgramNews) -> Void
+    ) throws(ProgramStartError) {
+        call = details.call
+        self.details = details
+        self.plan = plan
+        self.tell = tell
+        self.port = port
+        life = ProgramLife(startedAt: now)
+        lastReap = now
+        process = try ProgramProcess(plan.command, inputBytes: Self.inputBytes(plan))
+        greet(restarts: 0)
+    }
+
+    /// About 0.5 s of sound, in whole pages.
+    private static func inputBytes(_ plan: ProgramPlan) -> Int32 {
+        Int32(max(4_096, plan.format.rate.rawValue * plan.format.sampleBytes / 2))
+    }
+
+    /// Ends a process whose call never began.
+    func abort() {
+        process?.signal(SIGKILL)
+        while process != nil {
+            if process?.reap() != nil { process = nil } else { usleep(1_000) }
+        }
+    }
+
+    /// Descriptors that are read when they have something: sound only if there is room for it.
+    var watched: [Int32] {
+        guard let descriptors = process?.descriptors else { return [] }
+        let wantsSound = port.room > 0 && io.outputLeft != 0
+        return [wantsSound ? descriptors.output : -1, descriptors.errors, descriptors.events]
+    }
+
+    func take(_ word: Word, at now: Instant) {
+        switch word {
+        case .digit(let key, let milliseconds): say(.digit(key, heldMilliseconds: milliseconds))
+        case .end(let reason):
+            endReason = reason
+            feed(.callEnded, at: now)
+        case .stop: feed(.stop, at: now)
+        }
+    }
+
+    /// Does what there is to do.
+    func turn(at now: Instant) {
+        hear()
+        let ready = readiness + [false, false, false]
+        if ready[1] { readErrors(at: now) }
+        if ready[2] { readCommands(at: now) }
+        if ready[0] { readOutput(at: now) }
+        updatePort(at: now)
+        flushEvents()
+        reap(at: now)
+        feed(.timerFired, at: now)
+        readiness = []
+    }
+
+    // MARK: Its life
+
+    private func feed(_ input: ProgramLife.Input, at now: Instant) {
+        var outbox: [ProgramLife.Output] = []
+        life.handle(input, at: now, into: &outbox)
+        for output in outbox { carryOut(output, at: now) }
+    }
+
+    private func carryOut(_ output: ProgramLife.Output, at now: Instant) {
+        switch output {
+        case .start(let restart): start(restart, at: now)
+        case .silence: port.abandon()
+        case .drain:
+            let unread = process?.unreadBytes ?? 0
+            io.outputLeft = unread
+            port.end(unread: samples(in: unread))
+        case .hangUp(let failure):
+            if let failure { tell(.failed(call: call, failure, isRestarted: false)) }
+            tell(.hangUp(call: call, failure: failure))
+        case .close:
+            say(.end(reason: endReason))
+            process?.closeInput()
+        case .terminate: process?.signal(SIGTERM)
+        case .kill: process?.signal(SIGKILL)
+        case .done: isDone = true
+        }
+    }
+
+    private func start(_ restart: Int, at now: Instant) {
+        io = Buffers()
+        do throws(ProgramStartError) {
+            process = try ProgramProcess(plan.command, inputBytes: Self.inputBytes(plan))
+            isAlive = true
+            greet(restarts: restart)
+        } catch {
+            isAlive = false
+            noteExit(.failed(error.description), at: now)
+        }
+    }
+
+    private func reap(at now: Instant) {
+        guard isAlive, let descriptors = process?.descriptors else { return }
+        let hasClosed = descriptors.output < 0 || descriptors.events < 0
+        guard hasClosed || lastReap.duration(to: now) >= Self.reapInterval else { return }
+        lastReap = now
+        guard let exit = process?.reap() else { return }
+        isAlive = false
+        // Its last words.
+        readErrors(at: now)
+        readCommands(at: now)
+        noteExit(exit, at: now)
+    }
+
+    private func noteExit(_ exit: ProgramExit, at now: Instant) {
+        let isRunning = life.isRunning
+        feed(.exited(exit), at: now)
+        if isRunning, case .failed(let how) = exit, life.nextDeadline != nil {
+            tell(.failed(call: call, how, isRestarted: true))
+        }
+    }
+
+    // MARK: Sound
+
+    /// Gives the program what the caller says. What it does not take in time is lost to it.
+    ///
+    /// What was said before it began to read is left out: a program that starts slowly would hear the caller late for the whole
+    /// call, because nothing makes it catch up.
+    private func hear() {
+        var samples: [Int16] = []
+        port.read(into: &samples)
+        guard isAlive, process != nil else { return }
+        if !io.isReading { io.isReading = process?.unheardBytes == 0 }
+        guard io.isReading else { return }
+        if !io.unsent.isEmpty { send(io.unsent) }
+        guard !samples.isEmpty else { return }
+        guard io.unsent.isEmpty else {
+            if !io.isBehind { tell(.behind(call: call, events: false)) }
+            io.isBehind = true
+            return
+        }
+        var bytes: [UInt8] = []
+        plan.format.append(samples, to: &bytes)
+        send(bytes)
+    }
+
+    private func send(_ bytes: [UInt8]) {
+        // One that has closed its input does not want to hear.
+        let count = process?.writeInput(bytes[...]) ?? bytes.count
+        io.unsent = Array(bytes.dropFirst(count))
+    }
+
+    /// Takes as much of the program's sound as there is room for.
+    private func readOutput(at now: Instant) {
+        let held = io.half == nil ? 0 : 1
+        let room = min(Self.readBytes, port.room * plan.format.sampleBytes - held, io.outputLeft ?? .max)
+        guard room > 0, case .bytes(let read)? = process?.readOutput(room) else { return }
+        if let left = io.outputLeft { io.outputLeft = left - read.count }
+        _ = port.write(decode(read).span, at: now)
+    }
+
+    /// The samples of what was read, the first of which may have begun before it.
+    private func decode(_ read: [UInt8]) -> [Int16] {
+        let bytes = (io.half.map { [$0] } ?? []) + read
+        io.half = bytes.count % plan.format.sampleBytes == 0 ? nil : bytes.last
+        return plan.format.samples(of: bytes)
+    }
+
+    /// Samples that so many unread bytes complete.
+    private func samples(in unread: Int) -> Int {
+        (unread + (io.half == nil ? 0 : 1)) / plan.format.sampleBytes
+    }
+
+    private func updatePort(at now: Instant) {
+        var events: [PlaybackEvent] = []
+        port.update(at: now, isFinal: io.outputLeft == 0, into: &events)
+        for event in events {
+            switch event {
+            case .played(let mark, let played): say(.mark(mark, played: played))
+            case .discarded(let mark): say(.markDiscarded(mark))
+            case .cleared(let played): say(.cleared(played: played))
+            case .ended: feed(.drained, at: now)
+            }
+        }
+    }
+
+    // MARK: Lines
+
+    /// Tells a new process of the call, and gives it 20 ms of silence: once it has read that, it is there to hear.
+    private func greet(restarts: Int) {
+        var silence: [UInt8] = []
+        plan.format.append(repeatElement(0, count: plan.format.rate.rawValue / 50), to: &silence)
+        send(silence)
+        say(
+            .begin(
+                ExecEvent.Begin(
+                    call: call, peer: details.peer, isOutgoing: details.isOutgoing,
+                    rateHz: plan.format.rate.rawValue, encoding: plan.format.encoding.rawValue, restarts: restarts)))
+    }
+
+    private func say(_ event: ExecEvent) {
+        let line = event.line
+        guard io.events.count + line.count <= Self.eventBytes else {
+            if !io.hasLostEvents { tell(.behind(call: call, events: true)) }
+            io.hasLostEvents = true
+            return
+        }
+        io.events += line
+        flushEvents()
+    }
+
+    private func flushEvents() {
+        guard !io.events.isEmpty else { return }
+        let count = process?.writeEvents(io.events[...]) ?? io.events.count
+        io.events.removeFirst(count)
+    }
+
+    private func readCommands(at now: Instant) {
+        guard case .bytes(let bytes)? = process?.readCommands(Self.readBytes) else { return }
+        var lines: [LineCutter.Line] = []
+        io.commands.take(bytes, into: &lines)
+        for line in lines {
+            do throws(ExecCommand.Fault) {
+                guard case .whole(let bytes) = line else { throw ExecCommand.Fault.tooLong }
+                carryOut(try ExecCommand(line: bytes), at: now)
+            } catch {
+                say(.error(error.description))
+                if faults.admit(at: now) != nil { tell(.misunderstood(call: call, error.description)) }
+            }
+        }
+    }
+
+    private func carryOut(_ command: ExecCommand, at now: Instant) {
+        // What is said after the wish to hang up does not count.
+        guard io.outputLeft == nil else { return }
+        switch command {
+        case .mark(let name):
+            let unread = samples(in: process?.unreadBytes ?? 0)
+            if !port.mark(name, unread: unread) { say(.error("too many marks wait to be played: 256")) }
+        case .clear: clear()
+        case .press(let keys): tell(.press(call: call, keys: keys))
+        case .hangUp: feed(.asksToHangUp, at: now)
+        }
+    }
+
+    /// Discards all that the program has written until now.
+    private func clear() {
+        var discarded = 0
+        var left = process?.unreadBytes ?? 0
+        while left > 0, case .bytes(let read)? = process?.readOutput(left) {
+            discarded += decode(read).count
+            left -= read.count
+        }
+        port.clear(unread: discarded)
+    }
+
+    private func readErrors(at now: Instant) {
+        guard case .bytes(let bytes)? = process?.readErrors(Self.readBytes) else { return }
+        var lines: [LineCutter.Line] = []
+        io.errors.take(bytes, into: &lines)
+        for line in lines {
+            guard let leftOut = words.admit(at: now) else { continue }
+            switch line {
+            case .whole(let bytes): tell(.said(call: call, String(decoding: bytes, as: UTF8.self), leftOut: leftOut))
+            case .tooLong: tell(.said(call: call, "(a line of more than \(Self.wordBytes) bytes)", leftOut: leftOut))
+            }
+        }
+    }
+}
+
+/// Lets so many lines through in a second, and more at once after a pause.
+struct LogLimit: Sendable {
+    private let burst: Double
+    private let perSecond: Double
+    private var tokens: Double
+    private var last: Instant?
+    private var leftOut = 0
+
+    init(burst: Double = 50, perSecond: Double = 10) {
+        self.burst = burst
+        self.perSecond = perSecond
+        tokens = burst
+    }
+
+    /// Whether one more may pass.
+    ///
+    /// - Returns: How many were left out since the last that did; nil if this one is left out, too.
+    mutating func admit(at now: Instant) -> Int? {
+        if let last { tokens = min(burst, tokens + last.duration(to: now).seconds * perSecond) }
+        last = now
+        guard tokens >= 1 else {
+            leftOut += 1
+            return nil
+        }
+        tokens -= 1
+        defer { leftOut = 0 }
+        return leftOut
+    }
+}

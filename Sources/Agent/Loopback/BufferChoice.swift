@@ -1,0 +1,42 @@
+internal import LoopbackReport
+
+/// How far ahead a card is kept: as little as usual, or what was asked for; and more, twice, if the thread that serves it
+/// turns out to be held up for longer.
+struct BufferChoice {
+    /// What to ask for; nil for as much as usual.
+    private(set) var milliseconds: Double?
+    /// What was found with less.
+    private(set) var facts: [LoopbackRun.Fact] = []
+    private let isFixed: Bool
+    private var triesLeft = 2
+
+    /// The least and the most that is chosen.
+    private static let least = 80.0
+    private static let most = 300.0
+
+    /// - Parameter asked: What the user asked for, which is kept to; nil for nothing.
+    init(asked: Double?) { (milliseconds, isFixed) = (asked, asked != nil) }
+
+    /// Whether another try would have more.
+    private func canGrow(from ahead: Double) -> Bool { !isFixed && triesLeft > 0 && ahead < Self.most - 1 }
+
+    /// Whether what happened so far is a reason to measure again with more.
+    func isWorthAnother(_ trouble: CardTrouble) -> Bool {
+        trouble.ownXruns > 0 && canGrow(from: trouble.aheadMilliseconds)
+    }
+
+    /// Chooses more: four times as much, and half as much again as the longest hold-up, within bounds.
+    mutating func grow(after trouble: CardTrouble) {
+        triesLeft -= 1
+        let wanted = max(Self.least, 4 * trouble.aheadMilliseconds, 1.5 * trouble.longestHoldUpMilliseconds)
+        let chosen = min(Self.most, (wanted / 10).rounded(.up) * 10)
+        let before = milliseconds
+        milliseconds = chosen
+        facts.append(
+            .init(
+                "Measured again",
+                "with \(Int(chosen)) ms ahead: with \(before.map { "\(Int($0)) ms" } ?? "as much as usual") the card ran empty, "
+                    + "because this machine kept Handset's thread waiting for "
+                    + "\(Int(trouble.longestHoldUpMilliseconds.rounded())) ms"))
+    }
+}

@@ -1,0 +1,139 @@
+internal import Foundation
+internal import JSON
+
+/// An earlier report, and whether a run is as good as that.
+public struct LoopbackBaseline: Equatable, Sendable {
+    /// A baseline that cannot be used.
+    public struct Problem: Error, Equatable, Sendable, CustomStringConvertible {
+        /// What is wrong, and what to try.
+        public let description: String
+    }
+
+    /// When the earlier report was made, as ISO 8601 has it.
+    public let startedAt: String
+    private let figures: [String: Double]
+
+    /// Reads a report of `handset loopback --json`.
+    ///
+    /// - Parameters:
+    ///   - text: The report.
+    ///   - mode: What is to be compared with it.
+    public init(reading text: String, mode: LoopbackRun.Mode) throws(Problem) {
+        let object: JSONValue
+        do {
+            object = try JSONDecoder().decode(JSONValue.self, from: Data(text.utf8))
+        } catch {
+            throw Problem(description: "it is not JSON. Give a report that --json has written.")
+        }
+        guard object["schema"]?.string == "handset-loopback/1", let was = object["mode"]?.string else {
+            throw Problem(description: "it is no report of handset loopback. Give one that --json has written.")
+        }
+        guard was == mode.rawValue else {
+            throw Problem(
+                description:
+                    "it is a report of `loopback \(was)`, and this is `loopback \(mode.rawValue)`. Give one of the same."
+            )
+        }
+        startedAt = object["started_at"]?.string ?? "unknown"
+        figures = Figure.values(in: object)
+    }
+
+    /// The figures of `run` against those of the baseline; of those that either has not, nothing is said.
+    func checks(_ run: LoopbackRun) -> [LoopbackVerdict.Check] {
+        let now = Figure.values(in: .object(run.measuredMembers))
+        return Figure.all.compactMap { figure in
+            guard let before = figures[figure.key] else { return nil }
+            return figure.check(now[figure.key], before: before)
+        }
+    }
+}
+
+/// A figure that is compared: where a report has it, and by how much it may be worse.
+private struct Figure {
+    enum Worse { case more, less, either }
+
+    let key: String
+    let name: String
+    let unit: String
+    let path: [String]
+    let worse: Worse
+    /// How much worse it may be: so much, or such a share of what it was, whichever is more.
+    let slack: Double
+    var share = 0.0
+
+    /// Repeated measurements of one cable, and of one call on an idle machine, differ by less.
+    static let all = [
+        Figure(
+            key: "delay", name: "Delay", unit: "ms", path: ["timing", "delay_ms", "mean"], worse: .more, slack: 2,
+            share: 0.1),
+        Figure(key: "drift", name: "Drift", unit: "ppm", path: ["timing", "drift_ppm"], worse: .either, slack: 20),
+        Figure(key: "events", name: "Gaps and repeats", unit: "", path: ["timing", "events"], worse: .more, slack: 0),
+        Figure(
+            key: "likeness", name: "Likeness", unit: "", path: ["timing", "likeness_p10"], worse: .less, slack: 0.05),
+        Figure(key: "gain", name: "Gain", unit: "dB", path: ["level", "gain_db"], worse: .either, slack: 1),
+        Figure(key: "noise", name: "Noise floor", unit: "dBFS", path: ["noise", "rms_dbfs"], worse: .more, slack: 3),
+        Figure(
+            key: "distortion", name: "THD+N at 997 Hz", unit: "%", path: ["tone", "thd_n_percent"], worse: .more,
+            slack: 0.05, share: 0.5),
+        Figure(
+            key: "band_low", name: "Band, lower end", unit: "Hz", path: ["response", "band_low_hz"], worse: .more,
+            slack: 5, share: 0.13),
+        Figure(
+            key: "band_high", name: "Band, upper end", unit: "Hz", path: ["response", "band_high_hz"], worse: .less,
+            slack: 5, share: 0.13),
+        Figure(
+            key: "ripple", name: "Evenness from 300 Hz to 3.4 kHz", unit: "dB", path: ["response", "speech_ripple_db"],
+            worse: .more, slack: 1),
+        Figure(
+            key: "gain_left", name: "Gain of the left input", unit: "dB", path: ["channels", "left", "gain_db"],
+            worse: .either, slack: 1),
+        Figure(
+            key: "gain_right", name: "Gain of the right input", unit: "dB", path: ["channels", "right", "gain_db"],
+            worse: .either, slack: 1),
+        Figure(
+            key: "crosstalk", name: "Crosstalk", unit: "dB", path: ["channels", "crosstalk_db"], worse: .more, slack: 3),
+        Figure(
+            key: "speech_quality", name: "Quality of speech", unit: "", path: ["speech", "quality"], worse: .less,
+            slack: 0.2),
+    ]
+
+    static func values(in report: JSONValue) -> [String: Double] {
+        var values: [String: Double] = [:]
+        for figure in all {
+            var place: JSONValue? = report
+            for member in figure.path { place = place?[member] }
+            switch place {
+            case .number(let number): values[figure.key] = number
+            case .integer(let number): values[figure.key] = Double(number)
+            case .unsigned(let number): values[figure.key] = Double(number)
+            case .null, .bool, .string, .array, .object, .none: break
+            }
+        }
+        return values
+    }
+
+    func check(_ now: Double?, before: Double) -> LoopbackVerdict.Check {
+        let room = max(slack, share * abs(before))
+        let (isGood, limit): ((Double) -> Bool, String) =
+            switch worse {
+            case .more: ({ $0 <= before + room }, "at most \(AudioText.number(before + room, unit))")
+            case .less: ({ $0 >= before - room }, "at least \(AudioText.number(before - room, unit))")
+            case .either:
+                (
+                    { abs($0 - before) <= room },
+                    "\(AudioText.number(before - room)) … \(AudioText.number(before + room, unit))"
+                )
+            }
+        let was = AudioText.number(before, unit)
+        guard let now else {
+            return LoopbackVerdict.Check(
+                key: "baseline_" + key, name: name + ", against the baseline", measured: "not measured", limit: limit,
+                outcome: .unmeasured, advice: "The baseline has \(was).")
+        }
+        let good = isGood(now)
+        return LoopbackVerdict.Check(
+            key: "baseline_" + key, name: name + ", against the baseline",
+            measured: "\(AudioText.number(now, unit)), was \(was)", limit: limit, outcome: good ? .passed : .failed,
+            advice: good ? "" : "It is worse than in the earlier report: what has changed since?")
+    }
+}

@@ -1,0 +1,116 @@
+/// A section of a configuration whose keys are declared: the only way to a value.
+///
+/// Whoever has one knows that missing keys that are required, and keys that are not declared, are noted.
+public struct KeyedSection<Keys: ConfigKeys>: Sendable {
+    private let section: ConfigSection
+    private let schema: KeySchema<Keys>
+
+    /// Takes a whole section, and notes what it lacks and what is unknown in it.
+    public init(_ section: ConfigSection, _ keys: Keys.Type, _ problems: inout [ConfigProblem]) {
+        self.init(section, KeySchema(), &problems)
+    }
+
+    init(_ section: ConfigSection, _ schema: KeySchema<Keys>, _ problems: inout [ConfigProblem]) {
+        self.section = section
+        self.schema = schema
+        section.require(schema.required, &problems)
+        section.rejectUnknownKeys(known: schema.known, &problems)
+    }
+
+    private init(part section: ConfigSection, _ keys: Keys.Type) {
+        self.section = section
+        schema = KeySchema()
+    }
+
+    /// Takes a section of which only a part is of interest: nothing is noted of the other keys.
+    public static func part(of section: ConfigSection) -> Self { Self(part: section, Keys.self) }
+
+    // MARK: - Values
+
+    /// The value of a key; nil if there is none, or none that is allowed, of which a problem is noted.
+    public func value<Value>(_ key: KeyPath<Keys, ConfigKey<Value>>, _ problems: inout [ConfigProblem]) -> Value? {
+        schema.keys[keyPath: key].value(in: section, &problems)
+    }
+
+    /// The value of a key, or its default if there is none, or none that is allowed, of which a problem is noted.
+    public func value<Value>(_ key: KeyPath<Keys, DefaultedKey<Value>>, _ problems: inout [ConfigProblem]) -> Value {
+        let key = schema.keys[keyPath: key]
+        return key.value(in: section, &problems) ?? key.fallback
+    }
+
+    /// Puts the value of a key into `place`, which stays as it is if there is none, or none that is allowed.
+    public func read<Key: ReadableKey>(
+        _ key: KeyPath<Keys, Key>, into place: inout Key.Value, _ problems: inout [ConfigProblem]
+    ) {
+        if let value = schema.keys[keyPath: key].value(in: section, &problems) { place = value }
+    }
+
+    /// A secret that must be there.
+    public func requiredSecret(
+        _ key: KeyPath<Keys, ConfigKey<Secret>>, _ problems: inout [ConfigProblem]
+    ) -> Secret? {
+        guard let name = schema.keys[keyPath: key].entry.secret else {
+            preconditionFailure("a key of a secret is made by ConfigKey.secret")
+        }
+        return section.secret(name, required: true, &problems)
+    }
+
+    /// The path of the file that a secret is in; nil if it is not given by one.
+    public func file(of key: KeyPath<Keys, ConfigKey<Secret>>) -> String? {
+        guard let name = schema.keys[keyPath: key].entry.names.first, section.has(name) else { return nil }
+        var ignored: [ConfigProblem] = []  // Whoever reads the secret is told of them.
+        return section.path(name, &ignored)
+    }
+
+    /// Notes a problem if what stands at `key` is no regular file that may be read.
+    public func isReadable(
+        _ key: KeyPath<Keys, ConfigKey<String>>, _ problems: inout [ConfigProblem]
+    ) -> Bool {
+        guard let name = schema.keys[keyPath: key].entry.names.first else { return false }
+        return section.path(name, readable: true, &problems) != nil
+    }
+
+    // MARK: - Keys
+
+    /// Whether a key is there, whatever its value; a secret, if its file or variable is named.
+    public func has<Key: DeclaredKey>(_ key: KeyPath<Keys, Key>) -> Bool { name(key) != nil }
+
+    /// The name under which a key is there.
+    public func name<Key: DeclaredKey>(_ key: KeyPath<Keys, Key>) -> String? {
+        schema.keys[keyPath: key].entry.names.first(where: section.has)
+    }
+
+    /// Whether the secret itself stands in the file.
+    public func isInTheClear(_ key: KeyPath<Keys, ConfigKey<Secret>>) -> Bool {
+        schema.keys[keyPath: key].entry.secret.map(section.has) ?? false
+    }
+
+    /// A problem with a key, on the key's line or, if it is absent, the section's.
+    public func problem<Key: DeclaredKey>(_ key: KeyPath<Keys, Key>, _ message: String) -> ConfigProblem {
+        section.problem(name(key) ?? schema.keys[keyPath: key].entry.names[0], message)
+    }
+
+    /// Notes a problem if a key is absent, where that depends on others; ``ConfigKey/required`` declares it for good.
+    public func require<Key: DeclaredKey>(_ key: KeyPath<Keys, Key>, _ problems: inout [ConfigProblem]) {
+        section.require(schema.keys[keyPath: key].entry.names, &problems)
+    }
+
+    /// Notes a problem for a key that is present though nothing looks at it.
+    ///
+    /// - Parameter reason: What it is for, such as `is for source: play`.
+    public func rejectIdle<Key: DeclaredKey>(
+        _ key: KeyPath<Keys, Key>, _ reason: String, _ problems: inout [ConfigProblem]
+    ) {
+        section.rejectIdleKeys(schema.keys[keyPath: key].entry.names, reason, &problems)
+    }
+
+    /// Warns if everybody on this machine may read the file at `path`, which holds a secret.
+    public func warnOfReaders<Key: DeclaredKey>(
+        _ key: KeyPath<Keys, Key>, _ path: String, _ problems: inout [ConfigProblem]
+    ) {
+        section.warnOfReaders(schema.keys[keyPath: key].entry.names[0], path, &problems)
+    }
+
+    /// Which files are looked at.
+    public var fileChecks: FileChecks { section.fileChecks }
+}

@@ -1,0 +1,27 @@
+// Starts programs with exactly the descriptors that they are to have, which takes functions of glibc that Swift cannot import.
+#pragma once
+#include <stdbool.h>
+#include <sys/types.h>
+
+/// Our ends of a program's descriptors, none of which blocks, and the program's process.
+struct handset_program {
+    pid_t process;
+    /// To be written: the program reads it from its descriptor 0.
+    int input;
+    /// To be read: what the program writes to its descriptors 1 and 2.
+    int output, errors;
+    /// Our end of a stream socket; the program has the other at its descriptor 3.
+    int events;
+};
+
+/// Starts the program `words[0]`, which is looked for in PATH, without a shell, as the leader of a process group, with no
+/// signal blocked or ignored and no other descriptor than these four. About `input_bytes` of what is written wait for it to
+/// read. Returns 0, or a negative errno; then nothing is left open.
+int handset_program_start(char *const words[], int input_bytes, struct handset_program *program);
+
+/// Bytes that wait in a pipe.
+int handset_program_unread(int pipe);
+
+/// Whether a process has ended. What else is in its group is killed, and then the process is forgotten. `status` is as
+/// wait(2) has it.
+bool handset_program_ended(pid_t process, int *status);

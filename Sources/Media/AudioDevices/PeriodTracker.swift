@@ -1,0 +1,113 @@
+public import Timekeeping
+
+/// Keeps a worker's frames a moment after the beats of the card that captures, so that samples are taken as soon as they
+/// are there, although the card has a clock of its own.
+///
+/// It follows a clock: each frame tells how far it was from where it should be, and is told how much later the next ones
+/// are to come. A beat that was late moves them no further than one that was a little late.
+public struct PeriodTracker: BitwiseCopyable, Sendable {
+    private let frameNanoseconds: Int64
+    /// How long after a beat a frame is wanted, in nanoseconds: more after frames that came too early for their samples,
+    /// and slowly less again.
+    private var wanted = PeriodTracker.leastWait
+    /// The error of late, smoothed, in nanoseconds.
+    private var error: Int64 = 0
+    /// How far from that frames are one by one, smoothed, in nanoseconds.
+    private var spread: Int64 = 0
+    /// Frames in a row with a small error.
+    private var steadyFrames = 0
+    private var lastChange = Instant(nanoseconds: 0)
+
+    /// - Parameter frameNanoseconds: The worker's frames, in nanoseconds.
+    public init(frameNanoseconds: Int64) { self.frameNanoseconds = frameNanoseconds }
+
+    /// 1.5 ms, which is more than a thread with priority comes late.
+    private static var leastWait: Int64 { @_noAllocation @_noLocks get { 1_500_000 } }
+    /// The most that one frame is moved, in millionths of its length: more than clocks differ by.
+    private static var mostShift: Int64 { @_noAllocation @_noLocks get { 2_500 } }
+    /// The same of frames that are beyond ``reach``: so slowly that the card's delay follows unheard.
+    private static var approach: Int64 { @_noAllocation @_noLocks get { 300 } }
+    /// A card whose beats come at no steadier pace than this is not counted on: 0.8 ms on average.
+    private static var mostSpread: Int64 { @_noAllocation @_noLocks get { 800_000 } }
+    /// Frames within 1.25 ms of their place are held there.
+    private static var reach: Int64 { @_noAllocation @_noLocks get { 1_250_000 } }
+    /// Frames with a small error until the card may count on them.
+    private static var framesToTrust: Int { @_noAllocation @_noLocks get { 30 } }
+
+    /// How long after beats frames come, in nanoseconds, for ``SoundLine/capture(into:at:afterBeat:)``; nil while they
+    /// come at any time.
+    public var wait: Int64? {
+        @_noAllocation @_noLocks get {
+            steadyFrames >= Self.framesToTrust ? wanted &+ max(0, error) : nil
+        }
+    }
+
+    /// The first instant that is not before `earliest` and as far behind a beat as frames should be; `earliest` if the
+    /// card has no beat that frames can keep to.
+    @_noAllocation @_noLocks
+    public func aligned(_ earliest: Instant, to beat: CardBeat?) -> Instant {
+        guard let beat, canFollow(beat, at: earliest) else { return earliest }
+        let first = beat.nanoseconds &+ min(wanted, beat.periodNanoseconds / 2)
+        let rest = (earliest.nanoseconds &- first) % beat.periodNanoseconds
+        guard rest != 0 else { return earliest }
+        return earliest.advanced(byNanoseconds: rest < 0 ? -rest : beat.periodNanoseconds &- rest)
+    }
+
+    /// Learns from a frame.
+    ///
+    /// - Parameters:
+    ///   - due: When it was due.
+    ///   - beat: The card's last beat.
+    ///   - lacked: Whether samples were missing in it.
+    ///   - mayJump: Whether nobody minds if frames move by half a period at once.
+    /// - Returns: How much later, in nanoseconds, all that follow are to come.
+    @_noAllocation @_noLocks
+    public mutating func follow(_ due: Instant, _ beat: CardBeat?, lacked: Bool, mayJump: Bool) -> Int64 {
+        guard let beat, canFollow(beat, at: due) else {
+            steadyFrames = 0
+            (error, spread) = (0, 0)
+            return 0
+        }
+        adapt(lacked: lacked && steadyFrames >= Self.framesToTrust, beat.periodNanoseconds, at: due)
+        let period = beat.periodNanoseconds
+        // Of beats that are a whole number of periods apart, any will do.
+        var distance = (due.nanoseconds &- beat.nanoseconds &- min(wanted, period / 2)) % period
+        if distance > period / 2 { distance &-= period }
+        if distance < -period / 2 { distance &+= period }
+        let isFar = abs(distance) > Self.reach
+        if isFar, mayJump {
+            (error, spread, steadyFrames) = (0, 0, 0)
+            return -distance
+        }
+        error &+= (Self.limited(distance, to: 2 &* Self.reach) &- error) / 16
+        spread &+= (abs(distance &- error) &- spread) / 16
+        let isSteady = abs(error) < Self.reach && spread < Self.mostSpread
+        steadyFrames = isSteady ? min(steadyFrames &+ 1, Self.framesToTrust) : 0
+        return Self.limited(
+            -distance / 16, to: frameNanoseconds / 1_000_000 &* (isFar ? Self.approach : Self.mostShift))
+    }
+
+    @_noAllocation @_noLocks
+    private static func limited(_ value: Int64, to limit: Int64) -> Int64 { min(max(value, -limit), limit) }
+
+    /// A millisecond more when it was too little, and one less for each good minute.
+    @_noAllocation @_noLocks
+    private mutating func adapt(lacked: Bool, _ period: Int64, at now: Instant) {
+        let since = lastChange.nanoseconds(to: now)
+        if lacked, since > 1_000_000_000, wanted &+ 1_000_000 < period / 2 {
+            wanted &+= 1_000_000
+            lastChange = now
+        } else if wanted > Self.leastWait, since > 60_000_000_000 {
+            wanted &-= 1_000_000
+            lastChange = now
+        }
+    }
+
+    /// Whether frames meet the card's beats alike each time, and the last of them is not long ago.
+    @_noAllocation @_noLocks
+    private func canFollow(_ beat: CardBeat, at due: Instant) -> Bool {
+        let period = beat.periodNanoseconds
+        return period >= 4_000_000 && frameNanoseconds % period < 1_000
+            && abs(due.nanoseconds &- beat.nanoseconds) < 4 &* frameNanoseconds
+    }
+}

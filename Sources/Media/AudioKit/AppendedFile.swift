@@ -1,0 +1,57 @@
+/// A file for its owner alone (mode 0600) that is written from its beginning to its end, and not beyond a bound.
+///
+/// Blocks on the disk: for control and file threads. The first failure is thrown, once; from then on nothing is written, and
+/// what was written stays as it is.
+public struct AppendedFile: ~Copyable, Sendable {
+    private let path: String
+    private let file: PosixFile
+    private let maximumBytes: Int
+    private var bytes = 0
+    private var isClosed = false
+
+    /// Creates the file, or takes the place of what is in the regular file that exists. A symbolic link is not followed, and
+    /// what is no regular file is refused.
+    ///
+    /// - Parameters:
+    ///   - start: What the file begins with.
+    ///   - maximumBytes: Beyond which nothing is written.
+    public init(path: String, beginningWith start: [UInt8], maximumBytes: Int) throws(AudioFileError) {
+        let recording = try PosixFile.recording(path, sparing: [])
+        if let error = recording.file.write(start, at: 0).error {
+            if recording.isNew { PosixFile.remove(path) }
+            throw Self.error(error, path)
+        }
+        recording.file.truncate(to: start.count)
+        file = recording.takeFile()
+        bytes = start.count
+        self.path = path
+        self.maximumBytes = maximumBytes
+    }
+
+    /// Writes more.
+    public mutating func append(_ more: [UInt8]) throws(AudioFileError) {
+        guard !isClosed, !more.isEmpty else { return }
+        guard bytes + more.count <= maximumBytes else {
+            isClosed = true
+            throw AudioFileError(.full, .record, path: path, reason: "it has reached \(maximumBytes >> 20) MiB")
+        }
+        let result = file.write(more, at: bytes)
+        bytes += result.written
+        if let error = result.error {
+            isClosed = true
+            throw Self.error(error, path)
+        }
+    }
+
+    /// Brings what was written to the disk. Later appends do nothing.
+    public mutating func finish() throws(AudioFileError) {
+        guard !isClosed else { return }
+        isClosed = true
+        if let error = file.synchronise() { throw Self.error(error, path) }
+    }
+
+    private static func error(_ error: PosixFile.SystemError, _ path: String) -> AudioFileError {
+        AudioFileError(
+            PosixFile.recordingCode(error.code), .record, path: path, reason: error.message, errno: error.code)
+    }
+}

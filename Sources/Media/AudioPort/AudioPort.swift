@@ -1,0 +1,245 @@
+// AudioPort: a call's sound as a program sees it: what the caller says, and a queue of what the caller is to hear.
+
+internal import AudioKit
+public import Realtime
+public import Timekeeping
+
+/// The program's side of a call's sound. The media worker's side is ``PortLine``; rings of a fixed size join the two, so that
+/// neither ever waits for the other.
+///
+/// All samples are at the program's rate; what resampling the call's 48 kHz needs is done here, on the program's side. One
+/// thread at a time uses a port.
+public struct AudioPort: ~Copyable {
+    /// Samples a second, both ways.
+    public let rate: PortRate
+    /// Samples of the caller that the program was not given because this side was late by more than 0.6 s, at 48 kHz.
+    public private(set) var missedSamples = 0
+    private var heard: AudioRing.Consumer
+    private var narrower: Resampler?
+    private var queue: AudioRing.Producer
+    private var widener: SpurtResampler
+    private var ledger: PlaybackLedger
+    private var orders: SPSCRing<Int>.Producer
+    /// An order that found its ring full.
+    private var waitingOrder: Int?
+    private var reports: SPSCRing<PlayReport>.Consumer
+    private var lastWrite: Instant?
+    private var block = SampleBuffer(capacity: AudioPort.blockSamples)
+    private var narrowed = SampleBuffer(capacity: AudioPort.blockSamples)
+
+    /// Samples at 48 kHz that wait for the worker at the most: 0.68 s. Beyond that ``write(_:at:)`` takes no more.
+    public static let queueCapacity = 32_768
+    /// Samples at 48 kHz of the caller that wait for this side at the most; what is beyond is dropped and counted.
+    static let heardCapacity = 32_768
+    /// Orders and reports that may wait. A report repeats what the one before it said, and only the newest order counts, so
+    /// that none is missed.
+    static let messageCapacity = 64
+    private static let blockSamples = 4_096
+
+    /// Makes both sides of a call's sound.
+    ///
+    /// - Parameters:
+    ///   - rate: Samples a second that the program takes and gives.
+    ///   - signal: Is signalled with each frame of the call.
+    ///   - queueCapacity: Samples at 48 kHz that may wait to be played.
+    public static func pair(
+        rate: PortRate, signal: PortSignal, queueCapacity: Int = AudioPort.queueCapacity
+    ) -> PortPair {
+        let heard = AudioRing(capacity: heardCapacity)
+        let queue = AudioRing(capacity: queueCapacity)
+        let orders = SPSCRing<Int>(capacity: messageCapacity)
+        let reports = SPSCRing<PlayReport>(capacity: messageCapacity)
+        return PortPair(
+            port: AudioPort(
+                rate, heard: heard.consumer, queue: queue.producer, orders: orders.producer, reports: reports.consumer),
+            line: PortLine(
+                heard: heard.producer, queue: queue.consumer, orders: orders.consumer, reports: reports.producer,
+                signal: signal))
+    }
+
+    private init(
+        _ rate: PortRate, heard: consuming AudioRing.Consumer, queue: consuming AudioRing.Producer,
+        orders: consuming SPSCRing<Int>.Producer, reports: consuming SPSCRing<PlayReport>.Consumer
+    ) {
+        self.rate = rate
+        self.heard = heard
+        self.queue = queue
+        self.orders = orders
+        self.reports = reports
+        narrower = rate == .hz48000 ? nil : Resampler(from: 48_000, to: rate.rawValue, quality: 4)
+        widener = SpurtResampler(rate)
+        ledger = PlaybackLedger(ratio: rate.ratio)
+    }
+
+    // MARK: What the caller says
+
+    /// Appends all that the caller has said since this was last asked.
+    public mutating func read(into samples: inout [Int16]) {
+        while true {
+            let count = Self.take(from: &heard, &block)
+            guard count > 0 else { return }
+            guard narrower != nil else {
+                Self.append(block, count, to: &samples)
+                continue
+            }
+            // A block at 48 kHz is at most half as long at any other rate.
+            let made = Self.narrow(&narrower, block, count, into: &narrowed)
+            Self.append(narrowed, made, to: &samples)
+        }
+    }
+
+    /// Whether the call is over and all of the caller was read.
+    public var isOver: Bool { mutating get { heard.hasEnded() } }
+
+    // MARK: What the caller is to hear
+
+    /// Samples that ``write(_:at:)`` takes now.
+    public var room: Int { max(0, queue.space - widener.heldSamples) / rate.ratio }
+
+    /// Samples that wait to be played.
+    public var waiting: Int { ledger.waiting }
+
+    /// Samples of the program that the caller has been sent so far.
+    public var played: Int { ledger.played }
+
+    /// Queues as many samples as there is room for.
+    ///
+    /// - Returns: How many were taken; the rest is to be offered again.
+    public mutating func write(_ samples: Span<Int16>, at now: Instant) -> Int {
+        let count = min(samples.count, room)
+        guard count > 0 else { return 0 }
+        var done = 0
+        while done < count {
+            let piece = samples.extracting(done..<min(count, done + Self.blockSamples / rate.ratio))
+            let made = widener.process(piece, into: &block)
+            put(made)
+            done += piece.count
+        }
+        ledger.accept(count)
+        lastWrite = now
+        return count
+    }
+
+    /// Sets a mark behind all samples written so far, and behind the `unread` ones after them that the program has given and
+    /// ``write(_:at:)`` has not got yet.
+    ///
+    /// - Returns: False if too many marks wait.
+    public mutating func mark(_ name: String, unread: Int = 0) -> Bool { ledger.mark(.named(name), unread: unread) }
+
+    /// Asks to be told, once, when all that is written is played, and `unread` samples more.
+    public mutating func end(unread: Int = 0) { _ = ledger.mark(.end, unread: unread) }
+
+    /// Discards all samples that are not played yet; the caller hears none from the next frame on.
+    ///
+    /// - Parameter unread: Samples that the program has given, and that are discarded before they are written.
+    public mutating func clear(unread: Int = 0) {
+        widener.reset()
+        ledger.accept(unread)
+        waitingOrder = ledger.clear()
+        sendOrder()
+    }
+
+    /// Discards all samples and all marks without a word: another program takes over.
+    public mutating func abandon() {
+        clear()
+        ledger.forgetMarks()
+    }
+
+    /// Takes what the worker tells, and brings out the end of what was said once the program pauses.
+    ///
+    /// - Parameters:
+    ///   - isFinal: Nothing will be written for some time, if ever.
+    ///   - events: Gets what has happened to marks, in order.
+    public mutating func update(at now: Instant, isFinal: Bool, into events: inout [PlaybackEvent]) {
+        sendOrder()
+        while let report = reports.pop() {
+            missedSamples = report.missed
+            ledger.note(report, into: &events)
+        }
+        let idle = lastWrite.map { $0.duration(to: now) } ?? .zero
+        guard ledger.needsFlush(held: widener.heldSamples, idle: idle, isFinal: isFinal) else { return }
+        while widener.heldSamples > 0 {
+            let made = widener.flush(into: &block)
+            put(made)
+            if made == 0 { break }
+        }
+    }
+
+    /// Queues the beginning of the block, for which there is room.
+    private mutating func put(_ count: Int) {
+        guard count > 0 else { return }
+        ledger.wrote(Self.give(block, count, to: &queue))
+    }
+
+    private mutating func sendOrder() {
+        guard let order = waitingOrder, orders.push(order) else { return }
+        waitingOrder = nil
+    }
+
+    // Views of blocks, each within one statement.
+
+    private static func take(from ring: inout AudioRing.Consumer, _ block: inout SampleBuffer) -> Int {
+        var room = block.mutableSamples(block.capacity)
+        return ring.read(into: &room)
+    }
+
+    private static func give(_ block: borrowing SampleBuffer, _ count: Int, to ring: inout AudioRing.Producer) -> Int {
+        ring.write(block.samples(count))
+    }
+
+    private static func append(_ block: borrowing SampleBuffer, _ count: Int, to samples: inout [Int16]) {
+        let view = block.samples(count)
+        for index in 0..<view.count { samples.append(view[index]) }
+    }
+
+    private static func narrow(
+        _ resampler: inout Resampler?, _ block: borrowing SampleBuffer, _ count: Int, into output: inout SampleBuffer
+    ) -> Int {
+        var room = output.mutableSamples(output.capacity)
+        return resampler?.process(block.samples(count), into: &room).produced ?? 0
+    }
+}
+
+/// Both sides of a call's sound.
+@frozen
+public struct PortPair: ~Copyable {
+    /// For whoever speaks with the program.
+    public var port: AudioPort
+    /// For the media worker.
+    public var line: PortLine
+
+    init(port: consuming AudioPort, line: consuming PortLine) {
+        self.port = port
+        self.line = line
+    }
+}
+
+/// What a port's worker wakes its program's side with. It lives as long as one of the two.
+public final class PortSignal: Sendable {
+    private let wakeup: Wakeup
+
+    /// Opens a signal. Fails only when the process has no descriptor left.
+    public init() throws(RealtimeError) { wakeup = try Wakeup() }
+
+    /// Readable once signalled.
+    public var descriptor: Int32 { wakeup.descriptor }
+
+    /// Wakes the thread that waits.
+    public func signal() { wakeup.signal() }
+
+    /// Takes back all signals seen so far.
+    public func clear() { wakeup.clear() }
+
+    var handle: WakeupHandle { wakeup.handle }
+}
+
+/// Samples a second that a program takes and gives.
+public enum PortRate: Int, CaseIterable, Sendable {
+    case hz8000 = 8_000
+    case hz16000 = 16_000
+    case hz24000 = 24_000
+    case hz48000 = 48_000
+
+    /// Samples of the call's 48 kHz in one of the program's.
+    var ratio: Int { 48_000 / rawValue }
+}

@@ -1,0 +1,180 @@
+/// What a worker tells of its side of a port: totals since the call's beginning, in samples at 48 kHz of the queue.
+struct PlayReport: BitwiseCopyable, Equatable {
+    /// Samples taken from the queue, played or not.
+    var consumed = 0
+    /// Of those, samples that were discarded.
+    var skipped = 0
+    /// How much had been consumed when the newest order to clear was carried out.
+    var clearedAt = 0
+    /// What that order said: all before this is played or discarded.
+    var clearedTo = 0
+    /// Samples of the caller for which there was no room.
+    var missed = 0
+}
+
+/// What happens to a program's sound. Positions and lengths are samples at the program's rate.
+public enum PlaybackEvent: Equatable, Sendable {
+    /// The last sample before a mark has been sent to the caller, in the frame that was just sent.
+    case played(mark: String, played: Int)
+    /// A mark was reached by discarding what was before it.
+    case discarded(mark: String)
+    /// Unplayed sound is discarded; so much had been played until then.
+    case cleared(played: Int)
+    /// All is played, or discarded, that was to be: see ``AudioPort/end(unread:)``.
+    case ended
+}
+
+/// The books of a queue of sound: what of a program's samples is played, discarded or waits, and which marks that reaches.
+///
+/// A position in the program's stream, in samples at 48 kHz, is one in the queue and a base. The base grows when samples are
+/// discarded that never were in the queue: those that the resampler held, and those that the program had yet to hand over.
+struct PlaybackLedger: Sendable {
+    /// Marks that may wait.
+    static let mostMarks = 256
+    /// A program that gives nothing for so long pauses: the end of what it said must not wait for what it says next.
+    static let pause = Duration.milliseconds(40)
+    /// Samples at 48 kHz before the queue runs dry, at which the end of what was said must be brought out: two frames.
+    static let flushMargin = 1_920
+
+    enum Mark: Hashable, Sendable {
+        case named(String)
+        case end
+    }
+
+    private struct Place {
+        var mark: Mark
+        var position: Int
+    }
+
+    private struct Clear {
+        /// Of the queue: what is before it is to be discarded.
+        var target: Int
+        /// The base of what is behind it.
+        var base: Int
+        /// Marks that were set before it, since the beginning.
+        var marks: Int
+    }
+
+    private let ratio: Int
+    /// Samples of the program's so far.
+    private(set) var accepted = 0
+    /// Samples of the queue so far.
+    private var written = 0
+    /// The base of what the worker plays now.
+    private var base = 0
+    /// Orders that the worker has not carried out yet, oldest first.
+    private var clears: [Clear] = []
+    /// By position.
+    private var marks: [Place] = []
+    /// Marks that are no longer there.
+    private var markCount = 0
+    /// How far the program's stream is played or discarded.
+    private var position = 0
+    private var playedSamples = 0
+
+    /// - Parameter ratio: Samples at 48 kHz in one of the program's.
+    init(ratio: Int) { self.ratio = ratio }
+
+    /// Samples of the program that were sent to the caller.
+    var played: Int { playedSamples / ratio }
+
+    /// Samples of the program that are neither played nor discarded. What an order is about counts as discarded.
+    var waiting: Int { max(0, accepted * ratio - max(position, clears.last.map { $0.target + $0.base } ?? 0)) / ratio }
+
+    /// The program has given so many samples.
+    mutating func accept(_ count: Int) { accepted += count }
+
+    /// So many samples at 48 kHz were put into the queue.
+    mutating func wrote(_ count: Int) { written += count }
+
+    /// Sets a mark behind what is accepted, and so many samples more.
+    ///
+    /// - Returns: False if too many wait. There is always room for the end's.
+    mutating func mark(_ mark: Mark, unread: Int) -> Bool {
+        guard marks.count < Self.mostMarks || mark == .end else { return false }
+        let place = (accepted + unread) * ratio
+        marks.append(Place(mark: mark, position: max(place, marks.last?.position ?? 0)))
+        return true
+    }
+
+    mutating func forgetMarks() {
+        markCount += marks.count
+        marks = []
+    }
+
+    /// Discards what is accepted and not played.
+    ///
+    /// - Returns: What the worker is to be told: the queue's samples before this.
+    mutating func clear() -> Int {
+        clears.append(
+            Clear(target: written, base: accepted * ratio - written, marks: markCount + marks.count))
+        return written
+    }
+
+    /// Whether the end of what was said must be brought out of the resampler.
+    ///
+    /// - Parameters:
+    ///   - held: Samples at 48 kHz that it holds.
+    ///   - idle: How long the program has given nothing.
+    func needsFlush(held: Int, idle: Duration, isFinal: Bool) -> Bool {
+        guard held > 0 else { return false }
+        // Of the queue's samples all before the newest order are as good as gone.
+        let gone = max(position - base, clears.last?.target ?? 0)
+        return isFinal || idle >= Self.pause && written - gone < Self.flushMargin
+    }
+
+    /// Takes a worker's report. Reports may be missing; each contains those before it.
+    mutating func note(_ report: PlayReport, into events: inout [PlaybackEvent]) {
+        while let clear = clears.first, clear.target <= report.clearedTo {
+            clears.removeFirst()
+            let isNewest = clears.first.map { $0.target > report.clearedTo } ?? true
+            let skipped = max(0, report.clearedTo - report.clearedAt)
+            let played = report.clearedAt - (report.skipped - skipped)
+            let reached = min(report.clearedAt, clear.target)
+            playedSamples = max(playedSamples, played)
+            // What was played before the order took effect was played, and the rest of what it is about was not. When that was
+            // is not known of one whose report is missing, so that nothing is said to be played because of it.
+            if isNewest || report.clearedAt < clear.target {
+                reach(reached + base, played: played - (report.clearedAt - reached), events: &events)
+            }
+            discard(clear, events: &events)
+            base = clear.base
+            events.append(.cleared(played: self.played))
+        }
+        // Until an order is carried out nothing behind it counts: its base is not known to be in force.
+        let consumed = min(report.consumed, clears.first?.target ?? .max)
+        playedSamples = max(playedSamples, report.consumed - report.skipped)
+        reach(consumed + base, played: playedSamples - (report.consumed - consumed), events: &events)
+    }
+
+    /// All before `place` was played, or discarded earlier; so many samples were played until there.
+    private mutating func reach(_ place: Int, played: Int, events: inout [PlaybackEvent]) {
+        position = max(position, place)
+        for mark in takeMarks(to: position) {
+            switch mark.mark {
+            case .named(let name):
+                events.append(.played(mark: name, played: (played - max(0, place - mark.position)) / ratio))
+            case .end: events.append(.ended)
+            }
+        }
+    }
+
+    /// What is before the order, and the marks that were set before it, are gone.
+    private mutating func discard(_ clear: Clear, events: inout [PlaybackEvent]) {
+        let place = clear.target + clear.base
+        position = max(position, place)
+        for mark in takeMarks(to: place, setBefore: clear.marks) {
+            switch mark.mark {
+            case .named(let name): events.append(.discarded(mark: name))
+            case .end: events.append(.ended)
+            }
+        }
+    }
+
+    private mutating func takeMarks(to place: Int, setBefore number: Int = .max) -> [Place] {
+        let reached = Array(marks.prefix { $0.position <= place }.prefix(max(0, number - markCount)))
+        marks.removeFirst(reached.count)
+        markCount += reached.count
+        return reached
+    }
+}

@@ -1,0 +1,128 @@
+internal import Glibc
+
+/// A channel of a card with two.
+public enum SoundChannel: String, CaseIterable, Sendable {
+    case left, right
+}
+
+/// What each channel of a card does, played one after the other: level, crosstalk, polarity, and whether they are swapped.
+///
+/// Of a card with one output, or one input, that is the left one.
+public struct ChannelFigures: Equatable, Sendable {
+    /// How one input hears one output.
+    public struct Path: Equatable, Sendable {
+        /// The output.
+        public let played: SoundChannel
+        /// The input.
+        public let heard: SoundChannel
+        /// Level of what was captured against what was played, in dB; where it is no louder than the noise, what the noise
+        /// would hide.
+        public let gainDB: Double
+        /// Whether it is louder than the noise.
+        public let isHeard: Bool
+        /// Normalised correlation with what was played, −1…1; negative if the sign is turned.
+        public let likeness: Double
+
+        /// Whether the sign is turned; nil if what was heard is too unlike what was played.
+        public var isInverted: Bool? { isHeard && abs(likeness) >= 0.3 ? likeness < 0 : nil }
+    }
+
+    /// Something that is wrong with the wires.
+    public enum Fault: String, Equatable, Sendable {
+        /// What is played on the left is heard on the right, and the other way round.
+        case swapped
+        /// One channel has the sign turned and the other has not: a mean of both, as calls take it, is next to nothing.
+        case oppositePolarity = "opposite_polarity"
+    }
+
+    /// Channels that were played apart, 1 or 2.
+    public let outputs: Int
+    /// Channels that were captured, 1 or 2.
+    public let inputs: Int
+    /// Level at which a channel was played, in dBFS.
+    public let playedDBFS: Double
+    /// How each input hears each output.
+    public let paths: [Path]
+
+    /// An input that hears an output as loud as that, in dB below the loudest, belongs to it as well.
+    private static let besideDB = 6.0
+    /// What is further below the loudest path carries no sound on purpose.
+    private static let faintDB = 40.0
+
+    init(outputs: Int, inputs: Int, playedDBFS: Double, paths: [Path]) {
+        (self.outputs, self.inputs, self.playedDBFS, self.paths) = (outputs, inputs, playedDBFS, paths)
+    }
+
+    /// The path from one channel to one channel.
+    public func path(_ played: SoundChannel, _ heard: SoundChannel) -> Path? {
+        paths.first { $0.played == played && $0.heard == heard }
+    }
+
+    /// The path by which an input hears more than crosstalk; nil if there is none.
+    public func loudest(heardOn input: SoundChannel) -> Path? {
+        main.filter { $0.heard == input }.max { $0.gainDB < $1.gainDB }
+    }
+
+    /// Paths that are meant to carry sound: each output's loudest and those beside it. What is far below the loudest of all
+    /// is crosstalk of a channel that is not connected.
+    private var main: [Path] {
+        let all = paths.filter(\.isHeard)
+        guard let loudest = all.map(\.gainDB).max() else { return [] }
+        return all.filter { path in
+            let best = all.filter { $0.played == path.played }.map(\.gainDB).max() ?? loudest
+            return path.gainDB >= best - Self.besideDB && path.gainDB >= loudest - Self.faintDB
+        }
+    }
+
+    /// The fewer of outputs that are heard and inputs that hear more than crosstalk.
+    public var heardCount: Int { min(Set(main.map(\.played)).count, Set(main.map(\.heard)).count) }
+
+    /// Outputs that no input hears.
+    public var unheardOutputs: [SoundChannel] {
+        SoundChannel.allCases.prefix(outputs).filter { channel in !main.contains { $0.played == channel } }
+    }
+
+    /// Inputs that hear nothing but crosstalk.
+    public var deafInputs: [SoundChannel] {
+        SoundChannel.allCases.prefix(inputs).filter { channel in !main.contains { $0.heard == channel } }
+    }
+
+    /// Whether each output that is heard is heard on the other side alone; nil without two outputs and two inputs, and if
+    /// nothing is heard.
+    public var isSwapped: Bool? {
+        guard outputs == 2, inputs == 2, !main.isEmpty else { return nil }
+        return main.allSatisfy { $0.played != $0.heard }
+    }
+
+    /// Whether some channels have the sign turned and others not; nil if that is known of fewer than two paths.
+    public var hasOppositePolarity: Bool? {
+        let signs = main.compactMap(\.isInverted)
+        return signs.count < 2 ? nil : Set(signs).count > 1
+    }
+
+    /// What is wrong with the wires.
+    public var faults: [Fault] {
+        (isSwapped == true ? [.swapped] : []) + (hasOppositePolarity == true ? [.oppositePolarity] : [])
+    }
+
+    /// The worst crosstalk: how loud an output is on the input that hears it less, against the other; nil without two
+    /// outputs and two inputs.
+    ///
+    /// `isBound` if it is less than the noise, which lies there.
+    public var crosstalk: (decibels: Double, isBound: Bool)? {
+        guard outputs == 2, inputs == 2 else { return nil }
+        var worst: (decibels: Double, isBound: Bool)?
+        for channel in SoundChannel.allCases {
+            guard let own = main.filter({ $0.played == channel }).max(by: { $0.gainDB < $1.gainDB }),
+                let other = paths.first(where: { $0.played == channel && $0.heard != own.heard })
+            else { continue }
+            let decibels = min(0, other.gainDB - own.gainDB)
+            // What is known goes before what the noise hides.
+            let isWorse = worst.map { worst in
+                worst.isBound == !other.isHeard ? decibels > worst.decibels : worst.isBound && other.isHeard
+            }
+            if isWorse ?? true { worst = (decibels, !other.isHeard) }
+        }
+        return worst
+    }
+}

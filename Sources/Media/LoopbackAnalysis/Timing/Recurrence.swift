@@ -1,0 +1,50 @@
+/// Gaps and repeats that come again and again after the same time: whatever has that period is at fault.
+public struct Recurrence: Equatable, Sendable {
+    /// Captured samples from one to the next.
+    public let periodSamples: Double
+    /// How many gaps and repeats keep to it.
+    public let events: Int
+
+    /// Fewer are chance.
+    private static let leastEvents = 5
+    /// Places are told to some samples; what is more frequent than this is no period.
+    private static let tolerance = 12.0
+    private static let leastPeriod = 200.0
+    /// Some may be missed, or be of another cause.
+    private static let leastShare = 0.8
+
+    /// - Returns: nil if `events`, in order, keep to no period.
+    public init?(_ events: [LoopbackEvent]) {
+        let positions = events.map { Double($0.position) }
+        guard positions.count >= Self.leastEvents else { return nil }
+        let steps = zip(positions, positions.dropFirst()).map { $1 - $0 }.filter { $0 > 2 * Self.tolerance }
+        guard steps.count >= Self.leastEvents - 1 else { return nil }
+        // Where one was missed, a step is several periods; most steps are one, or the least step is a part of all.
+        var best: (period: Double, fitting: Int)?
+        for step in Set(steps) {
+            for divisor in 1...4 {
+                guard let (period, fitting) = Self.fit(steps, step / Double(divisor)) else { continue }
+                let isBetter = best.map { fitting > $0.fitting || fitting == $0.fitting && period > $0.period } ?? true
+                if isBetter { best = (period, fitting) }
+            }
+        }
+        guard let best, Double(best.fitting) >= Self.leastShare * Double(steps.count) else { return nil }
+        periodSamples = best.period
+        self.events = best.fitting + 1
+    }
+
+    /// The period near `guess` of which most steps are multiples, and how many are; nil of a guess that fits by chance.
+    private static func fit(_ steps: [Double], _ guess: Double) -> (Double, Int)? {
+        guard guess >= leastPeriod else { return nil }
+        var (sum, periods, fitting) = (0.0, 0.0, 0)
+        for step in steps {
+            let count = (step / guess).rounded()
+            // The more periods a step is, the less it tells.
+            guard (1...8).contains(count), abs(step - count * guess) <= tolerance else { continue }
+            sum += step
+            periods += count
+            fitting += 1
+        }
+        return fitting >= leastEvents - 1 ? (sum / periods, fitting) : nil
+    }
+}

@@ -1,0 +1,49 @@
+/// A figure that was measured and cannot be trusted.
+public struct Withheld: Equatable, Sendable {
+    /// What is not given.
+    public enum Figure: Equatable, Sendable {
+        /// Noise floor, and the signal against it: what the silence tells.
+        case noise
+        /// Frequency response, band, evenness, and distortion over frequency: what the sweep tells.
+        case response
+        /// THD and THD+N of the tone with this frequency.
+        case tone(frequencyHz: Double)
+        /// Level, crosstalk and polarity of each channel.
+        case channels
+    }
+
+    /// What is not given.
+    public let figure: Figure
+    /// Why.
+    public let doubt: Doubt
+
+    /// Withholds a figure.
+    public init(_ figure: Figure, _ doubt: Doubt) { (self.figure, self.doubt) = (figure, doubt) }
+}
+
+/// Why a figure cannot be trusted: something happened while its part of the signal was played.
+public enum Doubt: Equatable, Sendable {
+    /// The card was interrupted so often: it ran empty or over, or the measuring program was late.
+    case interrupted(times: Int)
+    /// The delay changed by so many samples.
+    case delayChanged(samples: Double)
+    /// A piece of it is missing.
+    case gap
+    /// A click, or a burst of other sound.
+    case glitch
+    /// The carrier that should follow was not heard: nobody knows what became of the delay.
+    case carrierLost
+    /// It was measured twice, and the results are so far apart.
+    case repeatsDiffer(decibels: Double)
+}
+
+/// The delay changed between two pieces of carrier.
+public struct DelayChange: Equatable, Sendable {
+    /// Captured samples between which it happened.
+    public let positions: Range<Int>
+    /// By how many samples the delay grew; negative: it became shorter.
+    public let samples: Double
+
+    /// Says when the delay changed, and by how much.
+    public init(positions: Range<Int>, samples: Double) { (self.positions, self.samples) = (positions, samples) }
+}

@@ -1,0 +1,29 @@
+/// A checksum of decoded sound: equal if and, but for one chance in 2⁶⁴, only if all samples are (FNV-1a, 64 bits).
+public struct SampleChecksum: Equatable, Sendable, BitwiseCopyable, CustomStringConvertible {
+    /// The checksum so far.
+    public private(set) var value: UInt64
+
+    /// That of no samples.
+    public init() { value = 0xCBF2_9CE4_8422_2325 }
+
+    /// One that was kept.
+    init(value: UInt64) { self.value = value }
+
+    /// Goes on with `samples`. O(samples); allocates nothing.
+    @_noAllocation @_noLocks
+    public mutating func add(_ samples: Span<Int16>) {
+        var sum = value
+        for index in 0..<samples.count {
+            let sample = UInt16(bitPattern: samples[index])
+            sum = (sum ^ UInt64(sample & 0xFF)) &* 0x0000_0100_0000_01B3
+            sum = (sum ^ UInt64(sample >> 8)) &* 0x0000_0100_0000_01B3
+        }
+        value = sum
+    }
+
+    /// Sixteen hexadecimal digits.
+    public var description: String {
+        let digits = String(value, radix: 16)
+        return String(repeating: "0", count: 16 - digits.count) + digits
+    }
+}

@@ -1,0 +1,78 @@
+internal import RTP
+internal import Timekeeping
+
+// What the peer's feedback makes of bitrate, protection and redundancy. All of it steers from the call's first packet on.
+//
+// A peer that tells of each packet's arrival does so ten times a second. Of others, requests for missing packets tell of
+// losses at once, and reports of what is left.
+extension RateController {
+    /// Packets now repeat earlier frames, or not any more.
+    @_noAllocation @_noLocks
+    mutating func noteRedundancy(_ sendsTwice: Bool) { self.sendsTwice = sendsTwice }
+
+    /// The peer has told which of our packets arrived.
+    ///
+    /// - Returns: Whether bitrate, expected loss or redundancy are others now.
+    @_noAllocation @_noLocks
+    mutating func observed(_ seen: PathObservation, at now: Instant) -> Bool {
+        hasObservations = true
+        return adaptation.observe(seen, sendsTwice: sendsTwice, at: now)
+    }
+
+    /// The peer has asked for our packets again, for `missing` of them for the first time.
+    ///
+    /// - Returns: Whether bitrate, expected loss or redundancy are others now.
+    @_noAllocation @_noLocks
+    mutating func asked(missing: Int, packetsSent: Int, at now: Instant) -> Bool {
+        guard !hasObservations, missing > 0 else { return false }
+        let received = max(packetsSent - packetsSentWhenTold - missing, 0)
+        packetsSentWhenTold = packetsSent
+        told.received += received
+        told.lost += missing
+        let since = toldAt
+        toldAt = now
+        return adaptation.observe(
+            PathObservation(received: received, lost: missing, oldestSentAt: since), sendsTwice: sendsTwice, at: now)
+    }
+
+    /// A report on our stream came.
+    ///
+    /// - Returns: Whether bitrate, expected loss or redundancy are others now.
+    @_noAllocation @_noLocks
+    mutating func reported(
+        _ report: ReportBlock, roundTripNanoseconds: Int64?, packetsSent: Int, at now: Instant
+    ) -> Bool {
+        watch(report, roundTripNanoseconds, packetsSent, now)
+        let expected = expectedPackets(report.extendedHighestSequence, packetsSent)
+        let queue = queueNanoseconds(roundTripNanoseconds)
+        let before = told
+        told = (0, 0)
+        guard !hasObservations else { return false }
+        let lost = (expected * Int(report.fractionLost) + 128) / 256
+        let since = toldAt
+        toldAt = now
+        packetsSentWhenTold = packetsSent
+        return adaptation.observe(
+            PathObservation(
+                received: max(expected - lost - before.received, 0), lost: max(lost - before.lost, 0),
+                oldestSentAt: since, queueNanoseconds: queue), sendsTwice: sendsTwice, at: now)
+    }
+
+    /// Packets that a report tells of and the one before it did not.
+    @_noAllocation @_noLocks
+    private mutating func expectedPackets(_ highest: UInt32, _ packetsSent: Int) -> Int {
+        let before = highestReported
+        highestReported = highest
+        guard let before else { return packetsSent }
+        return min(max(Int(Int32(bitPattern: highest &- before)), 0), packetsSent)
+    }
+
+    /// By how much the round trip is longer than the least lately. What is least may rise by 2 ms with each report.
+    @_noAllocation @_noLocks
+    private mutating func queueNanoseconds(_ roundTrip: Int64?) -> Int64? {
+        guard let roundTrip else { return nil }
+        let least = min(roundTrip, (leastRoundTrip ?? roundTrip) + 2_000_000)
+        leastRoundTrip = least
+        return roundTrip - least
+    }
+}

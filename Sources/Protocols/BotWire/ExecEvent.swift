@@ -1,0 +1,78 @@
+// BotWire: what programs that take part in calls are told, and what they ask for. Pure: it knows no process, socket or call.
+
+internal import FoundationEssentials
+internal import JSON
+
+/// What a program of the behaviour `exec` is told: a JSON object on a line of its own (docs/bots.md).
+///
+/// Lengths are samples at the program's rate.
+public enum ExecEvent: Equatable, Sendable {
+    /// The first line.
+    case begin(Begin)
+    /// The caller has pressed a telephone key.
+    case digit(Character, heldMilliseconds: Int)
+    /// All before the mark was sent to the caller.
+    case mark(String, played: Int)
+    /// What was before the mark is discarded.
+    case markDiscarded(String)
+    /// What was not played yet is discarded.
+    case cleared(played: Int)
+    /// What the program asked for was not done, and why.
+    case error(String)
+    /// The call is over. The last line.
+    case end(reason: String)
+
+    /// Which call it is, and what its sound is like.
+    public struct Begin: Equatable, Sendable {
+        /// The device's number of the call.
+        public var call: UInt64
+        /// Who is at the other end.
+        public var peer: String
+        /// Whether this side called.
+        public var isOutgoing: Bool
+        /// Samples a second.
+        public var rateHz: Int
+        /// `linear`, `mulaw` or `alaw`.
+        public var encoding: String
+        /// How often the program was started again in this call.
+        public var restarts: Int
+
+        /// Makes one.
+        public init(call: UInt64, peer: String, isOutgoing: Bool, rateHz: Int, encoding: String, restarts: Int) {
+            self.call = call
+            self.peer = peer
+            self.isOutgoing = isOutgoing
+            self.rateHz = rateHz
+            self.encoding = encoding
+            self.restarts = restarts
+        }
+    }
+
+    /// The event as a line, with its line break.
+    public var line: [UInt8] {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        // Texts and whole numbers, which cannot fail.
+        let data = (try? encoder.encode(JSONValue.object(members))) ?? Data()
+        return [UInt8](data) + [UInt8(ascii: "\n")]
+    }
+
+    private var members: [String: JSONValue] {
+        switch self {
+        case .begin(let begin):
+            [
+                "event": "begin", "call": .unsigned(begin.call), "peer": .string(begin.peer),
+                "direction": begin.isOutgoing ? "outgoing" : "incoming", "rate_hz": .integer(Int64(begin.rateHz)),
+                "encoding": .string(begin.encoding), "restarts": .integer(Int64(begin.restarts)),
+            ]
+        case .digit(let key, let milliseconds):
+            ["event": "digit", "key": .string(String(key)), "held_ms": .integer(Int64(milliseconds))]
+        case .mark(let name, let played):
+            ["event": "mark", "name": .string(name), "cleared": false, "played": .integer(Int64(played))]
+        case .markDiscarded(let name): ["event": "mark", "name": .string(name), "cleared": true]
+        case .cleared(let played): ["event": "cleared", "played": .integer(Int64(played))]
+        case .error(let text): ["event": "error", "message": .string(text)]
+        case .end(let reason): ["event": "end", "reason": .string(reason)]
+        }
+    }
+}

@@ -1,0 +1,14 @@
+internal import Bytes
+public import SignalWire
+
+/// Makes secrets.
+public enum FreshSecret {
+    /// 256 random bits from the system, in base64url: 43 characters.
+    public static func make() -> Redacted<String> { Redacted(text(bytes: 32)) }
+
+    /// Random bytes from the system, in base64url without padding.
+    static func text(bytes count: Int) -> String {
+        var generator = SystemRandomNumberGenerator()
+        return Base64URL.text((0..<count).map { _ in UInt8.random(in: 0...255, using: &generator) })
+    }
+}

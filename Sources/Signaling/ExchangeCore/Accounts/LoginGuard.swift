@@ -1,0 +1,67 @@
+package import SignalWire
+package import Timekeeping
+
+/// Slows down those who guess passwords and tokens, and not those whose they are.
+///
+/// Each failed login costs its address one attempt, and its account one of those that all strange addresses share: those
+/// from which the account has not logged in lately. So nobody can guess on from one address, or at one account from
+/// many, and nobody can lock an account's owner out where the owner has logged in before. Attempts come back evenly.
+///
+/// Capacity: 20,000 addresses and 20,000 accounts that have failed lately, ``addressesPerAccount`` known addresses for
+/// each of ``knownAccounts`` accounts; past that the least telling are forgotten.
+package struct LoginGuard: Sendable {
+    static let addressesPerAccount = 8
+    static let knownAccounts = 20_000
+
+    private var addresses: TokenBuckets<ClientAddress>
+    private var accounts: TokenBuckets<SecretDigest>
+    /// Where accounts have logged in lately, oldest first.
+    private var known: [SecretDigest: [ClientAddress]] = [:]
+
+    package init(_ limits: FailedLogins) {
+        func rate(_ count: Int) -> TokenBucket.Rate {
+            .init(burst: Double(count), perSecond: Double(count) / limits.window.seconds)
+        }
+        addresses = TokenBuckets(rate(limits.perAddress))
+        accounts = TokenBuckets(rate(limits.perAccount))
+    }
+
+    /// Takes an attempt from `address` at `account`, which ``succeeded(_:from:at:)`` gives back.
+    ///
+    /// - Parameter account: The name that was given, whether there is such an account or not; `nil` for a login by a
+    ///   token alone.
+    /// - Returns: How long to wait instead; `nil` if the attempt may be made.
+    package mutating func begin(_ account: UserID?, from address: ClientAddress, at now: Instant) -> Duration? {
+        let key = account.map { SecretDigest(of: $0.text) }
+        let isStrange = key.map { known[$0]?.contains(address) != true } ?? false
+        var wait = addresses.wait(address, at: now)
+        if let key, isStrange { wait = max(wait, accounts.wait(key, at: now)) }
+        guard wait == .zero else { return wait }
+        addresses.take(address, at: now)
+        if let key, isStrange { accounts.take(key, at: now) }
+        return nil
+    }
+
+    /// The attempt was a good one.
+    package mutating func succeeded(_ account: UserID?, from address: ClientAddress, at now: Instant) {
+        addresses.putBack(address, at: now)
+        guard let key = account.map({ SecretDigest(of: $0.text) }) else { return }
+        var places = known[key] ?? []
+        if let index = places.firstIndex(of: address) {
+            places.remove(at: index)
+        } else {
+            accounts.putBack(key, at: now)
+            if places.count >= Self.addressesPerAccount { places.removeFirst() }
+            if known[key] == nil, known.count >= Self.knownAccounts, let other = known.keys.first { known[other] = nil }
+        }
+        known[key] = places + [address]
+    }
+
+    /// The attempt came to nothing for a reason that says nothing of it, such as a full queue.
+    package mutating func abandoned(_ account: UserID?, from address: ClientAddress, at now: Instant) {
+        addresses.putBack(address, at: now)
+        if let key = account.map({ SecretDigest(of: $0.text) }), known[key]?.contains(address) != true {
+            accounts.putBack(key, at: now)
+        }
+    }
+}

@@ -1,0 +1,23 @@
+import SignalWire
+
+/// Who a guest is who has logged in once more to go on with a session (AUTH-4): the one that began it.
+///
+/// Bounded by the sessions of guests: it knows the logins that one of them stands on, and that another login began.
+struct Guests: Sendable {
+    private var byLogin: [TokenStore.LoginID: Principal] = [:]
+    private var logins: [Principal: Set<TokenStore.LoginID>] = [:]
+
+    /// The guest that a login is.
+    func guest(called name: UserID, by login: TokenStore.LoginID) -> Principal {
+        byLogin[login] ?? Principal(user: name, kind: .guest(login: login.hex))
+    }
+
+    /// Notes all the logins that a guest's sessions stand on; none: the guest is gone.
+    mutating func set(_ principal: Principal, standsOn standing: Set<TokenStore.LoginID>) {
+        guard case .guest(let first) = principal.kind else { return }
+        let others = standing.filter { $0.hex != first }
+        for login in (logins[principal] ?? []).subtracting(others) { byLogin[login] = nil }
+        for login in others { byLogin[login] = principal }
+        logins[principal] = others.isEmpty ? nil : others
+    }
+}

@@ -1,0 +1,167 @@
+import JSON
+import SignalWire
+import Timekeeping
+
+/// One invite, from being sent until it is forgotten.
+package struct InviteRecord: Sendable {
+    let id: InviteID
+    /// Rises from invite to invite.
+    let number: UInt64
+    let inviter: Endpoint
+    /// The group that hears of it (GRP-2).
+    private(set) var group: GroupID?
+    /// Who is asked, in the order of asking.
+    private(set) var invitees: [UserID]
+    private(set) var data: KeptJSON?
+    private(set) var payload: KeptJSON?
+    private(set) var timeoutPayload: KeptJSON?
+    /// Devices that are not connected are not pushed to.
+    let isOnlineOnly: Bool
+    let sentAt: Instant
+    /// The whole time to live; 0 is for ever.
+    let ttlSeconds: Double
+    /// When it times out; `nil` is never (INV-9).
+    let deadline: Instant?
+    private var states: [UserID: InviteeState]
+
+    init(
+        id: InviteID, number: UInt64, inviter: Endpoint, invitees: [UserID], terms: InviteSend, now: Instant
+    ) {
+        self.id = id
+        self.number = number
+        group = terms.group
+        self.inviter = inviter
+        self.invitees = invitees
+        data = KeptJSON(terms.data)
+        payload = KeptJSON(terms.payload)
+        timeoutPayload = KeptJSON(terms.timeoutPayload)
+        isOnlineOnly = terms.onlineOnly == true
+        sentAt = now
+        ttlSeconds = terms.ttl
+        deadline = terms.ttl > 0 ? now.advanced(by: .seconds(terms.ttl)) : nil
+        states = Dictionary(invitees.map { ($0, .pending) }, uniquingKeysWith: { first, _ in first })
+    }
+
+    /// Reads one that was kept on disk; it has no more time left than it was given.
+    init(_ stored: StoredInvite, number: UInt64, at now: Instant) {
+        id = stored.id
+        self.number = number
+        group = stored.group
+        inviter = Endpoint(user: stored.inviter, device: stored.inviterDevice)
+        invitees = stored.invitees.map(\.user)
+        data = stored.data
+        payload = stored.payload
+        timeoutPayload = stored.timeoutPayload
+        isOnlineOnly = stored.isOnlineOnly
+        sentAt = stored.sentAt
+        ttlSeconds = stored.ttlSeconds
+        deadline = stored.deadline.map { min($0, now.advanced(by: .seconds(stored.ttlSeconds))) }
+        states = Dictionary(
+            stored.invitees.map { ($0.user, InviteeState($0)) }, uniquingKeysWith: { first, _ in first })
+    }
+
+    /// How far `invitee` has come; `nil` if it is not asked.
+    func state(of invitee: UserID) -> InviteeState? { states[invitee] }
+
+    /// Who has not answered, in the order of asking.
+    var pending: [UserID] { invitees.filter { states[$0] == .pending } }
+
+    /// Every invitee has accepted, rejected, timed out or been released (INV-3).
+    var isEnded: Bool { !states.values.contains(.pending) }
+
+    /// The devices of a user that hear of it: all registered ones, but not the one that sent the invite.
+    func ringing(of user: UserID) -> Audience {
+        .registered(except: user == inviter.user ? inviter.device : nil)
+    }
+
+    /// Seconds that remain of the ttl at `now`; 0 is for ever, so that the last moments count as a millisecond.
+    func remainingSeconds(at now: Instant) -> Double {
+        deadline.map { max(0.001, now.duration(to: $0).seconds) } ?? 0
+    }
+
+    /// Gives one invitee an input.
+    ///
+    /// - Returns: Whether anything changed; a repeated answer changes nothing.
+    /// - Throws: `notYours` for somebody who is not asked; the reason why an answer comes too late.
+    mutating func take(_ input: InviteeState.Input, for invitee: UserID) throws(RPCError) -> Bool {
+        guard let state = states[invitee] else {
+            throw RPCError(.notYours, "The invite is not for this user.")
+        }
+        switch state.step(input) {
+        case .moves(let next):
+            states[invitee] = next
+            return true
+        case .repeats, .ignored:
+            return false
+        case .refused(let code):
+            throw RPCError(code, Self.sentence(for: code))
+        }
+    }
+
+    /// Gives the invite other data (INV-15).
+    mutating func modify(_ data: JSONValue?) { self.data = KeptJSON(data) }
+
+    /// Keeps of an invite that has ended what errors and idempotency keys need: how it ended.
+    mutating func shed() {
+        data = nil
+        payload = nil
+        timeoutPayload = nil
+    }
+
+    /// What devices are told of the invite at `now`.
+    func received(at now: Instant) throws(SignalCodingError) -> EventText {
+        let invite = InviteReceived(
+            invite: id, inviter: inviter.user, group: group, invitees: invitees,
+            ttlRemaining: remainingSeconds(at: now))
+        return try EventText(invite, data: data?.text, payload: payload?.text)
+    }
+
+    /// The invite in a list at `now`, as JSON text.
+    func listed(at now: Instant) -> String? {
+        let entry = InviteList.Entry(
+            invite: id, inviter: inviter.user, group: group, invitees: invitees, pending: pending,
+            ttlRemaining: remainingSeconds(at: now))
+        // Only numbers that JSON does not have cannot be written, and there are none in it.
+        return try? InviteListText.entry(entry, data: data?.text)
+    }
+
+    /// Takes the invite back from everybody who has not answered.
+    ///
+    /// - Returns: Those it was taken back from, in the order of asking; empty if the invite had ended before.
+    mutating func cancel() -> [UserID] { move(invitees, .cancel) }
+
+    /// Ends the invite for everybody who has not answered in time, or for `user` alone.
+    ///
+    /// - Returns: Those, in the order of asking; empty if the invite had ended before.
+    mutating func timeOut(for user: UserID? = nil) -> [UserID] {
+        move(invitees.filter { user == nil || $0 == user }, .timeOut)
+    }
+
+    /// The group is dismissed: whoever makes another of that name has no part in this invite.
+    mutating func leaveGroup() { group = nil }
+
+    /// Forgets that `user` was asked: whoever is given that name next was not.
+    mutating func strike(_ user: UserID) {
+        invitees.removeAll { $0 == user }
+        states[user] = nil
+    }
+
+    private mutating func move(_ invitees: [UserID], _ input: InviteeState.Input) -> [UserID] {
+        var moved: [UserID] = []
+        for invitee in invitees {
+            guard case .moves(let next)? = states[invitee]?.step(input) else { continue }
+            states[invitee] = next
+            moved.append(invitee)
+        }
+        return moved
+    }
+
+    private static func sentence(for code: RPCErrorCode) -> String {
+        switch code {
+        case .alreadyHandled: "The invite has been answered already."
+        case .inviteTimedOut: "The invite has timed out."
+        case .inviteCancelled: "The inviter has cancelled the invite."
+        default: "The invite is over."
+        }
+    }
+}

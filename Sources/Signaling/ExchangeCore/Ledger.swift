@@ -1,0 +1,129 @@
+import SignalWire
+
+/// How much is kept on whose behalf: who caused it pays for it, not who gets it, so that nobody fills up another's share.
+///
+/// What one may keep follows from what all may: ``Limits/user``, and never more than an eighth of what is free, so that
+/// however many attackers there are, whoever holds nothing yet finds room (dynamic thresholds, as in switches that share
+/// their memory). Guests, of whom anybody can make as many as they like, have a part of their own that is shared out in
+/// the same way.
+package struct Ledger: Sendable {
+    /// Bytes that may be kept.
+    package struct Limits: Hashable, Sendable {
+        /// For everybody together.
+        package var total: Int
+        /// For one user: 256 open invites with 6 kB of data each, or 25 of the largest to 32 users (docs/protocol.md,
+        /// Limits).
+        package var user: Int
+        /// For everybody who came in by a name alone.
+        var guests: Int { total / 16 }
+        /// Who holds nothing may have one part in so many of what is free.
+        static let shares = 8
+
+        /// Bounds both.
+        package init(total: Int = 256 << 20, user: Int = 4 << 20) {
+            self.total = total
+            self.user = user
+        }
+    }
+
+    /// Why something comes about.
+    enum Cause: Hashable, Sendable {
+        /// Somebody begins something.
+        case request
+        /// It follows on what was begun before: an answer, an end, a return. For that there is as much room again, so that
+        /// nothing that was begun must stay as it is.
+        case sequel
+
+        fileprivate var factor: Int { self == .request ? 1 : 2 }
+    }
+
+    /// Something kept, other than events.
+    enum Item: Hashable, Sendable {
+        case invite(InviteID)
+        case push(PushID)
+        case session(SessionID)
+        case group(GroupID)
+        case call(CallKey)
+        case pushTargets(Endpoint)
+    }
+
+    /// What one thing, or the events with one body, take up.
+    struct Charge: Hashable, Sendable {
+        /// `nil` for the exchange itself, and for events from before a restart.
+        var payer: Principal?
+        var bytes: Int
+        /// Logs that hold a body.
+        var holders = 0
+    }
+
+    let limits: Limits
+    /// Bytes that are kept in all.
+    private(set) var total = 0
+    /// Bytes that guests have caused.
+    private(set) var guests = 0
+    private var used: [Principal: Int] = [:]
+    private(set) var items: [Item: Charge] = [:]
+    private(set) var bodies: [UInt64: Charge] = [:]
+
+    init(_ limits: Limits) { self.limits = limits }
+
+    /// Bytes that somebody has caused.
+    func used(by payer: Principal) -> Int { used[payer] ?? 0 }
+
+    /// Whether so many bytes more may be kept.
+    func hasRoom(for bytes: Int, of payer: Principal?, _ cause: Cause) -> Bool {
+        guard total + bytes <= limits.total else { return false }
+        guard let payer else { return true }
+        var limit = min(limits.user, (limits.total - total) / Limits.shares)
+        if payer.isGuest { limit = min(limit, (limits.guests - guests) / Limits.shares) }
+        return used(by: payer) + bytes <= limit * cause.factor
+    }
+
+    /// Whether it is for the payer's own bound alone that there is no room.
+    func isOwnFault(_ bytes: Int, of payer: Principal?, _ cause: Cause) -> Bool {
+        payer.map { used(by: $0) + bytes > limits.user * cause.factor } ?? false
+    }
+
+    /// Sets what something takes up; 0 once it is gone.
+    mutating func set(_ item: Item, _ bytes: Int, for payer: Principal?) {
+        if let before = items[item] {
+            guard before.bytes != bytes || before.payer != payer else { return }
+            add(-before.bytes, to: before.payer)
+        }
+        items[item] = bytes > 0 ? Charge(payer: payer, bytes: bytes) : nil
+        if bytes > 0 { add(bytes, to: payer) }
+    }
+
+    /// Bytes that one log more takes up that holds a body.
+    func cost(of body: EventBody) -> Int {
+        Weight.entry + (bodies[body.number] == nil ? Weight.body(body) : 0)
+    }
+
+    /// A log holds a body.
+    mutating func enter(_ body: EventBody, for payer: Principal?) {
+        let cost = cost(of: body)
+        var charge = bodies[body.number] ?? Charge(payer: payer, bytes: 0)
+        charge.bytes += cost
+        charge.holders += 1
+        bodies[body.number] = charge
+        add(cost, to: charge.payer)
+    }
+
+    /// A log holds a body no longer; the last one takes it along.
+    mutating func leave(_ body: EventBody) {
+        guard var charge = bodies[body.number] else { return }
+        charge.holders -= 1
+        let gone = charge.holders > 0 ? Weight.entry : charge.bytes
+        charge.bytes -= gone
+        bodies[body.number] = charge.holders > 0 ? charge : nil
+        add(-gone, to: charge.payer)
+    }
+
+    private mutating func add(_ bytes: Int, to payer: Principal?) {
+        total += bytes
+        guard let payer else { return }
+        if payer.isGuest { guests += bytes }
+        let sum = used(by: payer) + bytes
+        used[payer] = sum > 0 ? sum : nil
+    }
+}

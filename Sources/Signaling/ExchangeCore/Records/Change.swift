@@ -1,0 +1,188 @@
+// ExchangeStore: what the exchange keeps on disk (docs/exchange-database.md). The only module that knows SQLite.
+
+public import SignalWire
+public import Timekeeping
+
+/// One thing that the exchange's core did and that must survive the process.
+///
+/// Changes are written in the order in which they come. Each sets a state rather than a difference, so that one that is
+/// written twice does no harm. Instants are the core's; the store turns them into times of day.
+public enum Change: Hashable, Sendable {
+    /// An access token is good from now on, or for another time than before.
+    case token(StoredToken)
+    /// A token, by its digest, is of no interest any more.
+    case tokenForgotten(digest: String)
+    /// A login began, was used, or got its next pair of tokens.
+    case login(StoredLogin)
+    /// Nothing need be known of a login any more.
+    case loginForgotten(String)
+    /// A session began or changed.
+    case session(StoredSession)
+    /// A session can be resumed no longer.
+    case sessionForgotten(SessionID)
+    /// An invite was sent or changed.
+    case invite(StoredInvite)
+    /// An invite is over, and so is the time for which it is remembered.
+    case inviteForgotten(InviteID)
+    /// A group was made, or its members changed.
+    case group(StoredGroup)
+    /// A group was dismissed.
+    case groupForgotten(GroupID)
+    /// A device is to be pushed to by these tokens and no others; none: not at all.
+    case pushTargets(StoredPushTargets)
+    /// A push is to be made, has been tried, or was made.
+    case push(StoredPush)
+    /// Nothing need be known of a push any more.
+    case pushForgotten(PushID)
+    /// A push could not be made.
+    case pushDied(DeadPush, at: Instant)
+    /// Pushes that could not be made are kept no longer if they are from before.
+    case deadPushesPruned(before: Instant)
+    /// A user knows another, or has had to do with it once more.
+    case acquaintance(StoredAcquaintance)
+    /// A user does not know another any more.
+    case acquaintanceForgotten(owner: UserID, user: UserID)
+    /// A user has no account any more: it knows nobody, and nobody knows it.
+    case acquaintancesForgotten(of: UserID)
+    /// A call began.
+    case call(StoredCall)
+    /// A call is over; of one invite there may be a call for each invitee.
+    case callForgotten(invite: InviteID, invitee: UserID)
+    /// An event was numbered for somebody's devices.
+    case event(StoredEvent)
+    /// Numbers of somebody's events up to this one may have been given.
+    case sequenceReserved(Principal, upTo: UInt64)
+    /// Somebody's events up to this number are kept no longer.
+    case eventsForgotten(Principal, upTo: UInt64)
+    /// Events from before are kept no longer.
+    case eventsPruned(before: Instant)
+    /// Deletes the event stream of a principal without an account; its sequence numbers restart.
+    case streamForgotten(Principal)
+    /// A call, answered or not, went one step further in its record.
+    case record(CallStep)
+    /// Time has come to drop what is older than retention allows.
+    case pruned(eventsBefore: Instant, recordsBefore: Instant)
+}
+
+/// A token as it is kept: never the token itself.
+public struct StoredToken: Hashable, Sendable {
+    /// The SHA-256 digest, 64 hexadecimal digits.
+    public var digest: String
+    /// Whom it lets in; `nil` once nothing is known of its login.
+    public var user: UserID?
+    /// Whether for rooms only.
+    public var isAnonymous: Bool
+    /// When it ends.
+    public var expires: Instant
+    /// Its login: the digest of that one's first token or, of a signed token, of its issuer and `jti`.
+    public var login: String
+    /// Whether it is exchanged for the next pair, rather than used.
+    public var isRefresh: Bool
+    /// The key of the application that logged the user in, or signed the token.
+    public var application: ApplicationKey?
+    /// The one room that it opens, if it is for one.
+    public var scope: StoredPlace?
+    /// Counts the exchanges of refresh tokens before it.
+    public var generation: UInt64
+    /// For a refresh token: when a token of a later generation was first used.
+    public var superseded: Instant?
+    /// Whether its login is over.
+    public var isRevoked: Bool
+    /// When nothing need be known of it any more.
+    public var forgotten: Instant
+    /// From when on the user's logins were good when it began, in seconds since 1970; another value ends the login.
+    public var epoch: Int64?
+
+    /// Makes an entry.
+    public init(
+        digest: String, user: UserID?, isAnonymous: Bool, expires: Instant, login: String, isRefresh: Bool,
+        application: ApplicationKey?, scope: StoredPlace?, generation: UInt64 = 0, superseded: Instant?,
+        isRevoked: Bool,
+        forgotten: Instant, epoch: Int64?
+    ) {
+        self.digest = digest
+        self.user = user
+        self.isAnonymous = isAnonymous
+        self.expires = expires
+        self.login = login
+        self.isRefresh = isRefresh
+        self.application = application
+        self.scope = scope
+        self.generation = generation
+        self.superseded = superseded
+        self.isRevoked = isRevoked
+        self.forgotten = forgotten
+        self.epoch = epoch
+    }
+}
+
+/// A session as it is kept.
+public struct StoredSession: Hashable, Sendable {
+    /// The session's id.
+    public var id: SessionID
+    /// Whose it is.
+    public var principal: Principal
+    /// Which of the principal's devices has it.
+    public var device: DeviceID
+    /// Whether the device receives invites.
+    public var isRegistered: Bool
+    /// How rooms and peers know its connection.
+    public var connection: ConnectionName
+    /// The one room that its token opens, if it is for one.
+    public var scope: StoredPlace?
+    /// The login that it stands on, as its tokens name it.
+    public var login: String?
+    /// The rooms it is in, in the order of joining.
+    public var places: [StoredPlace]
+    /// Until when a session without a connection can be resumed; `nil` while it has one.
+    public var resumableUntil: Instant?
+    /// Whether its peers have been told that it lost its connection; not if that ended with the process.
+    public var isMissed: Bool
+
+    /// Makes an entry.
+    public init(
+        id: SessionID, principal: Principal, device: DeviceID, isRegistered: Bool, connection: ConnectionName,
+        scope: StoredPlace? = nil, login: String? = nil, places: [StoredPlace] = [], resumableUntil: Instant? = nil,
+        isMissed: Bool = false
+    ) {
+        self.id = id
+        self.principal = principal
+        self.device = device
+        self.isRegistered = isRegistered
+        self.connection = connection
+        self.scope = scope
+        self.login = login
+        self.places = places
+        self.resumableUntil = resumableUntil
+        self.isMissed = isMissed
+    }
+}
+
+/// A call under way as it is kept.
+public struct StoredCall: Hashable, Sendable {
+    /// The invite that became it.
+    public var invite: InviteID
+    /// Who invited.
+    public var inviter: UserID
+    /// With which device.
+    public var inviterDevice: DeviceID
+    /// Who accepted.
+    public var invitee: UserID
+    /// With which device.
+    public var inviteeDevice: DeviceID
+    /// When it was accepted.
+    public var acceptedAt: Instant
+
+    /// Makes an entry.
+    public init(
+        invite: InviteID, inviter: UserID, inviterDevice: DeviceID, invitee: UserID, inviteeDevice: DeviceID,
+        acceptedAt: Instant
+    ) {
+        self.invite = invite
+        self.inviter = inviter
+        self.inviterDevice = inviterDevice
+        self.invitee = invitee
+        self.inviteeDevice = inviteeDevice
+        self.acceptedAt = acceptedAt
+    }
+}

@@ -1,0 +1,12 @@
+package import SignalWire
+
+/// An event as one user's devices are told of it: its number is theirs, its body everybody's.
+package struct ToldEvent: Hashable, Sendable {
+    var sequence: UInt64
+    var body: EventBody
+
+    /// What happened, read from its text.
+    package var event: ExchangeEvent { body.event ?? .unknown(type: "unknown", data: nil) }
+    /// The message, ready to send.
+    package var message: [UInt8] { body.text.message(numbered: sequence) }
+}

@@ -1,0 +1,146 @@
+import SignalWire
+import Timekeeping
+
+/// What a piece of work costs the exchange: 1, and 1 for each change that is written and each connection that is told of
+/// an event, and 1 for so many bytes that are read, kept or answered with, or sent as events. What several are told is
+/// kept once, and counts once. And if it takes longer than that allows for, it costs what it takes.
+package struct WorkCost {
+    /// Bytes that are read, kept or answered with for 1.
+    private static let bytesPerUnit = 4_096
+    /// Bytes that are sent as events for 1: those are copied, and nothing more.
+    private static let sentBytesPerUnit = 16_384
+    /// How long a piece of work may take for 1. A round is then as short as it is meant to be, whatever JSON is in it:
+    /// a list of small numbers takes a hundred times as long to read as a string of as many bytes.
+    private static let timePerUnit = Duration.microseconds(50)
+
+    /// Bytes of the message that asks for it.
+    package let messageBytes: Int
+    /// How long it was worked on before it had its turn.
+    package var time = Duration.zero
+    private var pieces = 0
+    private var bytes = 0
+    private var sentBytes = 0
+    private var lastBody: UInt64?
+
+    /// Work that a message of so many bytes asks for.
+    package init(messageBytes: Int = 0) { self.messageBytes = messageBytes }
+
+    /// What reading a message may cost that does not say whose it is, for that to be found out at once: more than any good
+    /// `session.start` or request for a token costs.
+    package static let littleReading = 8
+    /// Commas and opening brackets that take as long to read as ``timePerUnit``: each value but the first has one before it.
+    private static let marksPerUnit = 24
+
+    /// What it will cost at most to read JSON text, seen without reading it.
+    package static func reading(_ text: [UInt8]) -> Int {
+        var marks = 0
+        for byte in text where byte == UInt8(ascii: ",") || byte == UInt8(ascii: "[") || byte == UInt8(ascii: "{") {
+            marks += 1
+        }
+        return 1 + text.count / bytesPerUnit + marks / marksPerUnit
+    }
+
+    /// What is to be expected of a message that makes so many changes and events.
+    static func expected(pieces: Int, bytes: Int, answerBytes: Int = 0) -> Int {
+        var cost = WorkCost(messageBytes: bytes + answerBytes)
+        cost.pieces = pieces
+        if pieces > 0 { cost.bytes += bytes }
+        // About half of them are events that are sent.
+        cost.sentBytes = pieces * bytes / 2
+        return cost.units
+    }
+
+    /// Adds what came of it.
+    package mutating func add(_ outputs: [ExchangeCore.Output]) {
+        for output in outputs {
+            switch output {
+            case .persist(.event(let event)):
+                pieces += 1
+                if event.body.number != lastBody { bytes += Weight.body(event.body) }
+                lastBody = event.body.number
+            case .persist(let change):
+                pieces += 1
+                bytes += Weight.of(change)
+            case .push(let push):
+                pieces += 1
+                bytes += Weight.of(push)
+            case .event(let connections, let event):
+                pieces += connections.count
+                sentBytes += connections.count * event.body.bytes
+            case .respond(_, _, let response): bytes += response.bytes
+            case .refuse, .close, .note: break
+            }
+        }
+    }
+
+    /// What it cost, if its turn took so long.
+    package func units(after turn: Duration = .zero) -> Int {
+        max(units, Int(clamping: (time + turn).nanoseconds / Self.timePerUnit.nanoseconds))
+    }
+
+    private var units: Int {
+        1 + pieces + (messageBytes + bytes) / Self.bytesPerUnit + sentBytes / Self.sentBytesPerUnit
+    }
+}
+
+extension ExchangeCore {
+    /// What an input of a client's will cost, as far as can be told before: so that what is told to many waits for its
+    /// turn. What it did cost is charged when it is done.
+    package mutating func expectedCost(of input: Input, bytes: Int) -> Int {
+        switch input {
+        case .request(let connection, _, let request):
+            WorkCost.expected(
+                pieces: expectedPieces(of: request, from: connection), bytes: bytes,
+                answerBytes: Self.expectedAnswerBytes(to: request))
+        case .disconnected(let connection): WorkCost.expected(pieces: peers(of: connection), bytes: 0)
+        case .due(.sessionIsForgotten(let session)): WorkCost.expected(pieces: 2 + peers(of: session), bytes: 0)
+        case .due(.inviteTimesOut(let invite)):
+            WorkCost.expected(pieces: 4 * (invites[invite]?.invitees.count ?? 0), bytes: 0)
+        default: 1
+        }
+    }
+
+    private static func expectedAnswerBytes(to request: ClientRequest) -> Int {
+        if case .inviteList = request { SignalLimits.pageBytes } else { 0 }
+    }
+
+    private func expectedPieces(of request: ClientRequest, from connection: ConnectionID) -> Int {
+        switch request {
+        case .roomSignal(let signal): signal.to == nil ? 2 * rooms.occupants(of: signal.room).count : 2
+        case .roomJoin(let join): 2 * rooms.occupants(of: join.room).count
+        case .roomLeave(let leave): 2 * rooms.occupants(of: leave.room).count
+        case .sessionEnd: peers(of: connection)
+        case .inviteSend(let invite):
+            4 * (invite.group.flatMap { groups[$0]?.members.count } ?? invite.to.count)
+        case .inviteCancel(let cancel): 4 * (invites[cancel.invite]?.invitees.count ?? 0)
+        case .inviteModify(let modify): 4 * (invites[modify.invite]?.invitees.count ?? 0)
+        case .groupJoin(let join): 2 * (groups[join.group]?.members.count ?? 0)
+        case .groupLeave(let leave): 2 * (groups[leave.group]?.members.count ?? 0)
+        case .groupDismiss(let dismiss): 2 * (groups[dismiss.group]?.members.count ?? 0)
+        case .sessionStart(let start): 4 + peers(of: start)
+        case .sessionRenew, .deviceRegister, .deviceUnregister, .inviteAccept, .inviteReject,
+            .inviteList, .callSignal, .callEnd, .groupCreate, .groupMembers, .groupList, .presenceSubscribe,
+            .presenceUnsubscribe, .ping:
+            4
+        }
+    }
+
+    /// How many are told when the session on a connection is gone.
+    private func peers(of connection: ConnectionID) -> Int {
+        sessions[connection].map { 2 + peers(of: $0.id) } ?? 0
+    }
+
+    /// How many are told when a device takes the place of its earlier connection, or is back too late.
+    private func peers(of start: SessionStart) -> Int {
+        let digest = SecretDigest(of: start.token.secret)
+        guard let login = tokens.login(of: digest), let grant = tokens.logins[login]?.grant else { return 0 }
+        let endpoint = Endpoint(.account(grant.user), start.device.id)
+        let detached = sessions.detached(of: endpoint.principal).filter { $0.session.endpoint == endpoint }
+        let ids = [sessions.session(at: endpoint)?.id].compactMap { $0 } + detached.map(\.session.id)
+        return ids.reduce(0) { $0 + peers(of: $1) }
+    }
+
+    private func peers(of session: SessionID) -> Int {
+        rooms.rooms(of: session).reduce(0) { $0 + rooms.occupants(of: $1).count }
+    }
+}

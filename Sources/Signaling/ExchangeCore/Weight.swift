@@ -1,0 +1,49 @@
+import JSON
+import SignalWire
+
+/// Bytes that what is kept takes up, in memory and about as many on disk. Texts count with their bytes, and what stands
+/// around them with bounds from above, as measured.
+package enum Weight {
+    /// An event in one log, beside its body.
+    static let entry = 128
+    /// Whatever is found by an id, with its places in tables, in the heap of deadlines and in the ledger.
+    static let record = 512
+    /// One user, device or room in a list.
+    static let place = 128
+
+    static func body(_ body: EventBody) -> Int { body.bytes + entry }
+
+    /// An open invite has its calls paid for already, so that accepting it costs its inviter nothing more.
+    static func of(_ invite: InviteRecord) -> Int {
+        let texts = (invite.data?.bytes ?? 0) + (invite.payload?.bytes ?? 0) + (invite.timeoutPayload?.bytes ?? 0)
+        return record + texts
+            + invite.invitees.reduce(0) { sum, user in
+                sum + place + (invite.state(of: user) == .pending ? record : 0)
+            }
+    }
+
+    /// Each push has its payload to itself on disk.
+    static func of(_ push: StoredPush) -> Int {
+        record + push.target.token.secret.utf8.count + (push.payload?.bytes ?? 0)
+    }
+
+    static func of(_ session: StoredSession, _ device: DeviceDescription) -> Int {
+        record + of(device) + places(of: session)
+    }
+
+    static func places(of session: StoredSession) -> Int {
+        let places = session.places + [session.scope].compactMap { $0 }
+        return places.reduce(0) { $0 + 2 * place + ($1.data?.utf8.count ?? 0) }
+    }
+
+    static func of(_ device: DeviceDescription) -> Int {
+        let names = device.capabilities.reduce(device.name.utf8.count) { $0 + $1.text.utf8.count + 16 }
+        return names + (device.pushToken?.secret.utf8.count ?? 0)
+    }
+
+    static func of(_ group: Group) -> Int { record + (group.name?.utf8.count ?? 0) + place * group.members.count }
+
+    static func of(_ targets: [DeviceRegister.PushTarget]) -> Int {
+        targets.isEmpty ? 0 : record + targets.reduce(0) { $0 + place + $1.token.secret.utf8.count }
+    }
+}

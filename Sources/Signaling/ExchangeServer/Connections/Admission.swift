@@ -1,0 +1,231 @@
+import ExchangeCore
+import Logging
+import NIOCore
+import NIOPosix
+import Realtime
+import Timekeeping
+
+/// Decides which connections may come, and how much those may hold that have not logged in.
+///
+/// Lives on the hub's event loop.
+final class Admission {
+    /// When clients that find the exchange full may come again.
+    static let retrySeconds = 2
+
+    private var census: ConnectionCensus
+    private var budget: StrangerBudget
+    private let proxies: [ClientAddress]
+    private let logger: Logger
+    private let loop: any EventLoop
+    /// Those that hold bytes of the budget.
+    private var meters: [StrangerBudget.Holder: InboundMeter] = [:]
+    private var memory = MemoryReturn()
+    private let thread: NIOThreadPool
+    /// What the process held of the machine's memory when it gave some back last.
+    private var residentBytes = 0
+    private var refusals = Episode()
+    private var crowds = Episode()
+    private var failures = Episode()
+    private var timer: (due: Instant, scheduled: Scheduled<Void>)?
+    /// Connections that were refused because there were too many.
+    private(set) var refused = 0
+    /// Requests and messages of strangers that had to go because there was no more memory for them.
+    private(set) var crowdedOut = 0
+    /// Connections that there was no descriptor for.
+    private(set) var shed = 0
+
+    /// - Parameter thread: Gives memory back, which may take some milliseconds.
+    init(
+        _ configuration: ExchangeConfiguration, bounds: ConnectionBounds, loop: any EventLoop, thread: NIOThreadPool,
+        logger: Logger
+    ) {
+        census = ConnectionCensus(bounds)
+        budget = StrangerBudget(limit: configuration.loginMemoryBytes)
+        proxies = configuration.trustedProxies.compactMap { ClientAddress($0) }
+        self.loop = loop
+        self.thread = thread
+        self.logger = logger
+    }
+
+    private var now: Instant { Instant(nanoseconds: Int64(clamping: NIODeadline.now().uptimeNanoseconds)) }
+
+    // MARK: - Connections
+
+    /// Counts a connection that has come, for as long as it is open.
+    ///
+    /// - Throws: If there are too many; whoever accepted it closes it.
+    func admit(_ channel: any Channel) throws(ConnectionCensus.Refusal) -> CountedConnection {
+        let peer = channel.remoteAddress?.ipAddress.flatMap { ClientAddress($0) } ?? .none
+        do throws(ConnectionCensus.Refusal) {
+            try census.admit(counted(peer))
+        } catch {
+            refuse(error)
+            throw error
+        }
+        let connection = CountedConnection(peer: peer, counted: counted(peer))
+        channel.closeFuture.assumeIsolated().whenComplete { [weak self] _ in self?.leave(connection) }
+        return connection
+    }
+
+    private func leave(_ connection: CountedConnection) {
+        census.leave(connection.counted)
+        memory.closed(at: now)
+        setTimer()
+    }
+
+    /// A proxy's connection speaks for `client`; false if that one has too many connections.
+    func move(_ connection: CountedConnection, to client: ClientAddress) -> Bool {
+        guard proxies.contains(connection.peer) else { return true }
+        let new = counted(client)
+        do throws(ConnectionCensus.Refusal) {
+            try census.move(from: connection.counted, to: new)
+            connection.counted = new
+            return true
+        } catch {
+            refuse(error)
+            return false
+        }
+    }
+
+    /// What a connection from `address` is counted as: those of this machine are exempt from the bound for one address,
+    /// and so are those of proxies, until they say whom they speak for.
+    private func counted(_ address: ClientAddress) -> ClientAddress? {
+        address.isThisMachine || address == .none || proxies.contains(address) ? nil : address
+    }
+
+    private func refuse(_ refusal: ConnectionCensus.Refusal) {
+        refused += 1
+        guard refusals.happen(at: now) else { return }
+        setTimer()
+        switch refusal {
+        case .full:
+            logger.error(
+                """
+                refusing connections: there are as many as the exchange takes; raise the limit on open files \
+                (LimitNOFILE= in systemd, ulimit -n elsewhere), or connections if the configuration sets it
+                """, metadata: ["connections": "\(census.total)", "open_files": "\(ReserveDescriptor.limit)"])
+        case .addressFull:
+            logger.warning(
+                """
+                refusing connections from an address that has as many as one may have; if it is a proxy's, name it in \
+                trusted_proxies, else raise connections_per_address (`ss -Htn` shows the addresses)
+                """, metadata: ["connections": "\(census.bounds.perAddress)"])
+        }
+    }
+
+    // MARK: - Descriptors
+
+    /// A connection could not be accepted.
+    func failedToAccept(_ error: IOError) {
+        guard failures.happen(at: now) else { return }
+        setTimer()
+        logger.error(
+            """
+            cannot accept connections: there is no descriptor for them; those that stand go on. Raise the limit on open \
+            files (LimitNOFILE= in systemd, ulimit -n elsewhere), or lower connections in the configuration
+            """,
+            metadata: [
+                "error": "\(error)", "connections": "\(census.total)", "open_files": "\(ReserveDescriptor.limit)",
+            ])
+    }
+
+    /// A client was told that there is no descriptor for it.
+    func countShed() { shed += 1 }
+
+    // MARK: - Memory
+
+    /// Holds bytes for a connection whose client has not logged in; false if that one must go.
+    func hold(_ bytes: Int, for holder: inout StrangerBudget.Holder?, of meter: InboundMeter) -> Bool {
+        let losers = budget.hold(bytes, for: &holder)
+        if let holder { meters[holder] = meter }
+        guard !losers.isEmpty else { return true }
+        if crowds.happen(at: now) {
+            setTimer()
+            logger.warning(
+                """
+                requests of clients that have not logged in take all the memory that they may; those that take longest \
+                are refused (login_memory_mib)
+                """, metadata: ["bytes": "\(budget.limit)", "requests": "\(budget.count)"])
+        }
+        crowdedOut += losers.count
+        let own = holder
+        for loser in losers { meters.removeValue(forKey: loser)?.refuse(.crowded) }
+        return !losers.contains { $0 == own }
+    }
+
+    /// Holds nothing for `holder` any more.
+    func release(_ holder: StrangerBudget.Holder) {
+        budget.release(holder)
+        meters[holder] = nil
+    }
+
+    private func giveMemoryBack() {
+        let floor = residentBytes
+        let logger = logger
+        thread.runIfActive(eventLoop: loop) { () -> Int in
+            let (before, begin) = (ProcessMemory.residentBytes, NIODeadline.now())
+            guard before >= floor + MemoryReturn.worthwhileBytes else { return floor }
+            ProcessMemory.releaseFreeMemory()
+            let (after, time) = (ProcessMemory.residentBytes, NIODeadline.now() - begin)
+            logger.debug(
+                "free memory was given back",
+                metadata: [
+                    "bytes": "\(before - after)", "resident": "\(after)", "microseconds": "\(time.nanoseconds / 1_000)",
+                ])
+            return after
+        }
+        .assumeIsolated()
+        .whenSuccess { [weak self] in self?.residentBytes = $0 }
+    }
+
+    // MARK: - Time
+
+    private func setTimer() {
+        let deadlines: [Instant?] = [
+            refusals.nextDeadline, crowds.nextDeadline, failures.nextDeadline, memory.nextDeadline,
+        ]
+        let next = deadlines.compactMap { $0 }.min()
+        guard next != timer?.due else { return }
+        timer?.scheduled.cancel()
+        timer = next.map { next in
+            let deadline = NIODeadline.uptimeNanoseconds(UInt64(clamping: next.nanoseconds))
+            let scheduled = loop.assumeIsolated().scheduleTask(deadline: deadline) { [weak self] in
+                guard let self else { return }
+                wake()
+            }
+            return (next, scheduled)
+        }
+    }
+
+    private func wake() {
+        timer = nil
+        let now = now
+        if let count = refusals.end(at: now) {
+            logger.notice("connections are taken again", metadata: ["refused": "\(count)"])
+        }
+        if let count = crowds.end(at: now) {
+            logger.notice("there is memory for logins again", metadata: ["refusals": "\(count)"])
+        }
+        if let count = failures.end(at: now) {
+            logger.notice("there are descriptors for connections again", metadata: ["failures": "\(count)"])
+        }
+        if memory.take(at: now) { giveMemoryBack() }
+        setTimer()
+    }
+
+    /// Stops telling: the exchange is about to end.
+    func stop() { timer?.scheduled.cancel() }
+}
+
+/// One connection, as it is counted.
+final class CountedConnection {
+    /// The other end.
+    let peer: ClientAddress
+    /// The address that it is counted for; `nil` for none.
+    fileprivate(set) var counted: ClientAddress?
+
+    fileprivate init(peer: ClientAddress, counted: ClientAddress?) {
+        self.peer = peer
+        self.counted = counted
+    }
+}

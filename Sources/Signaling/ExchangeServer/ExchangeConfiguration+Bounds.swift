@@ -1,0 +1,40 @@
+import ConfigReader
+import Realtime
+
+/// Judging where to listen, as the server does when it begins to.
+extension ExchangeConfiguration {
+    func judgeListening(_ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
+        // A certificate that could not be read is a problem already; what it is for is plain.
+        let isEncrypted = certificate != nil || section.has(\.certificate)
+        do throws(ExchangeError) {
+            switch section.fileChecks {
+            case .inputs: break  // Whoever reads a part of the configuration does not listen.
+            case .none:
+                // Another machine has other names; an address is the same everywhere.
+                guard let address = ListenAddress.address(host, port: port) else { return }
+                try ListenAddress.refusePlainText(self, at: address, isEncrypted: isEncrypted)
+            case .all:
+                let address = try ListenAddress.resolve(self, isEncrypted: isEncrypted)
+                try ListenAddress.tryToBind(address, self)
+            }
+        } catch {
+            problems.append(section.problem(\.listen, "\(error)"))
+        }
+    }
+}
+
+/// Reading who may come to an exchange, and how many.
+extension ExchangeConfiguration {
+    mutating func readBounds(_ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
+        connections = section.value(\.connections, &problems)
+        connectionsPerAddress = section.value(\.connectionsPerAddress, &problems)
+        loginMemoryBytes = section.value(\.loginMemory, &problems) << 20
+        keptMemoryBytes = section.value(\.keptMemory, &problems).map { $0 << 20 }
+        allowedHosts = section.value(\.allowedHosts, &problems) ?? []
+    }
+
+    /// How memory is shared out.
+    var memoryShares: MemoryShares {
+        keptMemoryBytes.map { MemoryShares(kept: $0) } ?? .fitting(MachineMemory.limitBytes)
+    }
+}

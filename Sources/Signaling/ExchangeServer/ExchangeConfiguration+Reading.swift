@@ -1,0 +1,192 @@
+public import ConfigReader
+import ExchangeCore
+import ExchangeStore
+import SignalWire
+import SignedTokens
+import Timekeeping
+
+/// Reading the section `exchange` of a configuration file.
+extension ExchangeConfiguration {
+    /// Reads and judges a configuration file. `handset serve` and `handset check` both do so, with ``FileChecks/all``.
+    ///
+    /// - Parameters:
+    ///   - fileChecks: Which of the files that it names are looked at.
+    ///   - listen: Where to listen, in the place of what the file says, which is not judged then.
+    /// - Throws: ``ConfigError`` with every problem that the file has.
+    public static func read(
+        path: String, fileChecks: FileChecks = .inputs, listen: ConfigEndpoint? = nil
+    ) throws(ConfigError) -> ExchangeConfiguration {
+        let root = try ConfigDocument.read(path: path, fileChecks: fileChecks)
+        var problems: [ConfigProblem] = []
+        var configuration = ExchangeConfiguration(root, listen: listen, &problems)
+        configuration.warnings = try problems.verdict()
+        return configuration
+    }
+
+    /// Reads the section, noting every problem rather than stopping at the first.
+    ///
+    /// - Parameter listen: Where to listen, in the place of what the section says, which is not judged then.
+    public init(_ root: ConfigSection, listen: ConfigEndpoint? = nil, _ problems: inout [ConfigProblem]) {
+        self.init()
+        let section = KeyedSection(root, Keys.self, &problems)
+        let before = problems.count
+        let endpoint = section.value(\.listen, &problems)
+        let isEndpointGood = problems.count == before
+        host = (listen ?? endpoint).host
+        port = (listen ?? endpoint).port
+        certificate = section.value(\.certificate, &problems).flatMap { Certificate($0, &problems) }
+        section.read(\.plainText, into: &plainText, &problems)
+        webSocketURL = section.value(\.webSocketURL, &problems)
+        section.read(\.anonymous, into: &allowsAnonymous, &problems)
+        section.read(\.presence, into: &tellsPresence, &problems)
+        section.read(\.webPhone, into: &showsWebPhone, &problems)
+        allowedOrigins = section.value(\.allowedOrigins, &problems) ?? []
+        section.read(\.keepalive, into: &keepalive, &problems)
+        section.read(\.resumeWindow, into: &resumeWindow, &problems)
+        section.read(\.streamRinging, into: &streamRinging, &problems)
+
+        readDatabase(section, &problems)
+        if let section = section.value(\.push, &problems) {
+            push = PushConfiguration(section, plainText: plainText, &problems)
+        }
+        readTokens(section, &problems)
+        readLimits(section, &problems)
+        readBounds(section, &problems)
+
+        if !section.has(\.usersFile) { section.require(\.users, &problems) }
+        apps = (section.value(\.apps, &problems) ?? []).compactMap { RegisteredApp($0, &problems) }
+        apiKeys = (section.value(\.apiKeys, &problems) ?? []).compactMap { SigningKey($0, &problems) }
+        let servers = section.value(\.iceServers, &problems) ?? []
+        iceServers = servers.compactMap { ICEServerConfiguration($0, &problems) }
+        users = Account.list(section.value(\.users, &problems) ?? [], &problems)
+        readUsersFile(section, &problems)
+        if listen == nil, isEndpointGood { judgeListening(section, &problems) }
+    }
+
+    private mutating func readDatabase(_ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
+        databasePath = section.value(\.database, &problems)
+        section.read(\.databaseDurability, into: &databaseDurability, &problems)
+        section.read(\.databaseIfCorrupt, into: &databaseIfCorrupt, &problems)
+        callRecordRetention = .seconds(86_400 * section.value(\.callRecordsDays, &problems))
+        section.read(\.callRecordsPerUser, into: &callRecordLimits.perCaller, &problems)
+        section.read(\.callRecordsTotal, into: &callRecordLimits.total, &problems)
+    }
+
+    private mutating func readTokens(_ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
+        section.read(\.tokenLifetime, into: &tokenLifetime, &problems)
+        section.read(\.refreshLifetime, into: &refreshLifetime, &problems)
+        section.read(\.tokenNotice, into: &tokenNotice, &problems)
+        section.read(\.signedTokenLifetime, into: &signedTokenLifetime, &problems)
+    }
+
+    private mutating func readLimits(_ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
+        section.read(\.failedLoginsPerAddress, into: &failedLogins.perAddress, &problems)
+        section.read(\.failedLoginsPerAccount, into: &failedLogins.perAccount, &problems)
+        section.read(\.messagesPerSecond, into: &messagesPerSecond, &problems)
+        section.read(\.messageBurst, into: &messageBurst, &problems)
+        section.read(\.failedLoginWindow, into: &failedLogins.window, &problems)
+        trustedProxies = section.value(\.trustedProxies, &problems) ?? []
+    }
+
+    private mutating func readUsersFile(_ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
+        guard let path = section.value(\.usersFile, &problems), section.fileChecks != .none else { return }
+        let file = UsersFile(path: path)
+        usersFile = file
+        do throws(ConfigError) {
+            fileUsers = try file.read(beside: users)
+        } catch {
+            problems += error.problems
+        }
+    }
+}
+
+extension ExchangeConfiguration.Certificate {
+    fileprivate init?(_ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
+        let chain = section.value(\.chainFile, &problems)
+        let key = section.value(\.keyFile, &problems)
+        guard let chain, let key else { return nil }
+        self.init(chainPath: chain, keyPath: key)
+        section.warnOfReaders(\.keyFile, key, &problems)
+        guard section.fileChecks == .all else { return }
+        do throws(CertificateFault) {
+            _ = try TLSContext.load(self)
+        } catch {
+            let key = error.part == .chain ? \Keys.chainFile : \.keyFile
+            problems.append(section.problem(key, "\"\(error.path)\" \(error.message)"))
+        }
+    }
+}
+
+extension RegisteredApp {
+    fileprivate init?(_ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
+        let key = section.value(\.key, &problems)
+        if let key, key.text.contains(":") { problems.append(section.problem(\.key, "must not contain a colon")) }
+        let digest = section.value(\.secretHash, &problems)
+        let secret =
+            section.has(\.secretHash)
+            ? section.value(\.secret, &problems) : section.requiredSecret(\.secret, &problems)
+        guard let key, let digest = digest ?? secret.map({ SecretDigest(of: $0.revealed) }) else { return nil }
+        self.init(key: key, secret: digest)
+    }
+}
+
+extension SigningKey {
+    fileprivate init?(_ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
+        let key = section.value(\.key, &problems)
+        let secret = section.requiredSecret(\.secret, &problems)
+        guard let key, let secret else { return nil }
+        guard secret.revealed.utf8.count >= Self.minimumSecretBytes else {
+            let message = "must have at least \(Self.minimumSecretBytes) bytes; `openssl rand -hex 32` makes some"
+            problems.append(section.problem(\.secret, message))
+            return nil
+        }
+        self.init(name: key, secret: secret.revealed)
+    }
+}
+
+extension Account {
+    /// The accounts under `users`, each id in them only once.
+    static func list(_ sections: [KeyedSection<Keys>], _ problems: inout [ConfigProblem]) -> [Account] {
+        var owners: [UserID: UserID] = [:]
+        return sections.compactMap { user in
+            Account(user, &problems).map { account in
+                for id in Set([account.id] + account.publicIDs) {
+                    if let owner = owners[id] {
+                        problems.append(user.problem(\.id, "\"\(id)\" is the id of \(owner) already"))
+                    }
+                    owners[id] = account.id
+                }
+                return account
+            }
+        }
+    }
+
+    fileprivate init?(_ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
+        let id = section.value(\.id, &problems)
+        var password: Credential?
+        if section.has(\.passwordHash) {
+            password = section.value(\.passwordHash, &problems).map(Credential.hash)
+        } else if let secret = section.value(\.password, &problems) {
+            password = .digest(SecretDigest(of: secret.revealed))
+            if let problem = PasswordRule.problem(with: secret.revealed) {
+                problems.append(section.problem(\.password, problem))
+            }
+        }
+
+        let mediaTokens = section.digests(\.mediaTokenHashes, \.mediaToken, &problems)
+        let streamTokens = section.digests(\.streamTokenHashes, \.streamToken, &problems)
+        let accessTokens = section.digests(\.accessTokenHashes, \.accessToken, &problems)
+
+        let publicIDs = section.value(\.publicIDs, &problems) ?? []
+        if publicIDs.count > SignalLimits.publicIDs {
+            problems.append(section.problem(\.publicIDs, "must name \(SignalLimits.publicIDs) ids at most"))
+        }
+        let routingID = section.value(\.routingID, &problems)
+        let email = section.value(\.email, &problems)
+        let since = section.value(\.loginsSince, &problems).map(Int64.init)
+        guard let id else { return nil }
+        self.init(
+            id: id, publicIDs: publicIDs, routingID: routingID, password: password, mediaTokens: mediaTokens,
+            streamTokens: streamTokens, accessTokens: accessTokens, email: email, loginsSince: since)
+    }
+}

@@ -1,0 +1,118 @@
+public import ConfigReader
+public import ExchangeCore
+public import ExchangeStore
+public import SignalWire
+public import SignedTokens
+
+/// Everything that an exchange is told at start, as plain data.
+public struct ExchangeConfiguration: Sendable {
+    /// The files of a certificate, both in PEM form.
+    public struct Certificate: Hashable, Sendable {
+        /// The chain, the exchange's own certificate first.
+        public var chainPath: String
+        /// The private key.
+        public var keyPath: String
+
+        /// Names the files.
+        public init(chainPath: String, keyPath: String) {
+            self.chainPath = chainPath
+            self.keyPath = keyPath
+        }
+    }
+
+    /// Whether to listen without TLS.
+    public enum PlainText: String, CaseIterable, Sendable {
+        /// On loopback addresses only.
+        case loopback
+        /// On any address: whoever can see the network reads everything.
+        case allowed
+    }
+
+    /// The address to listen on: a name or an address, without brackets.
+    public var host = "127.0.0.1"
+    /// The port to listen on; 0 lets the system choose.
+    public var port = 8_080
+    /// The certificate; without one the exchange speaks plain text.
+    public var certificate: Certificate?
+    /// Where plain text is allowed, if there is no certificate.
+    public var plainText = PlainText.loopback
+    /// Where clients open the WebSocket, if it is not under the host that they asked for it: behind a proxy.
+    public var webSocketURL: String?
+    /// The applications that may log users in.
+    public var apps: [RegisteredApp] = []
+    /// The keys with which applications sign tokens (AUTH-5).
+    public var apiKeys: [SigningKey] = []
+    /// The users.
+    public var users: [Account] = []
+    /// A file with more users, which `handset user` writes and the exchange looks at every second.
+    public var usersFile: UsersFile?
+    /// The users that the file had when the configuration was read.
+    public var fileUsers: [Account] = []
+    /// Whether anybody with an application's token may log in by a name alone (AUTH-3).
+    public var allowsAnonymous = true
+    /// Whether users may see who is there.
+    public var tellsPresence = true
+    /// Whether browsers are shown the web phone, at `/`.
+    public var showsWebPhone = false
+    /// Web pages that may open a WebSocket beside the exchange's own, as origins such as `https://calls.example.org`.
+    public var allowedOrigins: [String] = []
+    /// Users that the web phone lets anybody be, with their media tokens; known to whoever opens the page.
+    public var guests: [WebConfiguration.Guest] = []
+    /// The STUN and TURN servers that clients are told of.
+    public var iceServers: [ICEServerConfiguration] = []
+    /// How often each connection is pinged; one that is silent for twice that long is dead.
+    public var keepalive = Duration.seconds(25)
+    /// How long a lost connection's session can be resumed.
+    public var resumeWindow = Duration.seconds(60)
+    /// How long devices ring for a stream (WHIP, WHEP) before its client is told that nobody answers.
+    public var streamRinging = Duration.seconds(30)
+    /// How long an access token is good.
+    public var tokenLifetime = Duration.seconds(3_600)
+    /// How long a refresh token is good.
+    public var refreshLifetime = Duration.seconds(2_592_000)
+    /// How long before its token's end a session is told of it.
+    public var tokenNotice = Duration.seconds(60)
+    /// How long a signed token may be good, from its signing to its end.
+    public var signedTokenLifetime = Duration.seconds(2_592_000)
+    /// How many logins may fail.
+    public var failedLogins = FailedLogins()
+    /// Messages that one connection may send in a second, for ever.
+    public var messagesPerSecond = 100
+    /// Messages that one connection may send at once.
+    public var messageBurst = 500
+    /// TCP connections in all; `nil` for as many as the limit on open files leaves room for, up to 200,000.
+    public var connections: Int?
+    /// TCP connections from one address, IPv6 by /64; `nil` for an eighth of all. This machine's own addresses are
+    /// exempt, and proxies' connections count for whom they speak.
+    public var connectionsPerAddress: Int?
+    /// Bytes that all clients together who have not logged in may make the exchange hold.
+    public var loginMemoryBytes = 16 << 20
+    /// Bytes of all that is kept for somebody: events, invites, pushes, calls, sessions, groups and push tokens.
+    /// `nil` for a quarter of what the machine or the control group has, up to 256 MiB.
+    public var keptMemoryBytes: Int?
+    /// Host names and addresses that clients may call the exchange by, beside those that it knows as its own; a first
+    /// label of `*` stands for any.
+    public var allowedHosts: [String] = []
+    /// Proxies whose `X-Forwarded-For` says where a client is, by their addresses.
+    public var trustedProxies: [String] = []
+
+    /// How devices that are not connected are told of invites.
+    public var push = PushConfiguration()
+
+    /// Where what must survive the process is kept; without a database the exchange forgets it all.
+    public var databasePath: String?
+    /// What a commit waits for.
+    public var databaseDurability = ExchangeStore.Durability.full
+    /// What to do with a database that is damaged.
+    public var databaseIfCorrupt = ExchangeStore.CorruptFilePolicy.refuse
+    /// How long records of calls are kept.
+    public var callRecordRetention = Duration.seconds(90 * 86_400)
+    /// How many records of calls are kept.
+    public var callRecordLimits = RecordLimits()
+
+    /// What its owner should be told of the configuration, though it can be used.
+    public internal(set) var warnings: [ConfigProblem] = []
+
+    /// Makes a configuration with defaults: loopback, port 8080, nobody registered.
+    public init() {}
+}

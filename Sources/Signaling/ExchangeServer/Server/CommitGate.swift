@@ -1,0 +1,125 @@
+import ExchangeCore
+import NIOCore
+
+/// Sees to it that nobody hears of what is not on disk.
+///
+/// What the core puts out gathers here until all that it says to persist is written: one transaction for whatever has
+/// gathered while the one before was on its way. Lives on the hub's event loop; the disk is waited for on a thread of
+/// its own.
+final class CommitGate {
+    /// How much may gather; past it requests are refused until the disk has caught up. What follows by itself on what was
+    /// begun before, such as the end of an invite, is taken all the same: of that there is no more than what is kept.
+    struct Limits {
+        var changes = 50_000
+        var bytes = MemoryShares(kept: MemoryShares.largestDefault).journal
+    }
+
+    /// What is done once it is on disk.
+    struct Batch {
+        var changes: [Change] = []
+        /// What the changes take up (``Weight``).
+        var bytes = 0
+        var outputs: [ExchangeCore.Output] = []
+        /// Told whether the batch was written.
+        var waiting: [(Bool) -> Void] = []
+    }
+
+    let limits: Limits
+    private let disk: any JournalDisk
+    private let loop: any EventLoop
+    private var gathered = Batch()
+    /// The batch that is on its way to the disk.
+    private var inFlight: Batch?
+    /// Told once nothing is on its way any more.
+    private var idle: [EventLoopPromise<Void>] = []
+    private(set) var commits = 0
+    /// Batches that were handed to the disk, written or not.
+    private(set) var begun = 0
+    /// Told what is on disk now, or that it cannot be written; then also what was to be done and must not be.
+    var finish: (Batch, StoreError?) -> Void = { _, _ in }
+
+    init(_ disk: any JournalDisk, loop: any EventLoop, limits: Limits = Limits()) {
+        self.limits = limits
+        self.disk = disk
+        self.loop = loop
+    }
+
+    var isFull: Bool { gathered.changes.count >= limits.changes || gathered.bytes >= limits.bytes }
+    /// Bytes that wait for the disk.
+    var bytes: Int { gathered.bytes + (inFlight?.bytes ?? 0) }
+    /// Whether a batch is on its way to the disk.
+    var isWriting: Bool { inFlight != nil }
+    private var isSettled: Bool { inFlight == nil && gathered.changes.isEmpty }
+
+    /// Takes what the core put out.
+    ///
+    /// - Returns: What can be done at once.
+    func take(_ outputs: [ExchangeCore.Output]) -> [ExchangeCore.Output] {
+        for output in outputs {
+            if case .persist(let change) = output {
+                gathered.changes.append(change)
+                gathered.bytes += Weight.of(change)
+            } else {
+                gathered.outputs.append(output)
+            }
+        }
+        if isSettled {
+            defer { gathered.outputs = [] }
+            return gathered.outputs
+        }
+        writeNext()
+        return []
+    }
+
+    /// Calls `then` once all that was taken so far is on disk, or told that it never will be.
+    func afterWriting(_ then: @escaping (Bool) -> Void) {
+        if isSettled { then(true) } else { gathered.waiting.append(then) }
+    }
+
+    /// Completes when nothing is on its way to the disk.
+    func settled() -> EventLoopFuture<Void> {
+        let promise = loop.makePromise(of: Void.self)
+        if isSettled { promise.succeed() } else { idle.append(promise) }
+        return promise.futureResult
+    }
+
+    private func writeNext() {
+        guard inFlight == nil, !gathered.changes.isEmpty else { return }
+        let batch = gathered
+        gathered = Batch()
+        inFlight = batch
+        begun += 1
+        disk.write(batch.changes).assumeIsolated().whenComplete { [weak self] result in self?.end(batch, result) }
+    }
+
+    private func end(_ batch: Batch, _ result: Result<Void, any Error>) {
+        inFlight = nil
+        switch result {
+        case .success:
+            commits += 1
+            var done = batch
+            // What gathered without changes of its own waited for this batch alone.
+            if gathered.changes.isEmpty {
+                done.outputs += gathered.outputs
+                done.waiting += gathered.waiting
+                gathered = Batch()
+            }
+            finish(done, nil)
+        case .failure(let error):
+            // What gathered meanwhile stands on what is lost, and falls with it.
+            var lost = batch
+            lost.outputs += gathered.outputs
+            lost.waiting += gathered.waiting
+            gathered = Batch()
+            finish(lost, error as? StoreError ?? StoreError(stopped: disk.path))
+        }
+        writeNext()
+        guard isSettled else { return }
+        let told = idle
+        idle = []
+        for promise in told { promise.succeed() }
+    }
+
+    /// Tries whether the disk can be written again and, if so, reads what is on it.
+    func recover() -> EventLoopFuture<Saved> { disk.recover() }
+}

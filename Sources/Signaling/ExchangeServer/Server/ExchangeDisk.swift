@@ -1,0 +1,61 @@
+import ExchangeCore
+import ExchangeStore
+import Logging
+import NIOPosix
+
+/// The database of one exchange, what was in it at the start, and the thread that waits for it.
+struct ExchangeDisk: Sendable {
+    let store: ExchangeStore
+    let saved: Saved
+    let thread: NIOThreadPool
+
+    /// Opens what the configuration names; `nil` if that is nothing.
+    static func open(_ configuration: ExchangeConfiguration, _ logger: Logger) throws(ExchangeError) -> ExchangeDisk? {
+        guard let path = configuration.databasePath else { return nil }
+        do throws(StoreError) {
+            let store = try ExchangeStore.open(
+                path: path, durability: configuration.databaseDurability, ifCorrupt: configuration.databaseIfCorrupt,
+                recordLimits: configuration.callRecordLimits)
+            if let aside = store.setAside {
+                logger.error(
+                    "the database was damaged; starting with an empty one", metadata: ["set_aside": "\(aside)"])
+            }
+            report(store, logger)
+            let saved = try store.read()
+            logger.info(
+                "went on from the database",
+                metadata: [
+                    "invites": "\(saved.invites.count)", "calls": "\(saved.calls.count)",
+                    "sessions": "\(saved.sessions.count)", "events": "\(saved.events.count)",
+                ])
+            let thread = NIOThreadPool(numberOfThreads: 1)
+            thread.start()
+            return ExchangeDisk(store: store, saved: saved, thread: thread)
+        } catch {
+            throw ExchangeError(.databaseNotUsable, error.description)
+        }
+    }
+
+    /// Says what an operator should know of how the database was found.
+    private static func report(_ store: ExchangeStore, _ logger: Logger) {
+        if !store.wasOpenToOthers.isEmpty {
+            logger.warning(
+                "others than its owner could read the database; from now on they cannot, but may have copied it",
+                metadata: ["files": .array(store.wasOpenToOthers.map { "\($0)" })])
+        }
+        for rows in store.setAsideRows {
+            logger.error(
+                "rows of the database are damaged, or have names that are not allowed any more; they were set aside",
+                metadata: [
+                    "table": "\(rows.table)", "rows": "\(rows.count)", "first": "\(rows.reason)",
+                    "now_in": "table set_aside of \(store.path)",
+                ])
+        }
+    }
+
+    /// Closes the database once what was asked of it is done.
+    func close() async {
+        try? await thread.shutdownGracefully()
+        store.close()
+    }
+}

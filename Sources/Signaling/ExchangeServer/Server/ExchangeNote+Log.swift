@@ -1,0 +1,79 @@
+import ExchangeCore
+import Logging
+import SignalWire
+import Timekeeping
+
+/// How notes stand in the log: calls and sessions at `info`, the rest at `debug`.
+extension ExchangeNote {
+    var level: Logger.Level {
+        switch self {
+        case .sessionStarted, .sessionEnded, .sessionLost, .callEnded, .tokenExpired: .info
+        case .loginEnded(_, let cause): cause == .copied ? .warning : .info
+        case .pushMade, .pushFailed: .debug
+        case .pushDied: .warning
+        case .inviteSent, .inviteAnswered, .inviteCancelled, .inviteTimedOut: .debug
+        case .connectionRefused: .notice
+        }
+    }
+
+    var message: Logger.Message {
+        switch self {
+        case .sessionStarted: "session started"
+        case .sessionEnded: "session ended"
+        case .sessionLost: "session lost its connection"
+        case .inviteSent: "invite sent"
+        case .inviteAnswered: "invite answered"
+        case .inviteCancelled: "invite cancelled"
+        case .inviteTimedOut: "invite timed out"
+        case .callEnded: "call ended"
+        case .connectionRefused: "connection refused"
+        case .tokenExpired: "session without a good token closed"
+        case .loginEnded(_, .loggedOut): "login ended"
+        case .loginEnded(_, .replaced): "login ended: the user has as many as allowed, and used this one longest ago"
+        case .loginEnded(_, .copied): "login ended: a refresh token came up again, so that somebody has a copy"
+        case .pushMade: "push made"
+        case .pushFailed: "push failed, and is tried again"
+        case .pushDied: "push given up"
+        }
+    }
+
+    var metadata: Logger.Metadata {
+        switch self {
+        case .sessionStarted(let endpoint, let connection, let resumed):
+            Self.metadata(endpoint, connection).merging(["resumed": "\(resumed)"]) { first, _ in first }
+        case .sessionEnded(let endpoint, let connection), .sessionLost(let endpoint, let connection),
+            .tokenExpired(let endpoint, let connection):
+            Self.metadata(endpoint, connection)
+        case .inviteSent(let invite, let inviter, let invitees):
+            ["invite": "\(invite)", "inviter": "\(inviter.user)", "invitees": .array(invitees.map { "\($0)" })]
+        case .inviteAnswered(let invite, let endpoint, let action):
+            [
+                "invite": "\(invite)", "user": "\(endpoint.user)", "device": "\(endpoint.device)",
+                "action": "\(action.rawValue)",
+            ]
+        case .inviteCancelled(let invite), .inviteTimedOut(let invite): ["invite": "\(invite)"]
+        case .callEnded(let invite, let reason, let duration):
+            ["invite": "\(invite)", "reason": "\(reason)", "duration_ms": "\(duration)"]
+        case .connectionRefused(let connection, let reason):
+            ["connection": "\(connection.name)", "reason": "\(reason)"]
+        case .loginEnded(let user, _): ["user": "\(user)"]
+        case .pushMade(let push, let endpoint):
+            ["push": "\(push)", "user": "\(endpoint.user)", "device": "\(endpoint.device)"]
+        case .pushFailed(let push, let endpoint, let detail, let wait):
+            [
+                "push": "\(push)", "user": "\(endpoint.user)", "device": "\(endpoint.device)", "answer": "\(detail)",
+                "wait": "\(wait.text)",
+            ]
+        case .pushDied(let dead):
+            [
+                "push": "\(dead.id)", "invite": "\(dead.invite)", "user": "\(dead.user)", "device": "\(dead.device)",
+                "kind": "\(dead.kind)", "reason": "\(dead.reason.rawValue)", "answer": "\(dead.detail ?? "none")",
+                "attempts": "\(dead.attempts)",
+            ]
+        }
+    }
+
+    private static func metadata(_ endpoint: Endpoint, _ connection: ConnectionID) -> Logger.Metadata {
+        ["user": "\(endpoint.user)", "device": "\(endpoint.device)", "connection": "\(connection.name)"]
+    }
+}

@@ -1,0 +1,311 @@
+import ExchangeCore
+import NIOCore
+import NIOHTTP1
+import SDP
+import SignalWire
+import StreamGateway
+import Timekeeping
+
+/// WHIP (RFC 9725) and WHEP (draft-ietf-wish-whep): streams that are offered over HTTP and answered by devices.
+///
+/// Reads requests and writes answers; what happens between them is ``StreamTable``'s. Lives on the hub's event loop.
+final class StreamService {
+    /// The type of a description.
+    static let descriptionType = "application/sdp"
+    /// The type of a piece of a description (RFC 8840 §9).
+    static let fragmentType = "application/trickle-ice-sdpfrag"
+
+    /// What a description has, or a little less; requests of streams are charged as if they came in so many bytes.
+    private static let usualBytes = 4_096
+
+    private let hub: ExchangeHub
+    private var accounts: Accounts { hub.accounts }
+    private let iceServers: [ICEServerConfiguration]
+    let allowedOrigins: [String]
+    private var table: StreamTable
+    private var waiting: [TraceID: (request: RESTRequest, reply: (RESTAnswer) -> Void)] = [:]
+    private var timer: (due: Instant, scheduled: Scheduled<Void>)?
+    /// Inputs that came in while outputs of an earlier one were being carried out, oldest first.
+    private var inputs: [StreamTable.Input] = []
+    private var isBusy = false
+
+    init(hub: ExchangeHub, configuration: ExchangeConfiguration) {
+        self.hub = hub
+        allowedOrigins = configuration.allowedOrigins
+        iceServers = configuration.iceServers
+        var settings = StreamTable.Settings()
+        settings.ringing = configuration.streamRinging
+        table = StreamTable(settings: settings)
+        hub.streams = self
+    }
+
+    /// Answers one request, sooner or later; false if its path is not of a stream.
+    func answer(_ request: RESTRequest, then reply: @escaping (RESTAnswer) -> Void) -> Bool {
+        guard let path = StreamPath(request.path) else { return false }
+        guard WebOrigin.isAllowed(request.headers, allowed: allowedOrigins) else {
+            reply(failure(.unknownOrigin, request))
+            return true
+        }
+        switch (path, request.method) {
+        case (.endpoint, .OPTIONS):
+            reply(options(request, methods: path.methods, ["Accept-Post": Self.descriptionType]))
+        case (.session, .OPTIONS):
+            reply(options(request, methods: path.methods, ["Accept-Patch": Self.fragmentType]))
+        case (.endpoint(let kind, let callee), .POST): offer(kind, to: callee, request, then: reply)
+        case (.session(let kind, let id), .PATCH): patch(kind, id, request, then: reply)
+        case (.session(let kind, let id), .DELETE): delete(kind, id, request, then: reply)
+        case (.endpoint, _), (.session, _):
+            var answer = failure(.methodNotAllowed, request)
+            answer.headers.add(name: "Allow", value: path.methods)
+            reply(answer)
+        }
+        return true
+    }
+
+    /// Whether a request is for a stream and comes with a token that is good now, whatever that may do.
+    func isOfUser(_ head: HTTPRequestHead) -> Bool {
+        guard StreamPath(String(head.uri.prefix { $0 != "?" })) != nil,
+            let token = BearerToken(head.headers.first(name: "Authorization"))
+        else { return false }
+        if accounts.account(streamToken: token.digest) != nil { return true }
+        return (try? hub.grant(for: token.secret)) != nil
+    }
+
+    /// The client of a request that waits for its answer is gone.
+    func abandon(_ trace: TraceID) {
+        guard waiting.removeValue(forKey: trace) != nil else { return }
+        handle(.abandoned(trace))
+    }
+
+    /// The exchange tells a connection of ours something.
+    func deliver(_ delivery: StreamTable.Delivery, to connection: ConnectionID) {
+        handle(.delivered(connection, delivery))
+    }
+
+    /// Streams as of now, and candidates that came too late.
+    var counts: (open: Int, lateCandidates: Int) { (table.sessions.count, table.lateCandidates) }
+
+    /// Answers whoever waits: the exchange is about to end.
+    func stop() {
+        handle(.stopping)
+        timer?.scheduled.cancel()
+    }
+
+    // MARK: - Requests
+
+    private func offer(
+        _ kind: StreamKind, to callee: UserID, _ request: RESTRequest, then reply: @escaping (RESTAnswer) -> Void
+    ) {
+        do throws(Refusal) {
+            let (caller, token) = try caller(request, callee: callee)
+            try expect(Self.descriptionType, request)
+            let opening = StreamOpening(
+                id: FreshSecret.make().secret, kind: kind, caller: caller, callee: callee, token: token,
+                offer: try Self.offer(kind, request.body), connection: hub.reserveConnection())
+            wait(request, then: reply)
+            handle(.offered(opening, request.trace))
+        } catch { reply(failure(error.failure, request)) }
+    }
+
+    private func patch(
+        _ kind: StreamKind, _ id: StreamID, _ request: RESTRequest, then reply: @escaping (RESTAnswer) -> Void
+    ) {
+        do throws(Refusal) {
+            try authorize(kind, id, request)
+            try expect(Self.fragmentType, request)
+            let fragment: ICEFragment
+            do throws(ICEFragment.Malformed) { fragment = try ICEFragment(parsing: request.body) } catch {
+                throw Refusal(.malformed("line \(error.line): \(error.message)"))
+            }
+            wait(request, then: reply)
+            let conditions = request.headers[canonicalForm: "If-Match"].map(String.init)
+            handle(.patched(id, fragment, ifMatch: conditions, request.trace))
+        } catch { reply(failure(error.failure, request)) }
+    }
+
+    private func delete(
+        _ kind: StreamKind, _ id: StreamID, _ request: RESTRequest, then reply: @escaping (RESTAnswer) -> Void
+    ) {
+        do throws(Refusal) {
+            try authorize(kind, id, request)
+            wait(request, then: reply)
+            handle(.deleted(id, request.trace))
+        } catch { reply(failure(error.failure, request)) }
+    }
+
+    private func wait(_ request: RESTRequest, then reply: @escaping (RESTAnswer) -> Void) {
+        waiting[request.trace] = (request, reply)
+    }
+
+    private struct Refusal: Error {
+        var failure: StreamFailure
+        init(_ failure: StreamFailure) { self.failure = failure }
+    }
+
+    /// The account that a client streams for: that of its access token, or of the called user's own stream token.
+    private func caller(
+        _ request: RESTRequest, callee: UserID
+    ) throws(Refusal) -> (UserID, SecretDigest) {
+        let bearer = try bearer(request)
+        let token = bearer.digest
+        let user: UserID
+        if let owner = accounts.account(streamToken: token) {
+            guard accounts.account(called: callee)?.id == owner.id else { throw Refusal(.foreignToken) }
+            user = owner.id
+        } else {
+            let grant = try grant(bearer)
+            guard !grant.isAnonymous, grant.room == nil else { throw Refusal(.noAccount) }
+            user = grant.user
+        }
+        guard accounts.account(called: callee) != nil else { throw Refusal(.unknownUser) }
+        return (user, token)
+    }
+
+    /// Who may change a session: whoever began it, and who is logged in to the same account.
+    private func authorize(_ kind: StreamKind, _ id: StreamID, _ request: RESTRequest) throws(Refusal) {
+        let bearer = try bearer(request)
+        let token = bearer.digest
+        let session = table.sessions[id].flatMap { $0.opening.kind == kind ? $0.opening : nil }
+        if let session, session.token == token { return }
+        let user: UserID
+        if let owner = accounts.account(streamToken: token) {
+            user = owner.id
+        } else {
+            let grant = try grant(bearer)
+            guard grant.room == nil else { throw Refusal(.foreignToken) }
+            user = grant.user
+        }
+        guard let session else { throw Refusal(.unknownSession) }
+        guard session.caller == user else { throw Refusal(.foreignToken) }
+    }
+
+    private func bearer(_ request: RESTRequest) throws(Refusal) -> BearerToken {
+        guard let token = BearerToken(request.headers.first(name: "Authorization")) else {
+            hub.countRefusedLogin()
+            throw Refusal(.notAuthenticated)
+        }
+        return token
+    }
+
+    private func grant(_ token: BearerToken) throws(Refusal) -> Grant {
+        do throws(RPCError) { return try hub.grant(for: token.secret) } catch {
+            hub.countRefusedLogin()
+            throw Refusal(error.known == .tokenExpired ? .tokenExpired : .notAuthenticated)
+        }
+    }
+
+    private func expect(_ type: String, _ request: RESTRequest) throws(Refusal) {
+        let given = request.headers.first(name: "Content-Type")?.prefix { $0 != ";" && $0 != " " } ?? ""
+        guard given.lowercased() == type else { throw Refusal(.wrongType(expected: type)) }
+    }
+
+    /// The offer in a body, if devices can make something of it (RFC 9725 §4.2).
+    private static func offer(_ kind: StreamKind, _ body: [UInt8]) throws(Refusal) -> SessionDescription {
+        guard body.count <= StreamTable.maximumOfferBytes else { throw Refusal(.tooLarge) }
+        let offer: SessionDescription
+        do throws(SDPError) { offer = try SessionDescription(parsing: body) } catch {
+            throw Refusal(.malformed("line \(error.line): \(error.message)"))
+        }
+        guard let audio = offer.media.first(where: { $0.kind == "audio" && $0.port != 0 }) else {
+            throw Refusal(.unusable("it offers no audio"))
+        }
+        guard offer.credentials != nil, offer.hasFingerprint else {
+            throw Refusal(.unusable("it has no ICE credentials, or no fingerprint for DTLS"))
+        }
+        let direction = audio.direction ?? offer.direction
+        switch kind {
+        case .whip where !direction.sends: throw Refusal(.unusable("a client of WHIP must send"))
+        case .whep where !direction.receives: throw Refusal(.unusable("a client of WHEP must receive"))
+        case .whip, .whep: return offer
+        }
+    }
+
+    // MARK: - Driving the table
+
+    private var now: Instant { Instant(nanoseconds: Int64(clamping: NIODeadline.now().uptimeNanoseconds)) }
+
+    private func handle(_ input: StreamTable.Input) {
+        inputs.append(input)
+        guard !isBusy else { return }
+        isBusy = true
+        var outbox: [StreamTable.Output] = []
+        var next = 0
+        while next < inputs.count {
+            table.handle(inputs[next], at: now, into: &outbox)
+            next += 1
+            for output in outbox { carryOut(output) }
+            outbox.removeAll(keepingCapacity: true)
+        }
+        inputs.removeAll(keepingCapacity: true)
+        isBusy = false
+        setTimer()
+    }
+
+    private func carryOut(_ output: StreamTable.Output) {
+        switch output {
+        case .attach(let connection, let endpoint, let token): hub.attach(connection, as: endpoint, token: token)
+        case .request(let connection, let id, let request):
+            hub.submit(.request(connection, id, request), from: connection, bytes: Self.usualBytes)
+        case .detach(let connection): hub.detach(connection)
+        case .reply(let ticket, let reply):
+            guard let (request, finish) = waiting.removeValue(forKey: ticket) else { return }
+            finish(answer(to: request, reply))
+        }
+    }
+
+    private func setTimer() {
+        let due = table.nextDeadline
+        guard due != timer?.due else { return }
+        timer?.scheduled.cancel()
+        timer = due.map { due in
+            let deadline = NIODeadline.uptimeNanoseconds(UInt64(clamping: due.nanoseconds))
+            let scheduled = hub.loop.assumeIsolated().scheduleTask(deadline: deadline) { [weak self] in
+                guard let self else { return }
+                timer = nil
+                handle(.timer)
+            }
+            return (due, scheduled)
+        }
+    }
+
+    // MARK: - Answers
+
+    private func answer(to request: RESTRequest, _ reply: StreamReply) -> RESTAnswer {
+        var answer: RESTAnswer
+        switch reply {
+        case .created(let id, let kind, let text, let tag):
+            answer = RESTAnswer(status: .created, contentType: Self.descriptionType, body: Array(text.utf8))
+            answer.headers.add(name: "Location", value: StreamPath.session(kind, id).text)
+            answer.headers.add(name: "ETag", value: tag)
+            let ice = ICEServerOffer(
+                iceServers, user: table.sessions[id]?.opening.caller, guest: .guest(), at: .now)
+            for link in ice.servers.flatMap(\.links) { answer.headers.add(name: "Link", value: link) }
+        case .taken: answer = RESTAnswer(status: .noContent, body: [])
+        case .restarted(let fragment, let tag):
+            answer = RESTAnswer(status: .ok, contentType: Self.fragmentType, body: Array(fragment.utf8))
+            answer.headers.add(name: "ETag", value: tag)
+        case .ended: answer = RESTAnswer(status: .ok, contentType: "text/plain", body: [])
+        case .failed(let problem): return failure(problem, request)
+        }
+        answer.share(with: request)
+        return answer
+    }
+
+    private func failure(_ failure: StreamFailure, _ request: RESTRequest) -> RESTAnswer {
+        var answer = RESTAnswer.problem(failure, trace: request.trace)
+        if failure != .unknownOrigin { answer.share(with: request) }
+        return answer
+    }
+
+    /// What a browser asks before it asks (CORS), and what a client may ask to see what is taken here.
+    private func options(_ request: RESTRequest, methods: String, _ headers: HTTPHeaders) -> RESTAnswer {
+        var answer = RESTAnswer(status: .noContent, headers: headers, body: [])
+        answer.headers.add(name: "Allow", value: methods)
+        answer.share(with: request)
+        guard request.headers.contains(name: "Origin") else { return answer }
+        answer.headers.add(name: "Access-Control-Allow-Methods", value: methods)
+        answer.headers.add(name: "Access-Control-Allow-Headers", value: "Authorization, Content-Type, If-Match")
+        answer.headers.add(name: "Access-Control-Max-Age", value: "600")
+        return answer
+    }
+}

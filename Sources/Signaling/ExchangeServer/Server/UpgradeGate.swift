@@ -1,0 +1,39 @@
+import ExchangeCore
+import NIOCore
+import NIOHTTP1
+
+/// Looks at the first request of a connection: one that wants to become anything but our WebSocket is an ordinary one.
+///
+/// NIO's upgrade handler forgets a request whose upgrade it declines, so that nobody would answer it: neither a page
+/// from elsewhere, nor a client that asks for HTTP/2 in passing.
+final class UpgradeGate: ChannelInboundHandler, RemovableChannelHandler {
+    typealias InboundIn = HTTPServerRequestPart
+    typealias InboundOut = HTTPServerRequestPart
+
+    private let service: RESTService
+    private let connection: CountedConnection
+
+    init(service: RESTService, connection: CountedConnection) {
+        self.service = service
+        self.connection = connection
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        guard case .head(var head) = unwrapInboundIn(data) else { return context.fireChannelRead(data) }
+        if head.headers.contains(name: "Upgrade"), !isWanted(head, context.channel) {
+            head.headers.remove(name: "Upgrade")
+            // What follows such a request is not read as HTTP any more.
+            head.headers.replaceOrAdd(name: "Connection", value: "close")
+        }
+        context.fireChannelRead(wrapInboundOut(.head(head)))
+        context.pipeline.syncOperations.removeHandler(context: context, promise: nil)
+    }
+
+    private func isWanted(_ head: HTTPRequestHead, _ channel: any Channel) -> Bool {
+        head.method == .GET && head.uri.prefix { $0 != "?" } == ExchangeServer.webSocketPath
+            && head.headers[canonicalForm: "Upgrade"].contains { $0.lowercased() == "websocket" }
+            && head.headers["Sec-WebSocket-Version"] == ["13"] && head.headers["Sec-WebSocket-Key"].count == 1
+            && WebOrigin.isAllowed(head.headers, allowed: service.configuration.allowedOrigins)
+            && service.isForUs(head, channel) && service.hasRoom(for: connection, head)
+    }
+}

@@ -1,0 +1,121 @@
+public import ConfigReader
+public import ExchangeCore
+import SignalWire
+
+/// A file of users beside the configuration, which `handset user` writes and a running exchange takes up.
+///
+/// It holds hashes and no secrets. It is written as a whole: to a new file that takes the old one's place, so that
+/// nobody ever reads half of it, and by one process at a time. Comments in it do not survive that.
+public struct UsersFile: Hashable, Sendable {
+    /// Files longer than this are refused: some fifty thousand users.
+    public static let maximumBytes = 16 << 20
+
+    /// Where it is.
+    public let path: String
+
+    /// Names a file, which need not be there yet.
+    public init(path: String) { self.path = path }
+
+    /// Whether there is such a file.
+    public var exists: Bool { version != nil }
+
+    /// The keys of such a file.
+    public static var keys: [ConfigKeyEntry] { Keys.entries }
+
+    /// The keys of the file's root.
+    struct Keys: ConfigKeys {
+        let users = ConfigKey.sections(
+            "users", Account.Keys.self, "the users, with hashes alone: no password may stand beside them"
+        ).required
+    }
+
+    /// The users in it; none if there is no such file.
+    public func read() throws(ConfigError) -> [Account] { try read(beside: []) }
+
+    /// The users in it, of which none may have an id of the `others`.
+    func read(beside others: [Account]) throws(ConfigError) -> [Account] {
+        guard version != nil else { return [] }
+        var problems: [ConfigProblem] = []
+        let root = KeyedSection(
+            try ConfigDocument.read(path: path, maximumBytes: Self.maximumBytes), Keys.self, &problems)
+        let users = Account.list(root.value(\.users, &problems) ?? [], &problems)
+        let taken = Dictionary(others.flatMap { user in ([user.id] + user.publicIDs).map { ($0, user.id) } }) { $1 }
+        for user in users {
+            if case .digest? = user.password {
+                let message = "the password of \(user.id) must be given as password_hash in this file"
+                problems.append(root.problem(\.users, message))
+            }
+            for id in Set([user.id] + user.publicIDs) {
+                guard let owner = taken[id] else { continue }
+                problems.append(root.problem(\.users, "\"\(id)\" is the id of \(owner) in the configuration already"))
+            }
+        }
+        _ = try problems.verdict()
+        return users
+    }
+
+    /// Changes the users in it. Nothing is written if `edit` throws or changes nothing.
+    ///
+    /// - Throws: ``FileChangeError``, or what `edit` throws.
+    public func change(_ edit: (inout [Account]) throws -> Void) throws {
+        let folder = try FileFolder(of: path)
+        try folder.lock()
+        var users = try read()
+        let before = users
+        try edit(&users)
+        guard users != before else { return }
+        if let user = users.first(where: { $0.publicIDs.count > SignalLimits.publicIDs }) {
+            throw FileChangeError(
+                "cannot write \(path): \(user.id) would have more than \(SignalLimits.publicIDs) public ids")
+        }
+        let text = Self.text(users)
+        guard text.utf8.count <= Self.maximumBytes else {
+            throw FileChangeError("cannot write \(path): it would be longer than \(Self.maximumBytes) bytes")
+        }
+        try folder.replace(path, with: Array(text.utf8))
+    }
+
+    /// What tells one version of the file from the next; `nil` if it is not there.
+    var version: FileVersion? { FileVersion(of: path) }
+
+    // MARK: - As text
+
+    static func text(_ users: [Account]) -> String {
+        var text = "# Users of the exchange. Written by `handset user`; comments do not stay.\n"
+        text += users.isEmpty ? "users: []\n" : "users:\n"
+        for user in users {
+            text += "  - id: \(quoted(user.id.text))\n"
+            func line(_ key: String, _ value: String?) {
+                if let value { text += "    \(key): \(value)\n" }
+            }
+            func list(_ key: String, _ values: [String]) {
+                line(key, values.isEmpty ? nil : "[\(values.joined(separator: ", "))]")
+            }
+            list("public_ids", user.publicIDs.map { quoted($0.text) })
+            line("routing_id", user.routingID == user.id.text ? nil : quoted(user.routingID))
+            line("email", user.email.map(quoted))
+            if case .hash(let hash)? = user.password { line("password_hash", quoted(hash.description)) }
+            list("media_token_hashes", user.mediaTokens.map { quoted($0.hex) })
+            list("access_token_hashes", user.accessTokens.map { quoted($0.hex) })
+            list("stream_token_hashes", user.streamTokens.map { quoted($0.hex) })
+            line("logins_since", user.loginsSince.map(String.init))
+        }
+        return text
+    }
+
+    /// A YAML double-quoted scalar (YAML 1.1 §5.7).
+    private static func quoted(_ text: String) -> String {
+        var result = "\""
+        for scalar in text.unicodeScalars {
+            switch scalar {
+            case "\"", "\\": result += "\\\(scalar)"
+            case "\u{20}"..."\u{7E}", "\u{A0}"..."\u{2027}", "\u{2030}"..."\u{D7FF}":
+                result.unicodeScalars.append(scalar)
+            default:
+                let hex = String(scalar.value, radix: 16, uppercase: true)
+                result += "\\U" + String(repeating: "0", count: 8 - hex.count) + hex
+            }
+        }
+        return result + "\""
+    }
+}

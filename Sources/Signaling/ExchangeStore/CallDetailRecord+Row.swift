@@ -1,0 +1,40 @@
+public import ExchangeCore
+internal import GRDB
+public import SignalWire
+internal import Timekeeping
+
+extension CallDetailRecord {
+    /// Reads records, the newest first. An exchange may have the database meanwhile.
+    ///
+    /// - Parameters:
+    ///   - user: Only those of this user, as inviter or invitee.
+    ///   - limit: At most so many.
+    /// - Throws: ``StoreError``.
+    public static func read(
+        path: String, user: UserID? = nil, limit: Int = 1_000
+    ) throws(StoreError) -> [CallDetailRecord] {
+        try DatabaseReading.read(path) { database in
+            let chosen = user == nil ? "" : "WHERE inviter = :user OR invitee = :user"
+            let sql = "SELECT * FROM call_records \(chosen) ORDER BY sent_ms DESC, rowid DESC LIMIT :limit"
+            var arguments: StatementArguments = ["limit": limit]
+            if let user { arguments += ["user": user.text] }
+            return try Row.fetchAll(database, sql: sql, arguments: arguments).map(CallDetailRecord.init)
+        }
+    }
+
+    private init(_ row: Row) throws {
+        func time(_ column: String) throws -> WallClock? {
+            try row.decode(Int64?.self, forColumn: column).map { WallClock(unixMilliseconds: $0) }
+        }
+        self.init(
+            invite: try row.identifier("invite"), inviter: try row.identifier("inviter"),
+            inviterDevice: try row.identifier("inviter_device"), invitee: try row.identifier("invitee"),
+            sentAt: WallClock(unixMilliseconds: try row.decode(forColumn: "sent_ms")))
+        inviteeDevice = try row.optionalIdentifier("invitee_device")
+        group = try row.optionalIdentifier("group_id")
+        answeredAt = try time("answered_ms")
+        endedAt = try time("ended_ms")
+        reason = try row.decode(forColumn: "reason")
+        durationMilliseconds = try row.decode(forColumn: "duration_ms")
+    }
+}

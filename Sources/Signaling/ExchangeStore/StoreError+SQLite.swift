@@ -1,0 +1,51 @@
+internal import ExchangeCore
+internal import GRDB
+internal import Glibc
+
+extension StoreError {
+    /// Says in our words what SQLite said.
+    ///
+    /// - Parameter doing: What was being done, such as `open`.
+    init(_ error: any Error, _ doing: String, _ path: String) {
+        if let error = error as? StoreError {
+            self = error
+            return
+        }
+        let task = "cannot \(doing) the database \(path)"
+        guard let error = error as? DatabaseError else {
+            // What decoding says would quote what is stored.
+            self.init(.corrupt, "\(task): it holds something that no exchange writes. \(Self.corruptRemedy)")
+            return
+        }
+        let said = error.message ?? "SQLite says \(error.extendedResultCode)"
+        switch error.resultCode {
+        case .SQLITE_FULL:
+            self.init(.full, "\(task): the disk is full (\(said)). Make room on it; nothing need be restarted.")
+        case .SQLITE_READONLY, .SQLITE_PERM, .SQLITE_AUTH:
+            self.init(readOnly: said, task)
+        case .SQLITE_IOERR where StoreFiles.isOnReadOnlyDisk(path):
+            // To SQLite, which has the file open, a disk that turns read-only is any other error of it.
+            self.init(readOnly: StoreFiles.text(EROFS), task)
+        case .SQLITE_CORRUPT, .SQLITE_NOTADB:
+            self.init(.corrupt, "\(task): it is damaged, or no database (\(said)). \(Self.corruptRemedy)")
+        case .SQLITE_CANTOPEN:
+            self.init(
+                .notReachable,
+                "\(task): \(said). The folder must be there, and the user that runs the exchange may write it.")
+        case .SQLITE_BUSY, .SQLITE_LOCKED:
+            self.init(.inUse, "\(task): another program holds it for longer than 5 s (\(said)). End that one.")
+        default:
+            self.init(.failed, "\(task): \(said). The system's log may say what is wrong with the disk.")
+        }
+    }
+
+    private init(readOnly said: String, _ task: String) {
+        self.init(
+            .readOnly,
+            "\(task): it may not be written (\(said)). \(Self.writingAdvice)")
+    }
+
+    static let corruptRemedy =
+        "Put a backup in its place, or move it away, with the files that end in -wal and -shm, and start with an empty "
+        + "one; database_if_corrupt: set_aside does that by itself."
+}

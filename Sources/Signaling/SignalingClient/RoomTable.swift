@@ -1,0 +1,74 @@
+internal import CallControl
+internal import SignalWire
+
+/// The rooms that this device is in and who else is there, as far as it was told (contract CONN-7).
+///
+/// Bounded by what the exchange allows: 32 rooms to a connection, 200 connections to a room.
+struct RoomTable {
+    /// One room.
+    private struct Room {
+        /// How it was joined, to join it again after a fresh start.
+        let join: RoomJoin
+        var people: [String: CallControl.RoomParticipant]
+        /// Who was there before this joining, and has not been named in the answers to it yet.
+        var unconfirmed: Set<String>
+    }
+
+    private var rooms: [String: Room] = [:]
+
+    /// How each room was joined.
+    var joins: [RoomJoin] { rooms.values.map(\.join) }
+
+    /// This device is in a room, with these others; a long list comes in several answers.
+    ///
+    /// - Returns: What has to be told: those who are new to us and, with the last answer, those who went while we could not
+    ///   hear it.
+    mutating func enter(
+        _ join: RoomJoin, _ others: [CallControl.RoomParticipant], isLast: Bool = true
+    ) -> [SignalingEvent] {
+        let name = join.room.text
+        let known = rooms[name]
+        var room = known ?? Room(join: join, people: [:], unconfirmed: [])
+        if join.after == nil {
+            room = Room(join: join, people: room.people, unconfirmed: Set(room.people.keys))
+        } else if known == nil {
+            return []  // Left since.
+        }
+        var told: [SignalingEvent] = []
+        for other in others {
+            room.unconfirmed.remove(other.connection)
+            guard room.people.updateValue(other, forKey: other.connection) == nil else { continue }
+            told.append(.connectionCreated(room: name, other))
+        }
+        if isLast {
+            let gone = room.unconfirmed.sorted()
+            for connection in gone { room.people[connection] = nil }
+            room.unconfirmed = []
+            told =
+                gone.map { .connectionDestroyed(room: name, connection: $0, reason: "connectionLost") } + told
+        }
+        rooms[name] = room
+        return told
+    }
+
+    /// This device is in a room no more.
+    mutating func leave(_ room: String) { rooms[room] = nil }
+
+    /// Notes that somebody came or went.
+    ///
+    /// - Returns: Whether that is news; somebody whom the answer to our joining named is told once.
+    mutating func note(_ event: SignalingEvent) -> Bool {
+        switch event {
+        case .connectionCreated(let room, let person):
+            guard rooms[room] != nil else { return true }
+            rooms[room]?.unconfirmed.remove(person.connection)
+            return rooms[room]?.people.updateValue(person, forKey: person.connection) == nil
+        case .connectionDestroyed(let room, let connection, _):
+            guard rooms[room] != nil else { return true }
+            rooms[room]?.unconfirmed.remove(connection)
+            return rooms[room]?.people.removeValue(forKey: connection) != nil
+        default:
+            return true
+        }
+    }
+}

@@ -1,0 +1,45 @@
+internal import Bytes
+internal import JSON
+import SignalWire
+
+/// A token as it is written (RFC 7515 §7.1): three parts in base64url, of which nothing has been checked but their form.
+///
+/// Strangers' bytes meet this bounded reader first; it is fuzzed.
+struct TokenText {
+    /// `alg`, if the header has one that is text.
+    let algorithm: String?
+    /// The header asks that something be understood (`crit`).
+    let isCritical: Bool
+    let payload: TokenPayload
+    let signature: [UInt8]
+
+    /// Reads a token. Any text may be given.
+    init(parsing token: String) throws(SignedTokenError) {
+        guard token.utf8.count <= SignedToken.maximumBytes else {
+            throw SignedTokenError(.malformed, "A token has at most \(SignedToken.maximumBytes) bytes.")
+        }
+        var parts: [[UInt8]] = []
+        for part in token.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false) {
+            // Written in another way, a token that was taken back would look like one that nobody has seen.
+            guard let bytes = Base64URL.bytes(of: part) else {
+                throw SignedTokenError(
+                    .malformed,
+                    "The token is not written in base64url as RFC 7515 §2 asks: without padding, and with no bits to spare."
+                )
+            }
+            parts.append(bytes)
+        }
+        guard parts.count == 3 else { throw Self.noToken }
+        // Errors of the reader are left out, because they may quote the token.
+        guard let header = try? SignalCoding.decode(JSONValue.self, from: parts[0]), case .object = header,
+            let payload = try? SignalCoding.decode(TokenPayload.self, from: parts[1])
+        else { throw Self.noToken }
+        algorithm = header["alg"]?.string
+        isCritical = header["crit"] != nil
+        self.payload = payload
+        signature = parts[2]
+    }
+
+    private static let noToken = SignedTokenError(
+        .malformed, "The token is no JSON Web Token with iss, sub and exp of the right kinds.")
+}

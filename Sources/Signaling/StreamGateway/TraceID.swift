@@ -1,0 +1,10 @@
+/// Names one HTTP exchange in the response, in the log and in error messages.
+package struct TraceID: Hashable, Sendable, CustomStringConvertible {
+    package let description: String
+
+    /// A fresh one, 16 hexadecimal digits.
+    package init() {
+        let digits = String(UInt64.random(in: 0...(.max)), radix: 16)
+        description = String(repeating: "0", count: 16 - digits.count) + digits
+    }
+}

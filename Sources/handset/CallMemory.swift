@@ -1,0 +1,48 @@
+internal import CallAgent
+internal import Timekeeping
+
+/// When `handset run` locks its memory for calls, and when it lets go of what only they need. For a program that is idle most
+/// of the time, locked code is more than half of what it holds.
+struct CallMemory: ProtocolCore {
+    enum Input: Sendable {
+        case began(CallID)
+        case ended(CallID)
+        /// `nextDeadline` has come. Early calls are harmless.
+        case timerFired
+    }
+
+    enum Output: Equatable, Sendable {
+        /// Keep in memory what is used from now on.
+        case lock
+        /// Keep nothing any more, and let go of code and of freed memory.
+        case release
+    }
+
+    /// Calls that follow each other closely find their code where it is.
+    static let patience = Duration.seconds(30)
+
+    private var calls: Set<CallID> = []
+    private var isLocked = false
+    /// Without calls since then; nil once memory was let go of.
+    private(set) var nextDeadline: Instant?
+
+    mutating func handle(_ input: Input, at now: Instant, into outbox: inout [Output]) {
+        switch input {
+        case .began(let call):
+            calls.insert(call)
+            nextDeadline = nil
+            guard !isLocked else { return }
+            isLocked = true
+            outbox.append(.lock)
+        case .ended(let call):
+            // A call that was never answered has brought code in, too.
+            calls.remove(call)
+            if calls.isEmpty { nextDeadline = now.advanced(by: Self.patience) }
+        case .timerFired:
+            guard let deadline = nextDeadline, deadline <= now else { return }
+            nextDeadline = nil
+            isLocked = false
+            outbox.append(.release)
+        }
+    }
+}

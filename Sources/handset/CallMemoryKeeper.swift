@@ -1,0 +1,53 @@
+internal import CallAgent
+internal import Realtime
+internal import Timekeeping
+
+/// Locks the process's memory while there are calls, and lets go of what an idle device does not need (``CallMemory``).
+actor CallMemoryKeeper {
+    private var memory = CallMemory()
+    private let mayLock: Bool
+    private var timer: Task<Void, Never>?
+
+    /// - Parameter mayLock: Whether memory is locked at all.
+    init(mayLock: Bool) { self.mayLock = mayLock }
+
+    /// Takes note of what happens to calls.
+    func hear(_ event: DeviceEvent) {
+        switch event {
+        case .incoming(let call, _), .answered(let call), .established(let call, _): handle(.began(call))
+        case .ended(let call, _, _): handle(.ended(call))
+        case .signaling, .invited, .invite, .playbackEnded, .digit, .sendingStopped, .sendingResumed, .fileFailed,
+            .card,
+            .loadChanged, .realtimePriorityRefused:
+            break
+        }
+    }
+
+    /// Lets go of the code that only the start of the program needed, and of freed memory.
+    static func release() {
+        ProcessMemory.releaseStartUpCode()
+        ProcessMemory.releaseFreeMemory()
+    }
+
+    private func handle(_ input: CallMemory.Input) {
+        var outputs: [CallMemory.Output] = []
+        memory.handle(input, at: MonotonicClock.now, into: &outputs)
+        for output in outputs {
+            switch output {
+            // A refusal was told when the program was ready.
+            case .lock: if mayLock { try? ProcessMemory.lock() }
+            case .release:
+                ProcessMemory.unlock()
+                Self.release()
+            }
+        }
+        timer?.cancel()
+        timer = memory.nextDeadline.map { deadline in
+            let wait = MonotonicClock.now.duration(to: deadline)
+            return Task {
+                try? await Task.sleep(for: wait)
+                if !Task.isCancelled { handle(.timerFired) }
+            }
+        }
+    }
+}

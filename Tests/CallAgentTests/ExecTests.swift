@@ -1,0 +1,240 @@
+import AudioKit
+import AudioPort
+import CallAgent
+import CallControl
+import CallPrograms
+import Foundation
+import Glibc
+import MediaEngine
+import TestSupport
+import Testing
+
+@Suite("Programs that take part in calls", .timeLimit(.minutes(2)))
+struct ExecTests {
+    private let answering = AnswerPolicy(manner: .answer(after: .zero), callLimit: .calls(4))
+    private static let examples = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+        .deletingLastPathComponent().deletingLastPathComponent().appending(path: "Examples")
+
+    private func bot(_ site: Site, _ command: [String], _ format: PortFormat = PortFormat()) async throws -> Handheld {
+        try await site.device("echo", named: "bot", answer: answering) {
+            $0.behaviour.source = .exec(ProgramPlan(command: command, format: format))
+        }
+    }
+
+    /// A program of Python with the socket of its events at hand.
+    private func python(_ script: String) -> [String] {
+        let head = """
+            import json, math, os, signal, socket, struct, sys, time
+            control = socket.socket(fileno=3)
+            lines = control.makefile(encoding="utf-8")
+            def hear(): return json.loads(lines.readline())
+            def ask(**command): control.sendall((json.dumps(command) + "\\n").encode())
+            def tone(seconds, rate=16000): return b"".join(
+                struct.pack("<h", int(8000 * math.sin(2 * math.pi * 500 * n / rate))) for n in range(int(seconds * rate)))
+            def say(sound):
+                while sound: sound = sound[os.write(1, sound):]
+
+            """
+        return ["python3", "-c", head + script]
+    }
+
+    private func temporaryFile(_ name: String) -> String {
+        FileManager.default.temporaryDirectory.appending(path: "handset-exec-\(UUID())-\(name)").path()
+    }
+
+    private func samples(of path: String) throws -> [Int16] {
+        var reader = try AudioFileReader(path: path)
+        var samples: [Int16] = []
+        var block = [Int16](repeating: 0, count: 4_800)
+        while true {
+            var room = block.mutableSpan
+            let count = try reader.read(into: &room)
+            samples += block.prefix(count)
+            if count < block.count { return samples }
+        }
+    }
+
+    private func energy(of path: String) throws -> Double {
+        try samples(of: path).reduce(0) { $0 + Double($1) * Double($1) }
+    }
+
+    @Test("The example in Examples/exec-echo says back what the caller says, and hangs up when the caller presses #")
+    func example() async throws {
+        let kept = temporaryFile("kept.wav")
+        defer { try? FileManager.default.removeItem(atPath: kept) }
+        let site = try await Site()
+        let bot = try await bot(site, [Self.examples.appending(path: "exec-echo/echo.py").path()])
+        let caller = try await site.device("caller", named: "mobile")
+        let call = await caller.device.call(
+            "echo", audio: AudioBehaviour(source: .tone(frequencyHz: 440, levelDBFS: -12), recording: kept))
+        _ = try await caller.established()
+        // Until it has been heard: a second and a half of the call.
+        try await until { try await #require(caller.device.mediaReport(on: call)).call.framesRun >= 75 }
+        try await caller.device.press("#", on: call)
+        let ended = try await caller.ended()
+        #expect(ended.record.reason == .completed && ended.record.endedBy == .remote)
+        let peak = 32_767 * 0.251
+        let seconds = try energy(of: kept) / (peak * peak / 2) / 48_000
+        #expect(seconds > 0.5, "the tone comes back")
+        try await site.close(caller, bot)
+    }
+
+    @Test("A program that says a word and ends is heard out before the call ends, at every format")
+    func lastWord() async throws {
+        let formats = [
+            PortFormat(rate: .hz8000), PortFormat(rate: .hz16000), PortFormat(rate: .hz48000),
+        ]
+        let site = try await Site()
+        for format in formats {
+            let kept = temporaryFile("kept.wav")
+            defer { try? FileManager.default.removeItem(atPath: kept) }
+            // More than what waits in the queue and the pipe together, at the higher rates.
+            let bot = try await bot(site, python("say(tone(1.5, \(format.rate.rawValue)))"), format)
+            let caller = try await site.device("caller", named: "mobile")
+            _ = await caller.device.call("echo", audio: AudioBehaviour(source: .silence, recording: kept))
+            let ended = try await caller.ended()
+            #expect(ended.record.reason == .completed && ended.record.endedBy == .remote)
+            let seconds = try energy(of: kept) / (8_000.0 * 8_000 / 2) / 48_000
+            #expect((1.4...1.6).contains(seconds), "of 1.5 s said \(seconds) s were heard")
+            await bot.device.shutDown()
+            await caller.device.shutDown()
+        }
+        try await site.close()
+    }
+
+    @Test("Events tell of the call, its keys and its marks; a clear discards what was written, and its marks say so")
+    func events() async throws {
+        let log = temporaryFile("events.jsonl")
+        defer { try? FileManager.default.removeItem(atPath: log) }
+        let script = """
+            log = open("\(log)", "w")
+            def next_event():
+                event = hear()
+                print(json.dumps(event), file=log, flush=True)
+                return event
+            next_event()
+            say(tone(0.3))
+            ask(command="mark", name="greeted")
+            while next_event().get("name") != "greeted": pass
+            say(tone(1.5))
+            ask(command="mark", name="never heard")
+            ask(command="clear")
+            while next_event()["event"] != "cleared": pass
+            ask(command="dance")
+            while next_event()["event"] != "error": pass
+            while next_event()["event"] != "digit": pass
+            print("goodbye", file=sys.stderr, flush=True)
+            ask(command="hangup")
+            while next_event()["event"] != "end": pass
+            """
+        let site = try await Site()
+        let bot = try await bot(site, python(script))
+        let caller = try await site.device("caller", named: "mobile")
+        let call = await caller.device.call("echo", audio: AudioBehaviour(source: .silence))
+        _ = try await caller.established()
+        // It waits for a key after all else.
+        func told() -> [[String: Any]] {
+            let text = (try? String(contentsOfFile: log, encoding: .utf8)) ?? ""
+            return text.split(separator: "\n").compactMap {
+                try? JSONSerialization.jsonObject(with: Data($0.utf8)) as? [String: Any]
+            }
+        }
+        try await until { told().contains { $0["event"] as? String == "error" } }
+        try await caller.device.press("5", on: call)
+        #expect(try await caller.ended().record.reason == .completed)
+        await bot.device.shutDown()
+        let events = told()
+        #expect(
+            events.compactMap { $0["event"] as? String } == [
+                "begin", "mark", "mark", "cleared", "error", "digit", "end",
+            ])
+        let begin = try #require(events.first)
+        #expect(begin["peer"] as? String == "caller" && begin["direction"] as? String == "incoming")
+        #expect(begin["rate_hz"] as? Int == 16_000 && begin["encoding"] as? String == "linear")
+        #expect(events[1]["played"] as? Int == 4_800 && events[1]["cleared"] as? Bool == false)
+        #expect(events[2]["name"] as? String == "never heard" && events[2]["cleared"] as? Bool == true)
+        let played = try #require(events[3]["played"] as? Int)
+        #expect((4_800..<28_800).contains(played))
+        #expect(events[5]["key"] as? String == "5")
+        #expect(events.last?["reason"] as? String == "completed")
+        try await site.close(caller)
+    }
+
+    @Test(
+        "A program that reads nothing, heeds no signal and writes without end delays no other call, and is gone at the end"
+    )
+    func hostile() async throws {
+        let note = temporaryFile("pid")
+        defer { try? FileManager.default.removeItem(atPath: note) }
+        let script = """
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            mine = "\(note)"
+            try: open(mine, "x").write(str(os.getpid()))
+            except FileExistsError:
+                while sound := os.read(0, 640): os.write(1, sound)
+                sys.exit(0)
+            while True: say(tone(1)); ask(command="mark", name="x" * 200)
+            """
+        let site = try await Site()
+        let bot = try await bot(site, python(script))
+        let caller = try await site.device("caller", named: "mobile")
+        let hostile = await caller.device.call("echo", audio: AudioBehaviour(source: .silence))
+        _ = try await caller.established()
+        try await until { FileManager.default.fileExists(atPath: note) }
+        let kept = temporaryFile("kept.wav")
+        defer { try? FileManager.default.removeItem(atPath: kept) }
+        let second = await caller.device.call(
+            "echo", audio: AudioBehaviour(source: .tone(frequencyHz: 440, levelDBFS: -12), recording: kept))
+        _ = try await caller.established()
+        try await until { try await #require(caller.device.mediaReport(on: second)).call.framesRun >= 75 }
+        await caller.device.hangUp(second)
+        #expect(try await caller.ended().record.reason == .completed)
+        let peak = 32_767 * 0.251
+        #expect(try energy(of: kept) / (peak * peak / 2) / 48_000 > 0.4, "the other call's program is heard")
+        await caller.device.hangUp(hostile)
+        _ = try await caller.ended()
+        await bot.device.shutDown()
+        let process = try #require(pid_t(try String(contentsOfFile: note, encoding: .utf8)))
+        #expect(kill(process, 0) == -1 && errno == ESRCH)
+        try await site.close(caller)
+    }
+
+    @Test("A program that fails is started again in the same call; what it had left to say is not heard")
+    func restart() async throws {
+        let (note, kept) = (temporaryFile("begun"), temporaryFile("kept.wav"))
+        defer { for path in [note, kept] { try? FileManager.default.removeItem(atPath: path) } }
+        let script = """
+            begin = hear()
+            open("\(note)", "a").write(f"{begin['restarts']} ")
+            if begin["restarts"] == 0:
+                os.read(0, 640)
+                say(tone(2))
+                sys.exit(3)
+            say(tone(0.5))
+            """
+        let site = try await Site()
+        let bot = try await bot(site, python(script))
+        let caller = try await site.device("caller", named: "mobile")
+        _ = await caller.device.call("echo", audio: AudioBehaviour(source: .silence, recording: kept))
+        let ended = try await caller.ended()
+        #expect(ended.record.reason == .completed && ended.record.endedBy == .remote)
+        #expect(try String(contentsOfFile: note, encoding: .utf8) == "0 1 ")
+        let seconds = try energy(of: kept) / (8_000.0 * 8_000 / 2) / 48_000
+        #expect(
+            (0.5..<2.2).contains(seconds), "of the first 2 s not all were heard, and of the others all: \(seconds) s")
+        try await site.close(caller, bot)
+    }
+
+    @Test("A program that is not there has its call rejected, with the reason in this device's record")
+    func missing() async throws {
+        let site = try await Site()
+        let bot = try await bot(site, ["/nowhere/bot"])
+        let caller = try await site.device("caller", named: "mobile")
+        _ = await caller.device.call("echo", audio: AudioBehaviour(source: .silence))
+        let (mine, theirs) = (try await caller.ended(), try await bot.ended())
+        #expect(theirs.record.reason == .acceptFailed && theirs.record.cause == .deviceFault)
+        #expect(theirs.record.error.map { "\($0)" }?.contains("/nowhere/bot") == true)
+        #expect(!mine.record.reason.isSuccess)
+        try await site.close(caller, bot)
+    }
+}

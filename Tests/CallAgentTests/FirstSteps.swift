@@ -1,0 +1,1 @@
+../../Examples/FirstSteps/Sources/FirstSteps/FirstSteps.swift

@@ -1,0 +1,59 @@
+import CallControl
+import JSON
+import SignalingClient
+
+/// A service that takes its time to tell a peer of a call's end, as one does on a machine that is busy.
+struct SlowHangUps: SignalingService {
+    let service: any SignalingService
+    /// How long it takes, in hundredths of a second.
+    let hundredths: Int
+
+    func hangUp(_ news: CallHangUp) async throws(SignalingError) {
+        for _ in 0..<hundredths { try? await Task.sleep(for: .milliseconds(10)) }
+        try await service.hangUp(news)
+    }
+
+    // MARK: Everything else as it is
+
+    var events: SignalingEvents { service.events }
+    var connectionState: ConnectionState { get async { await service.connectionState } }
+    var session: SessionGrant? { get async { await service.session } }
+    var iceServers: [ICEServer] { get async { await service.iceServers } }
+    func connect() async throws(SignalingError) { try await service.connect() }
+    func disconnect() async { await service.disconnect() }
+    func logOut() async throws(SignalingError) { try await service.logOut() }
+    func unregister() async throws(SignalingError) { try await service.unregister() }
+    func invite(_ options: InviteOptions) async throws(SignalingError) -> SentInvite {
+        try await service.invite(options)
+    }
+    func accept(_ invite: InviteID, data: JSONValue) async throws(SignalingError) {
+        try await service.accept(invite, data: data)
+    }
+    func reject(_ invite: InviteID, data: JSONValue) async throws(SignalingError) {
+        try await service.reject(invite, data: data)
+    }
+    func modify(_ invite: InviteID, data: JSONValue) async throws(SignalingError) {
+        try await service.modify(invite, data: data)
+    }
+    func cancel(_ invite: InviteID, data: JSONValue) async throws(SignalingError) {
+        try await service.cancel(invite, data: data)
+    }
+    func send(_ signal: CallSignal, retryAfterReconnect: Bool) async throws(SignalingError) {
+        try await service.send(signal, retryAfterReconnect: retryAfterReconnect)
+    }
+    func join(room: String, data: String?) async throws(SignalingError) -> [RoomParticipant] {
+        try await service.join(room: room, data: data)
+    }
+    func send(_ signal: RoomSignal, retryAfterReconnect: Bool) async throws(SignalingError) {
+        try await service.send(signal, retryAfterReconnect: retryAfterReconnect)
+    }
+    func leave(room: String) async throws(SignalingError) { try await service.leave(room: room) }
+    func createGroup(_ id: GroupID?, name: String?, members: [UserID]) async throws(SignalingError) -> GroupID {
+        try await service.createGroup(id, name: name, members: members)
+    }
+    func join(group: GroupID) async throws(SignalingError) { try await service.join(group: group) }
+    func leave(group: GroupID) async throws(SignalingError) { try await service.leave(group: group) }
+    func dismiss(group: GroupID) async throws(SignalingError) { try await service.dismiss(group: group) }
+    func group(_ id: GroupID) async throws(SignalingError) -> Group { try await service.group(id) }
+    func groups() async throws(SignalingError) -> [Group] { try await service.groups() }
+}

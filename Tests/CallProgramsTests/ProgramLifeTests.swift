@@ -1,0 +1,147 @@
+import TestSupport
+import Testing
+import Timekeeping
+
+@testable import CallPrograms
+
+@Suite("A program's part in a call")
+struct ProgramLifeTests {
+    /// The core on a timeline, with what it said and when.
+    private struct Script {
+        var now = Instant.zero
+        var life = ProgramLife(startedAt: .zero)
+        var said: [(at: Duration, output: ProgramLife.Output)] = []
+
+        mutating func feed(_ input: ProgramLife.Input) {
+            var outbox: [ProgramLife.Output] = []
+            life.handle(input, at: now, into: &outbox)
+            said += outbox.map { (Instant.zero.duration(to: now), $0) }
+        }
+
+        /// Jumps to the next deadline.
+        mutating func pass() {
+            guard let deadline = life.nextDeadline else { return }
+            now = deadline
+            feed(.timerFired)
+        }
+
+        mutating func wait(_ duration: Duration) { now = now.advanced(by: duration) }
+
+        var outputs: [ProgramLife.Output] { said.map(\.output) }
+    }
+
+    @Test("A program that ends with 0 has its say, and then the call ends")
+    func finished() {
+        var script = Script()
+        script.feed(.exited(.finished))
+        #expect(script.outputs == [.drain])
+        script.wait(.seconds(3))
+        script.feed(.drained)
+        script.pass()
+        #expect(script.said.last?.output == .hangUp(failure: nil) && script.said.last?.at == .milliseconds(3_250))
+        script.feed(.callEnded)
+        #expect(script.outputs == [.drain, .hangUp(failure: nil), .done])
+    }
+
+    @Test("A program that hangs up is heard out, and then has a second to end before it is made to")
+    func hangUp() {
+        var script = Script()
+        script.feed(.asksToHangUp)
+        script.feed(.drained)
+        script.pass()
+        script.feed(.callEnded)
+        script.pass()
+        script.pass()
+        #expect(
+            script.outputs == [.drain, .hangUp(failure: nil), .close, .terminate, .kill])
+        #expect(script.said.map(\.at) == [0, 250, 250, 1_250, 3_250].map(Duration.milliseconds))
+        script.feed(.exited(.failed("signal 9 ended it")))
+        #expect(script.outputs.last == .done && script.life.nextDeadline == nil)
+    }
+
+    @Test("A word that never gets to the caller holds the call up for 15 s at the most")
+    func drainLimit() {
+        var script = Script()
+        script.feed(.exited(.finished))
+        script.pass()
+        #expect(script.said.last?.at == .seconds(15) && script.outputs.last == .hangUp(failure: nil))
+    }
+
+    @Test("A program that fails is started again, later each time, and after five times the call ends with its reason")
+    func restarts() {
+        var script = Script()
+        for _ in 1...5 {
+            script.feed(.exited(.failed("exit code 1")))
+            script.pass()
+        }
+        script.feed(.exited(.failed("exit code 2")))
+        let starts = script.said.filter { if case .start = $0.output { true } else { false } }
+        #expect(starts.map(\.output) == (1...5).map { .start(restart: $0) })
+        #expect(starts.map(\.at) == [250, 750, 1_750, 3_750, 7_750].map(Duration.milliseconds))
+        #expect(script.outputs.last == .hangUp(failure: "exit code 2"))
+        #expect(script.outputs.filter { $0 == .silence }.count == 5)
+    }
+
+    @Test("A program that ran for a minute has all its restarts back")
+    func goodRun() {
+        var script = Script()
+        for _ in 1...12 {
+            script.wait(.seconds(60))
+            script.feed(.exited(.failed("exit code 1")))
+            script.pass()
+        }
+        #expect(script.outputs.filter { $0 == .start(restart: 1) }.count == 12)
+    }
+
+    @Test("A call that ends while its program waits to be started again leaves nothing to do")
+    func endsWhileWaiting() {
+        var script = Script()
+        script.feed(.exited(.failed("exit code 1")))
+        script.feed(.callEnded)
+        #expect(script.outputs == [.silence, .done] && script.life.nextDeadline == nil)
+    }
+
+    @Test("A device that stops has its programs end within half a second")
+    func stop() {
+        var script = Script()
+        script.feed(.stop)
+        script.feed(.stop)
+        script.pass()
+        #expect(script.outputs == [.terminate, .kill] && script.now == Instant.zero.advanced(by: .milliseconds(400)))
+        script.feed(.exited(.finished))
+        #expect(script.outputs.last == .done)
+    }
+
+    @Test("Whatever happens in whatever order, it is done once, and says nothing after that", arguments: 0..<200)
+    func anyOrder(seed: UInt64) {
+        var random = SeededGenerator(seed: seed)
+        var script = Script()
+        let inputs: [ProgramLife.Input] = [
+            .exited(.finished), .exited(.failed("x")), .asksToHangUp, .drained, .callEnded, .stop, .timerFired,
+        ]
+        for _ in 0..<60 {
+            if Bool.random(using: &random) { script.pass() }
+            if let input = inputs.randomElement(using: &random) { script.feed(input) }
+        }
+        script.feed(.callEnded)
+        for _ in 0..<4 { script.pass() }
+        script.feed(.exited(.finished))
+        #expect(script.outputs.filter { $0 == .done }.count == 1 && script.outputs.last == .done)
+        #expect(script.life.nextDeadline == nil)
+        #expect(script.outputs.filter { if case .hangUp = $0 { true } else { false } }.count <= 1)
+    }
+
+    @Test("Of a flood of lines ten a second get through, and those left out are counted")
+    func logLimit() {
+        var limit = LogLimit()
+        var (passed, leftOut) = (0, 0)
+        for millisecond in 0..<5_000 {
+            guard let count = limit.admit(at: Instant(nanoseconds: Int64(millisecond) * 1_000_000)) else { continue }
+            passed += 1
+            leftOut += count
+        }
+        #expect((95...105).contains(passed))
+        leftOut += limit.admit(at: Instant(nanoseconds: 6_000_000_000)) ?? 0
+        #expect(passed + leftOut == 5_000)
+    }
+}

@@ -1,0 +1,234 @@
+import Testing
+
+/// A configuration that cannot be used, and what is said of it.
+struct BrokenConfiguration: Sendable, CustomTestStringConvertible {
+    /// What is wrong with it.
+    let name: String
+    /// `run` or `serve`.
+    let command: String
+    let text: String
+    /// Of each problem `LINE: KEY: MESSAGE`, as far as it matters; `DIR` stands for the folder.
+    let refusals: [String]
+    /// Whether it shows without the machine that it is for, its files and its environment.
+    let showsOffline: Bool
+
+    var testDescription: String { "\(command): \(name)" }
+
+    /// A device's configuration: lines 1 to 3 are its account, `more` begins on line 4.
+    static func device(
+        _ name: String, server: String = "http://127.0.0.1:9", _ more: String = "", offline: Bool = true,
+        _ refusals: String...
+    ) -> Self {
+        let text = "account:\n  server: \(server)\n  media_token_file: token\n\(more)"
+        return Self(name: name, command: "run", text: text, refusals: refusals, showsOffline: offline)
+    }
+
+    /// A whole device's configuration.
+    static func whole(_ name: String, _ text: String, offline: Bool = true, _ refusals: String...) -> Self {
+        Self(name: name, command: "run", text: text, refusals: refusals, showsOffline: offline)
+    }
+
+    /// An exchange's configuration: lines 1 to 4 are where it listens and its application, `more` begins on line 5.
+    static func exchange(
+        _ name: String, listen: String = "127.0.0.1:0", _ more: String = nobody, offline: Bool = true,
+        _ refusals: String...
+    ) -> Self {
+        let text = "listen: \(listen)\napps:\n  - key: tests\n    secret_file: token\n\(more)"
+        return Self(name: name, command: "serve", text: text, refusals: refusals, showsOffline: offline)
+    }
+}
+
+extension BrokenConfiguration {
+    static let all = accounts + behaviours + media + languages + listeners + exchanges
+
+    private static let accounts: [Self] = [
+        .device(
+            "http to another machine", server: "http://192.0.2.1", "",
+            "2: account.server: 192.0.2.1 is another machine and its address asks for no TLS. Use https, or"),
+        .device(
+            "a port that is none", server: "http://127.0.0.1:99999", "",
+            "2: account.server: must have a port from 1 to 65535, if it has one"),
+        .device(
+            "port 0", server: "http://127.0.0.1:0", "", "2: account.server: \"0\" is not a port. It should look like"),
+        .device(
+            "a password in the address", server: "http://a:hunter2@127.0.0.1", "",
+            "2: account.server: it carries a user name or password"),
+        .device(
+            "a scheme that is none", server: "ftp://127.0.0.1", "",
+            "2: account.server: must be a URL that begins with http:// or https://"),
+        .device(
+            "http to another machine for events", "  events_url: http://192.0.2.1:8555\n",
+            "4: account.events_url: 192.0.2.1:8555 is another machine"),
+        .device(
+            "trust roots that are no PEM", "  trust_roots: garbage.pem\n", offline: false,
+            "4: account.trust_roots: \"DIR/garbage.pem\": it cannot be read, or holds no PEM certificate. It should"),
+        .device(
+            "a key for trust roots", "  trust_roots: good.key\n", offline: false,
+            "4: account.trust_roots: \"DIR/good.key\": it cannot be read, or holds no PEM certificate"),
+        .device(
+            "a secret in the clear", "  app_secret: hunter2\n",
+            "4: account.app_secret: must not stand in this file; give app_secret_file: PATH or app_secret_env: NAME"),
+        .device(
+            "another secret in the clear", "  password: hunter2\n", "2: account.kind: give only one of",
+            "4: account.password: must not stand in this file; give password_file: PATH or password_env: NAME"),
+        .device(
+            "a secret's file that is not there", "  app_secret_file: nowhere\n", offline: false,
+            "4: account.app_secret_file: \"DIR/nowhere\" cannot be read: No such file or directory"),
+        .device(
+            "a secret's variable that is not set", "  app_secret_env: HANDSET_NOT_SET\n", offline: false,
+            "4: account.app_secret_env: names an environment variable that is not set or is empty"),
+        .whole(
+            "no way in", "account:\n  server: http://127.0.0.1:9\n", "2: account.media_token_file: is required: give"),
+        .whole(
+            "a program that is not there", "account:\n  token_command: [no-such-program]\n", offline: false,
+            "2: account.token_command: there is no program \"no-such-program\" that may be run"),
+        .device(
+            "a session that no name can be", "  session: \"a\\u0001\"\n",
+            "4: account.session: the session's name has the character U+0001"),
+    ]
+
+    private static let behaviours: [Self] = [
+        .device(
+            "a file that nothing plays", "behaviour:\n  source: echo\n  file: song.mp3\n",
+            "6: behaviour.file: is for source: play, and the source is echo; change it, or remove this key"),
+        .device("a loop of nothing", "behaviour:\n  loop: true\n", "5: behaviour.loop: is for source: play"),
+        .device(
+            "a pitch of silence", "behaviour:\n  source: silence\n  frequency_hz: 440\n",
+            "6: behaviour.frequency_hz: is for source: tone, and the source is silence"),
+        .device(
+            "nothing to play", "behaviour:\n  source: play\n", "5: behaviour.file: is required with source: play"),
+        .device(
+            "a file of another kind", "behaviour:\n  source: play\n  file: song.mp3\n", offline: false,
+            "6: behaviour.file: cannot play"),
+        .device(
+            "a source that is none", "behaviour:\n  source: ehco\n",
+            "5: behaviour.source: must be one of echo, play, tone, silence, card, not \"ehco\"; did you mean echo?"),
+        .device(
+            "recordings beneath a file", "behaviour:\n  record_folder: token/calls\n", offline: false,
+            "5: behaviour.record_folder: \"DIR/token/calls\" cannot be written to: "),
+        .device(
+            "records in a folder that is not there", "device:\n  call_records: nowhere/calls.jsonl\n", offline: false,
+            "5: device.call_records: \"DIR/nowhere/calls.jsonl\" cannot be written to: No such file or directory"),
+        .device(
+            "a file for a socket", "control:\n  socket: token\n", offline: false,
+            "5: control.socket: \"DIR/token\" cannot be written to: there is a file that is no socket"),
+        .device(
+            "an id that no device can have", "device:\n  id: \"\\u200Bx\"\n",
+            "5: device.id: the device's id has the character U+200B"),
+        .device("a room without a name", "rooms: [\"\"]\n", "4: rooms: a room's name must not be empty. Names have"),
+        .device(
+            "callers allowed and denied", "answer:\n  allow: [a]\n  deny: [b]\n",
+            "6: answer.deny: is given together with allow; keep one of them"),
+    ]
+
+    private static let media: [Self] = [
+        .device(
+            "another machine's address", "media:\n  address: 203.0.113.77\n", offline: false,
+            "5: media.address: "),
+        .device(
+            "more workers than ports", "media:\n  port: 65535\n  workers: 2\n",
+            "5: media.port: leaves no port for each of the 2 workers"),
+        .device(
+            "a longest delay below the shortest", "media:\n  jitter:\n    min_delay_ms: 80\n    max_delay_ms: 40\n",
+            "7: media.jitter.max_delay_ms: must not be below min_delay_ms (80)"),
+        .device(
+            "trust roots of relays that are no PEM", "media:\n  relay_trust_roots: garbage.pem\n", offline: false,
+            "5: media.relay_trust_roots: reading trusted certificates from \"DIR/garbage.pem\" failed"),
+        .device(
+            "a codec that is none", "media:\n  codecs: [g729]\n",
+            "5: media.codecs: \"g729\" is unknown; allowed: opus, pcmu, pcma"),
+    ]
+
+    private static let languages: [Self] = [
+        .whole(
+            "a tab", "account:\n\tserver: http://127.0.0.1:9\n", "2: begins with a tab; YAML is indented with spaces"),
+        .device(
+            "a key given twice", "  media_token_file: token\n",
+            "4: account.media_token_file: is given twice in this section, first on line 3; keep one of them"),
+        .whole(
+            "the first key misspelt", "acount:\n  media_token_file: token\n",
+            "1: account: is required here and missing", "1: acount: unknown key; did you mean account?"),
+        .device("a key misspelt", "anwser:\n  mode: auto\n", "4: anwser: unknown key; did you mean answer?"),
+        .device("two documents", "---\nmedia: {}\n", "5: holds another document; one is expected"),
+        .device("a section that is none", "answer: ring\n", "4: answer: must be a section with keys of its own"),
+        .device(
+            "several at once", "answer:\n  mode: maybe\n  delay_ms: soon\n",
+            "5: answer.mode: must be one of auto, ring, reject, not \"maybe\"",
+            "6: answer.delay_ms: must be a whole number of milliseconds from 0 to 60000, not \"soon\""),
+    ]
+
+    private static let listeners: [Self] = [
+        .exchange(
+            "a public listener without TLS", listen: "0.0.0.0:0", nobody,
+            "1: listen: will not listen on 0.0.0.0:0 without TLS: passwords and keys would cross the network in the clear."
+        ),
+        .exchange(
+            "a star", listen: "'*:8555'", nobody,
+            "1: listen: must be HOST:PORT with a port from 0 to 65535, such as 127.0.0.1:8443 or [::1]:8443, not "
+                + "\"*:8555\"; 0.0.0.0 stands for all addresses of IPv4"),
+        .exchange(
+            "a port that is none", listen: "127.0.0.1:99999", nobody, "1: listen: must be HOST:PORT with a port from 0"),
+        .exchange(
+            "another machine's address", listen: "203.0.113.5:0", "users: []\nplain_text: allowed\n", offline: false,
+            "1: listen: cannot listen on 203.0.113.5:0: that is no address of this machine (`ip address`)."),
+        .exchange(
+            "a name that no address has", listen: "nowhere.invalid:0", "users: []\nplain_text: allowed\n",
+            offline: false,
+            "1: listen: cannot listen on nowhere.invalid:0: no address has that name. Give an address"),
+        .exchange(
+            "a certificate that is none", certified("garbage.pem", "good.key"), offline: false,
+            "7: certificate.chain_file: \"DIR/garbage.pem\" holds no certificate in PEM form"),
+        .exchange(
+            "a key that is none", certified("good.pem", "garbage.pem"), offline: false,
+            "8: certificate.key_file: \"DIR/garbage.pem\" holds no private key in PEM form"),
+        .exchange(
+            "another certificate's key", certified("good.pem", "other.key"), offline: false,
+            "8: certificate.key_file: \"DIR/other.key\" is not the private key of the certificate in \"DIR/good.pem\""),
+        .exchange(
+            "a certificate that has expired", certified("expired.pem", "expired.key"), offline: false,
+            "7: certificate.chain_file: \"DIR/expired.pem\" expired "),
+        .exchange(
+            "a certificate that is not there", certified("nowhere.pem", "good.key"), offline: false,
+            "7: certificate.chain_file: \"DIR/nowhere.pem\" cannot be read: No such file or directory"),
+        .exchange(
+            "a certificate without its key", "users: []\ncertificate:\n  chain_file: good.pem\n",
+            "7: certificate.key_file: is required here and missing"),
+    ]
+
+    /// As much as an exchange needs.
+    private static let nobody = "users: []\n"
+
+    private static func certified(_ chain: String, _ key: String) -> String {
+        "users: []\ncertificate:\n  chain_file: \(chain)\n  key_file: \(key)\n"
+    }
+
+    private static let exchanges: [Self] = [
+        .exchange(
+            "a users file with a fault", "users_file: users.yaml\n", offline: false,
+            "DIR/users.yaml:3: users[1].colour: unknown key; this section has id"),
+        .exchange(
+            "a webhook by http to another machine",
+            "users: []\npush:\n  webhooks:\n    - kind: fcm\n      url: http://192.0.2.1/push\n",
+            "9: push.webhooks[1].url: must begin with https://, unless it is on this machine or plain_text is allowed"),
+        .exchange(
+            "a WebSocket's port that is none", "users: []\nwebsocket_url: wss://calls.example.org:99999/v1/rtc\n",
+            "6: websocket_url: must have a port from 1 to 65535, if it has one"),
+        .exchange(
+            "a user's password in the clear", "users:\n  - id: alice\n    password: hunter2\n",
+            "7: users[1].password: must not stand in this file; give password_file: PATH or password_env: NAME instead"),
+        .exchange(
+            "an id of two users", "users:\n  - id: alice\n  - id: bob\n    public_ids: [alice]\n",
+            "7: users[2].id: \"alice\" is the id of alice already"),
+        .exchange(
+            "a short key for tokens", "users: []\napi_keys:\n  - key: school\n    secret_file: token\n", offline: false,
+            "8: api_keys[1].secret_file: must have at least 32 bytes"),
+        .exchange(
+            "a TURN name without its password",
+            "users: []\nice_servers:\n  - urls: [\"turn:a.example\"]\n    username: u\n",
+            "8: ice_servers[1].username: is of no use alone; give username and credential_file together"),
+        .exchange(
+            "an origin that is none", "users: []\nallowed_origins: [calls.example.org]\n",
+            "6: allowed_origins: \"calls.example.org\" must be an origin, such as https://calls.example.org"),
+        .exchange("nobody to log in", "", "1: users: is required here and missing"),
+    ]
+}

@@ -1,0 +1,143 @@
+import Foundation
+import Testing
+
+/// What `handset check` refuses, `handset run` and `handset serve` refuse, with the same words; and the other way round.
+@Suite("Broken configurations", .serialized, .timeLimit(.minutes(5)))
+struct RefusalTests {
+    /// Runs a command to its end, and returns what it says of problems: a line each.
+    private func run(_ arguments: [String]) async throws -> (code: Int32, problems: [String], text: String) {
+        let process = try HandsetProcess(arguments)
+        let code = await process.ending()
+        let text = process.errorText
+        let lines: [String] = text.replacing("handset: error: ", with: "").split(separator: "\n").map { String($0) }
+        return (code, lines.filter { $0.contains(".yaml:") }, text)
+    }
+
+    @Test(
+        "The command and `check` refuse it with the same file, line, key and sentence",
+        arguments: BrokenConfiguration.all)
+    func refused(_ broken: BrokenConfiguration) async throws {
+        let site = try BrokenSite(for: broken.text)
+        defer { site.remove() }
+        let file = try site.write(broken.text)
+        let checked = try await run(["check", file])
+        #expect(checked.code == 3, "\(checked.text)")
+        #expect(checked.problems.count == broken.refusals.count, "\(checked.text)")
+        for (problem, refusal) in zip(checked.problems, broken.refusals) {
+            let expected = refusal.replacing("DIR", with: site.folder.path)
+            let whole = expected.hasPrefix("/") ? expected : "\(file):\(expected)"
+            #expect(problem.hasPrefix(whole), "it says: \(problem)")
+        }
+        #expect(!checked.text.contains("hunter2"))
+
+        let started = try await run([broken.command, "--config", file])
+        #expect(started.code == 3, "\(started.text)")
+        #expect(started.problems == checked.problems)
+
+        let offline = try await run(["check", "--offline", file])
+        #expect(offline.code == (broken.showsOffline ? 3 : 0), "\(offline.text)")
+        if broken.showsOffline { #expect(offline.problems == checked.problems) }
+    }
+
+    @Test("There are 25 of them and more, of devices and of exchanges, each unlike the others")
+    func count() {
+        let all = BrokenConfiguration.all
+        for command in ["run", "serve"] { #expect(all.count { $0.command == command } >= 15) }
+        #expect(Set(all.map(\.text)).count == all.count)
+    }
+
+    @Test("A database in a folder that is not there is refused with its line, and `serve` keeps the number that it had")
+    func database() async throws {
+        let site = try BrokenSite()
+        defer { site.remove() }
+        let text = BrokenConfiguration.exchange("", "users: []\ndatabase: nowhere/exchange.sqlite\n").text
+        let file = try site.write(text)
+        let checked = try await run(["check", file])
+        #expect(
+            checked.code == 3 && checked.problems.first?.hasPrefix("\(file):6: database: ") == true, "\(checked.text)")
+        let started = try await run(["serve", "--config", file])
+        #expect(started.code == 11 && started.problems == checked.problems, "\(started.text)")
+    }
+
+    @Test("A configuration for another command is said to be so, in one line")
+    func otherKind() async throws {
+        let site = try BrokenSite()
+        defer { site.remove() }
+        for (broken, command, message) in [
+            (
+                BrokenConfiguration.exchange(""), "run",
+                "is a configuration for `handset serve`; one for `handset run` has account"
+            ),
+            (.device(""), "serve", "is a configuration for `handset run`; one for `handset serve` has apps"),
+        ] {
+            let file = try site.write(broken.text)
+            let refused = try await run([command, "--config", file])
+            #expect(refused.code == 3 && refused.problems == ["\(file):1: \(message)"], "\(refused.text)")
+        }
+    }
+
+    @Test("A secret that every user may read is warned of by `check` and by the command, and is good")
+    func readableSecret() async throws {
+        let site = try BrokenSite()
+        defer { site.remove() }
+        #expect(chmod(site.path("token"), 0o644) == 0)
+        let exchange = BrokenConfiguration.exchange("").text
+        for (text, command, line) in [
+            (exchange, "serve", "4: apps[1].secret_file: "),
+            (BrokenConfiguration.device("").text, "run", "3: account.media_token_file: "),
+        ] {
+            let file = try site.write(text)
+            let warning = "\(file):\(line)warning: every user of this machine may read \"\(site.path("token"))\""
+            let checked = try await run(["check", file])
+            #expect(checked.code == 0 && checked.problems.first?.hasPrefix(warning) == true, "\(checked.text)")
+            let started = try HandsetProcess([command, "--config", file])
+            try await started.line(containing: warning)
+            started.send(SIGTERM)
+            _ = await started.ending()
+            #expect(try await run(["check", "--offline", file]).problems.isEmpty)
+        }
+        // What others cannot reach they cannot read.
+        #expect(chmod(site.folder.path, 0o700) == 0)
+        #expect(try await run(["check", site.path("broken.yaml")]).problems.isEmpty)
+    }
+
+    @Test("`check --json` says the same for programs, a line for each file")
+    func json() async throws {
+        let site = try BrokenSite()
+        defer { site.remove() }
+        let bad = try site.write(BrokenConfiguration.device("", "answer:\n  mode: maybe\n").text)
+        let good = site.path("good.yaml")
+        try BrokenConfiguration.exchange("").text.write(toFile: good, atomically: true, encoding: .utf8)
+        let process = try HandsetProcess(["check", "--json", good, bad])
+        #expect(await process.ending() == 3)
+        let objects: [[String: Any]] = try process.outputText.split(separator: "\n").map { line in
+            let object = try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any]
+            return try #require(object)
+        }
+        try #require(objects.count == 2, "\(process.outputText)")
+        #expect(objects[0]["good"] as? Bool == true && objects[0]["command"] as? String == "serve")
+        #expect(objects[1]["good"] as? Bool == false && objects[1]["file"] as? String == bad)
+        let problem = (objects[1]["problems"] as? [[String: Any]])?.first
+        #expect(problem?["line"] as? Int == 5 && problem?["key"] as? String == "answer.mode")
+        #expect(problem?["severity"] as? String == "error")
+        #expect((problem?["message"] as? String)?.hasPrefix("must be one of auto") == true)
+    }
+
+    @Test("What the command line gives in the place of a wrong address is used, and the file's is not judged")
+    func overrides() async throws {
+        let site = try BrokenSite()
+        defer { site.remove() }
+        let exchange = try site.write(BrokenConfiguration.exchange("", listen: "0.0.0.0:0").text)
+        let serving = try HandsetProcess(["serve", "--config", exchange, "--listen", "127.0.0.1:0"])
+        try await serving.line(containing: "Listening")
+        serving.send(SIGTERM)
+        #expect(await serving.ending() == 0)
+        let device = try site.write(BrokenConfiguration.device("", server: "http://192.0.2.1").text)
+        let running = try HandsetProcess(["run", "--config", device, "--server", "http://127.0.0.1:9"])
+        try await running.line(containing: "nothing listens at 127.0.0.1:9")
+        running.send(SIGTERM)
+        #expect(await running.ending() == 0)
+        let refused = try await run(["run", "--config", device, "--server", "http://192.0.2.1"])
+        #expect(refused.code == 3 && refused.text.contains("192.0.2.1 is another machine"), "\(refused.text)")
+    }
+}

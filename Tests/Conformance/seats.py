@@ -1,0 +1,352 @@
+"""One device of the attackers' model: its connections, its requests, and what they mean to the oracle."""
+
+import asyncio
+import json
+import time
+
+from client import PATIENCE, Lost
+from model import NOT_DONE_YET, Circle, Invite
+from raw import Line
+
+
+class Ask:
+    """One request that is under way."""
+
+    def __init__(self, seat, method, params, marker, start_after=None):
+        self.seat, self.method, self.params, self.marker = seat, method, params, marker
+        self.sent, self.epoch, self.start_after = time.monotonic(), seat.epoch, start_after
+        self.recipients, self.invite, self.circle = [], None, None
+        self.expected = list(seat.expected) if method == "ping" else []
+        self.before = seat.model.oracle.newest[seat.principal]
+        self.outcome, self.answer = None, asyncio.get_running_loop().create_future()
+
+    def text(self, name):
+        """A parameter, if it is a text."""
+        value = self.params.get(name)
+        return value if isinstance(value, str) else None
+
+
+class Talk:
+    """What is said on one connection."""
+
+    def __init__(self, seat):
+        self.seat, self.waiting, self.floor, self.count = seat, {}, None, 0
+        self.line = None
+
+    @classmethod
+    async def open(cls, seat):
+        talk = cls(seat)
+        talk.line = await Line.open(seat.model.exchange, seat.source, talk.take)
+        talk.line.reading.add_done_callback(talk.ended)
+        seat.model.lines.add(talk.line)
+        return talk
+
+    def take(self, data):
+        oracle = self.seat.model.oracle
+        message = oracle.read(self.seat, data)
+        if message is None:
+            return
+        if "method" in message:
+            if self.floor is None:
+                oracle.fault(f"{self.seat} got an event before its session: {data[:300]!r}")
+            self.floor = oracle.hear(self.seat, message["params"], data, self.floor or 0)
+            self.seat.last = max(self.seat.last, self.floor)
+            self.seat.learn(message["params"])
+        elif (ask := self.waiting.pop(message["id"], None)) is not None:
+            finish(self, ask, message)
+        elif message["id"] is not None and not str(message["id"]).startswith("raw"):
+            oracle.fault(f"{self.seat} got an answer to nothing, or a second one: {data[:300]!r}")
+        oracle.scan(self.seat, data)
+
+    def ended(self, reading):
+        self.seat.model.lines.discard(self.line)
+        if not reading.cancelled() and reading.exception() is not None:
+            self.seat.model.oracle.fault(f"{self.seat}: {reading.exception()!r}")
+        for ask in list(self.waiting.values()):
+            finish(self, ask, None)
+        self.waiting.clear()
+
+    async def put(self, method, params, marker=None, start_after=None, **options):
+        """Puts a request on its way."""
+        self.count += 1
+        number = self.count if self.count % 3 else f"n-{self.count}"
+        ask = Ask(self.seat, method, params, marker, start_after)
+        text = json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params},
+                          ensure_ascii=self.count % 2 == 0).encode(errors="surrogatepass")
+        self.seat.model.oracle.note(str(self.seat), ">", text)
+        self.waiting[number] = ask
+        begin(ask)
+        if not self.line.is_open:  # Its end has been told.
+            self.waiting.pop(number, None)
+            finish(self, ask, None)
+            raise Lost("closed")
+        await self.line.send(text, **options)
+        return ask
+
+
+class Seat:
+    """A device: a session, over as many connections as it takes."""
+
+    def __init__(self, model, principal, device, source):
+        self.model, self.principal, self.device, self.source = model, principal, device, source
+        self.talk, self.session, self.connection, self.last, self.epoch = None, None, None, 0, 0
+        self.rooms, self.registered, self.left = {}, None, {}  # What it is in for certain; what it asked to leave, and when.
+        self.shown = {}  # The markers of its connection data, by rooms.
+        self.expected, self.heard, self.invites = {}, {}, []
+        self.token = self.refresh = self.refused = None
+        model.oracle.seats.add(self)
+
+    def __str__(self):
+        return f"{'/'.join(self.principal)}/{self.device}"
+
+    @property
+    def party(self):
+        return self.principal, self.device
+
+    @property
+    def is_connected(self):
+        return self.talk is not None and self.talk.line.is_open and self.talk.floor is not None
+
+    def unsure(self):
+        """Its session may end: nothing is expected of it any more."""
+        self.epoch += 1
+        self.rooms, self.registered, self.expected = {}, None, {}
+
+    def learn(self, event):
+        invite = event["data"].get("invite")
+        if invite is not None and invite not in self.invites:
+            self.invites = self.invites[-30:] + [invite]
+
+    async def ask(self, method, why="", **params):
+        """Sends a request; parameters that are functions are given the request's marker."""
+        if self.talk is None:
+            raise Lost("not connected")
+        audience, circle = may_see(self, method, params)
+        marker = self.model.oracle.mark(audience, circle, why=f"{self}'s {method} {why}")
+        params = {name: value(marker.text) if callable(value) else value for name, value in params.items()}
+        return await self.talk.put(method, params, marker)
+
+    async def get(self, method, **params):
+        """Sends a request and waits for its answer, which may be an error; raises Lost."""
+        ask = await self.ask(method, **params)
+        return await answer(ask)
+
+    async def start(self, resume=None, after=None, device_name=None):
+        """A new connection with a session, which may be an earlier one; whether it is."""
+        talk = await Talk.open(self)
+        marker = self.model.oracle.mark({self.principal}, why=f"{self}'s own name")
+        params = {"token": self.token, "device": {
+            "id": self.device, "name": f"Attacker {marker.text}", "capabilities": ["audio"]}}
+        if resume is not None:
+            params["resume"] = {"session": resume, "after": self.last if after is None else after}
+        else:
+            self.unsure()
+        if after is not None:
+            self.expected.clear()
+        before, self.talk = self.talk, talk
+        message = await answer(await talk.put("session.start", params, marker, params.get("resume", {}).get("after")))
+        self.refused = message["error"]["data"]["name"] if "error" in message else None
+        if before is not None and before.line.is_open and self.model.random.random() < 0.5:
+            before.line.drop()
+        return message.get("result")
+
+
+async def answer(ask):
+    message = await asyncio.wait_for(asyncio.shield(ask.answer), 4 * PATIENCE)
+    if message is None:
+        raise Lost(ask.method)
+    return message
+
+
+# --- Who may see a request's marker ---
+
+def may_see(seat, method, params):
+    """Principals and devices that may be told of the parameters, and a circle that may."""
+    oracle, own = seat.model.oracle, {seat.principal}
+    if seat.principal[0] != "account" and not method.startswith("room."):
+        return own, None
+    group = params.get("group")
+    if method == "invite.send":
+        circle = oracle.groups[group] if isinstance(group, str) else None
+        return own | people(oracle, params.get("to")), circle  # Whoever is no member is refused, and tells nobody.
+    if method in ("group.create",):
+        return own, oracle.groups[group] if isinstance(group, str) else Circle()
+    if method == "room.join":
+        return own, oracle.rooms[params["room"]] if isinstance(params.get("room"), str) else None
+    if method == "room.signal":
+        return own | room_hears(oracle, seat, params), room_of(oracle, seat, params)
+    invite = oracle.invites.get(params.get("invite")) if isinstance(params.get("invite"), str) else None
+    if invite is None:
+        return own, None
+    if method in ("invite.cancel", "invite.modify") and seat.principal == invite.inviter[0]:
+        return own | invite.invitees, invite.circle
+    if method in ("invite.accept", "invite.reject") and seat.principal in invite.invitees:
+        return own | {invite.sender}, invite.circle
+    if method in ("call.signal", "call.end") and seat.principal in invite.invitees | {invite.inviter[0]}:
+        return own | {invite.sender} | invite.invitees, None
+    return own, None
+
+
+def people(oracle, names):
+    names = [names] if isinstance(names, str) else names if isinstance(names, list) else []
+    return {oracle.account(oracle.users[name]) for name in names if isinstance(name, str) and name in oracle.users}
+
+
+def room_of(oracle, seat, params):
+    """The room whose participants all hear a signal."""
+    room = params.get("room")
+    if isinstance(room, str) and params.get("to") is None and seat in oracle.rooms[room]:
+        return oracle.rooms[room]
+    return None
+
+
+def room_hears(oracle, seat, params):
+    """The one connection for which a signal is."""
+    room, to = params.get("room"), params.get("to")
+    other = oracle.connections.get(to) if isinstance(to, str) else None
+    if other is not None and isinstance(room, str) and seat in oracle.rooms[room]:
+        return {other.party}
+    return set()
+
+
+# --- What a request, and its answer, mean ---
+
+def begin(ask):
+    seat, oracle, method = ask.seat, ask.seat.model.oracle, ask.method
+    oracle.steps += 1
+    if method == "room.join" and (room := ask.text("room")) is not None:
+        ask.circle = oracle.rooms[room]
+        ask.circle.entering(seat.party)
+    elif method == "group.join" and (group := ask.text("group")) is not None:
+        ask.circle = oracle.groups[group]
+        ask.circle.entering(seat.principal)
+    elif method == "group.create" and ask.marker.circle is not None:
+        ask.circle = ask.marker.circle
+        ask.entering = people(oracle, ask.params.get("members")) | {seat.principal}
+        for member in ask.entering:
+            ask.circle.entering(member)
+    elif method == "room.leave":
+        seat.rooms.pop(ask.text("room"), None)
+        seat.left[ask.text("room")] = ask.sent
+    elif method == "device.unregister":
+        seat.registered, seat.left[None] = None, ask.sent
+    elif method == "session.end":
+        seat.unsure()
+    elif method == "invite.send":
+        invitees = people(oracle, ask.params.get("to"))
+        ask.invite = Invite(seat.party, invitees, ask.marker.circle)
+        oracle.asked[ask.marker.text.encode()] = ask.invite
+        ask.recipients = [(other, other.registered, "inviteReceived") for other in oracle.seats
+                          if other.principal in invitees and other.registered and other is not seat]
+    elif method == "room.signal" and ask.marker.text in json.dumps(ask.params.get("data")):
+        to, room = ask.params.get("to"), ask.text("room")
+        ask.recipients = [(other, other.rooms[room], "roomSignal") for other in oracle.seats
+                          if room in other.rooms and (to is None or other.connection == to)]
+
+
+def finish(talk, ask, message):
+    """The answer has come; or it never will."""
+    seat, oracle = ask.seat, ask.seat.model.oracle
+    ask.outcome = "lost" if message is None else "refused" if "error" in message else "done"
+    oracle.outcomes[f"{ask.method} {ask.outcome}"] += 1
+    if ask.circle is not None:
+        for member in getattr(ask, "entering", None) or [
+                seat.party if ask.method == "room.join" else seat.principal]:
+            ask.circle.entered(member, ask.outcome)
+    if ask.outcome == "done":
+        done(talk, ask, message["result"])
+    for other, certainty, kind in ask.recipients if ask.outcome == "done" else ():
+        if ask.method == "invite.send":
+            key, still = (kind, message["result"]["invite"]), other.registered
+        else:
+            key, still = (kind, ask.marker.text), other.rooms.get(ask.params["room"])
+        if still is certainty and key not in other.heard:
+            other.expected[key] = oracle.steps
+    if ask.marker is not None:
+        stop_telling(ask)
+    if not ask.answer.done():
+        ask.answer.set_result(message)
+
+
+def stop_telling(ask):
+    """Who comes into a circle from now on does not see the request's marker; or from when on."""
+    loop, later = asyncio.get_running_loop(), NOT_DONE_YET
+    if ask.outcome == "refused":
+        return ask.marker.settle(seen_by_circle=False)
+    if ask.method in ("room.join", "group.create"):  # What they show is shown for as long as they last.
+        if ask.outcome == "lost" and ask.method == "room.join":
+            ask.seat.shown.setdefault(ask.text("room"), []).append(ask.marker)
+        return None
+    if ask.method in ("invite.send", "invite.modify"):  # Who joins a group is told of its open invites.
+        ttl = ask.params.get("ttl", 86400)
+        if not isinstance(ttl, (int, float)) or ttl <= 0 or ttl > 60:
+            return None
+        later += ttl + 15
+    elif ask.outcome == "done":
+        return ask.marker.settle()
+    return loop.call_later(later, ask.marker.settle)
+
+
+def done(talk, ask, result):
+    seat, oracle, method = ask.seat, ask.seat.model.oracle, ask.method
+    certain = ask.epoch == seat.epoch
+    if method == "session.start":
+        started(talk, ask, result)
+    elif method == "room.join":
+        seat.shown.setdefault(ask.text("room"), []).append(ask.marker)
+        if certain and seat.left.get(ask.text("room"), 0) < ask.sent:
+            seat.rooms.setdefault(ask.text("room"), object())
+    elif method == "room.leave":
+        leave(seat, ask.text("room"), ask.sent)
+    elif method == "device.register" and certain and seat.left.get(None, 0) < ask.sent:
+        seat.registered = seat.registered or object()
+    elif method == "session.end":
+        talk.floor = None
+        for room in list(seat.shown):
+            leave(seat, room, ask.sent)
+    elif method == "group.create":
+        if result["group"] not in oracle.groups:
+            oracle.groups[result["group"]] = ask.circle
+    elif method == "group.leave":
+        oracle.groups[ask.text("group")].left(seat.principal, ask.sent)
+    elif method == "group.dismiss":
+        circle = oracle.groups[ask.text("group")]
+        circle.ended(ask.sent)
+    elif method == "invite.send":
+        oracle.bind(result["invite"], ask.invite)
+        seat.invites = seat.invites[-30:] + [result["invite"]]
+        seat.model.recent_invites.append(result["invite"])
+    elif method == "ping":
+        for key in ask.expected:
+            if key in seat.expected and certain:
+                oracle.fault(f"{seat} was not told {key}, which was decided at step {seat.expected.pop(key)}")
+
+
+def leave(seat, room, asked_at):
+    for marker in seat.shown.pop(room, ()):
+        marker.settle()
+    seat.model.oracle.rooms[room].left(seat.party, asked_at)
+
+
+def started(talk, ask, result):
+    seat, oracle = ask.seat, ask.seat.model.oracle
+    wanted = ask.params.get("resume", {}).get("session")
+    if result["resumed"]:
+        talk.floor = ask.start_after
+        if wanted != result["session"] or oracle.sessions.get(wanted) != seat.party:
+            oracle.fault(f"{seat} was given the session {wanted} of {oracle.sessions.get(wanted)}")
+    else:
+        talk.floor = result["sequence"]
+        seat.unsure()
+        for room in list(seat.shown):
+            leave(seat, room, ask.sent)
+        if seat.principal[0] == "account" and result["sequence"] < ask.before:
+            oracle.fault(f"{seat} starts at {result['sequence']}, and {ask.before} was told before")
+        if seat.principal[0] != "account":  # Who has no account is forgotten with the last session, and begins anew.
+            oracle.numbers.pop(seat.principal, None)
+        seat.last = max(seat.last if seat.principal[0] == "account" else 0, result["sequence"])
+    if result["user"] != seat.principal[1]:
+        oracle.fault(f"{seat} was taken for {result['user']}")
+    oracle.sessions[result["session"]] = seat.party
+    oracle.connections[result["connection"]] = seat
+    seat.session, seat.connection = result["session"], result["connection"]

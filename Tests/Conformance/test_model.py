@@ -1,0 +1,217 @@
+"""The exchange under attack: many who try everything, an oracle that knows what each may see, and two who just call."""
+
+import asyncio
+import collections
+import contextlib
+import random
+import re
+import signal
+import time
+import traceback
+
+from assault import ATTACKERS, FLEETING, HONEST, MIB, Assaulted, public_id
+from attackers import Guest, User, Visitor
+from conformance import waits
+from honest import Pair, Phone
+from intruders import Stranger
+from model import Oracle
+
+
+class Model:
+    """One run: an exchange, everybody who uses it, and the oracle."""
+
+    def __init__(self, stage, name, is_private):
+        self.seed = stage.seed
+        self.seconds, self.name = stage.model_seconds, name
+        self.random = self.generator("model")
+        self.exchange = Assaulted(stage.handset, name, is_private)
+        self.oracle = Oracle(f"{self.seed}/{name}")
+        self.is_running, self.pause = True, 0.2
+        self.lines, self.tasks = set(), set()
+        self.recent_invites, self.own_groups = collections.deque(maxlen=300), []
+        self.push_tokens = {}
+
+    def generator(self, name):
+        return random.Random(f"{self.seed}/{self.name}/{name}")
+
+    def keep(self, work):
+        task = asyncio.create_task(work)
+        self.tasks.add(task)
+        task.add_done_callback(self.done)
+        return task
+
+    def done(self, task):
+        self.tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            self.oracle.fault("".join(traceback.format_exception(task.exception(), limit=-3)))
+            self.is_running = False
+
+    # --- What attackers ask the model for ---
+
+    def description(self, seat):
+        return {"id": seat.device, "name": "Attacker", "capabilities": ["audio"]}
+
+    def push_token(self, seat):
+        marker = self.oracle.mark(set(), why=f"a push token of {seat}")
+        self.push_tokens[marker.text] = seat
+        return marker.text
+
+    def token_of_another(self, seat):
+        others = [token for principal, token in self.oracle.access_tokens if principal != seat.principal]
+        return self.random.choice(others or ["x"])
+
+    def look_at_push(self, body):
+        """A push goes to a device of somebody whom the invite concerns."""
+        body = re.sub(rb'"id":"push-[0-9a-f]{32}",?', b"", body)
+        for token in [token for token in self.push_tokens if token.encode() in body]:
+            self.oracle.scan(self.push_tokens[token], body.replace(token.encode(), b""))
+
+    # --- Who is there ---
+
+    def people(self):
+        """Everybody, in the order of their addresses."""
+        addresses = (f"127.0.1.{number}" for number in range(1, 250))
+        users = [User(self, user, f"device-{number}", self.generator(f"{user}/{number}"), next(addresses))
+                 for user in ATTACKERS for number in range(3)]
+        users += [User(self, user, "device-0", self.generator(user), next(addresses)) for user in FLEETING]
+        others = [kind(self, name, self.generator(f"{kind.__name__}/{name}"), next(addresses)) for kind, name in (
+            (Guest, "sam"), (Guest, "sammy"), (Visitor, "ann"), (Visitor, ATTACKERS[0]),
+            (Stranger, "stranger-1"), (Stranger, "stranger-2"))]
+        phones = [Phone(self, user, device, self.generator(f"{user}/{device}"), next(addresses)) for user, device in (
+            ("ann", "ann-phone"), ("ben", "ben-phone"), ("ben", "ben-tablet"))]
+        return users + others, phones
+
+    async def run(self):
+        self.oracle.users = {name: user for user in ATTACKERS + FLEETING + HONEST for name in (user, public_id(user))}
+        await self.exchange.begin()
+        self.exchange.webhook.look = self.look_at_push
+        attackers, phones = self.people()
+        pair = Pair(self, *phones)
+        self.pair = pair
+        for phone in phones:
+            self.keep(phone.stay())
+        async with asyncio.timeout(30):
+            for phone in phones:
+                await phone.ready.wait()
+        self.exchange.baseline = self.exchange.memory()
+        working = [self.keep(work) for work in (
+            pair.live(), self.watch(), self.reap(), self.administer(), *(attacker.live() for attacker in attackers))]
+        done, _ = await asyncio.wait(working, timeout=self.seconds, return_when=asyncio.FIRST_EXCEPTION)
+        for task in done:
+            task.result()
+        self.is_running = False
+        await asyncio.sleep(1)
+
+    # --- What happens to the exchange ---
+
+    async def watch(self):
+        """The process lives, and holds no more than its budgets allow."""
+        while self.is_running:
+            if self.exchange.is_meant_to_run:
+                if self.exchange.process.poll() is not None:
+                    raise AssertionError(f"the exchange ended by itself with {self.exchange.process.returncode}")
+                resident, bound = self.exchange.memory(), self.exchange.bound(len(self.lines) + 20)
+                self.exchange.peak = max(self.exchange.peak, resident)
+                if resident > bound:
+                    raise AssertionError(f"{resident // MIB} MiB are resident, more than {bound // MIB}")
+            if len(self.oracle.faults) > 20:
+                raise AssertionError("too many faults to go on")
+            await asyncio.sleep(0.25)
+
+    async def reap(self):
+        """Kills it, or sends it away, now and then; in the last third of the run it is left alone."""
+        begun = time.monotonic()
+        while True:
+            await asyncio.sleep(self.random.uniform(0.1, 0.4) * min(self.seconds, 60))
+            if not self.is_running or time.monotonic() - begun > self.seconds * 2 / 3:
+                return
+            await self.exchange.restart(self.random.choice([signal.SIGKILL, signal.SIGKILL, signal.SIGTERM]))
+
+    async def administer(self):
+        """Removes, adds and revokes accounts."""
+        while self.is_running:
+            await asyncio.sleep(self.random.uniform(0.5, 1.5) * min(10, self.seconds / 5))
+            user = self.random.choice(FLEETING)
+            for seat in self.oracle.seats:
+                if seat.principal[1] == user:
+                    seat.unsure()
+            if self.random.random() < 0.5:
+                await self.exchange.administer("revoke", user)
+            else:
+                written = self.exchange.log.stat().st_size
+                await self.exchange.administer("remove", user)
+                await self.exchange.has_logged(b"users file read", after=written)
+                await self.written()
+                self.oracle.removals[user] += 1
+                await self.exchange.add(user)
+
+    async def written(self):
+        """Waits until what the exchange did last is on its disk: a kill before that undoes it."""
+        while True:
+            restarts = self.exchange.restarts
+            await asyncio.sleep(1)
+            if self.exchange.is_meant_to_run and self.exchange.restarts == restarts:
+                return
+
+    # --- How it went ---
+
+    async def stop(self):
+        self.is_running = False
+        for task in list(self.tasks):
+            task.cancel()
+        await asyncio.gather(*self.tasks, return_exceptions=True)
+        for line in list(self.lines):
+            line.drop()
+
+    def report(self):
+        oracle, times = self.oracle, sorted(self.pair.times) or [0]
+        kinds = ", ".join(f"{name} {count}" for name, count in sorted(oracle.outcomes.items()))
+        return (f"{self.name}: seed {self.seed}, {oracle.steps} steps, {oracle.frames} messages, {self.pair.calls} honest "
+                f"calls (half within {times[len(times) // 2]:.2f} s, the slowest {times[-1]:.2f} s), "
+                f"{self.exchange.restarts} restarts, {self.exchange.peak // MIB} MiB at most from "
+                f"{self.exchange.baseline // MIB} MiB\n    {kinds}")
+
+    def verdict(self):
+        """What went wrong, with the last frames, or nothing."""
+        faults = self.oracle.faults + [f"the log has {line!r}" for line in self.exchange.complaints()[:5]]
+        if not faults:
+            return ""
+        frames = "\n".join(f"  {step} {who} {way} {size} bytes {data!r}"
+                           for step, who, way, data, size in self.oracle.recent)
+        return (f"seed {self.seed}, step {self.oracle.steps}: {len(faults)} faults\n" + "\n".join(faults[:20])
+                + f"\nthe last frames:\n{frames}")
+
+
+async def attack(stage, name, is_private):
+    model = Model(stage, name, is_private)
+    try:
+        try:
+            await model.run()
+        except Exception as error:
+            model.oracle.fault(f"{type(error).__name__}: {error}")
+            raise
+        finally:
+            await model.stop()
+            if hasattr(model, "pair"):
+                stage.findings.append(model.report())
+        await model.exchange.stop()
+        model.exchange.check_database()
+        model.exchange.check_secrets(model.oracle.tokens)
+    finally:
+        verdict = model.verdict()
+        with contextlib.suppress(Exception):
+            await model.exchange.end()
+        assert not verdict, verdict
+
+
+@waits
+async def test_attackers_without_tls(stage):
+    """CONN-5, INV-2, INV-16, AUTH-12: Attackers with accounts and without see nothing of others, and stop nobody's calls
+    """
+    await attack(stage, "assaulted", False)
+
+
+@waits
+async def test_attackers_with_tls(stage):
+    """CONN-5, INV-2, INV-16, AUTH-12: The same over TLS"""
+    await attack(stage, "assaulted-tls", True)

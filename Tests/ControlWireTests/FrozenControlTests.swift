@@ -1,0 +1,81 @@
+import ControlWire
+import Foundation
+import JSON
+import TestSupport
+import Testing
+
+/// What programs read and write at a device's control socket: Tests/Frozen/control.txt.
+struct FrozenControlTests {
+    private static let sound = ControlSound(isMuted: true, volumeDB: -6, microphoneDB: 3)
+    private static let levels = ControlLevels(
+        microphoneDBFS: -30, microphonePeakDBFS: -20, loudspeakerDBFS: -40, loudspeakerPeakDBFS: -35)
+    private static let load = ControlLoad(busy: 0.5, complexityLimit: 10, takesCalls: true)
+
+    private static let wishes: [ControlRequest.Wish] = [
+        .status, .mute(true), .mute(false), .volume(playbackDB: -6, microphoneDB: 3), .call(to: "bob"), .answer(1),
+        .reject(1, isBusy: true), .hangUp(1), .card(1), .dtmf("1#", 1), .watch(levels: true),
+    ]
+
+    private static let news: [ControlNews] = [
+        .connection("connected"), .incoming(call: 1, from: "bob"), .calling(call: 1, to: "bob"), .answered(call: 1),
+        .established(call: 1, setUpMilliseconds: 50),
+        .ended(call: 1, .init(peer: "bob", reason: "completed", endedBy: "remote", durationSeconds: 2)),
+        .digit(call: 1, key: "5"), .playbackEnded(call: 1), .sending(call: 1, stopped: "why"), .sound(sound),
+        .card("running"), .load(load), .levels(levels), .levels(nil),
+    ]
+
+    private static let codes: [ControlFault.Code] = [
+        .malformed, .tooLong, .unknownRequest, .wrongValue, .noSuchCall, .severalCalls, .wrongState, .noSoundCard,
+        .notConnected, .tooMany, .failed,
+    ]
+
+    private static var status: ControlStatus {
+        var status = ControlStatus(
+            version: "1.0.0", pid: 7, uptimeSeconds: 1, device: "d", connection: "connected", user: "alice",
+            server: "s", behaviour: "card")
+        status.sound = sound
+        status.card = ControlCard(
+            playback: "p", capture: "c", isRunning: true, losses: 0, playbackXruns: 0, captureXruns: 0)
+        status.levels = levels
+        status.load = load
+        status.callCount = 1
+        status.calls = [ControlCall(call: 1, peer: "bob", isIncoming: true, state: .talking, durationSeconds: 1)]
+        return status
+    }
+
+    /// A member of what is written for a value, which is a text.
+    private func name(_ key: String, of value: some Encodable) throws -> String {
+        guard
+            case .object(let members) = try JSONDecoder().decode(JSONValue.self, from: Data(ControlCoding.line(value)))
+        else { return "" }
+        return try #require(members[key]?.string)
+    }
+
+    @Test("Requests, answers, errors and news keep their members")
+    func members() throws {
+        var present: Set<String> = []
+        func take(_ value: some Encodable, as prefix: String) throws {
+            var members = JSONMembers()
+            try members.take(ControlCoding.line(value))
+            present.formUnion(members.lines("\(prefix) "))
+        }
+        for wish in Self.wishes {
+            let request = ControlRequest(wish, id: 1)
+            try take(request, as: "request \(try name("request", of: request))")
+        }
+        for name in ControlRequest.Name.allCases { present.insert("request \(name.rawValue)") }
+        for news in Self.news {
+            try take(news, as: "event \(try name("event", of: news))")
+        }
+        for code in Self.codes {
+            present.insert("error \(code.rawValue)")
+            try take(ControlReply(id: 1, ControlFault(code, "why")), as: "answer")
+        }
+        try take(ControlReply(id: 1, call: 1, sound: Self.sound, status: Self.status), as: "answer")
+        for state in [ControlCall.State.calling, .ringing, .connecting, .talking, .ending] {
+            present.insert("call state \(state.rawValue)")
+        }
+        let differences = try FrozenList("control").differences(from: present)
+        #expect(differences.isEmpty, "\(differences.joined(separator: "\n"))")
+    }
+}

@@ -1,0 +1,132 @@
+import Foundation
+import JSON
+@testable import LoopbackAnalysis
+import LoopbackReport
+import Testing
+
+/// What a report says of figures that cannot be trusted, of the causes of gaps, and of short and long soaks.
+@Suite("What a report owns up to")
+struct HonestReportTests {
+    /// A call whose delay shrinks by 58 ms during the sweep, and in which a gap hits the tone of 997 Hz.
+    private static let shaken: LoopbackRun = {
+        let signal = LoopbackSignal(carrierSeconds: 2)
+        let played = signal.samples(0..<signal.count)
+        func middle(_ kind: LoopbackSignal.Kind) -> Int {
+            let range = signal.sections.first { $0.kind == kind }?.range ?? 0..<0
+            return (range.lowerBound + range.upperBound) / 2
+        }
+        let (sweep, tone) = (middle(.sweep), middle(.tone(frequencyHz: 997)))
+        var captured = [Int16](repeating: 0, count: signal.count + 9_600)
+        for index in captured.indices {
+            let source = index < sweep ? index - 4_800 : index - 2_016
+            guard played.indices.contains(source), !(tone..<tone + 480).contains(source) else { continue }
+            captured[index] = played[source]
+        }
+        var run = LoopbackRun(
+            mode: .device, startedAt: "2025-06-01T12:00:00Z",
+            measurement: LoopbackAnalyser(signal, maximumDelay: 9_600).analyse(captured))
+        run.origin = RunOrigin(version: "1.2.3", host: "rack-7", system: "Linux 6.1 x86_64")
+        return run
+    }()
+
+    private static func object(_ run: LoopbackRun) throws -> JSONValue {
+        try JSONDecoder().decode(JSONValue.self, from: Data(run.jsonText.utf8))
+    }
+
+    @Test("Figures that cannot be trusted are withheld with their reason in JSON and HTML, and fail no check")
+    func withheld() throws {
+        let run = Self.shaken
+        let object = try Self.object(run)
+        #expect(object["response"] == nil && object["tone"] == nil)
+        guard case .array(let withheld)? = object["withheld"] else {
+            Issue.record("nothing is withheld")
+            return
+        }
+        #expect(withheld.map { $0["figure"]?.string } == ["response", "tone"])
+        #expect(withheld.map { $0["reason"]?.string } == ["delay_changed", "glitch"])
+        let verdict = LoopbackVerdict(run)
+        #expect(verdict.withheldCount == 2)
+        let ripple = try #require(verdict.checks.first { $0.key == "speech_ripple" })
+        #expect(
+            ripple.outcome == .unmeasured && ripple.measured == "withheld" && ripple.advice.contains("−58"), "\(ripple)"
+        )
+        let page = LoopbackHTML(run).text
+        #expect(page.contains("withheld: the delay changed by −58") && page.contains("there is a click or a gap in it"))
+        #expect(!page.contains("Frequency response</h2>") && page.contains("2 figures withheld"))
+    }
+
+    @Test("A delay that changed while nobody could hear it counts as a change of delay, and is told")
+    func delayRange() throws {
+        var run = Self.shaken
+        run.thresholds.delayRangeMilliseconds = 50
+        let check = try #require(LoopbackVerdict(run).checks.first { $0.key == "delay_range" })
+        #expect(check.outcome == .failed && check.measured.hasPrefix("58"), "\(check)")
+        guard case .array(let changes)? = try Self.object(run)["timing"]?["unseen_changes"], let change = changes.first
+        else {
+            Issue.record("no change is told")
+            return
+        }
+        #expect(change["change_ms"] == .integer(-58) || change["change_ms"] == .number(-58), "\(change)")
+        #expect(LoopbackHTML(run).text.contains("the mean is over both"))
+    }
+
+    @Test(
+        "A gap because Handset's own thread was held up names that, the buffer, and what to try; a card's own names the card"
+    )
+    func cause() throws {
+        var run = Recording.run
+        func advice() throws -> String { try #require(LoopbackVerdict(run).checks.first { $0.key == "events" }).advice }
+        run.trouble = CardTrouble(
+            playbackXruns: 1, ownXruns: 1, longestHoldUpMilliseconds: 48, isPriorityRefused: true, aheadMilliseconds: 20
+        )
+        var text = try advice()
+        #expect(text.contains("Handset's own thread was held up for 48") && text.contains("and not the card"))
+        #expect(text.contains("--buffer-ms 100") && text.contains("CAP_SYS_NICE"))
+        run.trouble = CardTrouble(playbackXruns: 2, aheadMilliseconds: 20)
+        text = try advice()
+        #expect(text.contains("ran empty or over 2 times") && text.contains("driver"))
+        let object = try Self.object(run)
+        #expect(object["card"]?["playback_xruns"]?.integer == 2 && object["card"]?["own_xruns"]?.integer == 0)
+    }
+
+    @Test("Less than a minute is not extrapolated, and of a soak's minutes the worst is held against the limit")
+    func disturbed() throws {
+        var run = Recording.run
+        run.thresholds.disturbedMillisecondsPerMinute = 20
+        func measured() throws -> String {
+            try #require(LoopbackVerdict(run).checks.first { $0.key == "disturbed" }).measured
+        }
+        // A hole of 10 ms and a repeat of 5 in eleven seconds.
+        var found = try measured()
+        #expect(found.hasPrefix("15"), "\(found)")
+        run.minutes = [0, 4_800, 480].enumerated().map { number, disturbed in
+            var minute = SoakMonitor.Minute(number: number, levelDBFS: -20)
+            minute.disturbedSamples = disturbed
+            return minute
+        }
+        found = try measured()
+        #expect(found.hasPrefix("100"), "\(found)")
+    }
+
+    @Test("A report says which Handset measured, and on which host")
+    func origin() throws {
+        let object = try Self.object(Self.shaken)
+        #expect(object["handset"]?.string == "1.2.3" && object["host"]?["name"]?.string == "rack-7")
+        #expect(LoopbackHTML(Self.shaken).text.contains("Handset 1.2.3 on rack-7 (Linux 6.1 x86_64)"))
+    }
+
+    @Test("A soak's page has no empty section, and a plot that stands alone is drawn for the whole width")
+    func soakPage() {
+        var run = LoopbackRun(mode: .soak, startedAt: "2025-06-01T12:00:00Z", measurement: Recording.run.measurement)
+        run.measurement.response = nil
+        run.measurement.noise = nil
+        run.measurement.tones = []
+        run.minutes = [SoakMonitor.Minute(number: 0, levelDBFS: -20)]
+        let page = LoopbackHTML(run).text
+        // Neither response, noise, distortion nor drift: level and histogram stand alone.
+        #expect(!page.contains("class=\"pair\"") && !page.contains("viewBox=\"0 0 500 "))
+        #expect(page.contains("viewBox=\"0 0 1040 ") && page.contains("Level over time"))
+        #expect(!page.contains("no silence heard"))
+        #expect(page.contains("<h2>Minute by minute</h2>"))
+    }
+}

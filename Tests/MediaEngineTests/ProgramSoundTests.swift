@@ -1,0 +1,97 @@
+import AudioPort
+import Foundation
+import OpusCodec
+import Peering
+import Realtime
+import Testing
+import Timekeeping
+
+@testable import MediaEngine
+
+@Suite("A program's sound in a call")
+struct ProgramSoundTests {
+    private static func tone(_ count: Int, rate: Int) -> [Int16] {
+        (0..<count).map { Int16(8_000 * sin(2 * .pi * 500 * Double($0) / Double(rate))) }
+    }
+
+    private static func power(_ samples: some Sequence<Int16>) -> Double {
+        let squares = samples.map { Double($0) * Double($0) }
+        return squares.isEmpty ? 0 : squares.reduce(0, +) / Double(squares.count)
+    }
+
+    private static func take(_ ring: inout AudioRing.Consumer) -> [Int16] {
+        var samples = [Int16](repeating: 0, count: 1 << 18)
+        var room = samples.mutableSpan
+        let count = ring.read(into: &room)
+        return Array(samples[..<count])
+    }
+
+    @Test(
+        "A greeting that was queued before the call begins is heard whole, its mark is told, and the program hears the caller"
+    )
+    func greeting() throws {
+        let pair = AudioPort.pair(rate: .hz16000, signal: try PortSignal())
+        var port = pair.port
+        let kept = AudioRing(capacity: 1 << 18)
+        var heard = kept.consumer
+        var left = CallFiles()
+        var right = CallFiles()
+        left.line = .some(pair.line)
+        right.recorder = .some(kept.producer)
+        var call = try VirtualCall(leftFiles: left, rightFiles: right) { plan in
+            let isLeft = plan.peer.localSSRC == 1
+            plan.audio =
+                isLeft
+                ? AudioBehaviour(source: .program)
+                : AudioBehaviour(source: .tone(frequencyHz: 1_000, levelDBFS: -12), recording: "")
+        }
+        // 400 ms, all of it there before anybody hears.
+        let taken = port.write(Self.tone(6_400, rate: 16_000).span, at: .zero)
+        let isMarked = port.mark("greeted")
+        #expect(taken == 6_400 && isMarked)
+        var events: [PlaybackEvent] = []
+        var caller: [Int16] = []
+        for _ in 0..<50 {
+            try call.run(seconds: 0.02)
+            port.update(at: call.now, isFinal: false, into: &events)
+            port.read(into: &caller)
+        }
+        #expect(events == [.played(mark: "greeted", played: 6_400)])
+        let recorded = Self.take(&heard)
+        let energy = Self.power(recorded) * Double(recorded.count)
+        let said = 8_000.0 * 8_000 / 2 * 48_000 * 0.4
+        #expect(energy / said > 0.9, "nothing of the greeting is lost before the peer hears")
+        #expect(Self.power(caller.suffix(8_000)) > 1e6, "the caller is heard at the program's rate")
+    }
+
+    @Test(
+        "A program that says nothing is silence, and a clear ends what it says within a frame and the encoder's delay")
+    func clear() throws {
+        let pair = AudioPort.pair(rate: .hz48000, signal: try PortSignal())
+        var port = pair.port
+        let kept = AudioRing(capacity: 1 << 18)
+        var heard = kept.consumer
+        var left = CallFiles()
+        var right = CallFiles()
+        left.line = .some(pair.line)
+        right.recorder = .some(kept.producer)
+        var call = try VirtualCall(leftFiles: left, rightFiles: right) { plan in
+            let isLeft = plan.peer.localSSRC == 1
+            plan.audio = AudioBehaviour(source: isLeft ? .program : .silence, recording: isLeft ? nil : "")
+        }
+        try call.run(seconds: 0.5)
+        #expect(Self.take(&heard).allSatisfy { abs(Int($0)) <= 2 })
+        _ = port.write(Self.tone(30_000, rate: 48_000).span, at: call.now)
+        try call.run(seconds: 0.3)
+        #expect(Self.power(Self.take(&heard).suffix(4_800)) > 1e7)
+        port.clear()
+        try call.run(seconds: 0.5)
+        // What was sent before is still in the peer's jitter buffer.
+        let after = Self.take(&heard)
+        #expect(Self.power(after.dropFirst(48 * 140)) < 100)
+        var events: [PlaybackEvent] = []
+        port.update(at: call.now, isFinal: false, into: &events)
+        let played = port.played
+        #expect(events == [.cleared(played: played)] && (14_000...17_000).contains(played))
+    }
+}
