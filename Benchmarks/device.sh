@@ -1,7 +1,6 @@
 # shellcheck shell=bash
 # The device under test and its exchange, for scripts/bench: `handset serve` and `handset run` as users run them, each
-# its own process, with accounts made for the occasion. Expects: benchmarks, results, suite, say. Sets: device_pid,
-# callers.
+# a separate process, with temporary accounts. Expects: benchmarks, results, suite, say. Sets: device_pid, callers.
 
 device_pid="" exchange_pid="" exchange_url="" callers=() handset=""
 
@@ -25,7 +24,7 @@ device_free_port() {
     python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
 }
 
-# Writes a media token for user $1, and prints the hash that the exchange keeps of it.
+# Writes a media token for user $1, and prints its hash for the exchange.
 device_token() {
     local token
     token=$(head -c 24 /dev/urandom | base64 | tr '+/' '-_')
@@ -97,8 +96,8 @@ device_start() {
         --app-key bench --app-secret-file "$results/app.secret")
 }
 
-# Runs a device, with the configuration $1 if it is another, and further options. The callers wait until it is there, so
-# nothing here needs to.
+# Runs a device, with the configuration $1 if given, and further options. The callers wait until it is connected, so
+# this function does not.
 device_run() {
     "$handset" run --config "$results/${1:-device.yaml}" "${@:2}" 2>"$results/device.log" >&2 &
     device_pid=$!

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Turns what scripts/bench measured into a table, or with --json into one object.
+"""Prints the results of scripts/bench as a table, or with --json as one object.
 
 usage: report.py [--json] DIRECTORY
 
@@ -15,9 +15,9 @@ import sys
 LEAST_ANSWERED = 0.98
 #: Bytes of Opus in an answer, relative to the floor's: comfort noise or silence would be far below.
 LEAST_PAYLOAD, MOST_PAYLOAD = 0.85, 1.3
-#: What the rig itself executes in the process that is measured.
+#: Parts of the test rig that run in the measured process.
 NOT_A_CALL = ("card", "slow")
-#: By how much an attack may raise P99.9 of others' invites.
+#: By how much an attack may raise P99.9 of other users' invites.
 MOST_BYSTANDER_MS = 50
 #: CPUs that something else may use during a measurement before the figures are called unquiet.
 UNQUIET_CPUS = 0.25
@@ -47,7 +47,7 @@ def cost(notes, problems):
         tight, paced, call = (of_kind(notes, kind, calls) for kind in ("tight", "paced", "call"))
         row = {"calls": calls, "tight_us": round(median(tight), 1), "paced_us": round(median(paced), 1)}
         if call:
-            # Floor and device are compared within a round: what else the machine does changes from round to round.
+            # Floor and device are compared within a round, because the machine's other work changes from round to round.
             ratios = [ours["cpu_us"] / floor["cpu_us"] for ours, floor in zip(call, paced)]
             row["call_us"] = round(median(call), 1)
             row["ratio_paced"] = round(statistics.median(ratios), 3)
@@ -80,7 +80,7 @@ def memory(notes):
     points = [{"calls": note["calls"], "rss_kb": note["of"]["rss_kb"]} for note in notes if note["kind"] == "call"]
     result = {"idle_kb": idle, "points": points}
     if points:
-        # Idle, `handset run` has given back the code that calls need; so an added call is counted from the first on.
+        # An idle `handset run` has released the code that calls need, so added calls are counted from the first call on.
         least, most = (choose(points, key=lambda point: point["calls"]) for choose in (min, max))
         if least is most:
             least = {"calls": 0, "rss_kb": idle}
@@ -97,7 +97,7 @@ def jitter(directory):
 
 
 def keys(notes):
-    """Calls by ICE and DTLS beside calls with SDES keys: compared within a round, as the floors are."""
+    """Calls with ICE and DTLS compared with calls with SDES keys, within a round like the floors."""
     calls = notes[0]["calls"]
     rows = {}
     for kind, key, number in (("calling", "cpu_us", calls), ("making", "cpu_ms", 1)):
@@ -161,7 +161,7 @@ def mouth(notes, problems):
 
 
 def speakerphone(notes, problems):
-    """The same call with nothing and with everything, and the floor: medians over rounds, microseconds for 20 ms."""
+    """The same call without and with all processing, and the floor: medians over rounds, microseconds for 20 ms."""
     calls = [note["of"] for note in notes if note["kind"] == "call"]
     result = {"paced_us": round(median([note["of"] for note in notes if note["kind"] == "paced"]), 1)}
     for name, processing in (("off", False), ("on", True)):
@@ -194,7 +194,7 @@ def xruns(notes, problems):
 def instructions(notes, problems):
     rows = [{"kind": note["kind"], "complexity": note["calls"], **note["of"]} for note in notes]
     for row in rows:
-        # Fewer are encoded if the device could not keep its pace.
+        # Fewer frames are encoded if the device could not keep up.
         if not 45 <= row["frames"] / row["seconds"] <= 55:
             problems.append(f"instructions, {row['kind']}, complexity {row['complexity']}: {row['frames']} frames were encoded in "
                             f"{row['seconds']:g} s; try a greater --slowness")
@@ -271,7 +271,7 @@ def collect(directory):
 
 
 def print_run(run):
-    """What belongs beside every figure that is put on a page."""
+    """The provenance that every published figure needs."""
     if run:
         print(f"Measured: commit {run['commit']}; {run['machine']}, {run['system']}, load average {run['load_average']}; "
               f"{run['rounds']} rounds of {run['seconds']} s where a section takes rounds")

@@ -1,19 +1,19 @@
 # shellcheck shell=bash
-# What the scripts share. Sourced, not run; expects `set -euo pipefail`. Sets: root.
+# Functions that the scripts share. Sourced, not run; expects `set -euo pipefail`. Sets: root.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
-# After a crash Swift's backtracer can hang, and hold the output pipe open for ever.
+# After a crash Swift's backtracer can hang, and keep the output pipe open.
 export SWIFT_BACKTRACE=enable=no
 
 # Debian packages that building and testing need.
 build_packages=(pkg-config libasound2-dev libopus-dev libopusfile-dev libspeexdsp-dev libsqlite3-dev libsrtp2-dev
     libssl-dev libyaml-dev)
 
-# Says what is being done, on standard error, so that results on standard output stay clean.
+# Reports progress on standard error, so that results on standard output stay clean.
 say() { printf '%s: %s\n' "$(basename "$0")" "$*" >&2; }
 
-# Says what is wrong and ends.
+# Reports an error and exits.
 die() {
     say "$*"
     exit 1
@@ -44,7 +44,7 @@ ensure_packages() {
     as_root env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends "${missing[@]}" >&2
 }
 
-# Ends with what to do unless a Swift is there that can build the package.
+# Exits with advice unless there is a Swift that can build the package.
 ensure_swift() {
     command -v swift >/dev/null || die "there is no swift here; install Swift 6.3 from https://www.swift.org/install"
     local version
@@ -53,19 +53,19 @@ ensure_swift() {
         die "Swift 6.3 or later is needed, and this is ${version:-of an unknown version}"
 }
 
-# What shortens a first build; RELEASING.md has what each costs. -O1 comes behind SwiftPM's -O2, and counts. Debugging
-# information is left out by SwiftPM's own option, because SwiftPM adds another -g behind `-Xcc -g0`.
+# Settings that shorten a first build; RELEASING.md says what each costs. -O1 comes after SwiftPM's -O2, so it wins. Debugging
+# information is left out with SwiftPM's own option, because SwiftPM adds another -g after `-Xcc -g0`.
 release_settings=(--static-swift-stdlib -Xcc -O1 -debug-info-format none)
 
-# Builds the release if anything changed since it was built, and prints the path of the command. Arguments are handed on
-# to `swift build`, and count more than the settings above.
+# Builds the release if anything changed since it was built, and prints the path of the command. Arguments are passed to
+# `swift build`, and override the settings above.
 build_release() {
     say "building the release (a first build takes some minutes)"
     swift build -c release --package-path "$root" --product handset "${release_settings[@]}" "$@" >&2
     printf '%s/handset\n' "$(swift build -c release --package-path "$root" --show-bin-path)"
 }
 
-# Makes a Python that has the named modules, in a folder of the working copy, and prints its path.
+# Makes a Python environment with the named modules in a folder of the working copy, and prints its path.
 python_with() {
     local folder=$root/.build-python
     [[ -x $folder/bin/python ]] || python3 -m venv "$folder" >&2

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Measures how long others' invites take while some accounts send room signals as fast as they may.
+"""Measures how long other users' invites take while some accounts send room signals as fast as they may.
 
 usage: bystander.py HANDSET [--seconds S] [--rounds R] [--attackers "N N…"] [--participants N] [--folder PATH]
 
-Starts `handset serve` with a database and its own limits. Pairs of devices that have no part in the attack send 50 invites a
-second and answer them. Runs without an attack and runs under one take turns: N accounts each send signals of 8 KB, 100 a
-second after 500 at once, to a room of 62, half of whom have lost their connections. Prints a line of JSON for each number of
-attackers: percentiles in milliseconds from an invite's sending to its response and to inviteReceived, of all rounds' runs
-with and without the attack, and the median of the rounds' differences of P99.9. Exits with status 1 if one of those is above
-50 ms, or if an invite was refused or lost.
+Starts `handset serve` with a database and its default limits. Pairs of devices that are not in the attacked room send 50
+invites per second and answer them. Runs with and without an attack alternate: N accounts each send signals of 8 KB, 500 at
+once and then 100 per second, to a room of 62, half of whom have lost their connections. Prints a line of JSON for each number
+of attackers: percentiles, in milliseconds, of the time from sending an invite to its response and to inviteReceived, over all
+rounds with and without the attack, and the median of the rounds' differences of P99.9. Exits with status 1 if one of these
+medians is above 50 ms, or if an invite was refused or lost.
 """
 import argparse
 import heapq
@@ -167,7 +167,7 @@ class Bystanders:
             if now >= began + count / RATE:
                 self.number += 1
                 pair, key = count % PAIRS, 1_000_000 + self.number
-                # Counted from when it was to be sent: this process being late is not told away.
+                # Counted from the scheduled time, so that lateness of this process is included.
                 self.sent[key] = [began + count / RATE, False, False]
                 self.callers[pair].ask("invite.send", {
                     "to": [f"callee{pair}"], "ttl": 60, "idempotency_key": f"k{key}",

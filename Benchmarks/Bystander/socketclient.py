@@ -1,4 +1,4 @@
-"""A device on a WebSocket, as little of one as measuring needs: docs/protocol.md over RFC 6455."""
+"""A minimal device on a WebSocket, for measurements: docs/protocol.md over RFC 6455."""
 import base64
 import json
 import os
@@ -40,7 +40,7 @@ class Device:
         return head + bytes(4) + payload
 
     def write(self, frame):
-        """Small messages of a device that is not being held up: the kernel takes them whole."""
+        """Sends small messages of a device that is not held up: the kernel takes them whole."""
         blocking = self.socket.getblocking()
         self.socket.setblocking(True)
         self.socket.sendall(frame)
@@ -57,7 +57,7 @@ class Device:
         self.write(self.frame(b"", 10))
 
     def receive(self):
-        """The messages that have come; answers pings."""
+        """The received messages; answers pings."""
         chunk = self.socket.recv(1 << 18)
         if not chunk:
             raise ConnectionError(f"the exchange closed the connection of {self.user}")
@@ -84,7 +84,7 @@ class Device:
         return messages
 
     def call(self, method, params):
-        """Asks, and waits for the answer."""
+        """Sends a request, and waits for the answer."""
         number = self.ask(method, params)
         while True:
             for message in self.receive():
@@ -97,6 +97,6 @@ class Device:
         self.call("device.register", {"device": self.description})
 
     def drop(self):
-        """Goes without a goodbye."""
+        """Closes the connection without ending the session."""
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.socket.close()

@@ -1,10 +1,10 @@
 # shellcheck shell=bash
-# Two Handsets on sound cards of the tests' (Tests/CScriptedCard) in real time, one of which calls the other through an
+# Two Handsets on simulated sound cards (Tests/CScriptedCard) in real time, one of which calls the other through an
 # exchange on this machine. Expects: benchmarks, results, root, handset, exchange_url, say, device.sh. Sets: call_pid.
 
 call_pid=""
 
-# Builds the cards, and the programs that are the air around them.
+# Builds the cards, and the programs that simulate the air between them.
 cards_build() {
     local program name
     for program in air room watch; do
@@ -50,7 +50,7 @@ END
 }
 
 # Starts a call of $3 s with frames of $1 ms, the speakerphone on or off ($2), on new cards. Its report is in
-# call.json when it has ended; what the other side has to tell is in device.log.
+# call.json when it has ended; the other side's report is in device.log.
 cards_call() {
     local attempt
     device_end "$device_pid"
@@ -73,7 +73,7 @@ cards_wait() {
     call_pid=""
 }
 
-# What the other side told of the call: one JSON object.
+# The other side's report of the call: one JSON object.
 cards_account() {
     local attempt
     for ((attempt = 0; attempt < 50; attempt++)); do
@@ -83,7 +83,7 @@ cards_account() {
     printf '{}\n'
 }
 
-# Ends what is on the cards, and puts the device of the other sections back.
+# Ends the processes on the cards, and restarts the device of the other sections.
 cards_end() {
     device_end "$call_pid"
     call_pid=""

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Mouth to ear between two Chromiums, each on sound cards of the tests' and in the web phone of `handset serve`.
+"""Measures mouth to ear between two Chromiums, each on simulated sound cards and in the web phone of `handset serve`.
 
 usage: chromium.py HANDSET RESULTS SECONDS
 
 Expects in RESULTS the program `air`, libasound's configuration `asound.conf` with the cards here_mic, here_speaker, there_mic
-and there_speaker, and their pages. Chromium opens them through libasound by itself, since no sound server can be reached.
-Prints one JSON object: what was heard of what was said into each microphone, and what the browsers' own statistics say.
+and there_speaker, and their pages. Chromium opens them through libasound, because no sound server can be reached.
+Prints one JSON object: how each microphone's sweeps arrived, and the browsers' own statistics.
 """
 
 import contextlib

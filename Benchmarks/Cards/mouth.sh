@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# Mouth to ear: two Handsets on cards with periods of 10 ms, and `air`, which measures what it says into one and hears from
-# the other; and the same of two browsers. Expects: cards.sh, seconds, with_chromium, note. Sets nothing.
+# Mouth to ear: two Handsets on cards with periods of 10 ms, and `air`, which plays into one and listens to
+# the other; and the same with two browsers. Expects: cards.sh, seconds, with_chromium, note. Sets nothing.
 
 # Measures calls with frames of $1 ms, the speakerphone on or off ($2).
 mouth_measure() {

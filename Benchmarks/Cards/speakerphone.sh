@@ -1,7 +1,6 @@
 # shellcheck shell=bash
-# CPU time of a call on sound cards with everything that a speakerphone does, beside the same call without, and the floor;
-# and how much less of the room's echo the other side hears. Expects: cards.sh, seconds, rounds, speech, floors, note,
-# measure_paced. Sets nothing.
+# CPU time of a call on sound cards with all parts of the speakerphone, compared with the same call without, and the floor;
+# and the reduction of the room's echo. Expects: cards.sh, seconds, rounds, speech, floors, note, measure_paced. Sets nothing.
 
 section_speakerphone() {
     local round processing answer

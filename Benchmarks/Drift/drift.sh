@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Sound cards whose clocks differ, in simulated time: each direction's delay, heard impulse by impulse, beside its target.
+# Sound cards whose clocks differ, in simulated time: each direction's delay, measured with impulses, and its target.
 # Expects: benchmarks, results, root, hours, say. Sets nothing.
 
 section_drift() {

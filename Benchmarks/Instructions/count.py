@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Adds up what callgrind counted: instructions for each frame that was encoded, by library, as one JSON object.
+"""Adds up callgrind's counts: instructions for each encoded frame, by library, as one JSON object.
 
 usage: count.py CALLGRIND_OUT SECONDS
 """
@@ -50,7 +50,7 @@ def count(lines):
             calls[called] += int(value.split()[0])
             is_call = True
         elif line[:1] in "+-*0123456789" and line.strip():
-            # What a called function spent is told again in its own lines.
+            # The cost of a called function is listed again in its own lines.
             if not is_call:
                 spent[library] += int(line.split()[1])
             is_call = False

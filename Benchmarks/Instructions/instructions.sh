@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# Instructions for 20 ms of a call, counted by valgrind's callgrind in a real `handset run`. Everything that takes part runs
-# in time that is slower than the machine's, so that an instrumented device keeps its pace and does what it always does.
+# Instructions for 20 ms of a call, counted by valgrind's callgrind in a real `handset run`. All processes run with a clock
+# that is slower than the machine's, so that an instrumented device keeps up and behaves as usual.
 # Expects: benchmarks, results, root, handset, callers, complexities, slowness, say, note, device.sh, cards.sh. Sets nothing.
 
 # Seconds of the call that are counted.
@@ -22,7 +22,7 @@ instructions_device() {
     exit 1
 }
 
-# Counts for a while, ends the device, and notes what was counted as kind $1, complexity $2.
+# Counts for a while, ends the device, and records the counts as kind $1, complexity $2.
 instructions_count() {
     callgrind_control --instr=on "$device_pid" >&2
     sleep "$instructions_seconds"
@@ -38,7 +38,7 @@ instructions_echo() {
     instructions_device instructions.yaml
     coproc CALLERS { exec "${callers[@]}" --calls 1 --suite "$suite"; }
     local placing=$CALLERS_PID input=${CALLERS[1]} lines
-    # What runs in the background does not get a coprocess's own descriptors.
+    # Background processes do not inherit a coprocess's descriptors.
     exec {lines}<&"${CALLERS[0]}"
     "$floors/loadgen" --measure "$device_pid" --seconds $((instructions_seconds + 4)) <&"$lines" >"$results/loadgen.json" &
     local sending=$!
@@ -52,8 +52,8 @@ instructions_echo() {
     wait "$placing" || true
 }
 
-# A call on a sound card with everything that a speakerphone does, in a room with an echo: encoders of complexity $1, echoes
-# of up to $2 ms.
+# A call on a sound card with all parts of the speakerphone, in a room with an echo: encoders of complexity $1, echoes of up
+# to $2 ms.
 instructions_speakerphone() {
     device_end "$device_pid"
     device_pid=""

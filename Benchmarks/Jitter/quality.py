@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Wideband PESQ (ITU-T P.862.2) of what `jitter --wavs DIRECTORY` wrote, against the clean decode.
+"""Computes wideband PESQ (ITU-T P.862.2) of the files that `jitter --wavs DIRECTORY` wrote, against the clean decode.
 
 usage: quality.py DIRECTORY [SECONDS]      needs numpy, and pesq from PyPI
 Prints one JSON object: for each profile the mean over seeds for the jitter buffer, for a decoder with unlimited buffer
@@ -24,7 +24,7 @@ def read(path):
 
 
 def delay(reference, degraded):
-    """Samples by which most of `degraded` trails `reference`, below a second."""
+    """Samples by which most of `degraded` is later than `reference`, below a second."""
     size = 1 << (len(degraded) + RATE).bit_length()
     spectrum = numpy.fft.rfft(degraded, size) * numpy.conj(numpy.fft.rfft(reference, size))
     return int(numpy.argmax(numpy.fft.irfft(spectrum, size)[:RATE]))

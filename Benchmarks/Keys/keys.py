@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What ICE and DTLS-SRTP add to a call in `handset run`, beside the same call with SDES keys and a plain address.
+"""Measures what ICE and DTLS-SRTP add to a call in `handset run`, compared with SDES keys and a plain address.
 
 usage: keys.py HANDSET DEVICE_PID DIRECTORY SERVER --calls "N N…" --seconds S --rounds R
 
-DIRECTORY holds app.secret and caller.token, as scripts/bench writes them. Prints one JSON object a line: `calling`, with
-the CPU time of the device for 20 ms of each call; and `making`, with that of one call from its invite to its end, a second
-of media included.
+DIRECTORY has app.secret and caller.token, which scripts/bench writes. Prints one JSON object per line: `calling`, with
+the CPU time of the device for 20 ms of each call, and `making`, with that of one call from its invite to its end, including
+one second of media.
 """
 import argparse
 import json
@@ -21,7 +21,7 @@ KINDS = {"sdes": "--no-webrtc", "dtls": "--webrtc"}
 CALLEE = "echo@localhost"
 #: Short calls, one after the other, for the cost of making one.
 MADE = 20
-#: Seconds after the last call stands, until all is as it stays.
+#: Seconds from the last call's establishment until the load is steady.
 SETTLING = 5
 
 
@@ -37,7 +37,7 @@ def write_speech(path, seconds):
 
 
 class Callers:
-    """Processes of `handset call`, of which each holds a call to the device."""
+    """Processes of `handset call`, each with one call to the device."""
 
     def __init__(self, handset, folder, server):
         self.command = [handset, "call", CALLEE, "--server", server, "--config", folder / "caller.yaml",

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Puts an exchange under load: many connections, many invites, a kill, and everybody coming back.
+"""Puts an exchange under load: many connections, many invites, a kill, and all devices reconnecting.
 
 usage: load.py HANDSET DEVICES [--connections "N N…"] [--seconds S] [--durability full|normal] [--folder PATH] [--tls]
 
-HANDSET is the program, which serves in a process of its own; DEVICES the load generator. Prints a line of JSON for each
+HANDSET is the program, which serves in a separate process; DEVICES is the load generator. Prints a line of JSON for each
 number of connections.
 """
 import argparse
@@ -23,11 +23,11 @@ import tempfile
 import time
 
 SECRET = "a secret for load, of 32 bytes or more"
-#: Invites under way at any time when as many are sent as go.
+#: Invites under way at any time when as many are sent as possible.
 WINDOW = 512
-#: Devices that are there before memory is measured: what the first ones bring in counts once.
+#: Devices that are connected before memory is measured: code that the first ones load counts once.
 WARM = 50
-#: What the configuration says of how much a connection may send.
+#: The configured limits on what a connection may send.
 UNLIMITED = "messages_per_second: 100000\nmessage_burst: 100000\n"
 
 
@@ -36,7 +36,7 @@ def encode(data):
 
 
 def sign(user):
-    """A signed token for a full login, as docs/protocol.md has it."""
+    """A signed token for a full login, as in docs/protocol.md."""
     now = int(time.time())
     claims = {"iss": "load", "sub": user, "iat": now, "exp": now + 86_400, "jti": f"load-{user}"}
     text = ".".join(encode(json.dumps(part).encode()) for part in ({"alg": "HS256", "typ": "JWT"}, claims))
@@ -44,7 +44,7 @@ def sign(user):
 
 
 def certificate(folder):
-    """The lines of a configuration with a certificate of its own, on P-256, as certificates are today."""
+    """The configuration lines for a new certificate on P-256, the usual curve."""
     subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "30",
          "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1",
@@ -124,7 +124,7 @@ class Devices:
 
 
 def with_cpu(exchange, devices, command):
-    """What came of a command, with the CPUs that the exchange used for it."""
+    """The result of a command, with the CPUs that the exchange used for it."""
     before, began = exchange.cpu_seconds(), time.monotonic()
     result = devices.do(command)
     result["cpus"] = round((exchange.cpu_seconds() - before) / (time.monotonic() - began), 2)
@@ -182,7 +182,7 @@ def main():
     arguments = parser.parse_args()
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
-        # Exchange and generator before whatever else the machine does, as in the other benchmarks.
+        # Exchange and generator run before all other work of the machine, as in the other benchmarks.
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
     except OSError:
         print("load: SCHED_FIFO is not allowed here; other programs will show in the figures", file=sys.stderr)

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Offers one media worker on one core more and more calls, and tells what becomes of those that it takes.
+"""Offers one media worker on one core more and more calls, and reports how the accepted ones fare.
 
 usage: overload.py HANDSET CALLERS LOADGEN CONFIGURATION DIRECTORY --offers "N N…" --seconds S [--max-calls LIMIT]
                    -- CALLERS' OPTIONS
 
 CONFIGURATION is that of an echoing device, to which `max_calls` and a control socket are added. For each N a fresh device
-is offered N calls, 20 a second; each that it takes talks from then on. Prints one JSON object a line: calls offered,
-accepted, busy and failed; the share of packets that came back in those that were accepted, in the measured seconds and over
-all; the CPU that the device used, in cores; the complexity that Opus was limited to. Then all calls beyond the smallest N
-are hung up, and `recovered_s` is how long the device took to be as it was with so few, if it was in 15 s.
+is offered N calls, 20 per second; accepted calls send speech from then on. Prints one JSON object per line: calls offered,
+accepted, busy and failed; the share of packets that came back in accepted calls, in the measured seconds and in
+all; the CPU that the device used, in cores; the complexity to which Opus was limited. Then all calls beyond the smallest N
+are hung up, and `recovered_s` is the time until the device had recovered, if that took at most 15 s.
 """
 import argparse
 import json
@@ -19,7 +19,7 @@ import subprocess
 import sys
 import time
 
-#: Seconds until the load is as it stays, once all calls have been offered.
+#: Seconds until the load is steady, once all calls have been offered.
 WARM_UP = 3
 PATIENCE = 15
 
@@ -78,7 +78,7 @@ def measure(arguments, offered, kept):
         load, whole = device.load(), totals[-1]
         row = {
             "calls": offered, **taken, "delivered": round(result["received"] / max(1, result["sent"]), 4),
-            # Packets of the last moment are still on their way.
+            # The last packets are still on their way.
             "delivered_whole": round(min(1, (whole["received"] + whole["calls"]) / max(1, whole["sent"])), 4),
             "cpu": round(result["cpu_us"] * result["calls"] * 50 / 1e6, 3),
             "complexity_limit": load["complexity_limit"] if load else None,

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""How long a call is without sound when the network path that it uses is lost, and there is another.
+"""Measures how long a call is without sound when its network path is lost and another exists.
 
 usage: pathloss.py HANDSET [--trials N] [--keep]
 
-Two devices in network namespaces of their own, joined by two wires, call each other through an exchange in a third,
-where TURN servers run, too. The caller plays a tone and records; the callee does, too. In mid-call the path in use is
-lost: its wire is pulled (the kernel knows), it drops everything in silence (nobody knows), or the TURN server that
-carries the call is killed. Prints one JSON object for each trial. Needs root, iproute2 and coturn.
+Two devices in separate network namespaces, joined by two links, call each other through an exchange in a third namespace,
+where TURN servers run too. Caller and callee both play a tone and record. During the call the path in use is
+lost: its link goes down (the kernel knows), it drops everything silently (nobody knows), or the TURN server that
+relays the call is killed. Prints one JSON object for each trial. Needs root, iproute2 and coturn.
 """
 import argparse
 import contextlib
@@ -29,12 +29,12 @@ import wave
 NAME = f"pathloss{os.getpid()}"
 CALLER, CALLEE, SERVER = (f"{NAME}-{role}" for role in ("a", "b", "s"))
 RATE = 48_000
-# What sounds has this level at least, in dB below full scale; the tones have −12.
+# Sound has at least this level, in dB relative to full scale; the tones have −12.
 SOUND_DB = -30
-# A stretch of packets with a pause before it this long has begun anew.
+# After a pause of this length, packets count as a new start.
 PAUSE = 0.1
 KINDS = ("pulled", "silent", "relay")
-# Seconds of a call, and of these before its path is lost.
+# Length of a call in seconds, and the seconds before its path is lost.
 DURATION, SETTLING = 16, 7
 # What a watcher says first.
 WATCHING = "watching"
@@ -76,13 +76,13 @@ def take_network_down():
 
 
 def set_path(number, how):
-    """Loses a path, or mends it: how is "pulled", "silent" or "whole"."""
+    """Breaks a path, or repairs it: how is "pulled", "silent" or "whole"."""
     for space in (CALLER, CALLEE):
         path = f"path{number}"
         if how == "pulled":
             run("ip", "-n", space, "link", "set", path, "down")
         elif how == "silent":
-            # A queue without room drops all that leaves, and the sender is not told.
+            # A queue without room drops all outgoing packets, and the sender gets no error.
             run("tc", "-n", space, "qdisc", "add", "dev", path, "root", "pfifo", "limit", "0")
         else:
             run("ip", "-n", space, "link", "set", path, "up")
@@ -90,7 +90,7 @@ def set_path(number, how):
 
 
 class Processes:
-    """What runs for the measurement, ended with it."""
+    """The processes of the measurement, ended with it."""
 
     def __init__(self, folder):
         self.folder, self.running = folder, []
@@ -101,7 +101,7 @@ class Processes:
         return process
 
     def serve(self, name, ready, space, *command):
-        """Starts what serves, and waits for the word that it does."""
+        """Starts a server, and waits for the message that it serves."""
         log = self.folder / f"{name}.log"
         with open(log, "wb") as output:
             process = self.start(space, *command, stdout=output, stderr=output)
@@ -125,7 +125,7 @@ class Processes:
 
 
 def configure(folder):
-    """Writes what the exchange, the devices and the TURN servers are to be."""
+    """Writes the configurations of the exchange, the devices and the TURN servers."""
     def digest(text):
         return hashlib.sha256(text.encode()).hexdigest()
 
@@ -159,7 +159,7 @@ def configure(folder):
 
 
 def watch(interfaces):
-    """Tells on standard output when media begins to come from somewhere, on which interface; until it is ended."""
+    """Reports on standard output when media begins to arrive from an address, and on which interface, until it is ended."""
     sockets = {}
     for interface in interfaces:
         one = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(0x0800))
@@ -186,7 +186,7 @@ def watch(interfaces):
 
 
 class Watcher:
-    """Who hears media on which path in a namespace, and since when."""
+    """Watches on which path media arrives in a namespace, and since when."""
 
     def __init__(self, processes, space, interfaces):
         processes.serve(f"watch-{space}", WATCHING, space, sys.executable, __file__, "--watch", *interfaces)
@@ -195,7 +195,7 @@ class Watcher:
             "10.77.1.2", "10.77.2.2", "10.77.4.2"}
 
     def beginnings(self):
-        """Every moment at which media began to come in, the latest last."""
+        """Every moment at which media began to arrive, in order."""
         notes = [json.loads(line) for line in self.log.read_text().splitlines() if line.startswith("{")]
         return [note for note in notes if note["to"] in self.here]
 
@@ -253,7 +253,7 @@ def measure(handset, kind, folder, processes):
             seen = [watcher.log.read_text() for watcher in watchers.values()]
             raise RuntimeError(f"no media flows both ways: {seen}, {call.communicate(timeout=30)}")
         time.sleep(0.1)
-    # Long enough for every path to have been checked, and the best to be settled on.
+    # Long enough for every path to have been checked, and the best to be chosen.
     time.sleep(SETTLING)
     used = {space: watcher.beginnings()[-1] for space, watcher in watchers.items()}
     lost = time.time()

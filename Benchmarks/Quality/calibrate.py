@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Holds the speech quality of `handset loopback call` against wideband PESQ (ITU-T P.862.2), and fits its scale to it.
+"""Compares the speech quality of `handset loopback call` with wideband PESQ (ITU-T P.862.2), and fits its scale to it.
 
 usage: calibrate.py QUALITY [FOLDER]
-       calibrate.py --known FOLDER        what PESQ says of the pairs that the unit tests wrote
+       calibrate.py --known FOLDER        PESQ of the pairs that the unit tests wrote
 Needs numpy, scipy, and pesq from PyPI; libopus, alsa-utils, flite
 
 QUALITY is the command that this package builds. FOLDER keeps the pairs of files and PESQ's answers between runs.
 Prints one JSON object: the constants for QualityScale.swift, and correlation, RMS and greatest difference to PESQ, over
-what was fitted and over what was held out: other talkers, and every fourth kind of damage.
+the fitted pairs and over the held-out ones (other talkers, and every fourth kind of damage).
 """
 import concurrent.futures
 import json
@@ -29,7 +29,7 @@ SENTENCES = (
     "It is easy to tell the depth of a well. These days a chicken leg is a rare dish.",
     "Rice is often served in round bowls. The juice of lemons makes fine punch.",
 )
-#: Talkers whose speech is fitted to, and those that are held out.
+#: Talkers whose speech the fit uses, and those that are held out.
 FITTED, HELD_OUT = ("alsa-a", "slt", "awb"), ("alsa-b", "rms", "made")
 
 
@@ -64,13 +64,13 @@ def talkers(quality, folder):
 
 
 def score(pair):
-    """PESQ hears 16 kHz, and both from their beginning."""
+    """PESQ takes 16 kHz, and compares both from their beginning."""
     reference, degraded = (signal.resample_poly(read(path), 1, 3) for path in pair)
     return pesq.pesq(16_000, damage.clip(reference), damage.clip(degraded), "wb")
 
 
 def prepare(quality, folder):
-    """Writes what is not there yet: pairs of files, and what PESQ says of each."""
+    """Writes what is missing: pairs of files, and the PESQ of each."""
     pairs = {}
     for talker, speech in talkers(quality, folder):
         reference = folder / f"{talker}.reference.wav"
@@ -93,7 +93,7 @@ def prepare(quality, folder):
 
 
 def scale(constants, disturbance):
-    """As QualityScale.swift has it."""
+    """The same as in QualityScale.swift."""
     symmetric, asymmetric, changes = constants
     all_of_it, added, jumps = disturbance.T
     x = numpy.log(0.36 / 3.64) + symmetric * all_of_it + asymmetric * added**0.75 + changes * jumps**0.5

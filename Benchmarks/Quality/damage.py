@@ -1,7 +1,7 @@
-"""What is done to speech for calibrate.py: codecs, loss, noise, gaps, jumps of the delay, clipping, levels, filters.
+"""Damages speech for calibrate.py: codecs, loss, noise, gaps, jumps of the delay, clipping, levels, filters.
 
-Speech is an array of floating point numbers at 48 kHz, as 16 bits have them. Each kind of damage takes speech and a
-random generator, and answers with what is heard.
+Speech is an array of floating point numbers at 48 kHz, with the values of 16-bit samples. Each kind of damage takes speech
+and a random generator, and returns the damaged speech.
 """
 import ctypes
 import ctypes.util
@@ -14,7 +14,7 @@ FRAME = 960
 
 
 class Opus:
-    """libopus, as calls use it: 20 ms, one channel, complexity 5, made for voice."""
+    """libopus as in calls: 20 ms, one channel, complexity 5, VoIP."""
 
     library = ctypes.CDLL(ctypes.util.find_library("opus") or "libopus.so.0")
     library.opus_encoder_create.restype = ctypes.c_void_p
@@ -85,7 +85,7 @@ def noise(snr):
 
 
 def modulated(q):
-    """Noise that is as loud as the speech is at each moment, Q dB below it (ITU-T P.810)."""
+    """Noise that follows the level of the speech, Q dB below it (ITU-T P.810)."""
     return lambda speech, random: speech * (1 + random.normal(size=len(speech)) * 10 ** (-q / 20))
 
 
@@ -100,7 +100,7 @@ def gaps(length_ms, every_ms):
 
 
 def jumps(*changes):
-    """The delay changes by so many milliseconds, at evenly spread places; a longer delay repeats, a shorter one skips."""
+    """Changes the delay by so many milliseconds, at evenly spread positions; a longer delay repeats, a shorter one skips."""
 
     def run(speech, random):
         pieces, last = [], 0

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What PESQ makes of speech over paths that lose packets.
+"""Rates speech over lossy paths with PESQ.
 
 usage: lossy.py FOLDER
 
-FOLDER holds said.wav and what `HANDSET_LOSSY_SPEECH=FOLDER swift test --filter LossySpeechRecording` has made of it.
-Each recording is cut into blocks of 8 s, each block is aligned with what was said, and wideband PESQ judges it
-(needs numpy, scipy, pesq). Prints a table: the mean of all blocks but the first, and the first block by itself.
+FOLDER has said.wav and the recordings that `HANDSET_LOSSY_SPEECH=FOLDER swift test --filter LossySpeechRecording` made from it.
+Each recording is cut into blocks of 8 s, each block is aligned with said.wav, and rated by wideband PESQ
+(needs numpy, scipy, pesq). Prints a table: the mean of all blocks except the first, and the first block by itself.
 """
 import collections
 import pathlib
@@ -25,7 +25,7 @@ def samples(path):
 
 
 def block_score(said, heard, start):
-    """PESQ of 8 s from `start` on, where the recording lies up to a second behind what was said."""
+    """PESQ of 8 s from `start` on, with the recording up to a second later than said.wav."""
     reference = said[start:start + BLOCK * RATE]
     window = heard[start:start + (BLOCK + 1) * RATE]
     if len(reference) < BLOCK * RATE or len(window) < len(reference):
