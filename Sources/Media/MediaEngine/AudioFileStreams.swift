@@ -3,7 +3,8 @@ internal import Realtime
 internal import RegularFiles
 internal import Synchronization
 
-/// A file that is being played or recorded. Only one thread at a time uses it: whoever opened it, then the file thread.
+/// A file that is being played or recorded. Only one thread at a time uses it: first the one that opened it, then the
+/// file thread.
 protocol AudioFileStream: AnyObject, Sendable {
     /// The file that is played, if one is.
     var played: FileIdentity? { get }
@@ -131,7 +132,7 @@ final class RecorderStream: AudioFileStream {
         }
     }
 
-    /// Does something with the file, and tells of the first failure.
+    /// Runs `body` on the file, and reports the first failure.
     private func report(_ action: (inout State) throws(AudioFileError) -> Void) {
         let failure: AudioFileError? = state.withLock { state in
             do throws(AudioFileError) {

@@ -44,10 +44,10 @@ final class AudioFileThread: Sendable {
         thread = Mutex(nil)
     }
 
-    /// Opens the files of a call. A recording or capture that cannot be written is told to `onFailure` and left out, because a
-    /// call is worth more than its recording.
+    /// Opens the files of a call. A recording or capture that cannot be written is reported to `onFailure` and left
+    /// out, because a call is worth more than its recording.
     ///
-    /// - Parameter onFailure: Is told once of a recording that cannot be opened, and of each file that fails later.
+    /// - Parameter onFailure: Is called once for a recording that cannot be opened, and for each file that fails later.
     /// - Throws: ``MediaStartError`` if the file to be played cannot be read.
     func open(
         _ audio: AudioBehaviour, capture: CaptureOrder? = nil,
@@ -144,7 +144,7 @@ final class AudioFileThread: Sendable {
 
     /// Waits for the next interval, or without streams for a wake-up, and moves what there is to move.
     ///
-    /// Whoever changes what the wait depends on, or leaves something to do, must signal the wake-up after that.
+    /// Code that changes what the wait depends on, or adds work, must signal the wake-up afterwards.
     /// - Returns: Whether that was the last turn.
     private func turn() -> Bool {
         let isIdle = state.withLock { $0.streams.isEmpty }

@@ -4,7 +4,8 @@ extension AudioLevel {
     /// The level of a packet without sound.
     static var silence: AudioLevel { @_noAllocation @_noLocks get { AudioLevel(attenuation: 127, isVoice: false) } }
 
-    /// Measures a frame. What is louder than a quiet room passes for a voice: nothing here tells voices from noise.
+    /// Measures a frame. Anything louder than a quiet room counts as a voice: nothing here distinguishes voices from
+    /// noise.
     @_noAllocation @_noLocks
     init(of samples: borrowing Span<Int16>) {
         var sum: Int64 = 0

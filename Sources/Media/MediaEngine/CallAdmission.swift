@@ -1,16 +1,16 @@
-/// Decides whether media workers have room for one more call; a pure function of their loads but for its hysteresis.
+/// Decides whether media workers have room for one more call; a pure function of their loads except for its hysteresis.
 ///
-/// A call is admitted while the load that is expected with it, and with those that are admitted but not heard of in the
-/// measured load yet, stays below a mark. While encoders can still be told to spend less effort that mark is higher: the
-/// worker lowers the effort within a quarter of a second, before a frame is lost. After a refusal the mark is lower, so
-/// that a full device does not take and refuse calls in turn.
+/// A call is admitted while the expected load, including that call and admitted calls that the measured load does not
+/// contain yet, stays below a mark. The mark is higher while encoders can still spend less effort: the worker lowers
+/// the effort within a quarter of a second, before a frame is lost. After a refusal the mark is lower, so that a full
+/// device does not alternately accept and refuse calls.
 struct CallAdmission {
     /// The mark while a lower complexity is left: the last step, to 0, saves a sixth (`Benchmarks/Instructions`).
     static let lowerableMark = 1.0
     /// By how much the mark falls after a refusal, until there is room again.
     static let hysteresis = 0.08
 
-    /// What is known of one worker.
+    /// The state of one worker.
     struct Worker {
         var load: WorkerLoad
         /// Calls that were placed on it and have not ended.
@@ -31,7 +31,7 @@ struct CallAdmission {
         return !isFull
     }
 
-    /// Calls that fit on a worker beside those that it has.
+    /// Further calls that fit on a worker.
     static func room(on worker: Worker, isFull: Bool) -> Int {
         let load = worker.load
         let mark = (load.canLower ? lowerableMark : LoadGovernor.highMark) - (isFull ? hysteresis : 0)

@@ -2,7 +2,7 @@ internal import AudioKit
 internal import AudioPort
 internal import Realtime
 
-/// A behaviour's audio side on the media thread: takes each frame that was heard and gives the frame to be sent.
+/// A behaviour's audio side on the media thread: takes each received frame and provides the frame to send.
 struct CallAudioEndpoint: ~Copyable {
     private enum Source: BitwiseCopyable {
         case silence, echo, tone, file, card, program
@@ -18,7 +18,7 @@ struct CallAudioEndpoint: ~Copyable {
     private var recorder: AudioRing.Producer?
     /// The program's line, if one takes part in the call.
     private var line: PortLine?
-    /// The call's place at the sound card, if it has one.
+    /// The call's port at the sound card, if it has one.
     var port: CardPort?
     private(set) var counters = Counters()
     /// The file has been played to its end.
@@ -81,8 +81,8 @@ struct CallAudioEndpoint: ~Copyable {
         }
     }
 
-    /// Gives a frame to be sent while the peer may not hear yet: what has no beginning that could be lost, and silence
-    /// for the rest.
+    /// Provides a frame to send while the peer may not hear yet: sources without a beginning that could be lost, and
+    /// silence for all others.
     @_noAllocation @_noLocks
     mutating func fillBeforehand(_ sending: inout MutableSpan<Int16>) {
         switch source {
@@ -102,7 +102,7 @@ struct CallAudioEndpoint: ~Copyable {
         port?.bring(samples)
     }
 
-    /// Lets `body` see what a call on the card brought to the mixer's last turn.
+    /// Gives `body` a view of what a call on the card contributed to the mixer's last tick.
     ///
     /// Unoptimised code counts the end of such a view as a deallocation, so this is not analysed.
     @_semantics("no_performance_analysis") @inline(__always)

@@ -2,9 +2,9 @@ internal import OpusCodec
 internal import Realtime
 internal import Timekeeping
 
-/// How fast this machine codes, which tells how many calls it may carry before any has been measured.
+/// Measures how fast this machine codes, to estimate how many calls it can carry before any call was measured.
 enum CodecSpeed {
-    /// What a call costs beside coding, relative to that: its jitter buffer, SRTP, system calls.
+    /// Cost of a call besides coding, relative to coding: its jitter buffer, SRTP, system calls.
     private static let besidesCoding = 1.5
     private static let frames = 8
 
@@ -22,7 +22,7 @@ enum CodecSpeed {
             let period = Double(settings.frameDuration.rawValue) * 1e6
             return min(1, besidesCoding * Double(fastest) / period)
         } catch {
-            // The first call will tell what is wrong with libopus.
+            // The first call will report what is wrong with libopus.
             return WorkerLoad().costOfCall
         }
     }

@@ -10,7 +10,7 @@ internal import Timekeeping
 /// The connection thread's state: all sessions, and whose a datagram is.
 struct ConnectionLoop {
     private var sessions: [MediaCallID: ConnectionSession] = [:]
-    /// Sessions that are over but for their TURN servers, which have yet to hear of it, and until when they may.
+    /// Sessions that have ended except that their TURN servers must still be told, with the deadline for that.
     private var leaving: [MediaCallID: Instant] = [:]
     let workers: [MediaWorker]
     let streams: RelayStreams
@@ -18,7 +18,7 @@ struct ConnectionLoop {
     let tell: @Sendable (ConnectionThread.Event) -> Void
     private(set) var isStopped = false
 
-    /// How long TURN servers may take to hear that an allocation is given up.
+    /// How long to wait until TURN servers confirm that an allocation is released.
     private static let leavingTime = Duration.seconds(2)
 
     init(
@@ -38,7 +38,7 @@ struct ConnectionLoop {
         return (deadlines + [streams.nextDeadline, names.nextDeadline].compactMap(\.self)).min()
     }
 
-    /// Handles what the workers have forwarded, what streams bring and take, and what is due.
+    /// Handles forwarded datagrams of the workers, input and output of streams, and timers.
     mutating func step(at now: Instant) {
         streams.step(at: now) { owner, event in
             guard let session = sessions[owner.session] else { return }
@@ -86,7 +86,7 @@ struct ConnectionLoop {
     }
 }
 
-// MARK: What comes
+// MARK: Inputs
 
 extension ConnectionLoop {
     private mutating func take(_ datagram: ForwardedDatagram, worker: Int, at now: Instant) {
@@ -126,7 +126,7 @@ extension ConnectionLoop {
         return here.first { $0.connection.ice.isAwaiting(id) }
     }
 
-    /// The address of ours that a datagram came to, as ICE knows it.
+    /// The local address at which a datagram arrived, as ICE knows it.
     private func localAddress(of origin: DatagramPath, _ session: ConnectionSession) -> SocketAddress? {
         guard let bound = workers[session.worker].boundAddress(origin.socket) else { return nil }
         guard var local = origin.local else { return bound }
@@ -171,7 +171,7 @@ extension ConnectionLoop {
     }
 }
 
-// MARK: What is done
+// MARK: Outputs
 
 extension ConnectionLoop {
     func handle(_ input: Connection<DTLSEndpoint>.Input, _ session: ConnectionSession, at now: Instant) {
@@ -183,7 +183,7 @@ extension ConnectionLoop {
     private func carryOut(
         _ outputs: [Connection<DTLSEndpoint>.Output], _ session: ConnectionSession, at now: Instant
     ) {
-        // The worker has the keys before the peer hears that the handshake is over, and sends media.
+        // The worker gets the keys before the peer learns that the handshake is over and sends media.
         for case .keys(let send, let receive) in outputs { install(send, receive, session) }
         for output in outputs {
             switch output {
@@ -195,7 +195,7 @@ extension ConnectionLoop {
             case .keys: break  // Above.
             case .failed(let failure):
                 settle(session)
-                // Without an address of ours, it is a TURN server's fault.
+                // Without a local address, a TURN server failed.
                 let isStranded = session.connection.ice.localCandidates.isEmpty
                 tell(.failed(session.id, failure.adding(isStranded ? session.relayFailure : nil)))
             case .closed: tell(.closed(session.id))

@@ -2,11 +2,11 @@ public import ICE
 public import NetworkAddress
 public import SecureTransport
 
-/// How a call is to be connected, by ICE or at the address that its peer has told: what we bring.
+/// How a call is to be connected, by ICE or at the address in its peer's description: the local side.
 public struct ConnectionPlan: Sendable {
     /// Role, servers, policy, times.
     public var ice: ICEConfiguration
-    /// What the peer is told in our description.
+    /// The credentials in our description.
     public var credentials: ICECredentials
     /// Which of the machine's interfaces may be used.
     public var interfaces: InterfaceFilter
@@ -17,10 +17,10 @@ public struct ConnectionPlan: Sendable {
     /// The side that calls takes one: two calls between the same two sockets could not be told apart while their DTLS
     /// handshakes go on.
     public var hasOwnSocket: Bool
-    /// What is proved in the DTLS handshake; nil if keys come from the descriptions.
+    /// The identity for the DTLS handshake; nil if keys come from the descriptions.
     public var handshake: Handshake?
 
-    /// What the DTLS handshake brings.
+    /// Parameters of the DTLS handshake.
     public struct Handshake: Sendable {
         /// Our certificate.
         public var identity: DTLSIdentity
@@ -91,7 +91,7 @@ public struct RemoteCandidates: Sendable {
 
 /// Which of the machine's network interfaces are used for calls.
 public struct InterfaceFilter: Sendable, Equatable {
-    /// Only these, if there are any; a trailing `*` stands for anything.
+    /// If not empty, only these; a trailing `*` matches anything.
     public var allowed: [String]
     /// Never these.
     public var denied: [String]

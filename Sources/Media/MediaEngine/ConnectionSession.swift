@@ -5,8 +5,8 @@ internal import Peering
 internal import SecureTransport
 internal import Timekeeping
 
-/// What the connection thread keeps of one call's connection. Made by the control side, and from then on touched by
-/// the connection thread alone.
+/// The connection thread's state of one call's connection. Made by the control side, and afterwards used only by the
+/// connection thread.
 final class ConnectionSession {
     let id: MediaCallID
     let worker: Int
@@ -14,13 +14,13 @@ final class ConnectionSession {
     var connection: Connection<DTLSEndpoint>
     /// The slots of the call's own sockets.
     let ownSlots: [Int]
-    /// The slot that each local address of ours is sent from.
+    /// The slot from which each local address sends.
     let slots: [SocketAddress: Int]
     /// How TURN servers are reached.
     var relays: [Int: Relay] = [:]
     /// Why a TURN server was last given up.
     var relayFailure: String?
-    /// From where the peer's checks and answers have come: handshakes from there are this call's. Bounded.
+    /// Addresses from which the peer's checks and answers came: handshakes from there belong to this call. Bounded.
     private(set) var sources: [SocketAddress] = []
     /// The peer has stopped answering.
     var isQuiet = false
@@ -64,7 +64,7 @@ final class ConnectionSession {
         connection.handle(.ice(.start(localAddresses: addresses)), at: now, into: &pending)
     }
 
-    /// Takes out of ``pending`` what the peer is told of candidates: known at once, so they can stand in the description.
+    /// Takes the candidates that are already known out of ``pending``, so that the description can contain them.
     func takeFirstCandidates() -> [String] {
         var candidates: [String] = []
         pending.removeAll { output in
@@ -82,7 +82,7 @@ final class ConnectionSession {
         sources.append(source)
     }
 
-    /// The way that the media worker takes for a path of ICE; nil while there is none that it can take.
+    /// The media worker's route for a path of ICE; nil while there is none that it can use.
     func mediaPath(for path: ICEPath?) -> MediaPath? {
         switch path?.route {
         case .direct(let local)?:

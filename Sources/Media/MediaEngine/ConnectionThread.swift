@@ -10,10 +10,10 @@ internal import Timekeeping
 
 /// Runs all calls' connections (ICE, TURN, DTLS) on one ordinary thread, beside the media workers.
 ///
-/// Workers hand over what is not media, and are told paths and keys. So a handshake's mathematics and memory never
-/// stand between a call and its next frame, and a worker that is flooded with STUN drops it without harm.
+/// Workers forward everything that is not media, and receive paths and keys. So the computation and memory of a
+/// handshake never delay a call's next frame, and a worker that is flooded with STUN drops it without harm.
 final class ConnectionThread: Sendable {
-    /// What the control side asks for.
+    /// Commands of the control side.
     enum Command: Sendable {
         case open(SessionBox)
         case remote(MediaCallID, RemoteConnection)
@@ -52,12 +52,12 @@ final class ConnectionThread: Sendable {
 
     init() throws(RealtimeError) { wakeup = try Wakeup() }
 
-    /// What workers signal when they have forwarded something.
+    /// Workers signal this when they have forwarded something.
     var signal: WakeupHandle { wakeup.handle }
 
     /// Starts the thread, for these workers.
     ///
-    /// - Parameter trust: Who vouches for TURN servers that are reached over TLS.
+    /// - Parameter trust: Certificate authorities for TURN servers over TLS.
     func start(
         _ workers: [MediaWorker], trust: TLSTrust, tell: @escaping @Sendable (Event) -> Void
     ) throws(RealtimeError) {

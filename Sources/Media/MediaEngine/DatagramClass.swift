@@ -2,7 +2,7 @@ internal import Bytes
 internal import RTP
 internal import STUN
 
-/// What a worker has to know of a datagram to find whose it is.
+/// What a worker has to know of a datagram to find its call.
 enum DatagramClass: BitwiseCopyable {
     /// RTP or RTCP of this sender.
     case media(ssrc: UInt32)

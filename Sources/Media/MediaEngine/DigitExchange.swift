@@ -1,12 +1,12 @@
 internal import RTP
 internal import Timekeeping
 
-/// A call's telephone keys: ours, which are sent in place of sound, and the peer's (RFC 4733).
+/// A call's telephone keys: our own, which are sent in place of sound, and the peer's (RFC 4733).
 struct DigitExchange {
     private var sender: TelephoneEventSender?
     private var receiver = TelephoneEventReceiver()
     private var receivedClockRate = 8_000
-    /// Keys of the peer that wait to be told: one packet ends two at most, and they are taken after each.
+    /// Keys of the peer that are not reported yet: one packet ends at most two, and they are taken after each packet.
     private var heard = InlineArray<4, Digit>(repeating: Digit(code: 0, milliseconds: 0))
     private var heardCount = 0
 
@@ -22,12 +22,13 @@ struct DigitExchange {
         sender = TelephoneEventSender(.init(clockRate: clockRate, packetMilliseconds: frameMilliseconds))
     }
 
-    /// Whether a key of ours is under way.
+    /// Whether one of our keys is being sent.
     var isPressing: Bool {
         @_noAllocation @_noLocks get { sender?.isPressing ?? false }
     }
 
-    /// Sends keys in other ticks, or none any more; those that wait are sent in them. Not while ``isPressing``.
+    /// Changes the clock rate of sent keys, or stops sending keys; waiting keys use the new rate. Not while
+    /// ``isPressing``.
     @_noAllocation @_noLocks
     mutating func change(clockRate: Int?, frameMilliseconds: Int) {
         guard let clockRate else {
@@ -41,7 +42,7 @@ struct DigitExchange {
         sender = changed
     }
 
-    /// Lets a key of ours follow those that wait.
+    /// Queues one of our keys.
     ///
     /// - Returns: False if too many wait, or we may not send any.
     @_noAllocation @_noLocks
@@ -76,7 +77,7 @@ struct DigitExchange {
         if let finished = receiver.expire(at: now) { note(finished) }
     }
 
-    /// The next key of the peer that is over and has not been told.
+    /// The next finished key of the peer that has not been reported.
     @_noAllocation @_noLocks
     mutating func takeHeard() -> Digit? {
         guard heardCount > 0 else { return nil }

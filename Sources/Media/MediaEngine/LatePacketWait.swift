@@ -15,16 +15,16 @@ struct LatePacketWait: BitwiseCopyable, Sendable {
     /// Sound that frames have run for.
     private var elapsed: Int64 = 0
 
-    /// The longest wait, which is little beside what phones have their packets wait: 10 ms, for Chromium holds a packet back
-    /// by up to 8.5 ms behind those by which it probes a path, every 5 s.
+    /// The longest wait: 10 ms, because Chromium holds a packet back by up to 8.5 ms behind its path probes, every 5 s.
+    /// This is little compared with the usual delay of jitter buffers.
     private static var longest: Int64 { @_noAllocation @_noLocks get { 4 &* Pacer.slotNanoseconds } }
     /// With more the jitter buffer has the room that it thinks worth its delay: 15 ms.
     private static var littleRoom: Int64 { @_noAllocation @_noLocks get { 15_000_000 } }
-    /// Moves in store, and the time after which there is one more: two devices may drive each other on, for the one's
-    /// packets come later when the other's do.
+    /// Moves that are available, and the time after which there is one more. They are limited because two devices could
+    /// drive each other on: the packets of one come later when those of the other do.
     private static var mostMoves: Int { @_noAllocation @_noLocks get { 4 } }
     private static var renewal: Int64 { @_noAllocation @_noLocks get { 10_000_000_000 } }
-    /// After a wait in vain, as for a packet that is lost, there is none for a while; twice as long after each: 1 to 16 s.
+    /// After a useless wait, for example for a lost packet, there is no wait for 1 to 16 s, twice as long after each.
     private static var shortestPause: Int64 { @_noAllocation @_noLocks get { 1_000_000_000 } }
     private static var longestPause: Int64 { @_noAllocation @_noLocks get { 16_000_000_000 } }
 

@@ -2,7 +2,7 @@ internal import Timekeeping
 
 /// Watches how busy a media worker is, and limits the effort of its encoders before frames are late.
 ///
-/// A value without a clock: the worker tells it how long it waited and which frames it ran. Once in each window it
+/// A value without a clock: the worker reports how long it waited and which frames it ran. Once in each window it
 /// compares the share of time in which the worker did not wait with two marks. Above ``highMark`` the encoders get the
 /// next lower complexity, two steps at once if nearly no time is left. The limit rises one step when the load that the
 /// calls had at the higher complexity, as last measured there, fits again.
@@ -22,10 +22,10 @@ struct LoadGovernor: BitwiseCopyable {
     private static var longestSettleNanoseconds: Int64 { @_noAllocation @_noLocks get { 24_000_000_000 } }
     /// A rise that holds so long has lasted.
     private static var lastingNanoseconds: Int64 { @_noAllocation @_noLocks get { 5_000_000_000 } }
-    /// Windows with a frame later than this tell what a backlog costs, not what calls cost.
+    /// Windows with a frame later than this show the cost of a backlog, not of calls.
     private static var backlogNanoseconds: Int64 { @_noAllocation @_noLocks get { 20_000_000 } }
 
-    /// What the worker is doing, as of the last window.
+    /// The worker's load in the last window.
     private(set) var load: WorkerLoad
 
     private var windowStart: Instant?
@@ -107,7 +107,7 @@ struct LoadGovernor: BitwiseCopyable {
         worstLatenessNanoseconds = 0
     }
 
-    /// Few calls pay for wake-ups that many would share, so what they tell counts less.
+    /// A few calls pay for wake-ups that many would share, so their measurement counts less.
     @_noAllocation @_noLocks
     private mutating func learnCost(at effort: Int) {
         guard load.runningCalls > 0, worstLatenessNanoseconds < Self.backlogNanoseconds else { return }

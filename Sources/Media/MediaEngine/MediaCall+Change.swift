@@ -3,13 +3,13 @@ internal import Peering
 internal import Playout
 internal import RTP
 
-/// What a call goes on with when later descriptions have agreed on other formats: made where memory may be taken, taken
-/// over by the call's worker, and freed where it was made.
+/// A call's new decoder and encoder after later descriptions agreed on other formats. The control side allocates and
+/// frees it; the call's worker uses it.
 struct MediaCallChange: ~Copyable {
     var peer: PeerChange
-    /// What the peer's sound is decoded with; empty if that stays.
+    /// The decoder for the peer's sound; empty if it stays.
     var decoder: StreamDecoder
-    /// What ours is encoded with; empty if the one in use is only set anew.
+    /// The encoder for our sound; empty if the one in use only gets new settings.
     var encoder: SoundEncoder
     let settings: EncoderSettings
     let samplesPerTick: Int
@@ -22,7 +22,7 @@ struct MediaCallChange: ~Copyable {
     init(to plan: MediaCallPlan, from before: SoundCodec) throws(OpusError) {
         let (codec, settings) = (plan.codec, plan.encoder)
         let decoder = codec != before ? try MediaCall.makeDecoder(codec) : StreamDecoder()
-        // An encoder of G.711 holds nothing worth keeping; one of Opus would be heard to begin anew.
+        // A G.711 encoder has no state worth keeping; a restart of an Opus encoder would be audible.
         let encoder =
             codec != before || codec != .opus
             ? try SoundEncoder(codec, settings, describesNoise: plan.peer.sendComfortNoisePayloadType != nil)
@@ -38,12 +38,12 @@ struct MediaCallChange: ~Copyable {
     }
 }
 
-// Formats that change while the call stands (RFC 3264 §8.3.2).
+// Formats that change during a call (RFC 3264 §8.3.2).
 extension MediaCall {
-    /// Takes the peer's packets in other formats from now on, besides those of before, and sends in them from the next
-    /// frame on, or when the telephone key that is under way is over.
+    /// Accepts the peer's packets in the new formats in addition to the old ones from now on, and sends in the new
+    /// formats from the next frame on, or after the current telephone key.
     ///
-    /// - Returns: A change that is of no more use, if there is one: this, or one that had been waiting.
+    /// - Returns: A change that is no longer needed, if there is one: this one, or one that was waiting.
     @_noAllocation @_noLocks
     mutating func change(
         _ change: UnsafeMutablePointer<MediaCallChange>
@@ -64,7 +64,7 @@ extension MediaCall {
         return unsafe superseded
     }
 
-    /// Sends in the formats that wait, if there are any and no telephone key is under way.
+    /// Starts to send in the waiting formats, if there are any and no telephone key is being sent.
     ///
     /// - Returns: What is left of the change.
     @_noAllocation @_noLocks
@@ -97,6 +97,6 @@ extension MediaCall {
     }
 }
 
-// Swaps in place: encoders are freed by neither.
+// Swaps in place, so that no encoder is freed here.
 @_semantics("no_performance_analysis") @inline(__always)
 private func exchange(_ one: inout SoundEncoder, _ other: inout SoundEncoder) { swap(&one, &other) }

@@ -7,13 +7,13 @@ internal import Timekeeping
 
 // Telephone keys of a call.
 extension MediaCall {
-    /// Sends a key in place of sound, after those that wait.
+    /// Sends a key in place of sound, after the waiting ones.
     @_noAllocation @_noLocks
     mutating func press(_ code: UInt8) {
         if digits.press(code) { counters.digitsSent += 1 } else { counters.digitsDropped += 1 }
     }
 
-    /// The next key of the peer that has not been told.
+    /// The next key of the peer that has not been reported.
     @_noAllocation @_noLocks
     mutating func takeDigit() -> DigitExchange.Digit? {
         guard let digit = digits.takeHeard() else { return nil }
@@ -32,7 +32,7 @@ extension MediaCall {
         digits.receive(payload, timestamp: header.timestamp, clockRate: clockRate, at: arrival)
     }
 
-    /// Sends the telephone event that takes this frame's place, if one does.
+    /// Sends the telephone event that replaces this frame, if there is one.
     ///
     /// - Returns: Whether it does.
     @_noAllocation @_noLocks
@@ -43,9 +43,9 @@ extension MediaCall {
         var packet = batch.freePacket(by: path)
         let length = peer.writeTelephoneEvent(event, mediaTime: timestamp, at: now, into: &packet)
         batch.commitPacket(byteCount: length, by: path)
-        // The sound that follows is a talk spurt of its own.
+        // The following sound is a new talk spurt.
         marker = true
-        // Copies stand for the packets directly before theirs.
+        // Copies are of the packets directly before theirs.
         redundancy.reset()
         return true
     }

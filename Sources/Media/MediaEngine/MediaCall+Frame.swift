@@ -9,7 +9,7 @@ internal import RTP
 internal import Realtime
 internal import Timekeeping
 
-// One frame of a call: what the peer sent is heard, and what the behaviour gives is encoded and sent.
+// One frame of a call: the peer's sound is played, and the behaviour's sound is encoded and sent.
 extension MediaCall {
     /// The longest that a played file waits for a packet of the peer once frames run. An answer has crossed the signaling
     /// by then, and a peer that sends nothing at first may well be listening.
@@ -36,7 +36,7 @@ extension MediaCall {
     ) {
         // The playout's clock is the grid of the frames, not the moments at which a busy machine gets to them.
         counters.captureRecordsLost = tape?.countLost() ?? 0
-        // On the sound card, hearing has turns of its own.
+        // On the sound card, playback has its own ticks.
         if !usesCard { hear(from: &playout, into: &scratch.heard, &tape, frameSamples, at: due) }
         if usesCard {
             takeFromCard(&audio, into: &scratch.sending, frameSamples)
@@ -55,8 +55,8 @@ extension MediaCall {
     /// Begins to play and to record, both in the same frame, once the peer is known to be ready: nothing of a file is lost
     /// before the peer can hear it.
     ///
-    /// A packet of an inviter shows that it has the answer, and with it the address and key that ours come from. A packet
-    /// of an invitee shows that ours find it.
+    /// A packet from an inviter shows that it has the answer, and so the address and key of our packets. A packet from
+    /// an invitee shows that our packets reach it.
     @_noAllocation @_noLocks
     private mutating func begin() {
         guard !hasBegun else { return }
@@ -85,8 +85,8 @@ extension MediaCall {
             counters.encodeErrors += 1
             return
         }
-        // One or two bytes that describe no noise: DTX (RFC 6716 §2.1.9). The first of a pause is sent, so that the peer does
-        // not take the pause for loss; of the others there is nothing to tell. Media time goes on.
+        // One or two bytes that describe no noise: DTX (RFC 6716 §2.1.9). The first of a pause is sent, so that the
+        // peer does not mistake the pause for loss; the others are suppressed. Media time continues.
         let isPause = encoded <= 2 && !encoder.isNoise
         if isPause, marker {
             counters.framesNotSent += 1

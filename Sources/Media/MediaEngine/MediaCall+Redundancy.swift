@@ -7,7 +7,7 @@ internal import Timekeeping
 
 // Frames that are sent twice (RFC 2198), and what the peer's reports make of our sending.
 extension MediaCall {
-    /// Takes a packet that carries earlier frames besides its own: each fills the place of one that did not come.
+    /// Takes a packet that carries earlier frames in addition to its own: each replaces a frame that did not arrive.
     @_noAllocation @_noLocks
     mutating func receiveRedundant(_ datagram: borrowing MutableRawSpan, _ header: RTPHeader, arrival: Instant) {
         guard receives else { return }
@@ -16,7 +16,7 @@ extension MediaCall {
         }
     }
 
-    /// Takes what the peer's feedback has told of our stream.
+    /// Takes the peer's feedback on our stream.
     @_noAllocation @_noLocks
     mutating func takeFeedback(at arrival: Instant) {
         var isChanged = false
@@ -49,12 +49,12 @@ extension MediaCall {
         guard peer.takesRedundancy else { return }
         redundancy.depth = chooseCopies()
         control.noteRedundancy(redundancy.depth > 0)
-        // What was kept will not be the frame before when repeating begins again.
+        // The stored frame will not be the previous one when redundancy begins again.
         if redundancy.depth == 0 { redundancy.reset() }
     }
 }
 
-/// A frame before it is put into a packet: the longest that there is (RFC 6716 §3.2.1).
+/// Size of a frame before it is put into a packet: the longest possible (RFC 6716 §3.2.1).
 typealias EncodedFrame = InlineArray<1_275, UInt8>
 
 extension RedundancyWriter {

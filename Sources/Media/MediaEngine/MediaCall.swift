@@ -9,8 +9,8 @@ internal import RTP
 internal import Realtime
 internal import Timekeeping
 
-/// One call on its worker: network half, playout, encoder, behaviour and pace. Made by the control side, run and kept
-/// in place by the worker alone, freed by the control side.
+/// One call on its worker: network half, playout, encoder, behaviour and pacer. Made and freed by the control side;
+/// only the worker uses it in between, always at the same address.
 @safe
 struct MediaCall: ~Copyable {
     let id: MediaCallID
@@ -18,9 +18,9 @@ struct MediaCall: ~Copyable {
     var playout: PlayoutBuffer
     var encoder: SoundEncoder
     var audio: CallAudioEndpoint
-    /// Notes what the playout is told, if the call is captured.
+    /// Records the inputs of the playout, if the call is captured.
     var tape: CaptureTape?
-    /// What the card's mixer has seen of the call when it left.
+    /// The card mixer's statistics of the call when it left.
     var sound: SoundReport?
     var frameSamples: Int
     var sendPayloadType: UInt8
@@ -48,7 +48,7 @@ struct MediaCall: ~Copyable {
     var waitingChange: UnsafeMutablePointer<MediaCallChange>?
     /// A call without a card plays its file and keeps its recording.
     var hasBegun = false
-    /// The worker has been told to end the call, and waits for room to say that it has.
+    /// The call is to end, and the worker waits for room in the ring to report that it has.
     var isLeaving = false
 
     enum Pace {
@@ -142,7 +142,7 @@ struct MediaCall: ~Copyable {
         return nil
     }
 
-    /// Which way media flows from now on; our media time goes on all the same.
+    /// Sets the direction of media; our media time continues in any case.
     @_noAllocation @_noLocks
     mutating func setDirection(sends: Bool, receives: Bool) {
         self.sends = sends
@@ -157,7 +157,7 @@ struct MediaCall: ~Copyable {
         startIfConnected(at: now)
     }
 
-    /// Protects with these contexts from now on; those of before are left in their place.
+    /// Uses these contexts from now on, and leaves the old ones in their place.
     @_noAllocation @_noLocks
     mutating func install(_ pair: inout SRTPPair, at now: Instant) {
         peer.install(&pair, at: now)
@@ -190,7 +190,7 @@ struct MediaCall: ~Copyable {
         }
     }
 
-    /// Runs one frame if one is due: what the peer sent is heard, and ours goes into the batch, which has room.
+    /// Runs one frame if one is due: plays the peer's sound, and puts our packet into the batch, which has room.
     ///
     /// - Returns: What the worker has to do next.
     @_noAllocation @_noLocks
@@ -208,8 +208,8 @@ struct MediaCall: ~Copyable {
         return counters.framesRun == 1 ? .chooseSlot : .runAgain
     }
 
-    /// Has the frame that is due at `next`, and all after it, come later if it had better. With a card it has the card's
-    /// turns.
+    /// Delays the frame that is due at `next`, and all after it, if that is better. With a card, frames follow the
+    /// card's ticks.
     ///
     /// - Returns: Whether it is to come later.
     @_noAllocation @_noLocks
@@ -222,7 +222,7 @@ struct MediaCall: ~Copyable {
         return true
     }
 
-    /// Notes that the frame that is due at `due` runs, and tells the jitter buffer how long the next would wait.
+    /// Records that the frame due at `due` runs, and tells the jitter buffer how long the next one would wait.
     ///
     /// - Returns: By how many nanoseconds earlier the next is to come.
     @_noAllocation @_noLocks
@@ -297,7 +297,7 @@ struct MediaCall: ~Copyable {
             decoderDelaySamples: encoder.decoderDelaySamples)
     }
 
-    /// The machine stood still, but the peer's clock went on: so must our media time.
+    /// The machine stalled, but the peer's clock continued, so our media time must continue too.
     @_noAllocation @_noLocks
     private mutating func skip(frames: Int64, from next: Instant) {
         pace = .running(nextFrame: next.advanced(byNanoseconds: frames * periodNanoseconds))
@@ -317,7 +317,7 @@ extension MediaCall {
         PlayoutBuffer(configuration: plan.playout, stream: try makeDecoder(plan.codec))
     }
 
-    /// Makes a call in memory of its own, with all that it will ever need.
+    /// Makes a call in a separate allocation, with all memory that it will ever need.
     static func make(
         id: MediaCallID, plan: MediaCallPlan, files: consuming CallFiles, at now: Instant
     ) throws(MediaStartError) -> UnsafeMutablePointer<MediaCall> {

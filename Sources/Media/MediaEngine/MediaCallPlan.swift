@@ -15,11 +15,11 @@ public struct MediaCallPlan: Sendable {
     public var encoder: EncoderSettings
     /// How the peer's packets are played out.
     public var playout: PlayoutConfiguration
-    /// What is sent, and what is kept of what is heard.
+    /// What is sent, and what is recorded.
     public var audio: AudioBehaviour
     /// When our first packet goes out.
     public var start: Start
-    /// Path of a file to keep what the jitter buffer is told in, so that the call can be replayed (``StreamReplay``).
+    /// Path of a file for the jitter buffer's inputs, so that the call can be replayed (``StreamReplay``).
     public var capture: String?
 
     /// When a call's first packet goes out.
@@ -29,7 +29,7 @@ public struct MediaCallPlan: Sendable {
         /// With the first authenticated packet of the peer, but no later than this: for the answering side, whose
         /// peer may not have the answer, and with it our key, yet.
         case withFirstPacket(noLaterThan: Duration)
-        /// As soon as there is a path and keys: for calls that ICE and DTLS connect.
+        /// As soon as there are a path and keys: for calls that ICE and DTLS connect.
         case whenConnected
     }
 
@@ -45,7 +45,7 @@ public struct MediaCallPlan: Sendable {
     }
 }
 
-/// What a call sends and keeps: one source, and perhaps a recording.
+/// What a call sends and records: one source, and optionally a recording.
 ///
 /// A file and a recording begin together, with the peer's first authenticated packet (without protection: its first valid
 /// one), or a second after our first frame if none has come, and so does a program; a card, an echo and a tone do not wait.

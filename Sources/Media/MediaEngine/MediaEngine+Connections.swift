@@ -19,7 +19,8 @@ extension MediaEngine {
 
     /// Begins to connect a call whose peer has DTLS and no ICE.
     ///
-    /// It has a socket of its own, so that what arrives there is the peer's or a stranger's and never another call's.
+    /// It has its own socket, so that packets that arrive there come from the peer or a stranger, but never belong to
+    /// another call.
     /// - Returns: The call's name, and the addresses that it receives at; their hosts may be the wildcard address.
     public func connectDirectly(
         _ plan: ConnectionPlan, at placement: MediaPlacement
@@ -61,7 +62,7 @@ extension MediaEngine {
     /// Tells a connection that the peer has no more candidates.
     public func endCandidates(of id: MediaCallID) { connections.send(.endOfCandidates(id)) }
 
-    /// Begins a connection's ICE anew with other credentials; media goes on the present path until there is another.
+    /// Restarts a connection's ICE with new credentials; media stays on the present path until there is another.
     public func restart(_ id: MediaCallID, with credentials: ICECredentials) {
         connections.send(.restart(id, credentials))
     }

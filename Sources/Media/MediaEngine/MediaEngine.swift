@@ -8,10 +8,10 @@ public import SecureTransport
 internal import Synchronization
 internal import Timekeeping
 
-/// Runs calls' media on worker threads, and tells what happens to them.
+/// Runs calls' media on worker threads, and reports what happens to them.
 ///
-/// All methods may be called from any thread; none of them blocks on the network. Events are told on threads of the
-/// engine, those about one call in order.
+/// All methods may be called from any thread; none of them blocks on the network. Events are delivered on threads of
+/// the engine, those about one call in order.
 public final class MediaEngine: Sendable {
     let workers: [MediaWorker]
     let connections: ConnectionThread
@@ -29,10 +29,10 @@ public final class MediaEngine: Sendable {
         var connected: [MediaCallID: Int] = [:]
         /// What belongs to each call that has not ended.
         var calls: [MediaCallID: Running] = [:]
-        /// Who waits for a report, by the address that the worker writes it to.
+        /// The waiter for each report, by the address to which the worker writes it.
         var reports: [UInt: CheckedContinuation<MediaReport?, Never>] = [:]
         var isStopped = false
-        /// How often the process had let go of its code when that of calls was last brought in; nil before that.
+        /// How often the process had released its code when the calls' code was last loaded; nil before that.
         var warmedAfter: Int?
         var warmUps = 0
         /// How busy each worker was last.
@@ -44,7 +44,7 @@ public final class MediaEngine: Sendable {
 
     struct Running {
         var worker: Int
-        /// What it was last told to code with.
+        /// The encoder settings last sent to it.
         var codec: SoundCodec
         var files: [AudioFileThread.StreamID]
     }
@@ -57,7 +57,7 @@ public final class MediaEngine: Sendable {
     ) throws(RealtimeError) {
         self.onEvent = onEvent
         callLimitPerWorker = configuration.callLimitPerWorker
-        // What cannot be set up now will be told by the first call that needs it.
+        // The first call that needs a failed part will report the failure.
         try? SRTPLibrary.prepare()
         STUNKey.prepareLibrary()
         let signal = try SignalHolder()
@@ -97,9 +97,9 @@ public final class MediaEngine: Sendable {
         init() throws(RealtimeError) { wakeup = try Wakeup() }
     }
 
-    /// Brings in what a call's media needs, for a call that is going to come: code that was never used, or let go of
-    /// (``ProcessMemory/releaseStartUpCode()``), and the workers' own memory. Takes effect within some 10 ms, on a thread that
-    /// disturbs nobody; does nothing if it has been done.
+    /// Loads what a call's media needs before a call begins: code that was never used, or was released
+    /// (``ProcessMemory/releaseStartUpCode()``), and the workers' memory. Takes effect within some 10 ms, on a thread
+    /// of ordinary priority. Does nothing if it has been done.
     public func warmUp() {
         let releases = ProcessMemory.releases
         let isNeeded = state.withLock { state in
@@ -110,7 +110,7 @@ public final class MediaEngine: Sendable {
         }
         guard isNeeded else { return }
         for worker in workers { _ = worker.send(.warmUp) }
-        // A thread that cannot be had is no loss: this call brings its code in by itself, and the next one tries again.
+        // If there is no thread, nothing is lost: this call loads its code itself, and the next one tries again.
         if !rehearsal.begin({ Rehearsal.run() }) { state.withLock { $0.warmedAfter = nil } }
     }
 
@@ -170,10 +170,10 @@ public final class MediaEngine: Sendable {
         return id
     }
 
-    /// Lets a call go on with other codecs, payload types, header extensions, lengths of packets or feedback, which a later
-    /// offer and answer have agreed on. Of the plan its formats count; addresses, keys, playout and behaviour stay.
+    /// Changes the codecs, payload types, header extensions, packet lengths or feedback of a call, after a later offer
+    /// and answer. Only the formats of the plan are used; addresses, keys, playout and behaviour stay.
     ///
-    /// The peer's packets are taken in both the old and the new formats from when the worker hears of it.
+    /// From when the worker has the change, it accepts the peer's packets in both the old and the new formats.
     /// - Throws: ``MediaStartError`` when a library refuses; the call then goes on as it was.
     public func change(_ id: MediaCallID, to plan: MediaCallPlan) throws(MediaStartError) {
         guard let before = state.withLock({ $0.calls[id]?.codec }), let worker = worker(of: id) else { return }
@@ -229,8 +229,8 @@ public final class MediaEngine: Sendable {
 
     /// Presses telephone keys, one after the other: `0`…`9`, `*`, `#`, `A`…`D`, and `!` for the flash of the hook.
     ///
-    /// Each is sent in place of 180 ms of sound. A call holds 32 that wait; what is beyond, or goes to a peer that takes
-    /// none, counts in ``CallCounters/digitsDropped``.
+    /// Each is sent in place of 180 ms of sound. Up to 32 can wait in a call; further ones, and those for a peer that
+    /// accepts none, count in ``CallCounters/digitsDropped``.
     /// - Returns: False if one of them is no key, or the call is over; then none is pressed.
     @discardableResult
     public func press(_ digits: String, on id: MediaCallID) -> Bool {
@@ -240,7 +240,7 @@ public final class MediaEngine: Sendable {
         return true
     }
 
-    /// What a call has seen so far; nil if it has ended.
+    /// The report of a call so far; nil if it has ended.
     public func report(on id: MediaCallID) async -> MediaReport? {
         guard let worker = state.withLock({ $0.calls[id]?.worker }) else { return nil }
         return await withCheckedContinuation { continuation in

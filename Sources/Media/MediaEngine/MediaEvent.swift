@@ -7,7 +7,7 @@ public import Realtime
 public import SecureTransport
 public import Timekeeping
 
-/// What a media engine tells of its calls.
+/// What a media engine reports about its calls.
 public enum MediaEvent: Sendable {
     /// The peer's first packet has come.
     case mediaReceived(MediaCallID, at: Instant)
@@ -17,7 +17,7 @@ public enum MediaEvent: Sendable {
     case playbackEnded(MediaCallID)
     /// The peer has pressed a telephone key (RFC 4733): `0`…`9`, `*`, `#`, `A`…`D`, or `!` for the flash of the hook.
     case digit(MediaCallID, Character, heldFor: Duration)
-    /// The call sends no more, for sending has become useless or harmful (RFC 8083).
+    /// The call stopped sending, because sending has become useless or harmful (RFC 8083).
     case sendingStopped(MediaCallID, SendingStop)
     /// The call sends again.
     case sendingResumed(MediaCallID)
@@ -31,9 +31,9 @@ public enum MediaEvent: Sendable {
     case connectionQuiet(MediaCallID)
     /// The peer answers again.
     case connectionBack(MediaCallID)
-    /// There is no path to the peer any more; another may yet be found.
+    /// The path to the peer is lost; another may still be found.
     case pathLost(MediaCallID)
-    /// A TURN server is of no use, or not any more: which one, and why, in words for people. The call may have other ways.
+    /// A TURN server failed: which one, and why, as text for people. The call may have other paths.
     case relayFailed(MediaCallID, server: String, reason: String)
     /// The connection to a TURN server, by TCP or TLS, is closed, and was too slow at times: so many packets of media were
     /// dropped, to the server and from it.
@@ -48,14 +48,14 @@ public enum MediaEvent: Sendable {
     case refused(MediaCallID)
     /// The call is over and its files are finished.
     case ended(MediaCallID, MediaReport)
-    /// Something happened to the sound card; how it is doing is told once a second.
+    /// An event of the sound card; its statistics are reported once a second.
     case card(CardEvent)
     /// A worker lets its encoders spend another effort at most from now on: less because it is about to have more to do
     /// than it can, or more because it has room again.
     case effortLimited(worker: Int, WorkerLoad)
     /// ``MediaEngine/loads`` has a new measurement: four times a second while there are calls.
     case loadMeasured
-    /// The media threads run without real-time priority; told once for each.
+    /// The media threads run without real-time priority; reported once for each.
     case realtimePriorityRefused(RealtimeError)
 }
 
@@ -70,7 +70,7 @@ public struct MediaEngineConfiguration: Sendable {
     public var callLimitPerWorker: Int
     /// SCHED_FIFO priority of the media threads, 1…99; nil does not ask for it.
     public var realtimePriority: Int32?
-    /// Who vouches for TURN servers that are reached over TLS.
+    /// Certificate authorities for TURN servers over TLS.
     public var relayTrust: TLSTrust
     /// The sound card that calls may use; nil for none.
     public var sound: CallSound?

@@ -1,7 +1,7 @@
 public import Peering
 public import Playout
 
-/// What a call's media has seen, from its start or until its end. A plain value, copied on the media thread.
+/// Statistics of a call's media, from its start until now or its end. A plain value, copied on the media thread.
 public struct MediaReport: BitwiseCopyable, Sendable {
     /// Packets, loss, round trip: the network half.
     public let peer: PeerStatistics
@@ -15,7 +15,7 @@ public struct MediaReport: BitwiseCopyable, Sendable {
     public let recordOverrunSamples: Int
     /// The card's sound, if the call uses the card.
     public internal(set) var sound: SoundReport?
-    /// Samples of 48 kHz in a frame of ours.
+    /// Samples in one of our frames, at 48 kHz.
     public let frameSamples: Int
     /// Samples at 48 kHz by which our packets lag behind the sound that they hold, besides a frame's length.
     public let encoderDelaySamples: Int
@@ -48,15 +48,15 @@ public struct MediaReport: BitwiseCopyable, Sendable {
 
 /// Frames of one call, and what became of them.
 public struct CallCounters: BitwiseCopyable, Sendable {
-    /// Frames run: heard, handled, encoded.
+    /// Frames that ran: received, handled, encoded.
     public internal(set) var framesRun = 0
-    /// Frames left out because the machine stood still for long.
+    /// Frames skipped because the machine stalled for long.
     public internal(set) var framesSkipped = 0
     /// Frames not sent because nobody speaks (DTX).
     public internal(set) var framesNotSent = 0
-    /// Telephone keys of ours that were taken for sending.
+    /// Our telephone keys that were accepted for sending.
     public internal(set) var digitsSent = 0
-    /// Telephone keys of ours that could not be: too many waited, or the peer takes none.
+    /// Our telephone keys that were not: too many waited, or the peer accepts none.
     public internal(set) var digitsDropped = 0
     /// Telephone keys of the peer.
     public internal(set) var digitsReceived = 0
@@ -70,7 +70,7 @@ public struct CallCounters: BitwiseCopyable, Sendable {
     init() {}
 }
 
-/// What became of a worker's datagrams before they reached a call, and of the worker's time.
+/// Counts of a worker's datagrams before they reached a call, and its use of time.
 public struct WorkerCounters: BitwiseCopyable, Sendable {
     /// Datagrams received.
     public internal(set) var datagramsReceived = 0
@@ -85,7 +85,7 @@ public struct WorkerCounters: BitwiseCopyable, Sendable {
     /// Reads of the sockets and of the wake-up that found nothing. Only a worker's only socket is read without asking whether
     /// it has something.
     public internal(set) var readsInVain = 0
-    /// Turns that left datagrams for the next one, because more came than a turn may read.
+    /// Turns that left datagrams to the next one, because more came than one turn may read.
     public internal(set) var turnsCutShort = 0
     /// Failed reads of the socket.
     public internal(set) var receiveErrors = 0

@@ -7,7 +7,7 @@ internal import Synchronization
 /// The control side of one media worker: its thread, its sockets, and the rings to it. All methods may be called from
 /// any thread, but each ring's other end by one thread only, as said there.
 final class MediaWorker: Sendable {
-    /// Where calls receive media that have no socket of their own; the host may be the wildcard address.
+    /// Address at which calls without their own socket receive media; the host may be the wildcard address.
     let localAddress: SocketAddress
     private let thread: RealtimeThread
     private let wakeup: WakeupHolder
@@ -41,7 +41,7 @@ final class MediaWorker: Sendable {
     /// senders repeat them.
     private static let forwardedCapacity = 128
 
-    /// Where a worker tells that there is something for others.
+    /// Signals with which a worker wakes other threads.
     struct Signals {
         var events: WakeupHandle
         var connections: WakeupHandle
@@ -138,7 +138,7 @@ final class MediaWorker: Sendable {
 // MARK: Sockets
 
 extension MediaWorker {
-    /// Opens a socket of its own for a call, or for a TURN server.
+    /// Opens a separate socket for a call, or for a TURN server.
     ///
     /// - Returns: Its slot.
     func openSocket(boundTo address: SocketAddress) throws(RealtimeError) -> Int {
@@ -178,7 +178,7 @@ extension MediaWorker {
     /// What the socket in a slot is bound to; nil if there is none.
     func boundAddress(_ slot: Int) -> SocketAddress? { sockets.withLock { $0.boundAddress(slot) } }
 
-    /// Frees a socket that the thread has let go of.
+    /// Frees a socket that the thread has released.
     func free(_ socket: UnsafeMutablePointer<UDPSocket>) {
         let address = UInt(bitPattern: socket)
         sockets.withLock { $0.free(socketAt: address) }

@@ -11,7 +11,7 @@ internal import Timekeeping
 final class NameLookup {
     private var resolver = NameResolver()
     private var link: Link?
-    /// Who waits for which name; the agents and the resolver bound both.
+    /// The waiting agents for each name; the agents and the resolver bound both.
     private var waiting: [String: [(session: MediaCallID, candidate: Candidate)]] = [:]
     private var batch = DatagramBatch()
 
@@ -29,7 +29,7 @@ final class NameLookup {
     /// Looks a candidate's name up.
     ///
     /// - Parameters:
-    ///   - addresses: Ours: the interfaces that have them are asked on.
+    ///   - addresses: Local addresses; the query is sent on the interfaces that have them.
     ///   - watch: Is given the descriptor of a new socket: ``step(at:tell:)`` is to be called when it is readable.
     func find(
         _ candidate: Candidate, for session: MediaCallID, through addresses: [SocketAddress], at now: Instant,
@@ -51,7 +51,7 @@ final class NameLookup {
         handle(.resolve(name), at: now) { _, _ in }
     }
 
-    /// Reads what has come, asks again where that is due, and tells which calls' candidates have an address now.
+    /// Reads answers, repeats queries that are due, and reports which calls' candidates now have an address.
     func step(at now: Instant, tell: (MediaCallID, Candidate) -> Void) {
         while let link, link.socket.receive(into: &batch) == 0, batch.count > 0 {
             for index in 0..<batch.count {

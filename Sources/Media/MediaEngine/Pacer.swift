@@ -10,12 +10,12 @@ enum Pacer {
         @_noAllocation @_noLocks get { 2_500_000 }
     }
 
-    /// How long after a packet's arrival its frame is due at the least, so that ordinary jitter does not miss it.
+    /// The least time from a packet's arrival until its frame is due, so that ordinary jitter does not make it late.
     static var marginNanoseconds: Int64 {
         @_noAllocation @_noLocks get { 1_000_000 }
     }
 
-    /// A call that falls further behind than this many frames skips them: there is no use in sending them all late.
+    /// A call that is more than this many frames late skips them: sending all of them late is useless.
     static var catchUpFrames: Int64 {
         @_noAllocation @_noLocks get { 8 }
     }

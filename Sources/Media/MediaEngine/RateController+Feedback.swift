@@ -1,16 +1,16 @@
 internal import RTP
 internal import Timekeeping
 
-// What the peer's feedback makes of bitrate, protection and redundancy. All of it steers from the call's first packet on.
+// How the peer's feedback changes bitrate, protection and redundancy, from the call's first packet on.
 //
-// A peer that tells of each packet's arrival does so ten times a second. Of others, requests for missing packets tell of
-// losses at once, and reports of what is left.
+// A peer that reports each packet's arrival does so ten times a second. With other peers, requests for missing packets
+// show losses at once, and reports show the remaining ones.
 extension RateController {
-    /// Packets now repeat earlier frames, or not any more.
+    /// Packets now repeat earlier frames, or no longer do.
     @_noAllocation @_noLocks
     mutating func noteRedundancy(_ sendsTwice: Bool) { self.sendsTwice = sendsTwice }
 
-    /// The peer has told which of our packets arrived.
+    /// The peer has reported which of our packets arrived.
     ///
     /// - Returns: Whether bitrate, expected loss or redundancy are others now.
     @_noAllocation @_noLocks
@@ -58,7 +58,7 @@ extension RateController {
                 oldestSentAt: since, queueNanoseconds: queue), sendsTwice: sendsTwice, at: now)
     }
 
-    /// Packets that a report tells of and the one before it did not.
+    /// Packets in this report that were not in the one before.
     @_noAllocation @_noLocks
     private mutating func expectedPackets(_ highest: UInt32, _ packetsSent: Int) -> Int {
         let before = highestReported
@@ -67,7 +67,7 @@ extension RateController {
         return min(max(Int(Int32(bitPattern: highest &- before)), 0), packetsSent)
     }
 
-    /// By how much the round trip is longer than the least lately. What is least may rise by 2 ms with each report.
+    /// By how much the round trip exceeds the recent minimum. The minimum may rise by 2 ms with each report.
     @_noAllocation @_noLocks
     private mutating func queueNanoseconds(_ roundTrip: Int64?) -> Int64? {
         guard let roundTrip else { return nil }

@@ -1,14 +1,14 @@
 internal import RTP
 internal import Timekeeping
 
-/// What the peer's reports make of our sending: how much is sent, how well it is protected, and whether at all.
+/// Controls sending by the peer's reports: how much is sent, how well it is protected, and whether at all.
 struct RateController {
     var adaptation: LossAdaptation
     private var breakerConfiguration: CircuitBreaker.Configuration
     private var breaker: CircuitBreaker
-    /// The peer tells of each packet: its reports and requests then have nothing to add.
+    /// The peer reports each packet, so its other reports and requests add nothing.
     var hasObservations = false
-    /// What was told of since the newest report, without it.
+    /// Feedback since the newest report, excluding it.
     var told = (received: 0, lost: 0)
     var packetsSentWhenTold = 0
     var toldAt = Instant(nanoseconds: 0)
@@ -26,7 +26,7 @@ struct RateController {
     private(set) var stop: SendingStop?
     private var change: Change?
 
-    /// What has become of our sending.
+    /// The state of sending.
     enum Change: BitwiseCopyable {
         case stopped(SendingStop)
         case resumed
@@ -80,8 +80,8 @@ struct RateController {
         return taken
     }
 
-    /// An authentic packet of the peer came. If sending had stopped because nothing came any more, the way is open again
-    /// (RFC 8083 §4.5 lets sending begin anew for such a reason).
+    /// An authentic packet of the peer arrived. If sending had stopped because nothing arrived, the path works again
+    /// (RFC 8083 §4.5 permits sending again for such a reason).
     @_noAllocation @_noLocks
     mutating func heard(at now: Instant) {
         heardAt = now
@@ -150,12 +150,12 @@ struct RateController {
     }
 }
 
-/// Why a call sends no more (RFC 8083 §4). It goes on to hear and to report.
+/// Why a call stopped sending (RFC 8083 §4). RTCP and receiving continue.
 @frozen
 public enum SendingStop: String, Sendable, BitwiseCopyable {
-    /// Nothing has come from the peer for 15 s. Sending begins anew when something does.
+    /// Nothing has arrived from the peer for 15 s. Sending begins again when something does.
     case peerSilent = "nothing comes from the peer any more"
-    /// The peer's reports tell that none of our packets arrives.
+    /// The peer's reports say that none of our packets arrives.
     case mediaNotArriving = "none of our packets arrives"
     /// Far more is lost, and later, than a fair share of the network would be.
     case congestion = "the network cannot carry the call"

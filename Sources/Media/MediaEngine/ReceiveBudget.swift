@@ -1,17 +1,17 @@
-/// How many datagrams a worker reads in one turn, divided among the sockets that have some, so that a flood delays no frame by
-/// much and no socket keeps another from being read.
+/// How many datagrams a worker reads in one turn, divided among the readable sockets, so that a flood hardly delays
+/// frames and no socket starves another.
 ///
-/// Sockets are read in rounds; a socket from which a round took all that it might have may have more, and is in the next
-/// round. What a turn leaves waits in the kernel for the next one.
+/// Sockets are read in rounds. A socket that gave as many datagrams as a round allows may have more, and is in the next
+/// round. Datagrams that a turn leaves wait in the kernel for the next turn.
 struct ReceiveBudget {
     /// Datagrams of one turn: what can be read in a quarter of the shortest time between two turns with frames, and above the
     /// 300 in 20 ms of a worker with 256 calls.
     static var perTurn: Int {
         @_noAllocation @_noLocks get { Int(shortestTurnNanoseconds / 4 / datagramNanoseconds) }
     }
-    /// A turn of a sound card's microphone.
+    /// Interval of a sound card's microphone ticks.
     private static var shortestTurnNanoseconds: Int64 { @_noAllocation @_noLocks get { 10_000_000 } }
-    /// What a datagram costs at most that is read, checked and refused; on a slow machine.
+    /// The highest cost of a datagram that is read, checked and refused, on a slow machine.
     private static var datagramNanoseconds: Int64 { @_noAllocation @_noLocks get { 5_000 } }
 
     /// A call's own socket has one datagram or two, and each that a read allows costs something, whether it is there or not.
@@ -32,7 +32,7 @@ struct ReceiveBudget {
         isFirstRound = false
     }
 
-    /// How many datagrams the next socket of the round may give, for one read; 0 when the turn has had all of its.
+    /// How many datagrams may be read from the next socket of the round; 0 when the turn's budget is used up.
     @_noAllocation @_noLocks
     func limit(ofBatch capacity: Int) -> Int { min(min(share, left), capacity) }
 

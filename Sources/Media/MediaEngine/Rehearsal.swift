@@ -13,7 +13,7 @@ enum Rehearsal {
     /// Media time: enough for sound to be decoded and encoded on both sides, and for reports.
     private static let frames = 8
 
-    /// Takes some 10 ms, most of it the bringing in. What goes wrong is left to the first call to tell.
+    /// Takes some 10 ms, most of it for loading code. The first call reports what goes wrong here.
     static func run() {
         guard var caller = try? Side(), var callee = try? Side() else { return }
         var generator = SystemRandomNumberGenerator()

@@ -8,12 +8,12 @@ final class RehearsalThread: Sendable {
         var isEnded = false
     }
 
-    // Held while a thread is started or waited for, some 10 ms at most: whoever ends it finds every thread that there is.
+    // Held while a thread is started or waited for, some 10 ms at most, so that `end()` finds every thread that exists.
     private let state = Mutex(State())
 
-    /// Runs `body` on a thread of its own, once the one before is done. Does nothing after ``end()``.
+    /// Runs `body` on a new thread, once the previous one is done. Does nothing after ``end()``.
     ///
-    /// - Returns: False if no thread could be had.
+    /// - Returns: False if no thread could be started.
     func begin(_ body: @escaping @Sendable () -> Void) -> Bool {
         state.withLock { state in
             guard !state.isEnded else { return true }
@@ -26,7 +26,7 @@ final class RehearsalThread: Sendable {
     /// Waits until nothing runs.
     func wait() { state.withLock { $0.thread?.join() } }
 
-    /// Waits until nothing runs, and lets nothing begin any more.
+    /// Waits until nothing runs, and prevents new runs.
     func end() {
         state.withLock { state in
             state.isEnded = true

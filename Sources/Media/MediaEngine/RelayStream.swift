@@ -4,20 +4,20 @@ internal import STUN
 internal import SecureTransport
 internal import Timekeeping
 
-/// The connection to one TURN server over TCP or TLS, for one call. For the connection thread alone.
+/// The connection to one TURN server over TCP or TLS, for one call. Used only by the connection thread.
 ///
 /// Media passes through a pair of joined sockets: the worker has one end in a slot, and sends and receives channel data
-/// there as it does with a TURN server that is reached by datagrams; this side has the other end, and moves what comes
-/// out of it to the stream and back. Both directions are bounded, and media that does not fit is dropped and counted:
-/// a stream that stalls delays nothing but itself.
+/// there as with a TURN server over UDP; this side has the other end, and moves data between it and the stream. Both
+/// directions are bounded, and media that does not fit is dropped and counted: a stream that stalls delays nothing but
+/// itself.
 final class RelayStream {
-    /// What came of a step.
+    /// The result of a step.
     enum Event {
         /// The server can be spoken to.
         case opened
         /// A whole message that is not media.
         case message([UInt8])
-        /// The connection is gone, in words for people. Nothing follows.
+        /// The connection is lost, with the reason as text for people. Nothing follows.
         case closed(String)
     }
 
@@ -53,7 +53,7 @@ final class RelayStream {
     private static let mediaLimit = 4_096
     /// Bytes that may wait at all; requests are small and few, so a stream that has stalled like this is given up.
     private static let limit = 65_536
-    /// What the pair holds back at most in each direction, the kernel's costs included: some two seconds of a call.
+    /// Capacity of the pair in each direction, including the kernel's overhead: some two seconds of a call.
     static let bridgeBytes: Int32 = 131_072
 
     /// Begins to connect.

@@ -23,12 +23,12 @@ final class RelayStreams {
     private let members: DescriptorSet
     private let trust: TLSTrust
     private var entries: [UInt64: Entry] = [:]
-    /// Even, and above 0; with the lowest bit set it stands for the connection's end of the pair.
+    /// Even, and above 0; with the lowest bit set it means the connection's end of the pair.
     private var lastToken: UInt64 = 0
     private var batch = DatagramBatch()
     private var buffer = [UInt8](repeating: 0, count: 16_384)
 
-    /// - Parameter trust: Who vouches for servers that are reached over TLS.
+    /// - Parameter trust: Certificate authorities for servers over TLS.
     init(trust: TLSTrust) throws(RealtimeError) {
         self.trust = trust
         members = try DescriptorSet()
@@ -45,8 +45,7 @@ final class RelayStreams {
 
     /// Begins to connect to a server.
     ///
-    /// - Returns: The connection. What comes of it is told by ``step(at:tell:)``.
-    /// - Throws: Words for people.
+    /// - Returns: The connection. ``step(at:tell:)`` reports its result. - Throws: A text for people.
     func open(
         _ owner: Owner, at address: SocketAddress, hostName: String?, of worker: MediaWorker, at now: Instant
     ) throws -> RelayStream {
@@ -78,16 +77,16 @@ final class RelayStreams {
         return failure
     }
 
-    /// Closes a connection; nothing is told of it any more.
+    /// Closes a connection; nothing more is reported about it.
     func close(_ stream: RelayStream) {
         stream.close()
         if let token = token(of: stream) { entries[token] = nil }
     }
 
-    /// Moves what can be moved, and tells what follows.
+    /// Moves as much data as possible, and reports the results.
     func step(at now: Instant, tell: (Owner, RelayStream.Event) -> Void) {
         for ready in members.ready() {
-            // What is told may close any of them.
+            // The receiver of a report may close any of them.
             guard let entry = entries[ready.token & ~1] else { continue }
             if ready.token & 1 == 1 {
                 if let failure = entry.stream.carryMedia(through: &batch) { tell(entry.owner, failure) }

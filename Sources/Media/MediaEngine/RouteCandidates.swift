@@ -4,7 +4,8 @@ enum RouteLikelihood: Int, BitwiseCopyable {
     case addressAndSSRC
     /// It comes from the call's address, and nothing of the peer has come before.
     case addressOfFresh
-    /// As ``freshElsewhere``, for every second datagram: else such a call would never get its turn where many have the SSRC.
+    /// Like ``freshElsewhere``, for every second datagram: otherwise such a call would never be tried if many have the
+    /// SSRC.
     case freshBeforeOthers
     /// It has the call's SSRC and comes from another address: the peer's may have changed.
     case ssrcElsewhere
@@ -30,7 +31,7 @@ struct RouteCandidates: BitwiseCopyable {
     @_noAllocation @_noLocks
     init(only position: Int) { insert(position, .addressAndSSRC) }
 
-    /// Where the call stands that comes at `index`, below ``count``.
+    /// The position of the candidate call at `index`, below ``count``.
     subscript(index: Int) -> Int {
         @_noAllocation @_noLocks get {
             switch index {

@@ -51,7 +51,7 @@ struct RouteTable: ~Copyable {
         count += 1
     }
 
-    /// Takes out the call at `index`; the last one takes its place.
+    /// Removes the call at `index`; the last call moves to its index.
     @_noAllocation @_noLocks
     mutating func remove(at index: Int) {
         count -= 1
@@ -63,14 +63,14 @@ struct RouteTable: ~Copyable {
     @_noAllocation @_noLocks
     mutating func update(_ index: Int) { unsafe routes[index] = Self.route(of: calls[index]) }
 
-    /// Where the call `id` stands.
+    /// The index of the call `id`.
     @_noAllocation @_noLocks
     func index(of id: MediaCallID) -> Int? {
         for index in 0..<count where unsafe calls[index].pointee.id.rawValue == id.rawValue { return index }
         return nil
     }
 
-    /// Where the call stands whose media comes through the TURN server at socket `slot` in channel `channel`.
+    /// The index of the call whose media comes through the TURN server at socket `slot` in channel `channel`.
     @_noAllocation @_noLocks
     func index(slot: Int, channel: UInt16) -> Int? {
         for index in 0..<count {
@@ -84,18 +84,19 @@ struct RouteTable: ~Copyable {
 
     /// The calls that a packet from `source` with `ssrc` may belong to. The address counts before the SSRC.
     ///
-    /// A call without protection cannot tell its peer's packets from others by itself, so it gets one on a guess only if
-    /// no other such call could.
+    /// A call without protection cannot distinguish its peer's packets from others, so it gets a packet as a guess only
+    /// if no other such call could.
     ///
-    /// - Parameter turn: Another number for each datagram: of more calls that are as likely than fit, each gets its turn.
-    /// - Parameter mayGuess: Calls count for which neither the address nor the SSRC speaks.
+    /// - Parameter turn: A different number for each datagram: if more equally likely calls exist than fit, each is
+    ///   tried in turn.
+    /// - Parameter mayGuess: Include calls that match neither by address nor by SSRC.
     @_noAllocation @_noLocks
     func candidates(ssrc: UInt32, source: SocketAddress, turn: Int, mayGuess: Bool) -> RouteCandidates {
         var candidates = RouteCandidates()
         var alone = Lone()
         var (afar, onHost) = (Lone(), Lone())
         var atAddress = 0
-        // Mixed, so that streams that take turns do not always get the same.
+        // Mixed, so that alternating streams do not always get the same number.
         let mixed = UInt64(truncatingIfNeeded: turn) &* 0x9E37_79B9_7F4A_7C15
         let start = count > 0 ? Int(mixed >> 40) % count : 0
         let fresh = mixed >> 63 == 0 ? RouteLikelihood.freshElsewhere : .freshBeforeOthers
@@ -127,7 +128,7 @@ struct RouteTable: ~Copyable {
         let isOfSSRC = route.knowsSSRC && route.ssrc == ssrc
         if isAtAddress {
             if isOfSSRC { return .addressAndSSRC }
-            // A description may tell another SSRC than the peer then sends with.
+            // A description may name another SSRC than the peer then uses.
             return route.isFresh && (!route.knowsSSRC || route.isProtected) ? .addressOfFresh : .addressAlone
         }
         if isOfSSRC { return .ssrcElsewhere }

@@ -5,18 +5,18 @@ internal import Realtime
 /// Which sockets a worker has, by slot: kept by the control side, which makes and frees them.
 @safe
 struct SocketTable: ~Copyable, @unchecked Sendable {
-    // Sockets lie in memory of their own: the worker's thread receives and sends through them, any other only sends,
-    // and whoever holds the book frees them once the thread has let go.
+    // Each socket has its own allocation: the worker's thread receives and sends through it, other threads only send,
+    // and the owner of this table frees it once the worker's thread has released it.
     @safe
     private struct Entry {
         let socket: UnsafeMutablePointer<UDPSocket>
         let address: SocketAddress
-        /// The worker has been asked to let go of it.
+        /// The worker has been asked to release it.
         var isRetired = false
     }
 
     private var entries: [Int: Entry] = [:]
-    /// Sockets that each place has had, beyond the first.
+    /// How many sockets each slot has had, beyond the first.
     private var rounds = [Int](repeating: 0, count: SocketSet.capacity)
     private let watcher: SocketWatcher
 

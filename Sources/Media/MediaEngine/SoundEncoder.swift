@@ -8,14 +8,14 @@ struct SoundEncoder: ~Copyable {
     private var narrowband: G711Encoder?
     private let law: G711?
     private var opusDelaySamples = 0
-    /// Encodes nothing: what stands where there is no encoder.
+    /// Encodes nothing: a placeholder where there is no encoder.
     let isEmpty: Bool
     /// Finds the silence that is described rather than sent; none if all is sent.
     private var silence: SilenceDetector?
-    /// What Opus is set to, 0…10; nil for other codecs, which have no choice.
+    /// The complexity of Opus, 0…10; nil for other codecs, which have none.
     private(set) var complexity: Int?
     private var complexityLimit = 10
-    /// What was encoded last is a description of noise (RFC 3389).
+    /// The last encoded payload describes noise (RFC 3389).
     private(set) var isNoise = false
 
     /// Makes an empty one.

@@ -4,7 +4,8 @@ public import RTP
 internal import Realtime
 internal import Timekeeping
 
-/// Plays a recorded RTP stream through the jitter buffer and decoder in virtual time: what a device would have heard.
+/// Plays a recorded RTP stream through the jitter buffer and decoder in virtual time: the sound that a device would
+/// have played.
 public struct StreamReplay: Sendable {
     /// Replay this SSRC; nil takes the one with the most packets.
     public var ssrc: UInt32?
@@ -18,11 +19,11 @@ public struct StreamReplay: Sendable {
     /// Replays the busiest stream.
     public init() {}
 
-    /// What came of a replay.
+    /// The result of a replay.
     public struct Result: Sendable {
         /// What a device would have played: mono, 48 kHz.
         public var samples: [Int16] = []
-        /// What the jitter buffer did.
+        /// Statistics of the jitter buffer.
         public var statistics = PlayoutStatistics()
         /// The stream that was replayed.
         public var ssrc: UInt32 = 0
@@ -30,9 +31,9 @@ public struct StreamReplay: Sendable {
         public var payloadType: UInt8 = 0
         /// Packets of the recording that are not of this stream, or no RTP.
         public var otherPackets = 0
-        /// Of ``samples``. What is decoded depends on the version of libopus, and on the kind of processor.
+        /// Of ``samples``. Decoded samples depend on the version of libopus, and on the kind of processor.
         public var checksum = SampleChecksum()
-        /// How the sound compares with what the device heard; nil if the recording is no capture.
+        /// Comparison with the sound that the device played; nil if the recording is not a capture.
         public var comparison: Comparison?
     }
 
@@ -42,12 +43,12 @@ public struct StreamReplay: Sendable {
         public var decoder: String
         /// Times that the device took sound.
         public var pulls = 0
-        /// From where in the sound, in milliseconds, it is not what the device heard; nil if all of it is.
+        /// Position in milliseconds from which the sound differs from that of the device; nil if all of it is equal.
         public var firstDifferenceMilliseconds: Double?
-        /// Things that the device could not note in time. From there on the sound may differ.
+        /// Inputs that the device could not record in time. From there on the sound may differ.
         public var recordsLost = 0
 
-        /// Whether every sample is the one that the device heard.
+        /// Whether every sample equals that of the device.
         public var isSame: Bool { pulls > 0 && firstDifferenceMilliseconds == nil }
     }
 
@@ -77,7 +78,7 @@ public struct StreamReplay: Sendable {
                 sequenceNumber: header.sequenceNumber,
                 timestamp: header.timestamp, marker: header.marker, ssrc: header.ssrc, arrival: arrival)
         }
-        // What waits at the end is played out too: a second at the most.
+        // Waiting sound is played at the end too: at most a second.
         for _ in 0..<(48_000 / frameSamples) {
             Self.pull(&buffer, &frame, at: now, into: &result.samples)
             now = now.advanced(byNanoseconds: period)

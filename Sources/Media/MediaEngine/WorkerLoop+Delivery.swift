@@ -5,7 +5,7 @@ internal import Timekeeping
 
 // Datagrams that come in, brought to their calls.
 extension WorkerLoop {
-    /// What became of a datagram.
+    /// The result of delivering a datagram.
     enum Delivery: BitwiseCopyable {
         /// The call at this position got it.
         case call(Int)
@@ -15,8 +15,8 @@ extension WorkerLoop {
         case dropped
     }
 
-    /// How often, in one turn of the worker, a datagram may be tried on a call that it is not likely to belong to: a flood
-    /// costs no more than this many checks, some 100 µs.
+    /// How often, in one turn of the worker, datagrams may be tried on calls to which they probably do not belong: a
+    /// flood costs no more than this many checks, some 100 µs.
     static var mostGuesses: Int { @_noAllocation @_noLocks get { 64 } }
 
     @_noAllocation @_noLocks

@@ -47,7 +47,7 @@ extension WorkerLoop {
         }
     }
 
-    /// Lets a call's next report tell how the card is doing.
+    /// Includes the card's statistics in a call's next report.
     @_noAllocation @_noLocks
     func noteSound(of index: Int) {
         guard let mixer = unsafe mixer, unsafe calls[index].pointee.usesCard else { return }

@@ -9,9 +9,9 @@ internal import Timekeeping
 
 /// A media worker's thread: owns the sockets and runs its calls from datagram to samples.
 ///
-/// It waits on its timer alone once all its calls are established: what arrives in between is read, with the kernel's
-/// timestamps, when the next frame is due, and not before anybody could hear it. While a call is being set up it
-/// handles datagrams as they come.
+/// Once all its calls are established it waits only for its timer: datagrams that arrive in between are read, with the
+/// kernel's timestamps, when the next frame is due, because nothing could be played earlier. While a call is being set
+/// up it handles datagrams as they arrive.
 @safe
 struct WorkerLoop: ~Copyable {
     private var sockets: SocketSet
@@ -27,7 +27,7 @@ struct WorkerLoop: ~Copyable {
     private var scratch = FrameScratch()
     private var counters = WorkerCounters()
     private var governor: LoadGovernor
-    /// Datagrams that may still be tried on calls that they are not likely to belong to, in this turn.
+    /// How often datagrams may still be tried on unlikely calls in this turn.
     private var guessesLeft = 0
     /// Of this thread, until its first call.
     private var faultsBefore: Int?
@@ -197,7 +197,7 @@ extension WorkerLoop {
         forwarded.touch()
     }
 
-    /// What libopus's encoder takes, and what leads to it.
+    /// Stack for libopus's encoder and its callers.
     private static var stackInUse: Int { @_noAllocation @_noLocks get { 160 * 1024 } }
 
     @_noAllocation @_noLocks
@@ -216,7 +216,7 @@ extension WorkerLoop {
         isRunning = false
     }
 
-    /// Gives back the calls that are to end; one that finds the ring full waits for the next turn.
+    /// Returns the calls that are to end; if the ring is full, a call waits for the next turn.
     @_noAllocation @_noLocks
     private mutating func removeLeavingCalls() {
         var index = 0
@@ -381,7 +381,7 @@ extension WorkerLoop {
         unsafe call.pointee.sendRequestsIfDue(at: now, into: &outgoing)
     }
 
-    /// Ends the window in which the load is measured, if it is over, and tells of it.
+    /// Ends the window in which the load is measured, if it is over, and reports it.
     @_noAllocation @_noLocks
     private mutating func measureLoad(at now: Instant) {
         guard calls.count > 0 else {

@@ -3,13 +3,13 @@ internal import NetworkAddress
 internal import Peering
 internal import Timekeeping
 
-/// What the control side asks of a worker. Pointers change their owner with the message.
+/// Commands of the control side to a worker. Ownership of pointers passes with the message.
 @safe
 enum WorkerCommand: BitwiseCopyable {
     case add(UnsafeMutablePointer<MediaCall>)
     case remove(MediaCallID)
     case report(MediaCallID, into: UnsafeMutablePointer<MediaReport>)
-    /// The call's way, and the round trip that ICE measured on it; nil if there is none.
+    /// The call's path, and the round trip that ICE measured on it; nil if there is none.
     case use(MediaCallID, MediaPath?, roundTripNanoseconds: Int64?)
     /// The call's keys; what it had before comes back.
     case install(MediaCallID, UnsafeMutablePointer<SRTPPair>)
@@ -29,7 +29,7 @@ enum WorkerCommand: BitwiseCopyable {
     case stop
 }
 
-/// What a worker tells the control side. Pointers change their owner with the message.
+/// Events from a worker to the control side. Ownership of pointers passes with the message.
 @safe
 enum WorkerEvent: BitwiseCopyable {
     /// The first authenticated packet of the peer came in.
@@ -37,7 +37,7 @@ enum WorkerEvent: BitwiseCopyable {
     /// Media flows both ways.
     case established(MediaCallID, at: Instant)
     case playbackEnded(MediaCallID)
-    /// The peer has pressed a telephone key, which is told by its number as an event.
+    /// The peer has pressed a telephone key, given by its event number.
     case digit(MediaCallID, code: UInt8, milliseconds: Int32)
     /// Our sending has stopped, or goes on.
     case sendingChanged(MediaCallID, RateController.Change)
@@ -51,11 +51,11 @@ enum WorkerEvent: BitwiseCopyable {
     case removed(UnsafeMutablePointer<MediaCall>)
     /// There was no room for this call.
     case refused(UnsafeMutablePointer<MediaCall>)
-    /// These contexts are the worker's no more.
+    /// The worker no longer uses these contexts.
     case replaced(UnsafeMutablePointer<SRTPPair>)
-    /// This is the worker's no more.
+    /// The worker no longer uses this.
     case changed(UnsafeMutablePointer<MediaCallChange>)
-    /// This socket is the worker's no more.
+    /// The worker no longer uses this socket.
     case socketRemoved(UnsafeMutablePointer<UDPSocket>)
     /// How busy the worker was in the last quarter of a second.
     case load(WorkerLoad)

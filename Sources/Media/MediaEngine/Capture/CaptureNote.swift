@@ -1,7 +1,7 @@
 internal import Playout
 internal import RTP
 
-/// What a capture's file says between the packets, one to a datagram to the port 9 ("discard"): a line of text, and behind it a
+/// An entry of a capture's file between the packets, in a datagram to port 9 ("discard"): a line of text, followed by a
 /// payload if there is one.
 ///
 /// A file of captures is a pcap whose times are those of the device's monotonic clock. Packets of sound and noise are RTP to
@@ -30,7 +30,7 @@ enum CaptureNote: Equatable {
         mediaPort + UInt16(format) * 2 + (isNoise ? 1 : 0)
     }
 
-    /// The format and kind that a port tells.
+    /// The format and kind that a port stands for.
     static func format(ofPort port: UInt16) -> (format: UInt8, isNoise: Bool)? {
         guard port >= mediaPort, let format = UInt8(exactly: (port - mediaPort) / 2) else { return nil }
         return (format, (port - mediaPort) % 2 == 1)

@@ -1,9 +1,9 @@
 internal import RTP
 internal import Timekeeping
 
-/// One thing that a call's jitter buffer was told, on its way from the media thread to the file thread.
+/// One input of a call's jitter buffer, on its way from the media thread to the file thread.
 ///
-/// The jitter buffer decides by nothing else, so that the same things in the same order make the same sound.
+/// The jitter buffer has no other input, so the same inputs in the same order produce the same sound.
 struct CaptureRecord: BitwiseCopyable {
     enum Kind: BitwiseCopyable {
         /// A packet of sound, of comfort noise, or an earlier frame that a later packet repeats.
@@ -50,7 +50,7 @@ struct CaptureRecord: BitwiseCopyable {
         self.at = at
     }
 
-    /// A packet, without what its header holds beside numbers: no contributors, no extensions, no padding.
+    /// A packet with only the fixed part of its header: no contributing sources, no extensions, no padding.
     ///
     /// Looks at a view of memory in place, which neither allocates nor locks; see the end of MediaCall.swift.
     /// - Returns: nil if the payload is longer than the jitter buffer takes.

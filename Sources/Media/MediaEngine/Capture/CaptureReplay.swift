@@ -4,7 +4,7 @@ internal import RTP
 internal import Realtime
 internal import Timekeeping
 
-/// Replays a capture: the jitter buffer is told what it was told in the call, at the same times, and so makes the same sound.
+/// Replays a capture: the jitter buffer gets the inputs of the call at the same times, and so produces the same sound.
 struct CaptureReplay: ~Copyable {
     private var buffer: PlayoutBuffer
     private var frame = SampleBuffer(capacity: 2_880)
@@ -13,7 +13,7 @@ struct CaptureReplay: ~Copyable {
     private var comparison: StreamReplay.Comparison
     private var pulled = 0
 
-    /// What a recording is a capture of; nil if it is none.
+    /// The call that a recording is a capture of; nil if it is not a capture.
     init?(_ recording: PacketRecording) throws {
         guard let first = recording.packets.first, first.destinationPort == CaptureNote.port,
             case .start(let codec, let playout, let base, let decoder)? = CaptureNote(parsing: first.bytes)

@@ -15,7 +15,7 @@ struct CaptureOrder {
     var playout: PlayoutConfiguration
     /// When the call begins.
     var at: Instant
-    /// What the ring holds; more for a call that runs faster than time.
+    /// Capacity of the ring; more for a call that runs faster than real time.
     var records = CaptureTape.capacity
 }
 
@@ -76,7 +76,7 @@ final class CaptureStream: AudioFileStream {
         }
     }
 
-    /// Does something with the file, and tells of the first failure.
+    /// Runs `body` on the file, and reports the first failure.
     private func report(_ action: (inout State) throws(AudioFileError) -> Void) {
         let failure: AudioFileError? = state.withLock { state in
             do throws(AudioFileError) {

@@ -3,10 +3,10 @@ internal import RTP
 internal import Realtime
 internal import Timekeeping
 
-/// The media thread's end of a capture: notes what a call's jitter buffer is told, for the file thread to write.
+/// The media thread's end of a capture: records the inputs of a call's jitter buffer, for the file thread to write.
 ///
-/// The ring holds ``capacity`` records, some two seconds of a call. When the file thread does not keep up, what finds no room
-/// is left out and counted, in the file as in the call's report.
+/// The ring holds ``capacity`` records, some two seconds of a call. When the file thread does not keep up, records that
+/// do not fit are dropped and counted, in the file and in the call's report.
 struct CaptureTape: ~Copyable {
     /// Records on their way to the file thread, which looks every 40 ms.
     static let capacity = 512
@@ -16,7 +16,7 @@ struct CaptureTape: ~Copyable {
     private var patience: Int64 = 0
     private var repair: Int64 = -1
     private var isLosing: UInt32 = 0
-    /// When the newest record was; those of things that have no time of their own are then, too.
+    /// Time of the newest record. Inputs without a time of their own get the same time.
     private var last: Instant
     /// Records that found no room.
     private var lost = 0
@@ -56,7 +56,7 @@ struct CaptureTape: ~Copyable {
         note(record)
     }
 
-    /// Notes what the jitter buffer has been set to, if that has changed. Call it when it has been set, and before each pull.
+    /// Records the jitter buffer's settings if they have changed. Call it after changing them, and before each pull.
     @_noAllocation @_noLocks
     mutating func noteSettings(patience: Int64, repair: Int64?) {
         if patience != self.patience {
@@ -77,7 +77,7 @@ struct CaptureTape: ~Copyable {
     /// A packet has been inserted.
     ///
     /// Looks at a view of memory in place, which neither allocates nor locks; see the end of MediaCall.swift.
-    /// - Parameter timestampOffset: Of a copy, by how many ticks it is older.
+    /// - Parameter timestampOffset: By how many RTP ticks a copy is older.
     @_semantics("no_performance_analysis") @inline(__always)
     mutating func note(
         _ kind: CaptureRecord.Kind, _ payload: RawSpan, _ header: RTPHeader, format: UInt8,

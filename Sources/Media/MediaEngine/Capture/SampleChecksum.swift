@@ -1,4 +1,5 @@
-/// A checksum of decoded sound: equal if and, but for one chance in 2⁶⁴, only if all samples are (FNV-1a, 64 bits).
+/// A checksum of decoded sound (FNV-1a, 64 bits): equal if all samples are equal, and otherwise with a chance of one in
+/// 2⁶⁴.
 public struct SampleChecksum: Equatable, Sendable, BitwiseCopyable, CustomStringConvertible {
     /// The checksum so far.
     public private(set) var value: UInt64

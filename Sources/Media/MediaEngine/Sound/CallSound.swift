@@ -7,7 +7,7 @@ public struct CallSound: Equatable, Sendable {
     public var device: AudioDeviceConfiguration
     /// What is done to captured sound.
     public var processing = SpeakerphoneSettings()
-    /// What becomes of several calls.
+    /// How several calls share the card.
     public var sharing = Sharing.hold
     /// Volume of the loudspeaker, in dB: −60…20.
     public var volumeDB = 0.0
@@ -15,10 +15,10 @@ public struct CallSound: Equatable, Sendable {
     public var microphoneDB = 0.0
     /// The microphone is muted from the beginning.
     public var isMuted = false
-    /// Whose tones are heard: an ISO 3166 code; others have what ITU-T E.180 recommends.
+    /// The country whose tones are played, as an ISO 3166 code; unknown countries get the tones of ITU-T E.180.
     public var country = ""
 
-    /// What becomes of several calls on one card.
+    /// How several calls share one card.
     public enum Sharing: String, CaseIterable, Sendable {
         /// The latest has the card; the others wait in silence, and get it back one after the other.
         case hold
@@ -30,7 +30,7 @@ public struct CallSound: Equatable, Sendable {
     public init(_ device: AudioDeviceConfiguration = AudioDeviceConfiguration()) { self.device = device }
 }
 
-/// What the control side asks of the mixer.
+/// Commands of the control side to the mixer.
 enum SoundOrder: BitwiseCopyable {
     case mute(Bool)
     case volume(dB: Double)
@@ -43,11 +43,11 @@ enum SoundOrder: BitwiseCopyable {
 
 /// How the card's sound is doing at the media worker's end. A plain value, copied on the media thread.
 public struct SoundReport: BitwiseCopyable, Equatable, Sendable {
-    /// What a level meter of the microphone shows, after all processing, in dBFS.
+    /// Level of the microphone as a meter shows it, after all processing, in dBFS.
     public internal(set) var microphoneDBFS = -100.0
     /// Its held peak.
     public internal(set) var microphonePeakDBFS = -100.0
-    /// What a level meter of the loudspeaker shows, in dBFS.
+    /// Level of the loudspeaker as a meter shows it, in dBFS.
     public internal(set) var loudspeakerDBFS = -100.0
     /// Its held peak.
     public internal(set) var loudspeakerPeakDBFS = -100.0
@@ -61,7 +61,7 @@ public struct SoundReport: BitwiseCopyable, Equatable, Sendable {
     public internal(set) var processingSamples = 0
     /// Ticks of 10 ms.
     public internal(set) var ticks = 0
-    /// Ticks left out because the machine stood still.
+    /// Ticks skipped because the machine stalled.
     public internal(set) var ticksSkipped = 0
     /// Captured samples that were not there in time.
     public internal(set) var captureUnderrunSamples = 0

@@ -4,13 +4,13 @@ internal import Realtime
 internal import Speakerphone
 internal import Timekeeping
 
-/// What lies between a sound card and the calls that use it, on their media worker.
+/// Connects a sound card with the calls that use it, on their media worker.
 ///
-/// While a call uses the card or a tone sounds, it takes ticks, of each kind one every 10 ms. In the microphone's it takes
-/// what was captured, takes echo and noise out of it and hands it to the calls, whose frames are due at such ticks; in the
-/// loudspeaker's it mixes what the calls hear, and tones, and plays it.
-/// The echo canceller's reference comes with what was captured, from the card itself: nothing that is done here to delays
-/// and ticks reaches it.
+/// While a call uses the card or a tone sounds, it has microphone ticks and loudspeaker ticks, one of each every 10 ms.
+/// A microphone tick takes captured sound, removes echo and noise, and passes it to the calls, whose frames are due at
+/// these ticks. A loudspeaker tick mixes the calls' received sound and tones, and plays them. The echo canceller's
+/// reference comes from the card itself, together with the captured sound, so changes of delays and ticks here do not
+/// affect it.
 struct CardMixer: ~Copyable {
     /// Samples of a tick: 10 ms.
     static var tickSamples: Int { @_noAllocation @_noLocks get { 480 } }
@@ -28,14 +28,14 @@ struct CardMixer: ~Copyable {
     private var loudspeakerMeter = LevelDisplay()
     private var tones: DeskTones
     private var mixer = CallMixer()
-    /// What was captured, what the card played meanwhile, what goes to one call of several, and what was played in the
-    /// last tick.
+    /// Captured sound, what the card played meanwhile, the mix for one call of several, and what was played in the last
+    /// tick.
     private var captured = SampleBuffer(capacity: CardMixer.tickSamples)
     private var reference = SampleBuffer(capacity: CardMixer.tickSamples)
     private var work = SampleBuffer(capacity: CardMixer.tickSamples)
     private var played = SampleBuffer(capacity: CardMixer.tickSamples)
-    /// When the next ticks are due; nil while nobody uses the card. The microphone's are those at which its calls send;
-    /// the loudspeaker's stand where packets wait the least.
+    /// When the next ticks are due; nil while nobody uses the card. Calls send at the microphone's ticks; the
+    /// loudspeaker's ticks are where packets wait the least.
     private var nextCapture: Instant?
     private var nextPlay: Instant?
     private var follower = PeriodTracker(frameNanoseconds: CardMixer.tickNanoseconds)
@@ -111,7 +111,7 @@ struct CardMixer: ~Copyable {
         guard due.nanoseconds <= now.nanoseconds else { return nil }
         let behind = due.nanoseconds(to: now)
         guard behind > Self.catchUpNanoseconds else { return isCapture ? .capture(due) : .play(due) }
-        // The machine stood still: both skip as much.
+        // The machine stalled: both skip the same time.
         let skipped = behind / Self.tickNanoseconds
         ticksSkipped += Int(skipped)
         nextCapture = capture.advanced(byNanoseconds: skipped * Self.tickNanoseconds)
@@ -142,8 +142,8 @@ struct CardMixer: ~Copyable {
         return due.advanced(byNanoseconds: number * Self.tickNanoseconds)
     }
 
-    /// Takes ticks on the grid of `slot` from now on, or soon after the card's beats if it has any. The card's delay is
-    /// set anew, so this is for when nobody listens yet.
+    /// Aligns ticks to the grid of `slot`, or to just after the card's periods if it has them. This resets the card's
+    /// delay, so call it only while nobody listens.
     ///
     /// - Returns: The tick that `slot` has become.
     @_noAllocation @_noLocks
@@ -158,7 +158,7 @@ struct CardMixer: ~Copyable {
         return aligned
     }
 
-    /// Moves the ticks that follow one that was due at `due`, so that they keep to the card's beats.
+    /// Moves the ticks after the one that was due at `due`, so that they follow the card's periods.
     ///
     /// - Returns: How much later, in nanoseconds, frames at these ticks are to come from now on.
     @_noAllocation @_noLocks
@@ -169,7 +169,7 @@ struct CardMixer: ~Copyable {
             due, line.lastBeat, lacked: lacked, mayJump: ticksSinceStart < Self.ticksUnheard)
         guard let capture = nextCapture, let play = nextPlay else { return 0 }
         ticksSinceStart += 1
-        // Both directions' delays are set anew.
+        // Resets the delays of both directions.
         if abs(shift) > 1_000_000 { line.pause(at: due) }
         (nextCapture, nextPlay) = (capture.advanced(byNanoseconds: shift), play.advanced(byNanoseconds: shift))
         return shift
@@ -238,7 +238,7 @@ extension CardMixer {
         nextCapture = due.advanced(byNanoseconds: Self.tickNanoseconds)
     }
 
-    /// Has the calls hear 10 ms, for ``play(from:at:)``.
+    /// Lets the calls play 10 ms, for ``play(from:at:)``.
     @_noAllocation @_noLocks
     mutating func hear(_ calls: borrowing RouteTable, at due: Instant) {
         for index in 0..<calls.count where unsafe calls[index].pointee.usesCard {
@@ -266,7 +266,7 @@ extension CardMixer {
         advanceIfWorthwhile(calls, at: due)
     }
 
-    /// What the mixer has seen, for a call of its worker.
+    /// The mixer's statistics, for a call of its worker.
     @_noAllocation @_noLocks
     func report(on call: UnsafeMutablePointer<MediaCall>) -> SoundReport {
         var report = SoundReport(echo: Self.statistics(of: processor))
@@ -298,7 +298,7 @@ extension CardMixer {
         }
     }
 
-    /// Where calls are mixed, each hears the others: what they brought to the last tick.
+    /// If calls are mixed, each hears the others: their contributions to the last tick.
     @_noAllocation @_noLocks
     private mutating func beginSharing(_ calls: borrowing RouteTable) {
         guard case .mix = sharing else { return }

@@ -1,17 +1,17 @@
 internal import Realtime
 internal import Speakerphone
 
-/// A call's place at the ``CardMixer``: what the microphone has for it, and what it has for the loudspeaker.
+/// A call's port at the ``CardMixer``: sound from the microphone, and sound for the loudspeaker.
 ///
 /// The mixer moves 10 ms at a time, the call sends frames of its own length; both run on one thread. A call's frames are due
 /// at ticks of the mixer, so that nothing waits here longer than its frame lasts.
 struct CardPort: ~Copyable {
     private var microphone = SampleQueue(capacity: 8_192)
-    /// What the call brought to the mixer's last tick for the loudspeaker.
+    /// The call's contribution to the loudspeaker's last tick.
     private var latest = SampleBuffer(capacity: CardMixer.tickSamples)
     /// Limits what the call is to send.
     var limiter = MixLimiter()
-    /// The call is on hold at the card: it hears silence, and is not heard.
+    /// The call is on hold at the card: it gets silence, and is not played.
     var isHeld = false
     /// Its frames are due at ticks of the mixer.
     var isPlaced = false
@@ -40,14 +40,14 @@ struct CardPort: ~Copyable {
     @_noAllocation @_noLocks
     mutating func hand(_ samples: Span<Int16>) { microphone.append(samples) }
 
-    /// The call's side: brings 10 ms to the loudspeaker's tick.
+    /// The call's side: contributes 10 ms to the loudspeaker's tick.
     @_noAllocation @_noLocks
     mutating func bring(_ samples: Span<Int16>) {
         var room = latest.mutableSamples(CardMixer.tickSamples)
         for index in 0..<min(room.count, samples.count) { room[index] = samples[index] }
     }
 
-    /// What the call brought to the last tick.
+    /// The call's contribution to the last tick.
     var contribution: Span<Int16> {
         @_semantics("no_performance_analysis") @inline(__always)
         @_lifetime(borrow self)

@@ -17,7 +17,7 @@ public struct DelayBudget: Equatable, Sendable {
 
     /// From the microphone to the network.
     public var sending: [Stage] = []
-    /// Half of the round trip that RTCP tells.
+    /// Half of the round trip measured by RTCP.
     public var networkMilliseconds = 0.0
     /// From the network to the loudspeaker.
     public var receiving: [Stage] = []

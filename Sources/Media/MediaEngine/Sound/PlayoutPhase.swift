@@ -2,7 +2,7 @@ internal import Realtime
 
 /// Decides when the loudspeaker's ticks are to come earlier, because packets would wait less for them.
 ///
-/// What such a move skips of the sound on its way to the card must not be heard, so it waits for a pause.
+/// Such a move skips some sound on its way to the card, which must not be audible, so it waits for a pause.
 struct PlayoutPhase: BitwiseCopyable, Sendable {
     private var ticks = 0
     private var quietTurns = 0
@@ -12,18 +12,18 @@ struct PlayoutPhase: BitwiseCopyable, Sendable {
     private static var firstLook: Int { @_noAllocation @_noLocks get { 400 } }
     private static var lookInterval: Int { @_noAllocation @_noLocks get { 50 } }
     private static var rest: Int { @_noAllocation @_noLocks get { 500 } }
-    /// What a move may skip lies in the last ticks.
+    /// The sound that a move may skip is that of the last ticks.
     private static var turnsOfPause: Int { @_noAllocation @_noLocks get { 3 } }
     /// −54 dBFS, as a sample.
     private static var quietPeak: Int16 { @_noAllocation @_noLocks get { 64 } }
-    /// What is worth a move: 1.5 ms.
+    /// The smallest saving that is worth a move: 1.5 ms.
     static var leastAdvance: Int64 { @_noAllocation @_noLocks get { 1_500_000 } }
 
     /// Ticks are begun.
     @_noAllocation @_noLocks
     mutating func begin() { self = PlayoutPhase() }
 
-    /// Notes a tick, and whether a move may be looked at now.
+    /// Records a tick, and whether a move may be considered now.
     ///
     /// - Parameter played: What is played.
     @_noAllocation @_noLocks

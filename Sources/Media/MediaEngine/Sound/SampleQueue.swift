@@ -7,7 +7,7 @@ struct SampleQueue: ~Copyable, @unchecked Sendable {
     private var written = 0
     private var taken = 0
 
-    /// - Parameter capacity: Samples it holds at the most; a power of two.
+    /// - Parameter capacity: The largest number of samples; a power of two.
     init(capacity: Int) {
         precondition(capacity > 0 && capacity & (capacity - 1) == 0, "a queue's capacity is a power of two")
         unsafe base = .allocate(capacity: capacity)
