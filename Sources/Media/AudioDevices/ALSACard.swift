@@ -13,7 +13,7 @@ struct ALSACard: SoundCard, ~Copyable {
     /// Where the card of each direction was found, to find it again under another number.
     private var homes = InlineArray<2, CardHome?>(repeating: nil)
     private var wakeFrames = 0
-    /// What there was when libasound last read its configuration.
+    /// State of the configuration files when libasound last read them.
     private var surroundings: CardDirectory.Surroundings?
     /// Times that libasound was made to read its configuration.
     private(set) var configurationReads = 0

@@ -1,8 +1,8 @@
 internal import CALSA
 internal import Glibc
 
-/// Agrees with a card on rate, format, channels, period and buffer, for the least delay that it can do. Used while its
-/// stream is open.
+/// Negotiates rate, format, channels, period and buffer with a card, for the lowest delay that it supports. Used while
+/// its stream is open.
 @safe
 struct ALSASetup {
     private let pcm: OpaquePointer

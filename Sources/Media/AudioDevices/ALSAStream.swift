@@ -74,7 +74,7 @@ struct ALSAStream: ~Copyable {
     // MARK: Life
 
     mutating func prepare() -> Int32 {
-        // Of a stream that does not run there is nothing to drop, which is no failure.
+        // A stream that does not run has nothing to drop, which is not a failure.
         _ = unsafe snd_pcm_drop(pcm)
         return unsafe snd_pcm_prepare(pcm)
     }
@@ -89,7 +89,7 @@ struct ALSAStream: ~Copyable {
     /// Makes the card wake its thread once its queue is no longer than `frames`.
     mutating func setWakeQueue(frames: Int, startFrames: Int) {
         let available = max(1, grant.bufferFrames - frames)
-        // What it has stays in force if it refuses.
+        // If the card refuses, its present settings stay.
         do throws(ALSAFailure) {
             try unsafe ALSASetup(pcm).setThresholds(start: startFrames, wakeAvailable: available)
         } catch {}

@@ -1,23 +1,23 @@
-// AudioDevices: sound cards. Threads of their own that move samples between cards and the media workers, at a delay
-// that stays, whatever the cards and their clocks do.
+// AudioDevices: sound cards. Separate threads move samples between cards and the media workers at a constant delay,
+// whatever the cards and their clocks do.
 
 internal import Glibc
 public import Realtime
 internal import Synchronization
 internal import Timekeeping
 
-/// A sound card in use: its thread, and what it tells. All methods may be called from any thread.
+/// A sound card in use: its thread and its events. All methods may be called from any thread.
 ///
-/// The card need not be there: while it is not, its line gives silence, and sound comes with it.
+/// The card may be missing: until it is there, its line provides silence.
 public final class AudioDevice: Sendable {
     private let shared: Shared
     private let line: Mutex<SoundLine?>
-    /// Emptied by whoever joins them.
+    /// The thread that joins them empties this.
     private let threads: Mutex<[RealtimeThread]>
 
     /// Starts the thread, which opens the card.
     ///
-    /// - Parameter onEvent: Is told what happens, in order, on a thread of its own.
+    /// - Parameter onEvent: Is called with each event, in order, on a separate thread.
     public init(
         _ configuration: AudioDeviceConfiguration, onEvent: @escaping @Sendable (CardEvent) -> Void
     ) throws(RealtimeError) {
@@ -45,7 +45,7 @@ public final class AudioDevice: Sendable {
     /// Stops the card, if ``stop()`` has not.
     deinit { stop() }
 
-    /// Events that may wait to be told. There is one a second, and a few more on bad days.
+    /// Capacity for events that wait for delivery. Normally there is one a second.
     private static let eventCapacity = 256
 
     /// The media worker's end; the first time only, nil from then on.
@@ -56,12 +56,12 @@ public final class AudioDevice: Sendable {
         }
     }
 
-    /// How the card was doing a second ago at the most.
+    /// The card's statistics, at most a second old.
     public var statistics: CardStatistics { shared.statistics.withLock { $0 } }
 
     /// Plays what the card still has and closes it. Not to be called from `onEvent`.
     ///
-    /// - Returns: False if the driver did not let go of it within three seconds; its thread is then left behind.
+    /// - Returns: False if the driver did not release it within three seconds; its thread is then abandoned.
     @discardableResult
     public func stop() -> Bool {
         shared.stop()
@@ -75,7 +75,7 @@ public final class AudioDevice: Sendable {
         return true
     }
 
-    /// What the threads and the owner have in common. It outlives them all.
+    /// State that the threads and the owner share. It outlives them all.
     private final class Shared: Sendable {
         let wakeup: Wakeup
         let eventWakeup: Wakeup
@@ -150,8 +150,8 @@ extension CardLoop where Card == ALSACard {
         while !isStopped {
             let hasMoved = step(at: MonotonicClock.now)
             idleWakes = hasMoved ? 0 : idleWakes + 1
-            // A driver may say that there is something to do when there is not. It is not believed twice in a row, and
-            // looked at four times in a period.
+            // A driver may report work when there is none. After two such reports in a row, the card is only checked
+            // four times in a period.
             let watchesCard = isCardRunning && idleWakes < 3
             var milliseconds = isCardRunning ? max(1, Int64(card.periodMilliseconds / (watchesCard ? 1 : 4))) : 1_000
             if let deadline = nextDeadline {

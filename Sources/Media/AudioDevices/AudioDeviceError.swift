@@ -6,7 +6,7 @@ internal import Glibc
 /// Match on `code`; print the error itself. The message says what was tried with which card, what the system said, and
 /// what to try.
 public struct AudioDeviceError: Error, Equatable, Sendable, CustomStringConvertible {
-    /// What kind of failure it is. More kinds may come.
+    /// The kind of failure. Later versions may add kinds.
     public struct Code: Hashable, Sendable {
         private let name: String
 
@@ -20,7 +20,7 @@ public struct AudioDeviceError: Error, Equatable, Sendable, CustomStringConverti
         public static let unsupportedFormat = Code(name: "unsupportedFormat")
         /// It has gone away.
         public static let disconnected = Code(name: "disconnected")
-        /// Something else, which the message tells.
+        /// Another failure, which the message describes.
         public static let other = Code(name: "other")
     }
 

@@ -1,13 +1,13 @@
 internal import Realtime
 internal import Timekeeping
 
-/// One card's capture, from samples at the card's rate to the worker's ring, with the delay held at its target.
+/// One card's capture, from samples at the card's rate to the worker's ring, with the delay kept at its target.
 ///
 /// The delay is that of the last sample of a frame, from the card to the worker's hands: the card's queue, the
-/// resampler, what waits in the ring by the worker's clock. A worker whose frames may come at any time between two
-/// wake-ups of the card needs a period of it; one that keeps to a moment soon after them, no more than that wait.
+/// resampler, what waits in the ring by the worker's clock. A worker whose frames come at any time between two wake-ups
+/// of the card needs a period of delay; one whose frames come soon after the wake-ups needs only that wait.
 ///
-/// Beside each sample goes what the card played at the time: see ``EchoReference``.
+/// Each sample is accompanied by what the card played at the time: see ``EchoReference``.
 struct CaptureLine: ~Copyable {
     private var ring: AudioRing.Producer
     private var referenceRing: AudioRing.Producer
@@ -68,13 +68,13 @@ struct CaptureLine: ~Copyable {
         return true
     }
 
-    /// What the card plays is to be known beside what it captures; after ``open(rate:)``. Allocates.
+    /// Starts the echo reference: what the card plays while it captures. Call it after ``open(rate:)``. Allocates.
     mutating func openReference(to playback: CardGrant) {
         reference.open(
             playback: playback, captureRate: cardRate, captureLatencyMilliseconds: statistics.resamplerMilliseconds)
     }
 
-    /// The card begins anew, and will give its frames in pieces of this size.
+    /// The card restarts, and will deliver its frames in pieces of this size.
     @_noAllocation @_noLocks
     mutating func begin(periodFrames: Int) {
         periodSamples = Double(periodFrames) * 48_000 / Double(cardRate)
@@ -98,7 +98,7 @@ struct CaptureLine: ~Copyable {
     @_noAllocation @_noLocks
     private mutating func setTarget() {
         let target = waitSamples + statistics.resamplerMilliseconds * 48 + Double(margin.samples)
-        // More delay is had by a pause, not by a rate: sound was missing just now.
+        // A pause adds delay, not a rate: sound was missing just now.
         let rise = Int(target - loop.targetSamples)
         let isByPause = isActive && rise >= 24
         if isByPause { adjustment &-= rise }
@@ -106,8 +106,8 @@ struct CaptureLine: ~Copyable {
         statistics.targetMilliseconds = loop.targetSamples / 48
     }
 
-    /// Counts on the wait that the worker keeps to: on a longer one at once, on a shorter one so slowly that resampling
-    /// brings the delay there unheard, but for the beginning.
+    /// Adapts to the worker's wait: to a longer one at once, to a shorter one so slowly (except at the beginning) that
+    /// resampling reduces the delay inaudibly.
     @_noAllocation @_noLocks
     private mutating func followWait(at now: Instant) {
         let seconds = max(0, min(0.1, Double(lastMeasured.nanoseconds(to: now)) * 1e-9))
@@ -131,10 +131,10 @@ struct CaptureLine: ~Copyable {
             // The first frames after a pause find nothing, which is no fault.
             if next.missing > 0, isActive {
                 statistics.missingSamples &+= Int(next.missing)
-                // They had silence in their place: when they come, it is too late for them.
+                // Silence replaced them: when they arrive, it is too late for them.
                 adjustment &+= Int(next.missing)
-                // Frames that keep to the card's beats lack what a whole beat brings when it is a little late, and wait
-                // longer from now on, up to half a period; until then a margin would be no help.
+                // Frames that follow the card's periods lack a whole period of samples when it is a little late. They
+                // wait longer from now on, up to half a period; below that a margin would not help.
                 guard next.wait < 0 || Int64(next.wait) &+ 1_000_000 >= periodNanoseconds / 2 else { continue }
                 margin.grow(missing: Int(next.missing), at: now)
                 setTarget()
@@ -185,7 +185,7 @@ struct CaptureLine: ~Copyable {
         statistics.note(loop)
     }
 
-    /// Tells the worker when a period was full. A card that knows its place within the period tells how long ago.
+    /// Tells the worker when a period was full. If the card knows its position within the period, that is exact.
     @_noAllocation @_noLocks
     private mutating func beat(queueFrames: Int, at now: Instant) {
         let end = framesRead &+ queueFrames

@@ -1,8 +1,8 @@
 extension CardDirectory {
     /// Whether both names are known to mean the same PCM: the same name, or the same device of the same card.
     ///
-    /// A name that libasound's configuration defines ("default", "pulse") is only ever the same as itself; what stands
-    /// behind it is not looked for.
+    /// A name that libasound's configuration defines ("default", "pulse") equals only itself; the PCM behind it is not
+    /// looked up.
     public func isSamePCM(_ one: String, _ other: String) -> Bool {
         if one == other { return true }
         guard let first = place(of: one), let second = place(of: other) else { return false }
@@ -22,7 +22,7 @@ extension CardDirectory {
         var device: Int
     }
 
-    /// Kinds of PCM that are a card's device, as it is or behind something that converts or mixes.
+    /// Kinds of PCM that are a card's device, directly or through a converter or mixer.
     private static let kinds: Set<Substring> = ["hw", "plughw", "dmix", "dsnoop", "sysdefault", "default", "front"]
 
     /// The card and the device that a name means; nil of one that names no card.

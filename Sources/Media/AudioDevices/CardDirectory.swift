@@ -24,7 +24,7 @@ public struct CardDirectory: Sendable {
 
     private let root: String
 
-    /// - Parameter root: Where /proc and /dev are found; empty but for tests.
+    /// - Parameter root: Where /proc and /dev are; empty except in tests.
     public init(root: String = "") { self.root = root }
 
     /// All cards, in the order of their numbers.
@@ -41,7 +41,8 @@ public struct CardDirectory: Sendable {
         }
     }
 
-    /// What libasound makes its list of PCMs of, to notice that a card came or went or that its configuration was edited.
+    /// The sources of libasound's list of PCMs, to notice that a card came or went or that its configuration was
+    /// edited.
     struct Surroundings: Equatable, Sendable {
         fileprivate var cards: String
         fileprivate var devices: [String]
@@ -96,7 +97,7 @@ public struct CardDirectory: Sendable {
             else { return nil }
             let id = line[line.index(after: open)..<close].trimmed
             let dash = line[close...].firstIndex(of: "-").map { line[$0...] } ?? ""
-            // The kind of driver may have a dash of its own, the one that is meant has spaces.
+            // The driver's kind may contain a dash; the separator has spaces around it.
             let name = line[close...].separated(by: " - ") ?? dash.dropFirst().trimmed
             return Card(number: number, id: id, name: name, identities: [])
         }

@@ -2,8 +2,8 @@ internal import Glibc
 internal import Realtime
 internal import Timekeeping
 
-/// What a device's thread does: has the machine decide, does what it asks for, and moves samples between the card and
-/// the lines. Steps are quick and never wait, but for the opening of a card.
+/// The loop of a device's thread: lets the machine decide, carries out its outputs, and moves samples between the card
+/// and the lines. Steps are quick and never wait, except for the opening of a card.
 struct CardLoop<Card: SoundCard & ~Copyable>: ~Copyable {
     var card: Card
     private var machine = CardMachine()
@@ -27,7 +27,7 @@ struct CardLoop<Card: SoundCard & ~Copyable>: ~Copyable {
     private static var reportNanoseconds: Int64 { 1_000_000_000 }
 
     /// - Parameters:
-    ///   - events: Where the loop tells what happens. When it is full, events are dropped and counted.
+    ///   - events: Ring for events. When it is full, events are dropped and counted.
     ///   - eventSignal: Is signalled with each event.
     init(
         _ card: consuming Card, _ ends: consuming LineEnds, events: consuming SPSCRing<CardEvent>.Producer,
@@ -64,7 +64,7 @@ struct CardLoop<Card: SoundCard & ~Copyable>: ~Copyable {
 
     mutating func stop(at now: Instant) { handle(.stop, at: now) }
 
-    /// Tells how much later than asked the thread runs, for the statistics.
+    /// Records how much later than requested the thread runs, for the statistics.
     mutating func note(latenessNanoseconds: Int64) {
         worstLatenessNanoseconds = max(worstLatenessNanoseconds, latenessNanoseconds)
     }
@@ -115,11 +115,11 @@ struct CardLoop<Card: SoundCard & ~Copyable>: ~Copyable {
         return statistics
     }
 
-    // MARK: What the machine asks for
+    // MARK: Outputs of the machine
 
     private mutating func handle(_ input: CardMachine.Input, at now: Instant) {
         machine.handle(input, at: now, into: &outbox)
-        // What is done may fail, which the machine is told at once and answers into the same list.
+        // An action may fail; the machine is told at once, and appends its outputs to the same list.
         var index = 0
         while index < outbox.count {
             let output = outbox[index]
@@ -129,7 +129,7 @@ struct CardLoop<Card: SoundCard & ~Copyable>: ~Copyable {
         outbox.removeAll(keepingCapacity: true)
     }
 
-    /// - Returns: What the machine is to be told.
+    /// - Returns: The next input of the machine.
     private mutating func execute(_ output: CardMachine.Output, at now: Instant) -> CardMachine.Input? {
         switch output {
         case .open: return open()

@@ -1,10 +1,10 @@
 internal import Glibc
 internal import Timekeeping
 
-/// Decides what is to be done with a sound card in good and bad days: opening, a start that leads to a steady delay,
-/// xruns, suspends, cards that vanish, stand still or come back, and an end that does not hang.
+/// Decides what is to be done with a sound card: opening, a start that leads to a steady delay, xruns, suspends, cards
+/// that vanish, stall or return, and an end that does not hang.
 ///
-/// What it asks for is done at once, in order; only failures are told to it, and what is named below.
+/// Its outputs are carried out at once, in order; it is told only of failures and of the inputs below.
 struct CardMachine: ProtocolCore, Sendable {
     enum Input: Equatable, Sendable {
         case start
@@ -37,7 +37,7 @@ struct CardMachine: ProtocolCore, Sendable {
 
     /// What the loop does between inputs.
     enum Mode: Equatable, Sendable {
-        /// No card: the machine's clock takes its place.
+        /// No card: the machine's clock replaces it.
         case withoutCard
         /// Samples are moved, but not the calls': the card's first ones are thrown away, and silence is played.
         case settling
@@ -86,11 +86,11 @@ struct CardMachine: ProtocolCore, Sendable {
     private static let firstRetry = Duration.milliseconds(200)
     private static let longestRetry = Duration.seconds(2)
     private static let resumeInterval = Duration.milliseconds(50)
-    /// After that a card that does not resume is started anew.
+    /// After that time a card that does not resume is restarted.
     private static let resumeLimit = Duration.seconds(10)
-    /// A direction that moves nothing for so long, and for twice its buffer, stands still.
+    /// A direction that moves nothing for this time, and for twice its buffer, has stalled.
     private static let stallLimit = Duration.seconds(2)
-    /// Failures in a row, with nothing moved between them, after which the card is opened anew.
+    /// Failures in a row, with nothing moved between them, after which the card is reopened.
     private static let failureLimit = 8
 
     var mode: Mode {
@@ -234,7 +234,7 @@ struct CardMachine: ProtocolCore, Sendable {
         guard case .suspended(var running, _, _, _) = state else { return }
         running.movedAt = [now, now]
         outbox.append(.tell(.resumed))
-        // What is in its buffers is old, and both directions stood still: they start as in the beginning.
+        // Its buffers are outdated, and both directions had stopped: they start as at the beginning.
         state = .settling(running, until: now.advanced(by: running.settle))
         runAll(running, into: &outbox)
     }
@@ -249,7 +249,7 @@ struct CardMachine: ProtocolCore, Sendable {
                 running, direction: direction, retryAt: now.advanced(by: Self.resumeInterval), deadline: deadline)
             return
         }
-        // It cannot resume, or does not. Starting anew is what is left, and fails by itself if the card sleeps on.
+        // It cannot resume, or does not. A restart is the only option left; it fails if the card is still asleep.
         resumed(direction, at: now, into: &outbox)
     }
 
@@ -261,7 +261,7 @@ struct CardMachine: ProtocolCore, Sendable {
     private mutating func stop(at now: Instant, into outbox: inout [Output]) {
         switch state {
         case .running(let running) where running.uses[Int(SoundDirection.playback.rawValue)]:
-            // Not snd_pcm_drain, which waits for ever on a card that stands still.
+            // Not snd_pcm_drain, which waits for ever on a stalled card.
             state = .playingOut(deadline: now.advanced(by: min(running.bufferTime, .milliseconds(500))))
         case .running, .settling, .suspended, .opening: end(into: &outbox)
         case .idle, .absent:

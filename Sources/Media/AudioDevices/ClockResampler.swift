@@ -58,24 +58,24 @@ struct ClockResampler: ~Copyable, @unchecked Sendable {
         setRatio()
     }
 
-    // speex_resampler_set_rate_frac: computes its filter anew, in memory taken in init; takes no lock.
+    // speex_resampler_set_rate_frac: recomputes its filter, in memory allocated by init; takes no lock.
     @_semantics("no_performance_analysis") @inline(__always)
     private func setRatio() {
         _ = unsafe speex_resampler_set_rate_frac(
             state, numerator, Self.denominator, UInt32(inputRate), UInt32(outputRate))
     }
 
-    /// Forgets what the filter holds, as for a stream that begins anew.
+    /// Clears the filter's state, for a stream that restarts.
     @_semantics("no_performance_analysis") @inline(__always)
     func reset() { _ = unsafe speex_resampler_reset_mem(state) }
 
-    /// Input samples that `count` output samples need at the most.
+    /// The most input samples that `count` output samples need.
     @_noAllocation @_noLocks
     func inputCount(forOutput count: Int) -> Int {
         (count &* Int(numerator) &+ Int(Self.denominator) &- 1) / Int(Self.denominator)
     }
 
-    /// Output samples that `count` input samples make at the most.
+    /// The most output samples that `count` input samples make.
     @_noAllocation @_noLocks
     func outputCount(forInput count: Int) -> Int { count &* Int(Self.denominator) / Int(numerator) &+ 2 }
 

@@ -1,11 +1,11 @@
 internal import Glibc
 
-/// When each file changed that libasound's configuration is read from, to read it again only then. libasound looks after the
-/// first of them by itself, but not after those that they name.
+/// Modification times of the files of libasound's configuration, so that it is read again only after a change.
+/// libasound itself watches the first of them, but not those that they include.
 ///
-/// Watched are the file that libasound begins with, the machine's and the user's files, and the folders of the machine's with
-/// each file in them. Not watched are files that these include by name, those of single cards, a user's files without `HOME`,
-/// and what they ask of the system, such as whether PulseAudio runs: ``ALSACard`` has each fifth opening read everything.
+/// This watches libasound's first file, the machine's and the user's files, and the machine's folders with each file in
+/// them. It does not watch files that these include by name, files of single cards, a user's files without `HOME`, and
+/// conditions such as whether PulseAudio runs. Therefore ``ALSACard`` reads everything at each fifth opening.
 struct ConfigurationStamps: Equatable, Sendable {
     private struct Stamp: Equatable {
         // Of the last change of any kind: a file may keep the time of its contents, as `cp -p` does.
@@ -21,7 +21,7 @@ struct ConfigurationStamps: Equatable, Sendable {
     /// Looks at the files.
     ///
     /// - Parameters:
-    ///   - root: Where the machine's folders are found; empty but for tests.
+    ///   - root: Where the machine's folders are; empty except in tests.
     ///   - variable: A variable of the environment.
     init(root: String, variable: (String) -> String? = Self.variable) {
         let data = variable("ALSA_CONFIG_DIR") ?? root + "/usr/share/alsa"
@@ -35,7 +35,7 @@ struct ConfigurationStamps: Equatable, Sendable {
         var folders = ["/var/lib/alsa/conf.d", "/usr/etc/alsa/conf.d", "/etc/alsa/conf.d"].map { root + $0 }
         folders.append("\(data)/alsa.conf.d")
         stamps = (files + folders).map(Self.stamp)
-        // Whoever edits a file in place changes nothing in its folder.
+        // Editing a file in place changes nothing in its folder.
         for folder in folders {
             for name in CardDirectory.entries(of: folder).prefix(Self.filesPerFolder) {
                 stamps.append(Self.stamp(of: "\(folder)/\(name)"))

@@ -15,9 +15,9 @@ struct Cushion: BitwiseCopyable, Sendable {
         min(bufferFrames, periodFrames + periodFrames / (isLatenessExpected ? 2 : 4) + extraFrames)
     }
 
-    /// The queue is filled up once it is no longer than this. An eighth of a period lies between the two, or a quarter:
-    /// enough that the card's wake-ups do not follow each other without end, and so little that a card whose thread came
-    /// late is seen to at its next interrupt all the same.
+    /// The queue is filled up once it is no longer than this. The two differ by an eighth or a quarter of a period:
+    /// enough that the card does not wake the thread continuously, and so little that a card whose thread was late is
+    /// served at its next interrupt anyway.
     var wakeFrames: Int { max(0, queueFrames - max(1, periodFrames / (isLatenessExpected ? 4 : 8))) }
 
     /// The least to fill the queue up to, with silence if the worker has not given enough: it lasts until the next

@@ -17,10 +17,10 @@ struct DelayMargin: BitwiseCopyable, Sendable {
         most = max(leastSamples, mostSamples)
     }
 
-    /// So many samples were missing: half of that more, and a millisecond at the least.
+    /// After missing samples the margin grows by half of them, at least by a millisecond.
     @_noAllocation @_noLocks
     mutating func grow(missing: Int, at now: Instant) {
-        // What comes late at one moment is late once.
+        // Samples that are late at the same moment count once.
         guard samples < most, lastChange.nanoseconds(to: now) > 1_000_000_000 else { return }
         samples = min(most, samples + max(48, missing / 2))
         lastChange = now

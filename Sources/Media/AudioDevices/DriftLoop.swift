@@ -1,13 +1,14 @@
 internal import Timekeeping
 
-/// Holds the delay of one direction at its target although the card's clock and the worker's run at different rates.
+/// Keeps the delay of one direction at its target although the card's clock and the worker's run at different rates.
 ///
-/// An observer learns the drift between the clocks from how the delay differs from what the rate of resampling should have
-/// made of it, so that a delay that is far off, or a rate that may not change fast, teaches it nothing wrong. A controller
-/// asks for the rate that makes up for the drift and brings the delay back; it changes slowly enough not to be heard.
-/// Delays that are too far off for that are put right at once, by leaving out samples or putting in silence: a jump.
+/// An observer learns the drift between the clocks from the difference between the delay and the delay that the
+/// resampling rate should have caused. So neither a delay that is far off, nor a rate that may not change fast,
+/// misleads it. A controller chooses the rate that compensates the drift and corrects the delay; the rate changes
+/// slowly enough to be inaudible. A delay that is too far off for that is corrected at once, by dropping samples or
+/// inserting silence: a jump.
 struct DriftLoop: Sendable {
-    /// What a measurement led to.
+    /// The result of a measurement.
     enum Verdict: Equatable, Sendable {
         /// Nothing is to be done.
         case none
@@ -56,7 +57,7 @@ struct DriftLoop: Sendable {
         targetSamples = samples
     }
 
-    /// Makes the next measurement set the delay right at once, whatever it is. What was learnt of the drift stays.
+    /// Makes the next measurement correct the delay at once, whatever it is. The learned drift stays.
     @_noAllocation @_noLocks
     mutating func realign() {
         isAligned = false
@@ -117,7 +118,7 @@ struct DriftLoop: Sendable {
     private mutating func observe(_ error: Double, _ seconds: Double) {
         let predicted = offset + (driftPPM - correctionPPM) * 1e-3 * seconds
         let surprise = error - predicted
-        // A thread stood still, or samples were put in: this says nothing about clocks.
+        // A thread stalled, or samples were inserted: this says nothing about clocks.
         guard abs(surprise) < 0.7 else {
             offset = error
             return
@@ -187,7 +188,7 @@ struct DriftLoop: Sendable {
     private static var driftLimitPPM: Double {
         @_noAllocation @_noLocks get { 3_200 }
     }
-    /// A thirteenth of a semitone: nobody hears it.
+    /// A thirteenth of a semitone, which is inaudible.
     private static var correctionLimitPPM: Double {
         @_noAllocation @_noLocks get { 4_500 }
     }

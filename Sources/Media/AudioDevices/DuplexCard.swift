@@ -3,14 +3,15 @@ public import Realtime
 internal import Synchronization
 internal import Timekeeping
 
-/// A sound card for measuring: a thread of its own plays the frames it is given and hands on those captured, one by one,
-/// with nothing between libasound and the caller but rings, which do not count: frames are told apart by their number.
+/// A sound card for measuring: a separate thread plays the given frames and delivers the captured ones, one by one.
+/// Between libasound and the caller there are only rings, whose delay does not count, because frames are identified by
+/// their number.
 ///
 /// ``play(_:)``, ``capture(into:)`` and ``nextNote()`` are for one thread at a time.
 public final class DuplexCard: Sendable {
-    /// What was granted to play.
+    /// The granted playback settings.
     public let playback: CardGrant
-    /// What was granted to capture.
+    /// The granted capture settings.
     public let capture: CardGrant
     /// Samples that ``capture(into:)`` gives of each frame: 1, or 2 for left and right.
     public let captureWidth: Int
@@ -41,7 +42,7 @@ public final class DuplexCard: Sendable {
         solo: (_ rate: Int) -> SoloPlan = { _ in SoloPlan() }
     ) throws(AudioDeviceError) {
         var configuration = configuration
-        // What is kept ahead must fit, and a period more.
+        // The samples kept ahead must fit, and one more period.
         configuration.leastBufferMilliseconds =
             bufferMilliseconds.map { Int($0) + 2 * configuration.periodMilliseconds } ?? 0
         var card = ALSACard(configuration)
@@ -75,7 +76,7 @@ public final class DuplexCard: Sendable {
 
     deinit { stop() }
 
-    /// Starts the card; once. What is to be played first should have been given by then.
+    /// Starts the card; call it once, after the first frames to play were given.
     public func start() throws(RealtimeError) {
         let taken = box.withLock { box in
             defer { box = nil }
@@ -110,7 +111,7 @@ public final class DuplexCard: Sendable {
         near.withLock { $0.captured.read(into: &frames) }
     }
 
-    /// What happened next; nil if nothing more did.
+    /// The next event; nil if there is none.
     public func nextNote() -> DuplexNote? { near.withLock { $0.notes.pop() } }
 
     private final class Shared: Sendable {
@@ -125,7 +126,7 @@ public final class DuplexCard: Sendable {
         }
     }
 
-    /// What becomes of channels.
+    /// How channels are handled.
     private struct Routes {
         let solo: SoloPlan
         let keepsPairs: Bool
@@ -177,7 +178,7 @@ extension DuplexLoop where Card == ALSACard {
         var idleWakes = 0
         while !mustStop() {
             idleWakes = step(at: MonotonicClock.now) ? 0 : idleWakes + 1
-            // A driver that says without end that there is something to do is looked at four times in a period.
+            // A driver that reports work continuously is only checked four times in a period.
             let watchesCard = isCardThere && idleWakes < 3
             let milliseconds = isCardThere ? max(1, card.periodMilliseconds / (watchesCard ? 1 : 4)) : 20
             let isSignalled = card.wait(

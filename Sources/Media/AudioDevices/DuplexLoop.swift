@@ -11,12 +11,12 @@ struct DuplexEnds: ~Copyable, Sendable {
     var notes: SPSCRing<DuplexNote>.Producer
 }
 
-/// Plays and captures frame by frame as the card has them: nothing is resampled, and no delay is corrected, so that what
-/// is captured tells of the card alone.
+/// Plays and captures frame by frame as the card has them: nothing is resampled, and no delay is corrected, so that the
+/// captured sound shows only the card's behaviour.
 ///
-/// Whenever the capturing side has a period, all that waits there is read, and the buffer to play from is filled up to the
-/// same depth again. What an xrun or a missing card costs in time is left out of the signal and stands as silence in what
-/// is captured, in both alike: so the delay between them stays that of the card.
+/// Whenever the capturing side has a period, all waiting samples are read, and the playback buffer is refilled to the
+/// same depth. The time lost by an xrun or a missing card is left out of the signal, and the same time is silence in
+/// the recording: so the delay between them stays that of the card.
 struct DuplexLoop<Card: SoundCard & ~Copyable>: ~Copyable {
     private enum Mode { case settling, measuring }
     private enum State { case running, away(retryAt: Instant) }
@@ -27,7 +27,7 @@ struct DuplexLoop<Card: SoundCard & ~Copyable>: ~Copyable {
     private var state = State.running
     private var outgoing = OutgoingFrames()
     private var incoming = SampleBuffer(capacity: 8_192)
-    /// What is handed on of frames with two channels.
+    /// The channels of a stereo frame that are delivered.
     private var pairs: SampleBuffer
     /// Samples that are handed on of each frame: 1, or 2.
     private let width: Int

@@ -1,8 +1,8 @@
 public import Timekeeping
 
-/// What happened at a card that is played on and captured from frame by frame; see ``DuplexCard``.
+/// An event of a card that is used frame by frame; see ``DuplexCard``.
 public struct DuplexNote: BitwiseCopyable, Equatable, Sendable {
-    /// What it was.
+    /// The kind of event.
     public var event: Event
     /// When.
     public var at: Instant
@@ -11,17 +11,17 @@ public struct DuplexNote: BitwiseCopyable, Equatable, Sendable {
     /// Frames of the signal played until then, counted from the same moment.
     public var played: Int
 
-    /// What can happen.
+    /// The kinds of event.
     public enum Event: BitwiseCopyable, Equatable, Sendable {
         /// A block was read and another written. Before that `available` captured frames waited, `queue` frames in the
         /// buffer were still to be played, and as many as `behind` says behind the buffer, in the driver or a server.
         case exchanged(available: Int, queue: Int, behind: Int)
-        /// The buffer ran empty (playback) or over (capture). Both directions are started anew.
+        /// The buffer underran (playback) or overran (capture). Both directions are restarted.
         case xrun(SoundDirection)
-        /// The thread was not run for so long that the buffer to play from may have run empty meanwhile: told before what
-        /// came of it.
+        /// The thread did not run for so long that the playback buffer may have run empty: reported before any xrun
+        /// that follows.
         case heldUp(nanoseconds: Int64)
-        /// The card was suspended. Both directions are started anew.
+        /// The card was suspended. Both directions are restarted.
         case suspended
         /// The card went away.
         case lost(errno: Int32)
@@ -29,8 +29,8 @@ public struct DuplexNote: BitwiseCopyable, Equatable, Sendable {
         case returned
         /// The thread runs without the real-time priority that was asked for.
         case priorityRefused(errno: Int32)
-        /// So many frames were not there to be played, or not taken when they were captured: the program that measures
-        /// was late, and silence stands in their place.
+        /// This many frames were not provided for playback, or not taken after capture: the measuring program was late,
+        /// and silence replaces them.
         case late(played: Int, captured: Int)
     }
 }

@@ -1,12 +1,12 @@
 internal import Realtime
 internal import Timekeeping
 
-/// What the card plays while it captures, so that the echo canceller knows what the loudspeaker says.
+/// What the card plays while it captures: the reference of the echo canceller.
 ///
-/// It is taken behind the playback's resampler, as the card was given it, and follows what is captured through a
-/// resampler that does the same. So the way from it to its echo is that of the card and the room: it does not change
-/// when delays are corrected, frames are moved or samples are left out, and as long as both directions have one clock, as
-/// those of one card do, not by the smallest part of a sample.
+/// It is taken after the playback's resampler, as it was given to the card, and passes the same kind of resampler as
+/// the captured sound. So the path from the reference to its echo consists of the card and the room. It does not change
+/// when delays are corrected, frames are moved or samples are dropped. If both directions have one clock, like those of
+/// one card, it does not change at all.
 struct EchoReference: ~Copyable {
     /// The last frames that the card was given, at its rate.
     private var history = SampleBuffer(capacity: EchoReference.historyFrames)
@@ -23,9 +23,9 @@ struct EchoReference: ~Copyable {
     private var played: (frames: Int, time: Instant)?
     private var correctionPPM = 0.0
     private var (playbackRate, captureRate) = (48_000, 48_000)
-    /// How much earlier the reference is than the sound that the card says it plays: 2 ms, or a fifth of the card's period,
-    /// a quarter of which is queued at the least. What the card says may be wrong by as much, and an echo before its reason
-    /// cannot be cancelled.
+    /// How much earlier the reference is than the sound that the card reports as playing: 2 ms, or a fifth of the
+    /// card's period, at least a quarter of which is queued. The card's report may be wrong by as much, and an echo
+    /// that precedes its reference cannot be cancelled.
     private var leadFrames = 96.0
 
     /// Frames remembered: 1.4 s at 48 kHz; a power of two.
@@ -33,7 +33,7 @@ struct EchoReference: ~Copyable {
 
     /// A card has been opened. Allocates.
     ///
-    /// - Parameter captureLatencyMilliseconds: What the resampler of what is captured holds; one of a lower rate holds more.
+    /// - Parameter captureLatencyMilliseconds: Delay of the capture's resampler; one of a lower rate delays more.
     mutating func open(playback: CardGrant, captureRate: Int, captureLatencyMilliseconds: Double) {
         (playbackRate, self.captureRate) = (playback.rate, captureRate)
         leadFrames = Double(min(playback.rate / 500, playback.periodFrames / 5))
@@ -46,7 +46,7 @@ struct EchoReference: ~Copyable {
         loseAlignment()
     }
 
-    /// One of the directions begins anew: which frame is played when is to be asked again.
+    /// One of the directions restarts: the times at which frames are played must be determined again.
     @_noAllocation @_noLocks
     mutating func loseAlignment() {
         isAligned = false

@@ -7,19 +7,19 @@ struct EventLimiter: BitwiseCopyable, Sendable {
 
     private static let interval = Duration.seconds(10)
 
-    /// When ``takeDue(at:)`` has something to tell.
+    /// When ``takeDue(at:)`` will return events.
     var deadline: Instant? { untold > 0 ? quietUntil : nil }
 
     /// Counts one event.
     ///
-    /// - Returns: How many are to be told now; nil for none.
+    /// - Returns: How many are to be reported now; nil for none.
     mutating func count(at now: Instant) -> Int? {
         untold += 1
         if let quietUntil, now < quietUntil { return nil }
         return take(at: now)
     }
 
-    /// How many are to be told now because their time has come; nil for none.
+    /// How many are due to be reported now; nil for none.
     mutating func takeDue(at now: Instant) -> Int? {
         guard let deadline, now >= deadline else { return nil }
         return take(at: now)

@@ -9,9 +9,9 @@ public struct LineStatistics: BitwiseCopyable, Equatable, Sendable {
     public var resamplerMilliseconds = 0.0
     /// Waiting in the card's buffer.
     public var cardMilliseconds = 0.0
-    /// Behind the card's buffer, as far as the driver tells: its own queue, or a sound server.
+    /// Behind the card's buffer, as reported by the driver: its own queue, or a sound server.
     public var behindCardMilliseconds = 0.0
-    /// What the loop holds the first three at.
+    /// The loop's target for the sum of the first three.
     public var targetMilliseconds = 0.0
     /// The first three as last measured, over a tenth of a second.
     public var heldMilliseconds = 0.0

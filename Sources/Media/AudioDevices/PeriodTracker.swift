@@ -1,14 +1,14 @@
 public import Timekeeping
 
-/// Keeps a worker's frames a moment after the beats of the card that captures, so that samples are taken as soon as they
-/// are there, although the card has a clock of its own.
+/// Aligns a worker's frames to just after the period boundaries (beats) of the capturing card, so that samples are
+/// taken as soon as they are available, although the card has its own clock.
 ///
-/// It follows a clock: each frame tells how far it was from where it should be, and is told how much later the next ones
-/// are to come. A beat that was late moves them no further than one that was a little late.
+/// It follows a clock: each frame reports its deviation, and gets the correction for the following ones. A very late
+/// beat moves them no further than a slightly late one.
 public struct PeriodTracker: BitwiseCopyable, Sendable {
     private let frameNanoseconds: Int64
-    /// How long after a beat a frame is wanted, in nanoseconds: more after frames that came too early for their samples,
-    /// and slowly less again.
+    /// The target time of a frame after a beat, in nanoseconds: it increases after frames that came too early for their
+    /// samples, and slowly decreases again.
     private var wanted = PeriodTracker.leastWait
     /// The error of late, smoothed, in nanoseconds.
     private var error: Int64 = 0
@@ -27,9 +27,9 @@ public struct PeriodTracker: BitwiseCopyable, Sendable {
     private static var mostShift: Int64 { @_noAllocation @_noLocks get { 2_500 } }
     /// The same of frames that are beyond ``reach``: so slowly that the card's delay follows unheard.
     private static var approach: Int64 { @_noAllocation @_noLocks get { 300 } }
-    /// A card whose beats come at no steadier pace than this is not counted on: 0.8 ms on average.
+    /// A card whose beats are less regular than this is not followed: 0.8 ms on average.
     private static var mostSpread: Int64 { @_noAllocation @_noLocks get { 800_000 } }
-    /// Frames within 1.25 ms of their place are held there.
+    /// Frames within 1.25 ms of their target are kept there.
     private static var reach: Int64 { @_noAllocation @_noLocks get { 1_250_000 } }
     /// Frames with a small error until the card may count on them.
     private static var framesToTrust: Int { @_noAllocation @_noLocks get { 30 } }
@@ -42,8 +42,8 @@ public struct PeriodTracker: BitwiseCopyable, Sendable {
         }
     }
 
-    /// The first instant that is not before `earliest` and as far behind a beat as frames should be; `earliest` if the
-    /// card has no beat that frames can keep to.
+    /// The first instant that is not before `earliest` and is at the target time after a beat; `earliest` if the card
+    /// has no regular beat.
     @_noAllocation @_noLocks
     public func aligned(_ earliest: Instant, to beat: CardBeat?) -> Instant {
         guard let beat, canFollow(beat, at: earliest) else { return earliest }
@@ -59,7 +59,7 @@ public struct PeriodTracker: BitwiseCopyable, Sendable {
     ///   - due: When it was due.
     ///   - beat: The card's last beat.
     ///   - lacked: Whether samples were missing in it.
-    ///   - mayJump: Whether nobody minds if frames move by half a period at once.
+    ///   - mayJump: Whether frames may move by half a period at once.
     /// - Returns: How much later, in nanoseconds, all that follow are to come.
     @_noAllocation @_noLocks
     public mutating func follow(_ due: Instant, _ beat: CardBeat?, lacked: Bool, mayJump: Bool) -> Int64 {
@@ -103,7 +103,7 @@ public struct PeriodTracker: BitwiseCopyable, Sendable {
         }
     }
 
-    /// Whether frames meet the card's beats alike each time, and the last of them is not long ago.
+    /// Whether frames have a constant distance from the card's beats, and the last beat is recent.
     @_noAllocation @_noLocks
     private func canFollow(_ beat: CardBeat, at due: Instant) -> Bool {
         let period = beat.periodNanoseconds

@@ -1,11 +1,11 @@
 internal import Realtime
 internal import Timekeeping
 
-/// One card's playback, from the worker's ring to samples at the card's rate, with the delay held at its target.
+/// One card's playback, from the worker's ring to samples at the card's rate, with the delay kept at its target.
 ///
 /// The delay is that of the first sample of a frame, from the worker's hands to the card: what waits in the ring by the
-/// worker's clock, the resampler, the card's queue. The worker's clock is known from its marks, so that the height of
-/// the ring's saw-tooth does not matter.
+/// worker's clock, the resampler, the card's queue. The worker's clock is known from its marks, so the saw-tooth of the
+/// ring's level does not matter.
 struct PlaybackLine: ~Copyable {
     private var ring: AudioRing.Consumer
     private var marks: SPSCRing<LineMark>.Consumer
@@ -47,7 +47,7 @@ struct PlaybackLine: ~Copyable {
         return true
     }
 
-    /// The card begins anew, with this many of its frames as its queue from now on.
+    /// The card restarts, with this many of its frames as its queue from now on.
     @_noAllocation @_noLocks
     mutating func begin(queueFrames: Int) {
         queueTargetSamples = Double(queueFrames) * 48_000 / Double(cardRate)
@@ -69,7 +69,7 @@ struct PlaybackLine: ~Copyable {
     @_noAllocation @_noLocks
     private mutating func setTarget() {
         let target = queueTargetSamples + statistics.resamplerMilliseconds * 48 + Double(margin.samples)
-        // More delay is had by a pause, not by a rate: sound was missing just now.
+        // A pause adds delay, not a rate: sound was missing just now.
         let rise = Int(target - loop.targetSamples)
         let isByPause = isActive && rise >= 24
         if isByPause { adjustment &-= rise }
@@ -109,7 +109,7 @@ struct PlaybackLine: ~Copyable {
     /// Measures the delay, and corrects it if need be. Before ``fill(_:want:must:at:)``.
     ///
     /// - Parameters:
-    ///   - queueFrames: Frames of ours that the card has not played yet.
+    ///   - queueFrames: Our frames that the card has not played yet.
     ///   - behindFrames: Frames of delay behind that queue.
     @_noAllocation @_noLocks
     mutating func measure(queueFrames: Int, behindFrames: Int, at now: Instant) {
@@ -206,7 +206,7 @@ struct PlaybackLine: ~Copyable {
         return ring.read(into: &space)
     }
 
-    /// Puts silence in the place of what should be there.
+    /// Replaces missing samples by silence.
     @_noAllocation @_noLocks
     private mutating func missing(forOutput count: Int, at now: Instant) {
         inputStart = 0
@@ -214,7 +214,8 @@ struct PlaybackLine: ~Copyable {
         silence(upTo: inputEnd)
         guard isActive else { return }
         statistics.missingSamples &+= inputEnd
-        // A frame that is late is played from where it would be by now. What stalls for longer begins anew.
+        // A late frame is played from the position that it would have reached by now. After a longer stall, playback
+        // restarts.
         if inputEnd <= 960 { adjustment &+= inputEnd }
         margin.grow(missing: inputEnd, at: now)
         setTarget()
@@ -226,7 +227,7 @@ struct PlaybackLine: ~Copyable {
         for index in 0..<space.count { space[index] = 0 }
     }
 
-    /// Runs the line without a card: what the worker plays is let go at the pace at which it comes.
+    /// Runs the line without a card: the worker's samples are dropped at the rate at which they come.
     @_noAllocation @_noLocks
     mutating func runWithoutCard(at now: Instant) {
         guard follow(at: now) else { return }

@@ -1,10 +1,10 @@
 internal import Timekeeping
 
-/// Whether a card's two directions have one clock, from where they say they are.
+/// Determines from the reported positions whether a card's two directions have one clock.
 ///
-/// Positions are told with a period's uncertainty by some drivers, so a difference of rate counts only once it has
-/// brought the two further apart than that, on average over a second: taken for drift, the uncertainty itself would move
-/// the reference. Until then the canceller follows it.
+/// Some drivers report positions with an uncertainty of one period. So a difference of rates counts only when it has
+/// moved the two further apart than that, on average over a second; otherwise the uncertainty itself would count as
+/// drift and move the reference. Until then the canceller follows the difference.
 struct ReferenceClocks: BitwiseCopyable, Sendable {
     enum Verdict: BitwiseCopyable, Sendable {
         case inStep
@@ -13,7 +13,7 @@ struct ReferenceClocks: BitwiseCopyable, Sendable {
         /// The first second is over, and on average it was off by so many nanoseconds: so was the moment from which all
         /// is counted.
         case off(Double)
-        /// Too far off to be drift: all is counted from this moment anew.
+        /// Too far off to be drift: measuring starts again now.
         case lost
     }
 
@@ -31,11 +31,11 @@ struct ReferenceClocks: BitwiseCopyable, Sendable {
     private var lastChange: Double?
 
     private static var secondNanoseconds: Int64 { @_noAllocation @_noLocks get { 1_000_000_000 } }
-    /// What the two must have come apart: 0.8 ms.
+    /// How far the two must have moved apart: 0.8 ms.
     private static var apartNanoseconds: Double { @_noAllocation @_noLocks get { 8e5 } }
-    /// What the first moment may be wrong by: 0.3 ms.
+    /// Possible error of the first moment: 0.3 ms.
     private static var wrongNanoseconds: Double { @_noAllocation @_noLocks get { 3e5 } }
-    /// What drift cannot do from one second to the next, unless it did so before: 0.5 ms.
+    /// More than drift can move them from one second to the next, unless it did so before: 0.5 ms.
     private static var stepNanoseconds: Double { @_noAllocation @_noLocks get { 5e5 } }
     private static var mostPPM: Double { @_noAllocation @_noLocks get { 3_500 } }
     /// Positions that are further off than 15 ms are no drift; so many of them in a row, and it is no slip of a driver's
@@ -97,7 +97,7 @@ struct ReferenceClocks: BitwiseCopyable, Sendable {
         }
         let seconds = Double(first.time.nanoseconds(to: time)) * 1e-9
         guard Self.isBeyond(Self.apartNanoseconds, mean - first.mean) else {
-            // Clocks change with the weather: what was long ago tells of another rate.
+            // Clock rates change with temperature, so old measurements do not count.
             if seconds > 600 { anchor = (mean, time) }
             return .inStep
         }

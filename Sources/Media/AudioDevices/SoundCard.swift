@@ -34,7 +34,7 @@ public enum CardOutputs: BitwiseCopyable, Sendable {
     case both, left, right
 }
 
-/// What a card says of one direction at a moment.
+/// A card's report of one direction at a moment.
 struct LineCondition: BitwiseCopyable {
     /// Zero, or what is wrong as a positive errno: EPIPE after an xrun, ESTRPIPE while suspended, ENODEV without a card.
     var errno: Int32 = 0
@@ -76,7 +76,7 @@ protocol SoundCard: ~Copyable {
     /// From now on the card is to wake its thread as soon as the playback's queue is no longer than `frames`. It may
     /// start by itself once it has `startFrames`.
     mutating func setWakeQueue(frames: Int, startFrames: Int)
-    /// What is written from now on goes to these channels; both at first. A card with one channel plays all on it.
+    /// Later samples go to these channels; initially to both. A card with one channel plays everything on it.
     mutating func setOutputs(_ outputs: CardOutputs)
     /// Takes the first `count` frames that ``read(into:count:)`` has just read with their first two channels apart: left,
     /// right, left…

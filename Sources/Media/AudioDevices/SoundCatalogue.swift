@@ -1,19 +1,19 @@
 internal import CALSA
 internal import Glibc
 
-/// What there is to play on and to capture from, and what each can do.
+/// The PCMs for playback and capture, and their capabilities.
 public enum SoundCatalogue {
     /// Something that libasound can open by name.
     public struct Entry: Equatable, Sendable {
         /// The name, as a configuration wants it.
         public var name: String
-        /// What libasound says of it.
+        /// libasound's description of it.
         public var description: String
-        /// What it can do in each direction that it claims to have.
+        /// Its capabilities in each direction that it claims to have.
         public var abilities: [Ability]
     }
 
-    /// What a PCM can do in one direction.
+    /// A PCM's capabilities in one direction.
     public struct Ability: Equatable, Sendable {
         /// Which way.
         public var direction: SoundDirection

@@ -3,10 +3,9 @@ public import Timekeeping
 
 /// The media worker's end of a sound card: samples of 48 kHz to play and samples that were captured.
 ///
-/// Made once for each ``AudioDevice`` and given to one thread. Frames of any size, 10 ms or 20 ms as a rule, go in and
-/// out at the worker's own pace; the device's thread makes up for the difference between the worker's clock and the
-/// card's. Whether there is a card at the moment makes no difference here: without one, what is played is lost and what
-/// is captured is silence.
+/// Made once for each ``AudioDevice`` and given to one thread. Frames of any size, usually 10 ms or 20 ms, go in and
+/// out at the worker's pace; the device's thread compensates the difference between the worker's clock and the card's.
+/// This works in the same way without a card: then played sound is dropped, and captured sound is silence.
 public struct SoundLine: ~Copyable, Sendable {
     private var playing: AudioRing.Producer
     private var playingMarks: SPSCRing<LineMark>.Producer
@@ -16,12 +15,12 @@ public struct SoundLine: ~Copyable, Sendable {
     private var beats: SPSCRing<CardBeat>.Consumer
     private var played = 0
     private var captured = 0
-    /// What this end has lost and lacked.
+    /// Samples that this end has dropped or lacked.
     public private(set) var counters = Counters()
 
     /// Samples that did not fit, and samples that were not there.
     public struct Counters: BitwiseCopyable, Equatable, Sendable {
-        /// Samples to be played that were dropped because the ring was full: the device's thread stands still.
+        /// Samples for playback that were dropped because the ring was full: the device's thread stalls.
         public var playOverrun = 0
         /// Samples of silence handed out because nothing captured was there.
         public var captureUnderrun = 0
@@ -55,18 +54,18 @@ public struct SoundLine: ~Copyable, Sendable {
         let taken = playing.write(samples)
         played &+= taken
         counters.playOverrun &+= samples.count - taken
-        // Full of marks: the device's thread stands still, and will need the latest ones only.
+        // Full of marks: the device's thread stalls, and will need only the latest ones.
         _ = playingMarks.push(mark)
     }
 
-    /// Fills `samples` with what was captured, and with silence where that is not enough. Real-time safe.
+    /// Fills `samples` with captured sound, and with silence if there is not enough. Real-time safe.
     ///
     /// - Parameters:
     ///   - reference: Is filled with what the card played while it captured that: as many samples, in the card's own time,
     ///     so that the echo of one follows at the same distance whatever is done to delays. 2 ms early.
     ///   - now: When the frame was due, or is taken, on the machine's monotonic clock.
-    ///   - wait: How long after the card's beats frames are taken, in ns, if the worker keeps to that: then samples
-    ///     need not wait for frames that come at any time between two beats. Nil if it does not.
+    ///   - wait: How long after the card's beats frames are taken, in ns, if that is constant: then samples need not
+    ///     wait for frames at any time between two beats. Nil if it is not constant.
     @_noAllocation @_noLocks
     public mutating func capture(
         into samples: inout MutableSpan<Int16>, reference: inout MutableSpan<Int16>, at now: Instant,
@@ -109,8 +108,8 @@ public struct SoundLine: ~Copyable, Sendable {
         return read
     }
 
-    /// Says that no more frames will come or be taken for now, so that their absence is not taken for a fault.
-    /// Real-time safe. The next frame ends the pause.
+    /// Pauses the exchange of frames, so that their absence does not count as a fault. Real-time safe. The next frame
+    /// ends the pause.
     @_noAllocation @_noLocks
     public mutating func pause(at now: Instant) {
         _ = playingMarks.push(LineMark(count: played, nanoseconds: now.nanoseconds, isPause: true))
@@ -184,7 +183,7 @@ struct LineEnds: ~Copyable {
     @usableFromInline var playing: AudioRing.Consumer
     @usableFromInline var playingMarks: SPSCRing<LineMark>.Consumer
     @usableFromInline var capturing: AudioRing.Producer
-    /// What was played meanwhile: always as much as of what was captured.
+    /// What was played meanwhile: always as many samples as were captured.
     @usableFromInline var referring: AudioRing.Producer
     @usableFromInline var capturingMarks: SPSCRing<LineMark>.Consumer
     @usableFromInline var beats: SPSCRing<CardBeat>.Producer

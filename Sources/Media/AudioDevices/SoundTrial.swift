@@ -44,7 +44,7 @@ public struct SoundTrial: Sendable {
             line.play(frame.span, at: due)
             space = frame.mutableSpan
             line.capture(into: &space, at: due)
-            // What is heard lags behind what is played; the first half of each half second is left out.
+            // Captured sound lags behind played sound, so the first half of each half second is left out.
             guard first != nil, place % Self.framesInHalf >= Self.framesInHalf / 2 else { continue }
             if isOn { withTone.add(frame.span) } else { without.add(frame.span) }
         }
@@ -93,13 +93,13 @@ public struct SoundTrial: Sendable {
     }
 }
 
-/// What a trial of a sound card has shown.
+/// The result of a trial of a sound card.
 public struct SoundTrialResult: Equatable, Sendable {
     /// The card that was tried.
     public var configuration: AudioDeviceConfiguration
-    /// What was granted to play; nil if it was not opened or not asked for.
+    /// The granted playback settings; nil if it was not opened or not requested.
     public var playback: CardGrant?
-    /// What was granted to capture; nil if it was not opened or not asked for.
+    /// The granted capture settings; nil if it was not opened or not requested.
     public var capture: CardGrant?
     /// Why it could not be opened.
     public var failure: AudioDeviceError?
@@ -124,7 +124,7 @@ public struct SoundTrialResult: Equatable, Sendable {
     /// Whether the microphone hears the loudspeaker.
     public var hearsItself: Bool { capture != nil && levelWithToneDBFS > levelDBFS + 6 && levelWithToneDBFS > -70 }
 
-    /// What to look at, in whole sentences; empty if there is nothing to say.
+    /// Advice in whole sentences; empty if there is none.
     public var advice: [String] {
         if let failure, playback == nil, capture == nil { return ["\(failure)"] }
         var advice: [String] = []

@@ -12,10 +12,10 @@ public struct ConnectionPlan: Sendable {
     public var interfaces: InterfaceFilter
     /// Candidates are gathered; not for a peer whose description shows that it has no ICE.
     public var gathers = true
-    /// A socket of its own for the call rather than the worker's shared one.
+    /// The call gets its own socket instead of the worker's shared one.
     ///
-    /// The side that calls takes one: two calls between the same two sockets could not be told apart while their DTLS
-    /// handshakes go on.
+    /// The calling side does so: two calls between the same two sockets could not be distinguished during their DTLS
+    /// handshakes.
     public var hasOwnSocket: Bool
     /// The identity for the DTLS handshake; nil if keys come from the descriptions.
     public var handshake: Handshake?

@@ -51,9 +51,9 @@ struct SoundEncoder: ~Copyable {
         return describe(count, law, in: &packet)
     }
 
-    /// Puts a description of the noise in the place of a frame of silence, or says that nothing need be sent.
+    /// Replaces a frame of silence by a description of the noise, or says that nothing need be sent.
     ///
-    /// It goes by the sound as the peer would hear it.
+    /// It analyses the sound as the peer would hear it.
     @_noAllocation @_noLocks
     private mutating func describe(_ count: Int, _ law: G711, in packet: inout MutableSpan<UInt8>) -> Int {
         isNoise = false
