@@ -3,9 +3,9 @@ internal import Timekeeping
 
 /// Where the packets of a call without ICE may come from (symmetric RTP, RFC 4961).
 ///
-/// Protected packets may come from anywhere, because their keys tell whose they are. Without protection anyone can send, so the
-/// call keeps to one address: first the one that the peer's description told, or another until that one is heard; later
-/// another only after the address in use has been silent for a second.
+/// Protected packets may come from anywhere, because their keys identify the sender. Without protection anyone can
+/// send, so the call accepts one address only: first the one in the peer's description, or another until packets come
+/// from that one; later another only after the address in use has been silent for a second.
 struct AddressLatch: BitwiseCopyable {
     private let signaled: SocketAddress
     private let startedAt: Instant
@@ -13,8 +13,8 @@ struct AddressLatch: BitwiseCopyable {
     private var hasHeard = false
     private var heardAt = Instant(nanoseconds: 0)
 
-    /// How long the address in use is silent before another takes its place: a peer behind a translator that forgets it
-    /// is heard again after a second, and a stranger cannot take over a peer that speaks.
+    /// How long the address in use must be silent before another replaces it: a peer behind a NAT that lost its binding
+    /// is accepted again after a second, and a stranger cannot take over a peer that sends.
     private static var silenceNanoseconds: Int64 { @_noAllocation @_noLocks get { 1_000_000_000 } }
     /// Packets of a call that has just ended may still be on their way to our port.
     private static var cautionNanoseconds: Int64 { @_noAllocation @_noLocks get { 200_000_000 } }
@@ -41,7 +41,8 @@ struct AddressLatch: BitwiseCopyable {
             || startedAt.nanoseconds(to: now) >= Self.cautionNanoseconds
     }
 
-    /// Whether RTCP without protection is taken for the peer's: from the port of its media, or another beside it.
+    /// Whether RTCP without protection counts as the peer's: from the port of its media, or from another port of the
+    /// same host.
     @_noAllocation @_noLocks
     func acceptsControl(_ source: SocketAddress, current: SocketAddress, control: SocketAddress?) -> Bool {
         if let control, source.hasSameHost(as: control) { return true }

@@ -4,22 +4,22 @@ internal import NetworkAddress
 public import SecureTransport
 public import Timekeeping
 
-/// One call's way to its peer: ICE finds it and keeps it, DTLS on top agrees on the media's keys.
+/// One call's connection to its peer: ICE finds and keeps a path, DTLS on top of it agrees on the media's keys.
 ///
-/// A peer that has DTLS and no ICE (RFC 5763) is at the address in its description, or wherever its part of the handshake
-/// comes from: a translator may stand in between.
+/// A peer that has DTLS and no ICE (RFC 5763) is at the address in its description, or wherever its part of the
+/// handshake comes from, because there may be a NAT in between.
 ///
 /// It does no I/O and reads no clock. Generic over the handshake, so that tests run in virtual time.
 public struct Connection<Handshake: DTLSHandshake & ~Copyable>: ProtocolCore, ~Copyable {
     /// What can happen.
     public enum Input: Sendable {
-        /// Anything about ICE; the driver brings datagrams of STUN, and what TURN servers send.
+        /// An input of ICE; the driver passes STUN datagrams, and data from TURN servers.
         case ice(ICEInput)
         /// The peer has no ICE: its description has this address, reached through this socket. ICE ends here.
         case direct(DatagramPath)
         /// A datagram of DTLS arrived; by which way, unless a TURN server relayed it.
         case handshake([UInt8], from: DatagramPath?)
-        /// The peer's certificates: nothing is believed before they are known.
+        /// The fingerprints of the peer's certificates: no handshake is accepted before they are known.
         case expect([DTLSFingerprint])
         /// ``nextDeadline`` has come. Early calls are harmless.
         case timerFired
@@ -27,11 +27,11 @@ public struct Connection<Handshake: DTLSHandshake & ~Copyable>: ProtocolCore, ~C
         case end
     }
 
-    /// What is asked for or told.
+    /// The outputs.
     public enum Output: Sendable {
-        /// What ICE asks for or tells, but for paths and data, which are below.
+        /// An output of ICE, except paths and data, which have their own cases below.
         case ice(ICEOutput)
-        /// Media goes this way now; nil: no way any more.
+        /// Media uses this path now; nil: there is no path any more.
         case path(ICEPath?)
         /// Send this datagram of DTLS to a peer without ICE.
         case transmit([UInt8], by: DatagramPath)
@@ -39,7 +39,7 @@ public struct Connection<Handshake: DTLSHandshake & ~Copyable>: ProtocolCore, ~C
         case direct(DatagramPath)
         /// Media is protected with these keys.
         case keys(send: SRTPKey, receive: SRTPKey)
-        /// It will not come to anything, or has ended by itself. Said once.
+        /// It failed, or has ended by itself. Emitted once.
         case failed(ConnectionFailure)
         /// The peer has closed the association.
         case closed
@@ -69,7 +69,7 @@ public struct Connection<Handshake: DTLSHandshake & ~Copyable>: ProtocolCore, ~C
         return earliest
     }
 
-    /// Takes our side of the handshake; it starts once there is a path.
+    /// Sets our side of the handshake; it starts once there is a path.
     public mutating func begin(_ handshake: consuming Handshake, at now: Instant, into outbox: inout [Output]) {
         guard !isOver else { return }
         self.handshake = consume handshake
@@ -134,7 +134,7 @@ public struct Connection<Handshake: DTLSHandshake & ~Copyable>: ProtocolCore, ~C
         }
     }
 
-    /// What comes through a relay before the media thread knows its channel: a handshake, or early media, which can wait.
+    /// Data through a relay before the media thread knows its channel: a handshake, or early media, which can wait.
     private mutating func receivedThroughRelay(_ data: [UInt8], at now: Instant, into outbox: inout [Output]) {
         guard let first = data.first, (20...63).contains(first) else { return }  // RFC 7983 §7
         handle(.handshake(data, from: nil), at: now, into: &outbox)
@@ -168,7 +168,7 @@ public struct Connection<Handshake: DTLSHandshake & ~Copyable>: ProtocolCore, ~C
                     tellAgent(.send(datagram), at: now, into: &outbox)
                 }
             case .established(let send, let receive):
-                // Whoever finished the handshake from there is the peer.
+                // The side that finished the handshake from there is the peer.
                 if let direct { outbox.append(.direct(direct.path)) }
                 outbox.append(.keys(send: send, receive: receive))
             case .failed(let error): outbox.append(.failed(ConnectionFailure(error)))
@@ -179,7 +179,7 @@ public struct Connection<Handshake: DTLSHandshake & ~Copyable>: ProtocolCore, ~C
 }
 
 extension Connection.Input where Handshake: ~Copyable {
-    /// What an ended connection still takes: its TURN servers hear that it is over.
+    /// Inputs that an ended connection still accepts, to tell its TURN servers that it is over.
     fileprivate var isForTheEnd: Bool {
         switch self {
         case .ice, .timerFired: true

@@ -21,7 +21,7 @@ public struct ConnectionFailure: Error, Equatable, Sendable, CustomStringConvert
     public let code: Code
     /// The handshake's error, if it failed.
     public let handshake: DTLSError?
-    /// The whole story in words, for this device's own log.
+    /// The details as text, for this device's own log.
     public private(set) var description: String
 
     /// Makes a failure that prints as `description`.

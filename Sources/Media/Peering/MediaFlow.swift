@@ -30,7 +30,7 @@ struct MediaFlow: BitwiseCopyable {
         case established
     }
 
-    /// A media packet of ours has gone out.
+    /// One of our media packets was sent.
     @_noAllocation @_noLocks
     mutating func sent(at now: Instant) -> Change {
         let isFirst = !hasSent

@@ -1,16 +1,16 @@
 internal import RTP
 
-/// Header extensions that packets of ours bear, each of them all (RFC 8285): so headers are of one size.
+/// Header extensions of our packets (RFC 8285). Each packet has all of them, so that headers have one size.
 public struct HeaderExtensionPlan: Equatable, Sendable {
     /// The number of the extension that bears ``mid``; nil sends none.
     public var midIdentifier: UInt8?
     /// The name of our section in the descriptions (RFC 9143 §15).
     public var mid = ""
-    /// The number of the extension that tells how loud a packet is (RFC 6464); nil sends none.
+    /// The number of the extension with the audio level (RFC 6464); nil: not sent.
     public var audioLevelIdentifier: UInt8?
     /// The number of the extension that counts packets over the transport; nil sends none.
     public var transportSequenceIdentifier: UInt8?
-    /// The number of that extension in the peer's packets, whose arrivals are told to the peer; nil tells none.
+    /// The number of that extension in the peer's packets, whose arrivals are reported to the peer; nil: not reported.
     public var remoteTransportSequenceIdentifier: UInt8?
 
     /// Makes a plan without extensions.
@@ -52,7 +52,7 @@ struct PacketExtensions {
         }
     }
 
-    /// Whether packets tell how loud they are.
+    /// Whether packets carry their audio level.
     var hasAudioLevel: Bool {
         @_noAllocation @_noLocks get {
             guard case .some = audioLevelIdentifier else { return false }

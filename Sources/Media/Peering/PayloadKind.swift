@@ -1,4 +1,4 @@
-/// What the payload types of a call's packets stand for: a plan's formats without anything that is counted by reference.
+/// The meaning of the payload types of a call's packets: a plan's formats without reference-counted values.
 struct PayloadKinds: BitwiseCopyable {
     let sound: UInt8
     let comfortNoise: UInt8?
@@ -7,10 +7,10 @@ struct PayloadKinds: BitwiseCopyable {
     let secondEvents: TelephoneEventFormat?
     /// Ticks a second of the sound's timestamps.
     let clockRate: Int
-    /// What the sound is decoded with, counted by changes.
+    /// The number of the decoder for the sound, counted by changes.
     var format: UInt8 = 0
 
-    /// What a packet of the peer holds.
+    /// The content of a packet of the peer.
     enum Kind: BitwiseCopyable {
         case sound
         case redundantSound
@@ -27,7 +27,7 @@ struct PayloadKinds: BitwiseCopyable {
         clockRate = max(1, plan.clockRate)
     }
 
-    /// What the peer means by a payload type; nil if it was not agreed on.
+    /// The meaning of a payload type of the peer; nil if it was not agreed on.
     @_noAllocation @_noLocks
     func kind(_ payloadType: UInt8) -> Kind? {
         if payloadType == sound { return .sound }
@@ -43,12 +43,13 @@ struct PayloadKinds: BitwiseCopyable {
     }
 }
 
-/// What payload types of the peer's stand for, now and before the last change: packets of before may be on their way.
+/// The meaning of the peer's payload types, now and before the last change, because older packets may still be on their
+/// way.
 public struct ReceivedFormats: Sendable, BitwiseCopyable {
     var now: PayloadKinds
     var before: PayloadKinds?
 
-    /// What a packet holds, and by which of the two; nil if its type was not agreed on.
+    /// The content of a packet, and which of the two tables gave it; nil if its type was not agreed on.
     @_noAllocation @_noLocks
     func find(_ payloadType: UInt8) -> (kind: PayloadKinds.Kind, in: PayloadKinds)? {
         if let kind = now.kind(payloadType) { return (kind, now) }

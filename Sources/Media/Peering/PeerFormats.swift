@@ -25,8 +25,8 @@ public struct PeerFormats: Sendable {
     }
 }
 
-/// Other formats for a session that stands, with the memory that they need. Made where memory may be taken; what the
-/// session leaves of it is freed there too.
+/// New formats for an existing session, with the memory that they need. The control side allocates it, and frees what
+/// the session returns.
 public struct PeerChange: ~Copyable {
     /// The formats.
     public let formats: PeerFormats
@@ -39,9 +39,9 @@ public struct PeerChange: ~Copyable {
     }
 }
 
-// Formats that change while the call stands: an offer and its answer have agreed on others.
+// Changes of formats during a call: an offer and its answer have agreed on others.
 extension PeerSession {
-    /// Takes packets of these formats from now on, and those of the formats before that still come (RFC 3264 §8.3.2).
+    /// Accepts packets of these formats from now on, and late packets of the old formats (RFC 3264 §8.3.2).
     ///
     /// - Parameter decoder: The number of the format that the playout has given to the sound.
     @_noAllocation @_noLocks
@@ -65,6 +65,6 @@ extension PeerSession {
     }
 }
 
-// Swaps in place: the memory is freed by neither.
+// Swaps in place, so that no memory is freed here.
 @_semantics("no_performance_analysis") @inline(__always)
 private func exchange(_ one: inout SentPackets?, _ other: inout SentPackets?) { swap(&one, &other) }

@@ -16,8 +16,8 @@ public struct PeerPlan: Sendable {
         /// Where a DTLS handshake without ICE has found it (``PeerSession/use(_:)``), and from then on wherever its
         /// authenticated packets come from.
         ///
-        /// Without `hasControl` no RTCP is sent: the peer wants it on a port of its own, under keys of its own
-        /// (RFC 5764 §4), and there is one handshake.
+        /// Without `hasControl` no RTCP is sent: the peer expects it on a separate port, with separate keys (RFC 5764
+        /// §4), and there is only one handshake.
         case handshaken(hasControl: Bool)
     }
 

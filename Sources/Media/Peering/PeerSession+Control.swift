@@ -15,7 +15,7 @@ extension PeerSession {
         }
     }
 
-    /// What the peer's feedback has told of our packets' arrivals, once.
+    /// Takes the peer's feedback on the arrivals of our packets, once.
     @_noAllocation @_noLocks
     public mutating func takeObservation() -> PathObservation? {
         let observation = freshObservation
@@ -46,8 +46,8 @@ extension PeerSession {
 
     /// Whether ``writeControl(at:wallNanoseconds:into:)`` has something to send.
     ///
-    /// The first report goes out at once when the peer's media has come, for it tells the peer that its media arrives
-    /// (RFC 3550 §6.2 lets a unicast session do so).
+    /// The first report is sent at once when the peer's media has arrived, because it tells the peer so (RFC 3550 §6.2
+    /// permits this in a unicast session).
     @_noAllocation @_noLocks
     public func isControlDue(at now: Instant) -> Bool {
         guard rtcp.nextDeadline.nanoseconds <= now.nanoseconds else { return false }
@@ -78,7 +78,8 @@ extension PeerSession {
         @_noAllocation @_noLocks get { 100_000_000 }
     }
 
-    /// Writes when the peer's packets have come, protected; 256 of them at most, and the rest the next time.
+    /// Writes feedback on the arrivals of the peer's packets, protected; at most 256 of them, and the rest the next
+    /// time.
     ///
     /// - Returns: The datagram's length; 0 if there is nothing to send.
     @_noAllocation @_noLocks

@@ -3,13 +3,13 @@ internal import NetworkAddress
 internal import SecureTransport
 internal import Timekeeping
 
-// Keys that give way to others in a call that stands (RFC 8842 §5.5: both associations are heard meanwhile).
+// Replacement of keys during a call (RFC 8842 §5.5: packets of both associations are accepted meanwhile).
 extension PeerSession {
     /// How long packets with the keys of before are taken: the way of the slowest, and the time in which one side has the
     /// new keys and the other not yet.
     static var formerKeysNanoseconds: Int64 { @_noAllocation @_noLocks get { 3_000_000_000 } }
 
-    /// Checks a packet of the peer's and takes its protection off in place.
+    /// Authenticates a packet of the peer and decrypts it in place.
     ///
     /// - Returns: The length of the plain packet; nil while there are no keys.
     @_noAllocation @_noLocks
@@ -19,7 +19,7 @@ extension PeerSession {
         guard arrival.nanoseconds < formerUntil.nanoseconds, datagram.byteCount <= DatagramCopy.capacity else {
             return isControl ? try inbound?.unprotectControl(&datagram) : try inbound?.unprotect(&datagram)
         }
-        // What fails may leave the packet half decrypted.
+        // A failure may leave the packet half decrypted.
         var copy = DatagramCopy(&datagram)
         do throws(SRTPContext.Failure) {
             return isControl ? try inbound?.unprotectControl(&datagram) : try inbound?.unprotect(&datagram)

@@ -6,12 +6,12 @@ public import Timekeeping
 
 // Datagrams that come in.
 extension PeerSession {
-    /// Takes one datagram, decrypting it in place. What is refused may be of another call: it is counted only by
+    /// Takes one datagram, decrypting it in place. A refused datagram may belong to another call: it is counted only by
     /// ``count(_:)``, and may be half decrypted.
     ///
     /// - Parameters:
-    ///   - origin: The way back to where it came from. Only a packet that is taken can move the peer's address.
-    ///   - arrival: When the kernel took it in.
+    ///   - origin: The path back to its sender. Only an accepted packet can change the peer's address.
+    ///   - arrival: When the kernel received it.
     @_noAllocation @_noLocks
     public mutating func receive(
         _ datagram: inout MutableRawSpan, from origin: DatagramPath, at arrival: Instant
@@ -80,8 +80,8 @@ extension PeerSession {
 
     // Three that change nothing are mutating: borrowing a session may copy it.
 
-    /// Whether a packet's address is one that the peer may send from. Protection tells that by itself, and ICE's paths are
-    /// not known here.
+    /// Whether a packet's address is one that the peer may send from. With protection any address is allowed, and ICE's
+    /// paths are not known here.
     @_noAllocation @_noLocks
     private mutating func isAccepted(_ header: RTPHeader, from source: SocketAddress, at arrival: Instant) -> Bool {
         guard !isProtected, let latch, let path else { return true }
@@ -91,7 +91,7 @@ extension PeerSession {
 
     /// Lets address and SSRC follow a packet that was accepted.
     ///
-    /// - Returns: Whether the packet counts: it is of the stream that the peer is heard by, and not of ours.
+    /// - Returns: Whether the packet counts: it belongs to the peer's selected stream, and is not our own.
     @_noAllocation @_noLocks
     private mutating func follow(_ header: RTPHeader, from origin: DatagramPath, at arrival: Instant) -> Bool {
         guard header.ssrc != plan.localSSRC else {

@@ -52,7 +52,7 @@ extension PeerSession {
         return protectControl(&packet, start + length)
     }
 
-    /// Writes the next packet of ours that the peer has asked for and that may be sent again, as it was sent before.
+    /// Writes the next of our packets that the peer has requested and that may be retransmitted, unchanged.
     ///
     /// - Returns: The packet's length; 0 if there is none.
     @_noAllocation @_noLocks

@@ -5,13 +5,13 @@ public import Timekeeping
 
 // Media that goes out.
 extension PeerSession {
-    /// Puts the header in front of a payload that lies behind ``mediaHeaderBytes`` of `packet`, and protects both.
+    /// Writes the header before a payload that follows ``mediaHeaderBytes`` of `packet`, and protects both.
     ///
     /// - Parameters:
     ///   - timestamp: Media time, in ticks of the codec.
-    ///   - isRedundant: The payload is one of those that repeat earlier frames, which the peer must take.
-    ///   - isNoise: The payload describes noise (RFC 3389), which the peer must take.
-    ///   - level: How loud the payload is, for packets that tell.
+    ///   - isRedundant: The payload has redundant copies of earlier frames (RFC 2198), which the peer must accept.
+    ///   - isNoise: The payload describes noise (RFC 3389), which the peer must accept.
+    ///   - level: The audio level of the payload, for packets that carry it.
     ///   - packet: Has ``maximumProtectionBytes`` of room behind the payload.
     /// - Returns: The packet's length; 0 if it could not be protected.
     @_noAllocation @_noLocks
@@ -35,7 +35,7 @@ extension PeerSession {
     /// Writes a packet of a telephone event, and protects it.
     ///
     /// - Parameters:
-    ///   - mediaTime: Where our sound would be, which reports tell.
+    ///   - mediaTime: The media time of our sound, for reports.
     ///   - packet: Has ``maximumProtectionBytes`` of room behind header and payload.
     /// - Returns: The packet's length; 0 if it could not be protected, or events were not agreed on.
     @_noAllocation @_noLocks

@@ -12,7 +12,7 @@ public import Timekeeping
 /// ICE, media goes the way that ICE says.
 public struct PeerSession: ~Copyable {
     private let inPlace = InPlace()
-    /// The way of our packets; nil while there is none.
+    /// The path of our packets; nil while there is none.
     public internal(set) var path: MediaPath?
     /// The SSRC that the peer sends with; nil until it is known.
     public internal(set) var remoteSSRC: UInt32?
@@ -28,21 +28,21 @@ public struct PeerSession: ~Copyable {
     public let isProtected: Bool
     var inbound: SRTPContext?
     var outbound: SRTPContext?
-    /// What the peer's packets were protected with before the keys in use, and until when some may still come.
+    /// The peer's previous keys, and until when packets with them may still arrive.
     var formerInbound: SRTPContext?
     var formerUntil = Instant(nanoseconds: .min)
     private var hasOutbound = false
     let plan: PeerPlan
     /// The formats that we send in.
     var sending: PeerFormats
-    /// What the peer's payload types stand for.
+    /// The meaning of the peer's payload types.
     public internal(set) var received: ReceivedFormats
     var rtcp: RTCPSession
     var random: UInt64
     let startedAt: Instant
     var counters = PeerStatistics()
     var freshReport: ReportBlock?
-    /// When our packets were sent over the transport, and what the peer has told of them since it was last asked.
+    /// When our packets were sent over the transport, and the peer's feedback on them since the last query.
     var transport = TransportLog()
     var freshObservation: PathObservation?
     var freshMissing = 0
@@ -51,10 +51,10 @@ public struct PeerSession: ~Copyable {
     private var flow = MediaFlow()
     var nextSequenceNumber: UInt16
     var extensions: PacketExtensions
-    /// Arrivals of the peer's packets, to be told.
+    /// Arrivals of the peer's packets, to be reported.
     var arrivals: TransportFeedbackWriter
     var lastFeedbackAt: Instant
-    /// What of the peer's is missing, and what of ours the peer may miss; the latter only where it can ask.
+    /// Missing packets of the peer, and our packets that the peer may miss; the latter only if it can request them.
     var requests = RetransmissionRequests()
     var missing: NegativeAcknowledgement
     var kept: SentPackets?
@@ -101,11 +101,11 @@ public struct PeerSession: ~Copyable {
         startedAt = now
     }
 
-    /// What became of a datagram.
+    /// The result for a datagram.
     public enum Received: Equatable, Sendable {
         /// Audio for the playout buffer; `header.payload` says where in the datagram, now plain, it lies.
         case media(RTPHeader)
-        /// What the noise is like in the silence that begins (RFC 3389).
+        /// A description of the noise in the silence that begins (RFC 3389).
         case comfortNoise(RTPHeader)
         /// Audio with earlier frames besides its own, as ``RedundantPayload``.
         case redundantMedia(RTPHeader)
@@ -115,7 +115,7 @@ public struct PeerSession: ~Copyable {
         case control
         /// Counted and dropped.
         case dropped
-        /// Not the peer's, as far as can be told, and not counted: it may be of another call.
+        /// Apparently not from the peer, and not counted: it may belong to another call.
         case refused(Refusal)
     }
 
@@ -123,7 +123,7 @@ public struct PeerSession: ~Copyable {
     public enum Refusal: Equatable, BitwiseCopyable, Sendable {
         /// Its authentication tag is wrong.
         case unauthenticated
-        /// Its number has been received before, or is too old to tell.
+        /// Its number was received before, or is too old to know.
         case replayed
         /// There are no keys yet: the peer was done with the handshake a moment before us.
         case early
@@ -161,7 +161,7 @@ public struct PeerSession: ~Copyable {
 
     private var news = News(rawValue: 0)
 
-    /// What has happened since the last time this was asked.
+    /// Events since the last call of this function.
     @_noAllocation @_noLocks
     public mutating func takeNews() -> News {
         let taken = news
@@ -174,8 +174,8 @@ public struct PeerSession: ~Copyable {
         @_noAllocation @_noLocks get { flow.hasReceived }
     }
 
-    /// Whether an authenticated packet of the peer has come: the peer knows our description, so it hears what we send,
-    /// as far as the path lets it. Sound begins then; to be sure that media flows both ways takes longer.
+    /// Whether an authenticated packet of the peer has arrived: the peer knows our description, so it plays what we
+    /// send if the path carries it. Sound begins then; it takes longer to be sure that media flows both ways.
     public var hasHeardPeer: Bool {
         @_noAllocation @_noLocks get { flow.hasHeardPeer }
     }
@@ -185,7 +185,7 @@ public struct PeerSession: ~Copyable {
         @_noAllocation @_noLocks get { flow.isEstablished }
     }
 
-    /// Says which ways media is agreed on: media flows once it has been seen to flow in these. Both unless told.
+    /// Sets the agreed directions of media: media counts as flowing once it flows in these. Default: both.
     @_noAllocation @_noLocks
     public mutating func setDirection(sends: Bool, receives: Bool) {
         flow.setDirection(sends: sends, receives: receives)
@@ -204,7 +204,7 @@ public struct PeerSession: ~Copyable {
         @_noAllocation @_noLocks get { separateControlPath?.datagrams.remote }
     }
 
-    /// Whether media can be sent: there is a way for it, and it can be protected if it has to be.
+    /// Whether media can be sent: there is a path, and keys if protection is required.
     public var canSend: Bool {
         @_noAllocation @_noLocks get {
             guard case .some = path else { return false }
@@ -212,9 +212,9 @@ public struct PeerSession: ~Copyable {
         }
     }
 
-    /// Sends by another way from now on, or by none: a call that ICE connects.
+    /// Changes the path of a call with ICE, or removes it.
     ///
-    /// - Parameter roundTripNanoseconds: What ICE's checks took on it; nil keeps what is known.
+    /// - Parameter roundTripNanoseconds: The round trip that ICE's checks measured on it; nil keeps the known value.
     @_noAllocation @_noLocks
     public mutating func use(_ path: MediaPath?, roundTripNanoseconds: Int64? = nil) {
         self.path = path
@@ -222,10 +222,10 @@ public struct PeerSession: ~Copyable {
         news.insert(.routeChanged)
     }
 
-    /// Protects with these contexts from now on, and leaves those that are of no more use in their place, to be freed
-    /// elsewhere. Packets of the peer's that were protected with the keys of before are taken for a while yet.
+    /// Uses these contexts from now on, and leaves contexts that are no longer needed in their place, to be freed
+    /// elsewhere. The peer's packets with the previous keys are accepted for a while.
     ///
-    /// They come from a handshake over the path that media takes, so each side is known to reach the other.
+    /// The keys come from a handshake over the path of the media, so each side is known to reach the other.
     @_noAllocation @_noLocks
     public mutating func install(_ pair: inout SRTPPair, at now: Instant) {
         exchange(&inbound, &pair.inbound)
@@ -243,7 +243,7 @@ public struct PeerSession: ~Copyable {
         @_noAllocation @_noLocks get { RTPHeader.fixedSize + extensions.wireSize }
     }
 
-    /// Whether media packets tell how loud they are (RFC 6464).
+    /// Whether media packets carry their audio level (RFC 6464).
     public var sendsAudioLevel: Bool {
         @_noAllocation @_noLocks get { extensions.hasAudioLevel }
     }
@@ -266,7 +266,7 @@ public struct PeerSession: ~Copyable {
         @_noAllocation @_noLocks get { counters.packetsSent }
     }
 
-    /// What the session has seen so far.
+    /// The session's statistics so far.
     public var statistics: PeerStatistics {
         @_noAllocation @_noLocks get {
             var statistics = counters
@@ -279,7 +279,7 @@ public struct PeerSession: ~Copyable {
     }
 }
 
-// MARK: What becomes known
+// MARK: Events
 
 extension PeerSession {
     /// A media packet of the peer has been taken.
@@ -302,7 +302,7 @@ extension PeerSession {
         }
     }
 
-    /// A media packet of ours goes out.
+    /// One of our media packets is sent.
     @_noAllocation @_noLocks
     mutating func noteSent(at now: Instant) {
         if case .established = flow.sent(at: now) { news.insert(.established) }
@@ -322,6 +322,6 @@ extension PeerSession {
     mutating func noteGoodbye() { news.insert(.goodbyeReceived) }
 }
 
-// Swaps in place: the contexts are freed by neither.
+// Swaps in place, so that no context is freed here.
 @_semantics("no_performance_analysis") @inline(__always)
 private func exchange(_ one: inout SRTPContext?, _ other: inout SRTPContext?) { swap(&one, &other) }

@@ -1,4 +1,4 @@
-/// What one call's network half has seen. A plain value, copied on the media thread.
+/// Statistics of one call's network half. A plain value, copied on the media thread.
 public struct PeerStatistics: BitwiseCopyable, Sendable {
     /// RTP packets sent.
     public internal(set) var packetsSent = 0
@@ -14,9 +14,9 @@ public struct PeerStatistics: BitwiseCopyable, Sendable {
     public internal(set) var jitterNanoseconds: Int64 = 0
     /// Round-trip time by the peer's latest report; zero if it has made none.
     public internal(set) var roundTripNanoseconds: Int64 = 0
-    /// What the peer says it has lost of ours, in all; zero if it has made no report.
+    /// How many of our packets the peer reports as lost, in all; zero if it has made no report.
     public internal(set) var remotePacketsLost = 0
-    /// The share of ours that the peer lost lately, in 256ths (RFC 3550 §6.4.1).
+    /// The share of our packets that the peer lost lately, in 256ths (RFC 3550 §6.4.1).
     public internal(set) var remoteFractionLost = 0
     /// RTCP packets sent.
     public internal(set) var controlPacketsSent = 0
@@ -33,11 +33,11 @@ public struct PeerStatistics: BitwiseCopyable, Sendable {
 
 /// Feedback in RTCP beside the reports (RFC 4585).
 public struct FeedbackCounters: BitwiseCopyable, Sendable {
-    /// Packets that told when the peer's have come.
+    /// Sent packets that reported the arrivals of the peer's packets.
     public internal(set) var sent = 0
-    /// Packets of the peer's that told when ours have come.
+    /// Received packets that reported the arrivals of our packets.
     public internal(set) var transportWide = 0
-    /// Packets of ours that the peer asked for again.
+    /// Our packets that the peer requested again.
     public internal(set) var missingPackets = 0
     /// Those that were sent again.
     public internal(set) var packetsResent = 0
@@ -62,7 +62,7 @@ public struct DropCounters: BitwiseCopyable, Sendable {
     public internal(set) var unauthenticated = 0
     /// They came before keys were agreed on: the peer was done with the handshake a moment before us.
     public internal(set) var early = 0
-    /// They had been received before, or were too old to tell.
+    /// They had been received before, or were too old to know.
     public internal(set) var replayed = 0
     /// They were no RTP or RTCP, or cut short.
     public internal(set) var malformed = 0
@@ -71,7 +71,7 @@ public struct DropCounters: BitwiseCopyable, Sendable {
     /// They carried our own SSRC (RFC 3550 §8.2).
     public internal(set) var looped = 0
 
-    /// They were of a stream that another has taken the place of (``StreamSelector``).
+    /// They belonged to a stream that another has replaced (``StreamSelector``).
     public internal(set) var ofOtherStream = 0
     /// They had no protection, and came from an address that is not the peer's.
     public internal(set) var ofUnknownSource = 0

@@ -1,9 +1,9 @@
 internal import Timekeeping
 
-/// The packets that were sent last, as they went out, to be sent again to a peer that misses one (RFC 4585 §6.2.1).
+/// The last sent packets in their protected form, for retransmission to a peer that misses one (RFC 4585 §6.2.1).
 ///
-/// The very same bytes are sent: protecting a number anew would use its key stream twice (RFC 3711 §9.1). Memory is taken
-/// once, 16 kB.
+/// The same bytes are sent again: protecting a number twice would use its key stream twice (RFC 3711 §9.1). Memory is
+/// taken once, 16 kB.
 @safe
 struct SentPackets: ~Copyable, @unchecked Sendable {
     // Not shared: the owner is non-copyable, so it may move between threads.
@@ -14,13 +14,13 @@ struct SentPackets: ~Copyable, @unchecked Sendable {
 
     private struct Packet: BitwiseCopyable {
         var number: UInt16 = 0
-        /// 0 if the place is empty.
+        /// 0 if the slot is empty.
         var length: Int32 = 0
         var times: UInt8 = 0
         var resentAt: Int64 = .min
     }
 
-    /// Packets that are kept: 640 ms of those of 20 ms. What is older comes too late in any case.
+    /// Number of kept packets: 640 ms with packets of 20 ms. Older ones would arrive too late in any case.
     private static var capacity: Int { @_noAllocation @_noLocks get { 32 } }
     /// The longest packet that is kept; one of 60 ms at 48 kbit/s, with its header, has some 400 bytes.
     private static var blockSize: Int { @_noAllocation @_noLocks get { 512 } }
@@ -53,7 +53,7 @@ struct SentPackets: ~Copyable, @unchecked Sendable {
         packets[index] = kept
     }
 
-    /// Forgets all packets: they are of use no more.
+    /// Discards all packets: they are no longer needed.
     @_noAllocation @_noLocks
     mutating func removeAll() {
         for index in 0..<Self.capacity { packets[index] = Packet() }
@@ -62,7 +62,8 @@ struct SentPackets: ~Copyable, @unchecked Sendable {
     /// Writes a packet that is to be sent again at the front of `packet`.
     ///
     /// - Parameter roundTrip: A copy sent less than that ago may still be on its way.
-    /// - Returns: Its length; 0 if it is not kept any more, is on its way, was sent often enough, or too much is asked for.
+    /// - Returns: Its length; 0 if it is no longer kept, is on its way, was sent often enough, or too much is
+    ///   requested.
     @_noAllocation @_noLocks
     mutating func write(_ number: UInt16, roundTrip: Int64?, at now: Instant, into packet: inout MutableRawSpan) -> Int
     {

@@ -22,7 +22,7 @@ struct ArrivalHistory: ~Copyable {
 
     /// Packets that came in order: if one comes late, so do those behind it, and the gap grows with its lateness.
     private var weights = InlineArray<512, Float>(repeating: 0)
-    /// Packets that came out of order or can be restored: each missing one is a gap of its own.
+    /// Packets that came out of order or can be restored: each missing one is a separate gap.
     private var singleWeights = InlineArray<512, Float>(repeating: 0)
     /// Of all bins above each: their weight in `weights`, and their cost at delay 0.
     private var tailWeight = InlineArray<512, Float>(repeating: 0)
@@ -39,7 +39,7 @@ struct ArrivalHistory: ~Copyable {
 
     init(memoryMilliseconds: Int) { memoryNanoseconds = Float(max(memoryMilliseconds, 100)) * 1e6 }
 
-    /// Takes note of a packet that came `transit` after its media time.
+    /// Records a packet that arrived `transit` after its media time.
     ///
     /// - Parameters:
     ///   - duration: Nanoseconds of sound in the packet: how fast older packets fade.
@@ -59,7 +59,7 @@ struct ArrivalHistory: ~Copyable {
         sumTails()
     }
 
-    /// Takes note that waiting `delay` above the baseline would have restored a lost packet, worth `share` of one.
+    /// Records that waiting `delay` above the baseline would have restored a lost packet, with the weight `share`.
     @_noAllocation @_noLocks
     mutating func recordRestorable(delay: Int64, share: Float) {
         let bin = Self.bin(delay)
@@ -89,12 +89,12 @@ struct ArrivalHistory: ~Copyable {
         return (late + prior) / (totalWeight + priorWeight)
     }
 
-    /// What a packet missing by itself costs, as a multiple of the first packet of a long gap: one cannot be played
-    /// late without shifting all that follows, as those after a stall are.
+    /// The cost of a single missing packet, as a multiple of the first packet of a long gap: a single packet cannot be
+    /// played late without shifting everything after it, unlike packets after a stall.
     private static var singleCost: Float { @_noAllocation @_noLocks get { 2.8 } }
     /// A gap this many bins longer is twice as bad for each packet in it.
     private static var gapBins: Float { @_noAllocation @_noLocks get { 14 } }
-    /// What is assumed before anything is known weighs as much as so many packets.
+    /// The initial assumption has the weight of this many packets.
     private static var priorPackets: Float { @_noAllocation @_noLocks get { 20 } }
 
     /// e to the power of −`x`, within 2 % of 1, for `x` from 0 on.

@@ -1,17 +1,17 @@
-/// Knows how loud the talker is, and so what counts as a pause between words.
+/// Tracks how loud the talker is, and so what counts as a pause between words.
 struct LoudnessTracker {
     /// Mean square of speech: rises within a syllable, falls over seconds.
     private var speechPower: Float = 0
-    /// Mean square below which hardly anything is heard: −66 dBFS.
+    /// Mean square below which sound is hardly audible: −66 dBFS.
     private static var quietPower: Float { @_noAllocation @_noLocks get { 270 } }
     /// Quiet is this much below speech: 26 dB.
     private static var quietRatio: Float { @_noAllocation @_noLocks get { 0.0025 } }
-    /// Mean square below which nothing is heard: −75 dBFS.
+    /// Mean square below which sound is inaudible: −75 dBFS.
     private static var silentPower: Float { @_noAllocation @_noLocks get { 30 } }
     /// Silence is this much below speech: 45 dB.
     private static var silentRatio: Float { @_noAllocation @_noLocks get { 0.00003 } }
 
-    /// Whether what was listened to last is so much below speech that it is a pause, or a closure within a word.
+    /// Whether the last measured sound is so far below speech that it is a pause, or a closure within a word.
     private(set) var isQuiet = true
     /// Whether it is a pause without anything in it.
     private(set) var isSilent = true
@@ -20,7 +20,7 @@ struct LoudnessTracker {
     @_noAllocation @_noLocks
     mutating func listen(to buffer: borrowing SampleBuffer) {
         guard buffer.count > 0 else { return }
-        // Every fourth sample tells enough.
+        // Every fourth sample is enough.
         var sum: Int64 = 0
         var index = 0
         while index < buffer.count {

@@ -3,7 +3,8 @@ internal import Bytes
 /// Numbers of packets of one sort, such as those that hold no sound: the newest, over as many as the packet store holds.
 struct PacketNumbers: ~Copyable {
     private let inPlace = InPlace()
-    // The lower half of each number: others that share it are 2³² packets away. What was never written belongs elsewhere.
+    // The lower half of each number: others that share it are 2³² packets away. An entry that was never written belongs
+    // to no slot.
     private var numbers = InlineArray<128, UInt32>(repeating: 1)
 
     @_noAllocation @_noLocks

@@ -31,7 +31,7 @@ struct PacketStore: ~Copyable {
         init() {}
     }
 
-    /// A place for an entry: 32 bytes, where an entry has 48.
+    /// The stored form of an entry: 32 bytes, where an entry has 48.
     private struct Place: BitwiseCopyable {
         var timestamp: Int64 = 0
         var arrivalNanoseconds: Int64 = 0
@@ -68,7 +68,7 @@ struct PacketStore: ~Copyable {
         @_noAllocation @_noLocks
         func holds(_ number: Int64) -> Bool { isUsed && sequence == UInt32(truncatingIfNeeded: number) }
 
-        /// What is there, if it has this number.
+        /// The entry in that slot, if it has this number.
         @_noAllocation @_noLocks
         func entry(_ number: Int64) -> Entry {
             var entry = Entry()

@@ -1,6 +1,6 @@
 /// Blocks of a fixed size for packets' payloads: allocated once, freed with the owner.
 ///
-/// Blocks have no value until written, and their pages cost nothing until touched, but for the first few.
+/// Blocks have no value until written, and their pages, except the first few, take no memory until touched.
 @safe
 struct PayloadMemory: ~Copyable, @unchecked Sendable {
     // Not shared: the owner is non-copyable, so it may move between threads.

@@ -2,14 +2,14 @@ public import Timekeeping
 
 // Copies of packets that later ones carry (RFC 2198).
 extension PlayoutBuffer {
-    /// Takes a copy of an earlier packet that another carries. It is used if that packet has not come, and its sound is
-    /// still to be played. Call it before the packet that carries the copy is inserted.
+    /// Takes a copy of an earlier packet that another carries. It is used if that packet has not arrived, and its sound
+    /// has not been played yet. Call it before the packet that carries the copy is inserted.
     ///
     /// The timestamp alone tells which packet it is a copy of: a sender may repeat any of its earlier packets.
     /// - Parameters:
     ///   - payload: The copy.
-    ///   - timestampOffset: By how many ticks it is older than the packet that carries it.
-    ///   - sequenceNumber: From the RTP header of the packet that carries it, as the three that follow.
+    ///   - timestampOffset: By how many RTP ticks it is older than the packet that carries it.
+    ///   - sequenceNumber: From the RTP header of the packet that carries it, like the next three.
     @_noAllocation @_noLocks
     public mutating func insertCopy(
         payload: RawSpan, timestampOffset: UInt32, sequenceNumber: UInt16, timestamp: UInt32, ssrc: UInt32,

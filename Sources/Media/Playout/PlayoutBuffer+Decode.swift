@@ -3,7 +3,7 @@ internal import Timekeeping
 
 /// The sources of sound: packets, their forward error correction, and concealment.
 extension PlayoutBuffer {
-    /// Decodes the next packet. What `skip` asked for is decoded too, for the decoder's sake, but not played.
+    /// Decodes the next packet. Skipped samples are decoded too, for the decoder's state, but not played.
     @_noAllocation @_noLocks
     mutating func play(_ now: Instant) {
         guard let entry = store.first(from: nextSequence) else { return }
@@ -137,7 +137,7 @@ extension PlayoutBuffer {
         statistics.packetsLost &+= max(missing, 0)
     }
 
-    /// Moves past packets that hold no sound: unless they are mere padding, the sender is silent in their place.
+    /// Moves past packets that hold no sound: unless they are only padding, the sender is silent at that time.
     @_noAllocation @_noLocks
     mutating func passSoundless() {
         while soundless.contains(nextSequence) {

@@ -2,11 +2,10 @@ internal import Timekeeping
 
 // Streams that change their codec while they are played: descriptions have agreed on another (RFC 3264 §8.3.2).
 extension PlayoutBuffer {
-    /// Lets the stream go on in another format, which `decoder` decodes. What waits, and packets of the format before that
-    /// still come, are decoded as before; the change is heard where the first packet of the new format has its place.
+    /// Switches the stream to another format, which `decoder` decodes. Waiting packets, and late packets of the old
+    /// format, are decoded as before; the change takes effect at the first packet of the new format.
     ///
-    /// A decoder that is of no more use is left in the place of `decoder`, to be freed elsewhere. An empty one changes
-    /// nothing.
+    /// A decoder that is no longer needed replaces `decoder`, to be freed elsewhere. An empty one changes nothing.
     /// - Returns: The format's number, which its packets are inserted with.
     @_noAllocation @_noLocks
     public mutating func change(to decoder: inout StreamDecoder) -> UInt8 {
@@ -26,11 +25,11 @@ extension PlayoutBuffer {
         guard wanted != format, wanted == otherFormat, !otherDecoder.isEmpty else { return }
         exchange(&decoder, &otherDecoder)
         (format, otherFormat) = (otherFormat, format)
-        // What was saved is of the other's state.
+        // The saved state belongs to the other decoder.
         canRestore = false
     }
 
-    /// A packet's place in the stream; nil if its format is known no more.
+    /// A packet's position in the stream; nil if its format is no longer known.
     @_noAllocation @_noLocks
     mutating func extend(
         _ sequenceNumber: UInt16, _ timestamp: UInt32, of format: UInt8, _ arrival: Instant
@@ -93,6 +92,6 @@ extension PlayoutBuffer {
     }
 }
 
-// Swaps in place: decoders are freed by neither.
+// Swaps in place, so that no decoder is freed here.
 @_semantics("no_performance_analysis") @inline(__always)
 private func exchange(_ one: inout StreamDecoder, _ other: inout StreamDecoder) { swap(&one, &other) }

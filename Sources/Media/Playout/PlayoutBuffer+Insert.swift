@@ -12,10 +12,10 @@ extension PlayoutBuffer {
     ///   - payload: One Opus packet, without RTP header and padding.
     ///   - sequenceNumber: From the RTP header.
     ///   - timestamp: From the RTP header, at 48 kHz (RFC 7587 §4.1).
-    ///   - marker: From the RTP header; the first packet after silence has it set. Not relied upon.
+    ///   - marker: From the RTP header; set in the first packet after silence. Only a hint.
     ///   - ssrc: From the RTP header; another one starts the buffer afresh.
-    ///   - format: Which of the formats that ``change(to:)`` has counted the packet is of; nil: the newest.
-    ///   - arrival: When the packet came, as exactly as is known: by the kernel's timestamp if there is one.
+    ///   - format: The packet's format, by the number that ``change(to:)`` returned; nil: the newest.
+    ///   - arrival: When the packet arrived, as exactly as known: the kernel's timestamp if there is one.
     @_noAllocation @_noLocks
     public mutating func insert(
         payload: RawSpan, sequenceNumber: UInt16, timestamp: UInt32, marker: Bool, ssrc: UInt32, format: UInt8? = nil,
@@ -89,8 +89,8 @@ extension PlayoutBuffer {
         return entry
     }
 
-    /// Takes note of a packet of the stream that holds no sound, such as a telephone event: it is not waited for, and
-    /// the sender is silent in its place.
+    /// Records a packet of the stream without sound, such as a telephone event: the buffer does not wait for it, and
+    /// the sender is silent at that time.
     @_noAllocation @_noLocks
     public mutating func passOver(sequenceNumber: UInt16, ssrc: UInt32) {
         passOver(sequenceNumber, ssrc, isPadding: false)

@@ -2,8 +2,8 @@ internal import Timekeeping
 
 /// A gap in the packet numbers that a packet has just shown.
 ///
-/// What is missing may only have been overtaken, so nothing is learnt from the gap before ``PlayoutBuffer/overtakingNanoseconds``
-/// have passed.
+/// The missing packets may only have been overtaken, so nothing is learned from the gap before
+/// ``PlayoutBuffer/overtakingNanoseconds`` have passed.
 struct FreshGap: BitwiseCopyable {
     /// The first packet after the gap.
     var end: Int64
@@ -32,7 +32,7 @@ struct FreshGap: BitwiseCopyable {
         self.settled = settled
     }
 
-    /// Takes note that a packet of the gap came after all.
+    /// Records that a packet of the gap arrived after all.
     @_noAllocation @_noLocks
     mutating func note(_ sequence: Int64) {
         let age = end &- sequence
@@ -66,14 +66,14 @@ struct CarriedCopies: BitwiseCopyable {
     func ages(in packet: Int64) -> UInt64 { packet == carrier ? ages : 0 }
 }
 
-// What the buffer learns from when packets come: how late they are, and what waiting for lost ones would be worth.
+// What the buffer learns from arrival times: how late packets are, and how useful waiting for lost ones would be.
 extension PlayoutBuffer {
     /// A packet that comes within this time of the one that overtook it was never lost: 2 ms. Paths with several queues
     /// or links swap neighbours by less.
     static var overtakingNanoseconds: Int64 { @_noAllocation @_noLocks get { 2_000_000 } }
     /// Packets of one gap that are waited for; longer gaps are outages.
     private static var mostRepaired: Int64 { @_noAllocation @_noLocks get { 8 } }
-    /// What a packet of a gap of four or more is worth, as a multiple of one that is missing by itself.
+    /// The weight of a packet in a gap of four or more, as a multiple of a single missing one.
     private static var mostWorth: Float { @_noAllocation @_noLocks get { 2.5 } }
     /// Restored sound is worth this much of the packet itself.
     private static var recoveryWorth: Float { @_noAllocation @_noLocks get { 0.7 } }

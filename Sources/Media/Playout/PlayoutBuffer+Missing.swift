@@ -22,13 +22,13 @@ extension PlayoutBuffer {
     /// Packets before the newest that are looked at.
     private static var mostMissing: Int64 { @_noAllocation @_noLocks get { 64 } }
 
-    /// The next packet that has not come though a later one has, and whose place has not been played.
+    /// The next packet that has not arrived although a later one has, and whose position has not been played.
     ///
     /// A packet that was overtaken less than ``overtakingNanoseconds`` ago is not missing yet.
     /// - Parameters:
-    ///   - number: The first that is asked about; `.min` for all.
+    ///   - number: The first number to consider; `.min` for all.
     ///   - nextPull: When the next pull takes place.
-    ///   - frameSamples: How much each pull takes.
+    ///   - frameSamples: The size of each pull.
     @_noAllocation @_noLocks
     public mutating func nextMissing(
         from number: Int64, nextPull: Instant, frameSamples: Int, at now: Instant
@@ -70,7 +70,7 @@ extension PlayoutBuffer {
             dueAt: Instant(nanoseconds: nextPull.nanoseconds &+ wait))
     }
 
-    /// A packet was asked for again: it comes late for reasons of its own.
+    /// A packet was requested again, so its lateness says nothing about the path.
     @_noAllocation @_noLocks
     public mutating func noteRequest(for packet: MissingPacket) { asked.insert(packet.number) }
 }

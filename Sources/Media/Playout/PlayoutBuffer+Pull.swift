@@ -5,11 +5,11 @@ extension PlayoutBuffer {
     /// More steps than any frame can need: a bound against our own mistakes, after which the rest is silence.
     private static var stepLimit: Int { @_noAllocation @_noLocks get { 64 } }
 
-    /// Fills `output` with the sound that is due at `now`: 10 to 60 ms, whatever the packets' own length.
+    /// Fills `output` with the sound that is due at `now`: 10 to 60 ms, independent of the packets' length.
     ///
     /// - Parameter now: When this frame begins to be played, on the clock of the packets' arrivals. It should advance
     ///   by the frame's duration from pull to pull, as a timer's deadlines do, not by when the thread woke.
-    /// - Returns: What the frame is made of.
+    /// - Returns: The composition of the frame.
     @_noAllocation @_noLocks
     public mutating func pull(into output: inout MutableSpan<Int16>, at now: Instant) -> PulledFrame {
         var frame = PulledFrame()
@@ -57,25 +57,25 @@ extension PlayoutBuffer {
     }
 
     /// By how much earlier pulls of so many samples should take place, so that packets wait the least without coming late:
-    /// in nanoseconds, from 0 to below a pull's length. 0 until enough is known.
+    /// in nanoseconds, from 0 to below a pull's length. 0 until the buffer knows enough.
     @_noAllocation @_noLocks
     public func worthwhileAdvance(pullSamples: Int, at now: Instant) -> Int64 {
-        // Only on target does the delay tell where the grid stands.
+        // The delay shows the phase of the grid only when it is on target.
         guard isPlaying, samplesOffTarget < 48_000, receivedNanoseconds > 2_500_000_000 else { return 0 }
         return target.worthwhileAdvance(history, grid(now, pullSamples))
     }
 
-    /// Takes note that pulls come earlier by so much from now on, as ``worthwhileAdvance(pullSamples:at:)`` asked for, or
-    /// later if it is negative.
+    /// Records that pulls come earlier by this time from now on, as ``worthwhileAdvance(pullSamples:at:)`` suggested,
+    /// or later if it is negative.
     @_noAllocation @_noLocks
     public mutating func advancePulls(nanoseconds: Int64) { target.advance(nanoseconds: nanoseconds) }
 
-    /// Whether all the sound that a pull of so many samples takes is here.
+    /// Whether all sound for a pull of this size has arrived.
     @_noAllocation @_noLocks
     public func hasSound(forPull pullSamples: Int) -> Bool { soundAhead(pullSamples).samples >= pullSamples }
 
-    /// Whether a pull of so many samples would have to make up sound, though what is missing may only be late: nothing
-    /// tells of a loss or of the sender's silence.
+    /// Whether a pull of this size would have to conceal sound that may only be late: nothing indicates a loss or the
+    /// sender's silence.
     @_noAllocation @_noLocks
     public func mayAwait(forPull pullSamples: Int) -> Bool {
         guard isPlaying, !isDiscontinuous else { return false }
@@ -83,7 +83,7 @@ extension PlayoutBuffer {
         return ahead.samples < pullSamples && ahead.next >= endSequence && !ahead.isDiscontinuous
     }
 
-    /// How much later than the fastest a packet may come for a pull of so many samples at `now`, in nanoseconds.
+    /// How much later than the fastest packet one may arrive for a pull of this size at `now`, in nanoseconds.
     @_noAllocation @_noLocks
     public func room(forPull pullSamples: Int, at now: Instant) -> Int64 {
         playoutTransit(now) &- history.baseline &- grid(now, pullSamples).lead
@@ -175,7 +175,7 @@ extension PlayoutBuffer {
             status.readySamples = readySamples(from: entry.sequence)
             return
         }
-        // After a pause of the sender's the numbers that are missing right before tell how much of the gap is lost sound.
+        // After a pause of the sender, the numbers missing directly before it show how much of the gap is lost sound.
         var missing: Int64 = 0
         if isDiscontinuous {
             let most = entry.sequence &- nextSequence

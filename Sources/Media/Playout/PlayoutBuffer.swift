@@ -3,7 +3,8 @@
 public import OpusCodec
 internal import Timekeeping
 
-/// Plays one stream of packets, of Opus or G.711: waits as little as the path allows, and fills in what does not come.
+/// Plays one stream of packets, of Opus or G.711: waits as little as the path allows, and conceals what does not
+/// arrive.
 ///
 /// `insert` packets as they arrive and `pull` a frame whenever sound is due; both take bounded time, allocate nothing
 /// and never fail. One thread at a time. All memory is taken by `init`: about 230 kB, of which only the pages that
@@ -13,7 +14,7 @@ public struct PlayoutBuffer: ~Copyable {
     public internal(set) var statistics = PlayoutStatistics()
 
     var decoder: StreamDecoder
-    /// What packets of the format before, or of the one to come, are decoded with.
+    /// The decoder for packets of the previous or the next format.
     var otherDecoder = StreamDecoder()
     /// The formats that ``decoder``, ``otherDecoder`` and ``clock`` are of, counted by changes.
     var format: UInt8 = 0
@@ -35,10 +36,10 @@ public struct PlayoutBuffer: ~Copyable {
     var asked = PacketNumbers()
     /// When the newest packet came that overtook one that is not missing yet.
     var missingSince: Int64?
-    /// How long after a request a lost packet comes; nil if none is asked for. What waiting for it is worth then counts
-    /// when the delay is chosen.
+    /// How long after a request a retransmitted packet arrives; nil if lost packets are not requested. If set, the
+    /// choice of the delay considers the benefit of waiting for it.
     public var repairNanoseconds: Int64?
-    /// By how much pulls would be put off now, and all that follow with them, if sound is missing that may only be late
+    /// By how much this pull and all later ones would be delayed if sound is missing that may only be late
     /// (``mayAwait(forPull:)``). Packets that are late by less are then no reason for a whole step of delay.
     public var pullPatienceNanoseconds: Int64 = 0
     let configuration: PlayoutConfiguration
@@ -73,7 +74,7 @@ public struct PlayoutBuffer: ~Copyable {
     var heldSamples = 0
     /// Concealment since the last packet played.
     var concealedRun = 0
-    /// Samples of the stream still to be passed over unheard: what was made up in their place stands for them.
+    /// Samples of the stream that are still to be skipped, because concealment has already replaced them.
     var skippedSamples = 0
     /// The decoder's state from before the concealment that is held has been saved.
     var canRestore = false

@@ -1,4 +1,4 @@
-/// What a playout decision is made from. Lengths in samples at 48 kHz.
+/// The inputs of a playout decision. Lengths in samples at 48 kHz.
 public struct PlayoutStatus: Equatable, Sendable {
     /// What comes next in the stream, after the samples that are decoded.
     public enum Next: Equatable, Sendable {
@@ -29,9 +29,9 @@ public struct PlayoutStatus: Equatable, Sendable {
     public var heldSamples = 0
     /// The sender stopped sending because it is silent (DTX).
     public var isDiscontinuous = false
-    /// What waits is so quiet that stretching it is hardly heard: a pause, or the closure of a consonant.
+    /// The waiting sound is so quiet that stretching it is hardly audible: a pause, or the closure of a consonant.
     public var isQuiet = false
-    /// What waits is silence, without even the faint ending of a word: stretching it is not heard.
+    /// The waiting sound is silence, without even the faint ending of a word: stretching it is inaudible.
     public var isSilent = false
     /// Samples handed out since the delay was last on target.
     public var samplesOffTarget = 0
@@ -49,7 +49,7 @@ public struct PlayoutStatus: Equatable, Sendable {
 public enum PlayoutDecision: Equatable, Sendable {
     /// Decode the next packet.
     case play
-    /// Make up sound and keep the place: the packet may still come.
+    /// Conceal, and keep the position: the packet may still arrive.
     case conceal(samples: Int)
     /// Make up sound for what is lost, and move past it.
     case coverLoss(samples: Int)
@@ -57,9 +57,9 @@ public enum PlayoutDecision: Equatable, Sendable {
     case recoverWithFEC(samples: Int)
     /// Throw away the next packet: it waited too long.
     case discard
-    /// Pass over the next samples unheard: what was made up before stands for them.
+    /// Skip the next samples: concealment has already replaced them.
     case skip(samples: Int)
-    /// Move past what is missing and need not be heard: the sender's silence, or more than was worth making up.
+    /// Move past missing sound that need not be concealed: the sender's silence, or a gap too long to conceal.
     case jump(samples: Int)
     /// Fill the sender's silence with comfort noise.
     case comfortNoise(samples: Int)
@@ -83,8 +83,8 @@ public enum PlayoutPolicy {
     public static var longestSkip: Int { @_noAllocation @_noLocks get { 2_880 } }
     /// Excess that is worked off in speech too, at once: 100 ms.
     public static var muchExcess: Int { @_noAllocation @_noLocks get { 4_800 } }
-    /// How long a smaller excess waits for silence before it is worked off in a quiet moment, such as the closure of
-    /// a consonant, where a cut can still be heard: 1 s.
+    /// How long a smaller excess waits for silence before it is removed in a quiet moment, such as the closure of a
+    /// consonant, where a cut may be audible: 1 s.
     public static var quietPatience: Int { @_noAllocation @_noLocks get { 48_000 } }
     /// How long it waits before it is worked off in speech: 1.5 s.
     public static var patience: Int { @_noAllocation @_noLocks get { 72_000 } }
@@ -122,7 +122,8 @@ public enum PlayoutPolicy {
 
     @_noAllocation @_noLocks
     private static func bridgeLoss(_ status: PlayoutStatus, _ samples: Int, _ restorable: Int) -> PlayoutDecision {
-        // What was made up while waiting stands for what turned out lost, unless more delay is wanted anyway.
+        // Concealment played while waiting replaces the packet that turned out lost, unless more delay is wanted
+        // anyway.
         let covered = min(min(status.heldSamples, samples), max(status.excessSamples, 0))
         if covered > longestSkip { return .jump(samples: covered) }
         if covered > 0 { return .skip(samples: covered) }
@@ -135,7 +136,7 @@ public enum PlayoutPolicy {
         guard !status.hasStretched else { return .handOut }
         let excess = status.excessSamples
         if excess >= shortestStretch, status.samplesSinceStretch >= pause(status) {
-            // A good cut needs sound to choose from: decode ahead if there is more.
+            // A good cut needs more sound to choose from: decode ahead if there is any.
             let ample = min(excess, longestStretch) &+ overlap
             if status.waitingSamples < ample, status.readySamples > 0 { return .play }
             let spare = status.waitingSamples &+ status.readySamples &- status.frameSamples
@@ -148,9 +149,8 @@ public enum PlayoutPolicy {
         return .handOut
     }
 
-    /// Sound to be left alone after the last stretch. Silence comes often, and a stretch in it is not heard. Moments
-    /// that are merely quiet come next, and speech itself is touched when neither has come, or when the delay is far
-    /// too long.
+    /// Time after the last stretch without another one. Silence comes often, and a stretch in it is inaudible. Quiet
+    /// moments are second best; speech is stretched only if neither has come, or if the delay is far too long.
     @_noAllocation @_noLocks
     private static func pause(_ status: PlayoutStatus) -> Int {
         if status.isSilent { return 0 }
@@ -161,7 +161,7 @@ public enum PlayoutPolicy {
         return status.samplesOffTarget > patience ? 9_600 : .max
     }
 
-    /// What the frame still lacks.
+    /// Samples that the frame still lacks.
     @_noAllocation @_noLocks
     private static func filler(_ status: PlayoutStatus) -> Int {
         max(status.frameSamples &- status.waitingSamples, 1)

@@ -1,10 +1,10 @@
 /// Counters and delays of one ``PlayoutBuffer`` since it was made. Samples are at 48 kHz.
 public struct PlayoutStatistics: BitwiseCopyable, Sendable {
-    /// Packets given to `insert`, all told.
+    /// All packets given to `insert`.
     public var packetsReceived = 0
     /// Packets that were there already.
     public var packetsDuplicate = 0
-    /// Packets that came when their place had been played.
+    /// Packets that arrived after their position had been played.
     public var packetsLate = 0
     /// Packets that came after one sent later.
     public var packetsReordered = 0
@@ -17,9 +17,9 @@ public struct PlayoutStatistics: BitwiseCopyable, Sendable {
     /// Times the buffer started afresh: another SSRC, or a timestamp that cannot belong to the stream.
     public var resets = 0
 
-    /// Samples handed out, all told.
+    /// All samples handed out.
     public var samplesPlayed = 0
-    /// Samples made up by concealment, because a packet was lost or late.
+    /// Concealed samples, because a packet was lost or late.
     public var samplesConcealed = 0
     /// Samples restored from the forward error correction of the next packet.
     public var samplesRecovered = 0
@@ -68,9 +68,9 @@ public struct PlayoutStatistics: BitwiseCopyable, Sendable {
     }
 }
 
-/// What one pull handed out, in samples; what is in none of the counts was played as it came.
+/// What one pull handed out, in samples; samples in none of the counts were played unchanged.
 public struct PulledFrame: Equatable, Sendable {
-    /// Made up by concealment for this pull.
+    /// Concealed for this pull.
     public var concealedSamples = 0
     /// Restored from forward error correction for this pull.
     public var recoveredSamples = 0

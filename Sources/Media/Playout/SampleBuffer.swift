@@ -2,7 +2,7 @@
 struct SampleBuffer: ~Copyable {
     /// Played samples kept: the longest pitch period (15 ms) and what is compared around it (20 ms).
     static var history: Int { @_noAllocation @_noLocks get { 1_680 } }
-    /// Waiting samples whose memory is there from the start: two packets of 20 ms, and what is made up behind them.
+    /// Initial capacity for waiting samples: two packets of 20 ms, and concealment after them.
     private static var usual: Int { @_noAllocation @_noLocks get { 2_400 } }
     /// Waiting samples it can hold: the longest packet (120 ms), the longest pull (60 ms), and room to stretch.
     static var capacity: Int { @_noAllocation @_noLocks get { 11_520 } }
@@ -46,9 +46,9 @@ struct SampleBuffer: ~Copyable {
         mutating get { memory.mutableSpan((Self.history &+ count &+ provisional)..<(Self.history &+ Self.capacity)) }
     }
 
-    /// Takes the first `written` samples of `room` as waiting, but for `dropped` of them at the front.
+    /// Adds the first `written` samples of `room` to the waiting ones, except `dropped` of them at the front.
     ///
-    /// What is provisional fades into the first that are kept.
+    /// Provisional samples fade into the first that are kept.
     @_noAllocation @_noLocks
     mutating func append(_ written: Int, dropping dropped: Int = 0) {
         let kept = min(written &- dropped, space)

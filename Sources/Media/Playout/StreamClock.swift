@@ -13,7 +13,7 @@ struct StreamClock {
     @_noAllocation @_noLocks
     init(samplesPerTick: Int64) { self.samplesPerTick = samplesPerTick }
 
-    /// Goes on with a stream whose timestamps tick otherwise, from a packet whose place in it is known.
+    /// Continues with a stream of another clock rate, from a packet whose position is known.
     ///
     /// - Parameters:
     ///   - sequence: The packet's extended number, and `sequenceNumber` the one that it bears.

@@ -2,7 +2,7 @@ public import AudioKit
 internal import Bytes
 public import OpusCodec
 
-/// What a stream's packets are decoded with: Opus, or G.711.
+/// The decoder of a stream's packets: Opus or G.711.
 public struct StreamDecoder: ~Copyable {
     private let inPlace = InPlace()
     // Exactly one of the two, unless it is empty.
@@ -11,7 +11,7 @@ public struct StreamDecoder: ~Copyable {
     /// Samples at 48 kHz for each tick of the stream's timestamps.
     let samplesPerTick: Int64
 
-    /// Decodes nothing: what stands where there is no decoder.
+    /// Decodes nothing: a placeholder where there is no decoder.
     public init() { samplesPerTick = 0 }
 
     /// Whether it decodes nothing.

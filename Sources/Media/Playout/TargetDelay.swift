@@ -1,7 +1,7 @@
-/// Chooses how long after the fastest path to play: the delay whose cost, in delay and in late packets, is least.
+/// Chooses how long after the fastest path to play: the delay with the lowest cost in delay and in late packets.
 ///
-/// A pull takes place on a grid, so only certain delays make sense: those at which a packet begins just where a pull
-/// begins. Anything between two of them costs delay and gives a late packet no more time.
+/// Pulls are on a time grid, so only certain delays make sense: those at which a packet begins exactly where a pull
+/// begins. A delay between two of them costs more without giving late packets more time.
 struct TargetDelay {
     /// Delays that let a packet begin where a pull begins, one every `step`, as transits in nanoseconds.
     struct Grid {
@@ -10,7 +10,7 @@ struct TargetDelay {
         var step: Int64
         /// A packet needed in the middle of a pull must be there this long before its first sample is played.
         var lead: Int64
-        /// So much later the pulls, and with them all delays of the grid, move if a packet is just late.
+        /// If a packet is slightly late, the pulls, and with them all delays of the grid, move later by this time.
         var patience: Int64
 
         @_noAllocation @_noLocks
@@ -34,10 +34,11 @@ struct TargetDelay {
     private let initial: Int64
     private let costPerLatePercent: Float
 
-    /// A packet must come this much before the pull that needs it: the pull's clock and the arrival clock jitter.
+    /// A packet must arrive this long before the pull that needs it, because the pull's clock and the arrival clock
+    /// jitter.
     private static var safety: Int64 { @_noAllocation @_noLocks get { 1_000_000 } }
-    /// What a smaller or a larger delay must save, in milliseconds, before it is worth the stretching.
-    /// Where all but a fifth of a small step would be saved, that is enough once the delay has been the same for a while.
+    /// How much cost a smaller or a larger delay must save, in milliseconds, to be worth the stretching. If at least
+    /// four fifths of a small step would be saved, that is enough once the delay has been constant for a while.
     private static var worthLowering: Float { @_noAllocation @_noLocks get { 12 } }
     private static var worthShare: Float { @_noAllocation @_noLocks get { 0.8 } }
     /// 5 s.
@@ -91,16 +92,16 @@ struct TargetDelay {
         chosenAt = received
     }
 
-    /// What a delay that is smaller by so many nanoseconds must save, in milliseconds.
+    /// How much cost a delay that is smaller by this many nanoseconds must save, in milliseconds.
     @_noAllocation @_noLocks
     private func lowering(by step: Int64, _ received: Int64) -> Float {
         guard received &- chosenAt > Self.rest else { return Self.worthLowering }
         return min(Self.worthLowering, Float(step) / 1e6 * Self.worthShare)
     }
 
-    /// By how much earlier all pulls should take place for the least cost: in nanoseconds, from 0 to below a step.
+    /// By how much earlier all pulls should take place for the lowest cost: in nanoseconds, from 0 to below a step.
     ///
-    /// A grid stands where it stands by chance, and the delay with it; who can move it wins most of a step.
+    /// The phase of the grid, and so the delay, is arbitrary; moving it can save most of a step.
     @_noAllocation @_noLocks
     func worthwhileAdvance(_ history: borrowing ArrivalHistory, _ grid: Grid) -> Int64 {
         guard hasChosen else { return 0 }
@@ -114,7 +115,7 @@ struct TargetDelay {
         return best
     }
 
-    /// Takes note that pulls come earlier by so much from now on.
+    /// Records that pulls come earlier by this time from now on.
     @_noAllocation @_noLocks
     mutating func advance(nanoseconds: Int64) { transit &-= nanoseconds }
 
@@ -130,7 +131,7 @@ struct TargetDelay {
         return Float(delay) / 1e6 + costPerLatePercent * 100 * late
     }
 
-    /// What `level` costs, or some delay behind it to which the pulls would move by themselves if that costs less.
+    /// The cost of `level` or, if that is lower, of a longer delay to which the pulls would move by themselves.
     @_noAllocation @_noLocks
     private func costWithPatience(of level: Int64, _ history: borrowing ArrivalHistory, _ grid: Grid) -> Float {
         var least = cost(of: level, history, grid)

@@ -1,9 +1,9 @@
-/// Shortens or lengthens waiting sound by a pitch period, cross-faded where the waveform is most alike (WSOLA).
+/// Shortens or lengthens waiting sound by a pitch period, cross-faded where the waveform is most similar (WSOLA).
 ///
-/// The cut lies at the first waiting sample. What was played before it takes part in the comparison, so that little
+/// The cut lies at the first waiting sample. The comparison includes sound that was already played, so that little
 /// sound needs to wait.
 enum TimeStretch {
-    /// The piece whose removal or repetition is heard least.
+    /// The piece whose removal or repetition is least audible.
     private struct Match {
         var lag: Int
         /// Normalised cross-correlation, −1…1.
@@ -19,7 +19,7 @@ enum TimeStretch {
 
     /// Takes out at most `limit` samples.
     ///
-    /// - Parameter threshold: How alike the waveform must be, −1…1, for a cut to be made.
+    /// - Parameter threshold: The least correlation, −1…1, for a cut to be made.
     /// - Returns: Samples taken out; 0 if no cut was good enough.
     @_noAllocation @_noLocks
     static func accelerate(_ buffer: inout SampleBuffer, atMost limit: Int, threshold: Float) -> Int {
@@ -121,7 +121,7 @@ enum TimeStretch {
         var best = Match(lag: min(max(coarse.lag, lags.lowerBound), lags.upperBound), correlation: -1)
         let lowest = max(coarse.lag &- decimation, lags.lowerBound)
         let highest = min(coarse.lag &+ decimation, lags.upperBound)
-        // What all lags are compared with.
+        // The reference for all lags.
         var first: Float = 1
         for index in 0..<compared {
             let left = Float(samples[start &+ index])
