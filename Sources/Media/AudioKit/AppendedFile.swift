@@ -1,7 +1,7 @@
-/// A file for its owner alone (mode 0600) that is written from its beginning to its end, and not beyond a bound.
+/// A file that only its owner may read (mode 0600), written sequentially up to a maximum size.
 ///
-/// Blocks on the disk: for control and file threads. The first failure is thrown, once; from then on nothing is written, and
-/// what was written stays as it is.
+/// Blocks on the disk: for control and file threads. The first failure is thrown, once; afterwards nothing is written,
+/// and earlier data stays as it is.
 public struct AppendedFile: ~Copyable, Sendable {
     private let path: String
     private let file: PosixFile
@@ -9,12 +9,12 @@ public struct AppendedFile: ~Copyable, Sendable {
     private var bytes = 0
     private var isClosed = false
 
-    /// Creates the file, or takes the place of what is in the regular file that exists. A symbolic link is not followed, and
-    /// what is no regular file is refused.
+    /// Creates the file, or overwrites an existing regular file. A symbolic link is not followed, and anything that is
+    /// not a regular file is refused.
     ///
     /// - Parameters:
-    ///   - start: What the file begins with.
-    ///   - maximumBytes: Beyond which nothing is written.
+    ///   - start: The beginning of the file.
+    ///   - maximumBytes: The maximum size; nothing is written beyond it.
     public init(path: String, beginningWith start: [UInt8], maximumBytes: Int) throws(AudioFileError) {
         let recording = try PosixFile.recording(path, sparing: [])
         if let error = recording.file.write(start, at: 0).error {

@@ -3,7 +3,7 @@
 /// Match on `code`; print the error itself. The message says what was tried with which file, what was found or what the
 /// system said, and what to try.
 public struct AudioFileError: Error, Equatable, Sendable, CustomStringConvertible {
-    /// What kind of failure it is. More kinds may come.
+    /// The kind of failure. Later versions may add kinds.
     public struct Code: Hashable, Sendable {
         private let name: String
 

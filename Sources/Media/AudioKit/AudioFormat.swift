@@ -1,4 +1,4 @@
-// AudioKit: samples in files and out of thin air: WAV, Ogg Opus, tones, levels, resampling, likeness of recordings.
+// AudioKit: audio files and generated sound: WAV, Ogg Opus, tones, levels, resampling, likeness of recordings.
 
 /// The one format that samples have inside Handset: mono, signed 16-bit, 48 000 a second.
 public enum AudioFormat {

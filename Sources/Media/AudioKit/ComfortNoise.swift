@@ -1,4 +1,4 @@
-/// What a payload of comfort noise says of the noise (RFC 3389 §3): how loud it is, and its colour.
+/// The content of a comfort noise payload (RFC 3389 §3): the level of the noise, and its spectrum.
 public struct ComfortNoise: Sendable {
     /// Decibels below overload: 0…127.
     public var attenuation: UInt8
@@ -19,7 +19,7 @@ public struct ComfortNoise: Sendable {
         guard payload.count > 0 else { return nil }
         attenuation = payload[0] & 0x7F
         while order < Self.maximumOrder, order + 1 < payload.count {
-            // 127 stands for zero, and 254 for the greatest; 255 is none (§3.2).
+            // 127 means zero, and 254 the greatest value; 255 is not used (§3.2).
             let steps = Int(min(payload[order + 1], 254)) - 127
             coefficients[order] = Float(steps) * 258 / 32_768
             order += 1
@@ -101,7 +101,7 @@ public struct ComfortNoise: Sendable {
         return attenuation
     }
 
-    /// What linear prediction leaves of the noise's power, 0…1: little of a tone, nearly all of white noise.
+    /// The share of the noise's power that linear prediction leaves, 0…1: little of a tone, nearly all of white noise.
     var residue: Float {
         @_noAllocation @_noLocks get {
             var share: Float = 1
@@ -110,7 +110,7 @@ public struct ComfortNoise: Sendable {
         }
     }
 
-    /// Power that white noise must have so that the noise has the level told, in squared sample units.
+    /// Power that white noise must have so that the noise has the described level, in squared sample units.
     var excitation: Float {
         @_noAllocation @_noLocks get {
             var power: Float = 32_767 * 32_767

@@ -1,6 +1,6 @@
 /// G.711: 8 000 samples a second in a byte each (ITU-T G.711, 1988).
 ///
-/// All of it is arithmetic on one sample at a time: nothing is allocated, and there are no tables to be set up.
+/// Everything is arithmetic on one sample at a time, without allocations and tables.
 public enum G711: Equatable, Hashable, Sendable {
     /// As in North America and Japan.
     case muLaw
@@ -60,8 +60,8 @@ public enum G711: Equatable, Hashable, Sendable {
     /// The byte of one sample of 16 bits, of which µ-law has use for the upper 14.
     @_noAllocation @_noLocks
     public static func muLawByte(_ sample: Int16) -> UInt8 {
-        // The steps are those of a magnitude of 14 bits to which 33 is added. As in ITU-T G.191, what is below zero is
-        // turned about bit by bit, so that there are as many values below as above.
+        // The steps are those of a magnitude of 14 bits to which 33 is added. As in ITU-T G.191, negative values are
+        // inverted bit by bit, so that there are as many values below zero as above.
         let magnitude = min(Int(sample < 0 ? ~sample : sample) >> 2, 8_158) + 33
         let segment = magnitude.bitWidth - magnitude.leadingZeroBitCount - 6
         let step = magnitude >> (segment + 1) & 0x0F

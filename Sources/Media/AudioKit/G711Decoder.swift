@@ -1,9 +1,9 @@
-/// Decodes G.711 to sound at 48 kHz, makes up sound for what is lost, and makes comfort noise (RFC 3389).
+/// Decodes G.711 to sound at 48 kHz, conceals losses, and generates comfort noise (RFC 3389).
 ///
-/// What is made up repeats the last period of the voice, and fades out over 60 ms as ITU-T G.711 appendix I has it. All
-/// of it is real-time safe.
+/// Concealment repeats the last period of the voice, and fades out over 60 ms as in ITU-T G.711 appendix I. All of it
+/// is real-time safe.
 ///
-/// It lies in memory of its own: most calls have none, and each has room for two.
+/// It has a separate allocation, because most calls have none, and each has room for two.
 @safe
 public struct G711Decoder: ~Copyable, @unchecked Sendable {
     // Not shared: the struct is non-copyable, so its memory may move with it between threads.
@@ -12,7 +12,7 @@ public struct G711Decoder: ~Copyable, @unchecked Sendable {
     /// Samples at 48 kHz by which what is decoded comes later: half the length of the filter behind the decoder.
     public static var delaySamples: Int { @_noAllocation @_noLocks get { 96 } }
 
-    /// Makes a decoder that has heard nothing.
+    /// Makes a decoder in its initial state.
     public init(_ law: G711) {
         unsafe memory = .allocate(capacity: 1)
         unsafe memory.initialize(to: NarrowbandVoice(law))
@@ -35,7 +35,7 @@ public struct G711Decoder: ~Copyable, @unchecked Sendable {
         unsafe memory.pointee.decode(bytes, into: &pcm)
     }
 
-    /// From now on what is made up is this noise, until there is a packet of sound.
+    /// From now on concealment is this noise, until a packet of sound arrives.
     @_noAllocation @_noLocks
     public mutating func begin(_ noise: ComfortNoise) { unsafe memory.pointee.begin(noise) }
 
@@ -48,7 +48,7 @@ public struct G711Decoder: ~Copyable, @unchecked Sendable {
         unsafe memory.pointee.conceal(samples: samples, into: &pcm)
     }
 
-    /// Remembers the state, so that what is made up can be taken back.
+    /// Saves the state, so that concealment can be undone.
     @_noAllocation @_noLocks
     public mutating func save() { unsafe memory.pointee.save() }
 
@@ -56,12 +56,12 @@ public struct G711Decoder: ~Copyable, @unchecked Sendable {
     @_noAllocation @_noLocks
     public mutating func restore() { unsafe memory.pointee.restore() }
 
-    /// Forgets what was heard.
+    /// Resets the state.
     @_noAllocation @_noLocks
     public mutating func reset() { unsafe memory.pointee.reset() }
 }
 
-/// What a ``G711Decoder`` knows, and how it decodes.
+/// The state of a ``G711Decoder``, and its decoding.
 private struct NarrowbandVoice {
     private let law: G711
     private let filter = NarrowbandFilter()
@@ -73,7 +73,7 @@ private struct NarrowbandVoice {
         /// The newest samples that were decoded, at 8 kHz.
         var history = InlineArray<256, Int16>(repeating: 0)
         var newest = 0
-        /// Samples made up since, and the period that they repeat.
+        /// Concealed samples since then, and the period that they repeat.
         var madeUp = 0
         var period = 0
         var noise = ComfortNoiseGenerator(seed: 0x5EED)
@@ -137,7 +137,7 @@ private struct NarrowbandVoice {
     private mutating func repeated() -> Float {
         let sample = state.history[(state.newest - state.period + 1 + state.madeUp % state.period) & 255]
         let gain = min(1, max(0, Float(480 - state.madeUp) / 400))
-        // After a minute of it the count stands still: it has long been silence.
+        // After a minute the count stops: the output has long been silence.
         if state.madeUp < 480_000 { state.madeUp += 1 }
         return Float(sample) * gain
     }

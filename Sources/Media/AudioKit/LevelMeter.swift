@@ -2,7 +2,7 @@ internal import Glibc
 
 /// Measures the level of samples as they pass.
 ///
-/// Levels are in dBFS as AES17 defines it: 0 is a sine that just fits, for the RMS and for the peak alike.
+/// Levels are in dBFS as AES17 defines it: 0 is a full-scale sine, for both RMS and peak.
 public struct LevelMeter: Equatable, Sendable {
     /// Samples measured so far.
     public private(set) var sampleCount = 0
@@ -10,7 +10,7 @@ public struct LevelMeter: Equatable, Sendable {
     public private(set) var peak = 0
     private var sumOfSquares: UInt64 = 0
 
-    /// The level told for silence, where the logarithm has none: below the smallest that 16 bits can hold.
+    /// The level reported for silence, for which there is no logarithm: below the smallest level of 16 bits.
     public static let floorDBFS = -100.0
 
     /// Makes a meter that has measured nothing. Real-time safe.

@@ -41,7 +41,7 @@ struct NarrowbandFilter: Sendable {
     static func sample(_ value: Float) -> Int16 { Int16(max(-32_768, min(32_767, value + (value < 0 ? -0.5 : 0.5)))) }
 }
 
-/// What a filter remembers between samples at 8 kHz: the 32 newest.
+/// The state of a filter between samples at 8 kHz: the 32 newest.
 struct NarrowbandMemory: Sendable {
     private var recent = InlineArray<32, Float>(repeating: 0)
     private var newest = 0
@@ -64,14 +64,15 @@ struct NarrowbandMemory: Sendable {
     }
 }
 
-/// Encodes sound at 48 kHz as G.711, which has 8 000 samples a second. It lies in memory of its own: most calls have none.
+/// Encodes sound at 48 kHz as G.711, which has 8 000 samples a second. It has a separate allocation, because most calls
+/// have none.
 @safe
 public struct G711Encoder: ~Copyable, @unchecked Sendable {
     // Not shared: the struct is non-copyable, so its memory may move with it between threads.
     private let memory: UnsafeMutablePointer<Memory>
 
-    /// Samples at 48 kHz by which what is encoded lags behind what it is made from. G.711 itself does not look ahead; this
-    /// is half the length of the filter in front of it, to the end of the six samples that a byte stands for.
+    /// Delay of the encoded sound in samples at 48 kHz. G.711 itself does not look ahead; this is half the length of
+    /// the filter in front of it, to the end of the six samples that a byte stands for.
     public static var delaySamples: Int { @_noAllocation @_noLocks get { 90 } }
 
     private struct Memory {

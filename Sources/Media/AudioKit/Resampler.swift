@@ -2,8 +2,8 @@ internal import CSpeexDSP
 
 /// Changes the rate of mono samples with speexdsp's windowed-sinc resampler.
 ///
-/// Its own delay is taken out of the beginning of the output; ``flushSampleCount`` samples of silence at the end of the
-/// input bring out the rest.
+/// Its own delay is removed at the beginning of the output; ``flushSampleCount`` samples of silence at the end of the
+/// input flush the rest.
 @safe
 public struct Resampler: ~Copyable, @unchecked Sendable {
     // Sendable: the state is reached only through this owner, which has one holder at a time.
@@ -34,7 +34,7 @@ public struct Resampler: ~Copyable, @unchecked Sendable {
 
     deinit { unsafe speex_resampler_destroy(state) }
 
-    /// What one call took and gave, in samples.
+    /// Samples that one call consumed and produced.
     public struct Progress: Equatable, Sendable {
         /// Samples taken from the front of the input.
         public let consumed: Int

@@ -1,8 +1,8 @@
-/// Tells sound from the noise between it, at 8 kHz, and when the other side is to be told what the noise is like
-/// (RFC 3389 §5): where a silence begins, when the noise changes, and twice a second in case what was told is lost.
+/// Distinguishes sound from noise, at 8 kHz, and decides when to send a description of the noise (RFC 3389 §5): at the
+/// beginning of a silence, when the noise changes, and twice a second in case a description is lost.
 ///
-/// Errs towards sound: what is loud, rises above the noise by 6 dB, or rings like a tone counts as such, and so does the
-/// fifth of a second after it, in which words fade.
+/// It errs towards sound: loud input, a rise above the noise by 6 dB, and tones count as sound, and so does the
+/// following fifth of a second, in which words fade.
 public struct SilenceDetector: Sendable {
     /// What to do with a frame.
     public enum Decision: Sendable {
@@ -33,17 +33,17 @@ public struct SilenceDetector: Sendable {
     private static var faintestFloor: Double { @_noAllocation @_noLocks get { 0.000_000_25 * 32_767 * 32_767 } }
     /// The noise is followed upwards by 3 dB a second.
     private static var risePerMillisecond: Double { @_noAllocation @_noLocks get { 0.000_69 } }
-    /// What linear prediction leaves of it is 14 dB less: a tone.
+    /// Linear prediction removes 14 dB of it: a tone.
     private static var tonality: Float { @_noAllocation @_noLocks get { 0.04 } }
     private static var tellInterval: Int { @_noAllocation @_noLocks get { 500 } }
-    /// The least time between two changes that are told.
+    /// The least time between two descriptions of changes.
     private static var changeInterval: Int { @_noAllocation @_noLocks get { 100 } }
     /// Decibels that make another noise.
     private static var change: Int { @_noAllocation @_noLocks get { 3 } }
-    /// Coefficients that are told: enough for the colour of a room, in a packet of nine bytes.
+    /// Coefficients in a description: enough for the noise spectrum of a room, in a packet of nine bytes.
     private static var order: Int { @_noAllocation @_noLocks get { 8 } }
 
-    /// Makes a detector that has heard nothing.
+    /// Makes a detector in its initial state.
     @_noAllocation @_noLocks
     public init() {}
 
@@ -64,7 +64,7 @@ public struct SilenceDetector: Sendable {
             level = 0
             return .sound
         }
-        // The beginning of what follows a word is the word's end, not yet the noise.
+        // The time directly after a word is the word's fading end, not yet the noise.
         let isFading = hangover > Self.longestHangover / 2
         if !isFading { level = level == 0 ? power : level + (power - level) / 8 }
         if hangover > 0 {

@@ -1,6 +1,6 @@
 internal import Bytes
 
-/// What the head of a WAV file says: the form of its samples, and where they are.
+/// The header of a WAV file: the format of its samples, and their position.
 ///
 /// Source: Microsoft "Multimedia Programming Interface and Data Specifications 1.0" (RIFF WAVE);
 /// WAVEFORMATEXTENSIBLE; EBU Tech 3306 (RF64).

@@ -16,7 +16,7 @@ public struct WAVReader: ~Copyable, Sendable {
         self.frames = frames
     }
 
-    /// What the file's head says.
+    /// The file's header.
     public var header: WAVHeader { frames.header }
 
     /// Reads the next samples.
@@ -30,7 +30,7 @@ public struct WAVReader: ~Copyable, Sendable {
             produced += pending.resample(with: &resampler, into: &samples, at: produced)
         }
         if pending.isEnding {
-            // What the filter's tail adds is cut: the output lasts as long as the file.
+            // The filter's tail is cut off: the output is as long as the file.
             let rate = frames.header.sampleRate
             let whole = (pending.framesRead * AudioFormat.sampleRate + rate - 1) / rate
             produced = min(produced, max(0, whole - samplesProduced))
@@ -71,7 +71,7 @@ private struct Pending {
     private var end = 0
     /// Frames that came from the file so far.
     private(set) var framesRead = 0
-    /// The file has ended, and the silence that brings out the filter's tail is on its way.
+    /// The file has ended, and silence flushes the filter.
     private(set) var isEnding = false
 
     init(capacity: Int) {

@@ -1,11 +1,11 @@
 public import RegularFiles
 
-/// Records 16-bit samples into a WAV file that is valid at every moment, though the process be killed.
+/// Records 16-bit samples into a WAV file that is valid at every moment, even if the process is killed.
 ///
-/// Samples are gathered for a quarter of a second. Then they are written, and after them the head that counts them; so
-/// a head never claims what is not there. Blocks on the disk: for control and file threads.
+/// Samples are gathered for a quarter of a second. Then they are written, and after them the header that counts them;
+/// so the header never counts missing samples. Blocks on the disk: for control and file threads.
 ///
-/// The first failure is thrown, once. From then on nothing is written, and what was saved stays as it is.
+/// The first failure is thrown, once. Afterwards nothing is written, and earlier data stays as it is.
 public struct WAVWriter: ~Copyable, Sendable {
     private let path: String
     private let file: PosixFile
@@ -22,17 +22,17 @@ public struct WAVWriter: ~Copyable, Sendable {
     }
 
     private static let headBytes = 44
-    /// What the 32-bit sizes of a WAV can express, in whole frames of any channel count.
+    /// The largest length that the 32-bit sizes of a WAV can express, in whole frames of any channel count.
     private static let maximumDataBytes = Int(UInt32.max) - 64
 
-    /// Creates the file, for its owner alone (mode 0600), or takes the place of what is in the one that exists.
+    /// Creates the file, readable only by its owner (mode 0600), or overwrites an existing one.
     ///
-    /// A symbolic link is not followed, and what is no regular file is refused. After an error a file that existed is as
-    /// it was.
+    /// A symbolic link is not followed, and anything that is not a regular file is refused. After an error an existing
+    /// file is unchanged.
     /// - Parameters:
     ///   - channels: 1, or 2 for left and right.
     ///   - sampleRate: Samples a second for each channel.
-    ///   - played: Files that are not to be overwritten, by whatever name.
+    ///   - played: Files that must not be overwritten, under any name.
     public init(
         path: String, channels: Int = 1, sampleRate: Int = AudioFormat.sampleRate, sparing played: [FileIdentity] = []
     ) throws(AudioFileError) {
@@ -51,7 +51,7 @@ public struct WAVWriter: ~Copyable, Sendable {
         _ path: String, beginningWith head: [UInt8], sparing played: [FileIdentity]
     ) throws(AudioFileError) -> PosixFile {
         let recording = try PosixFile.recording(path, sparing: played)
-        // The head takes the place of the old one before the old samples go.
+        // The new header replaces the old one before the old samples are removed.
         if let error = recording.file.write(head, at: 0).error {
             if recording.isNew { PosixFile.remove(path) }
             throw Self.error(error, path)
@@ -67,7 +67,7 @@ public struct WAVWriter: ~Copyable, Sendable {
     /// How much the file holds.
     public var savedMilliseconds: Double { Double(savedBytes / (2 * channels)) * 1_000 / Double(sampleRate) }
 
-    /// Appends samples; with two channels left and right in turn.
+    /// Appends samples; with two channels, left and right alternate.
     public mutating func append(_ samples: Span<Int16>) throws(AudioFileError) {
         guard state == .recording else { return }
         for index in samples.indices { put(samples[index]) }
@@ -97,7 +97,7 @@ public struct WAVWriter: ~Copyable, Sendable {
         }
     }
 
-    /// Writes what has been gathered and brings it to the disk. Later appends do nothing.
+    /// Writes the gathered samples and syncs the file to the disk. Later appends do nothing.
     public mutating func finish() throws(AudioFileError) {
         guard state == .recording else { return }
         try flush()

@@ -1,4 +1,4 @@
-// AudioPort: a call's sound as a program sees it: what the caller says, and a queue of what the caller is to hear.
+// AudioPort: a call's sound as a program sees it: the caller's sound, and a queue of sound for the caller.
 
 internal import AudioKit
 public import Realtime
@@ -27,9 +27,9 @@ public struct AudioPort: ~Copyable {
     private var block = SampleBuffer(capacity: AudioPort.blockSamples)
     private var narrowed = SampleBuffer(capacity: AudioPort.blockSamples)
 
-    /// Samples at 48 kHz that wait for the worker at the most: 0.68 s. Beyond that ``write(_:at:)`` takes no more.
+    /// The most samples at 48 kHz that wait for the worker: 0.68 s. Beyond that ``write(_:at:)`` accepts none.
     public static let queueCapacity = 32_768
-    /// Samples at 48 kHz of the caller that wait for this side at the most; what is beyond is dropped and counted.
+    /// The most samples of the caller at 48 kHz that wait for this side; further ones are dropped and counted.
     static let heardCapacity = 32_768
     /// Orders and reports that may wait. A report repeats what the one before it said, and only the newest order counts, so
     /// that none is missed.
@@ -71,7 +71,7 @@ public struct AudioPort: ~Copyable {
         ledger = PlaybackLedger(ratio: rate.ratio)
     }
 
-    // MARK: What the caller says
+    // MARK: Sound from the caller
 
     /// Appends all that the caller has said since this was last asked.
     public mutating func read(into samples: inout [Int16]) {
@@ -91,7 +91,7 @@ public struct AudioPort: ~Copyable {
     /// Whether the call is over and all of the caller was read.
     public var isOver: Bool { mutating get { heard.hasEnded() } }
 
-    // MARK: What the caller is to hear
+    // MARK: Sound for the caller
 
     /// Samples that ``write(_:at:)`` takes now.
     public var room: Int { max(0, queue.space - widener.heldSamples) / rate.ratio }
@@ -104,7 +104,7 @@ public struct AudioPort: ~Copyable {
 
     /// Queues as many samples as there is room for.
     ///
-    /// - Returns: How many were taken; the rest is to be offered again.
+    /// - Returns: How many were taken; offer the rest again.
     public mutating func write(_ samples: Span<Int16>, at now: Instant) -> Int {
         let count = min(samples.count, room)
         guard count > 0 else { return 0 }
@@ -126,7 +126,7 @@ public struct AudioPort: ~Copyable {
     /// - Returns: False if too many marks wait.
     public mutating func mark(_ name: String, unread: Int = 0) -> Bool { ledger.mark(.named(name), unread: unread) }
 
-    /// Asks to be told, once, when all that is written is played, and `unread` samples more.
+    /// Requests one event when everything that is written, and `unread` more samples, is played.
     public mutating func end(unread: Int = 0) { _ = ledger.mark(.end, unread: unread) }
 
     /// Discards all samples that are not played yet; the caller hears none from the next frame on.
@@ -139,17 +139,17 @@ public struct AudioPort: ~Copyable {
         sendOrder()
     }
 
-    /// Discards all samples and all marks without a word: another program takes over.
+    /// Discards all samples and all marks without events: another program takes over.
     public mutating func abandon() {
         clear()
         ledger.forgetMarks()
     }
 
-    /// Takes what the worker tells, and brings out the end of what was said once the program pauses.
+    /// Takes the worker's reports, and flushes the resampler when the program pauses.
     ///
     /// - Parameters:
     ///   - isFinal: Nothing will be written for some time, if ever.
-    ///   - events: Gets what has happened to marks, in order.
+    ///   - events: Receives the events of marks, in order.
     public mutating func update(at now: Instant, isFinal: Bool, into events: inout [PlaybackEvent]) {
         sendOrder()
         while let report = reports.pop() {
@@ -203,7 +203,7 @@ public struct AudioPort: ~Copyable {
 /// Both sides of a call's sound.
 @frozen
 public struct PortPair: ~Copyable {
-    /// For whoever speaks with the program.
+    /// For the code that communicates with the program.
     public var port: AudioPort
     /// For the media worker.
     public var line: PortLine
@@ -214,7 +214,7 @@ public struct PortPair: ~Copyable {
     }
 }
 
-/// What a port's worker wakes its program's side with. It lives as long as one of the two.
+/// The signal with which a port's worker wakes its program's side. It lives as long as one of the two.
 public final class PortSignal: Sendable {
     private let wakeup: Wakeup
 

@@ -1,4 +1,4 @@
-/// What a worker tells of its side of a port: totals since the call's beginning, in samples at 48 kHz of the queue.
+/// A worker's report on its side of a port: totals since the call's beginning, in samples of the queue at 48 kHz.
 struct PlayReport: BitwiseCopyable, Equatable {
     /// Samples taken from the queue, played or not.
     var consumed = 0
@@ -6,13 +6,13 @@ struct PlayReport: BitwiseCopyable, Equatable {
     var skipped = 0
     /// How much had been consumed when the newest order to clear was carried out.
     var clearedAt = 0
-    /// What that order said: all before this is played or discarded.
+    /// The position in that order: all samples before it are played or discarded.
     var clearedTo = 0
     /// Samples of the caller for which there was no room.
     var missed = 0
 }
 
-/// What happens to a program's sound. Positions and lengths are samples at the program's rate.
+/// Events of a program's sound. Positions and lengths are samples at the program's rate.
 public enum PlaybackEvent: Equatable, Sendable {
     /// The last sample before a mark has been sent to the caller, in the frame that was just sent.
     case played(mark: String, played: Int)
@@ -24,10 +24,12 @@ public enum PlaybackEvent: Equatable, Sendable {
     case ended
 }
 
-/// The books of a queue of sound: what of a program's samples is played, discarded or waits, and which marks that reaches.
+/// The accounting of a queue of sound: which of a program's samples are played, discarded or waiting, and which marks
+/// are reached.
 ///
-/// A position in the program's stream, in samples at 48 kHz, is one in the queue and a base. The base grows when samples are
-/// discarded that never were in the queue: those that the resampler held, and those that the program had yet to hand over.
+/// A position in the program's stream, in samples at 48 kHz, is one in the queue and a base. The base grows when
+/// samples are discarded that never were in the queue: those in the resampler, and those that the program had not
+/// handed over yet.
 struct PlaybackLedger: Sendable {
     /// Marks that may wait.
     static let mostMarks = 256
@@ -78,7 +80,7 @@ struct PlaybackLedger: Sendable {
     /// Samples of the program that were sent to the caller.
     var played: Int { playedSamples / ratio }
 
-    /// Samples of the program that are neither played nor discarded. What an order is about counts as discarded.
+    /// Samples of the program that are neither played nor discarded. Samples that an order covers count as discarded.
     var waiting: Int { max(0, accepted * ratio - max(position, clears.last.map { $0.target + $0.base } ?? 0)) / ratio }
 
     /// The program has given so many samples.
@@ -104,7 +106,7 @@ struct PlaybackLedger: Sendable {
 
     /// Discards what is accepted and not played.
     ///
-    /// - Returns: What the worker is to be told: the queue's samples before this.
+    /// - Returns: The position for the worker's order: the queue's samples before it.
     mutating func clear() -> Int {
         clears.append(
             Clear(target: written, base: accepted * ratio - written, marks: markCount + marks.count))
@@ -118,7 +120,7 @@ struct PlaybackLedger: Sendable {
     ///   - idle: How long the program has given nothing.
     func needsFlush(held: Int, idle: Duration, isFinal: Bool) -> Bool {
         guard held > 0 else { return false }
-        // Of the queue's samples all before the newest order are as good as gone.
+        // The queue's samples before the newest order count as gone.
         let gone = max(position - base, clears.last?.target ?? 0)
         return isFinal || idle >= Self.pause && written - gone < Self.flushMargin
     }
@@ -132,8 +134,8 @@ struct PlaybackLedger: Sendable {
             let played = report.clearedAt - (report.skipped - skipped)
             let reached = min(report.clearedAt, clear.target)
             playedSamples = max(playedSamples, played)
-            // What was played before the order took effect was played, and the rest of what it is about was not. When that was
-            // is not known of one whose report is missing, so that nothing is said to be played because of it.
+            // Samples before the order took effect were played, and the other samples that it covers were not. If the
+            // order's report is missing, that moment is unknown, so none of its samples count as played.
             if isNewest || report.clearedAt < clear.target {
                 reach(reached + base, played: played - (report.clearedAt - reached), events: &events)
             }
@@ -147,7 +149,7 @@ struct PlaybackLedger: Sendable {
         reach(consumed + base, played: playedSamples - (report.consumed - consumed), events: &events)
     }
 
-    /// All before `place` was played, or discarded earlier; so many samples were played until there.
+    /// All samples before `place` were played, or discarded earlier; this many samples were played until there.
     private mutating func reach(_ place: Int, played: Int, events: inout [PlaybackEvent]) {
         position = max(position, place)
         for mark in takeMarks(to: position) {
@@ -159,7 +161,7 @@ struct PlaybackLedger: Sendable {
         }
     }
 
-    /// What is before the order, and the marks that were set before it, are gone.
+    /// The samples before the order, and the marks that were set before it, are gone.
     private mutating func discard(_ clear: Clear, events: inout [PlaybackEvent]) {
         let place = clear.target + clear.base
         position = max(position, place)

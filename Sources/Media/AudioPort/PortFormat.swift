@@ -4,7 +4,7 @@ internal import AudioKit
 public struct PortFormat: Sendable, Equatable {
     /// Samples a second.
     public var rate: PortRate
-    /// What a sample is.
+    /// The format of a sample.
     public var encoding: Encoding
 
     /// How one sample is written. The names are those of configurations and events.

@@ -1,10 +1,10 @@
 internal import Realtime
 
-/// The media worker's side of a port. It takes each frame that was heard and gives the frame to be sent; it never waits,
+/// The media worker's side of a port. It takes each received frame and provides the frame to send; it never waits,
 /// allocates or locks.
 ///
-/// Where the queue runs dry, or is cleared, the sound falls to silence within 5 ms and does not break off; where it comes
-/// back it rises within 5 ms. A program that is late is heard as silence.
+/// When the queue runs empty, or is cleared, the sound fades out within 5 ms; when it returns it fades in within 5 ms.
+/// A late program causes silence.
 public struct PortLine: ~Copyable, Sendable {
     private var heard: AudioRing.Producer
     private var queue: AudioRing.Consumer
@@ -32,14 +32,14 @@ public struct PortLine: ~Copyable, Sendable {
     @_noAllocation @_noLocks
     public mutating func exchange(received: Span<Int16>, sending: inout MutableSpan<Int16>) {
         report.missed &+= received.count &- heard.write(received)
-        // Only the newest counts: where playing stood is told of one order.
+        // Only the newest counts: the position of playback is reported for one order.
         var newest = 0
         while let target = orders.pop() { newest = max(newest, target) }
         clear(to: newest)
         let count = queue.read(into: &sending)
         report.consumed &+= count
         edge.shape(&sending, soundSamples: count)
-        // A report that finds no room is made up for by the next.
+        // If the ring is full, the next report replaces this one.
         _ = reports.push(report)
         handle.signal()
     }
@@ -83,7 +83,7 @@ struct SoundEdge: BitwiseCopyable {
     @_noAllocation @_noLocks
     init() {}
 
-    /// What comes next does not continue what came last.
+    /// The next sound does not continue the previous one.
     @_noAllocation @_noLocks
     mutating func cut() {
         top = last

@@ -2,7 +2,7 @@
 public struct EncoderSettings: Equatable, Sendable {
     /// What libopus tunes itself for.
     public enum Application: Sendable {
-        /// Speech, with a high-pass filter of its own that follows the pitch and shifts the phase of low tones.
+        /// Speech, with an internal high-pass filter that follows the pitch and shifts the phase of low tones.
         case voip
         /// Music and everything else: nearest to the input.
         case audio
@@ -12,7 +12,7 @@ public struct EncoderSettings: Equatable, Sendable {
     public enum FrameDuration: Int, CaseIterable, Sendable {
         /// 10 ms: least delay, most headers, and no in-band FEC worth its bits.
         case tenMilliseconds = 10
-        /// 20 ms, what nearly every peer sends.
+        /// 20 ms, which nearly every peer sends.
         case twentyMilliseconds = 20
         /// 40 ms.
         case fortyMilliseconds = 40
@@ -64,7 +64,7 @@ public struct EncoderSettings: Equatable, Sendable {
     public var expectedLossPercent = 0
     /// Discontinuous transmission: silence encodes to packets of at most two bytes, which need not be sent.
     public var dtx = false
-    /// What libopus tunes itself for. Default: nearest to the input, so that an echo is what was said.
+    /// The application that libopus optimises for. Default: closest to the input, so that an echo equals the original.
     public var application = Application.audio
     /// Whether to take the signal for speech: keeps libopus in its speech modes, where in-band FEC works. Default: yes.
     public var expectsSpeech = true

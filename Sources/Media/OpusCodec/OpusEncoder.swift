@@ -1,4 +1,4 @@
-// OpusCodec: Opus at 48 kHz on libopus, and what can be told from a packet without decoding it.
+// OpusCodec: Opus at 48 kHz on libopus, and properties of packets that are known without decoding.
 
 internal import COpus
 

@@ -1,6 +1,6 @@
 /// libopus refused to make an encoder or a decoder.
 public struct OpusError: Error, Equatable, Sendable, CustomStringConvertible {
-    /// What was being made: "encoder" or "decoder".
+    /// The object that could not be made: "encoder" or "decoder".
     public let what: String
     /// libopus's error number, always negative: −7 is out of memory, −1 a bad argument.
     public let code: Int

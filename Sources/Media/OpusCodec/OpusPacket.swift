@@ -1,4 +1,4 @@
-/// What an Opus packet says about itself (RFC 6716 §3), read without decoding it. No packet, however broken, traps.
+/// Properties of an Opus packet (RFC 6716 §3), read without decoding it. No packet, however broken, traps.
 public enum OpusPacket {
     /// The most sound one packet can hold: 120 ms, in samples of each channel at 48 kHz.
     public static var maximumSamples: Int { @_noAllocation @_noLocks get { 5_760 } }

@@ -2,12 +2,12 @@ public import Timekeeping
 
 /// One handshake of DTLS 1.2 that ends in SRTP keys, or in a reason why not (RFC 5764, RFC 8827 §6.5, RFC 8842).
 ///
-/// The peer is whoever owns the certificate whose fingerprint came with the session description; nobody else gets
-/// keys. There is no resumption, no renegotiation and no compression. Keep it until the call ends: it sends its last
-/// flight again when that was lost, and hears the peer's goodbye.
+/// The peer is the owner of the certificate whose fingerprint came with the session description; nobody else gets keys.
+/// There is no resumption, no renegotiation and no compression. Keep it until the call ends: it retransmits its last
+/// flight if that was lost, and receives the peer's close_notify.
 ///
-/// DTLS 1.2 takes a plain record for the peer's if its numbers fit, so whoever can send from the peer's address can end
-/// a handshake that is going on; once it is over, only the peer can end the association.
+/// DTLS 1.2 accepts an unencrypted record as the peer's if its numbers fit, so anybody who can send from the peer's
+/// address can end a handshake in progress; afterwards only the peer can end the association.
 ///
 /// For an ordinary thread; it allocates. OpenSSL's retransmission timer reads the machine's time of day, so a handshake
 /// cannot run on virtual time, and when the machine's clock is set back during one, lost flights are sent again by the

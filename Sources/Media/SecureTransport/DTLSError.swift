@@ -29,7 +29,7 @@ public struct DTLSError: Error, Equatable, Sendable, CustomStringConvertible {
 
     /// What is wrong.
     public let code: Code
-    /// What was being done, what came of it and what to try.
+    /// What was being done, what failed and what to try.
     public let description: String
 
     /// Makes an error that prints as `description`.
@@ -46,7 +46,7 @@ extension DTLSError {
     }
 }
 
-/// What OpenSSL has noted about a failed call.
+/// OpenSSL's error queue after a failed call.
 struct LibraryFailure {
     let reason: Int32
     let message: String

@@ -1,4 +1,4 @@
-/// The hash of a certificate, as a session description tells it (RFC 8122 §5).
+/// The hash of a certificate, as in a session description (RFC 8122 §5).
 public struct DTLSFingerprint: Equatable, Sendable, CustomStringConvertible {
     /// A hash function that we trust: SHA-256 and stronger. In order of strength.
     public enum HashFunction: String, CaseIterable, Sendable {
@@ -19,12 +19,12 @@ public struct DTLSFingerprint: Equatable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// What the certificate was hashed with.
+    /// The hash function.
     public let hash: HashFunction
     /// The hash; as many bytes as its function makes.
     public let bytes: [UInt8]
 
-    /// Makes a fingerprint; nil if there are not as many bytes as the function makes.
+    /// Makes a fingerprint; nil if the number of bytes does not fit the function.
     public init?(_ hash: HashFunction, bytes: [UInt8]) {
         guard bytes.count == hash.byteCount else { return nil }
         self.hash = hash
@@ -75,7 +75,7 @@ public struct DTLSFingerprint: Equatable, Sendable, CustomStringConvertible {
         return accepted.reversed()
     }
 
-    /// Whether hash function and hash are the same, in a time that does not tell where they differ.
+    /// Whether hash function and hash are the same, compared in constant time.
     public static func == (left: Self, right: Self) -> Bool {
         guard left.hash == right.hash else { return false }
         var difference: UInt8 = 0

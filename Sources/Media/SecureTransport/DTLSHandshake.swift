@@ -2,19 +2,19 @@ public import Timekeeping
 
 /// One DTLS association that agrees on a call's media keys (DTLS-SRTP, RFC 5764).
 ///
-/// ``DTLSEndpoint`` is the real one. A test that runs on virtual time brings a scripted one, for the timer of the
-/// library behind the real one runs on the machine's clock.
+/// ``DTLSEndpoint`` is the real one. Tests in virtual time use a scripted one, because OpenSSL's timer runs on the
+/// machine's clock.
 public protocol DTLSHandshake: ProtocolCore, ~Copyable where Input == DTLSInput, Output == DTLSOutput {}
 
 /// Who speaks first: the values of SDP's `setup` attribute (RFC 4145 §4, RFC 8842 §5.2).
 public enum DTLSRole: String, Sendable, CaseIterable {
-    /// Sends the first flight; the client in DTLS's own words.
+    /// Sends the first flight: the client in the terms of DTLS.
     case active
     /// Waits for it; the server.
     case passive
 }
 
-/// What can happen to a ``DTLSHandshake``.
+/// Inputs of a ``DTLSHandshake``.
 public enum DTLSInput: Equatable, Sendable {
     /// There is a path to the peer: begin. Datagrams that come before are lost, and the peer sends them again.
     case start
@@ -27,19 +27,19 @@ public enum DTLSInput: Equatable, Sendable {
     case received([UInt8])
     /// `nextDeadline` has come. Early calls are harmless.
     case timerFired
-    /// The call is over: tell the peer, and be done.
+    /// The call is over: tell the peer, and end.
     case close
 }
 
-/// What a ``DTLSHandshake`` asks to have done.
+/// Outputs of a ``DTLSHandshake``.
 public enum DTLSOutput: Equatable, Sendable {
     /// Send this datagram to the peer; of at most ``DTLSConfiguration/maximumDatagramBytes``.
     case transmit([UInt8])
-    /// The peer is who the description says. Said once.
+    /// The peer has the certificate of the description. Emitted once.
     ///
     /// - Parameters:
-    ///   - send: What our media is protected with.
-    ///   - receive: What the peer's is; of the same suite.
+    ///   - send: Keys of our media.
+    ///   - receive: Keys of the peer's media; of the same suite.
     case established(send: SRTPKey, receive: SRTPKey)
     /// There are no keys and will be none, or the association broke later. Said once, and the last thing said.
     case failed(DTLSError)
@@ -49,7 +49,7 @@ public enum DTLSOutput: Equatable, Sendable {
 
 /// How a handshake is made.
 public struct DTLSConfiguration: Equatable, Sendable {
-    /// What media may be protected with, the preferred first. Not empty.
+    /// The permitted SRTP suites, in order of preference. Not empty.
     public var suites: [SRTPSuite] = [.aeadAES128GCM, .aesCM128HMACSHA1]
     /// The largest datagram, as bytes of UDP payload: 256 or more. Larger flights are cut into several.
     public var maximumDatagramBytes = 1200

@@ -1,10 +1,10 @@
 internal import COpenSSL
 public import Timekeeping
 
-/// A certificate of our own with its private key, good for any number of handshakes at the same time.
+/// A certificate with its private key, for any number of handshakes at the same time.
 ///
-/// It says nothing about who we are: what makes it ours is its fingerprint in our description. Make a new one when
-/// ``needsRotation(at:)`` says so; handshakes and calls of the old one go on with it.
+/// It contains nothing about who we are: only its fingerprint in our description identifies us. Make a new one when
+/// ``needsRotation(at:)`` says so; handshakes and calls of the old one keep using it.
 ///
 /// Never changed after it is made, and OpenSSL counts the references to its context under a lock of its own.
 @safe
@@ -54,7 +54,7 @@ public final class DTLSIdentity: @unchecked Sendable {
     }
 }
 
-/// What no peer of today needs more than: forward secrecy, authenticated encryption, and keys of both kinds.
+/// Suites that every current peer supports: forward secrecy, authenticated encryption, and keys of both kinds.
 private let cipherSuites =
     "ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256:"
     + "ECDHE-ECDSA-CHACHA20-POLY1305:ECDHE-RSA-CHACHA20-POLY1305:"

@@ -1,16 +1,18 @@
-/// A datagram as the records of DTLS 1.2 that it is made of (RFC 6347 §4.1).
+/// A datagram as a sequence of DTLS 1.2 records (RFC 6347 §4.1).
 enum DTLSRecords {
     private static let headerBytes = 13
 
-    /// The records of a datagram that can be the peer's, as they came.
+    /// The records of a datagram that can be the peer's, unchanged.
     ///
-    /// What cannot be is kept from OpenSSL, for which a record of our epoch that is too short to be decrypted is a fault of
-    /// its own that ends the association (3.0.19), whoever sent it. A rest that is no whole record goes as well.
+    /// Other records are kept from OpenSSL: version 3.0.19 treats a record of the current epoch that is too short to be
+    /// decrypted as an internal error that ends the association, whoever sent it. An incomplete record at the end is
+    /// dropped too.
     ///
     /// - Parameters:
-    ///   - isEstablished: The handshake is over, after which no plain record of the peer is needed: there is no
-    ///     renegotiation, and a last flight that comes again is known by its encrypted end.
-    ///   - leastEncryptedBytes: How long an encrypted record is at the least, without its header; nil if there can be none.
+    ///   - isEstablished: The handshake is over, after which no unencrypted record of the peer is needed: there is no
+    ///     renegotiation, and a retransmitted last flight is recognised by its encrypted end.
+    ///   - leastEncryptedBytes: The minimum length of an encrypted record, without its header; nil if there can be
+    ///     none.
     static func plausible(in datagram: [UInt8], isEstablished: Bool, leastEncryptedBytes: Int?) -> [UInt8] {
         var kept: [UInt8] = []
         var start = 0

@@ -6,13 +6,13 @@ internal import Timekeeping
 /// May move to another thread as a whole: nothing else refers to `ssl` or `pipe`, and OpenSSL ties an `SSL` to no thread.
 @safe
 struct DTLSSession: ~Copyable, @unchecked Sendable {
-    /// How the association stands after a step.
+    /// The state of the association after a step.
     enum Progress {
         /// The handshake goes on.
         case handshaking
         /// The handshake is over.
         case complete
-        /// The peer said that it will send no more.
+        /// The peer sent close_notify.
         case closedByPeer
         case failed(DTLSError)
     }
@@ -107,8 +107,8 @@ struct DTLSSession: ~Copyable, @unchecked Sendable {
         return unsafe pipe.accepts(certificate)
     }
 
-    /// How long an encrypted record is at the least: a tag of 128 bits, and with GCM the explicit part of the nonce before it
-    /// (RFC 5288 §3). Nil while no cipher is agreed, so that there is no such record.
+    /// The minimum length of an encrypted record: a tag of 128 bits, and with GCM the explicit part of the nonce before
+    /// it (RFC 5288 §3). Nil while no cipher is agreed, so that there is no such record.
     private var leastEncryptedBytes: Int? {
         guard let cipher = unsafe SSL_get_pending_cipher(ssl) else { return nil }
         return unsafe [NID_aes_128_gcm, NID_aes_256_gcm].contains(SSL_CIPHER_get_cipher_nid(cipher)) ? 24 : 16
@@ -152,7 +152,7 @@ extension DTLSSession {
     }
 }
 
-// What comes back from OpenSSL.
+// Results of OpenSSL.
 extension DTLSSession {
     /// After the handshake there is nothing to read but alerts and flights sent again; data is thrown away.
     private mutating func readRest() -> Progress {
@@ -205,11 +205,11 @@ extension DTLSSession {
     }
 }
 
-// What OpenSSL calls.
+// Callbacks of OpenSSL.
 extension DTLSSession {
     /// Whether the handshake may go on with the certificate that the peer sent: 1 if so.
     ///
-    /// Certificates are signed by themselves, so there is no chain to look at.
+    /// Certificates are self-signed, so there is no chain to check.
     static func verify(_ store: OpaquePointer?) -> Int32 {
         guard let certificate = unsafe X509_STORE_CTX_get0_cert(store),
             let data = unsafe X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx()),

@@ -1,12 +1,12 @@
 internal import COpenSSL
 
-/// What OpenSSL reads from and writes to, one datagram at a time, and what its callbacks must know.
+/// OpenSSL's source and sink of datagrams, with the state of its callbacks.
 ///
-/// Owned by one ``DTLSSession``; OpenSSL holds an unretained reference to it in a BIO that dies before it. OpenSSL's own
-/// memory BIO would run datagrams together.
+/// Owned by one ``DTLSSession``; OpenSSL holds an unretained reference to it in a BIO that dies before it. OpenSSL's
+/// own memory BIO would concatenate datagrams.
 final class DatagramPipe {
-    /// The most datagrams of one flight. A flight of ours is some 700 bytes, so 4 of the smallest; those beyond are
-    /// dropped as if lost.
+    /// The most datagrams of one flight. One of our flights has some 700 bytes, so 4 of the smallest datagrams; further
+    /// ones are dropped as if lost.
     static let capacity = 64
 
     let maximumDatagramBytes: Int
@@ -25,13 +25,13 @@ final class DatagramPipe {
         self.firstRetransmissionMicroseconds = firstRetransmissionMicroseconds
     }
 
-    /// What was written since the last call.
+    /// Datagrams that were written since the last call.
     func takeOutbound() -> [[UInt8]] {
         defer { outbound = [] }
         return outbound
     }
 
-    /// Makes the BIO that leads here; nil if there is no memory.
+    /// Makes the BIO of this pipe; nil if there is no memory.
     func makeBIO() -> OpaquePointer? {
         guard let method = unsafe Method.shared.handle, let bio = unsafe BIO_new(method) else { return nil }
         unsafe BIO_set_data(bio, Unmanaged.passUnretained(self).toOpaque())
@@ -64,7 +64,7 @@ final class DatagramPipe {
     fileprivate func read(into buffer: UnsafeMutableRawBufferPointer) -> Int? {
         guard let datagram = inbound else { return nil }
         inbound = nil
-        // What does not fit is lost, as from a socket; the record in it is then too short and dropped.
+        // Bytes that do not fit are lost, as with a socket; the record is then too short and dropped.
         let count = min(datagram.count, buffer.count)
         unsafe buffer.copyBytes(from: datagram.prefix(count))
         return count

@@ -3,15 +3,16 @@ internal import CSRTPCiphers
 
 /// One direction of a call's protected media: either all packets sent with one key, or all received.
 ///
-/// The only face of libsrtp2 in this project, small so that another library could stand behind it. Debian builds libsrtp2
-/// on NSS, which allocates and locks for each packet; so its ciphers are replaced by the system's OpenSSL (CSRTPCiphers).
+/// The only wrapper of libsrtp2 in this project, small so that another library could replace it. Debian builds libsrtp2
+/// on NSS, which allocates and locks for each packet; so its ciphers are replaced by the system's OpenSSL
+/// (CSRTPCiphers).
 @safe
 public struct SRTPContext: ~Copyable {
     private let session: srtp_t
 
     /// Which packets a context is for.
     public enum Direction: Sendable {
-        /// Packets of ours, of any SSRC.
+        /// Our packets, of any SSRC.
         case outbound
         /// Packets of the peer, of any SSRC; a replayed one is refused (RFC 3711 §3.3.2).
         case inbound
@@ -53,7 +54,7 @@ public struct SRTPContext: ~Copyable {
 
     /// Encrypts the RTP packet in the first `length` bytes of `packet`, in place.
     ///
-    /// - Parameter packet: Has at least ``SRTPSuite/maximumOverheadBytes`` of room behind the packet.
+    /// - Parameter packet: Has at least ``SRTPSuite/maximumOverheadBytes`` of room after the packet.
     /// - Returns: The protected length, or nil if the library refused (its key is used up, RFC 3711 §9.2).
     @_noAllocation @_noLocks
     public mutating func protect(_ packet: inout MutableRawSpan, length: Int) -> Int? {

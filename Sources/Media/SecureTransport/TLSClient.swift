@@ -1,7 +1,7 @@
 internal import COpenSSL
 internal import RegularFiles
 
-/// Whom to believe that a server is who it says.
+/// The trusted certificate authorities.
 public enum TLSTrust: Hashable, Sendable {
     /// The authorities that the system trusts. (OpenSSL's environment variables SSL_CERT_FILE and SSL_CERT_DIR name
     /// others.)
@@ -12,26 +12,26 @@ public enum TLSTrust: Hashable, Sendable {
 
 /// A connection under TLS could not be made, or is broken; print it.
 public struct TLSError: Error, Equatable, Sendable, CustomStringConvertible {
-    /// What was being done, what came of it and what to try.
+    /// What was being done, what failed and what to try.
     public let description: String
 }
 
-/// The client's side of one connection under TLS 1.2 or 1.3 (RFC 8446), as bytes in and bytes out: it owns no socket.
+/// The client's side of one TLS 1.2 or 1.3 connection (RFC 8446), as bytes in and bytes out: it owns no socket.
 ///
-/// The server's certificate must lead to a trusted authority and be for the host that was asked for (RFC 6125); there
-/// is no way to do without. For an ordinary thread; it allocates.
+/// The server's certificate must lead to a trusted authority and be valid for the requested host (RFC 6125); this check
+/// cannot be disabled. For an ordinary thread; it allocates.
 @safe
 public struct TLSClient: ~Copyable, @unchecked Sendable {
     // May move to another thread as a whole: nothing else refers to what lies behind these, and OpenSSL ties an `SSL`
     // to no thread.
     private let ssl: OpaquePointer
-    /// What has come from the server, and what is to go there. Both belong to `ssl`.
+    /// Bytes from the server, and bytes for it. Both belong to `ssl`.
     private let (incoming, outgoing): (OpaquePointer, OpaquePointer)
     private let hostName: String
 
     /// The handshake is over: ``send(_:)`` may be used.
     public private(set) var isOpen = false
-    /// The server has said that it will send no more.
+    /// The server has sent close_notify.
     public private(set) var hasEnded = false
 
     /// Makes a connection that has its first bytes ready in ``takeOutgoing(into:)``.
@@ -179,7 +179,7 @@ extension TLSClient {
 
     /// Says whom we want to speak with, in the handshake and for the check of the certificate.
     private static func name(_ hostName: String, _ ssl: OpaquePointer) -> Bool {
-        // A literal address is looked for among the certificate's addresses, and is not told (RFC 6066 §3).
+        // A literal address is searched among the certificate's addresses, and not sent in SNI (RFC 6066 §3).
         if unsafe X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), hostName) == 1 { return true }
         ERR_clear_error()
         unsafe SSL_set_hostflags(ssl, UInt32(X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS))

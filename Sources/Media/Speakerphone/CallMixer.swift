@@ -1,7 +1,7 @@
-/// Mixes several calls on one card, and gives each call what it shall hear: all others and the microphone.
+/// Mixes several calls on one card, and gives each call its mix: all others and the microphone.
 ///
-/// Sums are brought down by a ``MixLimiter``, so that three people who speak together are not clipped. They are kept as
-/// floating-point numbers, which hold those of 511 sources exactly.
+/// A ``MixLimiter`` reduces sums, so that three people who speak at the same time are not clipped. Sums are
+/// floating-point numbers, which represent up to 511 sources exactly.
 public struct CallMixer: ~Copyable, Sendable {
     /// Most samples in a frame: 20 ms at 48 kHz.
     public static let maximumSamples = 960
@@ -33,9 +33,9 @@ public struct CallMixer: ~Copyable, Sendable {
     @_noAllocation @_noLocks
     public mutating func mix(into output: inout MutableSpan<Int16>) { limiter.apply(sum, count, into: &output) }
 
-    /// The sum without `own`, which was added before: what that source shall hear. Real-time safe.
+    /// The sum without `own`, which was added before: the mix for that source. Real-time safe.
     ///
-    /// - Parameter limiter: That source's own, the same in each frame.
+    /// - Parameter limiter: That source's limiter, the same in each frame.
     @_noAllocation @_noLocks
     public mutating func mix(
         without own: Span<Int16>, into output: inout MutableSpan<Int16>, through limiter: inout MixLimiter

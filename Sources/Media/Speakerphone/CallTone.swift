@@ -18,9 +18,9 @@ public struct CallTonePattern: Equatable, Sendable {
     public var firstHz: Double
     /// The second, in Hz; 0 for none.
     public var secondHz: Double
-    /// Milliseconds of sound and of silence in turn, again and again; none for a tone without end.
+    /// Milliseconds of sound and silence, alternating and repeated; empty for a continuous tone.
     public var cadence: [Int]
-    /// The two frequencies take turns of 40 ms instead of sounding together.
+    /// The two frequencies alternate every 40 ms instead of sounding together.
     public var warbles = false
 
     init(_ firstHz: Double, _ secondHz: Double = 0, _ cadence: [Int] = []) {

@@ -1,18 +1,18 @@
 internal import AudioKit
 
-/// Sounds a ``CallTonePattern`` for as long as it is asked to, with soft edges.
+/// Generates a ``CallTonePattern`` for as long as requested, with soft edges.
 public struct CallToneGenerator: Equatable, Sendable {
     private var both: ToneGenerator
     private var single: ToneGenerator
     private let warbles: Bool
-    /// Ends of the pieces of a period, in samples; sound and silence in turn.
+    /// Ends of the pieces of a period, in samples; sound and silence alternate.
     private var ends = InlineArray<8, Int>(repeating: 0)
     private let pieces: Int
     private var place = 0
     private var warblePlace = 0
     private var loudness: Float = 0
 
-    /// Both sides must stand at the same place of the same pattern.
+    /// Both sides must be at the same position of the same pattern.
     public static func == (left: Self, right: Self) -> Bool {
         left.both == right.both && left.single == right.single && left.place == right.place
             && left.warblePlace == right.warblePlace && left.pieces == right.pieces && left.loudness == right.loudness

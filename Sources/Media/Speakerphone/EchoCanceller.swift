@@ -7,7 +7,7 @@ struct EchoCanceller: ~Copyable, @unchecked Sendable {
     // Sendable: the states are reached only through this owner, which has one holder at a time.
     private let echo: OpaquePointer
     private let preprocessor: OpaquePointer
-    /// What was played, and what comes out: a frame each.
+    /// The played sound, and the output: one frame each.
     private let reference: UnsafeMutablePointer<Int16>
     private let output: UnsafeMutablePointer<Int16>
 

@@ -48,7 +48,7 @@ struct EchoDelayFinder: ~Copyable {
         }
         playedPower = playedPower * Self.memory + loudness
         heardPower *= Self.memory
-        // Without something to be heard there is nothing to be learned.
+        // From silence nothing can be learned.
         guard playedPower > 200 * 40 * 100 else { return -1 }
         return judge(correlate())
     }
@@ -64,7 +64,8 @@ struct EchoDelayFinder: ~Copyable {
         window = 0
     }
 
-    /// Adds this frame to the correlation; the place of its greatest magnitude and by how much its power stands out.
+    /// Adds this frame to the correlation; returns the position of its peak and how much the peak's power exceeds the
+    /// rest.
     @_noAllocation @_noLocks
     private mutating func correlate() -> (lag: Int, prominence: Float) {
         correlation.scale(by: Self.memory)
@@ -86,7 +87,7 @@ struct EchoDelayFinder: ~Copyable {
         return (Self.lagCount &- 1 &- best.place, typical > 0 ? best.value * best.value / typical : 0)
     }
 
-    /// A delay is certain once it has been the same for 300 ms and stands out well.
+    /// A delay is certain once it has been the same for 300 ms with a clear peak.
     @_noAllocation @_noLocks
     private mutating func judge(_ found: (lag: Int, prominence: Float)) -> Int {
         guard found.prominence > 36 else {

@@ -1,8 +1,8 @@
 internal import AudioKit
 
-/// What a level meter shows: up at once, down by 20 dB a second, the peak held for a second and a half.
+/// The display of a level meter: rises at once, falls by 20 dB per second, and holds the peak for 1.5 seconds.
 public struct LevelDisplay: Equatable, Sendable {
-    /// What is shown, in dBFS.
+    /// The displayed levels, in dBFS.
     public private(set) var levelDBFS = LevelMeter.floorDBFS
     /// The held peak, in dBFS.
     public private(set) var peakDBFS = LevelMeter.floorDBFS

@@ -1,8 +1,8 @@
-/// Brings sums of sources down to 16 bits, and up again over 200 ms.
+/// Limits sums of sources to 16 bits, and restores the gain over 200 ms.
 ///
-/// The gain runs along lines and is continuous from frame to frame: a jump would be heard as a click. It begins to fall where
-/// the frame begins that is too loud, just so fast that nothing exceeds the range, but takes half a millisecond at least; what
-/// exceeds the range within that is cut, which is not heard.
+/// The gain is piecewise linear and continuous from frame to frame, because a jump would be audible as a click. It
+/// begins to fall at the start of the frame that is too loud, just fast enough that nothing exceeds the range, but over
+/// at least half a millisecond; samples that exceed the range within that time are clipped, which is inaudible.
 public struct MixLimiter: Sendable {
     private var gain: Float = 1
 

@@ -1,14 +1,14 @@
 internal import Glibc
 
-/// Keeps what was played in step with its echo, to a small part of a sample, while the two clocks drift apart.
+/// Keeps the played sound aligned with its echo, to a small fraction of a sample, while the two clocks drift apart.
 ///
-/// The canceller's filter has 48 000 samples a second to keep in phase: at 30 ppm it would have to be learned anew every
-/// second, and echo would be left. So the reference is read between its samples, at a place that a slow loop moves so that
-/// the peak of its correlation with what the microphone hears stays where it was first seen.
+/// The canceller's filter must stay in phase at 48 000 samples per second: at 30 ppm it would have to adapt again every
+/// second, and echo would remain. So the reference is interpolated between its samples, at a position that a slow loop
+/// moves so that the peak of its correlation with the microphone stays where it was first found.
 struct ReferenceFollower: ~Copyable {
     private static let frame = 480
     private static let tapCount = 16
-    /// The least delay at which there is something on both sides of the place that is read.
+    /// The least delay at which there are samples on both sides of the position that is read.
     static var leastDelay: Int { @_noAllocation @_noLocks get { 16 } }
     private static let phaseCount = 256
     /// Lags around the expected one that are looked at, in samples.
@@ -28,7 +28,7 @@ struct ReferenceFollower: ~Copyable {
 
     /// Where the echo is expected in the reference, in samples; −1 before it has been found.
     private var lag = -1
-    /// The peak's place as first seen, against `lag`.
+    /// The peak's position when first found, relative to `lag`.
     private var home: Float = 0
     private var framesOfPeak = 0
     /// How much more the reference is delayed than at first, in samples, and how much of that is added for each frame.
@@ -72,7 +72,7 @@ struct ReferenceFollower: ~Copyable {
         (power, heardPower) = (0, 0)
     }
 
-    /// What was learned of the delay no longer holds: it is counted from another place.
+    /// The learned delay is no longer valid: its origin has changed.
     @_noAllocation @_noLocks
     mutating func forget() {
         lag = -1
@@ -114,10 +114,10 @@ struct ReferenceFollower: ~Copyable {
         power = power * Self.memory + loudness
         heardPower *= Self.memory
         let best = correlate()
-        // A frame in which little is played tells little.
+        // A frame with little played sound carries little information.
         guard loudness > 480 * 100, best > 0, best < Self.lagCount - 1 else { return }
         let peak = sums[best]
-        // The echo must stand out of whatever else is heard, near talkers above all.
+        // The echo must be distinct from all other sound, above all near talkers.
         guard peak * peak > 0.02 * power * heardPower else { return }
         let bend = sums[best - 1] - 2 * peak + sums[best + 1]
         guard bend < 0 else { return }
@@ -157,7 +157,7 @@ struct ReferenceFollower: ~Copyable {
         shift += Self.proportional * error
     }
 
-    /// Frames until the peak's place is believed.
+    /// Frames until the peak's position is trusted.
     private static let settling = 40
     private static let proportional = 0.02
     private static let integral = 1e-4

@@ -78,7 +78,7 @@ struct FloatMemory: ~Copyable, @unchecked Sendable {
         }
     }
 
-    /// Moves all but the first `places` that far to the front; the last ones are then to be written anew.
+    /// Moves all except the first `places` that far to the front; the last ones must then be rewritten.
     @_noAllocation @_noLocks
     mutating func shift(by places: Int) {
         precondition(places >= 0 && places <= count, "no further than the memory is long")

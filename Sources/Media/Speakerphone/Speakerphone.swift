@@ -1,10 +1,11 @@
 internal import Glibc
 
-/// Turns what a microphone beside a loudspeaker captures into what a caller wants to hear.
+/// Processes the sound of a microphone near a loudspeaker for the caller: removes echo and noise, and controls the
+/// gain.
 ///
-/// Frames of 10 ms. Playback and capture may have two clocks: the reference is kept in step with the echo, for
-/// differences up to about 60 ppm, beyond which they should be brought together before. A delay that jumps (an underrun of the card) is found again
-/// within a second or two of far speech, after which the reference is moved and the room learned anew.
+/// Frames of 10 ms. Playback and capture may have different clocks: the reference is kept aligned with the echo for
+/// differences up to about 60 ppm; larger ones should be corrected before. A delay that jumps (an underrun of the card)
+/// is found again within one or two seconds of far speech; then the reference is moved and the canceller adapts again.
 public struct SpeakerphoneProcessor: ~Copyable, Sendable {
     /// Samples in a frame: 10 ms at 48 kHz.
     public static let frameSamples = 480
@@ -50,8 +51,8 @@ public struct SpeakerphoneProcessor: ~Copyable, Sendable {
 
     /// Takes all the memory that it will ever need.
     ///
-    /// - Parameter echoDelaySamples: What is known of the delay from here to the loudspeaker and back from the
-    ///   microphone to here, 0…28 800; it is found by itself if this is wrong.
+    /// - Parameter echoDelaySamples: Estimate of the delay from here to the loudspeaker and from the microphone back to
+    ///   here, 0…28 800; if it is wrong, the delay is found automatically.
     public init(_ settings: SpeakerphoneSettings = SpeakerphoneSettings(), echoDelaySamples: Int = 0)
         throws(SpeakerphoneError)
     {
@@ -63,7 +64,7 @@ public struct SpeakerphoneProcessor: ~Copyable, Sendable {
 
     /// The echo is kept this far behind the beginning of the canceller's window: it may come a little earlier, too.
     private static let lead = 240
-    /// The reference must be at least this old, in samples, for the follower to have somewhere to go.
+    /// The reference must be at least this old, in samples, so that the follower can move.
     private static let leastDelay = 64
 
     /// Switches parts on and off; the echo's tail stays as it was made. Real-time safe.
@@ -97,7 +98,7 @@ public struct SpeakerphoneProcessor: ~Copyable, Sendable {
         follower.follow(&captured)
         follower.keep(notBefore: ReferenceFollower.leastDelay - referenceDelay)
         canceller.cancel(&captured)
-        // What is left is lowered further by what the preprocessor knows of the rest of the echo.
+        // The preprocessor reduces the remaining echo further, by its estimate of it.
         canceller.preprocess(&captured)
         let gain = settings.gainControl ? canceller.gainOfPower() : 1
         measure(playing: playing, heard: heard, sent: Self.power(&captured) / max(1e-3, gain))
@@ -115,7 +116,7 @@ public struct SpeakerphoneProcessor: ~Copyable, Sendable {
             return
         }
         let wanted = min(28_800, max(Self.leastDelay, delay - Self.lead))
-        // What the follower has gone is undone, too.
+        // The follower's shift is undone too.
         guard wanted != referenceDelay || follower.shift > 12 || follower.shift < -12 else { return }
         follower.forget()
         referenceDelay = wanted
@@ -129,7 +130,7 @@ public struct SpeakerphoneProcessor: ~Copyable, Sendable {
 
     @_noAllocation @_noLocks
     private mutating func measure(playing: Double, heard: Double, sent: Double) {
-        // −60 dBFS: below it there is no echo to speak of.
+        // −60 dBFS: below it echo does not matter.
         guard playing > 550 else { return }
         let memory = powers.isKnown ? Self.memory : 0
         powers.played = powers.played * memory + playing * (1 - memory)

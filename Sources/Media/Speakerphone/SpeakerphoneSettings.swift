@@ -1,6 +1,6 @@
 // Speakerphone: what makes a loudspeaker and a microphone a telephone: echo, noise, levels, tones and several calls.
 
-/// What is done to captured sound. Each part can be switched while a call goes on.
+/// The processing of captured sound. Each part can be switched during a call.
 public struct SpeakerphoneSettings: BitwiseCopyable, Equatable, Sendable {
     /// Takes out of the captured sound what the loudspeaker put there.
     public var echoCancellation = true
@@ -40,14 +40,14 @@ public struct SpeakerphoneError: Error, Equatable, Sendable, CustomStringConvert
 public struct SpeakerphoneStatistics: BitwiseCopyable, Equatable, Sendable {
     /// Echo at the microphone against what was played, in dB, below 0 as a rule: the coupling. nil while nothing plays.
     public var echoCouplingDB: Double?
-    /// How much less of it is sent than was captured, in dB: echo return loss enhancement, over the last seconds in which
-    /// the far end spoke, without what gain control amplifies. What the near end says meanwhile lowers it.
+    /// Echo return loss enhancement in dB, over the last seconds in which the far end spoke, without the amplification
+    /// of gain control. Speech of the near end lowers it.
     public var echoReturnLossEnhancementDB: Double?
-    /// Delay from what is told to be played to its echo, in samples, if it has been found. A card tells it 2 ms early.
+    /// Delay from the reference to its echo, in samples, if it has been found. A card's reference is 2 ms early.
     public var echoDelaySamples: Int?
     /// How often the reference was moved because that delay had changed.
     public var realignments = 0
-    /// How much faster the capturing clock is than the playing one, in ppm, as far as the echo tells.
+    /// How much faster the capturing clock is than the playing one, in ppm, estimated from the echo.
     public var driftPPM = 0.0
     /// Frames of 10 ms processed.
     public var frames = 0

@@ -62,8 +62,8 @@ package struct FourierTransform: Sendable {
 
     /// The cross-correlation of two real signals, with one transform forwards and one backwards.
     ///
-    /// - Returns: At index `lag` the sum over `n` of `first[n] · second[n + lag]`; negative lags stand at the end, as
-    ///   `count + lag`. Right for every lag at which `second` moved by it still lies within ``count``.
+    /// - Returns: At index `lag` the sum over `n` of `first[n] · second[n + lag]`; negative lags are at the end, as
+    ///   `count + lag`. Correct for every lag by which `second` can be shifted within ``count``.
     package func correlate(_ first: ArraySlice<Float>, _ second: ArraySlice<Float>) -> [Float] {
         var real = [Float](repeating: 0, count: count)
         var imaginary = [Float](repeating: 0, count: count)

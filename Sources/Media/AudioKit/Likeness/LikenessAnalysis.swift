@@ -1,12 +1,12 @@
-/// Compares a recording of what came back with what was sent.
+/// Compares a recording of the returned sound with the sent sound.
 ///
-/// Both begin at the same moment. First the delay of the whole is found, by cross-correlation at 8 kHz. Then for
-/// each window of 200 ms that holds speech the place around that delay is sought where both are most alike: at 8 kHz,
-/// and around the best place there sample by sample at 48 kHz. Gain and a constant offset make no difference.
+/// Both begin at the same moment. First the overall delay is found by cross-correlation at 8 kHz. Then, for each window
+/// of 200 ms with speech, the position of highest correlation around that delay is searched at 8 kHz, and around the
+/// best one sample by sample at 48 kHz. Gain and a constant offset make no difference.
 public struct LikenessAnalysis: Sendable {
     /// The longest delay looked for, in milliseconds.
     public var maximumDelayMilliseconds = 3_000
-    /// How far the place of a window may be from the delay of the whole, in milliseconds.
+    /// How far the delay of a window may differ from the overall delay, in milliseconds.
     public var searchMilliseconds = 120
     /// Only this much of what was sent is used to find the delay of the whole, in milliseconds.
     public var alignmentMilliseconds = 30_000
@@ -118,14 +118,14 @@ public struct LikenessAnalysis: Sendable {
         let places = correlation[...min(maximumDelay, receivedPart.count)]
         let strongest = places.max() ?? 0
         guard strongest > 0 else { return 0 }
-        // What was sent may hold the same words again and again: of several good places the earliest is meant. The
-        // best one near it is taken, for a voice is much like itself one pitch period before.
+        // The sent sound may repeat the same words: of several good positions the earliest is right. The best one near
+        // it is used, because a voice is similar to itself one pitch period earlier.
         let first = places.firstIndex { $0 >= strongest * Self.goodShare } ?? 0
         let near = places.dropFirst(first).prefix(searchMilliseconds * rate / 1_000)
         return near.indices.max { near[$0] < near[$1] } ?? first
     }
 
-    /// A place is good if its correlation is at least this share of the strongest.
+    /// A position is good if its correlation is at least this share of the highest.
     private static let goodShare: Float = 0.7
 
     /// The value below which `share` of the sorted `values` lie.

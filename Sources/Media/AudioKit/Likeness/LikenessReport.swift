@@ -11,9 +11,9 @@ public struct LikenessReport: Equatable, Sendable {
     public var speechWindows: Int
     /// Of these, windows with a likeness of at least ``foundLikeness``.
     public var foundWindows: Int
-    /// Windows that hold speech and whose place lies behind the end of what came back. They are not compared.
+    /// Windows with speech whose position is after the end of the recording. They are not compared.
     public var unheardWindows: Int
 
-    /// From this likeness on, a window counts as found.
+    /// The least likeness of a window that counts as found.
     public static let foundLikeness = 0.5
 }

@@ -4,18 +4,18 @@ struct WindowSearch {
     let received: [Int16]
     private let sentLow: [Float]
     private let receivedLow: [Float]
-    /// How far from the expected place to look, in samples at 8 kHz.
+    /// How far from the expected position to search, in samples at 8 kHz.
     private let radius: Int
     private let windowLow: Int
     private let transform: FourierTransform
 
-    /// The best place at 8 kHz is off by no more than this many samples at 48 kHz.
+    /// The best position at 8 kHz is off by at most this many samples at 48 kHz.
     private static let fineRadius = 8
 
     struct Match: Equatable {
         /// Normalised cross-correlation there, 0…1.
         let likeness: Double
-        /// Where it is found, behind its place in what was sent, in samples at 48 kHz.
+        /// Delay of its position relative to that in the sent sound, in samples at 48 kHz.
         let delay: Int
     }
 
@@ -46,7 +46,7 @@ struct WindowSearch {
         }
     }
 
-    /// The best place at 8 kHz, as an index into `received`.
+    /// The best position at 8 kHz, as an index into `received`.
     private func coarsePlace(windowAt start: Int, delay: Int) -> Int {
         let startLow = start / LikenessAnalysis.decimation
         let window = sentLow[startLow..<min(startLow + windowLow, sentLow.count)]
@@ -73,7 +73,7 @@ struct WindowSearch {
         return best.score > 0 ? best.place * LikenessAnalysis.decimation : start + delay
     }
 
-    /// Normalised cross-correlation of one window with one place, offsets taken out; 0 if either is silent.
+    /// Normalised cross-correlation of one window with one position, without offsets; 0 if either is silent.
     private func likeness(windowAt start: Int, at place: Int) -> Double {
         var sumA = 0
         var sumB = 0
