@@ -1,4 +1,4 @@
-/// Bytes as text that can stand in URLs: base64url without padding (RFC 4648 §5).
+/// Bytes as text for URLs: base64url without padding (RFC 4648 §5).
 public enum Base64URL {
     private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
 
@@ -20,7 +20,7 @@ public enum Base64URL {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// The bytes that `text` stands for, if it is the one way to write them (RFC 4648 §3.5, RFC 7515 §2); else `nil`.
+    /// The bytes that `text` encodes, if it is their canonical encoding (RFC 4648 §3.5, RFC 7515 §2); else `nil`.
     public static func bytes(of text: some Sequence<UInt8>) -> [UInt8]? {
         // Of an array a character is quickly had, of a sequence in general not.
         let characters = Array(text)
@@ -36,7 +36,7 @@ public enum Base64URL {
             count -= 8
             bytes.append(UInt8(truncatingIfNeeded: bits >> UInt32(count)))
         }
-        // A lone character stands for no byte, and what is left over of the last must be zeros.
+        // A single last character encodes no byte, and unused bits of the last character must be zero.
         guard count < 6, bits & (1 << UInt32(count) - 1) == 0 else { return nil }
         return bytes
     }

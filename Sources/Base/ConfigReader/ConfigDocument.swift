@@ -19,7 +19,7 @@ public enum ConfigDocument {
     /// - Parameters:
     ///   - path: A YAML file. Paths inside it are taken from its folder.
     ///   - maximumBytes: How long it may be.
-    ///   - fileChecks: Which of the files that it names are looked at.
+    ///   - fileChecks: Which of the files that it names are checked.
     ///   - environment: Looks up an environment variable, for secrets given as `…_env`.
     /// - Throws: ``ConfigError`` with the file, the line and, where there is one, the key.
     public static func read(

@@ -1,6 +1,6 @@
 /// Why a text is no value of a key.
 public struct ConfigValueFault: Error, Equatable, Sendable {
-    /// What the value must be, or what is wrong with it; the key is told before it.
+    /// What the value must be, or what is wrong with it, to be read after the key.
     public let message: String
 
     /// Makes a fault.
@@ -74,12 +74,12 @@ extension ConfigKey {
         Self(ConfigKeyEntry([name], "HOST:PORT", text), show: \.description) { $0.endpoint(name, &$1) }
     }
 
-    /// A text that `parse` makes a value of.
+    /// A text that `parse` turns into a value.
     ///
     /// - Parameters:
     ///   - kind: What the text is, such as `SHA-256 digest`.
     ///   - range: What is allowed, in words; nil if the kind says it.
-    ///   - show: Writes a value as it stands in a file.
+    ///   - show: Writes a value as in a file.
     public static func parsed(
         _ name: String, _ kind: String, in range: String? = nil, unit: String? = nil, _ text: String,
         show: @escaping @Sendable (Value) -> String? = { _ in nil },
@@ -110,7 +110,7 @@ extension ConfigKey {
         Self(ConfigKeyEntry([name], "list", text), show: brackets) { $0.list(name, &$1) }
     }
 
-    /// Texts, of each of which `parse` makes an element. Those that are not allowed are noted and left out.
+    /// Texts, each of which `parse` turns into an element. Invalid ones are recorded as problems and left out.
     ///
     /// - Parameter kind: What the texts are, such as `names`.
     public static func list<Element>(
@@ -143,7 +143,7 @@ extension ConfigKey {
         }
     }
 
-    /// A section with keys of its own.
+    /// A section with its own keys.
     public static func section<Keys>(_ name: String, _ keys: Keys.Type, _ text: String) -> Self
     where Value == KeyedSection<Keys> {
         let schema = KeySchema<Keys>()
@@ -154,7 +154,7 @@ extension ConfigKey {
         }
     }
 
-    /// A list of sections with keys of their own.
+    /// A list of sections with their own keys.
     public static func sections<Keys>(_ name: String, _ keys: Keys.Type, _ text: String) -> Self
     where Value == [KeyedSection<Keys>] {
         let schema = KeySchema<Keys>()
@@ -182,7 +182,7 @@ extension ConfigKey {
         Self(ConfigKeyEntry([name], "file", text)) { $0.path(name, readable: readable, &$1) }
     }
 
-    /// The path of a file that the program writes to, and makes if it is not there.
+    /// The path of a file that the program writes to, and creates if it does not exist.
     ///
     /// - Parameter advice: What to try if it cannot be written to, a whole sentence.
     public static func outputFile(_ name: String, advice: String = "", _ text: String) -> Self where Value == String {

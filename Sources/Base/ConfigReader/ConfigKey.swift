@@ -1,12 +1,13 @@
 /// One key of a section, declared once: reading, the check of its value, the check for unknown keys and
 /// docs/configuration.md all come from the declaration.
 ///
-/// The factories in `ConfigKey+Kinds.swift` make one. Without ``defaulting(to:)`` the key's absence is a value of its own.
+/// The factories in `ConfigKey+Kinds.swift` make one. Without ``defaulting(to:)`` the key's absence is a separate
+/// value.
 public struct ConfigKey<Value: Sendable>: ReadableKey {
     /// What is told of it.
     public private(set) var entry: ConfigKeyEntry
     let read: @Sendable (ConfigSection, inout [ConfigProblem]) -> Value?
-    /// A value as it stands in a file; nil for values that have no short form.
+    /// A value as written in a file; nil for values that have no short form.
     let show: @Sendable (Value) -> String?
 
     init(
@@ -21,10 +22,10 @@ public struct ConfigKey<Value: Sendable>: ReadableKey {
     /// The key must be there.
     public var required: Self { with { $0.fallback = .required } }
 
-    /// Says in words what holds where the key is absent, such as `an eighth of all`.
+    /// Describes the value of an absent key in words, such as `an eighth of all`.
     public func unset(_ words: String) -> Self { with { $0.fallback = .words(words) } }
 
-    /// What holds where the key is absent or its value is not allowed.
+    /// The value if the key is absent or its value is not allowed.
     public func defaulting(to value: Value) -> DefaultedKey<Value> {
         DefaultedKey(key: with { $0.fallback = .value(show(value) ?? "") }, fallback: value)
     }
@@ -69,15 +70,15 @@ public protocol DeclaredKey: Sendable {
     var entry: ConfigKeyEntry { get }
 }
 
-/// What a declaration tells of a key.
+/// A key's declaration, for documentation and checks.
 public struct ConfigKeyEntry: Sendable {
-    /// What holds where a key is absent.
+    /// The value of an absent key.
     public enum Fallback: Equatable, Sendable {
         /// Nothing needs to be said.
         case nothing
         /// The key must be there.
         case required
-        /// This value, as it would stand in a file.
+        /// This value, as written in a file.
         case value(String)
         /// What these words say.
         case words(String)
@@ -101,7 +102,7 @@ public struct ConfigKeyEntry: Sendable {
     public var unit: String?
     /// What is allowed, such as `1 to 100`; nil if the kind says it.
     public var range: String?
-    /// What it is for: a line of text, without a full stop.
+    /// Its purpose: a line of text, without a full stop.
     public let text: String
     /// What holds where it is absent.
     public var fallback = Fallback.nothing
@@ -133,7 +134,7 @@ public protocol ConfigKeys: Sendable {
     /// Declares the keys.
     init()
 
-    /// The keys, in the order in which they are told: the stored properties, unless a type says otherwise.
+    /// The keys, in the order of the documentation: the stored properties, unless a type says otherwise.
     var declared: [any DeclaredKey] { get }
 }
 

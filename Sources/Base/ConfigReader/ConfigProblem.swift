@@ -1,6 +1,6 @@
 /// One thing wrong with a configuration file, located so that an editor can jump to it.
 public struct ConfigProblem: Equatable, Sendable, CustomStringConvertible {
-    /// The file as it was named by whoever asked for it.
+    /// The file's name as the caller gave it.
     public let file: String
     /// 1-based; the section's own line when the key is absent; 0 when the file as a whole is meant.
     public let line: Int
@@ -9,7 +9,7 @@ public struct ConfigProblem: Equatable, Sendable, CustomStringConvertible {
     public let key: String
     /// What is wrong and what is allowed instead. Never holds a secret's value.
     public let message: String
-    /// Whether the configuration can be used all the same.
+    /// Whether the configuration can be used nevertheless.
     public let isWarning: Bool
 
     /// Locates a problem.
@@ -31,7 +31,7 @@ public struct ConfigProblem: Equatable, Sendable, CustomStringConvertible {
 }
 
 extension [ConfigProblem] {
-    /// What becomes of a configuration with these problems: whoever reads one ends with this.
+    /// Ends the reading of a configuration with these problems.
     ///
     /// - Returns: The warnings, in the order of the file, if there is nothing worse.
     /// - Throws: ``ConfigError`` with all of them otherwise.

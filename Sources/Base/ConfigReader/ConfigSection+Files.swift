@@ -1,7 +1,7 @@
 internal import Glibc
 internal import RegularFiles
 
-/// Files and folders. What is looked at depends on how the configuration is read: see ``FileChecks``.
+/// Files and folders. What is checked depends on how the configuration is read: see ``FileChecks``.
 extension ConfigSection {
     /// Which files are looked at.
     var fileChecks: FileChecks { origin.fileChecks }
@@ -24,7 +24,7 @@ extension ConfigSection {
             warning(key, "every user of this machine may read \"\(path)\"; `chmod 600` keeps it to its owner"))
     }
 
-    /// The path of a file that the program writes to, and makes if it is not there.
+    /// The path of a file that the program writes to, and creates if it does not exist.
     ///
     /// - Parameter advice: What to try if it cannot be written to, a whole sentence.
     func outputFile(_ key: String, advice: String = "", _ problems: inout [ConfigProblem]) -> String? {

@@ -1,4 +1,4 @@
-/// Secrets, which stand outside the configuration file: in a file of their own or in an environment variable.
+/// Secrets, which are outside the configuration file: in a separate file or in an environment variable.
 extension ConfigSection {
     /// The keys under which a secret `name` can be given, for the list of known keys.
     static func secretKeys(_ name: String) -> [String] { ["\(name)_file", "\(name)_env"] }
@@ -32,7 +32,7 @@ extension ConfigSection {
         }
     }
 
-    /// A secret's value stands where only its file or its variable may.
+    /// The configuration contains the secret's value instead of its file or variable.
     func secretInTheClear(_ name: String) -> ConfigProblem {
         problem(name, "must not stand in this file; give \(name)_file: PATH or \(name)_env: NAME instead")
     }

@@ -31,13 +31,13 @@ public struct ConfigSection: Sendable {
         ConfigProblem(file: origin.file, line: entry(key)?.line ?? line, key: fullKey(key), message: message)
     }
 
-    /// The same as a warning: the configuration can be used all the same.
+    /// The same as a warning: the configuration can be used nevertheless.
     func warning(_ key: String, _ message: String) -> ConfigProblem {
         ConfigProblem(
             file: origin.file, line: entry(key)?.line ?? line, key: fullKey(key), message: message, isWarning: true)
     }
 
-    /// Notes a problem for each of `keys` that is present though nothing looks at it.
+    /// Records a problem for each of `keys` that is present although nothing uses it.
     ///
     /// - Parameter reason: What they are for, such as `is for source: play`.
     func rejectIdleKeys(_ keys: [String], _ reason: String, _ problems: inout [ConfigProblem]) {

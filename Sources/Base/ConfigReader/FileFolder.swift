@@ -1,6 +1,6 @@
 internal import Glibc
 
-/// What tells one version of a file from the next.
+/// Identifies a version of a file.
 public struct FileVersion: Hashable, Sendable {
     private let device: UInt64
     private let inode: UInt64
@@ -56,8 +56,8 @@ public struct FileFolder: ~Copyable {
         }
     }
 
-    /// Puts a new file in the place of an old one, whose owner and mode it takes; without one it is the folder's
-    /// owner's alone, so that an exchange that runs as another user can read what an administrator wrote.
+    /// Replaces a file by a new one with the same owner and mode. Without an old file, only the folder's owner has
+    /// access, so that an exchange that runs as another user can read what an administrator wrote.
     public borrowing func replace(_ file: String, with bytes: [UInt8]) throws(FileChangeError) {
         let temporary = "\(file).\(getpid()).new"
         let output = unsafe open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0o600)

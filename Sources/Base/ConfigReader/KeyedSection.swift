@@ -5,7 +5,7 @@ public struct KeyedSection<Keys: ConfigKeys>: Sendable {
     private let section: ConfigSection
     private let schema: KeySchema<Keys>
 
-    /// Takes a whole section, and notes what it lacks and what is unknown in it.
+    /// Takes a whole section, and records missing and unknown keys.
     public init(_ section: ConfigSection, _ keys: Keys.Type, _ problems: inout [ConfigProblem]) {
         self.init(section, KeySchema(), &problems)
     }
@@ -22,7 +22,7 @@ public struct KeyedSection<Keys: ConfigKeys>: Sendable {
         schema = KeySchema()
     }
 
-    /// Takes a section of which only a part is of interest: nothing is noted of the other keys.
+    /// Takes a section of which only a part is needed: other keys are ignored.
     public static func part(of section: ConfigSection) -> Self { Self(part: section, Keys.self) }
 
     // MARK: - Values
@@ -62,7 +62,7 @@ public struct KeyedSection<Keys: ConfigKeys>: Sendable {
         return section.path(name, &ignored)
     }
 
-    /// Notes a problem if what stands at `key` is no regular file that may be read.
+    /// Records a problem if the value of `key` is not a readable regular file.
     public func isReadable(
         _ key: KeyPath<Keys, ConfigKey<String>>, _ problems: inout [ConfigProblem]
     ) -> Bool {
@@ -80,7 +80,7 @@ public struct KeyedSection<Keys: ConfigKeys>: Sendable {
         schema.keys[keyPath: key].entry.names.first(where: section.has)
     }
 
-    /// Whether the secret itself stands in the file.
+    /// Whether the file contains the secret itself.
     public func isInTheClear(_ key: KeyPath<Keys, ConfigKey<Secret>>) -> Bool {
         schema.keys[keyPath: key].entry.secret.map(section.has) ?? false
     }
@@ -95,7 +95,7 @@ public struct KeyedSection<Keys: ConfigKeys>: Sendable {
         section.require(schema.keys[keyPath: key].entry.names, &problems)
     }
 
-    /// Notes a problem for a key that is present though nothing looks at it.
+    /// Records a problem for a key that is present although nothing uses it.
     ///
     /// - Parameter reason: What it is for, such as `is for source: play`.
     public func rejectIdle<Key: DeclaredKey>(

@@ -2,7 +2,7 @@ internal import CYAML
 
 /// A YAML document as libyaml composes it: each node with the line it begins on.
 indirect enum YAMLNode {
-    /// `isPlain` tells text without quotes, of which some stands for nothing at all (YAML 1.2 §10.2.1.1).
+    /// `isPlain` marks text without quotes, some of which means null (YAML 1.2 §10.2.1.1).
     case scalar(String, isPlain: Bool, line: Int)
     case sequence([YAMLNode], line: Int)
     case mapping([(key: YAMLNode, value: YAMLNode)], line: Int)
@@ -17,7 +17,7 @@ indirect enum YAMLNode {
 
 /// Text that is no YAML, or more than a configuration may be.
 struct YAMLError: Error {
-    /// 1-based; 0 if the place is not known.
+    /// 1-based; 0 if unknown.
     let line: Int
     let message: String
 }
@@ -25,7 +25,7 @@ struct YAMLError: Error {
 /// Reads the first document of a text with libyaml.
 @safe
 struct YAMLReader: ~Copyable {
-    /// Aliases are expanded where they stand, and could grow a short text beyond all bounds.
+    /// Aliases are expanded in place, and could make a short text grow without bound.
     static let maximumNodes = 100_000
     /// Deeper nesting is refused: no section of ours needs it, and an alias to its own parent would be endless.
     static let maximumDepth = 16

@@ -45,7 +45,7 @@ public struct DatagramBatch: ~Copyable {
     @_noAllocation @_noLocks
     public func arrival(_ index: Int) -> Instant { Instant(nanoseconds: unsafe datagrams[index].arrival_ns) }
 
-    /// Who sent datagram `index`, or is to get it.
+    /// The sender of datagram `index`, or its receiver.
     @_noAllocation @_noLocks
     public func address(_ index: Int) -> SocketAddress { SocketAddress(unsafe datagrams[index].address) }
 

@@ -1,4 +1,4 @@
-/// A copy of a datagram that is worked on in place, for when that fails and is to be tried another way.
+/// A copy of a datagram that is processed in place, in case that fails and another way must be tried.
 public struct DatagramCopy: ~Copyable {
     private var bytes = InlineArray<1_536, UInt8>(repeating: 0)
 
@@ -11,7 +11,7 @@ public struct DatagramCopy: ~Copyable {
     @_noAllocation @_noLocks
     public init(_ datagram: inout MutableRawSpan) { keep(datagram, in: &bytes) }
 
-    /// Makes the datagram, in the same memory, what it was.
+    /// Restores the datagram in the same memory.
     @_noAllocation @_noLocks
     public mutating func restore(_ datagram: inout MutableRawSpan) { putBack(&bytes, into: &datagram) }
 }

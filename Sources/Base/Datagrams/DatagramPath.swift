@@ -5,7 +5,7 @@ public import NetworkAddress
 public struct DatagramPath: Hashable, BitwiseCopyable, Sendable {
     /// A slot of a ``SocketSet``.
     public var socket: Int
-    /// The address of ours that the other side knows; nil lets the socket, or the route, choose. The port is not used.
+    /// The local address that the other side knows; nil lets the socket, or the route, choose. The port is not used.
     public var local: SocketAddress?
     /// Where to.
     public var remote: SocketAddress
@@ -18,7 +18,7 @@ public struct DatagramPath: Hashable, BitwiseCopyable, Sendable {
         self.remote = remote
     }
 
-    /// The plain way to an address: by its family's main socket, from whichever address of ours the route has.
+    /// The default path to an address: through its family's main socket, from the local address that the route selects.
     @_noAllocation @_noLocks
     public init(to remote: SocketAddress) {
         self.init(socket: SocketSet.mainSlot(isIPv6: remote.isIPv6), local: nil, remote: remote)

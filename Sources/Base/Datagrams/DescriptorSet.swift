@@ -10,7 +10,7 @@ public struct DescriptorSet: ~Copyable {
     public struct Ready: Sendable {
         /// Its token.
         public let token: UInt64
-        /// Reading brings bytes, the end, or an error.
+        /// A read returns bytes, the end, or an error.
         public let isReadable: Bool
         /// Writing makes progress, or fails.
         public let isWritable: Bool

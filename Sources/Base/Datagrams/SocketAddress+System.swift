@@ -1,7 +1,7 @@
 internal import CRealtime
 public import NetworkAddress
 
-/// What only the system knows of an address.
+/// Properties of an address that only the system knows.
 extension SocketAddress {
     /// Looks a host up, by name or literal address. Blocks: for start-up only.
     ///

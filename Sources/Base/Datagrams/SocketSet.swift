@@ -4,12 +4,12 @@ public import Realtime
 /// The sockets of one thread, each in a numbered slot, to wait for together and to send through by number.
 ///
 /// Sockets are made and freed by another thread, which also gives out the numbers and has the kernel watch them
-/// (``SocketWatcher``): nothing here allocates. A number is a place among ``capacity`` and, above that, how often the place
-/// was given out before (``slot(at:round:)``). So a datagram that was received through a socket now closed, and is still on
-/// its way through a ring, never counts for the next one.
+/// (``SocketWatcher``): nothing here allocates. A number consists of an index below ``capacity`` and, in its upper
+/// bits, how often that index was used before (``slot(at:round:)``). So a datagram that was received through a socket
+/// now closed, and is still on its way through a ring, never counts for the next one.
 @safe
 public struct SocketSet: ~Copyable {
-    /// Sockets that there is place for.
+    /// The largest number of sockets.
     public static var capacity: Int {
         @_noAllocation @_noLocks get { 256 }
     }
@@ -25,7 +25,7 @@ public struct SocketSet: ~Copyable {
     ///
     /// - Parameters:
     ///   - place: 0..<``capacity``.
-    ///   - round: Sockets that the place has had before. After 16 million the numbers begin again.
+    ///   - round: Sockets that the index has had before. After 16 million the numbers start over.
     @_noAllocation @_noLocks
     public static func slot(at place: Int, round: Int) -> Int { place + (round & 0xff_ffff) * capacity }
 

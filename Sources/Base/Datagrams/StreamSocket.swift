@@ -11,13 +11,13 @@ public struct StreamSocket: ~Copyable, Sendable {
     /// who knows what it is worth.
     private static let unsentLimit: Int32 = 4_096
 
-    /// What came of reading or writing.
+    /// The result of reading or writing.
     public enum Progress: Equatable, Sendable {
         /// So many bytes were read or written; at least one.
         case bytes(Int)
         /// Nothing can be done now.
         case wait
-        /// The connection is gone, in words for people.
+        /// The connection is lost, with the reason as text for people.
         case gone(String)
     }
 

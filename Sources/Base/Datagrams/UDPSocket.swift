@@ -43,8 +43,8 @@ public struct UDPSocket: ~Copyable, Sendable {
     ///
     /// - Parameters:
     ///   - other: Becomes the other end.
-    ///   - sendBufferBytes: What each end holds back at most that the other has not read, the kernel's own costs of
-    ///     some 600 bytes for each datagram included; what does not fit is not taken.
+    ///   - sendBufferBytes: The most that each end buffers for the other, including the kernel's overhead of some
+    ///     600 bytes per datagram; datagrams that do not fit are refused.
     public init(joinedTo other: inout UDPSocket?, sendBufferBytes: Int32) throws(RealtimeError) {
         var ends: [Int32] = [-1, -1]
         let result = unsafe ends.withUnsafeMutableBufferPointer {
@@ -65,7 +65,7 @@ public struct UDPSocket: ~Copyable, Sendable {
 
     /// Sends one datagram at once; any thread may.
     ///
-    /// - Parameter local: The address of ours to send from, if the socket is bound to all.
+    /// - Parameter local: The local address to send from, if the socket is bound to all.
     /// - Returns: Whether the kernel took it.
     @discardableResult
     public func send(_ bytes: [UInt8], from local: SocketAddress? = nil, to remote: SocketAddress) -> Bool {
@@ -85,8 +85,8 @@ public struct UDPSocket: ~Copyable, Sendable {
     /// Replaces what `batch` holds with the datagrams that wait, as many as fit; never blocks.
     ///
     /// - Parameters:
-    ///   - slot: What the datagrams are marked with, see ``DatagramBatch/socket(_:)``.
-    ///   - limit: How many to read at most; each that is allowed takes some work, whether it is there or not.
+    ///   - slot: The mark of the datagrams, see ``DatagramBatch/socket(_:)``.
+    ///   - limit: The most datagrams to read; each one that is allowed costs some work, even if it does not exist.
     /// - Returns: 0, or the error number of a failed read.
     @_noAllocation @_noLocks
     public func receive(

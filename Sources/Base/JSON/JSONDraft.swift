@@ -1,4 +1,4 @@
-/// JSON text that is being written, with the values around the place where it is.
+/// JSON text that is being written, with the containers around the current position.
 struct JSONDraft {
     /// One value that is being written.
     private struct Level {
@@ -49,7 +49,7 @@ struct JSONDraft {
         levels.append(Level(start: text.bytes.count, firstMember: members.count))
     }
 
-    /// Makes the value that is being written one of a kind; an object may be asked for several times.
+    /// Makes the current value a container of a kind; an object may be requested several times.
     ///
     /// - Returns: How deeply it stands.
     mutating func become(_ kind: Kind) -> Int {

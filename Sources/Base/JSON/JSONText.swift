@@ -2,8 +2,8 @@
 ///
 /// `JSONEncoder` writes the same bytes with `.sortedKeys` and `.withoutEscapingSlashes`, and takes many times as long.
 package struct JSONText {
-    /// The value, or what is to stand around it, has no such text, or is not written by this type: it holds a number that
-    /// is not finite, or is nested too deeply, or names a member twice, or asks its encoder for more than plain containers.
+    /// The value, or its container, has no such text, or this type does not write it: it holds a number that is not
+    /// finite, or is nested too deeply, or names a member twice, or asks its encoder for more than plain containers.
     package struct NotWritable: Error {
         init() {}
     }
@@ -16,7 +16,7 @@ package struct JSONText {
 
     /// Writes a value that may be of any type, as a `JSONEncoder` with its default strategies does.
     ///
-    /// Types that such encoders write in a way of their own (`Data`, `Date`, `URL`, `Decimal`) are not for this.
+    /// It does not support types that such encoders treat specially (`Data`, `Date`, `URL`, `Decimal`).
     ///
     /// - Throws: ``NotWritable``, and what `encode(to:)` throws.
     package init(_ value: some Encodable) throws {
@@ -95,7 +95,7 @@ package struct JSONText {
         bytes.append(UInt8(ascii: "\""))
     }
 
-    /// Where the next byte stands that a string does not have as it is.
+    /// Position of the next byte that a string must escape.
     private static func endOfRun(in bytes: [UInt8], from start: Int) -> Int {
         let span = bytes.span
         var index = start
@@ -107,7 +107,7 @@ package struct JSONText {
         return index
     }
 
-    /// Writes what stands from `first` on once more, with what must be escaped.
+    /// Writes the text from `first` on again, with escapes.
     private mutating func escape(from first: Int) {
         let rest = Array(bytes[first...])
         bytes.removeSubrange(first...)

@@ -1,10 +1,9 @@
 extension JSONValue {
     /// Reads a message from the value, as a decoder of JSON text with its default settings would.
     ///
-    /// Types that such decoders read in a way of their own (`Data`, `Date`, `URL`, `Decimal`) are not for this one.
+    /// It does not support types that such decoders treat specially (`Data`, `Date`, `URL`, `Decimal`).
     ///
-    /// - Throws: An error that does not say what is wrong, and `init(from:)`'s own: whoever must know reads the text with
-    ///   another decoder.
+    /// - Throws: An error without details, or `init(from:)`'s own. To get details, read the text with another decoder.
     package func decoded<Message: Decodable>(as type: Message.Type = Message.self) throws -> Message {
         try JSONValueDecoder(self).read(type)
     }

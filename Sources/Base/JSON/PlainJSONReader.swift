@@ -1,14 +1,14 @@
 extension JSONValue {
-    /// Reads JSON text of the plain kind that nearly all of it is (RFC 8259).
+    /// Reads plain JSON text, as nearly all JSON text is (RFC 8259).
     ///
     /// Plain text is UTF-8 without a byte order mark. No name comes twice in an object. Whole numbers have up to 18 digits,
-    /// and numbers with a decimal point up to 15; none has an exponent, and none is a negative zero. Of such text every
-    /// reader makes the same value, and this one makes it many times as quickly as one that a `Decoder` drives.
+    /// and numbers with a decimal point up to 15; none has an exponent, and none is a negative zero. Every reader makes
+    /// the same value of such text, and this one is many times faster than one that a `Decoder` drives.
     ///
     /// - Parameters:
     ///   - text: Any bytes; nothing in them can trap.
     ///   - nesting: Objects and arrays within each other, at most. The reader recurses as deeply.
-    /// - Returns: `nil` for any other text, be it JSON or not: whoever must know reads it with another reader.
+    /// - Returns: `nil` for any other text, JSON or not; use another reader for those.
     /// - Complexity: O(bytes).
     package init?(plain text: [UInt8], nesting: Int) {
         var reader = PlainJSONReader(text, nesting: nesting)
@@ -163,8 +163,8 @@ private struct PlainJSONReader {
         return .integer(-magnitude)
     }
 
-    /// Reads on at the point of a number that began at `start`. With so few digits nothing is lost: a number that is whole
-    /// all the same is given as such.
+    /// Continues at the decimal point of a number that began at `start`. With so few digits nothing is lost; an
+    /// integral value is returned as an integer.
     private mutating func fraction(from start: Int, _ digitsBefore: Int) throws(NotPlain) -> JSONValue {
         index += 1
         let first = index
@@ -202,7 +202,7 @@ private struct PlainJSONReader {
         return string
     }
 
-    /// Where the next byte stands that does not stand for itself in a string: a quote, a backslash or a control character.
+    /// Position of the next byte that is not literal in a string: a quote, a backslash or a control character.
     private func endOfRun(from start: Int) -> Int {
         let span = text.span
         var index = start

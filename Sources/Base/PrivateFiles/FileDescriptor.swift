@@ -1,7 +1,7 @@
 internal import Glibc
 internal import RegularFiles
 
-/// One open file; closed when let go of.
+/// One open file; closed by its `deinit`.
 struct FileDescriptor: ~Copyable {
     private let number: Int32
 
@@ -27,7 +27,7 @@ struct FileDescriptor: ~Copyable {
 
     deinit { close(number) }
 
-    /// Makes sure that only the owner reads it, whoever made it.
+    /// Makes the file readable only by its owner, also if it existed before.
     func makePrivate(_ path: String) throws(PrivateFileError) {
         guard fchmod(number, 0o600) == 0 else { throw PrivateFileError(doing: "protect", path, errno) }
     }

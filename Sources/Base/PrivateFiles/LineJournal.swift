@@ -1,6 +1,6 @@
 internal import Glibc
 
-/// A file that lines are added to, each on disk before ``append(_:)`` returns; bounded by keeping older files aside.
+/// A file to which lines are appended, each on disk before ``append(_:)`` returns; bounded by rotating files.
 ///
 /// When a line would make the file longer than `maximumBytes` the file becomes `PATH.1`, what was `PATH.1` becomes
 /// `PATH.2`, and so on; the oldest of `keptFiles` is dropped. For one process and one thread at a time.

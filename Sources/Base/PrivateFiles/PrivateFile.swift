@@ -18,7 +18,8 @@ public enum PrivateFile {
         return try descriptor.readAll(of: path, maximumBytes: maximumBytes)
     }
 
-    /// Replaces a file: whoever reads it, and whatever crashes, finds the old content or the new, whole.
+    /// Replaces a file atomically: every reader, also after a crash, finds the complete old or the complete new
+    /// content.
     ///
     /// The file is readable by its owner alone, whatever it was before.
     public static func replace(_ path: String, with bytes: [UInt8]) throws(PrivateFileError) {
@@ -41,13 +42,13 @@ public enum PrivateFile {
         try synchronizeFolder(of: path)
     }
 
-    /// Removes a file; one that is not there is no error.
+    /// Removes a file; a missing file is not an error.
     public static func remove(_ path: String) throws(PrivateFileError) {
         guard unsafe unlink(path) != 0 else { return try synchronizeFolder(of: path) }
         guard errno == ENOENT else { throw PrivateFileError(doing: "remove", path, errno) }
     }
 
-    /// Gives a file another name, in place of what had it.
+    /// Renames a file, replacing any file of that name.
     public static func move(_ path: String, to other: String) throws(PrivateFileError) {
         guard unsafe rename(path, other) == 0 else { throw PrivateFileError(doing: "rename", path, errno) }
         try synchronizeFolder(of: path)

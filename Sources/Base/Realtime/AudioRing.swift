@@ -89,7 +89,8 @@ public struct AudioRing: ~Copyable {
             unsafe slots.indices.pointee.consumed.store(start &+ max(0, min(count, available)), ordering: .releasing)
         }
 
-        // Mutating, so that it can be asked of an optional consumer: Swift borrows no optional in place otherwise.
+        // Mutating, so that it can be called on an optional consumer: Swift does not borrow an optional in place
+        // otherwise.
         /// Whether the producer has closed the ring and everything written was read.
         @_noAllocation @_noLocks
         public mutating func hasEnded() -> Bool {

@@ -11,7 +11,7 @@ public enum MachineMemory {
         var limits: [Int] = []
         if let machine = file("/proc/meminfo").flatMap(machineBytes) { limits.append(machine) }
         for group in file("/proc/self/cgroup").map(controlGroups) ?? [] {
-            // A group has no more than those that it stands in.
+            // A group has no more than its parent groups.
             var path = group.path
             while true {
                 let name = "\(group.mount)\(path)/\(group.file)"

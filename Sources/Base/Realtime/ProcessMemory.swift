@@ -1,24 +1,24 @@
 internal import CRealtime
 internal import Synchronization
 
-/// What this process holds of the machine's memory.
+/// The memory of this process.
 public enum ProcessMemory {
-    /// Lets go of the code and constants that only the start of the program needed: a daemon runs for months with a
-    /// fifth of what it touched to begin with. What is needed comes back from the page cache, some microseconds a
-    /// time: call it while no media flows. Locked memory stays (``lock()``).
+    /// Releases the code and constants that only the start of the program needed: a daemon runs for months with a fifth
+    /// of the pages that it touched at the start. Pages that are needed again come from the page cache within some
+    /// microseconds each, so call it while no media flows. Locked memory stays (``lock()``).
     public static func releaseStartUpCode() {
         if handset_release_code_pages() { released.add(1, ordering: .relaxed) }
     }
 
-    /// How often ``releaseStartUpCode()`` let go of something.
+    /// How often ``releaseStartUpCode()`` released something.
     public static var releases: Int { released.load(ordering: .relaxed) }
 
     private static let released = Atomic<Int>(0)
 
-    /// Keeps in memory what this process uses from now on: no page of it is written out or dropped, however little memory
-    /// there is, so that no real-time thread waits for a disk. What it does not use takes no memory.
+    /// Locks the pages that this process uses from now on: none is swapped out or dropped, however little memory there
+    /// is, so that no real-time thread waits for a disk. Unused pages take no memory.
     ///
-    /// - Throws: If the process may not lock as much as it likes; then nothing is locked, for the next allocation beyond
+    /// - Throws: If the process may not lock without limit; then nothing is locked, because the next allocation beyond
     ///   the limit would fail.
     public static func lock() throws(RealtimeError) {
         let result = handset_lock_memory()

@@ -85,7 +85,7 @@ public struct SPSCRing<Element: BitwiseCopyable>: ~Copyable {
     }
 }
 
-/// The two counters of a ring, each on a cache line of its own; they only grow, and wrap after centuries.
+/// The two counters of a ring, each on its own cache line; they only grow, and wrap after centuries.
 @frozen @usableFromInline
 struct RingIndices: ~Copyable {
     @usableFromInline let written = Atomic<Int>(0)

@@ -14,7 +14,7 @@ public struct Wakeup: ~Copyable, Sendable {
 
     deinit { close(descriptor) }
 
-    /// What other threads signal it with. Valid as long as the wake-up lives.
+    /// The handle with which other threads signal it. Valid as long as the wake-up lives.
     public var handle: WakeupHandle { WakeupHandle(descriptor: descriptor) }
 
     /// Wakes the thread that waits. Signals that are not yet seen add up to one.

@@ -47,8 +47,8 @@ public enum RegularFile {
         }
     }
 
-    /// Whether every user of this machine may read the file at `path`: by its own mode, and by those of all folders on the
-    /// way to it. Access control lists are not looked at.
+    /// Whether every user of this machine may read the file at `path`: by its mode, and by those of all folders above
+    /// it. Access control lists are ignored.
     public static func isReadableByAll(_ path: String) -> Bool {
         guard let whole = unsafe realpath(path, nil) else { return false }
         defer { unsafe free(whole) }

@@ -1,13 +1,13 @@
 // Timekeeping: points in time, and the one shape that every sans-I/O protocol core has.
 
-/// A sans-I/O protocol core: told what happened and when; answers with what should be done.
+/// A sans-I/O protocol core: its inputs say what happened and when, and its outputs say what to do.
 ///
 /// The caller owns `outbox` and empties it after every call, so a core cannot be left half drained. A core reads no
-/// clock, no random source and no socket; what it needs of them comes in with its inputs.
+/// clock, no random source and no socket; what it needs of them is part of its inputs.
 public protocol ProtocolCore: ~Copyable {
-    /// What can happen to the core.
+    /// An input of the core.
     associatedtype Input
-    /// What the core can ask to have done.
+    /// An output of the core.
     associatedtype Output
 
     /// When `handle` must next be called even if nothing happens; `nil` means never.

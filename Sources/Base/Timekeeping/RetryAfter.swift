@@ -1,9 +1,9 @@
 /// The `Retry-After` header: seconds, or a date (RFC 9110 §10.2.3).
 public enum RetryAfter {
-    /// Longer waits than this are not believed.
+    /// Longer waits are limited to this.
     public static let longest: Duration = .seconds(3_600)
 
-    /// How long to wait, no less than nothing and no more than ``longest``; `nil` if the text is neither.
+    /// How long to wait, from zero to ``longest``; `nil` if the text has neither form.
     public static func parse(_ text: String, now: WallClock) -> Duration? {
         if let seconds = Int64(text), seconds >= 0 { return .seconds(min(seconds, 3_600)) }
         guard let date = date(text) else { return nil }

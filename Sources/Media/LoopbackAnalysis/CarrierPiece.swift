@@ -1,11 +1,11 @@
 internal import AudioKit
 
-/// What following one piece of carrier told.
+/// The result of following one piece of carrier.
 struct CarrierPiece {
     /// Numbers of its samples as played.
     let played: Range<Int>
     let findings: [CarrierFinding]
-    /// The delay where it began and where it ended, each by the mean of some readings; nil if it was not heard.
+    /// The delay at its beginning and at its end, each the mean of some readings; nil if it was not heard.
     let first: Place?
     let last: Place?
     /// Where it ended, with the slope over all of it; nil if it was not heard.
@@ -42,7 +42,7 @@ struct CarrierPiece {
         var summary = TimingSummary()
         for finding in outbox { summary.add(finding) }
         line = readings.last.map { last in
-            // The slope over all of it is better known than that of the last half second.
+            // The slope over the whole piece is more accurate than that of the last half second.
             let rate = summary.driftPPM.map { $0.value * 1e-6 } ?? last.rate
             return DelayLine(delay: last.delaySamples, rate: rate, origin: Double(last.position), age: 60)
         }

@@ -11,8 +11,8 @@ public struct LoopbackAnalyser: Sendable {
     /// - Parameters:
     ///   - signal: What was played.
     ///   - maximumDelay: The longest delay looked for, in samples.
-    ///   - steadiness: A delay that changes by more while sweep or tones are played, in samples, makes them worthless. Cards
-    ///     skip and repeat single samples; calls stretch time, by 2.5 ms and more.
+    ///   - steadiness: A larger change of the delay during sweep or tones, in samples, makes them unusable. Cards skip
+    ///     and repeat single samples; calls stretch time, by 2.5 ms and more.
     public init(_ signal: LoopbackSignal, maximumDelay: Int = 2 * AudioFormat.sampleRate, steadiness: Double = 1) {
         self.signal = signal
         self.maximumDelay = maximumDelay
@@ -135,7 +135,7 @@ public struct LoopbackAnalyser: Sendable {
         for (index, sample) in samples.enumerated() {
             let block = index / reach
             let peak = peaks[max(0, block - 1)...min(peaks.count - 1, block + 1)].max() ?? 0
-            // What is softer is as good as not there.
+            // Softer sound counts as absent.
             run = peak > 100 && abs(sample) <= 0.01 * peak ? run + 1 : 0
             if run >= 24 { return .gap }
         }

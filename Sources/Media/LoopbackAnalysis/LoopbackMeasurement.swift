@@ -1,4 +1,4 @@
-/// All that one measurement told.
+/// All results of one measurement.
 public struct LoopbackMeasurement: Equatable, Sendable {
     /// Delay, drift, gaps and repeats.
     public var timing: TimingSummary
@@ -10,7 +10,7 @@ public struct LoopbackMeasurement: Equatable, Sendable {
     public var peakDBFS: Double
     /// Samples that did not fit.
     public var clipping: ClippingCounter
-    /// What is heard while nothing is played; nil of what was captured too short.
+    /// The noise while nothing is played; nil if the capture was too short.
     public var noise: NoiseFloor?
     /// From the sweep; nil in a soak, if the delay is not known, and if it is withheld.
     public var response: FrequencyResponse?
@@ -18,7 +18,7 @@ public struct LoopbackMeasurement: Equatable, Sendable {
     public var tones: [ToneAnalysis] = []
     /// The tone of 997 Hz.
     public var tone: ToneAnalysis? { tones.first { $0.playedHz == LoopbackSignal.toneHz } }
-    /// What each channel does; nil of a card with one channel, and if it was not looked at.
+    /// Figures of each channel; nil for a card with one channel, and if channels were not analysed.
     public var channels: ChannelFigures?
     /// Figures that cannot be trusted, and are not given.
     public var withheld: [Withheld] = []
@@ -27,7 +27,7 @@ public struct LoopbackMeasurement: Equatable, Sendable {
     /// How much the delay had changed at the end against what the drift alone makes, in samples.
     public var delayChangeAtEnd: Double?
 
-    /// Carrier against the noise floor in the same place, in dB.
+    /// Level of the carrier relative to the noise floor, in dB.
     public var signalToNoiseDB: Double? {
         guard let noise, let gain = timing.gainDB, let carrierDBFS else { return nil }
         return carrierDBFS + gain - noise.levelDBFS

@@ -37,7 +37,7 @@ struct SectionTrust {
         return hits > 0 ? .interrupted(times: hits) : nil
     }
 
-    /// What speaks against what these played samples tell; nil if nothing does.
+    /// Why the result for these played samples cannot be trusted; nil if it can.
     func doubt(_ played: Range<Int>) -> Doubt? {
         guard let line = line(before: played) else { return .carrierLost }
         if let doubt = interruption(of: played, line) { return doubt }

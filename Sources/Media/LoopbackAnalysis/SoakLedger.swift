@@ -1,7 +1,7 @@
 internal import AudioKit
 
-/// The books of a soak: what the carrier told, minute by minute, and which moments are worth listening to. It sees no
-/// sound, so that hours of it cost next to nothing, and keeps no more after a week than after an hour.
+/// The figures of a soak: the carrier's results, minute by minute, and the moments that are worth listening to. It
+/// handles no sound, so hours cost almost nothing, and its memory does not grow with time.
 struct SoakLedger: Sendable {
     /// All of it so far.
     private(set) var timing = TimingSummary()
@@ -21,7 +21,7 @@ struct SoakLedger: Sendable {
     var keptMoments: Int { moments.count + waiting.count }
     static let mostKept = 5 * SoakMonitor.keptMoments
 
-    /// Takes what the carrier told.
+    /// Takes results of the carrier.
     mutating func take(_ finding: CarrierFinding) {
         timing.add(finding)
         minuteTiming.add(finding)

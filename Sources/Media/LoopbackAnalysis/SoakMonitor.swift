@@ -36,7 +36,7 @@ public struct SoakMonitor: Sendable {
         public let event: LoopbackEvent
         /// Number of the first captured sample of ``samples``.
         public let start: Int
-        /// What was captured from a second before the event to a second behind it, three seconds at most.
+        /// The captured sound from a second before the event to a second after it, at most three seconds.
         public let samples: [Int16]
     }
 
@@ -61,15 +61,15 @@ public struct SoakMonitor: Sendable {
     private var outbox: [CarrierFinding] = []
     private let lead: Int
 
-    /// Sound kept for what may turn out to be worth it, in samples; up to a second more until it is thrown away.
+    /// Sound kept for possible worst moments, in samples; up to a second more until it is discarded.
     static let keptSamples = 5 * AudioFormat.sampleRate
 
     /// Makes a monitor of a signal made by ``LoopbackSignal/init(soakWith:)``.
     ///
     /// - Parameters:
     ///   - maximumDelay: The longest delay looked for, in samples.
-    ///   - lead: How far below nothing a delay may fall and still be looked for, in samples: where nobody brings two
-    ///     clocks together, hours of drift take samples back before the time at which they were played.
+    ///   - lead: The largest negative delay, in samples: without clock correction, hours of drift can move captured
+    ///     samples before the time at which they were played.
     public init(_ signal: LoopbackSignal, maximumDelay: Int = 2 * AudioFormat.sampleRate, lead: Int = 0) {
         let active = signal.range(of: .carrier) ?? 0..<Int.max
         self.lead = max(0, lead)

@@ -1,7 +1,7 @@
 internal import AudioKit
 internal import Glibc
 
-/// What following the carrier has told so far: in bounded memory, for as long as it goes on.
+/// The results of following the carrier so far, in bounded memory for any duration.
 public struct TimingSummary: Equatable, Sendable {
     /// Most events kept one by one; further ones are only counted.
     public static let eventLimit = 1_000
@@ -24,7 +24,7 @@ public struct TimingSummary: Equatable, Sendable {
     public private(set) var firstDelay: Double?
     /// The latest delay, in samples.
     public private(set) var lastDelay: Double?
-    /// The channel turns the sign of samples round.
+    /// The channel inverts the signal.
     public private(set) var isInverted = false
     private var drift = DriftEstimate()
     private var likenesses = [Int](repeating: 0, count: 101)
@@ -45,7 +45,7 @@ public struct TimingSummary: Equatable, Sendable {
         }
     }
 
-    /// What follows is another piece of carrier: its delay may be another.
+    /// The next samples are another piece of carrier, whose delay may differ.
     mutating func beginPiece() { drift.jump() }
 
     private mutating func add(_ reading: CarrierReading) {

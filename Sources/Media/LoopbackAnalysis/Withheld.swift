@@ -31,7 +31,7 @@ public enum Doubt: Equatable, Sendable {
     case gap
     /// A click, or a burst of other sound.
     case glitch
-    /// The carrier that should follow was not heard: nobody knows what became of the delay.
+    /// The next carrier was not heard, so it is unknown whether the delay changed.
     case carrierLost
     /// It was measured twice, and the results are so far apart.
     case repeatsDiffer(decibels: Double)

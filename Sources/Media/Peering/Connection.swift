@@ -11,7 +11,7 @@ public import Timekeeping
 ///
 /// It does no I/O and reads no clock. Generic over the handshake, so that tests run in virtual time.
 public struct Connection<Handshake: DTLSHandshake & ~Copyable>: ProtocolCore, ~Copyable {
-    /// What can happen.
+    /// The inputs.
     public enum Input: Sendable {
         /// An input of ICE; the driver passes STUN datagrams, and data from TURN servers.
         case ice(ICEInput)

@@ -47,7 +47,7 @@ public struct AnswerPolicy: Hashable, Sendable {
         }
     }
 
-    /// What is to be done.
+    /// The outputs.
     public enum Decision: Hashable, Sendable {
         case answer(after: Duration)
         case ring

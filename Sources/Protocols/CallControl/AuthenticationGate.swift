@@ -5,7 +5,7 @@ public import Timekeeping
 /// Before login a request fails at once. While login is under way an answer to an invite waits for it, bounded in
 /// number and in time, and everything else fails. `Ticket` names a request; the caller keeps the request itself.
 public struct AuthenticationGate<Ticket: Hashable & Sendable>: ProtocolCore, Sendable {
-    /// What can happen.
+    /// The inputs.
     public enum Input: Sendable {
         /// Somebody wants to send something; `waits` says whether it may wait for a login under way.
         case request(Ticket, waits: Bool)
@@ -17,7 +17,7 @@ public struct AuthenticationGate<Ticket: Hashable & Sendable>: ProtocolCore, Sen
         case timerFired
     }
 
-    /// What is to be done.
+    /// The outputs.
     public enum Output: Hashable, Sendable {
         /// Send it, now and once.
         case proceed(Ticket)

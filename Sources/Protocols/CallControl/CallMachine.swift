@@ -6,7 +6,7 @@ public import Timekeeping
 /// It contains the invite's machine while there is an invite to settle. Whatever happens it ends exactly once, with one
 /// reason and one record.
 public struct CallMachine: ProtocolCore, Sendable {
-    /// What can happen.
+    /// The inputs.
     public enum Input: Hashable, Sendable {
         /// The call begins: it was dialled, or its invite arrived.
         case begin
@@ -60,7 +60,7 @@ public struct CallMachine: ProtocolCore, Sendable {
         case disconnected
     }
 
-    /// What is to be done.
+    /// The outputs.
     public enum Output: Hashable, Sendable {
         /// Get ready to receive media and describe it.
         case prepareOffer

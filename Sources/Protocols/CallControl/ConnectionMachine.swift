@@ -5,7 +5,7 @@ public import Timekeeping
 /// Each attempt at a connection has a number; what a driver reports about an earlier attempt is ignored, so a socket
 /// that dies late does no harm.
 public struct ConnectionMachine: ProtocolCore, Sendable {
-    /// What can happen.
+    /// The inputs.
     public enum Input: Hashable, Sendable {
         /// The application wants the connection up. Asking again changes nothing.
         case connect
@@ -39,7 +39,7 @@ public struct ConnectionMachine: ProtocolCore, Sendable {
         case pong
     }
 
-    /// What is to be done.
+    /// The outputs.
     public enum Output: Hashable, Sendable {
         case fetchResources(attempt: Int)
         case openSocket(ConnectionResources, attempt: Int)

@@ -3,7 +3,7 @@ public import Timekeeping
 
 /// One invite as one device of the invitee lives it, from ringing to its one end (contract INV-2 to 11).
 public struct IncomingInviteMachine: ProtocolCore, Hashable, Sendable {
-    /// What can happen.
+    /// The inputs.
     public enum Input: Hashable, Sendable {
         /// The user or the policy says yes.
         case accept(data: JSONValue)
@@ -20,7 +20,7 @@ public struct IncomingInviteMachine: ProtocolCore, Hashable, Sendable {
         case timerFired
     }
 
-    /// What is to be done.
+    /// The outputs.
     public enum Output: Hashable, Sendable {
         case sendAccept(InviteID, data: JSONValue)
         case sendReject(InviteID, data: JSONValue)

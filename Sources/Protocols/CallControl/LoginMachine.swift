@@ -2,7 +2,7 @@ public import Timekeeping
 
 /// Logs in: once if it is refused, again and again if the service is only unwell (contract AUTH-11).
 public struct LoginMachine: ProtocolCore, Sendable {
-    /// What can happen.
+    /// The inputs.
     public enum Input: Hashable, Sendable {
         /// The application wants to be logged in.
         case login
@@ -16,7 +16,7 @@ public struct LoginMachine: ProtocolCore, Sendable {
         case timerFired
     }
 
-    /// What is to be done.
+    /// The outputs.
     public enum Output: Hashable, Sendable {
         /// Ask the service; `attempt` counts from 1 for each login.
         case sendLogin(attempt: Int)

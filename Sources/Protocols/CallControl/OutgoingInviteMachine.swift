@@ -3,7 +3,7 @@ public import Timekeeping
 
 /// One invite as its inviter lives it, until every invitee is done (contract INV-1, 3, 6 to 9).
 public struct OutgoingInviteMachine: ProtocolCore, Hashable, Sendable {
-    /// What can happen.
+    /// The inputs.
     public enum Input: Hashable, Sendable {
         /// Send it.
         case send
@@ -25,7 +25,7 @@ public struct OutgoingInviteMachine: ProtocolCore, Hashable, Sendable {
         case timerFired
     }
 
-    /// What is to be done.
+    /// The outputs.
     public enum Output: Hashable, Sendable {
         case sendInvite(InviteOptions)
         case sendCancel(InviteID, data: JSONValue)

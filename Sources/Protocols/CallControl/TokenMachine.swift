@@ -4,7 +4,7 @@ public import Timekeeping
 ///
 /// It knows nothing of the token itself: only until when it is good.
 public struct TokenMachine: ProtocolCore, Sendable {
-    /// What can happen.
+    /// The inputs.
     public enum Input: Hashable, Sendable {
         /// There is a token, good for so long; `nil` until it is refused.
         case granted(lifetime: Duration?)
@@ -20,7 +20,7 @@ public struct TokenMachine: ProtocolCore, Sendable {
         case timerFired
     }
 
-    /// What is to be done.
+    /// The outputs.
     public enum Output: Hashable, Sendable {
         /// Get a new token: a `granted` or `renewalFailed` is to follow.
         case renew

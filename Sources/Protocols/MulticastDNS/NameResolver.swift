@@ -6,7 +6,7 @@ public import Timekeeping
 /// Names are of the form that browsers use to hide an address: one label and ".local". Each is asked for at most three
 /// times. An answer is anybody's on the link: what it says must be proved by other means, as ICE does.
 public struct NameResolver: ProtocolCore, Sendable {
-    /// What can happen.
+    /// The inputs.
     public enum Input: Sendable {
         /// Find the address of a name. Asked for again while that goes on, it is answered once.
         case resolve(String)
@@ -16,7 +16,7 @@ public struct NameResolver: ProtocolCore, Sendable {
         case timerFired
     }
 
-    /// What is asked for or told.
+    /// The outputs.
     public enum Output: Equatable, Sendable {
         /// Send this to ``group``, on every interface in use, from its port if that can be had.
         case transmit([UInt8])

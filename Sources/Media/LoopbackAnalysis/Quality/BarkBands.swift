@@ -14,7 +14,7 @@ struct BarkBands: Sendable {
 
     /// Number of bands.
     let count: Int
-    /// The softest power that is heard in each band, in quiet (Terhardt).
+    /// The threshold of hearing in each band, in quiet (Terhardt).
     let thresholds: [Float]
     /// The bands whose level is that of speech: 300 Hz to 3.4 kHz.
     let speech: Range<Int>

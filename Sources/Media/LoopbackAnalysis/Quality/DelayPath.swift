@@ -1,11 +1,11 @@
 internal import AudioKit
 
-/// Where each moment of the reference is found in the degraded speech: the likeliest course that the delay took, with few
+/// The position of each moment of the reference in the degraded speech: the most likely delay over time, with few
 /// jumps, over a piece of some seconds.
 ///
-/// First the delay of the whole piece is sought, and then around it that of windows of 100 ms, all of them together
-/// (Viterbi): a change must pay for itself by what is more alike behind it, so that a vowel, which is like itself one
-/// period later, does not move what a consonant pinned down. All at 8 kHz.
+/// First the delay of the whole piece is searched, then around it those of windows of 100 ms, all together (Viterbi). A
+/// change must be justified by a better match after it, so that a vowel, which is similar to itself one period later,
+/// does not shift what a consonant has fixed. All at 8 kHz.
 struct DelayPath: Equatable, Sendable {
     /// Delay of each window, in samples at 8 kHz.
     let delays: [Int]
@@ -15,17 +15,17 @@ struct DelayPath: Equatable, Sendable {
     static let sampleRate = 8_000
     static let windowSamples = 800
     static let hopSamples = 320
-    /// Delays that are looked for around that of the piece.
+    /// Range of delays around that of the piece.
     static let radius = 1_600
     /// The longest delay of a piece.
     static let longestDelay = 3 * sampleRate
-    /// What of a piece's end may be missing, in samples at 8 kHz.
+    /// How much of a piece's end may be missing, in samples at 8 kHz.
     static let tolerance = sampleRate / 4
-    /// What a jump must gain, in windows that are wholly alike.
+    /// Cost of a jump, in windows of perfect match.
     private static let jumpCost: Float = 1.6
-    /// What a step of one sample must.
+    /// Cost of a step of one sample.
     private static let stepCost: Float = 0.02
-    /// A place is good if its correlation is at least this share of the strongest.
+    /// A position is good if its correlation is at least this share of the highest.
     private static let goodShare: Float = 0.7
 
     /// Follows the delay over the samples `piece` of `reference`; both signals at 8 kHz.
@@ -76,7 +76,7 @@ struct DelayPath: Equatable, Sendable {
         self.delays = delays
     }
 
-    /// The delays that may hold at the sample `place` of the reference, the likeliest first; more than one near a jump.
+    /// The possible delays at the sample `place` of the reference, the most likely first; more than one near a jump.
     func candidates(at place: Int) -> [Int] {
         let nearest = (place - start - Self.windowSamples / 2 + Self.hopSamples / 2) / Self.hopSamples
         var found: [Int] = []
@@ -97,13 +97,13 @@ struct DelayPath: Equatable, Sendable {
         let heard = degraded[piece.lowerBound..<min(degraded.count, piece.upperBound + longestDelay)]
         let transform = FourierTransform(minimumCount: piece.count + heard.count)
         let correlation = transform.correlate(reference[piece], heard)
-        // At a delay at which the piece's end was not captured, nothing could be judged.
+        // With a delay at which the piece's end was not captured, nothing could be rated.
         let latest = max(0, degraded.count + tolerance - piece.upperBound)
         let places = correlation[...min(longestDelay, heard.count - 1, latest)]
         let strongest = places.max() ?? 0
         guard strongest > 0 else { return 0 }
-        // Of several good places the earliest is meant, and the best one near it: words may come again, and a voice is much
-        // like itself one period before.
+        // Of several good positions the earliest is right, and the best one near it: words may be repeated, and a voice
+        // is similar to itself one period earlier.
         let first = places.firstIndex { $0 >= strongest * goodShare } ?? 0
         let near = places.dropFirst(first).prefix(radius / 2)
         return near.indices.max { near[$0] < near[$1] } ?? first
@@ -143,7 +143,7 @@ struct DelayPath: Equatable, Sendable {
         let inside = (begin..<begin + heard.count).clamped(to: 0..<degraded.count)
         for index in inside { heard[index - begin] = degraded[index] }
         let correlation = transform.correlate(window, heard[...])
-        // Where nothing is heard, nothing is alike.
+        // Silence matches nothing.
         let least = own * 1e-3 + 1
         var found = [Float](repeating: 0, count: 2 * radius + 1)
         var lag = 0

@@ -1,8 +1,8 @@
-/// What the ear is taken for: the constants of ``SpeechQualityAnalysis``.
+/// The model of the ear: the constants of ``SpeechQualityAnalysis``.
 ///
 /// Powers are those of bands, on a scale on which speech has ``speechPower`` where it sounds, and on which 1 is the
-/// threshold of hearing at 0 dB SPL. The forms are those of ITU-T P.862; what stands here was chosen, where it differs, by
-/// holding the measure against P.862.2 (Benchmarks/Quality).
+/// threshold of hearing at 0 dB SPL. The formulas are those of ITU-T P.862; constants that differ were chosen by
+/// comparing the measure with P.862.2 (Benchmarks/Quality).
 struct QualityModel: Sendable {
     /// Speech is brought to this power, in the mean over all frames that hold any: 82 dB, at which people are asked.
     var speechPower: Float = 1.6e8
@@ -12,9 +12,9 @@ struct QualityModel: Sendable {
     var loudnessScale: Float = 0.24
     /// A difference below this share of the softer of two loudnesses is masked by them.
     var maskedShare: Float = 0.25
-    /// What is added in the degraded speech disturbs more than what is missing: by its ratio to this power.
+    /// Added sound disturbs more than missing sound: by its ratio to this power.
     var asymmetryExponent: Float = 1.2
-    /// Powers far below this are too soft to be told apart when they are set in relation.
+    /// Ratios of powers far below this do not count, because such sounds are too soft.
     var asymmetryFloor: Float = 10
     /// Ratios below this leave no asymmetric disturbance, …
     var asymmetryLeast: Float = 2
@@ -24,7 +24,7 @@ struct QualityModel: Sendable {
     var greatestDisturbance: Float = 45
     /// A disturbance counts the more, the softer the frame is that it is in: by this power of the frame's.
     var softnessExponent: Float = 0.04
-    /// How far the response of the way is made up for, either way, as a ratio of powers.
+    /// How far the path's response is compensated, in both directions, as a ratio of powers.
     var responseLimit: Float = 100
     /// How far changes of the gain are followed, as ratios of powers.
     var gainLimits: ClosedRange<Float> = 3e-4...5

@@ -4,13 +4,13 @@ internal import Glibc
 ///
 /// The three weights, and they alone, are fitted to wideband PESQ, by Benchmarks/Quality, which says how well they hold.
 enum QualityScale {
-    /// What speech gets that came through unharmed.
+    /// The rating of undamaged speech.
     static let best = 4.64
 
     private static let symmetricWeight = 0.1371
     private static let asymmetricWeight = 0.1021
     private static let changeWeight = 0.3073
-    /// What is added disturbs less than in proportion.
+    /// Added sound disturbs less than proportionally.
     private static let asymmetricExponent = 0.75
 
     /// The score of speech with these disturbances, in which the delay changed so often.

@@ -1,6 +1,6 @@
 /// How good speech sounds that came through a codec and a network: an estimate of what people would say of it.
 public struct SpeechQuality: Equatable, Sendable {
-    /// On the scale of ITU-T P.862.2 (MOS-LQO), 1.0 (bad) … 4.64 (nothing is heard of the way); the mean over all pieces.
+    /// On the scale of ITU-T P.862.2 (MOS-LQO), 1.0 (bad) … 4.64 (the path is inaudible); the mean over all pieces.
     public var score: Double
     /// The piece of some eight seconds that was worst.
     public var worstScore: Double
@@ -18,7 +18,7 @@ public struct SpeechQuality: Equatable, Sendable {
     /// The range of ``score``.
     public static let range = 1.0...QualityScale.best
 
-    /// What people call it (ITU-T P.800).
+    /// The category of ITU-T P.800.
     public var word: String {
         switch score {
         case 4...: "good"

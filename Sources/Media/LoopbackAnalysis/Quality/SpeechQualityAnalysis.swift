@@ -1,17 +1,17 @@
 internal import AudioKit
 
-/// Estimates how good speech sounds behind a way that is not transparent, from what went in and what came out.
+/// Estimates the quality of speech after a path that is not transparent, from its input and its output.
 ///
-/// The published ideas are those of ITU-T P.862 (PESQ): both are brought to one level and laid on each other moment by
-/// moment, as the delay changes; then what the ear makes of both is compared, loudness in bands of the Bark scale, and
-/// what is masked is left out; what was added counts for more than what is missing. Two figures follow from it, which
-/// ``QualityScale`` brings onto the scale of PESQ for wide bands.
+/// The published ideas are those of ITU-T P.862 (PESQ): both are brought to the same level and aligned moment by
+/// moment, following the delay. Then their loudness in bands of the Bark scale is compared, without masked differences;
+/// added sound counts more than missing sound. This gives two figures, which ``QualityScale`` maps to the scale of
+/// wideband PESQ.
 public struct SpeechQualityAnalysis: Sendable {
     var model = QualityModel()
 
-    /// The least that can be judged, in seconds of the reference.
+    /// The shortest reference that can be rated, in seconds.
     public static let leastSeconds = 2.0
-    /// What is judged at a time, about: people, and PESQ, judge sentences.
+    /// The approximate length of a rated piece: people, and PESQ, rate sentences.
     private static let pieceSeconds = 8.0
 
     /// Makes an analysis.
@@ -42,7 +42,7 @@ public struct SpeechQualityAnalysis: Sendable {
             let piece =
                 speech.lowerBound + speech.count * index / pieces..<speech.lowerBound + speech.count * (index + 1)
                 / pieces
-            // What had not come back when the recording ended is not judged.
+            // Speech that had not returned when the recording ended is not rated.
             guard piece.upperBound <= heardLow.count + DelayPath.tolerance else { break }
             let path = DelayPath(sentLow, heardLow, piece: piece)
             guard let disturbance = PieceDisturbance(sent, heard, path, piece: piece, model) else { continue }
@@ -65,7 +65,8 @@ public struct SpeechQualityAnalysis: Sendable {
         var (before, made) = (Float(0), samples)
         for index in made.indices {
             mean += (made[index] - mean) * 0.04
-            // Speech falls towards high frequencies; evened out, it is told apart from itself a moment later.
+            // The spectrum of speech falls towards high frequencies; whitened speech is easier to distinguish from
+            // itself a moment later.
             let value = made[index] - mean
             made[index] = value - 0.7 * before
             before = value

@@ -1,14 +1,13 @@
-// LoopbackAnalysis: a test signal, and what a recording of it tells about the way it took, to a part of a sample.
+// LoopbackAnalysis: a test signal, and the analysis of its path from a recording, to a fraction of a sample.
 
 internal import Glibc
 
-/// A noise of which every sample can be made anew from its number alone, so that a recording of any piece of it tells
-/// which piece it is.
+/// A noise in which every sample is a function of its number, so that a recording of any piece identifies that piece.
 ///
-/// White noise from a hash of the sample's number, through a filter of finite length: level from 300 Hz to 2.5 kHz, where
-/// every codec and every small loudspeaker is at its best, falling by 6 dB an octave from there, and nothing above
-/// 17 kHz, so that it can be interpolated between samples. It does not repeat within any time that matters, and needs no
-/// memory.
+/// White noise from a hash of the sample's number, through a filter of finite length: flat from 300 Hz to 2.5 kHz,
+/// where every codec and every small loudspeaker works best, falling by 6 dB per octave above, and nothing above
+/// 17 kHz, so that it can be interpolated between samples. It does not repeat within any time that matters, and needs
+/// no memory.
 public struct Carrier: Equatable, Sendable {
     /// Root of the mean square, in dBFS as ``LevelMeter`` has it. Its peaks are about 13 dB higher.
     public let levelDBFS: Double

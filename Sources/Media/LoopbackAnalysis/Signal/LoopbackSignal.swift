@@ -1,7 +1,7 @@
 internal import AudioKit
 internal import Glibc
 
-/// What is played to be measured: pieces one behind the other, each for something else.
+/// The test signal: pieces in sequence, each for another measurement.
 ///
 /// | Piece | Lasts | For |
 /// | --- | --- | --- |
@@ -12,8 +12,8 @@ internal import Glibc
 /// | carrier on the left channel, then on the right one | 0.5 s each | level, crosstalk and polarity of each channel |
 /// | carrier again | 0.5 s, before and behind the sweep, and behind the tones | whether the delay is still what it was |
 ///
-/// with half a second or so of silence between them for the room to ring out. What follows the long carrier is one round; of
-/// two rounds the second measures again what something happened to in the first.
+/// with half a second or so of silence between them for the room to ring out. The pieces after the long carrier are one
+/// round; a second round repeats the measurements that were disturbed in the first.
 public struct LoopbackSignal: Equatable, Sendable {
     /// The carrier of this signal. Its numbers are positions in the signal.
     public let carrier: Carrier
@@ -32,7 +32,7 @@ public struct LoopbackSignal: Equatable, Sendable {
     public enum Kind: Equatable, Sendable {
         case silence, carrier, sweep
         case tone(frequencyHz: Double)
-        /// A carrier of its own, on one channel alone.
+        /// A separate carrier, on one channel only.
         case solo(SoundChannel)
     }
 
@@ -151,8 +151,8 @@ public struct LoopbackSignal: Equatable, Sendable {
     }
 }
 
-/// A sine whose frequency grows by the same factor in the same time: deconvolved, each harmonic that the channel adds
-/// stands apart from the linear response (A. Farina, AES 108, 2000).
+/// A sine whose frequency grows exponentially: after deconvolution, each harmonic that the channel adds is separate
+/// from the linear response (A. Farina, AES 108, 2000).
 enum Sweep {
     static let seconds = 2.5
     static let count = Int(seconds * Double(AudioFormat.sampleRate))

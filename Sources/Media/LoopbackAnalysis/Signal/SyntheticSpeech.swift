@@ -1,11 +1,10 @@
 internal import AudioKit
 internal import Glibc
 
-/// Sentences that mean nothing, in a voice that nobody has: voiced sounds, hisses, stops and pauses made by formants, so
-/// that a codec and the measure of ``SpeechQualityAnalysis`` find in it what they find in speech. (ITU-T P.50 has such
-/// voices too.)
+/// Synthetic sentences without meaning: voiced sounds, hisses, stops and pauses made with formants, so that codecs and
+/// ``SpeechQualityAnalysis`` treat them like speech. (ITU-T P.50 has such voices too.)
 ///
-/// Two voices take turns, a low one and a high one. The same seed gives the same samples.
+/// Two voices alternate, a low one and a high one. The same seed gives the same samples.
 public struct SyntheticSpeech: Sendable {
     private var random: UInt64
     private let levelDBFS: Double

@@ -26,7 +26,7 @@ public struct ChannelAnalysis: Sendable {
     /// How far the sound of a path may be from where the carrier was found, either way: 0.5 ms.
     private static let reach = 24
 
-    /// What came of it.
+    /// The result.
     public enum Outcome: Equatable, Sendable {
         case measured(ChannelFigures)
         case withheld(Doubt)
@@ -38,7 +38,7 @@ public struct ChannelAnalysis: Sendable {
     ///   - inputs: The captured channels, one or two, from number ``start(_:)`` on.
     ///   - outputs: Channels that were played apart, 1 or 2.
     ///   - interruptions: Captured samples in which the card is known to have been interrupted.
-    /// - Returns: nil with nothing to tell apart, and if what was captured ends too early.
+    /// - Returns: nil if there is only one channel each way, and if the capture ends too early.
     public func analyse(_ inputs: [[Int16]], outputs: Int, interruptions: [Range<Int>] = []) -> Outcome? {
         guard outputs > 1 || inputs.count > 1 else { return nil }
         let start = Self.start(signal)

@@ -5,9 +5,10 @@ public enum SoundChannel: String, CaseIterable, Sendable {
     case left, right
 }
 
-/// What each channel of a card does, played one after the other: level, crosstalk, polarity, and whether they are swapped.
+/// Figures of each channel of a card, played one after the other: level, crosstalk, polarity, and whether they are
+/// swapped.
 ///
-/// Of a card with one output, or one input, that is the left one.
+/// If a card has one output, or one input, that is the left one.
 public struct ChannelFigures: Equatable, Sendable {
     /// How one input hears one output.
     public struct Path: Equatable, Sendable {
@@ -15,15 +16,15 @@ public struct ChannelFigures: Equatable, Sendable {
         public let played: SoundChannel
         /// The input.
         public let heard: SoundChannel
-        /// Level of what was captured against what was played, in dB; where it is no louder than the noise, what the noise
-        /// would hide.
+        /// Captured level relative to the played one, in dB; if it is not louder than the noise, the level that the
+        /// noise would hide.
         public let gainDB: Double
         /// Whether it is louder than the noise.
         public let isHeard: Bool
         /// Normalised correlation with what was played, −1…1; negative if the sign is turned.
         public let likeness: Double
 
-        /// Whether the sign is turned; nil if what was heard is too unlike what was played.
+        /// Whether the signal is inverted; nil if the captured sound is too different from the played one.
         public var isInverted: Bool? { isHeard && abs(likeness) >= 0.3 ? likeness < 0 : nil }
     }
 
@@ -44,9 +45,9 @@ public struct ChannelFigures: Equatable, Sendable {
     /// How each input hears each output.
     public let paths: [Path]
 
-    /// An input that hears an output as loud as that, in dB below the loudest, belongs to it as well.
+    /// An input with a path at most this much softer than the loudest, in dB, belongs to the output too.
     private static let besideDB = 6.0
-    /// What is further below the loudest path carries no sound on purpose.
+    /// A path further below the loudest one carries no sound on purpose.
     private static let faintDB = 40.0
 
     init(outputs: Int, inputs: Int, playedDBFS: Double, paths: [Path]) {
@@ -105,7 +106,7 @@ public struct ChannelFigures: Equatable, Sendable {
         (isSwapped == true ? [.swapped] : []) + (hasOppositePolarity == true ? [.oppositePolarity] : [])
     }
 
-    /// The worst crosstalk: how loud an output is on the input that hears it less, against the other; nil without two
+    /// The worst crosstalk: the level of an output on its weaker input relative to the stronger; nil without two
     /// outputs and two inputs.
     ///
     /// `isBound` if it is less than the noise, which lies there.
@@ -117,7 +118,7 @@ public struct ChannelFigures: Equatable, Sendable {
                 let other = paths.first(where: { $0.played == channel && $0.heard != own.heard })
             else { continue }
             let decibels = min(0, other.gainDB - own.gainDB)
-            // What is known goes before what the noise hides.
+            // Known values come before those that the noise hides.
             let isWorse = worst.map { worst in
                 worst.isBound == !other.isHeard ? decibels > worst.decibels : worst.isBound && other.isHeard
             }

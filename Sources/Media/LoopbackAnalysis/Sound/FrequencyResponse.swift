@@ -1,7 +1,7 @@
 internal import AudioKit
 internal import Glibc
 
-/// What a way does to each frequency, from a captured sweep.
+/// The frequency response of a path, from a captured sweep.
 public struct FrequencyResponse: Equatable, Sendable {
     /// One frequency.
     public struct Point: Equatable, Sendable {
@@ -26,8 +26,8 @@ public struct FrequencyResponse: Equatable, Sendable {
 
     /// Deconvolves a captured sweep.
     ///
-    /// - Parameter captured: The sweep as it came, its delay and drift taken out, with ``lead`` samples in front of it
-    ///   and ``tail`` behind it.
+    /// - Parameter captured: The captured sweep without delay and drift, with ``lead`` samples before it and ``tail``
+    ///   after it.
     /// - Returns: nil if there is nothing of a sweep in it.
     init?(captured: [Float]) {
         let transform = FourierTransform(minimumCount: captured.count)

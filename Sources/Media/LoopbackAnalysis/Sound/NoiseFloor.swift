@@ -1,7 +1,7 @@
 internal import AudioKit
 internal import Glibc
 
-/// What is heard while nothing is played.
+/// The noise while nothing is played.
 public struct NoiseFloor: Equatable, Sendable {
     /// Root of the mean square, in dBFS; ``LevelMeter/floorDBFS`` for digital silence.
     public let levelDBFS: Double

@@ -14,7 +14,7 @@ public struct ToneAnalysis: Equatable, Sendable {
     public let thdPercent: Double
     /// All that is not the tone, noise included, against it, in percent; from 20 Hz up.
     public let thdPlusNoisePercent: Double
-    /// What is not the tone comes all at once, and not throughout: a click, or a piece that is missing.
+    /// The residual is concentrated in time: a click, or a missing piece.
     public let hasGlitch: Bool
 
     /// The same as a ratio in dB.
@@ -23,12 +23,12 @@ public struct ToneAnalysis: Equatable, Sendable {
     /// - Returns: nil if `captured` holds no tone within 3000 ppm of `expectedHz`, or is shorter than 100 ms.
     init?(captured: [Float], expectedHz: Double) {
         guard captured.count >= 4_800 else { return nil }
-        // Whole periods: what is over of a low tone would have a mean of its own.
+        // Whole periods: a fraction of a low tone's period would have a non-zero mean.
         let period = Double(AudioFormat.sampleRate) / expectedHz
         let length = Int(((Double(captured.count) / period).rounded(.down) * period).rounded(.down))
         let samples = Self.withoutRumble(Array(captured.prefix(length)))
         var frequency = expectedHz
-        // The phases of both halves tell how far the frequency is off.
+        // The phases of both halves give the error of the frequency.
         for _ in 0..<3 {
             let half = samples.count / 2
             let first = Self.fit(samples[..<half], frequency)

@@ -1,11 +1,11 @@
 internal import AudioKit
 
-/// What is known of the moments at which blocks were read and written: with that, differences between numbers of samples
-/// become times between hand-over and reading.
+/// The moments at which blocks were read and written, with which differences between sample numbers become times
+/// between hand-over and reading.
 ///
-/// The number of the captured sample less that of the played one is a delay only as long as both clocks agree. Of each
-/// moment at which a block was read and another written, both numbers are known; the delay of what is played then is
-/// what the carrier tells, less the difference of these two. Drift, which is in both, falls out.
+/// The number of the captured sample less that of the played one is a delay only as long as both clocks agree. At each
+/// moment at which a block was read and another written, both numbers are known. The delay of samples played then is
+/// the carrier's delay minus the difference of these two numbers. Drift, which is in both, cancels.
 public struct BlockAlignment: Equatable, Sendable {
     private var count = 0.0
     private var positions = 0.0
@@ -43,8 +43,8 @@ public struct BlockAlignment: Equatable, Sendable {
 extension TimingSummary {
     /// The same with delays as times from hand-over to reading, free of drift.
     ///
-    /// - Parameter clockRate: How much faster the capturing clock is, in samples a sample, if the delay of the way changes by
-    ///   itself; nil if all drift there is comes from the clocks.
+    /// - Parameter clockRate: How much faster the capturing clock is, in samples a sample, if the path's delay itself
+    ///   changes; nil if all drift comes from the clocks.
     public func aligned(to alignment: BlockAlignment, clockRate: Double? = nil) -> TimingSummary {
         let rate = clockRate ?? (driftPPM?.value ?? 0) * 1e-6
         func offset(_ position: Double) -> Double { alignment.offset(at: position, rate: rate) }

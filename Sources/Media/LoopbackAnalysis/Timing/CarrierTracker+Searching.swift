@@ -16,7 +16,7 @@ extension CarrierTracker {
         let played = carrier.samples(first..<last)
         let transform = FourierTransform(minimumCount: played.count + heard.count)
         let sums = transform.correlate(heard[...], played[...])
-        // Windows that hold no more than a part of carrier are allowed: the numbers outside are silence.
+        // Windows that are only partly carrier are allowed: samples outside are silence.
         let lags = 0...played.count
         guard let best = lags.max(by: { abs(sums[$0 % sums.count]) < abs(sums[$1 % sums.count]) }) else { return nil }
         let sum = Double(sums[best % sums.count])
@@ -83,10 +83,10 @@ extension CarrierTracker {
         return positions.lowerBound + found.start
     }
 
-    /// The gap of a carrier that was lost and is found again, on the line `after` at `place` for certain.
+    /// The gap of a carrier that was lost and found again, certainly on the line `after` at `place`.
     func seamAfterLoss(_ lost: Lost, _ after: DelayLine, _ place: Int) -> LoopbackEvent? {
         guard lost.start - Self.block < captureStart || place - lost.start > AudioFormat.sampleRate else {
-            // Perhaps it jumped further than was looked for at first, and there is no hole at all.
+            // Perhaps it jumped further than first searched, and there is no hole.
             return seam(lost.before, after, lost.start - Self.block..<place + Self.block)
         }
         let positions = max(captureStart, place - Self.searchWindow)..<place + Self.block
@@ -97,7 +97,7 @@ extension CarrierTracker {
         return event(start: lost.start, end: end, isSilent: isSilent, lost.before, after)
     }
 
-    /// Whether what is between these positions can be told from what the way does to sound all the time.
+    /// Whether the sound between these positions differs from the usual effect of the path.
     ///
     /// A codec's noise comes in bursts: now and then some samples are more like silence, or like the carrier a sample later,
     /// than like the carrier, and at the same places of the carrier each time.
@@ -106,9 +106,9 @@ extension CarrierTracker {
         return abs(jump) > Self.coarseJump || hole.count >= Self.coarseHole || hole.count > 24 && isHole(hole)
     }
 
-    /// Share of the signal's power in what differs from the carrier above which a way counts as coarse: likeness 0.95.
+    /// Share of the signal's power that differs from the carrier, above which a path counts as coarse: likeness 0.95.
     private static let coarse = 0.1
-    /// Least jump, and least hole without a jump, that a coarse way is believed to have, in samples.
+    /// Smallest jump, and smallest hole without a jump, that counts on a coarse path, in samples.
     private static let coarseJump = 2.0
     private static let coarseHole = 240
 

@@ -31,7 +31,7 @@ public struct CarrierTracker: Sendable {
 
     /// Samples in one reading: 10 ms.
     static let block = 480
-    /// How far from the expected place each reading looks, in samples.
+    /// How far from the expected position each reading searches, in samples.
     static let lagReach = 4
     /// How far a jump is looked for at once, in samples: 100 ms.
     static let wideRadius = 4_800
@@ -52,7 +52,7 @@ public struct CarrierTracker: Sendable {
         let start: Int
     }
 
-    /// What readings are like as long as nothing happens.
+    /// Typical readings without events.
     struct Usual {
         var likeness = 0.0
         var likenessSpread = 0.0
@@ -63,7 +63,7 @@ public struct CarrierTracker: Sendable {
         var count = 0
     }
 
-    /// Makes a tracker that has heard nothing.
+    /// Makes a tracker in its initial state.
     ///
     /// - Parameters:
     ///   - active: Numbers of the played samples that are carrier; captured samples are counted from the same moment.
@@ -93,7 +93,7 @@ public struct CarrierTracker: Sendable {
         trim()
     }
 
-    /// Ends: what is missing to the end of the carrier is told as a gap.
+    /// Ends the analysis: missing carrier at the end is reported as a gap.
     public mutating func finish(into outbox: inout [CarrierFinding]) {
         guard case .searching(let lost?) = state else { return }
         let delay = lost.before.delay(at: Double(lost.start))
@@ -213,7 +213,7 @@ public struct CarrierTracker: Sendable {
         }
         let event = seam(before, after, suspect - Self.block..<place + Self.block)
         if let event { outbox.append(.event(event)) }
-        // What was suspected and is nothing is passed over: read again, it would be suspected again.
+        // A false alarm is skipped: reading it again would raise it again.
         cursor = event == nil ? place + Self.block : place
         state = .following(after)
     }

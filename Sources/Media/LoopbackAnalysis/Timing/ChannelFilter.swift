@@ -1,4 +1,4 @@
-/// What the way does to the carrier besides delaying it: a short filter, fitted by least squares.
+/// The path's effect on the carrier besides delay: a short filter, fitted by least squares.
 struct ChannelFilter: Equatable, Sendable {
     /// Taps on each side of the middle.
     static let reach = 8

@@ -1,13 +1,13 @@
 internal import AudioKit
 
-/// A place at which what was captured does not go on as what was played did.
+/// A position at which the captured signal does not continue like the played one.
 ///
 /// The captured samples before ``position`` and those from ``position`` + ``holeSamples`` on are each a piece of what was
 /// played; between them `holeSamples` were captured that are not.
 public struct LoopbackEvent: Equatable, Sendable {
     /// What happened.
     public enum Kind: String, CaseIterable, Sendable {
-        /// Samples of what was played are missing, and nothing stands in their place.
+        /// Played samples are missing, and nothing replaces them.
         case skip
         /// Samples are heard twice.
         case `repeat`
@@ -23,7 +23,7 @@ public struct LoopbackEvent: Equatable, Sendable {
     public let position: Int
     /// Captured samples that are not of what was played.
     public let holeSamples: Int
-    /// Delay before and after, in samples; a whole number of samples apart unless a resampler stands in the way.
+    /// Delay before and after, in samples; they differ by a whole number of samples unless the path resamples.
     public let delayBefore: Double
     /// Delay after it, in samples.
     public let delayAfter: Double
@@ -49,7 +49,7 @@ public struct LoopbackEvent: Equatable, Sendable {
     }
 }
 
-/// What 10 ms of captured carrier told.
+/// The reading of 10 ms of captured carrier.
 public struct CarrierReading: Equatable, Sendable {
     /// Number of the captured sample in the middle.
     public let position: Int
@@ -63,7 +63,7 @@ public struct CarrierReading: Equatable, Sendable {
     public let rate: Double
 }
 
-/// What following the carrier came upon.
+/// Findings from following the carrier.
 public enum CarrierFinding: Equatable, Sendable {
     /// The carrier was found for the first time, with this delay in samples; negative polarity if `isInverted`.
     case found(position: Int, delaySamples: Double, isInverted: Bool)

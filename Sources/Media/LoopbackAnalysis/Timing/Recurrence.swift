@@ -2,18 +2,18 @@
 public struct Recurrence: Equatable, Sendable {
     /// Captured samples from one to the next.
     public let periodSamples: Double
-    /// How many gaps and repeats keep to it.
+    /// How many gaps and repeats follow the period.
     public let events: Int
 
     /// Fewer are chance.
     private static let leastEvents = 5
-    /// Places are told to some samples; what is more frequent than this is no period.
+    /// Positions are accurate to some samples, so anything more frequent is not a period.
     private static let tolerance = 12.0
     private static let leastPeriod = 200.0
     /// Some may be missed, or be of another cause.
     private static let leastShare = 0.8
 
-    /// - Returns: nil if `events`, in order, keep to no period.
+    /// - Returns: nil if `events`, in order, follow no period.
     public init?(_ events: [LoopbackEvent]) {
         let positions = events.map { Double($0.position) }
         guard positions.count >= Self.leastEvents else { return nil }
@@ -39,7 +39,7 @@ public struct Recurrence: Equatable, Sendable {
         var (sum, periods, fitting) = (0.0, 0.0, 0)
         for step in steps {
             let count = (step / guess).rounded()
-            // The more periods a step is, the less it tells.
+            // The more periods a step spans, the less it proves.
             guard (1...8).contains(count), abs(step - count * guess) <= tolerance else { continue }
             sum += step
             periods += count

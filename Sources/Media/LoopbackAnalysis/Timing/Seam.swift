@@ -24,7 +24,7 @@ struct Seam {
     /// A hole must be this much likelier than none: what random noise reaches in days.
     private static let holePenalty = 16.0
 
-    /// Differences are believed down to −30 dB of the signal: a delay just found is known to no better.
+    /// Differences count down to −30 dB of the signal, because a newly found delay is not more accurate.
     private static let leastResidual = 1e-3
 
     /// - Parameters:
