@@ -1,6 +1,6 @@
 /// A section of a configuration whose keys are declared: the only way to a value.
 ///
-/// Whoever has one knows that missing keys that are required, and keys that are not declared, are noted.
+/// It guarantees that missing required keys, and undeclared keys, are recorded as problems.
 public struct KeyedSection<Keys: ConfigKeys>: Sendable {
     private let section: ConfigSection
     private let schema: KeySchema<Keys>

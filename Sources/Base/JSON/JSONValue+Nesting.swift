@@ -1,7 +1,7 @@
 extension JSONValue {
-    /// How deeply brackets outside of strings stand in each other; an upper bound if the text is not JSON.
+    /// The nesting depth of brackets outside of strings; an upper bound if the text is not JSON.
     ///
-    /// Parsers of JSON recurse, so that a text from outside is looked at before it is read. This one does not.
+    /// JSON parsers recurse, so text from outside is checked before it is parsed. This function does not recurse.
     public static func nesting(of text: [UInt8]) -> Int {
         let (quote, backslash) = (0x22 as UInt8, 0x5C as UInt8)
         let (openingBracket, openingBrace) = (0x5B as UInt8, 0x7B as UInt8)

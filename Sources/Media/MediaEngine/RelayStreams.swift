@@ -45,7 +45,8 @@ final class RelayStreams {
 
     /// Begins to connect to a server.
     ///
-    /// - Returns: The connection. ``step(at:tell:)`` reports its result. - Throws: A text for people.
+    /// - Returns: The connection. ``step(at:tell:)`` reports its result.
+    /// - Throws: A text for people.
     func open(
         _ owner: Owner, at address: SocketAddress, hostName: String?, of worker: MediaWorker, at now: Instant
     ) throws -> RelayStream {

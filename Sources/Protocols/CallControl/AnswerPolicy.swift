@@ -27,7 +27,7 @@ public struct AnswerPolicy: Hashable, Sendable {
         case calls(Int)
     }
 
-    /// What the decision depends on.
+    /// The inputs of the decision.
     public struct Status: Hashable, Sendable {
         /// Who calls.
         public var caller: UserID
@@ -56,7 +56,7 @@ public struct AnswerPolicy: Hashable, Sendable {
 
     /// What to do with callers that may get through.
     public var manner: Manner
-    /// Calls at once; one more is told that we are busy (contract INV-11).
+    /// The most simultaneous calls; further callers are told that we are busy (contract INV-11).
     public var callLimit: CallLimit
     /// Who may get through.
     public var callers: Callers
@@ -74,7 +74,7 @@ public struct AnswerPolicy: Hashable, Sendable {
         self.ringLimit = ringLimit
     }
 
-    /// Decides. Who may not get through is declined even when we are busy, so as to learn nothing.
+    /// Decides. A caller that may not get through is declined even when we are busy, so that it learns nothing.
     public func decide(_ status: Status) -> Decision {
         guard callers.admits(status.caller) else { return .reject(.declined) }
         guard callLimit.admits(status), !status.isDraining else { return .reject(.busy) }

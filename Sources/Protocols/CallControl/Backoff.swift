@@ -1,6 +1,6 @@
 /// How long to wait before trying again: full-jitter exponential backoff.
 ///
-/// The n-th wait is drawn evenly from 0 up to a ceiling that starts at ``floor``, doubles each time and stops at
+/// The n-th wait is uniformly random from 0 up to a ceiling that starts at ``floor``, doubles each time and stops at
 /// ``ceiling``. For connections there is ``ReconnectBackoff``.
 public struct Backoff: Sendable {
     /// The first wait's upper end.

@@ -1,10 +1,10 @@
 internal import JSON
 
-/// Why a call could not be set up, or broke: what one side may tell the other, whoever that is.
+/// Why a call could not be set up, or failed later: what one side may tell any other side.
 ///
-/// The set is closed and each cause has one sentence, so that nothing about this machine (paths, addresses, a library's
-/// words) reaches a stranger. It stands beside the reason (contract CALL-5), as `cause` in the data of a reject and in a
-/// hang-up.
+/// The set is closed and each cause has one sentence, so that nothing about this machine (paths, addresses, messages of
+/// libraries) reaches a stranger. It accompanies the reason (contract CALL-5), as `cause` in the data of a reject and
+/// in a hang-up.
 public enum CallFailureCause: String, CaseIterable, Hashable, Sendable {
     // What the descriptions say.
 
@@ -108,11 +108,11 @@ extension CallFailureCause {
     }
 }
 
-/// What the media side says of a failure: the cause for the peer, and the whole story for this device's own log.
+/// The media side's report of a failure: the cause for the peer, and the details for this device's own log.
 public struct MediaFailure: Hashable, Sendable, ExpressibleByStringLiteral {
     /// What the peer may know.
     public var cause: CallFailureCause
-    /// What happened, in words; it stays here.
+    /// What happened, as text; it stays on this device.
     public var detail: String
 
     /// Makes one.
@@ -121,7 +121,7 @@ public struct MediaFailure: Hashable, Sendable, ExpressibleByStringLiteral {
         self.detail = detail
     }
 
-    /// A failure that the peer learns no more of than that it is this side's.
+    /// A failure of which the peer learns only that it is this side's.
     public init(stringLiteral detail: String) { self.init(.deviceFault, detail) }
 
     /// Media was not there when it had to be.

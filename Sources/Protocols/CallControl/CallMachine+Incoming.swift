@@ -172,7 +172,7 @@ extension CallMachine {
         case .cancelled: end(.cancelled, by: .remote, at: now, into: &outbox)
         case .timedOut: end(.noAnswer, by: .neither, at: now, into: &outbox)
         case .failed(let error):
-            // The invite stands, and the caller waits: an accept that the service does not carry becomes a reject.
+            // The invite is open, and the caller waits: an accept that the service does not carry becomes a reject.
             if let invite = draft.invite, Self.leavesInviteOpen(error.code) {
                 draft.cause = error.code == .tooLarge ? .descriptionTooLarge : .deviceFault
                 outbox.append(.sendReject(invite, data: RejectReason.failed.data(cause: draft.cause)))
@@ -183,8 +183,8 @@ extension CallMachine {
 }
 
 extension CallMachine {
-    /// Whether the service refused an accept for what it is, and not for how the invite stands or because it did not hear
-    /// it.
+    /// Whether the service refused the accept itself, and not because of the invite's state or because the accept was
+    /// lost.
     private static func leavesInviteOpen(_ code: SignalingError.Code) -> Bool {
         [.tooLarge, .invalidRequest, .tooManyRequests, .serverError, .internalError].contains(code)
     }
@@ -199,7 +199,7 @@ extension IncomingInviteMachine {
 }
 
 extension IncomingInviteMachine.Input {
-    /// The part of the service's words that concerns an invite we received.
+    /// The service's events that concern an invite that we received.
     init?(_ word: CallMachine.ServiceEvent) {
         switch word {
         case .answerConfirmed: self = .answerConfirmed

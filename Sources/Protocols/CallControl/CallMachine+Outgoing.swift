@@ -85,7 +85,7 @@ extension CallMachine {
         (draft.cause, draft.error) = (nil, nil)
         if case .dialled(let options) = origin, options.invitees.count > 1 {
             draft.peer = accepted.invitee
-            // The others ring no longer; whoever accepts before they hear of it is let go.
+            // The others stop ringing; an invitee that accepts before it knows this is hung up.
             outbox.append(.sendCancel(accepted.invite, data: Self.takenElsewhere))
         }
         guard let answer = accepted.data["answer"] else {
@@ -161,7 +161,7 @@ extension CallMachine {
 }
 
 extension OutgoingInviteMachine.Input {
-    /// The part of the service's words that concerns an invite we sent.
+    /// The service's events that concern an invite that we sent.
     init?(_ word: CallMachine.ServiceEvent) {
         switch word {
         case .inviteSent(let id, let invitees): self = .sent(id, invitees: invitees)

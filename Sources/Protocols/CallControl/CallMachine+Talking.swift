@@ -106,7 +106,7 @@ extension CallMachine {
         outbox.append(.ended(record))
     }
 
-    /// What a set-up that came to nothing is called on this side.
+    /// The reason of a failed set-up on this side.
     private var setUpFailure: CallEndReason {
         switch draft.direction {
         case .outgoing: .dialFailed
@@ -116,7 +116,7 @@ extension CallMachine {
 }
 
 extension CallMachine.State {
-    /// Whether the media side was asked to prepare and has not been told to let go.
+    /// Whether the media side was asked to prepare and has not been told to release the call.
     var holdsMedia: Bool {
         switch self {
         case .new, .ringing, .rejecting, .ended: false

@@ -1,7 +1,7 @@
 public import JSON
 public import Timekeeping
 
-/// One call from invite to end, whoever began it (contract CALL-1 to 3, 5).
+/// One call from invite to end, incoming or outgoing (contract CALL-1 to 3, 5).
 ///
 /// It contains the invite's machine while there is an invite to settle. Whatever happens it ends exactly once, with one
 /// reason and one record.
@@ -17,14 +17,14 @@ public struct CallMachine: ProtocolCore, Sendable {
         case timerFired
     }
 
-    /// What the user, or a policy on his behalf, wants.
+    /// Requests of the user, or of a policy on the user's behalf.
     public enum UserAction: Hashable, Sendable {
         case answer
         case reject(RejectReason)
         case hangUp
     }
 
-    /// What the media side says.
+    /// Events of the media side.
     public enum MediaReport: Hashable, Sendable {
         /// Media can be received from now on; `description` is the offer or answer for the peer.
         case ready(description: JSONValue)
@@ -36,7 +36,7 @@ public struct CallMachine: ProtocolCore, Sendable {
         case lost
     }
 
-    /// What the service says about the call's invite, or the peer about the call.
+    /// Events of the service about the call's invite, or of the peer about the call.
     public enum ServiceEvent: Hashable, Sendable {
         // To the caller.
         case inviteSent(InviteID, invitees: [UserID])
@@ -82,7 +82,7 @@ public struct CallMachine: ProtocolCore, Sendable {
         case answered
         case established(setUpTime: Duration)
         case ended(CallRecord)
-        /// What was asked for came too late (INV-10).
+        /// The request came too late (INV-10).
         case refused(SignalingError)
     }
 
@@ -90,7 +90,7 @@ public struct CallMachine: ProtocolCore, Sendable {
         case new
         case preparingOffer(deadline: Instant)
         case inviting(OutgoingInviteMachine, rejection: RejectReason?)
-        /// Hung up before anybody answered; the service has yet to hear or confirm it.
+        /// Hung up before anybody answered; the service has not confirmed it yet.
         case withdrawing(OutgoingInviteMachine)
 
         case ringing(IncomingInviteMachine)
@@ -116,8 +116,8 @@ public struct CallMachine: ProtocolCore, Sendable {
     /// When the invite was sent or received: set-up is measured from here.
     var invitedAt = Instant.zero
 
-    /// Makes a call to somebody, or to several of whom the first to accept gets it: the others are let go. The options' data
-    /// is the application's own; the offer is added to it.
+    /// Makes a call to one user, or to several, of whom the first to accept gets it and the others are released. The
+    /// options' data belongs to the application; the offer is added to it.
     public init(dialling options: InviteOptions, timings: CallTimings = CallTimings()) {
         self.init(.dialled(options), .outgoing, invite: nil, peer: options.to, timings)
     }
@@ -166,7 +166,7 @@ public struct CallMachine: ProtocolCore, Sendable {
         return true
     }
 
-    /// Where the call stands.
+    /// The call's progress.
     public var progress: CallProgress {
         switch current {
         case .new: isOutgoing ? .calling : .ringing

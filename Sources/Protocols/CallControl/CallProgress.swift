@@ -1,6 +1,6 @@
 public import Timekeeping
 
-/// Where a call stands, for those who look at it from outside.
+/// A call's progress, as seen from outside.
 public enum CallProgress: Hashable, Sendable {
     /// It is ours, and nobody has taken it yet.
     case calling
@@ -10,6 +10,6 @@ public enum CallProgress: Hashable, Sendable {
     case connecting
     /// Media has flowed both ways since then.
     case established(since: Instant)
-    /// It is over but for what the service has yet to hear.
+    /// It is over, except that the service has not been told everything yet.
     case ending
 }

@@ -1,6 +1,6 @@
 public import Timekeeping
 
-/// What is kept of a call, answered or missed; one for each.
+/// The record of a call, answered or missed; one for each.
 public struct CallRecord: Hashable, Sendable {
     /// Who called whom.
     public enum Direction: String, Hashable, Sendable {
@@ -36,7 +36,7 @@ public struct CallRecord: Hashable, Sendable {
     public var reason: CallEndReason
     /// Who brought about the end.
     public var endedBy: Ender
-    /// Why it failed, found out here or told by the other side.
+    /// Why it failed, determined here or reported by the other side.
     public var cause: CallFailureCause?
     /// What went wrong, if something did.
     public var error: SignalingError?

@@ -1,6 +1,6 @@
 import Timekeeping
 
-// The link that stands: what is heard on it, and what is not (contract CONN-4).
+// The established link: received data, and silence (contract CONN-4).
 extension ConnectionMachine {
     mutating func stand(
         _ grant: SessionGrant, after attempt: Attempt, at now: Instant, into outbox: inout [Output]

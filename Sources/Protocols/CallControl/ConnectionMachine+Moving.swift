@@ -1,7 +1,7 @@
 import Timekeeping
 
-// From one link to another without a gap (contract CONN-12): the second is made while the first stands, and takes its
-// place when the session goes on there. The service closes the first.
+// Moving from one link to another without a gap (contract CONN-12): the second is made while the first is established,
+// and replaces it when the session continues there. The service closes the first.
 extension ConnectionMachine {
     mutating func move(_ link: Link, to address: String?, at now: Instant, into outbox: inout [Output]) {
         lastAttempt += 1
@@ -42,7 +42,7 @@ extension ConnectionMachine {
         }
     }
 
-    /// What happens to the link that is being made.
+    /// Events of the new link.
     private mutating func advance(_ report: LinkReport, _ move: Move, at now: Instant, into outbox: inout [Output]) {
         var move = move
         switch (move.to.step, report) {
@@ -80,7 +80,7 @@ extension ConnectionMachine {
         if grant.isResumed {
             link.resume.after = max(link.resume.after, move.from.resume.after)
         } else {
-            // The service goes on with nothing: that is told as a drop is.
+            // The service does not continue the session: this is reported like a drop.
             emit(.reconnecting, .reconnecting, into: &outbox)
         }
         current = .connected(link)
@@ -89,7 +89,7 @@ extension ConnectionMachine {
         if !grant.isResumed { emit(.reconnected, .reconnected, into: &outbox) }
     }
 
-    /// What happens to the link that stands.
+    /// Events of the established link.
     private mutating func hear(
         _ report: LinkReport, beforeLeaving move: Move, at now: Instant, into outbox: inout [Output]
     ) {
@@ -146,8 +146,8 @@ extension ConnectionMachine {
         outbox.append(.sendPing)
     }
 
-    /// The second link has come to nothing. Before the session was asked for there, the first one stands as before;
-    /// after that nobody knows which of the two the service holds for the session's, and there is to be a third.
+    /// The second link failed. If the session was not requested there yet, the first one stays in use. Otherwise it is
+    /// unknown which of the two the service uses for the session, so a third link is made.
     private mutating func fail(
         _ move: Move, with failure: ServiceFailure, at now: Instant, into outbox: inout [Output]
     ) {

@@ -11,11 +11,11 @@ public struct ConnectionMachine: ProtocolCore, Sendable {
         case connect
         /// The application wants it down.
         case disconnect
-        /// The service asks to be reached by another connection, at the WebSocket address `to` if it gives one (CONN-12).
-        /// That is made first, and then takes the place of the one that stands.
+        /// The service asks for a new connection, at the WebSocket address `to` if it gives one (CONN-12). It is made
+        /// first, and then replaces the present one.
         case move(to: String?)
-        /// Nothing can come of it any more, such as when the access token has ended and there is no new one. The link is
-        /// the driver's to close.
+        /// The connection cannot succeed any more, for example because the access token has expired and there is no new
+        /// one. The driver closes the link.
         case giveUp(SignalingError)
         /// Something happened in the attempt numbered `attempt`.
         case link(LinkReport, attempt: Int)
@@ -23,7 +23,7 @@ public struct ConnectionMachine: ProtocolCore, Sendable {
         case timerFired
     }
 
-    /// What can happen to the link that an attempt makes.
+    /// Events of the link that an attempt makes.
     public enum LinkReport: Hashable, Sendable {
         case resourcesFetched(ConnectionResources)
         case resourcesFailed(ServiceFailure)
@@ -51,9 +51,9 @@ public struct ConnectionMachine: ProtocolCore, Sendable {
         /// Drop whatever the attempt has going, without ceremony.
         case abandon(attempt: Int)
         case stateChanged(ConnectionState)
-        /// The link of `attempt` takes the place of the one that stood, which is to be closed.
+        /// The link of `attempt` replaces the present one, which is to be closed.
         case moved(attempt: Int)
-        /// The link that stands is kept, for no other could be made; for the log.
+        /// The present link is kept, because no other could be made; for the log.
         case stayed(because: SignalingError)
         /// The next attempt comes after `delay`; for the log.
         case retrying(after: Duration, because: SignalingError)
@@ -70,7 +70,7 @@ public struct ConnectionMachine: ProtocolCore, Sendable {
     }
 
     struct Attempt: Hashable, Sendable {
-        /// Where an attempt stands. One deadline covers it from the first step to the session's start.
+        /// The state of an attempt. One deadline covers it from the first step to the session's start.
         enum Step: Hashable, Sendable {
             case fetching(deadline: Instant)
             case opening(keepalive: Duration, deadline: Instant)
@@ -107,7 +107,7 @@ public struct ConnectionMachine: ProtocolCore, Sendable {
         var deadline: Instant { (pingSentAt ?? lastHeard).advanced(by: keepalive) }
     }
 
-    /// A link that stands, and the attempt at the one that takes its place (CONN-12).
+    /// An established link, and the attempt at the one that replaces it (CONN-12).
     struct Move: Hashable, Sendable {
         var from: Link
         var to: Attempt
@@ -129,7 +129,7 @@ public struct ConnectionMachine: ProtocolCore, Sendable {
         backoff = ReconnectBackoff(seed: seed)
     }
 
-    /// Where the connection stands.
+    /// The state of the connection.
     public var state: ConnectionState {
         switch current {
         case .notConnected: .notConnected
@@ -140,13 +140,13 @@ public struct ConnectionMachine: ProtocolCore, Sendable {
         }
     }
 
-    /// Whether the session is being started on another link while one stands: what is sent meanwhile has to wait.
+    /// Whether the session is being started on another link while one is established: requests must wait meanwhile.
     public var isChangingLinks: Bool {
         guard case .moving(let move) = current, case .starting = move.to.step else { return false }
         return true
     }
 
-    /// Whether an attempt is under way beside a link that stands.
+    /// Whether an attempt is under way while a link is established.
     public func isMoving(by attempt: Int) -> Bool {
         guard case .moving(let move) = current else { return false }
         return move.to.number == attempt
@@ -243,7 +243,7 @@ extension ConnectionMachine {
 }
 
 extension ConnectionMachine.LinkReport {
-    /// Whether nothing more can come of the socket.
+    /// Whether the socket is of no more use.
     var endsSocket: Bool {
         switch self {
         case .socketClosed, .socketFailed: true

@@ -1,4 +1,4 @@
-/// Where the connection stands (contract CONN-2).
+/// The state of the connection (contract CONN-2).
 public enum ConnectionState: String, CaseIterable, Hashable, Sendable {
     case notConnected
     case connecting
@@ -8,7 +8,7 @@ public enum ConnectionState: String, CaseIterable, Hashable, Sendable {
     case failed
 }
 
-/// What the event manager gives a device before it connects (contract CONN-1).
+/// The event manager's information for a device before it connects (contract CONN-1).
 public struct ConnectionResources: Hashable, Sendable {
     /// Where the WebSocket is.
     public var webSocketURL: String
@@ -51,7 +51,7 @@ public struct ICEServer: Hashable, Sendable {
     }
 }
 
-/// What the service says when it takes a device in.
+/// The service's answer when it accepts a device.
 public struct SessionGrant: Hashable, Sendable {
     /// The session, to be resumed after a drop.
     public var session: String
@@ -100,13 +100,13 @@ public struct ResumePoint: Hashable, Sendable {
     }
 }
 
-/// The times and limits that the connection keeps to.
+/// The connection's times and limits.
 public struct ConnectionTimings: Hashable, Sendable {
     /// For one attempt, from asking for resources to the session's start. Default 10 s.
     public var attemptTimeout: Duration = .seconds(10)
     /// For the close frame's answer. Default 1 s.
     public var closeTimeout: Duration = .seconds(1)
-    /// A connection that stood this long resets the backoff. Default 10 s.
+    /// A connection that lasted this long resets the backoff. Default 10 s.
     public var stableAfter: Duration = .seconds(10)
     /// Attempts at a first connection before it counts as failed; `nil` never gives up, which is the default.
     public var firstAttempts: Int?

@@ -14,7 +14,7 @@ public struct Group: Hashable, Sendable {
     public var id: GroupID
     /// What people call it.
     public var name: String?
-    /// Who made it, and alone may dismiss it.
+    /// Its creator, the only one who may dismiss it.
     public var owner: UserID
     /// Everybody in it, the owner included; empty in a list of groups.
     public var members: [UserID]
@@ -28,7 +28,7 @@ public struct Group: Hashable, Sendable {
     }
 }
 
-/// What became of a group (contract GRP-1).
+/// A change of a group (contract GRP-1).
 public struct GroupChange: Hashable, Sendable {
     /// What happened.
     public enum Kind: String, CaseIterable, Hashable, Sendable {
@@ -41,7 +41,7 @@ public struct GroupChange: Hashable, Sendable {
     public var kind: Kind
     /// Who did it.
     public var user: UserID
-    /// Who is in it, if the service says so.
+    /// Its members, if the service lists them.
     public var members: [UserID]
 
     /// Makes a change.
@@ -59,7 +59,7 @@ public struct RoomParticipant: Hashable, Sendable {
     public var connection: String
     /// Whose it is.
     public var user: UserID
-    /// What it said of itself when it joined, or its token did.
+    /// The connection data from its join or its token.
     public var data: String?
 
     /// Makes a participant.

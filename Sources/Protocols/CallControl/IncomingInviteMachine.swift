@@ -24,11 +24,11 @@ public struct IncomingInviteMachine: ProtocolCore, Hashable, Sendable {
     public enum Output: Hashable, Sendable {
         case sendAccept(InviteID, data: JSONValue)
         case sendReject(InviteID, data: JSONValue)
-        /// The service took our accept: there is a call.
+        /// The service accepted our answer: there is a call.
         case accepted
-        /// It ended without a call; told once.
+        /// It ended without a call; emitted once.
         case ended(End)
-        /// What was asked for came too late (INV-10).
+        /// The request came too late (INV-10).
         case refused(SignalingError)
     }
 
@@ -59,7 +59,7 @@ public struct IncomingInviteMachine: ProtocolCore, Hashable, Sendable {
     /// Makes a ringing invite.
     ///
     /// - Parameters:
-    ///   - remaining: How long the invite still stands; `nil` for ever (INV-9).
+    ///   - remaining: The remaining ttl; `nil`: no timeout (INV-9).
     ///   - now: When it arrived.
     public init(
         _ invite: InviteID, remaining: Duration?, timings: InviteTimings = InviteTimings(), at now: Instant
@@ -98,7 +98,8 @@ public struct IncomingInviteMachine: ProtocolCore, Hashable, Sendable {
             end(End(error), into: &outbox)
         case (.rejecting(let reason, _), .answerFailed(let error)):
             let told = End(error)
-            // It rang no longer and nobody else took it, so our no stands even if the service did not hear it.
+            // It stopped ringing and nobody else took it, so our rejection counts even if the service did not receive
+            // it.
             if case .failed = told { end(.rejected(reason), into: &outbox) } else { end(told, into: &outbox) }
 
         case (.ringing, .handledElsewhere(let action)), (.accepting, .handledElsewhere(let action)),
@@ -163,7 +164,7 @@ extension IncomingInviteMachine {
 }
 
 extension IncomingInviteMachine.End {
-    /// What an error of the service says about the invite.
+    /// The state of the invite that an error of the service implies.
     init(_ error: SignalingError) {
         switch error.code {
         case .alreadyHandled: self = .handledElsewhere(.accepted)
@@ -173,7 +174,7 @@ extension IncomingInviteMachine.End {
         }
     }
 
-    /// What an answer gets that comes after this end.
+    /// The error for an answer after this end.
     var lateAnswer: SignalingError {
         let activity = "answer the invite"
         return switch self {

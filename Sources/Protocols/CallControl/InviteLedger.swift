@@ -12,10 +12,10 @@ public struct InviteLedger: Sendable {
     /// Makes an empty ledger that remembers up to `capacity` invites, at least one.
     public init(capacity: Int = 1_024) { self.capacity = max(1, capacity) }
 
-    /// Whether an invite was noted, and not forgotten since.
+    /// Whether an invite was recorded, and not forgotten since.
     public func contains(_ invite: InviteID) -> Bool { known.contains(invite) }
 
-    /// Notes an invite; false if it is known already and so must not be told again.
+    /// Records an invite; false if it is already known and must not be reported again.
     @discardableResult
     public mutating func note(_ invite: InviteID) -> Bool {
         guard known.insert(invite).inserted else { return false }

@@ -1,14 +1,14 @@
 public import JSON
 
-/// What an invite says and how long it stands (contract INV-1).
+/// The content of an invite, and how long it lasts (contract INV-1).
 public struct InviteOptions: Hashable, Sendable {
     /// Whom to invite: users or public ids, at least one.
     public var invitees: [UserID]
-    /// The group in which to invite them, all members of which hear of it (GRP-2); `nil` for none.
+    /// The group in which to invite them, all members of which receive it (GRP-2); `nil` for none.
     public var group: GroupID?
-    /// What the invitee hears with the invite; for a call an object whose key `offer` a call machine fills in.
+    /// Data for the invitee; for a call an object whose key `offer` a call machine fills in.
     public var data: JSONValue
-    /// How long the invite stands; `nil` never times out by itself (INV-9). Default 30 s.
+    /// How long the invite lasts; `nil` never times out (INV-9). Default 30 s.
     public var timeToLive: Duration?
     /// Push payload for devices that are not connected.
     public var payload: JSONValue?

@@ -2,12 +2,12 @@
 public struct InviteTimings: Hashable, Sendable {
     /// For the answer to a request. Default 10 s.
     public var requestTimeout: Duration = .seconds(10)
-    /// How long after the ttl the device's own timer fires, leaving the exchange the first word (contract INV-8).
-    /// Default 500 ms.
+    /// How long after the ttl the device's own timer fires, so that the exchange can report the timeout first (contract
+    /// INV-8). Default 500 ms.
     public var grace: Duration = .milliseconds(500)
 
-    /// How long an invite to us rings at most, whatever its ttl: then this device rejects it, so that the inviter is told
-    /// (contract INV-9). Default a day, the longest ttl.
+    /// How long an incoming invite rings at most, whatever its ttl: then this device rejects it, so that the inviter is
+    /// told (contract INV-9). Default a day, the longest ttl.
     public var answerLimit: Duration = .seconds(86_400)
 
     /// Makes the defaults.

@@ -33,9 +33,9 @@ public struct OutgoingInviteMachine: ProtocolCore, Hashable, Sendable {
         case rejected(InviteAnswer)
         /// Nobody among these answered in time.
         case timedOut([UserID])
-        /// Every invitee is done, or none can be any more; told once.
+        /// Every invitee is done, or none can answer any more; emitted once.
         case ended(End)
-        /// What was asked for came too late (INV-6).
+        /// The request came too late (INV-6).
         case refused(SignalingError)
     }
 

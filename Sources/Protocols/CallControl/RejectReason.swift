@@ -1,6 +1,6 @@
 public import JSON
 
-/// Why an invite is rejected, as the inviter is told.
+/// The reason of a rejection, as the inviter receives it.
 public enum RejectReason: String, CaseIterable, Hashable, Sendable {
     /// The user or the policy said no.
     case declined

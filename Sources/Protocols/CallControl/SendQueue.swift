@@ -1,12 +1,13 @@
 public import Timekeeping
 
-/// Keeps what the application sends while the connection is being made anew, and lets it go in order afterwards
-/// (contract CONN-6).
+/// Queues the application's requests while the device reconnects, and releases them in order afterwards (contract
+/// CONN-6).
 ///
-/// Filled by the application, emptied when the connection stands again. When it is full, one more send fails; when the
-/// connection is given up, so does everything in it. `Ticket` names a request; the caller keeps the request itself.
+/// Filled by the application, emptied when the connection is established again. When it is full, further requests fail;
+/// when reconnecting is given up, all queued requests fail. `Ticket` names a request; the caller keeps the request
+/// itself.
 public struct SendQueue<Ticket: Hashable & Sendable>: Sendable {
-    /// What a request does when there is no connection but one is being made anew.
+    /// What a request does while the device reconnects.
     public enum Manner: Hashable, Sendable {
         /// Fails at once.
         case failsAtOnce
@@ -14,7 +15,7 @@ public struct SendQueue<Ticket: Hashable & Sendable>: Sendable {
         case waits(patience: Duration?)
     }
 
-    /// What becomes of a request.
+    /// The decision about a request.
     public enum Decision: Hashable, Sendable {
         /// It is to be sent now.
         case send
@@ -66,7 +67,7 @@ public struct SendQueue<Ticket: Hashable & Sendable>: Sendable {
         }
     }
 
-    /// The connection stands again: what is to be sent now, in order.
+    /// The connection is established again: returns the requests to send now, in order.
     public mutating func takeAll() -> [Ticket] {
         defer { entries = [] }
         return entries.map(\.ticket)

@@ -12,7 +12,7 @@ public struct ServiceFailure: Error, Hashable, Sendable {
     public let error: SignalingError
     /// Whether trying again can help.
     public let remedy: Remedy
-    /// Whether the service spent something on the attempt; false if nothing listens there, or there is no way to it.
+    /// Whether the attempt reached the service; false if nothing listens there, or it is unreachable.
     public let isBurden: Bool
 
     /// Makes a failure.

@@ -1,4 +1,4 @@
-/// Something asked of a signaling service did not come about.
+/// A request to a signaling service failed.
 ///
 /// Match on ``code``; print the error itself. It says what was being done and with which thing, what went wrong, and
 /// what to try. No part of it holds a secret.
@@ -11,7 +11,7 @@ public struct SignalingError: Error, Hashable, Sendable {
     public let cause: String
     /// What to try, a whole sentence; empty if nothing can be said.
     public let advice: String
-    /// The service's name for the exchange of messages that failed, for its operator.
+    /// The service's trace id of the failed request, for its operator.
     public let traceID: String?
 
     /// Makes an error.
@@ -58,7 +58,7 @@ extension SignalingError.Code {
     public static let plainTextRefused = Self(rawValue: "plainTextRefused")
     /// A setting cannot be used: an address that is none, a file that cannot be read.
     public static let badConfiguration = Self(rawValue: "badConfiguration")
-    /// What answers does not speak this protocol.
+    /// The other side does not speak this protocol.
     public static let notAnExchange = Self(rawValue: "notAnExchange")
     /// No answer in time.
     public static let timedOut = Self(rawValue: "timedOut")

@@ -1,21 +1,21 @@
 public import JSON
 
-/// What a signaling service tells the device, in order.
+/// Events of a signaling service for the device, in order.
 public enum SignalingEvent: Hashable, Sendable {
     // The connection (contract CONN-3); never two of a kind in a row.
 
-    /// The first connection since `connect` stands.
+    /// The first connection since `connect` is established.
     case connected
-    /// The connection dropped and is being made anew.
+    /// The connection dropped, and the device reconnects.
     case reconnecting
-    /// The connection that dropped stands again.
+    /// The dropped connection is established again.
     case reconnected
     /// The connection is down and nothing is being done about it.
     case disconnected
     /// Why the connection cannot go on; `disconnected` follows.
     case error(SignalingError)
 
-    // Invites, as the invitee hears of them.
+    // Invites, on the invitee's side.
 
     /// Somebody invites this user.
     case inviteReceived(ReceivedInvite)
@@ -28,9 +28,9 @@ public enum SignalingEvent: Hashable, Sendable {
     /// The payload for those who let an invite pass.
     case inviteMissed(InviteID, payload: JSONValue)
 
-    // Invites, as the inviter hears of them.
+    // Invites, on the inviter's side.
 
-    /// The service took an invite of ours; told ahead of everything else about it.
+    /// The service accepted an invite of ours; reported before everything else about it.
     case inviteSent(InviteID, idempotencyKey: String)
     /// An invitee accepted.
     case inviteAccepted(InviteAnswer)
@@ -39,7 +39,7 @@ public enum SignalingEvent: Hashable, Sendable {
     /// Every invitee is done.
     case inviteEnded(InviteID)
 
-    /// The invite's time is up; both sides hear it.
+    /// The invite timed out; both sides receive this.
     case inviteTimedOut(InviteID, invitees: [UserID])
 
     // Calls and rooms.
@@ -85,9 +85,9 @@ public struct ReceivedInvite: Hashable, Sendable {
     public var group: String?
     /// Everybody who is invited.
     public var invitees: [UserID]
-    /// What the inviter says; for a call an object with key `offer`.
+    /// The inviter's data; for a call an object with the key `offer`.
     public var data: JSONValue
-    /// How long it still stands; `nil` for ever.
+    /// The remaining ttl; `nil`: no timeout.
     public var remaining: Duration?
     /// The push payload.
     public var payload: JSONValue?
@@ -115,7 +115,7 @@ public struct InviteAnswer: Hashable, Sendable {
     public var invitee: UserID
     /// The device that answers.
     public var device: DeviceID
-    /// What it says; for a call an object with key `answer`, or `reason` when it rejects.
+    /// Its data; for a call an object with the key `answer`, or `reason` when it rejects.
     public var data: JSONValue
 
     /// Makes an answer.
@@ -177,7 +177,7 @@ public struct CallSignal: Hashable, Sendable {
 public struct CallHangUp: Hashable, Sendable {
     /// The call's invite.
     public var invite: InviteID
-    /// Why, in the peer's words.
+    /// The reason given by the peer.
     public var reason: String
     /// Why it failed, if it did.
     public var cause: CallFailureCause?

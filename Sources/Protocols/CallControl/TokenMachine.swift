@@ -14,7 +14,7 @@ public struct TokenMachine: ProtocolCore, Sendable {
         case refused
         /// There is no new one.
         case renewalFailed(ServiceFailure)
-        /// There is no token any more, and none is wanted.
+        /// There is no token any more, and none is needed.
         case forget
         /// `nextDeadline` has come. Early calls are harmless.
         case timerFired
@@ -26,7 +26,7 @@ public struct TokenMachine: ProtocolCore, Sendable {
         case renew
         /// The next attempt comes after `delay`; for the log.
         case retrying(after: Duration, because: SignalingError)
-        /// The token has ended, or was refused, and there is no new one. Told once.
+        /// The token has expired, or was refused, and there is no new one. Emitted once.
         case expired(SignalingError)
     }
 
@@ -56,7 +56,7 @@ public struct TokenMachine: ProtocolCore, Sendable {
         return true
     }
 
-    /// Whether the token has ended and there is no new one.
+    /// Whether the token has expired and there is no new one.
     public var isExpired: Bool { current == .expired }
 
     /// When `handle` must next be called even if nothing happens.

@@ -4,13 +4,13 @@ internal import Timekeeping
 
 /// Where a check leaves from: what RFC 8445 calls the base.
 enum Base: Hashable, Sendable {
-    /// A socket of ours, by the address that it is bound to.
+    /// A local socket, identified by the address to which it is bound.
     case socket(SocketAddress)
     /// A relayed address, by the number of its server.
     case relay(Int)
 }
 
-/// A candidate of ours, and what is sent from for it.
+/// A local candidate, and its base.
 struct LocalCandidate: Equatable, Sendable {
     var candidate: Candidate
     var base: Base
@@ -27,7 +27,7 @@ struct Sending: Sendable {
     var remote: SocketAddress
 }
 
-/// What all generations of an agent have in common.
+/// State that all generations of an agent share.
 struct AgentCommons: Sendable {
     let configuration: ICEConfiguration
     var generator: any RandomNumberGenerator & Sendable

@@ -1,7 +1,7 @@
 public import NetworkAddress
 // ICE: finding a path to a peer (RFC 8445, RFC 8838) and keeping its consent (RFC 7675), with TURN (RFC 8656), without I/O.
 
-/// One address at which a side may be reached, as told to the other side (RFC 8445 §5.1, RFC 8839 §5.1).
+/// One address at which a side may be reached, as sent to the other side (RFC 8445 §5.1, RFC 8839 §5.1).
 public struct Candidate: Hashable, Sendable {
     /// Where a candidate lies: known, or a name that has yet to be looked up.
     public enum Location: Hashable, Sendable {
@@ -25,7 +25,7 @@ public struct Candidate: Hashable, Sendable {
     public var type: CandidateType
     /// For all but hosts: the address behind it. Only for diagnosis, and often hidden.
     public var relatedAddress: SocketAddress?
-    /// The user name fragment of the generation that it belongs to, if told (RFC 8838, RFC 8840).
+    /// The user name fragment of its generation, if given (RFC 8838, RFC 8840).
     public var usernameFragment: String?
 
     /// Makes a candidate for UDP and the first component.

@@ -2,9 +2,9 @@ internal import NetworkAddress
 internal import STUN
 internal import Timekeeping
 
-/// A base of ours, an address of the peer's, and what checks between them have shown (RFC 8445 §6.1.2).
+/// A local base, an address of the peer, and the results of checks between them (RFC 8445 §6.1.2).
 struct CandidatePair: Sendable {
-    /// What tells pairs apart.
+    /// Identifies a pair.
     struct Key: Hashable, Sendable {
         var base: Base
         var remote: SocketAddress
@@ -22,7 +22,7 @@ struct CandidatePair: Sendable {
         case failed
     }
 
-    /// One check that was sent. Each try is a transaction of its own, so that its round trip is known for certain.
+    /// One check that was sent. Each attempt is a separate transaction, so that its round trip is unambiguous.
     struct Probe: Sendable {
         let id: TransactionID
         let sentAt: Instant
@@ -42,7 +42,7 @@ struct CandidatePair: Sendable {
     var priority: UInt64 = 0
     var state = State.waiting
     var probes: [Probe] = []
-    /// When the next check is due, unless the pair waits for its turn.
+    /// When the next check is due, unless the pair waits in the check list.
     var nextSend: Instant?
     /// For a failed pair that has worked before: when it is tried again.
     var retryAt: Instant?
@@ -145,7 +145,8 @@ struct CandidatePair: Sendable {
     /// Takes the answer to `probe`, which came at `now`.
     mutating func succeed(_ probe: Probe, at now: Instant) {
         state = .succeeded(lastAnswer: now)
-        // What is still on its way may be answered, but need not be: only what is sent from now on tells of silence.
+        // Checks that are still under way may be answered or not: only checks that are sent from now on count as
+        // unanswered.
         probes.removeAll { $0.sentAt <= probe.sentAt }
         unansweredSince = nil
         isQuiet = false

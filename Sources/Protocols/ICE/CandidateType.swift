@@ -2,7 +2,7 @@
 public enum CandidateType: String, Sendable {
     /// An address of the machine itself.
     case host
-    /// An address that a peer saw a check come from, or that a check of ours was answered to.
+    /// An address from which a peer received a check, or to which one of our checks was answered.
     case peerReflexive = "prflx"
     /// An address that a STUN or TURN server saw.
     case serverReflexive = "srflx"
@@ -19,7 +19,7 @@ public enum CandidateType: String, Sendable {
         }
     }
 
-    /// A candidate's priority (RFC 8445 §5.1.2.1), for the one component that there is.
+    /// A candidate's priority (RFC 8445 §5.1.2.1), for the only component.
     func priority(localPreference: UInt16) -> UInt32 {
         preference << 24 | UInt32(localPreference) << 8 | 255
     }

@@ -6,7 +6,7 @@ internal import Timekeeping
 extension CheckList {
     private static let retryInterval = Duration.seconds(30)
 
-    /// Sends what is due: repeats first, then triggered checks, then those whose turn it is.
+    /// Sends the checks that are due: retransmissions first, then triggered checks, then ordinary checks.
     mutating func sendDueChecks(_ commons: inout AgentCommons, at now: Instant) {
         guard remote != nil else { return }
         for index in pairs.indices {
@@ -64,7 +64,7 @@ extension CheckList {
     mutating func sendCheck(_ index: Int, _ commons: inout AgentCommons, at now: Instant) {
         guard let remote else { return }
         let pair = pairs[index]
-        // Repeated for as long as it holds, so that a peer that has settled on another pair comes to know.
+        // Repeated as long as the nomination is valid, so that a peer that has selected another pair learns of it.
         let nominates = commons.isControlling && (nominating ?? nominated) == pair.key
         let probe = CandidatePair.Probe(
             id: commons.transactionID(), sentAt: now, nominates: nominates, isControlling: commons.isControlling)

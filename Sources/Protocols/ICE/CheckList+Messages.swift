@@ -55,7 +55,7 @@ extension CheckList {
         if index(of: key) == nil {
             let here = locals.filter { $0.base == key.base }
             if let known = remoteCandidates.first(where: { $0.address == key.remote }) {
-                // Learnt from a check to another base of ours.
+                // Learned from a check to another local base.
                 for local in here { addPair(local, known, &commons) }
             } else {
                 let candidate = Candidate(
@@ -67,7 +67,7 @@ extension CheckList {
         guard let index = index(of: key) else { return }
         pairs[index].hasBeenChecked = true
         if nominates, !commons.isControlling { pairs[index].peerNominatedAt = now }
-        // What has come through the relay has been let through.
+        // Data that came through the relay shows that the server has a permission for that address.
         pairs[index].isPermitted = true
         switch pairs[index].state {
         case .frozen, .waiting, .failed:
@@ -86,10 +86,10 @@ extension CheckList {
     /// Checks that prompt the peer, on each pair.
     private static let maximumPrompts = 3
 
-    /// Checks the best pair that works once more, right behind our answer to the peer's check.
+    /// Checks the best valid pair again, directly after our answer to the peer's check.
     ///
-    /// Some controlling peers (Pion) nominate when a check reaches them on a pair that works for them, and else at a tick
-    /// of their own, 200 ms apart. Our first checks may all have come before the pair worked for them.
+    /// Some controlling peers (Pion) nominate when a check reaches them on a pair that is valid for them, and otherwise
+    /// only at their own ticks, 200 ms apart. All our first checks may have arrived before the pair was valid for them.
     private mutating func promptNomination(_ index: Int, _ commons: AgentCommons, at now: Instant) {
         guard !commons.isControlling, nominated == nil, pairs[index].hasBeenChecked,
             pairs[index].prompts < Self.maximumPrompts, pairs.firstIndex(where: { $0.isValid }) == index
@@ -105,11 +105,11 @@ extension CheckList {
     /// For so long the peer means what it has asked for, unless it asks for another, better pair.
     private static let requestLifetime = Duration.milliseconds(2_500)
 
-    /// The peer asks for a pair that works, or asked for it before it was known to (RFC 8445 §7.3.1.5).
+    /// The peer nominates a valid pair, or nominated it before it was valid (RFC 8445 §7.3.1.5).
     ///
-    /// A peer of RFC 5245 may ask for every pair; then the best one counts. One that has changed its mind asks for
-    /// another when the first has gone silent, or has not been asked for in a while. What it asked for long ago counts
-    /// only while there is nothing else.
+    /// A peer of RFC 5245 may nominate every pair; then the best one counts. A peer that changes its decision nominates
+    /// another pair when the first is silent, or has not been nominated for a while. An old nomination counts only
+    /// while there is no other.
     mutating func peerNominated(_ index: Int, at now: Instant) {
         let pair = pairs[index]
         guard let present = self.pair(nominated), present.isValid, present.key != pair.key,
@@ -138,7 +138,7 @@ extension CheckList {
             let index = pairs.firstIndex(where: { $0.probes.contains { $0.id == response.transactionID } }),
             let probe = pairs[index].probes.first(where: { $0.id == response.transactionID })
         else { return }
-        // A forged refusal must not end a check any more than a forged answer.
+        // Like a forged answer, a forged refusal must not end a check.
         guard response.integrity(STUNKey(shortTerm: remote.password)) == .valid, response.fingerprint != .invalid else {
             commons.statistics.responsesUnauthenticated += 1
             return
@@ -161,7 +161,7 @@ extension CheckList {
             nominated = key
             nominating = nil
         }
-        // What the peer asked for while it could not be had yet.
+        // A pair that the peer nominated before it was valid.
         if !commons.isControlling, pairs[index].peerNominatedAt != nil, !hasBeenValid { peerNominated(index, at: now) }
         planLiveness(index, &commons, at: now)
         if !hasBeenValid { promptNomination(index, commons, at: now) }

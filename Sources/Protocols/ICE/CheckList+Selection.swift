@@ -58,7 +58,7 @@ extension CheckList {
             return fresh?.key ?? pair(selected).flatMap { $0.isValid ? $0.key : nil } ?? present.key
         }
         if let best { return best.key }
-        // Nothing answers any more: hold on to what we have until its consent runs out.
+        // Nothing answers any more: keep the present pair until its consent expires.
         if let present = pair(selected), present.isValid { return present.key }
         return pairs.first { $0.isValid }?.key
     }
@@ -128,13 +128,13 @@ extension CheckList {
         return now >= end
     }
 
-    /// Until when there is hope: for as long as patience lasts (RFC 8863), and once something has worked, for as long
-    /// as the peer's consent does.
+    /// When to give up: when the patience timer ends (RFC 8863) or, once a pair has worked, when the peer's consent
+    /// expires.
     private func expiry(_ settings: ICEConfiguration) -> Instant? {
         lastAnswerAt?.advanced(by: settings.consentTimeout) ?? startedAt?.advanced(by: settings.patience)
     }
 
-    /// When a decision may fall that no packet brings about.
+    /// When a decision may be due without a packet.
     func nextDecision(_ settings: ICEConfiguration) -> Instant? {
         var times: [Instant] = []
         if let end = expiry(settings) { times.append(end) }

@@ -17,7 +17,7 @@ struct CheckList: Sendable {
     let local: ICECredentials
     var remote: ICECredentials?
     var remoteCandidates: [Candidate] = []
-    /// Names that were told of upward.
+    /// Names that were reported for resolution.
     private var names: [Candidate] = []
     var remoteHasEnded = false
     var gatheringHasEnded = false
@@ -25,11 +25,11 @@ struct CheckList: Sendable {
     var pairs: [CandidatePair] = []
     var triggered: [CandidatePair.Key] = []
     var earlyChecks: [EarlyCheck] = []
-    /// What data is sent on.
+    /// The pair on which data is sent.
     var selected: CandidatePair.Key?
-    /// What both sides have settled on.
+    /// The pair that both sides have selected.
     var nominated: CandidatePair.Key?
-    /// What we are asking the peer to settle on.
+    /// The pair that we are nominating.
     var nominating: CandidatePair.Key?
     var startedAt: Instant?
     var firstValidAt: Instant?
@@ -51,7 +51,7 @@ struct CheckList: Sendable {
 
     func pair(_ key: CandidatePair.Key?) -> CandidatePair? { index(of: key).map { pairs[$0] } }
 
-    // MARK: What is known of the two sides
+    // MARK: Candidates of both sides
 
     mutating func setRemote(
         _ credentials: ICECredentials, _ locals: [LocalCandidate], _ commons: inout AgentCommons, at now: Instant
@@ -88,7 +88,8 @@ struct CheckList: Sendable {
             return
         }
         if let known = remoteCandidates.firstIndex(where: { $0.address == address }) {
-            // A candidate learnt from a check is now told: what is told counts, and from all bases.
+            // A candidate that was learned from a check is now signaled: the signaled candidate replaces it, for all
+            // bases.
             guard remoteCandidates[known].type == .peerReflexive, candidate.type != .peerReflexive else { return }
             remoteCandidates[known] = candidate
             for index in pairs.indices where pairs[index].key.remote == address {
@@ -121,7 +122,7 @@ struct CheckList: Sendable {
         return true
     }
 
-    /// Whether a candidate was told in time, by name, and comes back with its address.
+    /// Whether a candidate was signaled in time by name, and is now resolved.
     private func isAwaited(_ candidate: Candidate) -> Bool {
         guard let address = candidate.address else { return false }
         return names.contains { $0.resolved(to: address) == candidate }
@@ -131,7 +132,7 @@ struct CheckList: Sendable {
         for candidate in remoteCandidates { addPair(local, candidate, &commons) }
     }
 
-    /// A base is gone: nothing can be sent from it any more.
+    /// A base is lost: nothing can be sent from it any more.
     mutating func remove(base: Base) {
         pairs.removeAll { $0.key.base == base }
         triggered.removeAll { $0.base == base }
@@ -169,7 +170,7 @@ struct CheckList: Sendable {
 
     // MARK: Relays
 
-    /// What the server said about letting a peer's address through.
+    /// The server's answer to the permission for a peer's address.
     mutating func permission(server: Int, peer: SocketAddress, isGranted: Bool) {
         for index in pairs.indices
         where pairs[index].key.base == .relay(server) && pairs[index].key.remote.withPort(0) == peer.withPort(0) {

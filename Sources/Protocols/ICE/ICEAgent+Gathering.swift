@@ -103,7 +103,7 @@ extension ICEAgent {
     }
 
     private mutating func announce(_ local: LocalCandidate, into outbox: inout [ICEOutput]) {
-        // What has the same base and address is the same to the peer (RFC 8445 §5.1.3).
+        // Candidates with the same base and address are redundant (RFC 8445 §5.1.3).
         let isKnown = locals.contains {
             $0.candidate.address == local.candidate.address && $0.base == local.base
         }

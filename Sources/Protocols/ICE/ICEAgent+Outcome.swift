@@ -2,7 +2,7 @@ internal import NetworkAddress
 internal import STUN
 internal import Timekeeping
 
-/// What follows from an input: what is sent, which path is in use, how far we are.
+/// The consequences of an input: packets to send, the path in use, the state.
 extension ICEAgent {
     /// For how long after a restart has found its path checks of the old generation are still answered.
     private static let previousGrace = Duration.seconds(3)
@@ -14,7 +14,7 @@ extension ICEAgent {
         gathering.send(&commons, at: now)
         list.sendDueChecks(&commons, at: now)
         list.settle(&commons, at: now)
-        // What has just been decided may want something sent at once.
+        // A decision may require a packet at once.
         list.sendDueChecks(&commons, at: now)
         previous?.sendDueChecks(&commons, at: now)
         previous?.settle(&commons, at: now)
@@ -52,8 +52,8 @@ extension ICEAgent {
         return list.selected
     }
 
-    /// All paths that work, the best first: from any of them the peer's media may come, for it need not yet have changed
-    /// to the one that we use.
+    /// All valid paths, the best first: the peer's media may come from any of them, because the peer may not have
+    /// changed to ours yet.
     public var validPaths: [ICEPath] {
         let pairs = list.pairs.filter(\.isValid) + (previous?.pairs.filter(\.isValid) ?? [])
         return pairs.map { path(of: $0.key) }
@@ -108,8 +108,8 @@ extension ICEAgent {
         return list.firstValidAt == nil ? .checking : .disconnected
     }
 
-    /// There is nothing of ours to send from, and nothing will come: TURN servers were the only way, and they have all
-    /// failed. Checks of the peer's, which patience is for (RFC 8863), cannot reach us either.
+    /// There is no local base, and there will be none: only TURN servers were allowed, and all have failed. The peer's
+    /// checks, for which the patience timer exists (RFC 8863), cannot reach us either.
     private var isStranded: Bool {
         list.gatheringHasEnded && locals.isEmpty && commons.configuration.policy == .relayOnly
     }

@@ -2,9 +2,9 @@ internal import NetworkAddress
 internal import STUN
 internal import Timekeeping
 
-/// What goes through TURN servers.
+/// Traffic through TURN servers.
 extension ICEAgent {
-    /// How often a connection is opened anew, for another server or from another port.
+    /// How often a connection is reopened, for another server or from another port.
     private static let maximumReopenings = 2
 
     mutating func relay(_ server: Int, _ input: TURNInput, at now: Instant, into outbox: inout [ICEOutput]) {
@@ -81,10 +81,11 @@ extension ICEAgent {
         outbox.append(.openServer(server, relay.transport, address: address))
     }
 
-    /// Asks a server that gives one address at a time for one of IPv6, too, by a connection of its own.
+    /// Requests an IPv6 address too, over a separate connection, from a server that gives only one address per
+    /// allocation.
     ///
-    /// It has the server's number and ``ICEConfiguration/maximumServers``. A server without IPv6 refuses, and nothing
-    /// comes of that.
+    /// It has the server's number and ``ICEConfiguration/maximumServers``. A server without IPv6 refuses, which has no
+    /// further effect.
     private mutating func openCompanion(of server: Int, into outbox: inout [ICEOutput]) {
         let number = server + ICEConfiguration.maximumServers
         guard let relay = relays[server], relay.client.givesOneFamily, !relay.isCompanion, relays[number] == nil

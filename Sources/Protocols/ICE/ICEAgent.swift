@@ -20,7 +20,7 @@ public struct ICEAgent: ProtocolCore, Sendable {
         var isGathering = true
         /// The second allocation at a server, for IPv6: nobody misses it.
         var isCompanion = false
-        /// How often the connection was opened anew: for another server, or from another port.
+        /// How often the connection was reopened: for another server, or from another port.
         var reopenings = 0
     }
 
@@ -35,9 +35,9 @@ public struct ICEAgent: ProtocolCore, Sendable {
     /// The one before, in use until the present one has a path, and then answered for a little while.
     var previous: CheckList?
     var previousEnd: Instant?
-    /// Checks that are granted: 200 a second, 100 at once.
+    /// Limit on accepted checks: 200 per second, with bursts of 100.
     private var grants = TokenBucket(capacity: 100, interval: .milliseconds(5))
-    /// Checks that are refused: 10 a second, 10 at once.
+    /// Limit on refused checks: 10 per second, with bursts of 10.
     private var refusals = TokenBucket(capacity: 10, interval: .milliseconds(100))
 
     /// How far the agent has come.
@@ -48,7 +48,7 @@ public struct ICEAgent: ProtocolCore, Sendable {
     /// Makes an agent that does nothing until ``ICEInput/start(localAddresses:)``.
     ///
     /// - Parameters:
-    ///   - credentials: What the peer is told; see ``ICECredentials/init(using:)``.
+    ///   - credentials: The local credentials; see ``ICECredentials/init(using:)``.
     ///   - generator: Draws transaction IDs and waits; must be unpredictable to others.
     public init(
         _ configuration: ICEConfiguration, credentials: ICECredentials,
@@ -58,13 +58,13 @@ public struct ICEAgent: ProtocolCore, Sendable {
         list = CheckList(local: credentials, pacing: configuration.pacing)
     }
 
-    /// What the peer is told in descriptions.
+    /// The local credentials for descriptions.
     public var credentials: ICECredentials { list.local }
 
     /// Whether we settle which path is used. May change when the peer, too, thinks that it does.
     public var isControlling: Bool { commons.isControlling }
 
-    /// Candidates of ours, as they were told.
+    /// The local candidates, as signaled.
     public var localCandidates: [Candidate] { locals.map(\.candidate) }
 
     /// Whether an answer with this transaction ID is for this agent, for drivers that share sockets among agents.
@@ -77,7 +77,7 @@ public struct ICEAgent: ProtocolCore, Sendable {
         list.local.usernameFragment == usernameFragment || previous?.local.usernameFragment == usernameFragment
     }
 
-    /// What has happened so far.
+    /// The statistics so far.
     public var statistics: ICEStatistics {
         var statistics = commons.statistics
         let pair = list.pair(list.selected) ?? previous.flatMap { $0.pair($0.selected) }

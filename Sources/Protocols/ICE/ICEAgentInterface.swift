@@ -1,6 +1,6 @@
 public import NetworkAddress
 
-/// What can happen to an agent.
+/// The inputs of an agent.
 public enum ICEInput: Sendable {
     /// Begin: gather from these sockets, each given by the address that it is bound to.
     case start(localAddresses: [SocketAddress])
@@ -9,7 +9,8 @@ public enum ICEInput: Sendable {
     /// The peer's name and secret are known; checks may begin. Only the first of a generation count: other ones mean
     /// that the peer has restarted, which ``restart(_:)`` answers first.
     case remoteCredentials(ICECredentials, isLite: Bool)
-    /// The peer told a candidate. A name that was told of with ``ICEOutput/unresolvedName(_:)`` comes back this way.
+    /// The peer signaled a candidate. A name from ``ICEOutput/unresolvedName(_:)`` is also returned by this input, with
+    /// its address.
     case remoteCandidate(Candidate)
     /// The peer has no more candidates (RFC 8838 §14).
     case remoteEndOfCandidates
@@ -23,10 +24,10 @@ public enum ICEInput: Sendable {
     case serverBytes([UInt8], server: Int)
     /// Send this, which is no STUN, to the peer over the present path, for example DTLS.
     case send([UInt8])
-    /// The media thread has heard nothing on the path for longer than it should: it is checked now, and so are the
-    /// others, and if it does not answer ``ICEConfiguration/quietSwitchDelay`` is enough to leave it.
+    /// The media thread has received nothing on the path for longer than expected: the path and the others are checked
+    /// now, and if it does not answer within ``ICEConfiguration/quietSwitchDelay`` the agent leaves it.
     case pathIsQuiet
-    /// Begin anew with other credentials; the present path stays in use until there is a new one (RFC 8445 §9).
+    /// Restart ICE with other credentials; the present path stays in use until there is a new one (RFC 8445 §9).
     case restart(ICECredentials)
     /// End; allocations are given up.
     case end
@@ -34,16 +35,16 @@ public enum ICEInput: Sendable {
     case timerFired
 }
 
-/// What an agent asks for or tells.
+/// The outputs of an agent.
 public enum ICEOutput: Equatable, Sendable {
     /// Send a datagram from the socket bound to `local`.
     case transmit([UInt8], local: SocketAddress, to: SocketAddress)
-    /// Open a connection, or for UDP bind a socket of its own, to TURN server number `server` at `address`; the number
+    /// Open a connection (for UDP, bind a separate socket) to TURN server number `server` at `address`; the number
     /// counts the configuration's servers from zero.
     case openServer(Int, ICEServer.Transport, address: SocketAddress)
     /// Send bytes to a TURN server: for UDP one datagram, else a piece of the stream.
     case sendToServer([UInt8], server: Int)
-    /// A TURN server is of no use, for this reason; its connection is to be closed, which comes next.
+    /// A TURN server failed, for this reason; the next output closes its connection.
     case serverFailed(Int, TURNFailure)
     /// Close the connection once everything has been sent.
     case closeServer(Int)
@@ -51,7 +52,7 @@ public enum ICEOutput: Equatable, Sendable {
     case localCandidate(Candidate)
     /// Tell the peer that there are no more.
     case gatheringComplete
-    /// The peer's candidate has only a name; look it up, if names are to be looked up, and bring it back.
+    /// The peer's candidate has only a name; if names are resolved, look it up and pass the candidate back.
     case unresolvedName(Candidate)
     /// How far the agent has come.
     case stateChanged(ICEState)
@@ -59,6 +60,6 @@ public enum ICEOutput: Equatable, Sendable {
     case pathSelected(ICEPath)
     /// Stop sending at once: there is no path, or the peer's consent has run out.
     case pathLost
-    /// What a peer sent through the relay of TURN server number `server`, and is no STUN.
+    /// Data other than STUN that a peer sent through the relay of TURN server number `server`.
     case received([UInt8], source: SocketAddress, server: Int)
 }

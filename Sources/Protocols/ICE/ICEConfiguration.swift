@@ -33,7 +33,7 @@ public struct ICEServer: Hashable, Sendable {
 }
 
 extension ICEServer: CustomStringConvertible {
-    /// What it is, how and where it is reached, such as "turns (TLS) relay.example at 192.0.2.1:5349". Tells no secret.
+    /// Description of the server, such as "turns (TLS) relay.example at 192.0.2.1:5349". Contains no secret.
     public var description: String {
         switch kind {
         case .stun: "stun at \(address)"
@@ -50,7 +50,7 @@ public struct ICEConfiguration: Sendable {
     public enum Policy: Sendable {
         /// All.
         case all
-        /// Only relayed ones, so that the peer learns no address of ours.
+        /// Only relayed ones, so that the peer learns none of our addresses.
         case relayOnly
     }
 
@@ -58,14 +58,15 @@ public struct ICEConfiguration: Sendable {
     public var policy = Policy.all
     /// STUN and TURN servers; those beyond ``maximumServers`` are left out.
     public var servers: [ICEServer] = []
-    /// We are an offering side, and so control; changed if the peer turns out to control too (RFC 8445 §6.1.1).
+    /// We are the offering side, and so controlling; changed if the peer turns out to be controlling too (RFC 8445
+    /// §6.1.1).
     public var isControlling: Bool
-    /// Ta: the time between first checks of pairs, at least 5 ms. That shortest, and not the 50 ms that count where
-    /// nobody says anything (RFC 8445 §14.2), for a call should not wait for the pairs that are tried before the one
-    /// that works.
+    /// Ta: the time between first checks of pairs, at least 5 ms. The minimum, and not the default of 50 ms (RFC 8445
+    /// §14.2), because a call should not wait for the pairs that are tried before the one that works.
     public var pacing = Duration.milliseconds(5)
     /// The time after which an unanswered check is repeated; it doubles up to ``maximumRetransmission``. RFC 8445 §14.3
-    /// has 500 ms as the least: each of ours is a transaction of its own, and lossy paths are found sooner.
+    /// has a minimum of 500 ms; this is shorter, because each of our checks is a separate transaction, and lossy paths
+    /// are found sooner.
     public var retransmission = Duration.milliseconds(100)
     /// The most time between two tries.
     public var maximumRetransmission = Duration.milliseconds(500)
@@ -83,23 +84,23 @@ public struct ICEConfiguration: Sendable {
     public var consentInterval = Duration.seconds(5)
     /// How long the peer may go without answering a consent check before sending must stop (RFC 7675 §5.1).
     public var consentTimeout = Duration.seconds(30)
-    /// The time between checks of the selected pair while there is another to change to: less than the 4 s that
-    /// RFC 7675 §5.1 asks for, so that a dead path is noticed.
+    /// The time between checks of the selected pair while there is an alternative: less than the 4 s of RFC 7675 §5.1,
+    /// so that a dead path is noticed.
     public var livenessInterval = Duration.seconds(1)
     /// How long the selected pair may stay silent, once a check is overdue, before another that works takes over.
     public var switchDelay = Duration.milliseconds(1_000)
     /// The same when the media has fallen silent, too (``ICEInput/pathIsQuiet``): two tries, and the time for a third.
     public var quietSwitchDelay = Duration.milliseconds(400)
 
-    /// Addresses of ours beyond this many are left out.
+    /// Local addresses beyond this number are left out.
     public static let maximumLocalAddresses = 16
     /// Servers beyond this many are left out.
     public static let maximumServers = 8
     /// Candidates of the peer beyond this many are dropped and counted.
     public static let maximumRemoteCandidates = 64
-    /// Of more pairs than this, those of the lowest priority are dropped and counted (RFC 8445 §6.1.2.5).
+    /// The most pairs; beyond it those of the lowest priority are dropped and counted (RFC 8445 §6.1.2.5).
     public static let maximumPairs = 100
 
-    /// The usual, for an offering or an answering side.
+    /// The default, for an offering or an answering side.
     public init(isControlling: Bool) { self.isControlling = isControlling }
 }

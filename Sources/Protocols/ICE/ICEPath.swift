@@ -4,7 +4,7 @@ public import NetworkAddress
 public struct ICEPath: Hashable, Sendable {
     /// Where they leave.
     public enum Route: Hashable, Sendable {
-        /// From a socket of ours.
+        /// From a local socket.
         case direct(local: SocketAddress)
         /// Through a TURN server, in channel data of that number. Until there is a number (`nil`), only the agent can
         /// send: see ``ICEInput/send(_:)``.
@@ -15,10 +15,10 @@ public struct ICEPath: Hashable, Sendable {
     public var route: Route
     /// Where they go, in the end.
     public var remote: SocketAddress
-    /// Both sides have settled on it. Before that it works, and may be used, but another may take its place.
+    /// Both sides have selected it. Before that it is valid and may be used, but another may replace it.
     public var isNominated: Bool
 
-    /// Whether packets leave from the same place for the same place, whatever the channel is.
+    /// Whether source and destination are the same, whatever the channel is.
     func isSameWay(as other: ICEPath) -> Bool {
         let isSameOrigin =
             switch (route, other.route) {
@@ -30,7 +30,7 @@ public struct ICEPath: Hashable, Sendable {
         return isSameOrigin && remote == other.remote
     }
 
-    /// Whether a TURN server of ours is on the way.
+    /// Whether it uses one of our TURN servers.
     public var isRelayed: Bool {
         switch route {
         case .direct: false

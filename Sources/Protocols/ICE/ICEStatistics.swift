@@ -1,4 +1,4 @@
-/// What an agent has seen since its start.
+/// Statistics of an agent since its start.
 public struct ICEStatistics: Equatable, Sendable {
     /// The path in use.
     public var path: ICEPath?

@@ -4,7 +4,7 @@ internal import Timekeeping
 
 /// Requests to the server, their repeats and their answers.
 extension TURNClient {
-    /// What to ask for instead when an allocation of both families is refused so.
+    /// The request to make instead if an allocation of both families is refused with this error.
     private static let remedies: [STUNErrorCode: Families] = [
         .addressFamilyNotSupported: .ipv6, .badRequest: .unsaid, .unknownAttribute: .unsaid,
     ]
@@ -95,8 +95,8 @@ extension TURNClient {
         outbox.append(.refused(host))
     }
 
-    /// A refused channel keeps its number, for it must not be another peer's until five minutes after its ten have
-    /// passed (RFC 8656 §12), but data goes without it.
+    /// A refused channel keeps its number, because no other peer may use the number until five minutes after the
+    /// binding's ten minutes (RFC 8656 §12), but data is sent without it.
     private mutating func dropChannel(_ peer: SocketAddress) {
         for index in channels.indices where channels[index].peer == peer { channels[index].refreshAt = nil }
     }

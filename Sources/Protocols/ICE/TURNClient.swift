@@ -12,7 +12,7 @@ public struct TURNClient: ProtocolCore, Sendable {
         case both
         /// One of IPv6.
         case ipv6
-        /// What a server gives that does not know of families.
+        /// The address family of a server that does not support families.
         case unsaid
     }
 
@@ -265,7 +265,7 @@ public struct TURNClient: ProtocolCore, Sendable {
         outbox.append(.received(Array(data), from: peer))
     }
 
-    /// Nothing will come of this client any more.
+    /// This client has failed or ended.
     var hasEnded: Bool { state == .ended }
 
     /// The connection is gone, and the allocation with it.

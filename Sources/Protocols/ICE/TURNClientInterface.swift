@@ -1,6 +1,6 @@
 public import NetworkAddress
 
-/// What can happen to a TURN client.
+/// The inputs of a TURN client.
 public enum TURNInput: Sendable {
     /// The connection to the server is there; ask for a relayed address.
     case opened
@@ -18,7 +18,7 @@ public enum TURNInput: Sendable {
     case timerFired
 }
 
-/// What a TURN client asks for or tells.
+/// The outputs of a TURN client.
 public enum TURNOutput: Equatable, Sendable {
     /// Send to the server: one datagram, or a piece of the stream.
     case transmit([UInt8])
@@ -62,7 +62,7 @@ public struct TURNFailure: Equatable, Sendable, CustomStringConvertible {
     public let reason: Reason
     /// The server's error code, if it gave one.
     public let code: Int?
-    /// The server's words, if it gave any; at most 256 bytes.
+    /// The server's reason phrase, if any; at most 256 bytes.
     public let serverText: String
 
     init(_ reason: Reason, code: Int? = nil, serverText: String = "") {

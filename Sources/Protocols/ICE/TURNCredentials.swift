@@ -1,12 +1,12 @@
 internal import STUN
 
-/// What a TURN server has asked of a client, and the key that goes with it (RFC 8489 §9.2).
+/// A TURN server's challenge, and the client's key for it (RFC 8489 §9.2).
 struct TURNCredentials: Equatable, Sendable {
     let username: String
     let realm: String
     let nonce: String
     let algorithm: STUNKey.Algorithm
-    /// The server's list of algorithms, to be told back so that nobody can have shortened it.
+    /// The server's list of algorithms, to be sent back so that an attacker cannot have shortened it.
     let offeredAlgorithms: [UInt8]?
     let key: STUNKey
 

@@ -4,7 +4,7 @@ internal import Timekeeping
 struct TokenBucket: Sendable {
     private let slack: Duration
     private let interval: Duration
-    /// When the last token that was taken will have been made up for.
+    /// When the last taken token will have been refilled.
     private var settledAt = Instant(nanoseconds: .min / 2)
 
     init(capacity: Int, interval: Duration) {

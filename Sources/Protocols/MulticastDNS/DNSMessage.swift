@@ -2,7 +2,7 @@ public import NetworkAddress
 // Multicast DNS: addresses of names that exist on the local link only (RFC 6762), as browsers have them that hide their
 // addresses. Asks for host names, and does nothing else.
 
-/// What is asked, and what an answer says: the little of DNS's messages that host names need (RFC 1035 §4).
+/// Queries and answers: the part of DNS messages that host names need (RFC 1035 §4).
 public enum DNSMessage {
     /// The address of a name.
     public struct Answer: Equatable, Sendable {
@@ -31,7 +31,7 @@ public enum DNSMessage {
     /// Longer messages than an Ethernet frame's are not read (RFC 6762 §17 allows them; host names need none).
     public static let maximumBytes = 1_500
 
-    /// A question of one name and type. One alone, for some responders read no more.
+    /// A query for one name and type; only one, because some responders read no more.
     ///
     /// - Returns: nil if `name` is no name: labels of 1…63 bytes, at most 253 in all.
     public static func query(for name: String, _ type: RecordType) -> [UInt8]? {
@@ -46,12 +46,12 @@ public enum DNSMessage {
         return bytes + [0, 0, UInt8(truncatingIfNeeded: type.rawValue), 0, 1]
     }
 
-    /// The addresses that a message tells, in its order, whatever section they stand in.
+    /// The addresses in a message, in order, from any section.
     ///
-    /// - Returns: What could be read before the message's end, or its first fault. Nothing, if it is no answer.
+    /// - Returns: The addresses before the message's end, or before its first error. None if it is not an answer.
     public static func answers(in bytes: [UInt8]) -> [Answer] {
         guard bytes.count <= maximumBytes, bytes.count >= 12 else { return [] }
-        // An answer to a standard query, without error (RFC 6762 §18.2 to §18.11); whether it is cut off is all the same.
+        // An answer to a standard query, without error (RFC 6762 §18.2 to §18.11); the truncation bit is ignored.
         guard bytes[2] & 0xF8 == 0x80, bytes[3] & 0x0F == 0 else { return [] }
         func count(at offset: Int) -> Int { Int(bytes[offset]) << 8 | Int(bytes[offset + 1]) }
         var reader = Reader(bytes: bytes, offset: 12)

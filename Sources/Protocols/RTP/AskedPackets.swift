@@ -1,5 +1,5 @@
-/// Packets of ours that the peer has asked for and that were not dealt with, the first one first: 64 at most, and what is
-/// asked for beyond is forgotten.
+/// Our packets that the peer has requested and that are not yet handled, in order: at most 64; further requests are
+/// dropped.
 struct AskedPackets: Sendable {
     private var numbers = InlineArray<64, UInt16>(repeating: 0)
     private var first = 0
@@ -27,7 +27,7 @@ struct AskedPackets: Sendable {
 
 /// Tells packets that are asked for the first time from those that were asked for already: over the last 64 numbers.
 struct AskedBefore: Sendable {
-    /// One more than the number at its place; 0 if there is none.
+    /// One more than the number in each slot; 0 if the slot is empty.
     private var numbers = InlineArray<64, Int32>(repeating: 0)
 
     @_noAllocation @_noLocks

@@ -1,21 +1,21 @@
 public import Timekeeping
 
-/// Tells when a stream must stop, for the network can no longer carry it (RFC 8083 §4).
+/// Decides when a stream must stop because the network can no longer carry it (RFC 8083 §4).
 ///
-/// A last resort: it trips only where ten times as much is sent as would be fair, or nothing arrives at all, and it stays
-/// tripped. It is told of what is sent and of each report on our stream.
+/// A last resort: it trips only if ten times the fair rate is sent, or nothing arrives at all, and it stays tripped.
+/// Its inputs are sent packets and each report on our stream.
 public struct CircuitBreaker: Equatable, Sendable {
     /// Why to stop.
     public enum Trip: Equatable, Sendable {
         /// No report came for three intervals (§4.1).
         case reportsMissing
-        /// Reports come, and they tell that no packet arrives (§4.2).
+        /// Reports arrive, and say that no packet arrives (§4.2).
         case mediaNotArriving
         /// Loss and round trip leave room for less than a tenth of what is sent (§4.3).
         case congestion
     }
 
-    /// What is known of the stream before it begins.
+    /// Properties of the stream that are known before it begins.
     public struct Configuration: Equatable, Sendable {
         /// Time between two reports without its spread by chance (RFC 3550 §6.3.1), in nanoseconds.
         public var reportIntervalNanoseconds: Int64
@@ -33,7 +33,7 @@ public struct CircuitBreaker: Equatable, Sendable {
         }
     }
 
-    /// What one report tells of our stream, and how we sent in the time that it covers.
+    /// One report on our stream, and how we sent in the time that it covers.
     public struct Interval: Equatable, Sendable {
         /// ``ReportBlock/extendedHighestSequence``.
         public var highestSequence: UInt32
@@ -129,10 +129,10 @@ public struct CircuitBreaker: Equatable, Sendable {
         return packetsInRoundTrip * packetsInRoundTrip * 2 * loss / 3 > 100
     }
 
-    /// How many reports in a row must tell that nothing arrives, as §4.2 recommends.
+    /// How many reports in a row must say that nothing arrives, as §4.2 recommends.
     private static var standstillsAtMost: Int64 { @_noAllocation @_noLocks get { 5 } }
 
-    /// How many reports in a row must tell of congestion: CB_INTERVAL of §4.3.
+    /// How many reports in a row must show congestion: CB_INTERVAL of §4.3.
     @_noAllocation @_noLocks
     private func intervals(_ roundTrip: Int64?) -> Int64 {
         let three = 3 * configuration.reportIntervalNanoseconds

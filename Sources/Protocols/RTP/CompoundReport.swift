@@ -6,7 +6,7 @@ public struct CompoundReport: Sendable {
     public var ssrc: UInt32
     /// The sender's part; with it a sender report is written, without it a receiver report.
     public var sender: SenderInfo?
-    /// What is told of the stream received; a call between two has one at most.
+    /// The block on the received stream; a call between two has at most one.
     public var block: ReportBlock?
     /// Goes into every compound packet (RFC 3550 §6.5.1).
     public var canonicalName: ShortText

@@ -4,7 +4,7 @@ import Bytes
 public struct ExtendedReport: Equatable, Sendable {
     /// The receiver's time of day, to be sent back.
     public var referenceTime: NTPTimestamp?
-    /// What is sent back to ``addressee``: ``NTPTimestamp/middle`` of its last reference time.
+    /// Returned to ``addressee``: ``NTPTimestamp/middle`` of its last reference time.
     public var lastReference: UInt32?
     /// Time between getting that reference and sending it back, in 1/65536 s.
     public var delaySinceLastReference: UInt32
@@ -20,11 +20,11 @@ public struct ExtendedReport: Equatable, Sendable {
         addressee = 0
     }
 
-    /// Reads the blocks of a packet of type 207, and passes over kinds that we do not know.
+    /// Reads the blocks of a packet of type 207, and skips unknown kinds.
     ///
     /// - Parameters:
-    ///   - body: The packet's body, as ``RTCPReader`` told it.
-    ///   - ssrc: Whose sub-block is looked for.
+    ///   - body: The packet's body, from ``RTCPReader``.
+    ///   - ssrc: The SSRC whose sub-block is searched.
     ///   - datagram: The same bytes that the reader was given.
     /// - Returns: `nil` if the type is another, or a block runs past the packet.
     @_noAllocation @_noLocks
@@ -89,7 +89,7 @@ public struct ExtendedReport: Equatable, Sendable {
         return writer.overflowed ? 0 : writer.count
     }
 
-    /// The round trip that an answer of the peer tells: `nil` if it answers nothing.
+    /// The round trip from an answer of the peer: `nil` if it answers nothing.
     ///
     /// - Parameter arrival: Our own time of day when it came, from the clock that made the reference.
     @_noAllocation @_noLocks

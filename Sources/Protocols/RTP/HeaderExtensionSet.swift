@@ -177,7 +177,7 @@ public struct AudioLevel: Equatable, Hashable, Sendable {
     /// The element's byte.
     public var byte: UInt8 { @_noAllocation @_noLocks get { (isVoice ? 0x80 : 0) | attenuation } }
 
-    /// The level in a packet, if it tells one under `identifier`.
+    /// The audio level in a packet, if it has one under `identifier`.
     @_noAllocation @_noLocks
     public init?(_ identifier: UInt8, of header: RTPHeader, in packet: borrowing RawSpan) {
         guard let element = header.headerExtension?.element(identifier, in: packet), !element.data.isEmpty,
@@ -188,7 +188,7 @@ public struct AudioLevel: Equatable, Hashable, Sendable {
 }
 
 extension RTPHeader {
-    /// The sequence number over all streams of the transport, if the packet tells one under `identifier`.
+    /// The transport-wide sequence number, if the packet has one under `identifier`.
     @_noAllocation @_noLocks
     public func transportSequenceNumber(_ identifier: UInt8, in packet: RawSpan) -> UInt16? {
         guard let element = headerExtension?.element(identifier, in: packet), element.data.count >= 2 else {

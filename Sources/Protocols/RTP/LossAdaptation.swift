@@ -1,8 +1,8 @@
 public import Timekeeping
 
-/// Chooses the encoder's bitrate, its protection and the redundancy by what feedback tells of the path.
+/// Chooses the encoder's bitrate, its protection and the redundancy from the feedback on the path.
 ///
-/// | Loss | Loss told to the encoder | Each frame is sent |
+/// | Loss | Expected loss of the encoder | Each frame is sent |
 /// | --- | --- | --- |
 /// | below 1 % | 0 | once |
 /// | 1…3 % | 7 % | once |
@@ -11,13 +11,13 @@ public import Timekeeping
 /// | 15…25 % | 25 % | twice |
 /// | from 25 % | 30 % | twice |
 ///
-/// Rises are believed at once, falls slowly. Loss alone does not lower the bitrate for long: radio links lose packets
-/// whatever is sent. From 8 % on it is lowered as a trial (``RateTrial``), and comes back within a second or two if loss
-/// does not fall with it. It stays low if loss falls, and is lowered without a trial while a queue grows.
+/// Rises take effect at once, falls slowly. Loss alone does not lower the bitrate for long, because radio links lose
+/// packets at any bitrate. From 8 % on it is lowered as a trial (``RateTrial``), and restored within one or two seconds
+/// if loss does not fall with it. It stays low if loss falls, and is lowered without a trial while a queue grows.
 ///
-/// libopus 1.3 puts forward error correction into packets from 7 % of told loss at 20 kb/s on, from 15 % at 18 kb/s, and never
-/// below 17 kb/s. So the bitrate has a floor of 18 kb/s, at low bitrates the encoder is told of 20 % at least, and at a bitrate
-/// that was set up below the floor frames are sent twice from 1 % on.
+/// libopus 1.3 puts forward error correction into packets from 7 % of expected loss at 20 kb/s, from 15 % at 18 kb/s,
+/// and never below 17 kb/s. So the bitrate has a floor of 18 kb/s, the encoder's expected loss is at least 20 % at low
+/// bitrates, and at a bitrate that is configured below the floor frames are sent twice from 1 % on.
 public struct LossAdaptation: Sendable {
     /// Within what it chooses.
     public struct Configuration: Equatable, Sendable {
@@ -25,7 +25,7 @@ public struct LossAdaptation: Sendable {
         public var minimumBitrateBps: Int
         /// The most, in bits per second.
         public var maximumBitrateBps: Int
-        /// What headers take, in bits per second.
+        /// Bitrate of headers, in bits per second.
         public var overheadBps: Int
 
         /// Makes a configuration; the least is never above the most.
@@ -58,7 +58,7 @@ public struct LossAdaptation: Sendable {
     /// A bitrate that was too much for the path, and when that showed.
     private var ceiling: (bitrateBps: Int, at: Instant)?
     private var queueBefore: (nanoseconds: Int64, at: Instant)?
-    /// How often the bitrate was lowered for the queue that stands now.
+    /// How often the bitrate was lowered for the present queue.
     private var queueSteps = 0
     private var raisedAt: Instant?
     /// Loss has kept the bitrate from being raised since then.
@@ -67,7 +67,7 @@ public struct LossAdaptation: Sendable {
     private var retryFrom = Instant(nanoseconds: .min)
     private var retryPause = LossAdaptation.shortestRetry
     private var sendsTwice = false
-    /// Packets that the newest feedback told of.
+    /// Packets that the newest feedback covers.
     private var feedbackPackets = 0
     /// Sending twice was too much for the path: not before this time again.
     private var redundancyFrom: Instant?
@@ -82,7 +82,7 @@ public struct LossAdaptation: Sendable {
     /// The least loss that a trial is worth: without a sign of a queue, and with one.
     private static var trialLoss: Double { @_noAllocation @_noLocks get { 0.08 } }
     private static var trialLossWithQueue: Double { @_noAllocation @_noLocks get { 0.02 } }
-    /// A queue that stands for longer is one: 40 ms.
+    /// A longer standing delay counts as a queue: 40 ms.
     private static var queueNanoseconds: Int64 { @_noAllocation @_noLocks get { 40_000_000 } }
     /// Growth of the queue within a second that lowers the bitrate without loss: 20 ms.
     private static var queueGrowth: Int64 { @_noAllocation @_noLocks get { 20_000_000 } }
@@ -92,7 +92,7 @@ public struct LossAdaptation: Sendable {
     private static var greatLoss: Double { @_noAllocation @_noLocks get { 0.2 } }
     private static var shortestRetry: Int64 { @_noAllocation @_noLocks get { 10_000_000_000 } }
     private static var longestRetry: Int64 { @_noAllocation @_noLocks get { 160_000_000_000 } }
-    /// Loss that lasts so long at a bitrate that was lowered does not come of the bitrate: 3 s.
+    /// Loss that lasts this long at a lowered bitrate is not caused by the bitrate: 3 s.
     private static var holdNanoseconds: Int64 { @_noAllocation @_noLocks get { 3_000_000_000 } }
     /// Feedback on so many packets is a report (RFC 3550), which comes every few seconds.
     private static var reportPackets: Int { @_noAllocation @_noLocks get { 100 } }
@@ -101,7 +101,7 @@ public struct LossAdaptation: Sendable {
     private static var longestPause: Int64 { @_noAllocation @_noLocks get { 480_000_000_000 } }
     /// How long a bitrate that was too much is remembered.
     private static var ceilingMemory: Int64 { @_noAllocation @_noLocks get { 60_000_000_000 } }
-    /// Below, the encoder is told of more loss, so that it keeps room for forward error correction.
+    /// Below this, the encoder's expected loss is higher, so that it keeps room for forward error correction.
     private static var lowBitrateBps: Int { @_noAllocation @_noLocks get { 24_000 } }
     /// libopus has no forward error correction below.
     private static var leastProtectedBps: Int { @_noAllocation @_noLocks get { 18_000 } }
@@ -158,7 +158,7 @@ public struct LossAdaptation: Sendable {
         self.now = now
         guard seen.packets > 0 else { return false }
         if sendsTwice != self.sendsTwice {
-            // What is sent in all is another now.
+            // The total sending rate has changed.
             self.sendsTwice = sendsTwice
             episode = Episode()
         }
@@ -177,7 +177,7 @@ public struct LossAdaptation: Sendable {
     }
 }
 
-// MARK: What is learnt
+// MARK: Estimates
 
 extension LossAdaptation {
     @_noAllocation @_noLocks
@@ -198,8 +198,8 @@ extension LossAdaptation {
     @_noAllocation @_noLocks
     private static func weight(_ count: Int, of span: Int) -> Double { Double(count) / Double(count + span) }
 
-    /// Whether the queue has grown by much within a second, or stands though the bitrate was lowered for it; asked with
-    /// each feedback.
+    /// Whether the queue has grown by much within a second, or persists although the bitrate was lowered for it;
+    /// evaluated with each feedback.
     @_noAllocation @_noLocks
     private mutating func takeGrowth(_ queue: Int64?) -> Bool {
         guard let queue else { return false }
@@ -263,7 +263,7 @@ extension LossAdaptation {
         raisedAt = now
         switch verdict {
         case .constant:
-            // Loss that has fallen by much, and not as far as it should, may be that of a path still narrower.
+            // Loss that has fallen by much, but not as far as expected, may indicate an even narrower path.
             if ended.loss >= Self.greatLoss, ended.lossSeen < ended.loss * 0.8,
                 bitrateBps > configuration.minimumBitrateBps
             {
@@ -277,7 +277,7 @@ extension LossAdaptation {
             retryFrom = now.advanced(byNanoseconds: retryPause)
             retryPause = min(2 * retryPause, Self.longestRetry)
         case .congestion:
-            // What was lost before says nothing of the path as it is used now.
+            // Earlier losses say nothing about the path as it is used now.
             shortLoss = ended.lossSeen
             constantLoss /= 2
             retryPause = Self.shortestRetry
@@ -327,8 +327,8 @@ extension LossAdaptation {
         bitrateBps = clamped(bitrateBps + configuration.maximumBitrateBps * Int(seconds) / (isNearCeiling ? 100 : 10))
     }
 
-    /// Leaves the bitrate as it is. Loss that stays though the bitrate was lowered does not come of it, and keeps it low no
-    /// longer.
+    /// Leaves the bitrate as it is. Loss that persists although the bitrate was lowered is not caused by it, and no
+    /// longer keeps it low.
     @_noAllocation @_noLocks
     private mutating func hold(_ isQueue: Bool) {
         raisedAt = now

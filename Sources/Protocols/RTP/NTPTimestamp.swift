@@ -4,7 +4,7 @@ public struct NTPTimestamp: Equatable, Hashable, Sendable {
     /// All 64 bits.
     public var rawValue: UInt64
 
-    /// Takes the bits as they stand in a packet.
+    /// Takes the bits of a packet.
     @_noAllocation @_noLocks
     @inlinable
     public init(rawValue: UInt64) { self.rawValue = rawValue }

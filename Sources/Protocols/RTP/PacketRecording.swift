@@ -6,9 +6,9 @@ public struct PacketRecording: Equatable, Sendable {
         public var offsetNanoseconds: Int64
         /// The datagram, from its RTP or RTCP header on.
         public var bytes: [UInt8]
-        /// UDP port it came from; zero where the format does not tell.
+        /// Source UDP port; zero if the format does not have it.
         public var sourcePort: UInt16
-        /// UDP port it was sent to; zero where the format does not tell.
+        /// Destination UDP port; zero if the format does not have it.
         public var destinationPort: UInt16
 
         /// Makes a packet.
@@ -29,7 +29,7 @@ public struct PacketRecording: Equatable, Sendable {
     /// The file ends in the middle of a record, as after a recorder that was killed; what came before is here.
     public internal(set) var isTruncated = false
 
-    /// Reads an rtpdump or a classic pcap file, told apart by their first bytes.
+    /// Reads an rtpdump or a classic pcap file, distinguished by their first bytes.
     ///
     /// - Throws: ``PacketRecordingError`` with the offset. Any bytes may come.
     public init(parsing file: [UInt8]) throws(PacketRecordingError) {

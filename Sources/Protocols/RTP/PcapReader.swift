@@ -23,7 +23,7 @@ struct PcapReader {
         else {
             throw PacketRecordingError(offset: file.count, message: "the header of 24 bytes is cut off")
         }
-        // The upper bits tell of frame check sequences, which follow the packet and so do no harm.
+        // The upper bits describe frame check sequences, which follow the packet and can be ignored.
         guard let link = LinkLayer(number: number & 0xFFFF) else {
             throw PacketRecordingError(
                 offset: 20,
@@ -80,7 +80,7 @@ struct PcapReader {
 // MARK: Layers
 
 extension PcapReader {
-    /// What stands in front of the IP header.
+    /// The bytes before the IP header.
     private enum LinkLayer {
         case ethernet
         case linuxCooked
@@ -117,7 +117,7 @@ extension PcapReader {
         }
     }
 
-    /// Offset of the IP header. Only the size of what stands before it matters: the IP header tells its own version.
+    /// Offset of the IP header. Only the size of the bytes before it matters: the IP header has its own version.
     private func networkLayer(in record: Range<Int>) -> Int? {
         var offset = record.lowerBound
         switch link {
@@ -161,7 +161,7 @@ extension PcapReader {
         else { return nil }
         let end = packet.lowerBound + 40 + Int(length)
         var offset = packet.lowerBound + 40
-        // Hop-by-hop, routing and destination options may stand before UDP (RFC 8200 §4).
+        // Hop-by-hop, routing and destination options may precede UDP (RFC 8200 §4).
         while offset < end, next == 0 || next == 43 || next == 60 {
             guard let following = file.uint8(at: offset), let size = file.uint8(at: offset + 1) else {
                 return nil

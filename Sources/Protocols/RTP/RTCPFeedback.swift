@@ -13,11 +13,11 @@ public enum RTCPFeedback: Equatable, Sendable {
     /// Any other, with its format.
     case other(type: UInt8, format: UInt8)
 
-    /// Reads a packet of type 205 or 206; `nil` for other types and for one that is too short for what it says it is.
+    /// Reads a packet of type 205 or 206; `nil` for other types and for a packet that is too short for its type.
     ///
     /// - Parameters:
     ///   - type: The packet's type.
-    ///   - body: Its body, as ``RTCPReader`` told it.
+    ///   - body: Its body, from ``RTCPReader``.
     ///   - datagram: The same bytes that the reader was given.
     @_noAllocation @_noLocks
     public init?(type: UInt8, body: Range<Int>, in datagram: borrowing RawSpan) {

@@ -2,9 +2,9 @@ import Bytes
 
 /// One packet out of a compound RTCP datagram; longer parts stay in the datagram and are read from there.
 public enum RTCPPacket: Equatable, Sendable {
-    /// What a sender tells of its stream and of those it receives (RFC 3550 §6.4.1).
+    /// A sender's report on its stream and on those it receives (RFC 3550 §6.4.1).
     case senderReport(ssrc: UInt32, SenderInfo, ReportBlocks)
-    /// What one that sends nothing tells of the streams it receives (RFC 3550 §6.4.2).
+    /// A report of a pure receiver on the streams it receives (RFC 3550 §6.4.2).
     case receiverReport(ssrc: UInt32, ReportBlocks)
     /// Who the sources are (RFC 3550 §6.5).
     case sourceDescription(SourceDescriptions)

@@ -4,7 +4,7 @@ public import Timekeeping
 ///
 /// Reads no clock and no random source: each call that draws takes 64 random bits.
 public struct RTCPScheduler: Sendable {
-    /// What the intervals are reckoned from.
+    /// The inputs of the interval calculation.
     public struct Configuration: Equatable, Sendable {
         /// Bytes per second that RTCP of both sides together may take: 5 % of the session's bandwidth (§6.2).
         public var octetsPerSecond: Double
@@ -26,7 +26,7 @@ public struct RTCPScheduler: Sendable {
     private let configuration: Configuration
     /// When the last report was sent; the time of joining before that.
     private var previous: Instant
-    /// When the peer was last heard, in RTP or RTCP; `nil` if it is not (or no longer) a member.
+    /// When the peer's last RTP or RTCP arrived; `nil` if it is not (or no longer) a member.
     private var peerHeardAt: Instant?
     private var peerSentAt: Instant?
     /// Members that ``nextDeadline`` was reckoned with.
@@ -81,7 +81,7 @@ public struct RTCPScheduler: Sendable {
         reckonedMembers = 1
     }
 
-    /// Whether the report is to be sent now: the interval is drawn anew, and if it is not over the timer is put off
+    /// Whether the report is to be sent now: a new interval is drawn, and if it is not over the timer is postponed
     /// (timer reconsideration, §6.3.6). After `true`, send and call ``sent(octets:at:weSent:random:)``.
     ///
     /// - Parameter weSent: We have sent RTP since the report before the last one.

@@ -3,8 +3,7 @@ public import Timekeeping
 
 /// One side's RTCP in a call between two: counts what is sent and received, and writes and reads the reports.
 ///
-/// A core: it is told of packets and times, and its caller puts the bytes on the wire. All of it may run on a media
-/// thread.
+/// A core: its inputs are packets and times, and its caller sends the bytes. All of it may run on a media thread.
 public struct RTCPSession: Sendable {
     /// Who we are and how often we report.
     public struct Configuration: Sendable {
@@ -33,7 +32,7 @@ public struct RTCPSession: Sendable {
     public enum Reception: Equatable, Sendable {
         /// Of the stream we follow.
         case known(ReceptionStatistics.Outcome)
-        /// The first of a stream that now takes the place of the one before; its count starts anew.
+        /// The first packet of a stream that now replaces the previous one; its count starts over.
         case newSource
         /// It carries our own SSRC: a loop, or a collision to be settled by taking another (RFC 3550 §8.2).
         case ownSource
@@ -43,7 +42,7 @@ public struct RTCPSession: Sendable {
     public struct Feedback: Equatable, Sendable {
         /// The stream we receive has said goodbye.
         public var saidGoodbye = false
-        /// What the peer tells of our stream.
+        /// The peer's report on our stream.
         public var reportOnUs: ReportBlock?
         /// Time from us to the peer and back, measured by this packet.
         public var roundTripNanoseconds: Int64?
@@ -66,9 +65,9 @@ public struct RTCPSession: Sendable {
     public private(set) var reception: ReceptionStatistics?
     /// The stream received; `nil` before its first packet.
     public private(set) var remoteSSRC: UInt32?
-    /// Streams that took another's place.
+    /// Streams that replaced another.
     public private(set) var sourceChanges: Int64 = 0
-    /// The newest that the peer told of our stream.
+    /// The peer's newest report on our stream.
     public private(set) var reportOnUs: ReportBlock?
     /// The newest round trip, from the peer's report on us.
     public private(set) var roundTripNanoseconds: Int64?
@@ -76,7 +75,7 @@ public struct RTCPSession: Sendable {
     public private(set) var packetsSent: Int64 = 0
     /// Bytes of RTP payload sent.
     public private(set) var octetsSent: Int64 = 0
-    /// The peer's canonical name; empty before it was told.
+    /// The peer's canonical name; empty before it is known.
     public private(set) var remoteCanonicalName = ShortText()
 
     private let configuration: Configuration
@@ -110,7 +109,7 @@ public struct RTCPSession: Sendable {
         @_noAllocation @_noLocks get { scheduler.nextDeadline }
     }
 
-    /// An RTP packet of ours has been sent.
+    /// One of our RTP packets was sent.
     @_noAllocation @_noLocks
     public mutating func sentMedia(payloadOctets: Int, timestamp: UInt32, at now: Instant) {
         packetsSent += 1
@@ -191,11 +190,11 @@ extension RTCPSession {
         return feedback
     }
 
-    /// The next packet of ours that the peer has asked for and that was not taken yet. Of many, 64 are remembered.
+    /// The next of our packets that the peer has requested and that was not taken yet. At most 64 are remembered.
     @_noAllocation @_noLocks
     public mutating func takeAsked() -> UInt16? { asked.take() }
 
-    /// Feedback and extended reports. What is malformed or unknown within its bounds says nothing to us.
+    /// Feedback and extended reports. Malformed or unknown content within its bounds is ignored.
     @_noAllocation @_noLocks
     private mutating func take(
         _ type: UInt8, _ body: Range<Int>, in datagram: RawSpan, at arrival: Instant, into feedback: inout Feedback
@@ -301,7 +300,7 @@ extension RTCPSession {
         return size
     }
 
-    /// Writes a report that tells nothing, to go in front of feedback where that may not go alone (RFC 4585 §3.1).
+    /// Writes an empty report, to precede feedback that may not be sent alone (RFC 4585 §3.1).
     ///
     /// - Returns: Bytes written; zero if `datagram` is too short.
     @_noAllocation @_noLocks

@@ -1,10 +1,11 @@
 internal import Timekeeping
 
-/// Tells loss by congestion, which falls when less is sent, from loss by chance, which does not.
+/// Distinguishes loss by congestion, which falls when less is sent, from random loss, which does not.
 ///
-/// A sequential test of two hypotheses over the packets that were sent since the bitrate was lowered: that they are lost as
-/// those before, or as on a path that carries as much as it did. Bursts are counted as two packets at most, for one burst
-/// proves little, and chance needs two feedbacks with loss, or a report on a hundred packets.
+/// A sequential test of two hypotheses over the packets that were sent since the bitrate was lowered: that they are
+/// lost at the same rate as before, or as on a path that carries as much as before. A burst counts as at most two
+/// packets, because one burst proves little. Random loss is accepted only after two feedbacks with loss, or a report on
+/// a hundred packets.
 struct RateTrial: Equatable, Sendable, BitwiseCopyable {
     enum Verdict: Equatable, Sendable, BitwiseCopyable {
         /// Loss does not depend on the bitrate.
@@ -13,7 +14,7 @@ struct RateTrial: Equatable, Sendable, BitwiseCopyable {
         case congestion
     }
 
-    /// What was sent before; whether frames were sent twice and are not now; and whether they are still.
+    /// The earlier sending rate; whether frames were sent twice and no longer are; and whether they still are.
     let bitrateBps: Int
     let sendsTwice: Bool
     let keepsTwice: Bool
@@ -29,7 +30,7 @@ struct RateTrial: Equatable, Sendable, BitwiseCopyable {
 
     /// One hypothesis is so much more likely: e³ ≈ 20 times.
     private static var decision: Double { @_noAllocation @_noLocks get { 3 } }
-    /// Congestion is not believed sooner: three seconds, for bursts of a path that loses by chance have pauses, too.
+    /// Congestion is not accepted sooner: three seconds, because the bursts of a path with random loss have pauses too.
     private static var leastPackets: Int { @_noAllocation @_noLocks get { 150 } }
 
     @_noAllocation @_noLocks
@@ -57,7 +58,7 @@ struct RateTrial: Equatable, Sendable, BitwiseCopyable {
         lost += seen.lost
         let isReport = seen.packets >= 100
         if seen.lost > 0 { feedbacksWithLoss += isReport ? 2 : 1 }
-        // Where the path carries less than the least that can be sent, the two are hardly told apart.
+        // If the path carries less than the minimum bitrate, the two can hardly be distinguished.
         guard loss > lossIfCongested * 1.3 else { return packets >= Self.leastPackets ? .congestion : nil }
         score += Double(min(seen.lost, max(2, seen.packets / 5))) * Self.logarithm(loss / lossIfCongested)
         score += Double(seen.received) * Self.logarithm((1 - loss) / (1 - lossIfCongested))

@@ -2,15 +2,15 @@ public import Timekeeping
 
 /// What is counted about one incoming stream: order, loss and jitter (RFC 3550 §6.4.1, appendices A.1, A.3, A.8).
 public struct ReceptionStatistics: Equatable, Sendable {
-    /// What one packet meant for the count.
+    /// The effect of one packet on the counts.
     public enum Outcome: Equatable, Sendable {
         /// Counted.
         case counted
         /// Not counted: the stream must first show packets in sequence.
         case onProbation
-        /// Not counted: it is far from where the stream was. The next one in sequence starts the stream anew.
+        /// Not counted: it is far from the stream's position. The next one in sequence restarts the stream.
         case outOfPlace
-        /// The stream was started anew with this packet; what was counted before is forgotten.
+        /// The stream was restarted with this packet; earlier counts are discarded.
         case restarted
     }
 
@@ -18,7 +18,7 @@ public struct ReceptionStatistics: Equatable, Sendable {
     public private(set) var clockRate: Int
     /// Packets of this stream, repeated ones included.
     public private(set) var packetsReceived: Int64 = 0
-    /// Times the stream was started anew after a jump.
+    /// How often the stream was restarted after a jump.
     public private(set) var restarts: Int64 = 0
 
     private let packetsOnProbation: Int
@@ -76,8 +76,9 @@ public struct ReceptionStatistics: Equatable, Sendable {
         return outcome
     }
 
-    /// Measures in other ticks from now on; the first packet in them is not compared with the last. RFC 7160 §4.3
-    /// compares them in the ticks of the one, which tells of jitter only where senders count on as its §4.2 has it.
+    /// Changes the clock rate; the first packet at the new rate is not compared with the last one at the old rate. RFC
+    /// 7160 §4.3 compares them at one rate, which measures jitter only if senders continue their timestamps as in its
+    /// §4.2.
     @_noAllocation @_noLocks
     private mutating func change(to rate: Int) {
         guard rate != clockRate, rate > 0 else { return }

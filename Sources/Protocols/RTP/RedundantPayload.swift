@@ -81,7 +81,7 @@ public struct RedundantPayload: Equatable, Sendable {
     }
 }
 
-/// Writes payloads that repeat the frames before (RFC 2198), keeping those in memory of its own.
+/// Writes payloads with copies of the previous frames (RFC 2198), which it stores.
 ///
 /// Allocates nothing after it is made; 2 KB.
 public struct RedundancyWriter: ~Copyable, Sendable {

@@ -1,6 +1,6 @@
 import Bytes
 
-/// What one participant tells of the packets it has had from another (RFC 3550 §6.4.1).
+/// One participant's report on the packets received from another (RFC 3550 §6.4.1).
 public struct ReportBlock: Equatable, Sendable {
     /// The stream reported on.
     public var ssrc: UInt32

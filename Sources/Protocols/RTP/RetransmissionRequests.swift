@@ -1,9 +1,10 @@
 public import Timekeeping
 
-/// Which lost packets are worth asking for again (RFC 4585 §6.2.1), and how long a peer takes to send them.
+/// Decides which lost packets to request again (RFC 4585 §6.2.1), and measures how long a peer takes to send them.
 ///
-/// A packet is asked for only if it can be there before it is played; once more if the answer seems to be lost too; and
-/// no more than one for every four packets that come, for on a path that loses more, asking makes it worse.
+/// A packet is requested only if it can arrive before it is played, and once more if the answer seems to be lost too.
+/// At most one packet is requested for every four that arrive, because on a path that loses more, requests make it
+/// worse.
 public struct RetransmissionRequests: Sendable {
     private struct Entry: Sendable, BitwiseCopyable {
         var number: UInt16 = 0
@@ -32,7 +33,7 @@ public struct RetransmissionRequests: Sendable {
     /// A peer that runs its calls frame by frame answers with the next one.
     private static var usualAnswer: Int64 { @_noAllocation @_noLocks get { 20_000_000 } }
     private static var longestAnswer: Int64 { @_noAllocation @_noLocks get { 100_000_000 } }
-    /// What was asked for longer ago is forgotten, for its number comes again.
+    /// Older requests are forgotten, because their numbers are reused.
     private static var memory: Int64 { @_noAllocation @_noLocks get { 3_000_000_000 } }
     /// A peer that left so many requests unanswered is not waited for.
     private static var patience: Int { @_noAllocation @_noLocks get { 8 } }
@@ -89,8 +90,8 @@ public struct RetransmissionRequests: Sendable {
 
     /// A packet has come.
     ///
-    /// - Returns: Whether it comes because it was asked for. One that comes sooner than the peer can have heard of the
-    ///   request was only late.
+    /// - Returns: Whether it is a retransmission. A packet that arrives before the peer can have received the request
+    ///   was only late.
     @_noAllocation @_noLocks
     public mutating func received(_ number: UInt16, roundTrip: Int64?, at now: Instant) -> Bool {
         credit = min(credit + 1, Self.mostCredit)

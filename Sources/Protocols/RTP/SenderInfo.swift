@@ -1,6 +1,6 @@
 import Bytes
 
-/// What a sender report tells of the sender's own stream (RFC 3550 §6.4.1).
+/// The part of a sender report on the sender's own stream (RFC 3550 §6.4.1).
 public struct SenderInfo: Equatable, Sendable {
     /// Time of day at which the report was sent, on the sender's clock.
     public var ntp: NTPTimestamp

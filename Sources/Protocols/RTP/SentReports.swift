@@ -1,11 +1,11 @@
 import Timekeeping
 
-/// The last four sender reports of ours, so that a peer's report on us is matched to the moment ours left.
+/// Our last four sender reports, so that a peer's report on us can be matched to the time at which ours was sent.
 struct SentReports: Sendable {
     private var middles = InlineArray<4, UInt32>(repeating: 0)
     private var times = InlineArray<4, Int64>(repeating: 0)
     private var next = 0
-    /// Any report of ours has gone out.
+    /// One of our reports was sent.
     private(set) var hasAny = false
 
     @_noAllocation @_noLocks
@@ -21,7 +21,7 @@ struct SentReports: Sendable {
         next = (next + 1) & 3
     }
 
-    /// When the report with this nonzero `middle` left; `nil` if it is none of ours, or too old.
+    /// When the report with this nonzero `middle` was sent; `nil` if it is not ours, or too old.
     @_noAllocation @_noLocks
     func time(of middle: UInt32) -> Instant? {
         var index = 0

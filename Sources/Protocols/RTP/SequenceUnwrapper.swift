@@ -1,6 +1,6 @@
 /// Turns 16-bit sequence numbers into ones that never wrap.
 ///
-/// A number is taken to lie within 2¹⁵ of the one before it, ahead or behind; the first one is kept as it is.
+/// A number is assumed to be within 2¹⁵ of the one before it, in both directions; the first one is kept unchanged.
 public struct SequenceUnwrapper: Equatable, Sendable {
     private var last: Int64?
 

@@ -1,13 +1,13 @@
 public import Timekeeping
 
-/// Chooses the stream that counts when packets with different SSRCs come within one call.
+/// Chooses the stream to play when packets with different SSRCs arrive in one call.
 ///
-/// A stream that was never heard takes over at once, so that nothing of it is lost. One that has given way before takes
-/// over only after five packets in a row that are newer than all it has sent: those that are late on their way after a
-/// change, or two streams that alternate, reset nothing. A stream that appears within a second of the last change has to
-/// show five packets in a row as well.
+/// A new stream takes over at once, so that nothing of it is lost. A stream that was replaced before takes over only
+/// after five packets in a row that are newer than all its earlier ones, so that late packets after a change, or two
+/// alternating streams, reset nothing. A stream that appears within a second of the last change also needs five packets
+/// in a row.
 public struct StreamSelector: BitwiseCopyable, Sendable {
-    /// What a packet is to the call.
+    /// The role of a packet in the call.
     public enum Verdict: Equatable, BitwiseCopyable, Sendable {
         /// Of the stream that counts; newest: ahead of all of this stream before it.
         case current(isNewest: Bool)
@@ -68,7 +68,7 @@ public struct StreamSelector: BitwiseCopyable, Sendable {
         @_noAllocation @_noLocks get { current.isKnown ? current.ssrc : nil }
     }
 
-    /// Takes note of a packet, and says whether it counts.
+    /// Records a packet, and returns whether it counts.
     @_noAllocation @_noLocks
     public mutating func receive(ssrc: UInt32, sequenceNumber: UInt16, at now: Instant) -> Verdict {
         guard current.isKnown else {

@@ -1,15 +1,15 @@
 public import Timekeeping
 
-/// Makes keys of the telephone events that come in (RFC 4733 §2.5.2).
+/// Turns received telephone events into keys (RFC 4733 §2.5.2).
 ///
-/// All packets of a key bear one timestamp, by which repetitions and those that come late are known. A key whose end is
-/// lost ends when the next begins, or when nothing has been heard of it for 200 ms.
+/// All packets of a key have the same timestamp, by which repetitions and late packets are recognised. A key whose end
+/// is lost ends when the next begins, or when nothing of it has arrived for 200 ms.
 public struct TelephoneEventReceiver: Sendable {
     /// A key that is over.
     public struct Finished: Equatable, Sendable {
         /// Which.
         public var event: TelephoneEvent
-        /// Ticks that it was pressed, as far as packets told.
+        /// RTP ticks for which it was pressed, according to the packets so far.
         public var durationTicks: Int
         /// Its end did not come.
         public var endWasLost: Bool
@@ -22,7 +22,7 @@ public struct TelephoneEventReceiver: Sendable {
         }
     }
 
-    /// What one packet has told, in this order.
+    /// The events of one packet, in order.
     public struct Outcome: Equatable, Sendable {
         /// The key before is over though its end was lost.
         public var lost: Finished?
@@ -53,7 +53,7 @@ public struct TelephoneEventReceiver: Sendable {
     /// How long repetitions of an end may be on their way, in nanoseconds; far below half a turn of the timestamp.
     private static var memory: Int64 { @_noAllocation @_noLocks get { 10_000_000_000 } }
 
-    /// Makes a receiver that has heard nothing.
+    /// Makes a receiver in its initial state.
     @_noAllocation @_noLocks
     public init() {}
 

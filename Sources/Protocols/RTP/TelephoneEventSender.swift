@@ -110,7 +110,7 @@ public struct TelephoneEventSender: Sendable {
         phase = .tone(event, start: start, sent: sent, total: sent, isFirst: isFirst)
     }
 
-    /// What to send for the packet time that begins at `timestamp`; `nil` if that is sound's.
+    /// What to send for the packet time that begins at `timestamp`; `nil` if sound is to be sent.
     @_noAllocation @_noLocks
     public mutating func next(at timestamp: UInt32) -> Packet? {
         switch phase {
@@ -135,7 +135,7 @@ public struct TelephoneEventSender: Sendable {
         _ event: TelephoneEvent, start: UInt32, sent: Int, total: Int, isFirst: Bool
     ) -> Packet {
         var (start, sent, total) = (start, sent, total)
-        // What does not fit into 16 bits is a segment of its own, which begins where this one has ended.
+        // A duration that does not fit into 16 bits continues in a new segment, which begins where this one ended.
         if sent + configuration.packetTicks > 0xFFFF, sent > 0 {
             start = start &+ UInt32(truncatingIfNeeded: sent)
             total -= sent

@@ -19,13 +19,13 @@ public struct TransportFeedback: Equatable, Sendable {
         }
     }
 
-    /// Number of the first packet that is told of.
+    /// Number of the first reported packet.
     public let baseSequenceNumber: UInt16
-    /// Packets told of: 1…65 535.
+    /// Number of reported packets: 1…65 535.
     public let count: Int
     /// Counts the feedback packets, and wraps.
     public let feedbackCount: UInt8
-    /// Where the receiver's clock stood, in units of 64 ms; 24 bits with a sign.
+    /// The receiver's clock, in units of 64 ms; 24 bits with a sign.
     public let referenceTime: Int32
 
     private let chunks: Range<Int>
@@ -70,7 +70,7 @@ public struct TransportFeedback: Equatable, Sendable {
         end = items.upperBound
     }
 
-    /// Sixteen bits that tell of 7 or 14 packets, or of a run of up to 8 191 (§3.1.3, §3.1.4).
+    /// Sixteen bits that describe 7 or 14 packets, or a run of up to 8 191 (§3.1.3, §3.1.4).
     struct Chunk {
         private let bits: UInt16
 
@@ -129,7 +129,7 @@ public struct TransportFeedback: Equatable, Sendable {
             guard indexInChunk < chunk.count else {
                 chunkOffset += 2
                 indexInChunk = 0
-                // An empty run tells of nothing; what follows it was checked.
+                // An empty run describes nothing; the bytes after it were checked.
                 return chunkOffset < feedback.chunks.upperBound ? next(in: datagram) : nil
             }
             let symbol = chunk.symbol(indexInChunk)

@@ -1,10 +1,10 @@
 import Bytes
 public import Timekeeping
 
-/// Notes when packets of the transport arrive, and tells their sender
+/// Records when packets of the transport arrive, and reports it to their sender
 /// (draft-holmer-rmcat-transport-wide-cc-extensions-01).
 ///
-/// Keeps the last 512 numbers; what has fallen out of these before it was told is not told. Allocates nothing.
+/// It keeps the last 512 numbers; numbers that fall out before they are reported are not reported. Allocates nothing.
 public struct TransportFeedbackWriter: ~Copyable, Sendable {
     private let inPlace = InPlace()
     /// Who tells.
@@ -12,7 +12,7 @@ public struct TransportFeedbackWriter: ~Copyable, Sendable {
     /// Arrival of number n at n mod 512, in nanoseconds; `Int64.min` if it has not arrived.
     private var arrivals = InlineArray<512, Int64>(repeating: .min)
     private var unwrapper = SequenceUnwrapper()
-    /// The next number to be told of: the first that is expected, whether it has arrived or not; `nil` before the first
+    /// The next number to report: the first expected one, whether it has arrived or not; `nil` before the first
     /// arrival.
     private var next: Int64?
     /// The number that arrived first: what came before it is nobody's loss.
@@ -21,7 +21,7 @@ public struct TransportFeedbackWriter: ~Copyable, Sendable {
     private var end: Int64 = 0
     private var feedbackCount: UInt8 = 0
 
-    /// Packets that one feedback tells of at most: it then fits 600 bytes.
+    /// The most packets in one feedback, which then fits into 600 bytes.
     public static var maximumCount: Int { @_noAllocation @_noLocks get { 256 } }
 
     private static var slots: Int64 { @_noAllocation @_noLocks get { 512 } }
@@ -31,7 +31,7 @@ public struct TransportFeedbackWriter: ~Copyable, Sendable {
     /// Makes a writer that has seen nothing.
     public init(sender: UInt32) { self.sender = sender }
 
-    /// Numbers not told of yet.
+    /// Numbers that are not reported yet.
     public var pending: Int {
         @_noAllocation @_noLocks get {
             guard let next else { return 0 }
@@ -41,7 +41,7 @@ public struct TransportFeedbackWriter: ~Copyable, Sendable {
 
     /// A packet with this number has arrived. Repetitions change nothing.
     ///
-    /// One that was told of as lost makes the next feedback begin with it, and tell of all that follow again.
+    /// If it was reported as lost, the next feedback begins with it, and reports all following ones again.
     @_noAllocation @_noLocks
     public mutating func received(_ sequenceNumber: UInt16, at now: Instant) {
         let number = unwrapper.peek(sequenceNumber)
@@ -81,13 +81,13 @@ public struct TransportFeedbackWriter: ~Copyable, Sendable {
     @_noAllocation @_noLocks
     private static func slot(_ number: Int64) -> Int { Int(number & (slots - 1)) }
 
-    /// Writes what has not been told, as far as one packet holds it; it may go alone (RFC 5506). It begins with the first
-    /// number that is expected, so that a loss between two feedbacks is told by the second.
+    /// Writes the unreported numbers, as many as fit into one packet, which may be sent alone (RFC 5506). It begins
+    /// with the first expected number, so that a loss between two feedbacks is reported by the second.
     ///
     /// - Parameters:
     ///   - media: The stream whose packets these are.
     ///   - datagram: Room for the packet; 600 bytes are enough.
-    /// - Returns: Bytes written; 0 if there is nothing to tell, or it does not fit. Then it is told next time.
+    /// - Returns: Bytes written; 0 if there is nothing to report, or it does not fit. Then it is reported next time.
     @_noAllocation @_noLocks
     public mutating func write(media: UInt32, into datagram: inout MutableRawSpan) -> Int {
         guard let base = next, base < end else { return 0 }
@@ -136,7 +136,7 @@ public struct TransportFeedbackWriter: ~Copyable, Sendable {
     /// The last that goes with `base`: not too many, and none whose time does not fit 16 bits.
     @_noAllocation @_noLocks
     private func lastToTell(from base: Int64, reference: Int64) -> Int64 {
-        // If nothing of so many has arrived, all of them are told of as lost.
+        // If none of this many packets has arrived, all of them are reported as lost.
         let limit = min(end, base + Int64(Self.maximumCount))
         var last = limit - 1
         var hasArrival = false

@@ -1,6 +1,6 @@
 public import Timekeeping
 
-/// What feedback has told of the path of our packets, since it was last asked.
+/// Feedback on the path of our packets since the last query.
 public struct PathObservation: Equatable, Sendable, BitwiseCopyable {
     /// Packets that arrived.
     public var received: Int
@@ -9,7 +9,7 @@ public struct PathObservation: Equatable, Sendable, BitwiseCopyable {
     /// When the oldest of them was sent.
     public var oldestSentAt: Instant
     /// By how much the path has delayed all packets of the last half second beyond the fastest of the last 16 s, in
-    /// nanoseconds: how long a queue stands. `nil` if that is not known.
+    /// nanoseconds: the length of a standing queue. `nil` if unknown.
     public var queueNanoseconds: Int64?
 
     /// Makes an observation.
@@ -21,7 +21,7 @@ public struct PathObservation: Equatable, Sendable, BitwiseCopyable {
         self.queueNanoseconds = queueNanoseconds
     }
 
-    /// Packets that it tells of.
+    /// Number of packets that it covers.
     var packets: Int { @_noAllocation @_noLocks get { received + lost } }
 }
 
@@ -34,16 +34,16 @@ public struct TransportLog: Sendable {
     private var states = InlineArray<128, State>(repeating: .waiting)
     /// One past the newest number.
     private var end: Int64 = 0
-    /// The first number that no feedback has told of.
+    /// The first number that no feedback has covered.
     private var next: Int64 = 0
     private var lastFeedback: UInt8 = 255
     private var unwrapper = SequenceUnwrapper()
     private var queue = StandingQueue()
-    /// The least time from sending a packet to the feedback on it; `nil` before the first feedback. Feedback waits for
-    /// its turn, so the round trip may be shorter.
+    /// The least time from sending a packet to the feedback on it; `nil` before the first feedback. Feedback waits
+    /// until it is sent, so the round trip may be shorter.
     public private(set) var roundTripBoundNanoseconds: Int64?
 
-    /// Packets that were sent again since the last feedback, without any of them having been told of as lost.
+    /// Packets that were retransmitted since the last feedback before being reported as lost.
     private var resent = 0
 
     private enum State: UInt8, BitwiseCopyable { case waiting, lost, received, resent }
@@ -67,8 +67,9 @@ public struct TransportLog: Sendable {
         next = max(next, end - Self.slots)
     }
 
-    /// A packet with this number is sent again, because the peer misses it: it was lost, whatever feedback tells when the
-    /// second one arrives. Otherwise loss would seem to fall as soon as repairs come in time.
+    /// A packet with this number is retransmitted because the peer misses it: it counts as lost, even if feedback
+    /// reports the arrival of the second one. Otherwise loss would seem to fall as soon as retransmissions arrive in
+    /// time.
     @_noAllocation @_noLocks
     public mutating func sentAgain(_ number: UInt16) {
         let sequence = unwrapper.peek(number)
@@ -110,8 +111,8 @@ public struct TransportLog: Sendable {
         guard end > 0 else { return nil }
         var told = PathObservation(received: 0, lost: 0, oldestSentAt: now)
         let base = unwrapper.peek(feedback.baseSequenceNumber)
-        // Some peers begin with a packet that has arrived: what lies between two feedbacks is lost.
-        // Where a feedback itself is lost, nothing is known of what it told.
+        // Some peers begin with a packet that has arrived: packets between two feedbacks are lost. If a feedback itself
+        // is lost, the packets that it covered are unknown.
         let follows = feedback.feedbackCount == lastFeedback &+ 1
         lastFeedback = feedback.feedbackCount
         if follows, base > next, base <= end { while next < base { note(next, arrival: nil, into: &told) } }
@@ -156,7 +157,7 @@ public struct TransportLog: Sendable {
         guard before == .waiting || (before == .lost && hasArrived) else { return false }
         states[slot] = after
         if hasArrived { told.received += 1 } else { told.lost += 1 }
-        // A late one was counted as lost; feedback that tells so late is rare, and the count stays above zero.
+        // A late one was counted as lost; such late feedback is rare, and the count stays above zero.
         if before == .lost, told.lost > 0 { told.lost -= 1 }
         if sentAt[slot] < told.oldestSentAt.nanoseconds { told.oldestSentAt = Instant(nanoseconds: sentAt[slot]) }
         return true
@@ -166,9 +167,9 @@ public struct TransportLog: Sendable {
     private static func slot(_ sequence: Int64) -> Int { Int(sequence & (slots - 1)) }
 }
 
-/// How long a queue stands on a path: the least delay of the last half second, above the least of the last 16 s.
+/// Length of a standing queue on a path: the least delay of the last half second, minus the least of the last 16 s.
 ///
-/// Delay that varies from packet to packet does not count, for some packets are fast all the same.
+/// Delay that varies from packet to packet does not count, because some packets are still fast.
 struct StandingQueue: Sendable {
     /// The least transit of each of the last 16 seconds, and of each of the last five feedbacks.
     private var seconds = InlineArray<16, Int64>(repeating: .max)
@@ -180,7 +181,7 @@ struct StandingQueue: Sendable {
     @_noAllocation @_noLocks
     init() {}
 
-    /// Takes note of the least transit, in nanoseconds on any clock, of the packets that one feedback tells of.
+    /// Records the least transit, in nanoseconds on any clock, of the packets that one feedback covers.
     @_noAllocation @_noLocks
     mutating func note(transit: Int64, at now: Instant) {
         if now.nanoseconds >= secondEnd {

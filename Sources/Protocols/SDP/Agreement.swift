@@ -125,7 +125,7 @@ struct Agreement {
         section.maximumPacketTimeMilliseconds ?? formats.remoteOpus.maximumPacketTimeMilliseconds
     }
 
-    /// The longest of our packets that is not longer than the peer wishes and not shorter than it takes.
+    /// The longest packet length that does not exceed the peer's request and is not below its minimum.
     private func packetTime() -> Int {
         let opus = formats.remoteOpus
         let limit = maximumPacketTime ?? 120

@@ -81,9 +81,9 @@ public struct NegotiatedTelephoneEvents: Equatable, Sendable {
         self.remoteEvents = remoteEvents
     }
 
-    /// Whether the peer takes an event by its number; what it does not list is not sent (RFC 4733 §2.5.1.1).
+    /// Whether the peer accepts an event by its number; events that it does not list are not sent (RFC 4733 §2.5.1.1).
     ///
-    /// A list of numbers and ranges, `0-11,16`. What of it cannot be read is passed over.
+    /// A list of numbers and ranges, `0-11,16`. Unreadable parts are ignored.
     public func takes(_ event: UInt8) -> Bool {
         remoteEvents.split(separator: ",").contains { part in
             let ends = part.filter { $0 != " " }.split(separator: "-", omittingEmptySubsequences: false)
@@ -94,7 +94,7 @@ public struct NegotiatedTelephoneEvents: Equatable, Sendable {
     }
 }
 
-/// What a payload type stands for, among all that we know.
+/// The format of a payload type, among all that we know.
 enum AudioFormat: Hashable, Sendable {
     case codec(AudioCodec)
     /// Redundant Opus (RFC 2198).
@@ -144,8 +144,8 @@ enum AudioFormat: Hashable, Sendable {
     }
 }
 
-/// Which payload type stands for what in packets that we receive. A number once given keeps its meaning for the whole
-/// session (RFC 3264 §8.3.2).
+/// The payload types of packets that we receive. A number once given keeps its meaning for the whole session (RFC 3264
+/// §8.3.2).
 struct PayloadNumbering: Equatable, Sendable {
     private var numbers: [AudioFormat: Int] = [:]
 
@@ -161,7 +161,7 @@ struct PayloadNumbering: Equatable, Sendable {
         return number
     }
 
-    /// Takes over the number that the peer's offer gave; a peer that gives one away anew has taken it from another.
+    /// Takes over the number that the peer's offer gave; if a peer reassigns a number, the earlier format loses it.
     mutating func set(_ number: Int, for format: AudioFormat) {
         for (other, taken) in numbers where taken == number && other != format { numbers[other] = nil }
         numbers[format] = number

@@ -1,7 +1,7 @@
-/// How much of the peer's `b=` lines (RFC 8866 §5.8) is left for the payloads that it receives.
+/// The bitrate of payloads that the peer's `b=` lines (RFC 8866 §5.8) permit.
 ///
-/// Of the kinds there are, `TIAS` (RFC 3890) and `AS` count. `CT` does not, for what it means to a single section is not
-/// defined (RFC 9429 §5.10); nor do `RS` and `RR`, which are about RTCP, and kinds that nobody knows.
+/// Of the kinds there are, `TIAS` (RFC 3890) and `AS` count. `CT` does not, because its meaning for a single section is
+/// not defined (RFC 9429 §5.10); nor do `RS` and `RR`, which are about RTCP, and unknown kinds.
 enum BandwidthLimit {
     /// Bytes of headers in each packet: IPv4, UDP and RTP, as RFC 9429 §5.10 has them.
     private static let headerBytes = 40
@@ -12,7 +12,7 @@ enum BandwidthLimit {
     /// The most that the peer wishes to receive in a section, in bits per second of payloads; 0 if it wishes nothing to
     /// be sent (RFC 3264 §5.1), `nil` if it sets no limit.
     ///
-    /// Both the section's limit and the session's hold, so the lower counts. What cannot be read counts as not there.
+    /// Both the section's limit and the session's hold, so the lower counts. Unreadable values count as absent.
     static func payloadBitrate(_ view: SectionView, packetTimeMilliseconds: Int) -> Int? {
         let levels = [view.section.otherLines, view.description.otherLines]
         return levels.compactMap { limit(in: $0, packetTimeMilliseconds) }.min()

@@ -1,6 +1,6 @@
 /// The value of a `crypto` attribute: `tag suite inline:key…` (RFC 4568 §4, §9.1).
 public struct CryptoAttribute: Equatable, Sendable {
-    /// Tells the lines of one section apart; the answer repeats that of the line it takes.
+    /// Identifies a line of a section; the answer repeats the tag of the selected line.
     public var tag: Int
     /// The suite and its key.
     public var key: SDESKey

@@ -46,7 +46,7 @@ enum DTLSAgreement {
         view.transportValue("tls-id").flatMap { (20...255).contains($0.utf8.count) ? $0 : nil }
     }
 
-    /// Whether two names tell of two associations; a peer that gives none has nothing to tell them apart by.
+    /// Whether two names mean two associations; without names they cannot be distinguished.
     static func differs(_ old: String?, _ new: String?) -> Bool {
         guard let old, let new else { return false }
         return old != new

@@ -11,7 +11,8 @@ public struct Fingerprint: Equatable, Hashable, Sendable, CustomStringConvertibl
         self.bytes = bytes
     }
 
-    /// Bytes of a digest, for each function that is safe to trust. MD5 must be none (RFC 8122 §5), and SHA-1 is none.
+    /// Bytes of a digest, for each function that is safe to trust. MD5 must not be trusted (RFC 8122 §5), and SHA-1 is
+    /// not.
     private static let sizes = ["sha-224": 28, "sha-256": 32, "sha-384": 48, "sha-512": 64]
 
     /// Reads `sha-256 AB:CD:…`; `nil` for other functions, and where the digest has not the function's size.

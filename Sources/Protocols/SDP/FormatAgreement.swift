@@ -46,7 +46,7 @@ struct FormatAgreement {
         return agreement
     }
 
-    /// Opus' parameters, and the formats that are no codecs of their own.
+    /// Parameters of Opus, and the formats that are not codecs.
     ///
     /// - Parameter receive: Our number for a format and the peer's number; `nil` if we did not offer the format.
     private mutating func addCompanions(

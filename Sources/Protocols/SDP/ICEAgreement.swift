@@ -1,6 +1,6 @@
 /// Reading the peer's ICE attributes, and choosing the address for our `m=` and `c=` lines.
 enum ICEAgreement {
-    /// What the peer brings, or `nil` if it does not speak ICE.
+    /// The peer's parameters, or `nil` if it does not use ICE.
     static func remote(_ view: SectionView) throws(NegotiationError) -> RemoteICE? {
         let fragment = view.transportValue("ice-ufrag")
         let password = view.transportValue("ice-pwd")

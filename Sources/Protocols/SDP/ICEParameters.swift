@@ -1,4 +1,4 @@
-/// What we bring to ICE (RFC 8839 §5). Tells nothing of the password when printed.
+/// Our parameters for ICE (RFC 8839 §5). The password is not printed.
 public struct LocalICE: Equatable, Sendable, CustomStringConvertible, CustomReflectable {
     /// 4…256 letters, digits, `+` and `/`; at least 24 random bits (RFC 8839 §5.4). New ones restart ICE.
     public var usernameFragment: String
@@ -26,7 +26,7 @@ public struct LocalICE: Equatable, Sendable, CustomStringConvertible, CustomRefl
     public var customMirror: Mirror { Mirror(self, children: ["text": description]) }
 }
 
-/// What the peer brings to ICE (RFC 8839 §5). Tells nothing of the password when printed.
+/// The peer's parameters for ICE (RFC 8839 §5). The password is not printed.
 public struct RemoteICE: Equatable, Sendable, CustomStringConvertible, CustomReflectable {
     /// The peer's user name fragment.
     public var usernameFragment: String
@@ -34,7 +34,7 @@ public struct RemoteICE: Equatable, Sendable, CustomStringConvertible, CustomRef
     public var password: String
     /// Values of the peer's `candidate` attributes, unread: later lines may have kinds that we do not know.
     public var candidates: [String]
-    /// The peer has said that no more candidates come.
+    /// The peer has signaled the end of candidates.
     public var hasEnded: Bool
     /// The peer may send candidates later (RFC 8840).
     public var trickles: Bool

@@ -1,4 +1,4 @@
-/// What we bring to a call's offer or answer.
+/// Our side of a call's offer or answer.
 public struct LocalMedia: Sendable {
     /// Address that the peer is to send to: IPv4 or IPv6, in text. With ICE it is for peers that have none; all zeros
     /// then means the default among the candidates.
@@ -28,7 +28,7 @@ public struct LocalMedia: Sendable {
     /// Names our end of the DTLS association in offers, and in answers to peers that name theirs (RFC 8842 §4): at least 20 letters and digits, new
     /// with each association; `nil` never names it.
     public var tlsID: String?
-    /// What we bring to ICE; without it the peer sends to ``address``.
+    /// Our parameters for ICE; without them the peer sends to ``address``.
     public var ice: LocalICE?
     /// Name to give our section in an offer of ours: letters and digits, at most 16. It is needed for bundling.
     public var mid: String?
@@ -85,7 +85,7 @@ public struct LocalMedia: Sendable {
     }
 }
 
-/// A way of protecting media, with what we bring to it.
+/// A way to protect media, with our parameters.
 public enum LocalKeying: Equatable, Sendable {
     /// Keys from a DTLS handshake on the media path (RFC 5764), whose ends know each other by these fingerprints of our
     /// certificate. `answeringAs` is our part where an offer leaves it to us; active saves a round trip.

@@ -1,4 +1,4 @@
-/// What offer and answer have agreed on.
+/// The result of offer and answer.
 public struct NegotiatedAudio: Equatable, Sendable {
     /// Where our packets go. With ICE it is the peer's default candidate and may be all zeros: ICE finds the way.
     public var remote: MediaEndpoint
@@ -23,7 +23,7 @@ public struct NegotiatedAudio: Equatable, Sendable {
     public var remoteMaximumBitrate: Int?
     /// Which way media flows, seen from here.
     public var direction: MediaDirection
-    /// What the peer allows, seen from there: where it does not receive, it has put us on hold.
+    /// The direction that the peer allows, from its point of view: if it does not receive, it has put us on hold.
     public var remoteDirection: MediaDirection
     /// The peer's streams that were announced, in their order.
     public var remoteSources: [UInt32]
@@ -45,13 +45,13 @@ public struct NegotiatedAudio: Equatable, Sendable {
     public var keying: NegotiatedKeying
     /// The peer's name for its end of the DTLS association (RFC 8842 §4), if it gives one.
     public var remoteTLSID: String?
-    /// What ICE goes by; `nil` if the peer has no ICE, or we bring none.
+    /// Parameters of ICE; `nil` if the peer or we do not use ICE.
     public var ice: NegotiatedICE?
 
     /// The peer's stream, if it was announced.
     public var remoteSSRC: UInt32? { remoteSources.first }
 
-    /// What we send with.
+    /// The codec with which we send.
     public var codec: AudioCodec { codecs.first?.codec ?? .opus }
 
     /// Payload type of ``codec`` in packets that we send.
@@ -90,7 +90,7 @@ public struct MediaEndpoint: Equatable, Hashable, Sendable, CustomStringConverti
     /// Address and port, as in a URL.
     public var description: String { address.contains(":") ? "[\(address)]:\(port)" : "\(address):\(port)" }
 
-    /// What stands in the lines while no address is known (RFC 8840 §4.1.1).
+    /// The address in the lines while none is known (RFC 8840 §4.1.1).
     static let unknown = MediaEndpoint(address: "0.0.0.0", port: 9)
 }
 

@@ -4,7 +4,7 @@ extension OfferAnswer {
         var index: Int
         var audio: NegotiatedAudio
         var numbering: PayloadNumbering
-        /// What of ours the section is protected with.
+        /// Our keys or parameters that protect the section.
         var localKeying: LocalKeying
     }
 
@@ -15,7 +15,7 @@ extension OfferAnswer {
                 "The peer offers \(offer.media.count) sections, and an answer has \(Self.maximumSections) at most.")
         }
         var firstError: NegotiationError?
-        // The section that carries the call goes on doing so, wherever else there is audio.
+        // The section that carries the call keeps it, even if other sections have audio.
         var order = Array(offer.media.indices)
         if let current = settled?.index, order.contains(current) {
             order.removeAll { $0 == current }
@@ -81,7 +81,7 @@ extension OfferAnswer {
         throw failure ?? Self.refusedProtection(profile, view.section.profile)
     }
 
-    /// The DTLS association that we have with the maker of a description, if that does not tell of another.
+    /// The existing DTLS association with the creator of a description, unless the description starts another.
     private func association(with view: SectionView) -> DTLSAgreement.Association? {
         let origin = view.description.origin
         guard let settled, case .dtls(let remote, let role) = settled.audio.keying,

@@ -1,9 +1,8 @@
 /// One side of the offers and answers about a call's audio (RFC 3264), written as browsers do it (RFC 9429).
 ///
 /// Make an offer and accept its answer, or make an answer to the peer's offer, again and again while the call lasts.
-/// Whatever is random, that is keys, credentials, SSRC and session id, comes with ``local``. A call of the wrong order
-/// throws and changes nothing. Who yields where offers cross is decided outside: the one that does calls
-/// ``rollback()``.
+/// All random values (keys, credentials, SSRC and session id) are part of ``local``. A call in the wrong order throws
+/// and changes nothing. If offers cross, the caller decides which side yields: that side calls ``rollback()``.
 public struct OfferAnswer: Sendable {
     /// Where the exchange stands (RFC 9429 §3.2).
     public enum State: Equatable, Sendable {
@@ -21,15 +20,15 @@ public struct OfferAnswer: Sendable {
         case received(SessionDescription)
     }
 
-    /// What the next offer or answer brings. Between two of them it may change: direction for hold and resume, new
-    /// ICE credentials to restart ICE, new candidates as they are found. SSRC and session id stay.
+    /// The input of the next offer or answer. Between two of them it may change: direction for hold and resume, new ICE
+    /// credentials to restart ICE, new candidates as they are found. SSRC and session id stay.
     public var local: LocalMedia
     var stage: Stage = .stable
     /// What the last offer and answer have settled.
     var settled: Settlement?
     private var version: UInt64 = 0
 
-    /// Starts with what we bring.
+    /// Starts with our side.
     public init(_ local: LocalMedia) { self.local = local }
 
     /// Where the exchange stands.
@@ -44,7 +43,7 @@ public struct OfferAnswer: Sendable {
     /// What is agreed on now; `nil` before the first answer.
     public var agreed: NegotiatedAudio? { settled?.audio }
 
-    /// Our offer: one audio section, and in their places those that an earlier exchange has refused.
+    /// Our offer: one audio section, and at their positions those that an earlier exchange has refused.
     ///
     /// An offer that is still out is replaced.
     /// - Throws: ``NegotiationError`` `noAcceptableCrypto` if ``LocalMedia/keying`` allows nothing, `unusableAddress`
@@ -87,14 +86,13 @@ public struct OfferAnswer: Sendable {
         return NegotiationChanges(from: settled?.audio, to: accepted.audio)
     }
 
-    /// What an answer to the offer that waits would agree on, with ``local`` as it is; `nil` if none waits.
+    /// The result that an answer to the pending offer would have, with the present ``local``; `nil` if none is pending.
     public var offered: NegotiatedAudio? {
         guard case .received(let offer) = stage else { return nil }
         return try? firstAcceptable(in: offer).audio
     }
 
-    /// Our answer to the offer that was received: the first audio section that we can take, all else refused in its
-    /// place.
+    /// Our answer to the offer that was received: the first audio section that we support; all others are refused.
     ///
     /// - Throws: ``NegotiationError`` `nothingOffered` without an offer, `staleICECredentials` if the peer has restarted
     ///   ICE and our credentials are those of before. The offer goes on waiting.
@@ -140,7 +138,8 @@ public struct OfferAnswer: Sendable {
 
     /// What the peer's answer to our offer has settled.
     ///
-    /// - Throws: ``NegotiationError`` if it refuses or does not fit. The offer stays out, for a peer may correct itself.
+    /// - Throws: ``NegotiationError`` if it refuses or does not fit. The offer stays pending, because a peer may
+    ///   correct itself.
     public mutating func accept(answer: SessionDescription) throws(NegotiationError) -> NegotiatedAudio {
         guard case .offered(let offer) = stage else {
             throw NegotiationError(.nothingOffered, "The peer has answered and nothing was offered.")
@@ -151,9 +150,9 @@ public struct OfferAnswer: Sendable {
         return audio
     }
 
-    /// Takes back the offer that is open, ours or the peer's: what was agreed before goes on (RFC 9429 §4.1.10.2).
+    /// Rolls back the pending offer, ours or the peer's: the earlier agreement continues (RFC 9429 §4.1.10.2).
     ///
-    /// Credentials of ICE that were new with it give way to those of before; restart again when all is settled.
+    /// New ICE credentials of that offer are replaced by the earlier ones; restart again after the exchange.
     public mutating func rollback() {
         if let before = settled?.ice, before.usernameFragment != local.ice?.usernameFragment { local.ice = before }
         stage = .stable
@@ -171,7 +170,7 @@ extension OfferAnswer {
             connection: ice ? nil : address)
     }
 
-    /// What has been settled, and what of it the next exchange goes by.
+    /// The agreement, and the parts of it that the next exchange depends on.
     struct Settlement: Sendable {
         var audio: NegotiatedAudio
         /// The peer's session.

@@ -1,5 +1,5 @@
-/// What one side says of Opus in its `fmtp` line (RFC 7587 §6.1). All but the two `sprop` ones tell what it wishes to
-/// *receive*, and so bind the other side's encoder.
+/// One side's Opus parameters in its `fmtp` line (RFC 7587 §6.1). All except the two `sprop` ones describe what it
+/// wants to *receive*, and so bind the other side's encoder.
 public struct OpusParameters: Equatable, Sendable {
     /// Highest sampling rate worth sending, in Hz: 8000…48000.
     public var maximumPlaybackRate: Int

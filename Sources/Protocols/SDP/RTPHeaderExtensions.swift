@@ -27,7 +27,7 @@ public struct NegotiatedHeaderExtension: Equatable, Hashable, Sendable {
     public var kind: RTPHeaderExtensionKind
     /// Its number in packets of both directions: 1…14, or up to 255 where only the two-byte form can carry it.
     public var identifier: UInt8
-    /// In which of our packets it may stand: those we send, those we receive, or both.
+    /// Which packets may contain it: those we send, those we receive, or both.
     public var direction: MediaDirection
 
     /// Makes one.

@@ -1,8 +1,8 @@
-/// Settling keys that stand in the descriptions (RFC 4568 §5.1).
+/// Agreement on keys in the descriptions (RFC 4568 §5.1).
 enum SDESAgreement {
     /// For our answer: the first of our suites that the offer has, and our key that takes it.
     ///
-    /// Our order rules, for our first suite is the cheaper one; whoever offers a line must be ready for its choice.
+    /// Our order decides, because our first suite is the cheaper one; an offerer must accept the choice of any line.
     static func choose(
         _ section: MediaSection, ours: [SDESKey]
     ) throws(NegotiationError) -> (NegotiatedKeying, taken: SDESKey) {
@@ -35,7 +35,7 @@ enum SDESAgreement {
         throw failure(section, ours)
     }
 
-    /// A key that protects both directions gives away the sum of what both say (RFC 3711 §9.1).
+    /// A key that protects both directions reveals the sum of both plaintexts (RFC 3711 §9.1).
     private static func requireDistinct(_ ours: SDESKey, _ theirs: SDESKey) throws(NegotiationError) {
         guard ours.material != theirs.material else {
             throw NegotiationError(

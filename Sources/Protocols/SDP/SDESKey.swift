@@ -14,14 +14,14 @@ public enum SDESSuite: String, Equatable, Hashable, Sendable, CaseIterable {
     }
 }
 
-/// A master key with its salt, for one direction of one stream. Tells nothing of itself when printed.
+/// A master key with its salt, for one direction of one stream. Its value is not printed.
 public struct SDESKey: Equatable, Sendable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     /// What it is for.
     public let suite: SDESSuite
     /// Key, then salt; ``SDESSuite/keyMaterialSize`` bytes.
     public let material: [UInt8]
 
-    /// Takes key and salt; `nil` if there are not as many bytes as the suite asks for.
+    /// Takes key and salt; `nil` if the number of bytes does not fit the suite.
     public init?(suite: SDESSuite, material: [UInt8]) {
         guard material.count == suite.keyMaterialSize else { return nil }
         self.suite = suite

@@ -1,6 +1,6 @@
 /// One `a=` line (RFC 8866 §5.13).
 public struct SDPAttribute: Equatable, Hashable, Sendable, CustomStringConvertible {
-    /// Before the colon. Names are told apart by case.
+    /// The text before the colon. Names are case-sensitive.
     public var name: String
     /// After the colon; `nil` for a flag such as `rtcp-mux`.
     public var value: String?
@@ -21,7 +21,7 @@ public struct SDPAttribute: Equatable, Hashable, Sendable, CustomStringConvertib
 }
 
 extension SDPAttribute: CustomReflectable {
-    /// Shows what ``description`` shows, so that `dump` tells no secret either.
+    /// Shows what ``description`` shows, so that `dump` reveals no secret either.
     public var customMirror: Mirror { Mirror(self, children: ["line": description]) }
 }
 

@@ -13,7 +13,7 @@ struct SectionPlan {
         self.keying = keying
     }
 
-    /// Gives every format and extension that we offer its number; those of before stay.
+    /// Numbers every format and extension that we offer; earlier numbers stay.
     mutating func number(after settled: OfferAnswer.Settlement?) {
         numbering = settled?.numbering ?? PayloadNumbering()
         for format in offeredFormats {
@@ -34,7 +34,7 @@ struct SectionPlan {
         if local.usesComfortNoise, hasG711 { formats.append(.comfortNoise) }
         if local.telephoneEvents != nil {
             if local.codecs.contains(.opus) { formats.append(.telephoneEvents(48_000)) }
-            // Gateways to the telephone network know these alone, the default (RFC 4733 §2.1), beside Opus too.
+            // Gateways to the telephone network know only these, the default (RFC 4733 §2.1), also together with Opus.
             formats.append(.telephoneEvents(8_000))
         }
         return formats
@@ -147,8 +147,8 @@ struct SectionPlan {
         section.attributes.append(.init(direction.rawValue))
         if muxes { section.attributes.append(.init("rtcp-mux")) }
         if reducesRTCP { section.attributes.append(.init("rtcp-rsize")) }
-        // There is one socket: RTCP comes to it even from a peer that does not multiplex. RFC 3605 §2.1 lets that be
-        // said; RFC 5761 §5.1.1, as RFC 8035 has it, would have two ports then.
+        // There is one socket: RTCP comes to it even from a peer that does not multiplex. RFC 3605 §2.1 permits this to
+        // be signaled; RFC 5761 §5.1.1, as updated by RFC 8035, would require two ports then.
         section.attributes.append(.init("rtcp", "\(endpoint.port)"))
         section.attributes += keyLines
         // A stream that is not sent would be taken for one by peers that go by it.
@@ -170,7 +170,7 @@ struct SectionPlan {
         }
     }
 
-    /// What goes into the `m=` and `c=` lines.
+    /// The content of the `m=` and `c=` lines.
     private func endpoint() throws(NegotiationError) -> MediaEndpoint {
         let candidate = local.ice.flatMap { ICEAgreement.defaultEndpoint($0.candidates) }
         if ice != nil { return candidate ?? .unknown }

@@ -14,13 +14,13 @@ struct SectionView {
         transport = tagged?.mid == section.mid ? nil : tagged
     }
 
-    /// The section is offered, its port being zero only for it goes by another's (RFC 9143 §6).
+    /// The section is offered; its port is zero only because it is bundled with another (RFC 9143 §6).
     var isOffered: Bool {
         section.port != 0
             || (section.attributes.has("bundle-only") && section.mid.flatMap { description.bundle(with: $0) } != nil)
     }
 
-    /// What the section says of itself, or else the session.
+    /// The section's value, or else the session's.
     func values(_ name: String) -> [String] {
         let own = section.attributes.values(name)
         return own.isEmpty ? description.attributes.values(name) : own
@@ -50,5 +50,5 @@ extension SessionDescription {
     }
 }
 
-/// A peer's word in a sentence: cut short, for it goes into logs.
+/// A peer's text in a message: shortened, because it goes into logs.
 func quoted(_ text: some StringProtocol) -> String { "\"\(text.prefix(40))\"" }

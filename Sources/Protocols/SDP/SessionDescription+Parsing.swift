@@ -1,7 +1,7 @@
 extension SessionDescription {
     /// Reads a description.
     ///
-    /// Lines may end in CR LF, LF or CR, and stand in any order within their section; letters that RFC 8866 does not
+    /// Lines may end in CR LF, LF or CR, and may be in any order within their section; letters that RFC 8866 does not
     /// know are ignored, and so is the missing `t=` or `s=` of careless peers.
     ///
     /// - Throws: ``SDPError`` with the line. Nothing a peer sends can trap.

@@ -1,8 +1,8 @@
 /// A whole session description (RFC 8866).
 public struct SessionDescription: Equatable, Sendable {
-    /// Who made it, and which version it is.
+    /// Its creator and version.
     public var origin: Origin
-    /// `s=`; a single dash where there is nothing to say.
+    /// `s=`; a single dash if there is no name.
     public var name: String
     /// Where media goes, for sections that do not say it themselves.
     public var connection: ConnectionAddress?
@@ -29,7 +29,7 @@ public struct SessionDescription: Equatable, Sendable {
         media = []
     }
 
-    /// A line that is kept as it is.
+    /// A line that is kept unchanged.
     public struct Line: Equatable, Sendable {
         /// The letter before the equals sign.
         public var type: Character
@@ -71,6 +71,6 @@ extension SessionDescription: CustomStringConvertible, CustomReflectable {
     /// The description for logs: keys and passwords are left out.
     public var description: String { text { $0.description } }
 
-    /// Shows what ``description`` shows, so that `dump` tells no secret either.
+    /// Shows what ``description`` shows, so that `dump` reveals no secret either.
     public var customMirror: Mirror { Mirror(self, children: ["text": description]) }
 }

@@ -1,6 +1,6 @@
 /// The checksum of ISO 3309 and V.42, as FINGERPRINT uses it (RFC 8489 §14.7).
 enum CRC32 {
-    /// What a fingerprint is masked with: "STUN" in ASCII.
+    /// The mask of a fingerprint: "STUN" in ASCII.
     static let stunMask: UInt32 = 0x5354_554E
 
     private static let table: [UInt32] = (0..<256).map { index in

@@ -5,7 +5,7 @@ public struct ChannelData: Equatable, Sendable {
 
     /// 0x4000…0x4FFF.
     public var channel: UInt16
-    /// What the peer sent or is to get.
+    /// Data from the peer or for it.
     public var data: [UInt8]
 
     /// Makes a message.

@@ -73,11 +73,11 @@ public struct STUNBuilder: Sendable {
         append(type, family + port.networkBytes + host)
     }
 
-    /// Appends what protects the message, and hands it out.
+    /// Appends integrity and fingerprint, and returns the message.
     ///
     /// - Parameters:
     ///   - key: `nil` for a message without integrity.
-    ///   - fingerprint: Whether the checksum is added that tells STUN from other protocols.
+    ///   - fingerprint: Whether to add the checksum that distinguishes STUN from other protocols.
     public consuming func finish(
         key: STUNKey? = nil, integrity: STUNIntegrity = .sha1, fingerprint: Bool = false
     ) -> [UInt8] {

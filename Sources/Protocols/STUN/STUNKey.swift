@@ -17,8 +17,8 @@ public struct STUNKey: Hashable, Sendable {
 
     /// The key of a long-term credential (RFC 8489 §9.2.2).
     ///
-    /// The three are taken as they are. Preparing them (RFC 8265) changes nothing about ASCII, which is what servers
-    /// hand out as time-limited credentials.
+    /// The three are used unchanged. Preparation (RFC 8265) does not change ASCII, which servers use for time-limited
+    /// credentials.
     public init(longTerm username: String, realm: String, password: String, algorithm: Algorithm) {
         let joined = Array("\(username):\(realm):\(password)".utf8)
         bytes =

@@ -9,7 +9,7 @@ public enum STUNIntegrity: Sendable {
 }
 
 extension STUNMessage {
-    /// What checking a message's protection came to.
+    /// The result of checking a message's integrity.
     public enum Verdict: Equatable, Sendable {
         /// It has none.
         case absent
@@ -20,7 +20,7 @@ extension STUNMessage {
     }
 
     /// Checks that the message was made by someone with `key`. The stronger attribute counts if there are both.
-    /// Takes the same time wherever the first difference is.
+    /// Compares in constant time.
     public func integrity(_ key: STUNKey) -> Verdict {
         if let attribute = attributes.first(where: { $0.type == .messageIntegritySHA256 }) {
             // May be cut to sixteen bytes or more, in steps of four (RFC 8489 §14.6).
@@ -34,7 +34,7 @@ extension STUNMessage {
         return .absent
     }
 
-    /// Checks the checksum that tells STUN from other protocols (RFC 8489 §14.7).
+    /// Checks the checksum that distinguishes STUN from other protocols (RFC 8489 §14.7).
     public var fingerprint: Verdict {
         guard let attribute = attributes.first(where: { $0.type == .fingerprint }) else { return .absent }
         guard attribute.value.count == 4, attribute.value.upperBound == bytes.count,
@@ -48,7 +48,7 @@ extension STUNMessage {
         return Digest.areEqual(said, Array(digest.prefix(said.count))) ? .valid : .invalid
     }
 
-    /// What a protecting attribute covers: all before it, with a length as if it were the last.
+    /// The bytes that an integrity attribute covers: everything before it, with a length as if it were the last.
     private func prefix(upTo attribute: Attribute) -> [UInt8] {
         var covered = Array(bytes[..<attribute.start])
         let length = UInt16(truncatingIfNeeded: attribute.value.upperBound - Self.headerSize)

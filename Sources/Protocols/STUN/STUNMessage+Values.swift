@@ -1,6 +1,6 @@
 public import NetworkAddress
 
-/// What the attributes say. Each is `nil` if the attribute is missing or malformed.
+/// The attributes' values. Each is `nil` if the attribute is missing or malformed.
 extension STUNMessage {
     /// Whether the message has the attribute.
     public func contains(_ type: STUNAttributeType) -> Bool { attributes.contains { $0.type == type } }

@@ -12,7 +12,7 @@ public struct STUNMessage: Equatable, Sendable {
 
     /// The size of the header, in bytes.
     public static let headerSize = 20
-    /// What the header's second word always is.
+    /// The constant second word of the header.
     public static let magicCookie: UInt32 = 0x2112_A442
     /// Attributes beyond this many are refused.
     public static let maximumAttributes = 64
@@ -25,8 +25,8 @@ public struct STUNMessage: Equatable, Sendable {
     public let transactionID: TransactionID
     /// The whole message.
     public let bytes: [UInt8]
-    /// In their order. What follows an integrity attribute is left out, save for the stronger one and the fingerprint
-    /// (RFC 8489 §14.5).
+    /// In order. Attributes after an integrity attribute are left out, except the stronger one and the fingerprint (RFC
+    /// 8489 §14.5).
     let attributes: [Attribute]
 
     /// Parses one message.

@@ -1,4 +1,4 @@
-/// What kind of STUN message this is (RFC 8489 §5).
+/// The class and method of a STUN message (RFC 8489 §5).
 public enum STUNClass: UInt16, Sendable {
     /// Wants an answer.
     case request = 0x000

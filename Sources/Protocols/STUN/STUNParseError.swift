@@ -6,11 +6,11 @@ public struct STUNParseError: Error, Equatable, Sendable, CustomStringConvertibl
         case tooShort
         /// The first two bits are not zero, or the magic cookie is another.
         case notSTUN
-        /// The length said is not that of the datagram, or no multiple of four.
+        /// The length field does not match the datagram, or is not a multiple of four.
         case wrongLength
         /// An attribute reaches past the end.
         case truncatedAttribute
-        /// More attributes than any message of ours or a peer's needs.
+        /// More attributes than any valid message needs.
         case tooManyAttributes
     }
 

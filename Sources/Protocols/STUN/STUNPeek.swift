@@ -1,6 +1,6 @@
 internal import Bytes
 
-/// A glance at a datagram, for the thread that tells protocols apart. Allocates nothing and checks no integrity.
+/// A quick look at a datagram, for the thread that demultiplexes protocols. Allocates nothing and checks no integrity.
 public enum STUNPeek {
     /// Whether the datagram has the shape of a STUN message: leading zero bits, cookie and length (RFC 7983 §7).
     @_noAllocation @_noLocks

@@ -1,7 +1,7 @@
 /// Cuts a byte stream into STUN messages and channel data (RFC 8656 §12.5, RFC 8489 §6.2.2).
 ///
-/// Holds less than one frame (65 556 bytes) between calls. A stream that is neither is given up for good, for nothing
-/// tells where its next message begins.
+/// Holds less than one frame (65 556 bytes) between calls. A stream that is neither has failed permanently, because the
+/// start of the next message is unknown.
 public struct STUNStreamFramer: Sendable {
     private var pending: [UInt8] = []
     /// The stream is of another kind; nothing more will come out of it.

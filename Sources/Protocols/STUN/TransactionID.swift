@@ -5,8 +5,8 @@ public struct TransactionID: Hashable, Sendable {
     /// The last 32 bits.
     let low: UInt32
 
-    /// Draws a new one. The generator must be unpredictable to others, for the ID is what keeps forged answers to
-    /// unprotected requests out.
+    /// Draws a new one. The generator must be unpredictable to others, because the ID prevents forged answers to
+    /// unprotected requests.
     public init(using generator: inout some RandomNumberGenerator) {
         high = generator.next()
         low = UInt32(truncatingIfNeeded: generator.next())

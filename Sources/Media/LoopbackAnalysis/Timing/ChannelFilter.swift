@@ -10,7 +10,7 @@ struct ChannelFilter: Equatable, Sendable {
         taps[Self.reach] = gain
     }
 
-    /// The filter that turns `expected` best into `captured`; nil if `expected` is not rich enough to tell.
+    /// The filter that turns `expected` best into `captured`; nil if the spectrum of `expected` is not rich enough.
     ///
     /// `expected` begins ``reach`` samples before `captured` and ends as many behind it.
     init?(captured: [Float], expected: [Float]) {
