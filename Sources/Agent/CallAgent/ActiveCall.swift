@@ -1,10 +1,10 @@
 internal import CallControl
 internal import MediaEngine
 
-/// What a device keeps of a call that has not ended.
+/// A device's state of a call that has not ended.
 struct ActiveCall {
     var machine: CallMachine
-    /// Where our side of offer and answer stands; nil before media is prepared.
+    /// Our side of offer and answer; nil before media is prepared.
     var negotiation: MediaNegotiation?
     /// Where the call's media is going to run.
     var placement: MediaPlacement?
@@ -12,7 +12,7 @@ struct ActiveCall {
     var audio: AudioBehaviour
     /// Somebody took it.
     var wasAnswered = false
-    /// What the loudspeaker is to sound for it.
+    /// The tone that the loudspeaker is to play for it.
     var phase = CallTonePolicy.Phase.quiet
     /// The media engine's name for its connection, if ICE connects it.
     var connection: MediaCallID?
@@ -32,13 +32,13 @@ struct ActiveCall {
     var timer: Task<Void, Never>?
     /// Sleeps until the policy answers.
     var answerTimer: Task<Void, Never>?
-    /// The record, once the machine has ended; the call is told as ended when its media has ended too.
+    /// The record, once the machine has ended; the call's end is reported when its media has ended too.
     var record: CallRecord?
     /// The journal's name for it.
     var journalKey: String?
     /// Whether its record is on disk, or is not to be.
     var isKept = false
-    /// What its media saw, once that has ended.
+    /// Its media's report, once that has ended.
     var report: MediaReport? {
         get { if case .seen(let report) = ending { report } else { nil } }
         set { ending = newValue.map { .seen($0) } ?? .none }

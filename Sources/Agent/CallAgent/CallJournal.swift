@@ -3,11 +3,12 @@ internal import FoundationEssentials
 public import Logging
 internal import PrivateFiles
 
-/// One record of every call, answered or missed, in a file that outlasts a crash (contract CALL-7).
+/// One record of every call, answered or missed, in a file that survives a crash (contract CALL-7).
 ///
-/// A line is written when a call begins and another when it ends, each on disk before the end is told. A call whose end
-/// is missing when the file is opened again was cut off with the program, and is given its end then. Lines are JSON; the
-/// file is its owner's alone, and bounded: at 4 MiB it becomes `PATH.1`, and four such are kept.
+/// A line is written when a call begins and another when it ends, both on disk before the end is reported. If a call's
+/// end is missing when the file is opened again, the program was killed during the call, and the end is added then.
+/// Lines are JSON; only the owner may read the file, and it is bounded: at 4 MiB it becomes `PATH.1`, and four such are
+/// kept.
 public final class CallJournal: Sendable {
     private struct Job: Sendable {
         let entry: KeptCall
@@ -18,12 +19,12 @@ public final class CallJournal: Sendable {
     private let queue: AsyncStream<Job>.Continuation
     private let writer: Task<Void, Never>
 
-    /// Opens a journal; what belongs to another application is removed first (AUTH-8).
+    /// Opens a journal; records of another application are removed first (AUTH-8).
     ///
-    /// A file that cannot be used is told to the log: calls go on without their records.
+    /// If the file cannot be used, the log says so, and calls continue without records.
     public init(path: String, application: String, logger: Logger) {
         self.application = application
-        // Two lines a call, a few hundred bytes each; if the disk stands still for so long, records are lost.
+        // Two lines a call, a few hundred bytes each; if the disk stalls for longer, records are lost.
         let (jobs, queue) = AsyncStream.makeStream(of: Job.self, bufferingPolicy: .bufferingOldest(16_384))
         self.queue = queue
         writer = Task.detached {

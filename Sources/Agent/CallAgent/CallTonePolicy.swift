@@ -3,7 +3,7 @@ internal import Speakerphone
 
 /// Decides which tone a device's loudspeaker sounds; a pure function of what its calls do.
 struct CallTonePolicy {
-    /// What a call wants to be heard for it.
+    /// The tone that a call requests.
     enum Phase: Hashable, Sendable {
         /// Nothing.
         case quiet
@@ -13,15 +13,14 @@ struct CallTonePolicy {
         case calling
         /// Its sound is on the card.
         case talking
-        /// It was ours, and came to nothing, for this reason.
+        /// It was outgoing and failed, for this reason.
         case refused(CallEndReason)
     }
 
-    /// How long the last tone of a call that came to nothing is heard.
+    /// How long the final tone of a failed call is played.
     static let farewell = Duration.milliseconds(2_400)
 
-    /// The tone for these calls; nil for none. A call that rings goes before all else, and nothing of ours sounds over a
-    /// call.
+    /// The tone for these calls; nil for none. A ringing call has priority, and no other tone is played during a call.
     static func tone(for phases: some Sequence<Phase>) -> CallTone? {
         var wanted: CallTone?
         var isTalking = false
@@ -38,7 +37,7 @@ struct CallTonePolicy {
         return isTalking ? nil : wanted
     }
 
-    /// What is heard of a call of ours that came to nothing.
+    /// The tone of an outgoing call that failed.
     static func tone(of reason: CallEndReason) -> CallTone? {
         switch reason {
         case .busy, .declined: .busy

@@ -2,18 +2,18 @@ internal import CallControl
 internal import JSON
 
 /// Candidates on their way between a call's two sides (contract CALL-1; docs/protocol.md, "Calls with WebRTC"): ours
-/// are held until the peer can tell whose they are, the peer's until our connection knows the peer.
+/// are held until the peer can assign them to us, the peer's until our connection knows the peer.
 struct CandidateExchange {
     private var ours: [JSONValue] = []
     private var theirs: [JSONValue] = []
     private var canSend = false
     private var canTake = false
 
-    /// Candidates held in either direction; more are dropped, for no honest peer has as many.
+    /// Candidates held in either direction; more are dropped, because no honest peer has as many.
     private static let limit = 64
 
-    /// A candidate of ours was found, given as the value of a `candidate` attribute; nil says that there are no more.
-    /// What is sent has the attribute's name in front, as browsers have it (RFC 8839 §5.1, RTCIceCandidateInit).
+    /// A local candidate was found, given as the value of a `candidate` attribute; nil means that there are no more.
+    /// The sent text begins with the attribute's name, like that of browsers (RFC 8839 §5.1, RTCIceCandidateInit).
     ///
     /// - Returns: What is to be sent now.
     mutating func found(_ candidate: String?, mid: String) -> [JSONValue] {
@@ -27,16 +27,16 @@ struct CandidateExchange {
         return [data]
     }
 
-    /// The peer can tell whose candidates ours are: what is to be sent now.
+    /// The peer can assign our candidates: returns those to send now.
     mutating func peerKnowsCall() -> [JSONValue] {
         canSend = true
         defer { ours = [] }
         return ours
     }
 
-    /// A candidate of the peer came.
+    /// A candidate of the peer arrived.
     ///
-    /// - Returns: What is to be given to the connection now.
+    /// - Returns: The candidates to pass to the connection now.
     mutating func received(_ data: JSONValue) -> [Candidate] {
         guard canTake else {
             if theirs.count < Self.limit { theirs.append(data) }
@@ -52,7 +52,7 @@ struct CandidateExchange {
         return theirs.compactMap(Candidate.init)
     }
 
-    /// What the peer has told.
+    /// The peer's candidates.
     enum Candidate: Equatable {
         /// The value of a `candidate` attribute.
         case candidate(String)

@@ -80,7 +80,7 @@ extension Device {
         tell(.incoming(id, from: status.caller))
         var decision = configuration.answer.decide(status)
         if call.usesCard, configuration.audio.severalCalls == .refuse, isCardTaken(besides: id) {
-            // Who may not get through learns nothing of it.
+            // A caller that may not get through learns nothing.
             if decision != .reject(.declined) { decision = .reject(.busy) }
         }
         switch decision {
@@ -143,7 +143,7 @@ extension Device {
             ])
     }
 
-    /// Puts a call's record on disk; the call is told as ended after that (contract CALL-7).
+    /// Writes a call's record to disk; the call's end is reported afterwards (contract CALL-7).
     private func keep(_ record: CallRecord, of id: CallID) {
         guard let journal, let key = calls[id]?.journalKey else {
             calls[id]?.isKept = true

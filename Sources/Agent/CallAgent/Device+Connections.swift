@@ -8,9 +8,9 @@ internal import SDP
 internal import SecureTransport
 internal import SignalingClient
 
-// A call's connection: ICE and DTLS, the candidates that go back and forth, and what is negotiated anew.
+// A call's connection: ICE and DTLS, the exchange of candidates, and renegotiation.
 extension Device {
-    /// Begins a call's connection, and lets its negotiation bring it.
+    /// Begins a call's connection, and adds it to the negotiation.
     func connect(_ id: CallID, isControlling: Bool) throws {
         guard calls[id]?.connection == nil, let placement = calls[id]?.placement else { return }
         let credentials = ICECredentials(using: &generator)
@@ -63,7 +63,7 @@ extension Device {
         calls[id]?.connection = nil
     }
 
-    /// Candidates of ours may go out: the peer can tell whose they are.
+    /// Our candidates may be sent now: the peer can assign them.
     func peerKnows(_ id: CallID) {
         for data in calls[id]?.candidates.peerKnowsCall() ?? [] { signal("candidate", data, of: id) }
     }
@@ -90,7 +90,7 @@ extension Device {
         return true
     }
 
-    /// The peer negotiates anew: hold, resume, another microphone, an ICE restart.
+    /// The peer renegotiates: hold, resume, another microphone, an ICE restart.
     private func answer(offer: JSONValue, in id: CallID) {
         guard var call = calls[id], var negotiation = call.negotiation, let media = call.media else { return }
         if negotiation.hasOffered {
@@ -146,12 +146,12 @@ extension Device {
 }
 
 extension NegotiationChanges {
-    /// The connection is to hear of it: ICE begins anew, or a DTLS association does.
+    /// Tells the connection: ICE restarts, or a new DTLS association begins.
     var renewsConnection: Bool { contains(.ice) || contains(.keys) }
 }
 
 extension RemoteConnection {
-    /// The same with the DTLS association of before, unless there is to be a new one (RFC 8842 §3.1).
+    /// The same with the existing DTLS association, unless there is to be a new one (RFC 8842 §3.1).
     func keepingKeys(unless areNew: Bool) -> RemoteConnection {
         guard !areNew else { return self }
         var copy = self

@@ -6,7 +6,7 @@ internal import Timekeeping
 
 // Invites that are no calls. Their machines are those that calls have inside.
 extension Device {
-    /// What a device keeps of an invite that is no call.
+    /// A device's state of an invite that is not a call.
     struct PendingInvite {
         enum Machine {
             case incoming(IncomingInviteMachine)
@@ -24,8 +24,8 @@ extension Device {
         var timer: Task<Void, Never>?
     }
 
-    /// Invites that a device takes part in at once: one more is rejected as busy. Of what this device itself sends beyond it
-    /// the end is left to the service.
+    /// The most simultaneous invites of a device: further incoming ones are rejected as busy. The end of further
+    /// outgoing ones is left to the service.
     static let pendingInvites = 4_096
 
     // MARK: Ours
@@ -33,10 +33,10 @@ extension Device {
     /// Invites users to something that `data` describes; with a `group`, in that group.
     ///
     /// - Parameters:
-    ///   - timeToLive: How long they have to answer; nil for ever. Without it, what the configuration says.
-    ///   - payload: For the push to those whose devices are not connected.
-    ///   - missedPayload: What those get who let it pass.
-    ///   - idempotencyKey: The same key names the same invite; made up unless given.
+    ///   - timeToLive: How long they have to answer; nil: no timeout. Default: the configured value.
+    ///   - payload: For pushes to devices that are not connected.
+    ///   - missedPayload: For invitees who do not answer.
+    ///   - idempotencyKey: The same key means the same invite; generated unless given.
     public func invite(
         _ users: [UserID], in group: GroupID? = nil, data: JSONValue = [:], timeToLive: Duration?? = .none,
         payload: JSONValue? = nil, missedPayload: JSONValue? = nil, onlineOnly: Bool? = nil,
@@ -96,7 +96,7 @@ extension Device {
         let asksUs = received.group == nil || self.user.map(received.invitees.contains) ?? true
         if asksUs { plainInvites.note(received.id) }
         if asksUs, invites.count >= Self.pendingInvites {
-            // Nobody can be asked about so many: the inviter is told at once (contract INV-9).
+            // The user cannot be asked about so many: the inviter is told at once (contract INV-9).
             Task { [service] in try? await service.reject(received.id, data: RejectReason.busy.data) }
             return
         }
@@ -201,7 +201,7 @@ extension Device {
         }
     }
 
-    /// A word about an invite that no call is about.
+    /// An event about an invite without a call.
     func hear(_ word: CallMachine.ServiceEvent, aboutInvite id: InviteID) {
         if let input = OutgoingInviteMachine.Input(word), case .outgoing? = invites[id]?.machine {
             return feed(outgoing: input, to: id)
@@ -210,7 +210,7 @@ extension Device {
             return feed(incoming: input, to: id)
         }
         switch word {
-        // A member of a group hears each answer, whoever invited (GRP-2).
+        // A member of a group receives each answer, also to invites of others (GRP-2).
         case .accepted(let answer):
             noteEarly(.accepted(answer), id)
             if isOverheard(id) { tell(.invite(.accepted(answer))) }
@@ -229,8 +229,9 @@ extension Device {
         }
     }
 
-    /// An invite of ours is answered before ``invite(_:in:data:timeToLive:payload:missedPayload:onlineOnly:idempotencyKey:)``
-    /// has come back with its name: the answer waits. At most one batch for each invite under way.
+    /// An invite of ours is answered before
+    /// ``invite(_:in:data:timeToLive:payload:missedPayload:onlineOnly:idempotencyKey:)`` has returned its id: the
+    /// answer waits. At most one batch for each invite under way.
     private func noteEarly(_ word: OutgoingInviteMachine.Input, _ id: InviteID) {
         if let words = earlyWords[id], words.count < 128 { earlyWords[id] = words + [word] }
     }
@@ -261,7 +262,7 @@ extension Device {
 }
 
 extension OutgoingInviteMachine.Input {
-    /// The part of the service's words that concerns an invite we sent.
+    /// The service's events that concern an invite that we sent.
     fileprivate init?(_ word: CallMachine.ServiceEvent) {
         switch word {
         case .accepted(let answer): self = .accepted(answer)
@@ -276,7 +277,7 @@ extension OutgoingInviteMachine.Input {
 }
 
 extension IncomingInviteMachine.Input {
-    /// The part of the service's words that concerns an invite we received.
+    /// The service's events that concern an invite that we received.
     fileprivate init?(heard word: CallMachine.ServiceEvent) {
         switch word {
         case .handledElsewhere(let action): self = .handledElsewhere(action)

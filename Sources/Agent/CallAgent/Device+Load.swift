@@ -14,8 +14,8 @@ public struct DeviceLoad: Sendable, Equatable {
     public var complexityLimit: Int { workers.map(\.complexityLimit).min() ?? 10 }
 }
 
-// What a device does when its machine is about to have more to do than it can: first its encoders spend less effort, which
-// the media workers see to, and when none is left to save new calls are refused as busy. Calls that stand go on.
+// What a device does before its machine is overloaded: first the media workers reduce the effort of their encoders, and
+// when nothing is left to save, new calls are refused as busy. Existing calls continue.
 extension Device {
     /// How busy the device is.
     public var load: DeviceLoad { DeviceLoad(workers: engine.loads, takesCalls: !isFull) }
@@ -23,7 +23,7 @@ extension Device {
     /// Whether the machine carries one more outgoing call without harm to those that it has.
     public var hasRoomForCall: Bool { hasRoom() }
 
-    /// Whether the machine carries one more call without harm to those that it has. Tells when that changes.
+    /// Whether the machine can process one more call without harm to the existing ones. Reports when that changes.
     ///
     /// - Parameter id: The call that asks, which is among `calls` already; nil before there is one.
     func hasRoom(for id: CallID? = nil) -> Bool {

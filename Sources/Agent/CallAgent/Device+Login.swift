@@ -5,7 +5,7 @@ public import Logging
 internal import Realtime
 public import SignalingClient
 
-/// The program that a device is part of, as the service is told.
+/// The program that a device is part of, as sent to the service.
 public struct DeviceProgram: Sendable {
     /// Its name.
     public var name: String
@@ -23,7 +23,7 @@ public struct DeviceProgram: Sendable {
 extension Device {
     /// Logs in, and returns when the device can be called.
     ///
-    /// What happens from the login on waits in ``events`` for the first listener.
+    /// Events from the login on wait in ``events`` for the first listener.
     ///
     /// - Throws: ``SignalingError``: why the device is not logged in; it has been shut down.
     public static func login(
@@ -49,10 +49,10 @@ extension Device {
 }
 
 extension HandsetServiceConfiguration {
-    /// What a device's configuration says of its service.
+    /// The service settings of a device's configuration.
     ///
-    /// Looks at the login kept from an earlier run: a device without a configured id keeps the one it had. What is kept
-    /// of another application is removed (contract AUTH-8).
+    /// Reads the stored login of an earlier run: a device without a configured id keeps its earlier one. The stored
+    /// data of another application is removed (contract AUTH-8).
     public init(_ configuration: DeviceConfiguration, program: DeviceProgram) throws(SignalingError) {
         let account = configuration.account
         let store = account.sessionFile.map {

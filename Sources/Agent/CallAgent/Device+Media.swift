@@ -9,7 +9,7 @@ internal import RegularFiles
 internal import SDP
 internal import SecureTransport
 
-// A call's media: prepared, started, and what it tells.
+// A call's media: preparation, start and events.
 extension Device {
     func prepareOffer(for id: CallID) {
         do {
@@ -119,13 +119,13 @@ extension Device {
         }
     }
 
-    /// A file that cannot be played fails every call, and whoever runs the device must learn of it.
+    /// A file that cannot be played fails every call, so the device's operator must learn of it.
     private func logFile(_ error: any Error, of id: CallID) {
         guard let error = error as? MediaStartError, error.file != nil else { return }
         logger.error("A call fails because of its file", metadata: ["call": "\(id)", "error": "\(error)"])
     }
 
-    /// Lets a call's media go on with the formats, and with the keys of SDES, that were agreed on anew.
+    /// Changes a call's media to newly agreed formats and SDES keys.
     func apply(_ changes: NegotiationChanges, _ audio: NegotiatedAudio, to id: CallID) throws {
         guard !changes.isDisjoint(with: [.formats, .keys]), let call = calls[id], let media = call.media,
             let plan = try call.negotiation?.plan(
@@ -155,7 +155,7 @@ extension Device {
     /// Keys may be written into descriptions only where nobody else can read them.
     private var keysAllowed: Bool { configuration.account.isSignalingPrivate }
 
-    /// Takes what the media side tells.
+    /// Handles events of the media side.
     func hear(_ event: MediaEvent) {
         switch event {
         case .established(let media, let time):
@@ -222,7 +222,7 @@ extension Device {
     }
 
     private func with(_ media: MediaCallID, _ act: (CallID) -> Void) {
-        // A few calls at most end or begin at once; a scan is as good as an index.
+        // At most a few calls end or begin at once, so a scan is fast enough.
         if let id = calls.first(where: { $0.value.media == media || $0.value.connection == media })?.key { act(id) }
     }
 }

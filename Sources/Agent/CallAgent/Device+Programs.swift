@@ -8,7 +8,7 @@ internal import Timekeeping
 extension Device {
     /// Starts the program of a call whose media is about to start.
     ///
-    /// - Returns: What the media worker speaks with it through; nil if the device has none, which is silence.
+    /// - Returns: The media worker's line to it; nil if the device has none, which means silence.
     func beginProgram(for id: CallID) throws(ProgramStartError) -> PortLine? {
         guard let programs, let plan = configuration.program, let machine = calls[id]?.machine else { return nil }
         return try programs.begin(

@@ -52,7 +52,7 @@ extension Device {
         }
     }
 
-    /// The peer's answer to an offer that we made in a call that stands.
+    /// The peer's answer to an offer that we made during a call.
     func accept(answer: JSONValue, in id: CallID) {
         guard var negotiation = calls[id]?.negotiation, negotiation.hasOffered, let connection = calls[id]?.connection
         else { return }

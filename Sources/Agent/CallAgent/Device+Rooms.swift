@@ -4,9 +4,9 @@ internal import SignalingClient
 
 // Rooms, groups, and messages to the peer of a call.
 extension Device {
-    /// Joins a room; those who are there, and who come and go, are told as events.
+    /// Joins a room; its participants, and later joins and leaves, are reported as events.
     ///
-    /// - Parameter data: What the others are told of us, up to 1,000 bytes.
+    /// - Parameter data: Our connection data for the others, up to 1,000 bytes.
     @discardableResult
     public func join(room: String, data: String? = nil) async throws(SignalingError) -> [RoomParticipant] {
         try await service.join(room: room, data: data)
@@ -15,12 +15,12 @@ extension Device {
     /// Leaves a room.
     public func leave(room: String) async throws(SignalingError) { try await service.leave(room: room) }
 
-    /// Says something to everybody in a room, or to one connection there (contract SIG-1).
+    /// Sends a signal to everybody in a room, or to one connection there (contract SIG-1).
     ///
     /// - Parameters:
     ///   - type: Up to 128 bytes.
     ///   - data: Up to 8 KiB as JSON text.
-    ///   - retryAfterReconnect: While the connection is being made anew, whether to wait for it or to fail (CONN-6).
+    ///   - retryAfterReconnect: Whether to wait or to fail while the device reconnects (CONN-6).
     public func signal(
         _ type: String, data: JSONValue = .null, in room: String, to connection: String? = nil,
         retryAfterReconnect: Bool = true

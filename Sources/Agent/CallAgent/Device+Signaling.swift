@@ -3,7 +3,7 @@ internal import JSON
 internal import Logging
 internal import MediaEngine
 
-// What the service says, and which call it is about.
+// Events of the service, and the calls that they concern.
 extension Device {
     func hear(_ event: SignalingEvent) {
         if let connection = DeviceStatus.Connection(after: event) { self.connection = connection }
@@ -57,7 +57,7 @@ extension Device {
 }
 
 extension BehaviourConfiguration {
-    /// What a call does that came with `invite`.
+    /// The behaviour of a call that came with `invite`.
     func audio(for invite: InviteID) -> AudioBehaviour { audio(named: invite.fileName) }
 
     /// The file of the call with this number, from 1.
@@ -68,7 +68,7 @@ extension BehaviourConfiguration {
         return "\(capture[..<dot])-\(number)\(capture[dot...])"
     }
 
-    /// What a call does whose recording is to have this name.
+    /// The behaviour of a call whose recording is to have this name.
     func audio(named name: String) -> AudioBehaviour {
         let source: AudioBehaviour.Source =
             switch self.source {

@@ -3,7 +3,7 @@ internal import CallControl
 public import MediaEngine
 public import Speakerphone
 
-// The device's sound card: who has it, what it sounds, and how loud.
+// The device's sound card: its call, its tones, and its volume.
 extension Device {
     /// How the card is doing; nil without one.
     public var cardStatistics: CardStatistics? { engine.cardStatistics }
@@ -35,7 +35,7 @@ extension Device {
     @discardableResult
     public func giveCard(to id: CallID) -> Bool { calls[id]?.media.map { engine.giveCard(to: $0) } ?? false }
 
-    /// What the card's sound is like now, as the media worker sees it; nil while no call is on the card.
+    /// The card's present levels, from the media worker; nil while no call is on the card.
     public func soundReport() async -> SoundReport? {
         guard let media = calls.values.first(where: { $0.usesCard && $0.media != nil && $0.report == nil })?.media
         else {
@@ -44,7 +44,7 @@ extension Device {
         return await engine.report(on: media)?.sound
     }
 
-    /// Waits until the tone is over that tells of a call of ours that came to nothing.
+    /// Waits until the tone for a failed outgoing call is over.
     public func finishTones() async { await farewell?.value }
 
     /// Whether another call uses the card.
@@ -52,14 +52,14 @@ extension Device {
         calls.contains { $0.key != id && $0.value.usesCard && $0.value.record == nil }
     }
 
-    /// A call has reached another phase: the loudspeaker sounds what there is to hear.
+    /// A call has reached another phase: updates the loudspeaker's tone.
     func note(_ phase: CallTonePolicy.Phase, of id: CallID) {
         guard calls[id]?.usesCard == true, configuration.audio.soundsTones else { return }
         calls[id]?.phase = phase
         updateTone()
     }
 
-    /// A call is over; one of ours that never came about is told of by a tone.
+    /// A call is over; a failed outgoing call is announced by a tone.
     func noteEnd(of id: CallID, _ record: CallRecord) {
         guard let call = calls[id], call.usesCard, configuration.audio.soundsTones else { return }
         calls[id]?.phase = .quiet
@@ -86,7 +86,7 @@ extension Device {
     }
 }
 
-/// A call of ours would need the card, and another call has it.
+/// An outgoing call needs the card, and another call has it.
 struct CardTaken: Error, CustomStringConvertible {
     var description: String {
         "another call has the sound card: hang up, or set audio.several_calls to hold or mix"

@@ -11,9 +11,9 @@ public struct DeviceStatus: Sendable {
     public enum Connection: String, Sendable {
         /// There has been none yet.
         case connecting
-        /// It stands.
+        /// It is established.
         case connected
-        /// It dropped and is being made anew.
+        /// It dropped, and the device reconnects.
         case reconnecting
         /// It is down, and nothing is being done about it.
         case disconnected
@@ -21,13 +21,13 @@ public struct DeviceStatus: Sendable {
 
     /// How the connection to the service stands.
     public let connection: Connection
-    /// Who the device is to the service; nil before it has connected.
+    /// The device's identity at the service; nil before it has connected.
     public let user: UserID?
     /// Calls that have not ended, the oldest first.
     public let calls: [CallStatus]
     /// How loud; nil if no call uses a sound card.
     public let sound: SoundSettings?
-    /// How the card was doing a second ago at the most; nil likewise.
+    /// The card's statistics, at most a second old; nil likewise.
     public let card: CardStatistics?
 }
 
@@ -51,7 +51,7 @@ public struct CallStatus: Sendable {
     public let peer: UserID
     /// Who called whom.
     public let direction: CallRecord.Direction
-    /// Where it stands.
+    /// Its state.
     public let progress: CallProgress
     /// Whether its sound is the sound card's.
     public let usesCard: Bool

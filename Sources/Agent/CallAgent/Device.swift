@@ -8,11 +8,11 @@ public import Realtime
 internal import SecureTransport
 public import SignalingClient
 
-/// A logged-in device: hears invites, answers by policy, makes calls, and tells what happens.
+/// A logged-in device: receives invites, answers by policy, makes calls, and reports events.
 ///
-/// It decides nothing about a call itself: each call's machine does, and the device carries out what it asks for.
+/// It decides nothing about a call itself: each call's machine does, and the device carries out the machine's outputs.
 public actor Device {
-    /// What happens, in order. The first to listen hears everything from the beginning.
+    /// The events, in order. The first listener receives all of them from the beginning.
     public nonisolated let events = DeviceEvents()
 
     let configuration: DeviceConfiguration
@@ -33,14 +33,14 @@ public actor Device {
     var captures = 0
     /// Whether the last call that asked for room was refused, and there has been none since.
     var isFull = false
-    /// Why a call of ours came to nothing, while a tone tells of it; and what ends the tone.
+    /// Why an outgoing call failed, while a tone announces it; and what ends the tone.
     var lastRefusal: CallEndReason?
     var farewell: Task<Void, Never>?
     /// Invites that are no calls, by their names.
     var invites: [InviteID: PendingInvite] = [:]
-    /// Answers to invites of ours that came before their names did.
+    /// Answers to our invites that arrived before the invites' ids.
     var earlyWords: [InviteID: [OutgoingInviteMachine.Input]] = [:]
-    /// Who this device is to the service; nil until it has connected.
+    /// This device's identity at the service; nil until it has connected.
     var user: UserID?
     /// How the connection to the service stands.
     var connection = DeviceStatus.Connection.connecting
@@ -48,17 +48,17 @@ public actor Device {
     var soundSettings: SoundSettings?
     let journal: CallJournal?
     private let mediaEvents: AsyncStream<MediaEvent>
-    /// What takes part in calls; nil without the behaviour `exec`.
+    /// Programs in calls; nil without the behaviour `exec`.
     let programs: CallPrograms?
     private let programNews: AsyncStream<ProgramNews>
     private var ledger = InviteLedger()
-    /// Invites that were no calls, for what their peers say after they are settled.
+    /// Invites without a call, for signals of their peers after they are settled.
     var plainInvites = InviteLedger()
     private var lastCall: UInt64 = 0
     private var listeners: [Task<Void, Never>] = []
     /// How many peers are being told that we hung up.
     private var hangUpsUnderWay = 0
-    /// Who waits in ``shutDown()`` until no call is left, and every peer of one has been told.
+    /// Waiters in ``shutDown()`` until no call is left, and every peer of one has been told.
     private var allEnded: CheckedContinuation<Void, Never>?
     var generator = SystemRandomNumberGenerator()
 
@@ -78,11 +78,11 @@ public actor Device {
         journal = configuration.device.callRecords.map {
             CallJournal(path: $0, application: configuration.account.appKey, logger: logger)
         }
-        // The media side tells a few events a call; this many wait if the device is busy.
+        // The media side sends a few events per call; this many wait if the device is busy.
         let (stream, media) = AsyncStream.makeStream(of: MediaEvent.self, bufferingPolicy: .bufferingOldest(16_384))
         mediaEvents = stream
         self.mediaAddress = mediaAddress.address
-        // A program's wishes are few; of its words for the log no more than ten a second come here.
+        // A program sends few requests, and at most ten log lines per second.
         let (news, told) = AsyncStream.makeStream(of: ProgramNews.self, bufferingPolicy: .bufferingOldest(16_384))
         programNews = news
         programs = configuration.program == nil ? nil : try CallPrograms { told.yield($0) }
@@ -128,15 +128,15 @@ public actor Device {
     ///
     /// - Parameters:
     ///   - audio: What the call plays and records.
-    ///   - onlineOnly: Whether it fails at once if no device of the user is connected; nil for what the configuration says.
+    ///   - onlineOnly: Whether it fails at once if no device of the user is connected; nil: as configured.
     public func call(
         _ user: UserID, audio: AudioBehaviour, timeToLive: Duration?? = .none, onlineOnly: Bool? = nil
     ) -> CallID {
         call([user], audio: audio, timeToLive: timeToLive, onlineOnly: onlineOnly)
     }
 
-    /// Calls several users at once, with a `group` in that group. The first to accept gets the call; the others ring no
-    /// longer then, and whoever of them accepts before it hears of that is let go as `acceptedElsewhere`.
+    /// Calls several users at once, with a `group` in that group. The first to accept gets the call. The others stop
+    /// ringing; one that accepts before it knows this is hung up with `acceptedElsewhere`.
     ///
     /// - Parameter users: One to 32.
     public func call(
@@ -169,7 +169,7 @@ public actor Device {
     /// Takes a call that rings.
     public func answer(_ id: CallID) { feed(.user(.answer), to: id) }
 
-    /// What a call's media has seen so far; nil if it has none.
+    /// The report of a call's media so far; nil if it has none.
     public func mediaReport(on id: CallID) async -> MediaReport? {
         guard let media = calls[id]?.media else { return nil }
         return await engine.report(on: media)
@@ -182,9 +182,10 @@ public actor Device {
         await close()
     }
 
-    /// Ends the calls, makes the login worthless at the service, forgets it and the keys here, and stops (AUTH-9).
+    /// Ends the calls, revokes the login at the service, removes it and the keys here, and stops (AUTH-9).
     ///
-    /// - Throws: ``SignalingError`` if the service could not be told; all is forgotten here, and stopped, all the same.
+    /// - Throws: ``SignalingError`` if the service could not be told; everything is removed here, and the device stops,
+    ///   nevertheless.
     public func logOut() async throws(SignalingError) {
         await endCalls()
         var failure: SignalingError?
@@ -199,8 +200,8 @@ public actor Device {
         if let failure { throw failure }
     }
 
-    /// Unregisters the device: it hears of no invites until it connects again, and gets no pushes (DEV-2). Logging out
-    /// alone leaves pushes as they are.
+    /// Unregisters the device: it receives no invites until it connects again, and no pushes (DEV-2). Logging out alone
+    /// does not change pushes.
     public func unregister() async throws(SignalingError) { try await service.unregister() }
 
     private func endCalls() async {
@@ -222,7 +223,7 @@ public actor Device {
         events.hub.finish()
     }
 
-    // MARK: What the parts of the device share
+    // MARK: Shared by the parts of the device
 
     /// The certificate that calls show now; another one after some weeks.
     func currentIdentity() throws(DTLSError) -> DTLSIdentity {
@@ -249,7 +250,7 @@ public actor Device {
         return id
     }
 
-    /// What the machines of calls keep to.
+    /// Times and limits of the calls' machines.
     var callTimings: CallTimings {
         var timings = CallTimings()
         timings.invite = inviteTimings
@@ -259,7 +260,7 @@ public actor Device {
 
     var inviteTimings: InviteTimings { configuration.invites.timings }
 
-    /// Notes an invite; false if it was heard before (contract INV-17).
+    /// Records an invite; false if it was received before (contract INV-17).
     func isNew(_ invite: InviteID) -> Bool { ledger.note(invite) }
 
     /// Forgets a call that is over.
@@ -268,8 +269,8 @@ public actor Device {
         if areCallsOver { stopWaitingForCalls() }
     }
 
-    /// Tells the peer of a call that we hung up. A goodbye to the service waits for it: whoever says that first has the
-    /// peer hear of a lost device in place of the call's end (contract CALL-3).
+    /// Tells the peer of a call that we hung up. Ending the session with the service waits for this, because otherwise
+    /// the peer would be told of a lost device instead of the call's end (contract CALL-3).
     func sendHangUp(_ news: CallHangUp) {
         hangUpsUnderWay += 1
         Task {

@@ -12,7 +12,7 @@ public struct CallID: Hashable, Sendable, CustomStringConvertible {
     public var description: String { "call \(number)" }
 }
 
-/// What a device tells the program that runs it.
+/// Events of a device for the program that runs it.
 public enum DeviceEvent: Sendable {
     /// The connection to the service changed, or the service said something that is not about a call.
     case signaling(SignalingEvent)
@@ -31,7 +31,7 @@ public enum DeviceEvent: Sendable {
     case playbackEnded(CallID)
     /// The peer has pressed a telephone key: `0`…`9`, `*`, `#`, `A`…`D`, or `!` for the flash of the hook.
     case digit(CallID, Character, heldFor: Duration)
-    /// The call sends no more, for sending has become useless or harmful (RFC 8083); it goes on to hear.
+    /// The call stopped sending, because sending has become useless or harmful (RFC 8083); receiving continues.
     case sendingStopped(CallID, SendingStop)
     /// The call sends again.
     case sendingResumed(CallID)

@@ -1,9 +1,9 @@
 internal import SignalingClient
 
-/// What happens to a device, as a sequence that any number of tasks may listen to.
+/// The events of a device, as a sequence that any number of tasks may listen to.
 ///
-/// Everything waits for the first listener, up to 4,096 events; later ones hear what comes from then on. A listener that
-/// falls further behind than that loses the newest events, which is logged.
+/// Up to 4,096 events wait for the first listener; later listeners receive the events from then on. A listener that
+/// falls further behind loses the newest events, which is logged.
 public struct DeviceEvents: AsyncSequence, Sendable {
     /// What comes.
     public typealias Element = DeviceEvent

@@ -1,4 +1,4 @@
-// What programs need of the modules below to use this one: with `import CallAgent` they name it without further imports.
+// Re-exports what programs need of the modules below, so that `import CallAgent` is enough.
 
 /// Policies, invites, calls and their records.
 @_exported public import CallControl
@@ -6,5 +6,5 @@
 @_exported public import struct ConfigReader.Secret
 /// The data of invites and signals.
 @_exported public import enum JSON.JSONValue
-/// What calls sound like, and what became of them.
+/// Sound settings of calls, and their reports.
 @_exported public import MediaEngine

@@ -16,7 +16,7 @@ enum ICEServerLookup {
             case stun, stuns, turn, turns
         }
 
-        /// Reads `stun:HOST[:PORT]` or `turn[s]:HOST[:PORT][?transport=udp|tcp]`; nil for what we cannot use.
+        /// Reads `stun:HOST[:PORT]` or `turn[s]:HOST[:PORT][?transport=udp|tcp]`; nil for unsupported forms.
         init?(_ url: String) {
             let parts = url.split(separator: ":", maxSplits: 1)
             guard parts.count == 2, let scheme = Scheme(rawValue: parts[0].lowercased()), scheme != .stuns else {
@@ -44,9 +44,9 @@ enum ICEServerLookup {
         }
     }
 
-    /// Looks all servers up. What has no address, or lacks a name and password that it needs, is left out.
+    /// Resolves all servers. A server without an address, or without required name and password, is left out.
     ///
-    /// Names are looked up on a thread of their own, for that may take seconds.
+    /// Names are resolved on a separate thread, because that may take seconds.
     static func addresses(of servers: [CallControl.ICEServer]) async -> [ICE.ICEServer] {
         await Task.detached {
             servers.flatMap { server in

@@ -6,7 +6,7 @@ internal import SignalingClient
 public struct IncomingInvite: Sendable {
     /// What came, and from whom.
     public let received: ReceivedInvite
-    /// Whether it asks this user; a member of a group hears of invites that ask others, too (contract GRP-2).
+    /// Whether it invites this user; a member of a group also receives invites for others (contract GRP-2).
     public let asksUs: Bool
     let device: Device
 
@@ -23,17 +23,17 @@ public struct IncomingInvite: Sendable {
         try await device.reject(id, reason)
     }
 
-    /// Says something to the inviter, up to 128 bytes of `type` and 8 KiB of `data`. Who accepted can, until one of the
-    /// two leaves.
+    /// Sends a signal to the inviter, up to 128 bytes of `type` and 8 KiB of `data`. Possible after accepting, until
+    /// one of the two leaves.
     public func signal(_ type: String, data: JSONValue = .null) async throws(SignalingError) {
         try await device.signal(type, data, about: id, to: nil)
     }
 
-    /// Ends what accepting began; the inviter hears ``InviteNews/left(_:by:)``.
+    /// Leaves an accepted invite; the inviter receives ``InviteNews/left(_:by:)``.
     public func leave() async throws(SignalingError) { try await device.leave(id, nil) }
 }
 
-/// An invite of ours that is no call.
+/// An outgoing invite that is not a call.
 ///
 /// The answers to it are among the device's events.
 public struct OutgoingInvite: Sendable {
@@ -53,8 +53,9 @@ public struct OutgoingInvite: Sendable {
         try await device.service.modify(id, data: data)
     }
 
-    /// Says something to one of those who have accepted, up to 128 bytes of `type` and 8 KiB of `data`; without `user` to
-    /// the only one. What they say comes as ``DeviceEvent/signaling(_:)``, a `callSignal` with the user that it is from.
+    /// Sends a signal to one of the users who have accepted, up to 128 bytes of `type` and 8 KiB of `data`; without
+    /// `user`, to the only one. Their signals arrive as ``DeviceEvent/signaling(_:)``, a `callSignal` with the sending
+    /// user.
     public func signal(_ type: String, data: JSONValue = .null, to user: UserID? = nil) async throws(SignalingError) {
         try await device.signal(type, data, about: id, to: user)
     }
@@ -63,7 +64,7 @@ public struct OutgoingInvite: Sendable {
     public func leave(_ user: UserID? = nil) async throws(SignalingError) { try await device.leave(id, user) }
 }
 
-/// What becomes of an invite that is no call.
+/// Events of an invite that is not a call.
 public enum InviteNews: Sendable, Hashable {
     /// One of those asked says yes.
     case accepted(InviteAnswer)
@@ -79,6 +80,6 @@ public enum InviteNews: Sendable, Hashable {
     case withdrawn(InviteID, IncomingInviteMachine.End)
     /// Somebody who had accepted, or the inviter whose invite we had accepted, has left.
     case left(InviteID, by: UserID)
-    /// What the inviter had to say to those who let it pass.
+    /// The inviter's payload for invitees who did not answer.
     case missed(InviteID, payload: JSONValue)
 }

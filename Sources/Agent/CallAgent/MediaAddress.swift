@@ -5,8 +5,9 @@ public import NetworkAddress
 public struct MediaAddress: Sendable {
     /// A local address as peers without ICE can reach it, with the first worker's port or 0. Never the wildcard address.
     public let address: SocketAddress
-    /// What sockets are bound to: the same, or the wildcard address for all addresses of the machine. Then ICE finds out
-    /// which of them can be reached, and an answer to an offer without ICE names the one that reaches the peer.
+    /// The address to which sockets are bound: the same, or the wildcard address for all addresses of the machine. Then
+    /// ICE finds out which of them can be reached, and an answer to an offer without ICE names the one that reaches the
+    /// peer.
     public let bindAddress: SocketAddress
 
     /// The address that the configuration names. Without one, or with the wildcard address, descriptions name the address

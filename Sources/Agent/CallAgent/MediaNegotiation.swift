@@ -8,16 +8,16 @@ internal import Peering
 internal import SDP
 internal import SecureTransport
 
-/// One call's offers and answers: what we bring, what was agreed, and the plans that follow for the media engine.
+/// One call's offers and answers: our side, the agreement, and the resulting plans for the media engine.
 struct MediaNegotiation {
     private var exchange: OfferAnswer
     private let configuration: MediaConfiguration
     private let randomSeed: UInt64
     private let isBoundToAll: Bool
-    /// An offer of ours has given way to one of the peer's.
+    /// Our offer was rolled back in favour of the peer's.
     private var hasYielded = false
 
-    /// What a call brings that its device has.
+    /// The device's media settings for a call.
     struct Means {
         /// Where the call receives media without ICE.
         var address: SocketAddress
@@ -67,7 +67,7 @@ struct MediaNegotiation {
             usernameFragment: credentials.usernameFragment, password: credentials.password, candidates: candidates)
     }
 
-    /// Has the next answer name a port of the call's own, for a peer without ICE; the host stays the one that was chosen.
+    /// Makes the next answer name the call's own port, for a peer without ICE; the chosen host stays.
     ///
     /// - Parameter bound: What the call's sockets are bound to, one for each family of addresses.
     mutating func receive(atOneOf bound: [SocketAddress]) {
@@ -87,7 +87,7 @@ struct MediaNegotiation {
         exchange.local.tlsID = Self.randomName(using: &generator)
     }
 
-    /// 126 random bits as a word: more than RFC 7022 §4.2 (96) and RFC 8842 §4 (120) ask of names.
+    /// 126 random bits as a word: more than RFC 7022 §4.2 (96) and RFC 8842 §4 (120) require of names.
     private static func randomName(using generator: inout some RandomNumberGenerator) -> String {
         // The top bits are set, so that all have 32 digits; 20 is the least.
         String(generator.next() | 1 << 63, radix: 16) + String(generator.next() | 1 << 63, radix: 16)
@@ -126,7 +126,7 @@ struct MediaNegotiation {
         return (Self.value("answer", description), audio)
     }
 
-    /// What the peer's answer has settled, and in what it differs from what was agreed before.
+    /// The agreement after the peer's answer, and its differences from the earlier one.
     mutating func accept(_ answer: JSONValue) throws -> (NegotiatedAudio, NegotiationChanges) {
         let before = exchange.agreed
         let audio = try exchange.accept(answer: try Self.description(in: answer, "answer"))
@@ -139,23 +139,23 @@ struct MediaNegotiation {
         hasYielded = true
     }
 
-    /// Whether, now that the peer's offer has been answered, our own is to be made again: true once, and not if the peer's
-    /// has restarted ICE too, for then there is nothing left to want.
+    /// Whether, now that the peer's offer has been answered, our own is to be made again: true once, and not if the
+    /// peer's offer has restarted ICE too, because then nothing is left to do.
     mutating func takeOwedRestart(after changes: NegotiationChanges) -> Bool {
         defer { hasYielded = false }
         return hasYielded && !changes.contains(.ice)
     }
 
-    /// Whether an offer of ours waits for its answer.
+    /// Whether our offer waits for its answer.
     var hasOffered: Bool { exchange.state == .haveLocalOffer }
 
-    /// What the peer's section is called, for candidates that are told later.
+    /// The identifier of the peer's section, for later candidates.
     var mid: String { exchange.agreed?.mid ?? exchange.local.mid ?? "0" }
 
     /// How telephone events go to the peer; nil if it takes none.
     var sentEvents: NegotiatedTelephoneEvents? { exchange.agreed.flatMap { Self.events(for: $0).first } }
 
-    /// Whether an offer brings ICE, so that it is to be answered with ICE.
+    /// Whether an offer has ICE, so that the answer must have it too.
     static func usesICE(_ offer: JSONValue) -> Bool { offer["sdp"]?.string?.contains("a=ice-ufrag:") ?? false }
 
     private static func value(_ type: String, _ description: SessionDescription) -> JSONValue {
@@ -222,8 +222,8 @@ extension MediaNegotiation {
             + audio.telephoneEvents.filter { $0.clockRate != rate }
     }
 
-    /// The header extensions that make sense to both: packets are counted only for one who tells of their arrival, and the
-    /// section is named only where a transport may carry several.
+    /// The header extensions that are useful to both: packets are numbered only for a peer that reports their arrival,
+    /// and the section is named only if a transport may carry several.
     private static func extensions(for audio: NegotiatedAudio) -> HeaderExtensionPlan {
         var plan = HeaderExtensionPlan()
         plan.audioLevelIdentifier = audio.sendIdentifier(.audioLevel)
@@ -265,7 +265,7 @@ extension MediaNegotiation {
         }
     }
 
-    /// What the connection is told of the peer; nil if there is neither ICE nor DTLS, and so no connection.
+    /// The peer's parameters for the connection; nil if there is neither ICE nor DTLS, and so no connection.
     func remote(for audio: NegotiatedAudio) throws -> RemoteConnection? {
         var handshake: (role: SecureTransport.DTLSRole, fingerprints: [DTLSFingerprint])?
         if case .dtls(let fingerprints, let role) = audio.keying {
@@ -293,11 +293,11 @@ extension MediaNegotiation {
         return 2 * encoder.bitrateBps + 5 * 8 * 1_000 / encoder.frameDuration.rawValue <= limit
     }
 
-    /// Our encoder's settings within what the peer wishes to receive (RFC 7587 §6.1, RFC 8866 §5.8).
+    /// Our encoder's settings within the limits of the peer (RFC 7587 §6.1, RFC 8866 §5.8).
     private func encoder(for audio: NegotiatedAudio) -> EncoderSettings {
         var encoder = configuration.encoder
         let limits = [audio.remoteOpus.maximumAverageBitrate, audio.remoteMaximumBitrate].compactMap(\.self)
-        // Opus has no bitrate below 6 kb/s; who wants less wants a call all the same.
+        // Opus has no bitrate below 6 kb/s; a peer that wants less gets 6 kb/s.
         if let limit = limits.min() { encoder.bitrateBps = min(encoder.bitrateBps, max(6_000, limit)) }
         encoder.fec = encoder.fec && audio.remoteOpus.usesInbandFEC
         encoder.dtx = encoder.dtx || audio.remoteOpus.wantsDTX

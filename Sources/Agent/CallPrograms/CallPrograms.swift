@@ -6,7 +6,7 @@ public import Realtime
 internal import Synchronization
 internal import Timekeeping
 
-/// What a program is started as, and how its sound is written.
+/// How a program is started, and the format of its sound.
 public struct ProgramPlan: Sendable, Equatable {
     /// The program, and its arguments. There is no shell.
     public var command: [String]
@@ -20,15 +20,15 @@ public struct ProgramPlan: Sendable, Equatable {
     }
 }
 
-/// What a device is told of its programs.
+/// Events of programs for their device.
 public enum ProgramNews: Sendable, Equatable {
     /// A line for the log, and how many before it were left out because there were too many.
     case said(call: UInt64, String, leftOut: Int)
-    /// The process failed, in words; it is started again if `isRestarted`.
+    /// The process failed, with the reason as text; it is restarted if `isRestarted`.
     case failed(call: UInt64, String, isRestarted: Bool)
-    /// What the program asked for is not understood, or cannot be done: for the log, once in a while.
+    /// A command of the program is not understood, or cannot be carried out: for the log, with limited frequency.
     case misunderstood(call: UInt64, String)
-    /// The program does not read what the caller says, or its events, fast enough; told once for each process.
+    /// The program does not read the caller's sound, or its events, fast enough; reported once for each process.
     case behind(call: UInt64, events: Bool)
     /// The program wants keys pressed.
     case press(call: UInt64, keys: String)
@@ -54,7 +54,7 @@ public final class CallPrograms: Sendable {
 
     /// Prepares for programs; the thread starts with the first.
     ///
-    /// - Parameter tell: Is told what programs want and do, on the programs' thread.
+    /// - Parameter tell: Is called with each event, on the programs' thread.
     public init(tell: @escaping @Sendable (ProgramNews) -> Void) throws(RealtimeError) {
         signal = try PortSignal()
         self.tell = tell
@@ -63,9 +63,9 @@ public final class CallPrograms: Sendable {
     /// Starts a program for a call.
     ///
     /// - Parameters:
-    ///   - call: A number that no other call has; it is what news and ``end(call:reason:)`` go by.
+    ///   - call: The unique number of the call, which events and ``end(call:reason:)`` use.
     ///   - peer: Who is at the other end.
-    /// - Returns: What the call's media worker is to be given.
+    /// - Returns: The line for the call's media worker.
     /// - Throws: ``ProgramStartError`` if there is no such program, or the system has no room for one more.
     public func begin(
         _ plan: ProgramPlan, call: UInt64, peer: String, isOutgoing: Bool
@@ -140,7 +140,7 @@ public final class CallPrograms: Sendable {
         }
     }
 
-    /// Waits for a frame of a call, for something of a program, for a word to one, or for time to pass.
+    /// Waits for a frame of a call, for data of a program, for a message to one, or for a deadline.
     private func wait(for runs: [UInt64: ProgramRun]) {
         var watched = [pollfd(fd: signal.descriptor, events: Int16(POLLIN), revents: 0)]
         for run in runs.values {
@@ -148,7 +148,7 @@ public final class CallPrograms: Sendable {
                 watched.append(pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0))
             }
         }
-        // Without programs there is nothing to look after. Deadlines of theirs are no closer than this.
+        // Without programs there is nothing to do. Their deadlines are no closer than this.
         let milliseconds: Int32 = runs.isEmpty ? -1 : 20
         _ = unsafe poll(&watched, nfds_t(watched.count), milliseconds)
         if watched[0].revents != 0 { signal.clear() }

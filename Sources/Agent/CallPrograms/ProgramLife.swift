@@ -4,15 +4,15 @@ internal import Timekeeping
 enum ProgramExit: Equatable, Sendable {
     /// With exit code 0: it has said all that it wanted to say.
     case finished
-    /// With another code, by a signal, or it could not be started; in words.
+    /// With another code, by a signal, or it could not be started; as text.
     case failed(String)
 }
 
-/// One program's part in one call: when it is started again, when the call ends because of it, and how it is made to end.
+/// The life of one program in one call: when it is restarted, when the call ends because of it, and how it is ended.
 ///
-/// A program that ends with exit code 0 ends the call once all that it said is played. One that fails is started again, after a
-/// delay that doubles; the caller hears silence meanwhile. After ``mostRestarts`` the call ends. A program that ran for a
-/// minute has all its restarts back. When the call is over, the program has a second to end by itself.
+/// A program that ends with exit code 0 ends the call once all its sound is played. One that fails is restarted after a
+/// delay that doubles; the caller hears silence meanwhile. After ``mostRestarts`` the call ends. After a run of one
+/// minute all restarts are available again. When the call is over, the program has a second to end by itself.
 struct ProgramLife: ProtocolCore, Sendable {
     enum Input: Equatable, Sendable {
         /// The process is gone.
@@ -29,7 +29,7 @@ struct ProgramLife: ProtocolCore, Sendable {
     }
 
     enum Output: Equatable, Sendable {
-        /// Start the process, for the so many-th time again.
+        /// Start the process; the value counts restarts.
         case start(restart: Int)
         /// Discard what the process that failed has said.
         case silence
@@ -53,9 +53,9 @@ struct ProgramLife: ProtocolCore, Sendable {
     static let goodRun = Duration.seconds(60)
     /// A queue and a full pipe of the slowest format last some 9 s.
     static let drainLimit = Duration.seconds(15)
-    /// What was sent last is still on its way, and in the peer's jitter buffer.
+    /// The last packets are still on their way, or in the peer's jitter buffer.
     static let lastWord = Duration.milliseconds(250)
-    /// What a program has to end by itself, and then after SIGTERM.
+    /// The time for a program to end by itself, and then after SIGTERM.
     static let grace = (atOnce: Duration.seconds(1), asked: Duration.seconds(2), stopping: Duration.milliseconds(400))
 
     private enum State {
@@ -109,7 +109,7 @@ struct ProgramLife: ProtocolCore, Sendable {
         }
     }
 
-    /// Whether the program takes part in the call, and its end is not what was asked for.
+    /// Whether the program takes part in the call, and its end was not requested.
     var isRunning: Bool {
         switch state {
         case .running: true

@@ -7,12 +7,12 @@ public struct ProgramStartError: Error, Sendable, CustomStringConvertible {
     public let description: String
 }
 
-/// A child process and our ends of its descriptors, none of which ever blocks. Its owner must see it end (``reap()``) before
-/// letting go of it.
+/// A child process and our ends of its descriptors, none of which ever blocks. Its owner must reap it (``reap()``)
+/// before releasing it.
 ///
-/// The program reads the caller's sound from descriptor 0, writes its own to 1 and words for the log to 2, and has a socket
-/// for events and commands at 3; no other descriptor is open. It is started without a shell and leads a process group, which
-/// ends with it.
+/// The program reads the caller's sound from descriptor 0, writes its own to 1 and log lines to 2, and has a socket for
+/// events and commands at 3; no other descriptor is open. It is started without a shell and leads a process group,
+/// which ends with it.
 struct ProgramProcess: ~Copyable {
     private let id: pid_t
     private var input: Int32
@@ -20,7 +20,7 @@ struct ProgramProcess: ~Copyable {
     private var errors: Int32
     private var events: Int32
 
-    /// What one read gave.
+    /// The result of one read.
     enum Reading {
         case bytes([UInt8])
         /// Nothing now.
@@ -32,8 +32,8 @@ struct ProgramProcess: ~Copyable {
     /// Starts a program.
     ///
     /// - Parameters:
-    ///   - words: The program, which is looked for in PATH, and its arguments.
-    ///   - inputBytes: About what may wait for it to read.
+    ///   - words: The program, which is searched in PATH, and its arguments.
+    ///   - inputBytes: About how many bytes may wait until it reads them.
     init(_ words: [String], inputBytes: Int32) throws(ProgramStartError) {
         var arguments = unsafe words.map { unsafe strdup($0) } + [nil]
         defer { unsafe arguments.forEach { unsafe free($0) } }
@@ -61,9 +61,10 @@ struct ProgramProcess: ~Copyable {
     }
 
     // MARK: Its descriptors
-    // All are mutating, so that they can be asked of an optional process: Swift borrows no optional in place otherwise.
+    // All are mutating, so that they can be called on an optional process: Swift borrows no optional in place
+    // otherwise.
 
-    /// What can be waited for; -1 where the program has closed its end.
+    /// Descriptors for a wait; -1 if the program has closed its end.
     var descriptors: (output: Int32, errors: Int32, events: Int32) { mutating get { (output, errors, events) } }
 
     /// Reads what the program has written, up to `limit` bytes.

@@ -6,9 +6,9 @@ internal import Timekeeping
 
 /// One call's program: moves sound between its process and its port, events to it, and its commands.
 final class ProgramRun: @unchecked Sendable {
-    // Made by whoever begins the call; from then on the programs' thread alone touches it.
+    // Made by the thread that begins the call; afterwards only the programs' thread uses it.
 
-    /// What the device says.
+    /// Messages of the device.
     enum Word: Sendable {
         case digit(Character, Int)
         case end(String)
@@ -48,7 +48,7 @@ final class ProgramRun: @unchecked Sendable {
     private var faults = LogLimit(burst: 5, perSecond: 0.2)
     private var endReason = "stopped"
 
-    /// What is under way to and from one process.
+    /// Data in transit to and from one process.
     private struct Buffers {
         /// The program has begun to read what the caller says.
         var isReading = false
@@ -94,7 +94,7 @@ final class ProgramRun: @unchecked Sendable {
         }
     }
 
-    /// Descriptors that are read when they have something: sound only if there is room for it.
+    /// Descriptors that are read when they are readable: sound only if there is room for it.
     var watched: [Int32] {
         guard let descriptors = process?.descriptors else { return [] }
         let wantsSound = port.room > 0 && io.outputLeft != 0
@@ -111,7 +111,7 @@ final class ProgramRun: @unchecked Sendable {
         }
     }
 
-    /// Does what there is to do.
+    /// Handles everything that is due.
     func turn(at now: Instant) {
         hear()
         let ready = readiness + [false, false, false]
@@ -172,7 +172,7 @@ final class ProgramRun: @unchecked Sendable {
         lastReap = now
         guard let exit = process?.reap() else { return }
         isAlive = false
-        // Its last words.
+        // Its last log lines.
         readErrors(at: now)
         readCommands(at: now)
         noteExit(exit, at: now)
@@ -188,10 +188,10 @@ final class ProgramRun: @unchecked Sendable {
 
     // MARK: Sound
 
-    /// Gives the program what the caller says. What it does not take in time is lost to it.
+    /// Gives the program the caller's sound. Sound that it does not read in time is dropped.
     ///
-    /// What was said before it began to read is left out: a program that starts slowly would hear the caller late for the whole
-    /// call, because nothing makes it catch up.
+    /// Sound from before it began to read is dropped: a program that starts slowly would lag behind the caller for the
+    /// whole call, because nothing makes it catch up.
     private func hear() {
         var samples: [Int16] = []
         port.read(into: &samples)
@@ -211,7 +211,7 @@ final class ProgramRun: @unchecked Sendable {
     }
 
     private func send(_ bytes: [UInt8]) {
-        // One that has closed its input does not want to hear.
+        // A program that has closed its input does not want sound.
         let count = process?.writeInput(bytes[...]) ?? bytes.count
         io.unsent = Array(bytes.dropFirst(count))
     }
@@ -252,7 +252,7 @@ final class ProgramRun: @unchecked Sendable {
 
     // MARK: Lines
 
-    /// Tells a new process of the call, and gives it 20 ms of silence: once it has read that, it is there to hear.
+    /// Tells a new process of the call, and gives it 20 ms of silence: once it has read that, it is ready to listen.
     private func greet(restarts: Int) {
         var silence: [UInt8] = []
         plan.format.append(repeatElement(0, count: plan.format.rate.rawValue / 50), to: &silence)
@@ -297,7 +297,7 @@ final class ProgramRun: @unchecked Sendable {
     }
 
     private func carryOut(_ command: ExecCommand, at now: Instant) {
-        // What is said after the wish to hang up does not count.
+        // Commands after the request to hang up do not count.
         guard io.outputLeft == nil else { return }
         switch command {
         case .mark(let name):
@@ -334,7 +334,7 @@ final class ProgramRun: @unchecked Sendable {
     }
 }
 
-/// Lets so many lines through in a second, and more at once after a pause.
+/// Admits this many lines per second, with bursts after a pause.
 struct LogLimit: Sendable {
     private let burst: Double
     private let perSecond: Double

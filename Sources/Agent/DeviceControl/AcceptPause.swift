@@ -2,10 +2,10 @@ internal import Glibc
 internal import Logging
 internal import NIOCore
 
-/// Takes no clients for a second when there is no descriptor for one.
+/// Accepts no clients for one second if there is no descriptor for them.
 ///
-/// NIO itself tries at once again when `accept` fails, for ever: the listening socket stays readable. The log tells of it
-/// once, until a client is taken.
+/// NIO itself retries at once when `accept` fails, endlessly, because the listening socket stays readable. The log says
+/// so once, until a client is accepted.
 final class AcceptPause: ChannelInboundHandler, NIOScheduledCallbackHandler {
     typealias InboundIn = any Channel
 

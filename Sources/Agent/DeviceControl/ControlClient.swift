@@ -9,7 +9,7 @@ public final class ControlClient: Sendable {
     private let incoming = Mutex(Incoming())
     /// How long a device may take to answer.
     private static let patienceSeconds = 10
-    /// A status of many calls is the longest line there is.
+    /// The longest line is a status with many calls.
     private static let longestLine = 262_144
 
     private struct Incoming {
@@ -58,7 +58,7 @@ public final class ControlClient: Sendable {
         return nil
     }
 
-    /// Ends the connection; whoever waits for a line gets none. From any thread.
+    /// Ends the connection; a waiting reader gets no line. From any thread.
     public func stop() { _ = shutdown(descriptor, Int32(SHUT_RDWR)) }
 
     private func send(_ bytes: [UInt8]) throws(ControlSocketError) {
@@ -69,7 +69,7 @@ public final class ControlClient: Sendable {
                     descriptor, $0.baseAddress.map { unsafe $0 + sent }, $0.count - sent, Int32(MSG_NOSIGNAL))
             }
             if count < 0, errno == EINTR { continue }
-            // One who was refused has the reason waiting, and may not send any more.
+            // A refused client has the reason waiting, and may not send any more.
             if count < 0, errno == EPIPE { return }
             guard count >= 0 else { throw ControlSocketError(.lost, path, "send a request", errno: errno) }
             sent += count

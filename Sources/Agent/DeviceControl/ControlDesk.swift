@@ -20,7 +20,7 @@ struct ControlDesk: Sendable {
         self.version = version
     }
 
-    /// What came of a request: the answer, and what all who watch are to be told.
+    /// The result of a request: the answer, and the event for all watching clients.
     struct Outcome: Sendable {
         var reply: ControlReply
         var news: ControlNews?
@@ -74,7 +74,7 @@ struct ControlDesk: Sendable {
         }
     }
 
-    /// What the meters show; nil while no call is on the card.
+    /// The levels; nil while no call is on the card.
     func levels() async -> ControlLevels? {
         guard let sound = await device.soundReport() else { return nil }
         return ControlLevels(
@@ -144,7 +144,7 @@ struct ControlDesk: Sendable {
         return Outcome(ControlReply(sound: sound), news: .sound(sound))
     }
 
-    /// Host and port of a URL, without the name and password that may stand before them, its path and query.
+    /// Host and port of a URL, without a name and password before them, and without its path and query.
     static func host(of url: String) -> String {
         let rest = url.firstRange(of: "://").map { url[$0.upperBound...] } ?? url[...]
         let authority = rest.prefix { $0 != "/" && $0 != "?" && $0 != "#" }

@@ -4,15 +4,15 @@ public import Logging
 public import NIOCore
 internal import NIOPosix
 
-/// Lets programs on this machine act on a device: takes their connections, carries out what they ask, in order, and tells
-/// those that watch what happens.
+/// Lets programs on this machine control a device: accepts their connections, carries out their requests in order, and
+/// sends events to those that watch.
 ///
-/// A client costs others nothing: it is read no faster than it takes its answers, what it has yet to be told is bounded
-/// (``NewsBuffer``), and no more than ``clientLimit`` are taken.
+/// A client does not affect others: it is read no faster than it reads its answers, its waiting events are bounded
+/// (``NewsBuffer``), and at most ``clientLimit`` are accepted.
 public actor ControlServer {
     /// Clients at once.
     public static let clientLimit = 32
-    /// Between two levels that a client is told.
+    /// Interval between two `levels` events.
     static let levelInterval = Duration.milliseconds(200)
 
     /// Where it listens.
@@ -24,7 +24,7 @@ public actor ControlServer {
     private var clients: [Int: Client] = [:]
     private var lastClient = 0
     private var meter: Task<Void, Never>?
-    /// Whether levels were told last, so that their end is told, too.
+    /// Whether levels were sent last, so that their end must be sent too.
     private var hadLevels = false
     private var isClosed = false
 
@@ -41,7 +41,7 @@ public actor ControlServer {
         path = socket.path
     }
 
-    /// Takes clients at a socket from now on.
+    /// Accepts clients at a socket from now on.
     ///
     /// - Parameters:
     ///   - version: The program's, for the status.
@@ -82,7 +82,7 @@ public actor ControlServer {
         if let news = ControlNews(event) { tell(news) }
     }
 
-    /// Lets all clients go, and takes no more. What they have yet to be told may be lost.
+    /// Disconnects all clients, and accepts no more. Waiting events may be lost.
     public func close() async {
         isClosed = true
         meter?.cancel()
@@ -194,14 +194,14 @@ public actor ControlServer {
         clients.removeValue(forKey: number)?.news?.end()
     }
 
-    /// Has a client told what happens from now on; nil if it has been before, and only its wish for levels counts.
+    /// Makes a client watch from now on; nil if it already watches, and only its choice of levels changes.
     private func watch(_ number: Int, levels: Bool) -> NewsQueue? {
         clients[number]?.wantsLevels = levels
         defer { if levels { startMeter() } }
         guard clients[number]?.news == nil else { return nil }
         let news = NewsQueue()
         clients[number]?.news = news
-        // One that has nothing more to say may be gone altogether before there is news for it.
+        // A client that sends nothing more may be gone before there is an event for it.
         clients[number]?.channel.closeFuture.whenComplete { _ in news.end() }
         return news
     }

@@ -3,13 +3,13 @@
 internal import Glibc
 internal import Synchronization
 
-/// A socket that listens at a path, which only its owner may connect to (mode 0600). Let go of, it removes its path.
+/// A socket that listens at a path, to which only its owner may connect (mode 0600). Its `deinit` removes the path.
 ///
-/// What a process that has died left at the path is replaced; what somebody listens at is left alone.
+/// A socket that a dead process left at the path is replaced; one at which a process listens is not.
 public final class ControlSocket: Sendable {
     /// Where it is.
     public let path: String
-    /// Closed by whoever took it with ``takeDescriptor()``, else with this.
+    /// Closed by the caller of ``takeDescriptor()``, else by this object.
     private let descriptor: Mutex<Int32?>
     /// The file that was made, so that no other is removed; nil once it has been. The system gives its number to no other
     /// file as long as the socket is open.
@@ -121,7 +121,7 @@ public final class ControlSocket: Sendable {
 private struct FolderLock: ~Copyable {
     private let descriptor: Int32
 
-    /// Waits for two seconds at the most: the lock is held for as long as a few system calls take.
+    /// Waits for at most two seconds: the lock is held only during a few system calls.
     init(_ folder: String, for path: String) throws(ControlSocketError) {
         descriptor = unsafe open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard descriptor >= 0 else {
@@ -175,7 +175,7 @@ private enum Listener {
     }
 }
 
-/// What the system calls a process.
+/// The system's name of a process.
 private enum ProcessName {
     static func of(_ process: Int32) -> String? {
         let descriptor = unsafe open("/proc/\(process)/comm", O_RDONLY | O_CLOEXEC)

@@ -5,7 +5,7 @@ internal import Glibc
 public enum ControlSocketPath {
     private static let name = "handset/control.sock"
 
-    /// The places to look at, the best first: the user's own, and the system's.
+    /// The default paths, the preferred one first: the user's, and the system's.
     ///
     /// - Parameter environment: What the process's variables hold.
     public static func standard(environment: (String) -> String?) -> [String] {
@@ -22,8 +22,8 @@ public enum ControlSocketPath {
         }
     }
 
-    /// Where a client looks for a device: with a configuration where that has it, else at the first of the standard
-    /// places that there is.
+    /// The path at which a client connects to a device: that of the configuration, else the first default path that
+    /// exists.
     public static func reaching(_ configuration: ControlConfiguration?) -> String {
         if case .path(let path)? = configuration?.socket { return path }
         let places = standard(environment: variable)

@@ -1,7 +1,7 @@
 internal import ControlWire
 internal import Synchronization
 
-/// What one client that watches has yet to be sent, between the server and the task that writes it.
+/// The waiting events of one watching client, between the server and the task that writes them.
 final class NewsQueue: Sendable {
     private struct State {
         var buffer = NewsBuffer()
@@ -11,10 +11,10 @@ final class NewsQueue: Sendable {
 
     private let state = Mutex(State())
 
-    /// Adds a line; false if the client is too slow to be told any more.
+    /// Adds a line; false if the client is too slow and must be disconnected.
     func add(_ line: [UInt8]) -> Bool { change { $0.add(line) } }
 
-    /// Puts levels in the place of those that wait.
+    /// Replaces waiting levels by newer ones.
     func setLevels(_ line: [UInt8]) {
         _ = change { buffer in
             buffer.setLevels(line)

@@ -1,11 +1,11 @@
 internal import LoopbackReport
 
-/// How far ahead a card is kept: as little as usual, or what was asked for; and more, twice, if the thread that serves it
-/// turns out to be held up for longer.
+/// How far ahead a card's buffer is filled: the default, or the requested value; and up to twice more, if the thread
+/// that serves the card turns out to be delayed for longer.
 struct BufferChoice {
-    /// What to ask for; nil for as much as usual.
+    /// The value to request; nil for the default.
     private(set) var milliseconds: Double?
-    /// What was found with less.
+    /// The results with less.
     private(set) var facts: [LoopbackRun.Fact] = []
     private let isFixed: Bool
     private var triesLeft = 2
@@ -14,7 +14,7 @@ struct BufferChoice {
     private static let least = 80.0
     private static let most = 300.0
 
-    /// - Parameter asked: What the user asked for, which is kept to; nil for nothing.
+    /// - Parameter asked: The user's value, which is not changed; nil for none.
     init(asked: Double?) { (milliseconds, isFixed) = (asked, asked != nil) }
 
     /// Whether another try would have more.

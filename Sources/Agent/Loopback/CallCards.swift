@@ -7,12 +7,11 @@ internal import Realtime
 /// The cards that measure a call from outside: the mouth plays the test signal into the microphone of the call's card, and
 /// the ear captures what a loudspeaker plays. They are no part of the call, and what they add to its delay is taken out.
 public actor CallCards {
-    /// What came back.
+    /// The captured signal.
     public struct Heard: Sendable {
         /// At 48 kHz, from the moment at which the signal's first sample was handed over.
         public let samples: [Int16]
-        /// How long the measuring cards delay sound by themselves, as libasound tells, in milliseconds; nil if they have
-        /// not run.
+        /// The measuring cards' own delay, as reported by libasound, in milliseconds; nil if they have not run.
         public let ownMilliseconds: Double?
         let alignment: BlockAlignment
         /// How much faster the ear's clock is than the mouth's, in samples a sample.
@@ -28,7 +27,7 @@ public actor CallCards {
     private let configuration: AudioDeviceConfiguration
     private let playedSamples: Int
 
-    /// What is measured is never far from this.
+    /// The measured value is never far from this.
     static let maximumDelay = 3 * AudioFormat.sampleRate
 
     /// Opens the cards; nothing sounds yet.
@@ -36,7 +35,7 @@ public actor CallCards {
     /// - Parameters:
     ///   - loopback: What is played.
     ///   - cards: The mouth (`playback`) and the ear (`capture`), and how far the mouth's buffer is filled.
-    ///   - call: The call's own cards, if the call is one of this process; they are tried, too.
+    ///   - call: The call's own cards, if the call belongs to this process; they are tested too.
     /// - Throws: If a card cannot be used, or the call would play on the mouth or capture from the ear.
     public init(
         _ loopback: CallLoopback, on cards: CardLoopback, besides call: AudioDeviceConfiguration?
@@ -94,17 +93,17 @@ public actor CallCards {
         }
     }
 
-    /// Plays the whole signal and the speech, and takes what comes back; once.
+    /// Plays the whole signal and the speech, and captures what returns; once.
     ///
     /// - Parameters:
-    ///   - ownMilliseconds: How long the cards delay sound by themselves, for what is told; nil for what libasound says.
+    ///   - ownMilliseconds: The cards' own delay, for the report; nil: as reported by libasound.
     ///   - follows: Whether `tell` is given states, which costs some of the processor.
-    ///   - mustStop: Asked some fifty times a second.
+    ///   - mustStop: Called some fifty times a second.
     public func measure(
         ownMilliseconds: Double?, follows: Bool, mustStop: @Sendable () -> Bool,
         tell: @Sendable (LiveView.State) -> Void
     ) async throws(LoopbackError) -> Heard {
-        // What is played last comes back as much later as the call delays it.
+        // The last samples return later by the call's delay.
         let end = playedSamples + AudioFormat.sampleRate * 5 / 4
         var recorder = CardRecorder(
             signal, maximumDelay: Self.maximumDelay, playedSamples: playedSamples, follows: follows)

@@ -2,12 +2,11 @@ public import AudioKit
 public import LoopbackAnalysis
 public import LoopbackReport
 
-/// A measurement through a whole call to a device that echoes: what is played into the call, and what is told by what comes
-/// back.
+/// A measurement through a whole call to a device that echoes: the played signal, and the analysis of what returns.
 ///
 /// It is played and recorded by the call itself, which takes both frames at the same moment, so that the number of a
-/// recorded sample less that of the played one is the time from hand-over to the call until it comes out of it; or by cards
-/// that are no part of the call (``CallCards``).
+/// recorded sample less that of the played one is the time from hand-over to the call until it comes out of it; or by
+/// cards outside the call (``CallCards``).
 public struct CallLoopback: Sendable {
     let signal: LoopbackSignal
     private let speech: [Int16]
@@ -17,7 +16,7 @@ public struct CallLoopback: Sendable {
     /// How often sweep and tones are played unless asked otherwise.
     public static let usualRounds = 2
     private static let pause = AudioFormat.sampleRate / 2
-    /// Speech that is shorter is said again: of a word or two nobody can tell how good a call is.
+    /// Shorter speech is repeated, because one or two words are not enough to rate a call.
     private static let leastSpeech = 6 * AudioFormat.sampleRate
     /// How long the voices talk that nobody has.
     private static let syntheticSeconds = 10.0
@@ -47,13 +46,13 @@ public struct CallLoopback: Sendable {
     /// What cards play, in seconds.
     public var seconds: Double { Double(playedSamples) / Double(AudioFormat.sampleRate) }
 
-    /// What the file plays, in seconds: the same behind a voice that lets the call settle.
+    /// What the file plays, in seconds: the same after a voice that lets the call settle.
     public var fileSeconds: Double { Double(lead.count + playedSamples) / Double(AudioFormat.sampleRate) }
 
     /// What cards play, in samples.
     var playedSamples: Int { speechStart + speech.count }
 
-    /// What is played behind the signal.
+    /// What is played after the signal.
     var following: [Int16] { [Int16](repeating: 0, count: Self.pause) + speech }
 
     private var speechStart: Int { signal.count + Self.pause }
@@ -78,11 +77,11 @@ public struct CallLoopback: Sendable {
         return run
     }
 
-    /// Measures what cards have heard of a call.
+    /// Analyses what cards have captured of a call.
     ///
     /// - Parameters:
-    ///   - ownMilliseconds: How long the measuring cards delay sound by themselves; nil for what libasound told.
-    ///   - path: What the call's statistics tell; nil of a call that is not ours.
+    ///   - ownMilliseconds: The measuring cards' own delay; nil: as reported by libasound.
+    ///   - path: The delays from the call's statistics; nil for a call of another device.
     ///   - ear: Where the measuring cards listen.
     public func run(
         startedAt: String, heard: CallCards.Heard, ownMilliseconds: Double?, path: Path?, ear: Ear
@@ -109,7 +108,7 @@ public struct CallLoopback: Sendable {
         return run
     }
 
-    /// A call's clocks are brought together by steps of 2.5 ms and more, and those of its cards by creeping: 0.5 ms.
+    /// A call's clocks are aligned in steps of 2.5 ms and more, those of its cards gradually: 0.5 ms.
     private static let steadinessSamples = 24.0
 
     private func measure(

@@ -1,7 +1,7 @@
 public import LoopbackReport
 
 extension CallLoopback {
-    /// What the call's statistics tell of its delay.
+    /// The parts of a call's delay, from its statistics.
     public struct Path: Equatable, Sendable {
         /// Round trip of the network by RTCP, in milliseconds; nil if none was measured.
         public var networkMilliseconds: Double?
@@ -11,7 +11,7 @@ extension CallLoopback {
         public var codecMilliseconds: Double
         /// Length of a packet's frame, in milliseconds.
         public var frameMilliseconds: Double
-        /// What the call's sound card adds; nil of a call that plays a file.
+        /// The delay of the call's sound card; nil for a call that plays a file.
         public var card: Card?
 
         /// The parts of the delay of a call on a sound card that lie on this side.
@@ -84,7 +84,7 @@ extension CallLoopback.Path {
         }
     }
 
-    /// What a report says of the way from a mouth to an ear, of a delay that was measured.
+    /// The report's statement on mouth-to-ear delay, from a measured delay.
     func mouthToEar(ofDelay milliseconds: Double, ear: CallLoopback.Ear) -> [LoopbackRun.Fact] {
         guard let card else {
             return [
@@ -110,7 +110,7 @@ extension CallLoopback.Path {
 }
 
 extension CallLoopback {
-    /// What can be said of the way from a mouth to an ear by a delay that cards have measured alone.
+    /// The statement on mouth-to-ear delay if only cards have measured it.
     static func mouthToEar(ofDelay milliseconds: Double, ear: Ear) -> [LoopbackRun.Fact] {
         switch ear {
         case .here:

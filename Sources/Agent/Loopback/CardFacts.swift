@@ -3,14 +3,14 @@ internal import AudioKit
 internal import LoopbackAnalysis
 internal import LoopbackReport
 
-/// What a report says of the card, and where its delay comes from.
+/// The report's facts about the card, and the parts of its delay.
 struct CardFacts {
     let configuration: AudioDeviceConfiguration
     let playback: CardGrant
     let capture: CardGrant
     let statistics: DuplexStatistics
 
-    /// What the card's buffers, and what lies behind them, add to a delay, in milliseconds; nil if nothing was moved.
+    /// The delay of the card's buffers, and of what is behind them, in milliseconds; nil if no samples were moved.
     var ownMilliseconds: Double? {
         guard statistics.exchanges > 0 else { return nil }
         return time(statistics.meanQueue + statistics.meanBehind, playback) + time(statistics.meanAvailable, capture)
@@ -18,7 +18,7 @@ struct CardFacts {
 
     private func time(_ frames: Double, _ grant: CardGrant) -> Double { frames * 1_000 / Double(grant.rate) }
 
-    /// What a report says of the card.
+    /// The report's facts about the card.
     var facts: [LoopbackRun.Fact] {
         var facts = [
             LoopbackRun.Fact("Played on", "\(Self.name(configuration.playback)) (\(Self.text(playback)))"),
@@ -74,12 +74,12 @@ struct CardFacts {
 
     private static func tenths(_ value: Double) -> String { "\((value * 10).rounded() / 10)" }
 
-    /// The parts of the delay that the card tells, and what is left of it: converters, cable and air.
+    /// The parts of the delay that the card reports, and the remainder: converters, cable and air.
     func stages(ofDelay milliseconds: Double?) -> [LoopbackRun.Stage] {
         guard let milliseconds, statistics.exchanges > 0 else { return [] }
         var parts = told
-        // A card that tells its position at interrupts only lets the buffer seem fuller than it is, and a server's guess of
-        // what lies behind it may be off by more: what is told too much is taken from these, in this order.
+        // If a card updates its position only at interrupts, the buffer seems fuller than it is, and a server's
+        // estimate of its own delay may be off by more: any excess is subtracted from these, in this order.
         var surplus = parts.reduce(0) { $0 + $1.milliseconds } - milliseconds
         for index in parts.indices where surplus > 0 {
             let taken = min(surplus, parts[index].milliseconds)
@@ -91,7 +91,7 @@ struct CardFacts {
         return parts.filter { $0.milliseconds > 0.0005 }
     }
 
-    /// What the card says of its parts of the delay.
+    /// The card's report on its parts of the delay.
     private var told: [LoopbackRun.Stage] {
         [
             LoopbackRun.Stage("Buffer to play from", milliseconds: time(statistics.meanQueue, playback)),
@@ -123,7 +123,7 @@ struct CardFacts {
         ]
     }
 
-    /// What the card and its thread went through, for the verdict.
+    /// Problems of the card and its thread, for the verdict.
     var trouble: CardTrouble {
         CardTrouble(
             playbackXruns: statistics.playbackXruns, captureXruns: statistics.captureXruns,

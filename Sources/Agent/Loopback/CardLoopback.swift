@@ -6,12 +6,12 @@ public import LoopbackReport
 internal import Realtime
 internal import Timekeeping
 
-/// A measurement of a sound card, or of two of which one hears the other.
+/// A measurement of a sound card, or of two of which one captures the other.
 public struct CardLoopback: Sendable {
     /// The cards; both directions must be named.
     public var configuration: AudioDeviceConfiguration
-    /// How far the buffer to play from is filled, in milliseconds; nil for two periods, or for more if this machine turns out
-    /// to need it.
+    /// How far the playback buffer is filled, in milliseconds; nil for two periods, or for more if this machine turns
+    /// out to need it.
     public var bufferMilliseconds: Double?
     /// How long the carrier lasts, in seconds: how long gaps are watched for.
     public var carrierSeconds = 10.0
@@ -22,15 +22,15 @@ public struct CardLoopback: Sendable {
     /// When it begins, as ISO 8601 has it.
     public var startedAt: String
 
-    /// What is told while it runs.
+    /// Events during the run.
     public enum Progress: Sendable {
-        /// What stands on the live view now; some five times a second.
+        /// The state for the live view; some five times a second.
         case state(LiveView.State)
         /// A minute of a soak is over.
         case minute(SoakMonitor.Minute)
         /// The card went away (errno), or is back (nil).
         case card(absence: Int32?)
-        /// The measurement begins again with so much sound ahead, for this thread was held up so long.
+        /// The measurement restarts with more sound buffered ahead, because this thread was delayed.
         case again(aheadMilliseconds: Double, holdUpMilliseconds: Double)
     }
 
@@ -44,7 +44,7 @@ public struct CardLoopback: Sendable {
     ///
     /// - Parameters:
     ///   - follows: Whether `tell` is given states, which costs some of the processor.
-    ///   - mustStop: Asked some fifty times a second.
+    ///   - mustStop: Called some fifty times a second.
     public func measure(
         follows: Bool, mustStop: () -> Bool, tell: (Progress) -> Void
     ) throws(LoopbackError) -> LoopbackRun {
@@ -82,7 +82,7 @@ public struct CardLoopback: Sendable {
         var stereo = self
         stereo.configuration.channels = 2
         var session = try CardSession(stereo, signal, keepsPairs: true)
-        // What is played last comes back as much later as the delay is; the signal ends with some silence of its own.
+        // The last samples return later by the delay; the signal itself ends with some silence.
         let end = signal.count + max(AudioFormat.sampleRate / 2, maximumDelay / 2)
         var recorder = CardRecorder(signal, maximumDelay: maximumDelay, playedSamples: signal.count, follows: follows)
         try session.start()
@@ -108,12 +108,12 @@ public struct CardLoopback: Sendable {
         return .measured(run)
     }
 
-    /// Plays the carrier for as long as it is not told to stop.
+    /// Plays the carrier until it is told to stop.
     ///
     /// - Parameters:
     ///   - seconds: How long; nil until `mustStop`.
-    ///   - keep: Is given the worst moments so far whenever they are others than before, at the end of a minute and at
-    ///     the end; answers with the files' names.
+    ///   - keep: Gets the worst moments so far when they have changed, at the end of a minute and at the end; returns
+    ///     the files' names.
     public func soak(
         seconds: Double?, mustStop: () -> Bool, keep: ([SoakMonitor.Moment]) throws(LoopbackError) -> [String],
         tell: (Progress) -> Void
@@ -150,7 +150,7 @@ extension CardLoopback {
     private static func rest() { usleep(20_000) }
 }
 
-/// What a card has brought back so far, and what is shown of it meanwhile.
+/// What a card has captured so far, and its state for display.
 struct CardRecorder {
     private(set) var samples: [Int16] = []
     private let signal: LoopbackSignal
@@ -167,7 +167,7 @@ struct CardRecorder {
         samples.reserveCapacity(playedSamples + maximumDelay)
     }
 
-    /// Takes what was captured. Returns what there is to show, if it is time to.
+    /// Takes captured samples. Returns the state to show, if it is time to.
     mutating func add(
         _ captured: [Int16], _ statistics: DuplexStatistics, _ configuration: AudioDeviceConfiguration
     ) throws(LoopbackError) -> LiveView.State? {
@@ -182,7 +182,7 @@ struct CardRecorder {
 /// A card at work: its thread, and the tape that it is fed from.
 struct CardSession: ~Copyable {
     var tape: LoopbackTape
-    /// What the channels of the card have brought back.
+    /// What the channels of the card have captured.
     private(set) var channels: ChannelRecorder
     /// The last exchange brought something, so that more may be waiting.
     private(set) var hasMore = false
@@ -190,9 +190,10 @@ struct CardSession: ~Copyable {
     private let configuration: AudioDeviceConfiguration
 
     /// - Parameters:
-    ///   - following: Played behind the signal.
-    ///   - keepsPairs: Whether the channels of a card with two are kept apart, where the signal has each alone.
-    ///   - explain: What a card that cannot be opened is reported as.
+    ///   - following: Played after the signal.
+    ///   - keepsPairs: Whether the two channels of a stereo card are stored separately where the signal plays each
+    ///     alone.
+    ///   - explain: Makes the error for a card that cannot be opened.
     init(
         _ loopback: CardLoopback, _ signal: LoopbackSignal, followedBy following: [Int16] = [],
         keepsPairs: Bool = false,
@@ -252,7 +253,7 @@ struct CardSession: ~Copyable {
         }
     }
 
-    /// What there is to say of the card.
+    /// The facts about the card.
     var facts: CardFacts {
         CardFacts(
             configuration: configuration, playback: card.playback, capture: card.capture, statistics: tape.statistics)

@@ -2,7 +2,7 @@ internal import AudioDevices
 internal import AudioKit
 internal import LoopbackAnalysis
 
-/// What each channel of a card has brought back of the pieces that were played on one channel alone.
+/// What each channel of a card has captured of the pieces that were played on one channel alone.
 struct ChannelRecorder {
     private let start: Int
     private let outputs: Int
@@ -26,9 +26,9 @@ struct ChannelRecorder {
         self.right += right.dropFirst(surplus)
     }
 
-    /// Puts what the channels do into the measurement.
+    /// Adds the channels' figures to the measurement.
     ///
-    /// - Parameter mean: All that was captured, as calls take it: the one channel there is, of a card with one.
+    /// - Parameter mean: The whole capture as in calls; for a card with one channel, that channel.
     func measure(
         _ mean: [Int16], _ signal: LoopbackSignal, maximumDelay: Int, interruptions: [Range<Int>],
         _ measurement: inout LoopbackMeasurement
@@ -44,7 +44,7 @@ struct ChannelRecorder {
 }
 
 extension SoloPlan {
-    /// What of the signal goes to one channel alone, in frames of a card.
+    /// The parts of the signal for one channel alone, in frames of a card.
     init(_ signal: LoopbackSignal, rate: Int) {
         func frames(_ channel: SoundChannel) -> Range<Int> {
             guard let range = signal.soloRange(channel) else { return 0..<0 }

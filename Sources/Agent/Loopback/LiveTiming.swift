@@ -2,7 +2,7 @@ internal import AudioKit
 internal import LoopbackAnalysis
 internal import LoopbackReport
 
-/// What is known while a measurement runs, for the eye: the analysis proper comes behind it.
+/// Preliminary figures while a measurement runs, for display: the full analysis follows.
 struct LiveTiming {
     private var tracker: CarrierTracker
     private var outbox: [CarrierFinding] = []

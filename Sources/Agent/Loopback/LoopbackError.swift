@@ -3,7 +3,7 @@ internal import Glibc
 
 /// A measurement could not be made, or could not go on.
 public struct LoopbackError: Error, Equatable, Sendable, CustomStringConvertible {
-    /// What kind of failure it is. More kinds may come.
+    /// The kind of failure. Later versions may add kinds.
     public struct Code: Hashable, Sendable {
         private let name: String
 

@@ -21,7 +21,7 @@ public enum LoopbackLimit: String, CaseIterable, Sendable {
     /// The option of the command line.
     public var option: String { "--" + rawValue.replacing("_", with: "-") }
 
-    /// The unit that may stand behind the number, and is meant if none does.
+    /// The unit that may follow the number, and is the default.
     var unit: String {
         switch self {
         case .maxDelay, .maxDelayRange, .maxDisturbed: "ms"
@@ -84,7 +84,7 @@ public enum LoopbackLimit: String, CaseIterable, Sendable {
         let value: Double?
     }
 
-    /// The key of a file. What is usual depends on what is measured.
+    /// The key of a file. Its default depends on the command.
     fileprivate var key: ConfigKey<Setting> {
         let usual = [("device", LoopbackRun.Mode.device), ("call", .call), ("soak", .soak)]
             .map { name, mode in "\(name) \(text(of: value(in: LoopbackThresholds(mode))))" }

@@ -1,22 +1,22 @@
-// Loopback: measuring a sound card by what it makes of a test signal: what `handset loopback device` and `soak` run.
+// Loopback: measures a sound card with a test signal, for `handset loopback device` and `soak`.
 
 public import AudioDevices
 internal import AudioKit
 public import LoopbackAnalysis
 
-/// Between the analysis, which counts samples at 48 kHz, and a card, which counts frames of its own: makes what is played,
-/// takes what is captured, and keeps what the card told of itself.
+/// Connects the analysis, which counts samples at 48 kHz, with a card, which counts its own frames: provides the played
+/// samples, takes the captured ones, and stores the card's reports.
 ///
-/// A card that has 48 kHz gives and gets its frames as they are. For others speexdsp's resampler stands between, at a fixed
-/// ratio and with its own delay taken out, so that it neither hides drift nor adds to the delay.
+/// Frames of a card with 48 kHz are unchanged. For others speexdsp's resampler converts them, at a fixed ratio and with
+/// its own delay removed, so that it neither hides drift nor adds to the delay.
 public struct LoopbackTape: ~Copyable {
-    /// What the card told.
+    /// The card's reports.
     public private(set) var statistics = DuplexStatistics()
-    /// How numbers captured and played lie against each other, for the whole measurement.
+    /// The relation of captured and played sample numbers, for the whole measurement.
     public private(set) var alignment = BlockAlignment()
     /// Captured samples at 48 kHz in which the card was interrupted, in order; the last ones of very many.
     public private(set) var interruptions: [Range<Int>] = []
-    /// How much faster the capturing clock is than the playing one, in samples a sample, as their numbers tell.
+    /// How much faster the capturing clock is than the playing one, in samples per sample, from their numbers.
     public var clockRate: Double { whole.clockRate }
     /// The same since ``takeRecentAlignment()``.
     private var recent = BlockAlignment()
@@ -82,10 +82,10 @@ public struct LoopbackTape: ~Copyable {
         return made
     }
 
-    /// What captured frames are at 48 kHz.
+    /// Captured frames, converted to 48 kHz.
     public mutating func samples(of frames: [Int16]) -> [Int16] { capturing.change(frames) }
 
-    /// What captured frames of two channels are at 48 kHz: their mean, as calls take it, and each of them.
+    /// Captured stereo frames, converted to 48 kHz: their mean, as in calls, and each channel.
     public mutating func samples(ofPairs pairs: [Int16]) -> (mean: [Int16], left: [Int16], right: [Int16]) {
         var (mean, left, right): ([Int16], [Int16], [Int16]) = ([], [], [])
         for index in stride(from: 0, to: pairs.count - 1, by: 2) {
@@ -96,7 +96,7 @@ public struct LoopbackTape: ~Copyable {
         return (capturing.change(mean), capturingLeft.change(left), capturingRight.change(right))
     }
 
-    /// Takes what the card told.
+    /// Takes a report of the card.
     public mutating func take(_ note: DuplexNote) {
         statistics.take(note)
         keepInterruption(note)
@@ -123,7 +123,7 @@ public struct LoopbackTape: ~Copyable {
         interruptions.append(start..<end)
     }
 
-    /// How long an interruption is heard: until both directions run again, and what was in the buffers has gone through.
+    /// How long an interruption lasts: until both directions run again, and the buffered samples have passed.
     private static let interruptionSamples = AudioFormat.sampleRate / 5
     private static let mostInterruptions = 1_000
 
@@ -166,7 +166,7 @@ private struct RateChange: ~Copyable {
     }
 }
 
-/// What a card told of itself while it was measured.
+/// A card's reports while it was measured.
 public struct DuplexStatistics: Equatable, Sendable {
     /// Blocks read and written.
     public private(set) var exchanges = 0
@@ -183,7 +183,7 @@ public struct DuplexStatistics: Equatable, Sendable {
     public private(set) var suspends = 0
     /// Times that the card went away.
     public private(set) var losses = 0
-    /// The card is away, for this reason (errno).
+    /// The card is gone, for this reason (errno).
     public private(set) var absence: Int32?
     /// Frames that this program had not ready to be played, or did not take in time.
     public private(set) var lateFrames = 0

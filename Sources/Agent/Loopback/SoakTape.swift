@@ -37,7 +37,7 @@ struct SoakTape {
         return minute
     }
 
-    /// Ends; the minute that was begun, unless nothing of it was heard.
+    /// Ends the soak; returns the unfinished minute, unless nothing of it was heard.
     mutating func finish(_ tape: inout LoopbackTape) -> SoakMonitor.Minute? {
         let last = monitor.finish()
         let length = captured - last.number * 60 * AudioFormat.sampleRate
@@ -52,7 +52,7 @@ struct SoakTape {
         return savedMoments
     }
 
-    /// What stands on the live view, if so many samples have come since the last.
+    /// The state for the live view, if enough samples have arrived since the last.
     mutating func state(everySamples interval: Int, total: Double?) -> LiveView.State? {
         guard captured >= shown + interval else { return nil }
         defer {

@@ -1,4 +1,4 @@
-/// What a measured card, and the thread that serves it, went through.
+/// Problems of a measured card and its thread.
 public struct CardTrouble: Equatable, Sendable {
     /// Times that the buffer to play from ran empty.
     public var playbackXruns: Int

@@ -1,7 +1,7 @@
 public import LoopbackAnalysis
 
 extension ChannelFigures {
-    /// Each channel, for a person: a label and what there is to say.
+    /// Each channel as text: a label and a description.
     public var lines: [(label: String, text: String)] {
         var lines: [(String, String)] = []
         for output in SoundChannel.allCases.prefix(outputs) {
@@ -31,7 +31,7 @@ extension ChannelFigures {
 
     private static func decibels(_ value: Double) -> String { AudioText.fixed(value, 1) + "\u{202F}dB" }
 
-    /// What the wires are like, in a line.
+    /// The wiring, in one line.
     public var verdict: String {
         var parts: [String] = []
         if isSwapped == true { parts.append("left and right are swapped") }
@@ -50,7 +50,7 @@ extension ChannelFigures {
 }
 
 extension LoopbackVerdict {
-    /// What a person can do about a card's channels.
+    /// Advice about a card's channels.
     static func channelAdvice(_ figures: ChannelFigures?) -> String {
         (figures?.faults ?? []).map { fault in
             switch fault {

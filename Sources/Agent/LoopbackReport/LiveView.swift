@@ -1,7 +1,7 @@
 internal import AudioKit
 public import LoopbackAnalysis
 
-/// What stands on the terminal while a measurement runs: frames of text, a pure function of what is known.
+/// The terminal's view while a measurement runs: frames of text, a pure function of the state.
 public struct LiveView: Sendable {
     /// What a frame shows.
     public struct State: Sendable {
@@ -73,8 +73,8 @@ public struct LiveView: Sendable {
         ]
     }
 
-    /// Takes a frame away, up to whatever the terminal has written behind it, such as `^C`: the next line stands where the
-    /// frame began.
+    /// Erases a frame, including text that the terminal has written after it, such as `^C`: the next line begins where
+    /// the frame began.
     public static let erasure = "\r\u{1B}[\(lineCount)A\u{1B}[J"
 
     /// Takes away what the terminal has written behind the last frame, which stays.

@@ -1,7 +1,7 @@
 internal import Foundation
 internal import JSON
 
-/// An earlier report, and whether a run is as good as that.
+/// An earlier report, and the comparison of a run with it.
 public struct LoopbackBaseline: Equatable, Sendable {
     /// A baseline that cannot be used.
     public struct Problem: Error, Equatable, Sendable, CustomStringConvertible {
@@ -38,7 +38,7 @@ public struct LoopbackBaseline: Equatable, Sendable {
         figures = Figure.values(in: object)
     }
 
-    /// The figures of `run` against those of the baseline; of those that either has not, nothing is said.
+    /// Compares the figures of `run` with those of the baseline; figures that either lacks are left out.
     func checks(_ run: LoopbackRun) -> [LoopbackVerdict.Check] {
         let now = Figure.values(in: .object(run.measuredMembers))
         return Figure.all.compactMap { figure in

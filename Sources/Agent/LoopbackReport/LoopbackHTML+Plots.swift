@@ -28,7 +28,7 @@ extension LoopbackHTML {
         var plot = Plot(
             "Delay over time", summary: summary, axis,
             .linear(Self.around(low, high, least: 0.1), "Delay, ms"), .whole)
-        // A jump is a step, not a slope: lines end where an event stands between two points.
+        // A jump is a step, not a slope: lines are interrupted if there is an event between two points.
         var pieces: [[DelayHistory.Point]] = [[]]
         var events = timing.events[...]
         for point in points {

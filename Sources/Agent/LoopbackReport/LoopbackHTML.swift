@@ -90,7 +90,7 @@ public struct LoopbackHTML: Sendable {
                     ? "every sample in its place"
                     : AudioText.number(AudioFormat.milliseconds(samples: timing.disturbedSamples), "ms") + " in all"),
         ]
-        // A soak has no silence to hear noise in.
+        // A soak has no silence in which to measure noise.
         if run.mode != .soak {
             made.append(
                 tile(
@@ -122,7 +122,7 @@ public struct LoopbackHTML: Sendable {
         return "<dl class=\"tiles\">\n\(made.joined(separator: "\n"))\n</dl>"
     }
 
-    /// One of the tone that is usually told, or of the first that there is, and of those that are withheld.
+    /// A row for the standard tone, or for the first one, and for withheld ones.
     private var toneTiles: [String] {
         let measured = run.measurement
         if let tone = measured.tones.max(by: { $0.thdPlusNoisePercent < $1.thdPlusNoisePercent }) {
@@ -175,7 +175,7 @@ public struct LoopbackHTML: Sendable {
 
     private var checks: String {
         let rows = verdict.checks.map { check in
-            // What to try has a line of its own: beside the figures it would be a column of single words on a telephone.
+            // Advice has a separate line: beside the figures it would be a column of single words on a mobile phone.
             let advice =
                 check.advice.isEmpty
                 ? "" : "<tr class=\"advice\"><td colspan=\"4\">\(HTMLText.escaped(check.advice))</td></tr>"

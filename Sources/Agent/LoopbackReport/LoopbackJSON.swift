@@ -21,7 +21,7 @@ extension LoopbackRun {
         return .object(object)
     }
 
-    /// All of the report but what is judged.
+    /// The whole report except the verdict.
     var measuredMembers: [String: JSONValue] {
         var object: [String: JSONValue] = [
             "schema": "handset-loopback/1", "mode": .string(mode.rawValue), "started_at": .string(startedAt),

@@ -1,4 +1,4 @@
-// LoopbackReport: what `handset loopback` found, for a person to look at, for a program to parse, and while it runs.
+// LoopbackReport: the results of `handset loopback`, for people, for programs, and as a live view.
 
 public import AudioKit
 public import LoopbackAnalysis
@@ -61,7 +61,7 @@ public struct LoopbackRun: Equatable, Sendable {
     public var momentFiles: [String] = []
     /// Periods by which gaps may recur.
     public var periods: [Period] = []
-    /// An earlier report that this one is to be as good as.
+    /// An earlier report with which to compare this one.
     public var baseline: LoopbackBaseline?
     /// What is good enough.
     public var thresholds: LoopbackThresholds

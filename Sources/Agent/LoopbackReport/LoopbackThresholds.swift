@@ -1,4 +1,4 @@
-/// What is good enough. A threshold that is nil is not looked at.
+/// The thresholds. One that is nil is not checked.
 public struct LoopbackThresholds: Equatable, Sendable {
     /// Greatest mean delay, in milliseconds.
     public var delayMilliseconds: Double?
@@ -10,7 +10,7 @@ public struct LoopbackThresholds: Equatable, Sendable {
     public var events: Int?
     /// Most milliseconds in gaps and repeats, for each minute.
     public var disturbedMillisecondsPerMinute: Double?
-    /// Least likeness of the carrier, 0…1, that nine in ten readings have.
+    /// The least likeness of the carrier, 0…1, of nine in ten readings.
     public var likeness: Double?
     /// Least quality of speech, 1…4.64 (MOS-LQO), in the mean.
     public var quality: Double?
@@ -29,7 +29,7 @@ public struct LoopbackThresholds: Equatable, Sendable {
     /// Fewest channels that sound goes through, out and back in.
     public var channels: Int?
 
-    /// What is usual for `mode`: a cable and a good card; a call with Opus; hours of either.
+    /// The defaults for `mode`: a cable and a good card; a call with Opus; hours of either.
     public init(_ mode: LoopbackRun.Mode) {
         clippedSamples = 0
         switch mode {

@@ -118,12 +118,12 @@ public struct LoopbackVerdict: Equatable, Sendable {
         ].compactMap(\.self) + channelChecks(measured, limits)
     }
 
-    /// Of a card with one channel there is nothing to say, unless somebody asks.
+    /// A card with one channel has no such check, unless it is requested.
     private static func channelChecks(_ measured: LoopbackMeasurement, _ limits: LoopbackThresholds) -> [Check] {
         let channels = measured.channels
         let withheld = measured.withheld.first { $0.figure == .channels }
         let isKnown = channels != nil || withheld != nil
-        // What the noise hides may be more than is allowed, and may not.
+        // A value hidden by noise may exceed the limit or not.
         let crosstalk = channels?.crosstalk.flatMap { crosstalk in
             crosstalk.isBound && crosstalk.decibels > limits.crosstalkDB ?? 0 ? nil : crosstalk.decibels
         }

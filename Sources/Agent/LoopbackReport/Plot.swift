@@ -72,7 +72,7 @@ struct Plot {
         Self.height - Self.bottom - max(0, min(1, vertical.share(value))) * (Self.height - Self.top - Self.bottom)
     }
 
-    /// One place after the point is a tenth of a pixel.
+    /// One decimal place is a tenth of a pixel.
     private static func place(_ value: Double) -> String {
         let tenths = Int((value * 10).rounded())
         return tenths % 10 == 0 ? "\(tenths / 10)" : "\(tenths / 10).\(tenths % 10)"
@@ -88,7 +88,7 @@ struct Plot {
         layers.append("<polyline class=\"\(style)\" points=\"\(points(values))\"/>")
     }
 
-    /// A band between two lines: place, least, greatest.
+    /// A band between two lines: position, least, greatest.
     mutating func band(_ values: [(Double, Double, Double)], style: String = "band") {
         guard values.count > 1 else { return }
         let outline = values.map { ($0.0, $0.2) } + values.reversed().map { ($0.0, $0.1) }

@@ -1,4 +1,4 @@
-/// Remembers which invites were seen, so that each is told once (contract INV-17).
+/// Remembers which invites were seen, so that each is reported once (contract INV-17).
 ///
 /// Holds the newest `capacity` invites; when one more comes the oldest is forgotten.
 public struct InviteLedger: Sendable {

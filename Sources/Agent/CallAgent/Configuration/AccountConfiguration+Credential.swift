@@ -25,7 +25,7 @@ extension AccountConfiguration.Credential {
             }
         }
 
-        /// Whether its secret is written into the file, which is a problem that the kind's own reading tells.
+        /// Whether the file contains the secret itself, a problem that the kind's own reading reports.
         func isInTheClear(in section: Section) -> Bool {
             switch self {
             case .mediaToken: section.isInTheClear(\.mediaToken)
@@ -53,7 +53,7 @@ extension AccountConfiguration.Credential {
                 credential = .password(user: user, password)
             }
         case .accessToken:
-            // Read here, to be told at once what is wrong with it; the file is read again at each login.
+            // Read here, to report problems at once; the file is read again at each login.
             let token = section.requiredSecret(\.accessToken, &problems)
             if let user = Self.required(user, section, "with an access token", &problems), let token {
                 let file = section.file(of: \.accessToken)

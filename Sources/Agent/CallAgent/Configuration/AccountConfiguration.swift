@@ -37,9 +37,9 @@ public struct AccountConfiguration: Sendable {
         case password(user: String, Secret)
         /// With a user's long-lived access token (AUTH-4).
         case accessToken(user: String, TokenSource)
-        /// With a token that opens sessions as it is and ends: a user's, or one signed for a session (AUTH-4, AUTH-5).
+        /// With an expiring token that opens sessions directly: a user's, or one signed for a session (AUTH-4, AUTH-5).
         case sessionToken(user: String?, TokenSource)
-        /// As a guest, who may join rooms and nothing else (AUTH-3).
+        /// As a guest, who may only join rooms (AUTH-3).
         case anonymous(name: String)
         /// With nothing but what ``sessionFile`` has from an earlier login.
         case kept
@@ -115,7 +115,7 @@ public struct AccountConfiguration: Sendable {
     }
 }
 
-// What the service's client refuses is refused where it stands.
+// Values that the service's client refuses are reported with their position.
 extension AccountConfiguration {
     fileprivate func judgeAddresses(_ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
         var isServerJudged = false

@@ -27,7 +27,7 @@ public struct AudioConfiguration: Sendable, Equatable {
     public var isMuted = false
     /// Sounds ring, ring-back and busy tones.
     public var soundsTones = true
-    /// Whose tones: an ISO 3166 code; without one, what ITU-T E.180 recommends.
+    /// The country of the tones, as an ISO 3166 code; without one, those of ITU-T E.180.
     public var country = ""
     /// What becomes of a call while another has the card.
     public var severalCalls = SeveralCalls.hold
@@ -38,7 +38,7 @@ public struct AudioConfiguration: Sendable, Equatable {
         case hold
         /// All are heard together, and hear each other.
         case mix
-        /// Callers are told that we are busy, and calls of ours fail.
+        /// Callers are told that we are busy, and outgoing calls fail.
         case refuse
     }
 
@@ -83,7 +83,7 @@ public struct AudioConfiguration: Sendable, Equatable {
         let country = ConfigKey.string("country", "whose tones: an ISO 3166 code").unset("those of ITU-T E.180")
     }
 
-    /// - Parameter section: Where it stands; what it leaves out stays as it is.
+    /// - Parameter section: The section; missing keys leave their values unchanged.
     mutating func read(_ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
         let device = section.value(\.device, &problems)
         playback = Self.name(section.value(\.playback, &problems) ?? device)
@@ -104,9 +104,9 @@ public struct AudioConfiguration: Sendable, Equatable {
     /// A card's name as people write it: `none` for none.
     public static func name(_ text: String) -> String? { text == "none" ? nil : text }
 
-    /// What a media engine is to use; nil without any card.
+    /// The settings for a media engine; nil without any card.
     ///
-    /// - Parameter realtimePriority: The card's thread's, above the media workers'; nil for none.
+    /// - Parameter realtimePriority: The priority of the card's thread, above the media workers'; nil for none.
     func sound(realtimePriority: Int32?) -> CallSound? {
         guard playback != nil || capture != nil else { return nil }
         var device = AudioDeviceConfiguration(playback: playback, capture: capture)

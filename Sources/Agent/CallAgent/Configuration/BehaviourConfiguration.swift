@@ -3,7 +3,7 @@ internal import AudioPort
 public import CallPrograms
 internal import ConfigReader
 
-/// What an answered call does: one source of sound, and perhaps a recording.
+/// What an answered call does: one source of sound, and optionally a recording.
 public struct BehaviourConfiguration: Sendable, Equatable {
     /// Where the sound that the caller hears comes from.
     public enum Source: Sendable, Equatable {
@@ -13,7 +13,7 @@ public struct BehaviourConfiguration: Sendable, Equatable {
         case tone(frequencyHz: Double, levelDBFS: Double)
         /// A WAV or Ogg Opus file.
         case file(path: String, loops: Bool)
-        /// The sound card: its microphone is heard, and the caller is on its loudspeaker.
+        /// The sound card: its microphone is sent, and the caller is played on its loudspeaker.
         case card
         /// A program, which hears the caller and speaks to it.
         case exec(ProgramPlan)
@@ -104,7 +104,7 @@ public struct BehaviourConfiguration: Sendable, Equatable {
         if isChosen { Self.rejectIdle(section, kind, &problems) }
     }
 
-    /// A key that another source needs would be passed over without a word.
+    /// A key that belongs to another source would be ignored silently.
     private static func rejectIdle(_ section: KeyedSection<Keys>, _ kind: Kind, _ problems: inout [ConfigProblem]) {
         func reason(_ needed: Kind) -> String {
             "is for source: \(needed.rawValue), and the source is \(kind.rawValue); change it, or remove this key"

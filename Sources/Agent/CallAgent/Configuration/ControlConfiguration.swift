@@ -42,7 +42,7 @@ public struct ControlConfiguration: Sendable, Equatable {
         }
     }
 
-    /// Reads this section of a device's configuration alone, so that who acts on a device needs none of its secrets.
+    /// Reads only this section of a device's configuration, so that a client of the device needs none of its secrets.
     ///
     /// - Returns: Nil if there is no such section.
     /// - Throws: ``ConfigError`` with the problems of the section.

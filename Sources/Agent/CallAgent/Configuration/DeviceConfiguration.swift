@@ -4,7 +4,7 @@ public import CallControl
 public import ConfigReader
 internal import MediaEngine
 
-/// All that a device is told by its configuration file.
+/// The contents of a device's configuration file.
 public struct DeviceConfiguration: Sendable {
     /// Where and as whom to log in.
     public var account: AccountConfiguration
@@ -26,7 +26,7 @@ public struct DeviceConfiguration: Sendable {
     public var media = MediaConfiguration()
     /// Where programs on this machine act on the device; nil for nowhere.
     public var control: ControlConfiguration?
-    /// What its owner should be told of it, though it can be used.
+    /// Warnings for the owner; the configuration can be used nevertheless.
     public private(set) var warnings: [ConfigProblem] = []
 
     /// The sound card that calls are to use; nil if none does.
@@ -39,11 +39,11 @@ public struct DeviceConfiguration: Sendable {
     /// Makes a configuration of defaults around an account.
     public init(account: AccountConfiguration) { self.account = account }
 
-    /// Reads and judges a configuration file. `handset run` and `handset check` both do so, with ``FileChecks/all``.
+    /// Reads and checks a configuration file. `handset run` and `handset check` both do so, with ``FileChecks/all``.
     ///
     /// - Parameters:
-    ///   - fileChecks: Which of the files that it names are looked at.
-    ///   - server: Base URL of the server, in the place of those in the file, which are not judged then.
+    ///   - fileChecks: Which of the files that it names are checked.
+    ///   - server: Base URL of the server; it replaces those in the file, which are not checked then.
     /// - Throws: ``ConfigError`` with every problem that the file has.
     public static func read(
         path: String, fileChecks: FileChecks = .inputs, server: String? = nil
@@ -103,21 +103,21 @@ public struct DeviceConfiguration: Sendable {
 
 /// What a device calls itself.
 public struct DeviceIdentity: Sendable, Equatable {
-    /// Unlike that of any other device of the user; nil makes one up at each start.
+    /// Unique among the user's devices; with nil a new one is generated at each start.
     public var id: String?
     /// For people.
     public var name = "Handset"
     /// A file with a record of every call, answered or missed (contract CALL-7); nil keeps none.
     public var callRecords: String?
-    /// Where pushes go while the device is not connected, in the place of what the service was told before; nil leaves that
-    /// as it was, and an empty list ends it (DEV-2).
+    /// Where pushes go while the device is not connected; it replaces the earlier list at the service. With nil the
+    /// earlier list stays, and an empty list ends pushes (DEV-2).
     public var push: [PushTarget]?
 
     /// One way to push to the device.
     public struct PushTarget: Sendable, Equatable {
         /// Which push service: `apns`, `fcm` or any other name that the exchange's webhook knows.
         public var kind: String
-        /// What that service knows the device by, up to 4,096 bytes.
+        /// The push service's token of the device, up to 4,096 bytes.
         public var token: Secret
 
         /// Makes a target.

@@ -5,21 +5,21 @@ public import SignalingClient
 
 /// How a device's invites go, calls included, where the services that it is like differ.
 public struct InviteConfiguration: Sendable, Equatable {
-    /// Who tells that an invite's time is up (contract INV-7, INV-8).
+    /// Who reports that an invite timed out (contract INV-7, INV-8).
     public enum Timekeeper: String, CaseIterable, Sendable {
         /// The service; the device only if the service cannot be reached, half a second later.
         case service
-        /// The device, to the moment; the service's later word is not told again.
+        /// The device, exactly on time; the service's later report is ignored.
         case device
     }
 
-    /// Who tells that an invite's time is up.
+    /// Who reports that an invite timed out.
     public var timekeeper = Timekeeper.service
-    /// Which invites to groups are told when the device starts (INV-14).
+    /// Which invites to groups are received when the device starts (INV-14).
     public var start = HandsetServiceConfiguration.Start.cold
-    /// How long our invites stand; nil for ever.
+    /// How long our invites ring; nil: no timeout.
     public var timeToLive: Duration? = .seconds(30)
-    /// Whether our invites fail when nobody is online to hear them.
+    /// Whether our invites fail if no device of the invitee is connected.
     public var isOnlineOnly = false
     /// The push payload for those who are not connected.
     public var payload: JSONValue?
@@ -59,7 +59,7 @@ public struct InviteConfiguration: Sendable, Equatable {
         missedPayload = section.value(\.missedPayload, &problems).map(JSONValue.string)
     }
 
-    /// What the machines are to keep to.
+    /// Times and limits for the machines.
     var timings: InviteTimings {
         var timings = InviteTimings()
         if timekeeper == .device { timings.grace = .zero }

@@ -1,6 +1,6 @@
 internal import OpusCodec
 
-/// What kind of machine a device runs on: the defaults that follow from it. What a configuration says goes before.
+/// What kind of machine a device runs on: the defaults that follow from it. Keys in a configuration override them.
 public enum MachineProfile: String, CaseIterable, Sendable {
     /// A computer with power to spare.
     case desktop

@@ -27,20 +27,20 @@ public struct MediaConfiguration: Sendable {
     public var playout = PlayoutConfiguration()
     /// Suites to offer, the preferred one first.
     public var suites = SRTPSuite.allCases
-    /// What our own calls offer; the peer's offers are answered in their own way.
+    /// What outgoing calls offer; answers follow the peer's offer.
     public var offers = OfferKind.webRTC
     /// Interfaces that calls may use.
     public var interfaces = InterfaceFilter()
-    /// Reach peers through TURN servers only, so that they learn no address of ours.
+    /// Reach peers only through TURN servers, so that they learn none of our addresses.
     public var usesRelaysOnly = false
     /// STUN and TURN servers besides those that the service names.
     public var iceServers: [CallControl.ICEServer] = []
-    /// A file of PEM with the authorities that vouch for TURN servers over TLS; nil stands for the system's.
+    /// A PEM file with the certificate authorities for TURN servers over TLS; nil means the system's.
     public var relayTrustRoots: String?
     /// Say yes to media that is not encrypted.
     public var allowsPlainMedia = false
 
-    /// How a call of ours is to be connected.
+    /// How outgoing calls are connected.
     public enum OfferKind: String, CaseIterable, Sendable {
         /// By ICE, with keys from DTLS, as browsers do it.
         case webRTC = "webrtc"
@@ -50,9 +50,9 @@ public struct MediaConfiguration: Sendable {
 
     /// Makes the default configuration.
     ///
-    /// At 40 kb/s the encoder expects the least loss at which libopus 1.3 adds in-band FEC: more would mend no more, and
-    /// take more from calls that lose nothing. At 32 kb/s FEC begins at 7 % only, and speech that is coded once more, as
-    /// an echo is, is then no longer as good as new.
+    /// At 40 kb/s the encoder expects the least loss at which libopus 1.3 adds in-band FEC: more would not repair more,
+    /// and would reduce the quality of calls without loss. At 32 kb/s FEC begins only at 7 %, and speech that is coded
+    /// twice, like an echo, is then noticeably worse.
     public init() {
         encoder.bitrateBps = 40_000
         encoder.expectedLossPercent = 5
