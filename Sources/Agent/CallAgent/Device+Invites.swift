@@ -96,7 +96,7 @@ extension Device {
         let asksUs = received.group == nil || self.user.map(received.invitees.contains) ?? true
         if asksUs { plainInvites.note(received.id) }
         if asksUs, invites.count >= Self.pendingInvites {
-            // The user cannot be asked about so many: the inviter is told at once (contract INV-9).
+            // Too many invites are undecided: the inviter gets an answer at once (contract INV-9).
             Task { [service] in try? await service.reject(received.id, data: RejectReason.busy.data) }
             return
         }

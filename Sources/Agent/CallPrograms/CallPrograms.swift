@@ -93,7 +93,7 @@ public final class CallPrograms: Sendable {
     /// The call is over; its program has a second to end by itself. Does nothing if the call has none.
     public func end(call: UInt64, reason: String) { send(.end(reason), to: call) }
 
-    /// Ends all programs, and waits until they have ended: 0.5 s at the most.
+    /// Ends all programs, and waits until they have ended: at most 0.5 s.
     public func finish() {
         inbox.withLock { $0.isFinished = true }
         signal.signal()

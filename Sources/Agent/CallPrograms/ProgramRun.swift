@@ -28,7 +28,7 @@ final class ProgramRun: @unchecked Sendable {
     private static let wordBytes = 1_024
     /// Of what is read at once.
     private static let readBytes = 16_384
-    /// How often a process is looked at whose descriptors say nothing.
+    /// How often a process without readable descriptors is checked.
     private static let reapInterval = Duration.milliseconds(100)
 
     let call: UInt64

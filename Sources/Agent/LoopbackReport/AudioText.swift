@@ -42,7 +42,7 @@ enum AudioText {
 
     /// A frequency.
     ///
-    /// - Parameter isExact: Whether it is told to the hertz.
+    /// - Parameter isExact: Whether it is given to the hertz.
     static func frequency(_ hertz: Double, isExact: Bool = false) -> String {
         isExact
             ? "\(Int(hertz.rounded()))\u{202F}Hz"

@@ -43,7 +43,7 @@ extension LoopbackRun {
         for times in 1...4 {
             for period in periods {
                 let samples = period.samples * Double(times)
-                // Clocks differ by a thousandth at the most.
+                // Clocks differ by at most a thousandth.
                 if abs(recurrence.periodSamples - samples) <= max(2, samples * 1e-3) { return (period, times) }
             }
         }

@@ -1,6 +1,6 @@
 // ConfigReader: YAML configuration read into typed values, with every problem located by file, line and key.
 
-/// Where a configuration comes from: its name, and what its references may look at.
+/// The origin of a configuration: its name, and which files its references may access.
 struct ConfigOrigin: Sendable {
     let file: String
     /// Relative paths in the file are taken from here; empty for the working directory.

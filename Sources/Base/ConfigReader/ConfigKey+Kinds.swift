@@ -201,7 +201,7 @@ extension ConfigKey {
         }
     }
 
-    /// A program and its arguments; the program is looked for as a shell would.
+    /// A program and its arguments; the program is searched like in a shell.
     public static func command(_ name: String, _ text: String) -> Self where Value == [String] {
         Self(ConfigKeyEntry([name], "list: program and arguments", text)) { $0.command(name, &$1) }
     }

@@ -11,7 +11,7 @@ public struct ConfigEndpoint: Equatable, Sendable, CustomStringConvertible {
         self.port = port
     }
 
-    /// Reads `host:port`; `nil` if `text` is not of that form. `*` is no host: 0.0.0.0 stands for all addresses.
+    /// Reads `host:port`; `nil` if `text` is not of that form. `*` is not a host: 0.0.0.0 means all addresses.
     public init?(_ text: String) {
         guard let colon = text.lastIndex(of: ":") else { return nil }
         var host = text[..<colon]

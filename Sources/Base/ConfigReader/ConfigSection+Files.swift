@@ -3,7 +3,7 @@ internal import RegularFiles
 
 /// Files and folders. What is checked depends on how the configuration is read: see ``FileChecks``.
 extension ConfigSection {
-    /// Which files are looked at.
+    /// Which files are checked.
     var fileChecks: FileChecks { origin.fileChecks }
 
     /// The path of a file, taken from the configuration's folder unless it is absolute.
@@ -56,7 +56,7 @@ extension ConfigSection {
         }
     }
 
-    /// A program and its arguments; the program is looked for as a shell would.
+    /// A program and its arguments; the program is searched like in a shell.
     func command(_ key: String, _ problems: inout [ConfigProblem]) -> [String]? {
         guard let words = list(key, &problems) else { return nil }
         guard let program = words.first, !program.isEmpty else {

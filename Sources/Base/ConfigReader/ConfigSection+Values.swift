@@ -85,7 +85,7 @@ extension ConfigSection {
             return nil
         }
         let authority = (host ?? "").prefix { !"/?#".contains($0) }
-        // A name and a password may stand before the host, with a colon between them.
+        // A name and a password may precede the host, with a colon between them.
         let colon = authority.lastIndex { ":]@".contains($0) }
         if let colon, authority[colon] == ":", UInt16(authority[authority.index(after: colon)...]) == nil {
             problems.append(problem(key, "must have a port from 1 to 65535, if it has one"))

@@ -1,4 +1,4 @@
-/// Which of the files that a configuration names are looked at while it is read.
+/// Which of the files that a configuration names are checked while it is read.
 public enum FileChecks: Sendable, Equatable {
     /// None: they are on another machine. Secrets have no value then.
     case none

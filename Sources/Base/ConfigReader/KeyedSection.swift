@@ -111,6 +111,6 @@ public struct KeyedSection<Keys: ConfigKeys>: Sendable {
         section.warnOfReaders(schema.keys[keyPath: key].entry.names[0], path, &problems)
     }
 
-    /// Which files are looked at.
+    /// Which files are checked.
     public var fileChecks: FileChecks { section.fileChecks }
 }

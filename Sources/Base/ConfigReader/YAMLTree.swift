@@ -27,7 +27,7 @@ struct YAMLError: Error {
 struct YAMLReader: ~Copyable {
     /// Aliases are expanded in place, and could make a short text grow without bound.
     static let maximumNodes = 100_000
-    /// Deeper nesting is refused: no section of ours needs it, and an alias to its own parent would be endless.
+    /// Deeper nesting is refused: none of our sections needs it, and an alias to its own parent would be endless.
     static let maximumDepth = 16
 
     private var document = unsafe yaml_document_t()

@@ -111,10 +111,10 @@ public struct SocketSet: ~Copyable {
         return unsafe entry.socket
     }
 
-    /// Looks which sockets have datagrams, all of them, without waiting.
+    /// Finds all sockets that have datagrams, without waiting.
     ///
-    /// The only socket of a set is always found: it costs no more to read it than to ask.
-    /// - Returns: How many; their slots are told by ``readySlot(_:)``.
+    /// If a set has only one socket, that is always returned: reading it costs no more than asking.
+    /// - Returns: How many; their slots are returned by ``readySlot(_:)``.
     @_noAllocation @_noLocks
     public mutating func findReady() -> Int {
         guard count > 1 else {

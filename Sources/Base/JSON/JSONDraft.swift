@@ -5,7 +5,7 @@ struct JSONDraft {
         var kind = Kind.unknown
         /// Where its text begins.
         var start: Int
-        /// Where its members begin in ``members``; of an array nothing stands there.
+        /// Where its members begin in ``members``; an array has none.
         var firstMember: Int
         /// Elements of an array.
         var count = 0
@@ -51,7 +51,7 @@ struct JSONDraft {
 
     /// Makes the current value a container of a kind; an object may be requested several times.
     ///
-    /// - Returns: How deeply it stands.
+    /// - Returns: Its depth.
     mutating func become(_ kind: Kind) -> Int {
         let depth = levels.count
         guard let level = levels.last, level.kind == .unknown || (kind == .object && level.kind == .object) else {
@@ -101,7 +101,7 @@ struct JSONDraft {
 
     // MARK: - Places
 
-    /// Whether the value that is being written stands at `depth` and is of a kind.
+    /// Whether the current value is at `depth` and of a kind.
     private mutating func check(_ kind: Kind, at depth: Int) throws(JSONText.NotWritable) {
         if levels.count == depth, let level = levels.last, level.kind == kind { return }
         isBroken = true
@@ -127,7 +127,7 @@ struct JSONDraft {
         levels[depth - 1].count += 1
     }
 
-    /// Begins the one value that stands at `depth`.
+    /// Begins the only value at `depth`.
     mutating func beginSingle(at depth: Int) throws(JSONText.NotWritable) {
         try check(.single, at: depth)
         guard levels[depth - 1].count == 0 else {

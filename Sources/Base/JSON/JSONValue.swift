@@ -15,7 +15,7 @@ public enum JSONValue: Hashable, Sendable {
 }
 
 extension JSONValue: Codable {
-    /// Reads whatever value stands next.
+    /// Reads the next value.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.singleValueContainer()
         if container.decodeNil() {
@@ -77,7 +77,7 @@ extension JSONValue {
 }
 
 extension JSONValue {
-    /// Bytes of the value as JSON text without spaces; an upper bound, and exact but for numbers that are not whole.
+    /// Bytes of the value as JSON text without spaces; an upper bound, and exact except for numbers that are not whole.
     ///
     /// - Complexity: O(bytes); nothing is written.
     public var textBytes: Int {

@@ -57,7 +57,7 @@ public struct SocketAddress: Hashable, BitwiseCopyable, Sendable {
         family == 4 ? low & 0xFF == 127 : low == 0 && high == UInt64(bigEndian: 1)
     }
 
-    /// Whether this is the wildcard address, which stands for every address of the machine.
+    /// Whether this is the wildcard address, which means every address of the machine.
     public var isUnspecified: Bool { low == 0 && high == 0 }
 
     /// Takes an address over from the system's calls.

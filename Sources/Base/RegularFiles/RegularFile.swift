@@ -5,8 +5,7 @@ internal import Glibc
 /// Opens regular files only.
 ///
 /// Opening a named pipe blocks until somebody opens its other end, and reading from it blocks for as long as nobody
-/// writes; to open a device can start it. So a path that is given from outside is looked at first, and opened without
-/// blocking.
+/// writes; opening a device can start it. So a path from outside is checked first, and opened without blocking.
 public enum RegularFile {
     /// Opens the file at `path`, closed in programs that this one starts.
     ///

@@ -88,8 +88,8 @@ struct CardLoop<Card: SoundCard & ~Copyable>: ~Copyable {
         switch machine.mode {
         case .withoutCard: runWithoutCard(at: now)
         case .settling, .running:
-            // Any failure may end this state, and the card with it. Playback goes first: what is captured looks for what was
-            // played at the time, and a little later, in what the card was given.
+            // Any failure may end this state, and the card with it. Playback goes first, because capture needs the
+            // samples that the card was given for the same time, and a little later.
             hasMoved = exchangePlayback(at: now)
             if isCardRunning { hasMoved = exchangeCapture(at: now) || hasMoved }
         case .playingOut: playOut(at: now)
@@ -183,7 +183,7 @@ struct CardLoop<Card: SoundCard & ~Copyable>: ~Copyable {
         case .playback:
             playback.begin(queueFrames: cushion.queueFrames)
             playbackPace.begin(grant, slackFrames: grant.bufferFrames, at: now)
-            // A sound server that ran empty waits for as much again: no more than there will be.
+            // A sound server that underran waits for the same amount again, so this is at most what will be available.
             card.setWakeQueue(frames: cushion.wakeFrames, startFrames: min(grant.periodFrames, cushion.queueFrames))
             outgoing.removeAll()
             capture.reference.loseAlignment()

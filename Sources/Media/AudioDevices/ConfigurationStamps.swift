@@ -13,7 +13,7 @@ struct ConfigurationStamps: Equatable, Sendable {
         var node: UInt
     }
 
-    /// Files of a folder that are looked at; the folders that distributions have hold some 20.
+    /// The most files of a folder that are checked; the folders of distributions have some 20.
     private static let filesPerFolder = 256
 
     private var stamps: [Stamp?]

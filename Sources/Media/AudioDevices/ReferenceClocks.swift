@@ -51,8 +51,8 @@ struct ReferenceClocks: BitwiseCopyable, Sendable {
         ratePPM = rate
     }
 
-    /// - Parameter errorNanoseconds: By how much the reference is behind the place in the playback that belongs to what is
-    ///   captured, as the card tells it at the moment.
+    /// - Parameter errorNanoseconds: By how much the reference is behind the playback position that belongs to the
+    ///   captured samples, by the card's present report.
     @_noAllocation @_noLocks
     mutating func add(errorNanoseconds: Double, at now: Instant) -> Verdict {
         guard errorNanoseconds < Self.strayNanoseconds, errorNanoseconds > -Self.strayNanoseconds else {

@@ -8,7 +8,7 @@ public struct SoloPlan: Equatable, Sendable {
     /// Makes a plan; without any ranges all goes to both.
     public init(left: Range<Int> = 0..<0, right: Range<Int> = 0..<0) { (self.left, self.right) = (left, right) }
 
-    /// Where the frame goes to, and how many frames from it on go there too, `most` at the most.
+    /// The target of the frame, and how many frames from it on have the same target, at most `most`.
     @_noAllocation @_noLocks
     func outputs(at frame: Int, most: Int) -> (outputs: CardOutputs, count: Int) {
         if left.contains(frame) { return (.left, min(most, left.upperBound - frame)) }

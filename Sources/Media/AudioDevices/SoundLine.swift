@@ -26,7 +26,7 @@ public struct SoundLine: ~Copyable, Sendable {
         public var captureUnderrun = 0
     }
 
-    /// When the card last brought captured samples, as far as ``capture(into:at:afterBeat:)`` has seen.
+    /// When the card last delivered captured samples, as far as ``capture(into:at:afterBeat:)`` has seen.
     public private(set) var lastBeat: CardBeat?
 
     init(
@@ -117,7 +117,7 @@ public struct SoundLine: ~Copyable, Sendable {
     }
 }
 
-/// A moment at which a card brought captured samples, and how often it does.
+/// A moment at which a card delivered captured samples, and the interval at which it does.
 @frozen
 public struct CardBeat: BitwiseCopyable, Equatable, Sendable {
     /// When, on the monotonic clock.

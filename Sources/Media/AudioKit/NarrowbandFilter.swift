@@ -55,7 +55,7 @@ struct NarrowbandMemory: Sendable {
         recent[newest] = sample
     }
 
-    /// One of the six samples at 48 kHz that the newest sample stands for.
+    /// One of the six samples at 48 kHz for the newest sample.
     @_noAllocation @_noLocks
     func output(phase: Int, _ filter: borrowing NarrowbandFilter) -> Int16 {
         var sum: Float = 0
@@ -72,7 +72,7 @@ public struct G711Encoder: ~Copyable, @unchecked Sendable {
     private let memory: UnsafeMutablePointer<Memory>
 
     /// Delay of the encoded sound in samples at 48 kHz. G.711 itself does not look ahead; this is half the length of
-    /// the filter in front of it, to the end of the six samples that a byte stands for.
+    /// the filter before it, up to the end of the six samples of a byte.
     public static var delaySamples: Int { @_noAllocation @_noLocks get { 90 } }
 
     private struct Memory {

@@ -35,7 +35,7 @@ struct PlaybackLedger: Sendable {
     static let mostMarks = 256
     /// A program that gives nothing for so long pauses: the end of what it said must not wait for what it says next.
     static let pause = Duration.milliseconds(40)
-    /// Samples at 48 kHz before the queue runs dry, at which the end of what was said must be brought out: two frames.
+    /// Remaining samples of the queue at 48 kHz at which the resampler must be flushed: two frames.
     static let flushMargin = 1_920
 
     enum Mark: Hashable, Sendable {
@@ -113,7 +113,7 @@ struct PlaybackLedger: Sendable {
         return written
     }
 
-    /// Whether the end of what was said must be brought out of the resampler.
+    /// Whether the resampler must be flushed.
     ///
     /// - Parameters:
     ///   - held: Samples at 48 kHz that it holds.

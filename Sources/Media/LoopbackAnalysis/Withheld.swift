@@ -2,9 +2,9 @@
 public struct Withheld: Equatable, Sendable {
     /// What is not given.
     public enum Figure: Equatable, Sendable {
-        /// Noise floor, and the signal against it: what the silence tells.
+        /// Noise floor and signal-to-noise ratio, from the silence.
         case noise
-        /// Frequency response, band, evenness, and distortion over frequency: what the sweep tells.
+        /// Frequency response, band, evenness, and distortion over frequency, from the sweep.
         case response
         /// THD and THD+N of the tone with this frequency.
         case tone(frequencyHz: Double)

@@ -23,7 +23,7 @@ struct CallAudioEndpoint: ~Copyable {
     private(set) var counters = Counters()
     /// The file has been played to its end.
     private var isOver = false
-    /// And that has been told.
+    /// And that has been reported.
     private var reportedEnd = false
 
     /// Samples that a ring could not give or take.
@@ -121,7 +121,7 @@ struct CallAudioEndpoint: ~Copyable {
         return true
     }
 
-    /// Lets the recording end with what was heard so far, and the program know that there is no more.
+    /// Ends the recording with the sound so far, and tells the program that there is no more.
     @_noAllocation @_noLocks
     mutating func finish() {
         recorder?.close()

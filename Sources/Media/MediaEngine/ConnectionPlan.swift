@@ -69,7 +69,7 @@ public struct RemoteConnection: Sendable {
     }
 }
 
-/// What the peer brings to ICE.
+/// The peer's parameters for ICE.
 public struct RemoteCandidates: Sendable {
     /// The peer's name and secret in checks.
     public var credentials: ICECredentials

@@ -31,7 +31,7 @@ final class ConnectionSession {
 
     /// The way to a TURN server.
     enum Relay {
-        /// Through a socket of its own.
+        /// Through a separate socket.
         case datagrams(slot: Int, address: SocketAddress)
         /// By TCP or TLS.
         case stream(RelayStream)

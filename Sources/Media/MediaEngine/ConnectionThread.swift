@@ -26,7 +26,7 @@ final class ConnectionThread: Sendable {
         case stop
     }
 
-    /// What is told.
+    /// Events of connections.
     enum Event: Sendable {
         case candidate(MediaCallID, String)
         case candidatesComplete(MediaCallID)

@@ -15,7 +15,7 @@ struct MediaCallChange: ~Copyable {
     let samplesPerTick: Int
     let sendPayloadType: UInt8
     let eventClockRate: Int?
-    /// The codec's place among all, for a capture.
+    /// The codec's index among all, for a capture.
     let codecNumber: Int
 
     /// - Parameter before: The codec that the call has now.

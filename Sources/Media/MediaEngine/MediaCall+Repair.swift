@@ -18,7 +18,7 @@ extension MediaCall {
         repairFrames = Int(Self.repairNanoseconds / periodNanoseconds)
     }
 
-    /// When the worker must next look after the call: for its next frame, or to ask for missing packets before.
+    /// When the worker must next handle the call: for its next frame, or earlier to request missing packets.
     var nextWakeup: Instant {
         @_noAllocation @_noLocks get {
             let frame = nextDeadline

@@ -264,7 +264,7 @@ struct MediaCall: ~Copyable {
         batch.commitPacket(byteCount: length, by: path)
     }
 
-    /// Appends an RTCP packet that tells when the peer's packets came to the batch, which has room, if one is due.
+    /// Appends an RTCP packet with the arrival times of the peer's packets to the batch, which has room, if one is due.
     @_noAllocation @_noLocks
     mutating func sendFeedbackIfDue(at now: Instant, into batch: inout DatagramBatch) {
         guard peer.canSend, peer.isFeedbackDue(at: now), let path = peer.controlPath else { return }

@@ -39,7 +39,7 @@ extension MediaEngine {
     /// The call that has the card, where only one may: the latest that took it, or was given it.
     public var cardHolder: MediaCallID? { state.withLock { $0.onCard.last } }
 
-    /// How the card was doing a second ago at the most; nil without one.
+    /// The card's statistics, at most a second old; nil without a card.
     public var cardStatistics: CardStatistics? { card?.device.statistics }
 
     /// A new call uses the card, and has it from now on.

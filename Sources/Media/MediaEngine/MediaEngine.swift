@@ -51,7 +51,7 @@ public final class MediaEngine: Sendable {
 
     /// Opens the sockets and starts the threads.
     ///
-    /// - Parameter onEvent: Is told what happens to calls.
+    /// - Parameter onEvent: Is called with each event of a call.
     public init(
         _ configuration: MediaEngineConfiguration, onEvent: @escaping @Sendable (MediaEvent) -> Void
     ) throws(RealtimeError) {

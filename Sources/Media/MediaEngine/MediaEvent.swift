@@ -21,9 +21,9 @@ public enum MediaEvent: Sendable {
     case sendingStopped(MediaCallID, SendingStop)
     /// The call sends again.
     case sendingResumed(MediaCallID)
-    /// The peer is to be told this candidate: the value of a `candidate` attribute.
+    /// A candidate to signal to the peer: the value of a `candidate` attribute.
     case candidate(MediaCallID, String)
-    /// The peer is to be told that there are no more candidates.
+    /// The end of candidates, to signal to the peer.
     case candidatesComplete(MediaCallID)
     /// There is a path to the peer, or another one now.
     case connected(MediaCallID, by: ICEPath)

@@ -17,7 +17,7 @@ struct RateController {
     var leastRoundTrip: Int64?
     /// Packets repeat earlier frames.
     var sendsTwice = false
-    /// The breaker has been started: with the first report, for some peers send none at all.
+    /// The breaker has been started, with the first report, because some peers send none at all.
     private var isWatching = false
     private var packetsSentAtReport = 0
     private var heardAt: Instant?

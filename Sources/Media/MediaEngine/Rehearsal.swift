@@ -7,8 +7,8 @@ internal import Realtime
 internal import SecureTransport
 internal import Timekeeping
 
-/// A call of a few frames that two workers' loops have with each other on the thread that runs it, so that the code of a call
-/// is in memory before a media worker needs it: on its thread each page that has to be brought in would delay a frame.
+/// A call of a few frames between two workers' loops on the calling thread, so that the code of a call is in memory
+/// before a media worker needs it: on a worker's thread each page fault would delay a frame.
 enum Rehearsal {
     /// Media time: enough for sound to be decoded and encoded on both sides, and for reports.
     private static let frames = 8

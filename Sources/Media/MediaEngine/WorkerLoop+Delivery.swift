@@ -3,7 +3,7 @@ internal import NetworkAddress
 internal import Peering
 internal import Timekeeping
 
-// Datagrams that come in, brought to their calls.
+// Delivery of received datagrams to their calls.
 extension WorkerLoop {
     /// The result of delivering a datagram.
     enum Delivery: BitwiseCopyable {

@@ -68,7 +68,7 @@ struct WorkerLoop: ~Copyable {
         calls = RouteTable(capacity: callLimit)
     }
 
-    /// Runs until told to stop. Calls left then are given back as removed.
+    /// Runs until told to stop. The remaining calls are then returned as removed.
     mutating func run() {
         while isRunning { turn() }
     }

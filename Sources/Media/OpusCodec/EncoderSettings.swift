@@ -54,7 +54,7 @@ public struct EncoderSettings: Equatable, Sendable {
     public var channels = 1
     /// Bits a second the encoder aims at: 6 000 to 510 000.
     public var bitrateBps = 32_000
-    /// Every packet of a length has the same size, rather than what its sound needs: nothing can be told from the sizes.
+    /// All packets of a duration have the same size, whatever their sound needs, so that sizes reveal nothing.
     public var constantBitrate = false
     /// 0 (cheapest) to 10 (best).
     public var complexity = 5

@@ -35,7 +35,7 @@ public struct PeerPlan: Sendable {
     public var transport: Transport
     /// How packets are protected.
     public var protection: Protection
-    /// The peer's SSRC, if its description told (RFC 5576).
+    /// The peer's SSRC, if its description has it (RFC 5576).
     public var remoteSSRC: UInt32?
     /// Our SSRC.
     public var localSSRC: UInt32

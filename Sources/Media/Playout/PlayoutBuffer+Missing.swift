@@ -19,7 +19,7 @@ public struct MissingPacket: Equatable, Sendable, BitwiseCopyable {
 }
 
 extension PlayoutBuffer {
-    /// Packets before the newest that are looked at.
+    /// How many packets before the newest are checked.
     private static var mostMissing: Int64 { @_noAllocation @_noLocks get { 64 } }
 
     /// The next packet that has not arrived although a later one has, and whose position has not been played.

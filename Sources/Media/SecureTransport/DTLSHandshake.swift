@@ -6,7 +6,7 @@ public import Timekeeping
 /// machine's clock.
 public protocol DTLSHandshake: ProtocolCore, ~Copyable where Input == DTLSInput, Output == DTLSOutput {}
 
-/// Who speaks first: the values of SDP's `setup` attribute (RFC 4145 §4, RFC 8842 §5.2).
+/// Which side starts: the values of SDP's `setup` attribute (RFC 4145 §4, RFC 8842 §5.2).
 public enum DTLSRole: String, Sendable, CaseIterable {
     /// Sends the first flight: the client in the terms of DTLS.
     case active

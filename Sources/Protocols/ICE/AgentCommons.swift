@@ -53,7 +53,7 @@ struct AgentCommons: Sendable {
         generator is SystemRandomNumberGenerator ? generator : SplitGenerator(seed: generator.next())
     }
 
-    /// `duration`, made up to a fifth longer or shorter (RFC 7675 §5.1).
+    /// `duration`, randomly up to a fifth longer or shorter (RFC 7675 §5.1).
     mutating func varied(_ duration: Duration) -> Duration {
         .nanoseconds(Int64(Double(duration.nanoseconds) * Double.random(in: 0.8...1.2, using: &generator)))
     }

@@ -3,7 +3,7 @@ internal import Timekeeping
 
 /// Which pair data is sent on, and when it is settled (RFC 8445 §8).
 extension CheckList {
-    /// A pair that is silent for longer is looked at closely: the others are checked, too.
+    /// If a pair is silent for longer, it and the others are checked more often.
     private static let closeLook = Duration.milliseconds(400)
     /// A pair that was silent once must have answered for so long before it is preferred again.
     private static let probation = Duration.seconds(5)

@@ -45,7 +45,7 @@ public enum ICEState: Sendable {
     case new
     /// Checking, nothing works yet.
     case checking
-    /// A path works, and more are being looked for.
+    /// A path works, and checks for others continue.
     case connected
     /// A path is nominated, and there is nothing left to check.
     case completed

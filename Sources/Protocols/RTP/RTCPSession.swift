@@ -38,7 +38,7 @@ public struct RTCPSession: Sendable {
         case ownSource
     }
 
-    /// What an incoming compound packet told.
+    /// The content of an incoming compound packet.
     public struct Feedback: Equatable, Sendable {
         /// The stream we receive has said goodbye.
         public var saidGoodbye = false

@@ -7,7 +7,7 @@ public import Timekeeping
 /// It keeps the last 512 numbers; numbers that fall out before they are reported are not reported. Allocates nothing.
 public struct TransportFeedbackWriter: ~Copyable, Sendable {
     private let inPlace = InPlace()
-    /// Who tells.
+    /// The SSRC of the reporter.
     public var sender: UInt32
     /// Arrival of number n at n mod 512, in nanoseconds; `Int64.min` if it has not arrived.
     private var arrivals = InlineArray<512, Int64>(repeating: .min)

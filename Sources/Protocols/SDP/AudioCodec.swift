@@ -26,7 +26,7 @@ public enum AudioCodec: Equatable, Hashable, Sendable, CaseIterable {
 
     init?(_ map: RTPMap) {
         for codec in Self.allCases where codec.encoding.lowercased() == map.encoding.lowercased() {
-            // A missing count of channels is let pass, for some leave it out even of Opus.
+            // A missing count of channels is accepted, because some peers omit it even for Opus.
             guard map.clockRate == codec.clockRate, (map.channels ?? codec.channels ?? 1) == codec.channels ?? 1 else {
                 return nil
             }

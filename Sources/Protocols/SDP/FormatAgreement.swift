@@ -89,7 +89,7 @@ struct FormatAgreement {
 
     /// The formats of a section that we know, in its order.
     ///
-    /// - Parameter offered: What a number without a map stands for; numbers with an assigned meaning need none.
+    /// - Parameter offered: The meaning of a number without a map; numbers with an assigned meaning need none.
     private static func formats(
         _ section: MediaSection, offered: (Int) -> AudioFormat?
     ) -> [(number: Int, format: AudioFormat)] {

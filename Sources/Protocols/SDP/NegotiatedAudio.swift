@@ -18,8 +18,8 @@ public struct NegotiatedAudio: Equatable, Sendable {
     public var packetTimeMilliseconds: Int
     /// Longest packet that the peer takes, in milliseconds, if it says so.
     public var remoteMaximumPacketTimeMilliseconds: Int?
-    /// The most that the peer wishes to receive, in bits per second of payloads, as its `b=` lines have it; `nil` if they
-    /// say nothing, and 0 if nothing is to be sent, which ``direction`` says as well.
+    /// The most that the peer wishes to receive, in bits per second of payloads, from its `b=` lines; `nil` without a
+    /// limit, and 0 if nothing is to be sent, which ``direction`` says as well.
     public var remoteMaximumBitrate: Int?
     /// Which way media flows, seen from here.
     public var direction: MediaDirection
@@ -98,7 +98,7 @@ public struct MediaEndpoint: Equatable, Hashable, Sendable, CustomStringConverti
 public enum ControlRoute: Equatable, Sendable {
     /// With RTP (RFC 5761).
     case muxed
-    /// To an address of its own.
+    /// To a separate address.
     case separate(MediaEndpoint)
 }
 

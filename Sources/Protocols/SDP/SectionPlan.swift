@@ -102,7 +102,7 @@ struct SectionPlan {
         return section
     }
 
-    /// A refused section, with all that careful peers look for in sections of whatever port: an address (RFC 8866
+    /// A refused section, with everything that strict peers require even in sections with port 0: an address (RFC 8866
     /// §5.7), credentials and fingerprints.
     func refusal(_ bare: MediaSection, like ours: MediaSection) -> MediaSection {
         guard ice != nil else { return bare }

@@ -33,7 +33,7 @@ public struct SessionDescription: Equatable, Sendable {
     public struct Line: Equatable, Sendable {
         /// The letter before the equals sign.
         public var type: Character
-        /// What stands behind it.
+        /// The text after it.
         public var value: String
 
         /// Makes a line.

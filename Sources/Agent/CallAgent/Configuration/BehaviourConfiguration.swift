@@ -23,9 +23,9 @@ public struct BehaviourConfiguration: Sendable, Equatable {
     public var source = Source.echo
     /// A folder in which each call's received audio is kept as a WAV named after its invite. It is made if it is missing.
     public var recordingFolder: String?
-    /// A file to keep what calls receive in, so that they can be replayed (``StreamReplay``): this for the first call, and
-    /// for the second one with `-2` before its extension, for ``maximumCaptures`` calls at most. Nobody can choose it in a
-    /// configuration file: it is for the time that a fault is looked for.
+    /// A file for captures of received packets, so that calls can be replayed (``StreamReplay``): this name for the
+    /// first call, with `-2` before its extension for the second, and so on for at most ``maximumCaptures`` calls. It
+    /// is not a configuration key: it is used while somebody searches for a fault.
     public var capture: String?
     /// Calls that are captured.
     public static let maximumCaptures = 100

@@ -74,7 +74,7 @@ struct PieceSpectra: Sendable {
         }
     }
 
-    /// Takes slow changes of the gain out of what was heard.
+    /// Compensates slow changes of the gain.
     mutating func makeUpForGain(_ model: QualityModel, _ bands: BarkBands) {
         var smooth: Float = 1
         for frame in sent.indices {

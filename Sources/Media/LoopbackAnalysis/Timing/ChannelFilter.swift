@@ -25,7 +25,7 @@ struct ChannelFilter: Equatable, Sendable {
             }
             matrix[row][size] = Double(dotProduct(captured, 0, expected, row, captured.count))
         }
-        // A little of the diagonal keeps bands that the carrier leaves empty from being made up.
+        // A small addition to the diagonal prevents arbitrary values in bands without carrier.
         let energy = matrix[Self.reach][Self.reach]
         guard energy > 0 else { return nil }
         for row in 0..<size { matrix[row][row] += energy * 1e-6 }

@@ -86,7 +86,7 @@ struct Seam {
         zip(captured, expected).map { cost(Double($0 - $1), variance) }
     }
 
-    /// Negative logarithm of a normal density, but for a constant.
+    /// Negative logarithm of a normal density, except for a constant.
     private static func cost(_ difference: Double, _ variance: Double) -> Double {
         (difference * difference / variance + log(variance)) / 2
     }

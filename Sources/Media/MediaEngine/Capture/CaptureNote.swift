@@ -5,7 +5,7 @@ internal import RTP
 /// payload if there is one.
 ///
 /// A file of captures is a pcap whose times are those of the device's monotonic clock. Packets of sound and noise are RTP to
-/// ``mediaPort``; the port that they come from tells their format and kind.
+/// ``mediaPort``; their source port gives their format and kind.
 enum CaptureNote: Equatable {
     /// The first: how the call is played out, and what with.
     case start(codec: SoundCodec, PlayoutConfiguration, baseNanoseconds: Int64, decoder: String)

@@ -8,7 +8,7 @@ struct PlayoutPhase: BitwiseCopyable, Sendable {
     private var quietTurns = 0
     private var nextLook = PlayoutPhase.firstLook
 
-    /// Ticks until a move is looked at for the first time, and then, and after a move: 4 s, 0.5 s, 5 s.
+    /// Ticks until a move is first considered, between considerations, and after a move: 4 s, 0.5 s, 5 s.
     private static var firstLook: Int { @_noAllocation @_noLocks get { 400 } }
     private static var lookInterval: Int { @_noAllocation @_noLocks get { 50 } }
     private static var rest: Int { @_noAllocation @_noLocks get { 500 } }
