@@ -39,7 +39,7 @@ public enum DeviceEvent: Sendable {
     case fileFailed(CallID, AudioFileError)
     /// The call is over, and so is its media, if there was any.
     case ended(CallID, CallRecord, MediaReport?)
-    /// Something happened to the sound card. Calls go on without it, and with it when it is back.
+    /// An event of the sound card. Calls continue without the card, and use it again when it is back.
     case card(CardEvent)
     /// The device spends less effort on encoding than configured, or refuses calls, because its machine is busy; or it no
     /// longer does.

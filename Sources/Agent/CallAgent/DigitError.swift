@@ -10,7 +10,7 @@ public struct DigitError: Error, Sendable, CustomStringConvertible {
 }
 
 extension DigitError {
-    /// Looks whether all of these are keys, and keys that the peer takes.
+    /// Checks that all of these are keys, and that the peer accepts them.
     ///
     /// - Parameter events: How keys go to the peer; nil if it takes none.
     static func check(_ digits: String, against events: NegotiatedTelephoneEvents?) throws(DigitError) {

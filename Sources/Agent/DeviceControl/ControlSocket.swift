@@ -30,7 +30,7 @@ public final class ControlSocket: Sendable {
         if unsafe mkdir(folder, 0o700) != 0, errno != EEXIST {
             throw ControlSocketError(.notUsable, path, "make the folder \"\(folder)\"", errno: errno)
         }
-        // Of two processes that find the same dead socket one replaces it, and the other then finds a live one.
+        // If two processes find the same dead socket, one replaces it, and the other then finds a live one.
         let lock = try FolderLock(folder, for: path)
         try Self.removeDead(path)
         let socket = try Self.listen(at: path)

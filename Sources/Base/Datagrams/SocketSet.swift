@@ -132,7 +132,7 @@ public struct SocketSet: ~Copyable {
     @_noAllocation @_noLocks
     public func readySlot(_ index: Int) -> Int { Int(truncatingIfNeeded: unsafe ready[index].token) }
 
-    /// Makes what ``findReady()`` found at `index` what it found at `newIndex`, which is not above: to gather those that may
+    /// Copies the result of ``findReady()`` at `index` to `newIndex`, which is not above it: to gather sockets that may
     /// have more.
     @_noAllocation @_noLocks
     public mutating func keepReady(_ index: Int, at newIndex: Int) { unsafe ready[newIndex] = ready[index] }

@@ -3,7 +3,7 @@
 /// A value is done when its `encode(to:)` returns: containers must not be used after that, nor one while another of a
 /// value within it is. Whatever else is asked for makes the whole text not writable, so that it is never wrong.
 final class JSONTextEncoder: Encoder {
-    /// What is written so far. It is one structure so that each step looks once whether others are at work on it.
+    /// The text so far. It is one structure, so that each step makes only one exclusivity check.
     private var draft = JSONDraft()
 
     var codingPath: [any CodingKey] { [] }

@@ -279,7 +279,7 @@ struct CaptureLine: ~Copyable {
         return written
     }
 
-    /// Runs the line without a card: the worker is given silence at the pace at which it takes it.
+    /// Runs the line without a card: the worker gets silence at its own pace.
     @_noAllocation @_noLocks
     mutating func runWithoutCard(at now: Instant) {
         guard follow(at: now) else { return }

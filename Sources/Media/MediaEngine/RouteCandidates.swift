@@ -72,8 +72,8 @@ struct RouteCandidates: BitwiseCopyable {
         count = min(count + 1, 4)
     }
 
-    /// Leaves out all but those at the address if one of them knows the SSRC as well: so a running call's packets are
-    /// tried with it alone.
+    /// Keeps only those at the address if one of them knows the SSRC too, so that a running call's packets are tried
+    /// only with that call.
     @_noAllocation @_noLocks
     mutating func dropUnlikely() {
         guard count > 1, ranks.0 == RouteLikelihood.addressAndSSRC.rawValue else { return }

@@ -53,8 +53,8 @@ public struct DTLSConfiguration: Equatable, Sendable {
     public var suites: [SRTPSuite] = [.aeadAES128GCM, .aesCM128HMACSHA1]
     /// The largest datagram, as bytes of UDP payload: 256 or more. Larger flights are cut into several.
     public var maximumDatagramBytes = 1200
-    /// How long an answer is waited for before a flight is sent again; doubled each time, up to
-    /// ``longestRetransmission``. In 20 ms...4 s: OpenSSL takes less than 15 ms for a timer that has run out.
+    /// How long to wait for an answer before a flight is retransmitted; doubled each time, up to
+    /// ``longestRetransmission``. In 20 ms...4 s: OpenSSL treats less than 15 ms as an expired timer.
     public var firstRetransmission: Duration = .milliseconds(50)
     /// How long the handshake may take in all, with the wait for the peer's description.
     ///

@@ -1,6 +1,6 @@
-/// Finds how long after it was given to be played a sound comes back at the microphone.
+/// Finds the delay of a sound from being handed over for playback to its return at the microphone.
 ///
-/// Correlates both at 4 kHz, with what is steady in their spectra lowered, and forgets with a time constant of two
+/// It correlates both at 4 kHz, with stationary parts of their spectra reduced, and forgets with a time constant of two
 /// seconds. Works in fixed memory; each frame of 10 ms costs 100 000 multiplications.
 struct EchoDelayFinder: ~Copyable {
     /// 48 kHz to 4 kHz.

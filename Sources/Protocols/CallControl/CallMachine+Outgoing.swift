@@ -47,7 +47,7 @@ extension CallMachine {
         }
     }
 
-    /// Feeds the invite's machine and follows what it says, until it hands over to the next state of the call.
+    /// Feeds the invite's machine and carries out its outputs, until the call enters its next state.
     private mutating func tell(
         _ word: OutgoingInviteMachine.Input, to invite: OutgoingInviteMachine, _ rejection: RejectReason?,
         at now: Instant, into outbox: inout [Output]

@@ -1,16 +1,16 @@
 internal import NetworkAddress
 internal import Timekeeping
 
-/// Which pair data is sent on, and when it is settled (RFC 8445 §8).
+/// The choice of the pair for data, and its nomination (RFC 8445 §8).
 extension CheckList {
-    /// If a pair is silent for longer, it and the others are checked more often.
+    /// If the selected pair is silent for longer, the other working pairs are checked at once.
     private static let closeLook = Duration.milliseconds(400)
     /// A pair that was silent once must have answered for so long before it is preferred again.
     private static let probation = Duration.seconds(5)
     /// With nothing else that works, silence for this long makes failed pairs be tried again.
     private static let revivalDelay = Duration.seconds(2)
 
-    /// Decides on the pair in use. Called after every input, so that what has become due is noticed.
+    /// Decides on the pair in use. Called after every input, so that due timers are noticed.
     mutating func settle(_ commons: inout AgentCommons, at now: Instant) {
         decidedAt = now
         guard remote != nil else { return }
@@ -26,7 +26,8 @@ extension CheckList {
         reviveIfNothingWorks(commons.configuration, at: now)
     }
 
-    /// The media on the selected pair has fallen silent: does it still answer? Its peer may just have nothing to say.
+    /// The media on the selected pair has stopped: does the pair still answer? The peer may merely have nothing to
+    /// send.
     mutating func lookAtSelected(at now: Instant) {
         guard let index = index(of: selected), pairs[index].isValid else { return }
         pairs[index].isQuiet = true
@@ -80,7 +81,7 @@ extension CheckList {
         }
     }
 
-    /// Asks the peer to settle on the best pair, when it is time to (RFC 8445 §8.1.1).
+    /// Nominates the best pair when it is time to (RFC 8445 §8.1.1).
     private mutating func nominate(_ commons: inout AgentCommons, at now: Instant) {
         let settings = commons.configuration
         guard let selected, let best = pair(nominated) == nil ? pair(selected) : best(settings, at: now) else { return }

@@ -38,8 +38,8 @@ extension TURNClient {
         case .allocate:
             builder = STUNBuilder(.request, .allocate, id)
             builder.append(.requestedTransport, [17, 0, 0, 0])  // UDP, by its IP protocol number.
-            // A family is written as 1 or 2, with three bytes of padding (RFC 8656 §18.6). A server that does not know the
-            // additional one passes over it, and one that does not know the requested one refuses.
+            // A family is written as 1 or 2, with three bytes of padding (RFC 8656 §18.6). A server that does not know
+            // the additional one ignores it, and one that does not know the requested one refuses.
             switch families {
             case .both: builder.append(.additionalAddressFamily, [2, 0, 0, 0])
             case .ipv6: builder.append(.requestedAddressFamily, [2, 0, 0, 0])

@@ -1,6 +1,6 @@
 /// Turns 32-bit RTP timestamps into ones that never wrap.
 ///
-/// A timestamp is taken to lie within 2³¹ ticks of the one before it (12 hours at 48 kHz), ahead or behind.
+/// A timestamp is assumed to be within 2³¹ ticks (12 hours at 48 kHz) of the one before it, in both directions.
 public struct TimestampUnwrapper: Equatable, Sendable {
     private var last: Int64?
 

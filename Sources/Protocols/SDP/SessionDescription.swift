@@ -47,7 +47,8 @@ public struct SessionDescription: Equatable, Sendable {
     public struct Origin: Equatable, Sendable {
         /// A dash where there is none.
         public var username: String
-        /// Identifies the session together with the other fields; a number, kept as text for its size is not bounded.
+        /// Identifies the session together with the other fields; a number, kept as text because its size is not
+        /// bounded.
         public var sessionID: String
         /// Rises by one when a description of the session is changed (RFC 3264 §8).
         public var version: String

@@ -37,7 +37,7 @@ public struct LikenessAnalysis: Sendable {
 
         var matches: [WindowSearch.Match] = []
         var unheard = 0
-        // Where one window was found, the next one may well be, though its sounds be too high to be sought at 8 kHz.
+        // The next window may be near the previous one, even if its sounds are too high to be found at 8 kHz.
         var lastFound = delay
         for start in windows {
             if start + delay + Self.windowSamples > received.count {

@@ -9,7 +9,7 @@ struct BlockReading {
     var error: Double
     var isAtEdge: Bool
     var gainDB: Double
-    /// Mean square of what differs from what was expected, on the whole and in the worst sixteen samples.
+    /// Mean square of the difference from the expected signal, in total and in the worst sixteen samples.
     var residual: Double
     var worstResidual: Double
     /// Mean square of what was captured.

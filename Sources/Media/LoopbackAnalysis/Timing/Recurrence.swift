@@ -19,7 +19,8 @@ public struct Recurrence: Equatable, Sendable {
         guard positions.count >= Self.leastEvents else { return nil }
         let steps = zip(positions, positions.dropFirst()).map { $1 - $0 }.filter { $0 > 2 * Self.tolerance }
         guard steps.count >= Self.leastEvents - 1 else { return nil }
-        // Where one was missed, a step is several periods; most steps are one, or the least step is a part of all.
+        // If an event was missed, a step is several periods. Most steps are one period, or the smallest step divides
+        // all others.
         var best: (period: Double, fitting: Int)?
         for step in Set(steps) {
             for divisor in 1...4 {
