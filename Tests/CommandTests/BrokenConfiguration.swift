@@ -102,7 +102,8 @@ extension BrokenConfiguration {
             "6: behaviour.file: cannot play"),
         .device(
             "a source that is none", "behaviour:\n  source: ehco\n",
-            "5: behaviour.source: must be one of echo, play, tone, silence, card, not \"ehco\"; did you mean echo?"),
+            "5: behaviour.source: must be one of echo, play, tone, silence, card, exec, not \"ehco\"; did you mean "
+                + "echo?"),
         .device(
             "recordings beneath a file", "behaviour:\n  record_folder: token/calls\n", offline: false,
             "5: behaviour.record_folder: \"DIR/token/calls\" cannot be written to: "),
