@@ -2,24 +2,35 @@ internal import CallAgent
 internal import ConfigReader
 internal import NetworkAddress
 
-/// The callee of `handset call`, as somebody types it: `user`, `user@host` or `user@host:port`.
+/// The callee of a command, as somebody types it: `user`, `user@host` or `user@host:port`, an IPv6 address in brackets.
 struct CalleeAddress {
     /// Base URL of the server that the address names; nil if it names none.
     ///
     /// A host on this machine is spoken to on the embedded exchange's port without TLS, any other by https.
     let server: String?
+    /// Who is invited: `user` or `user@host`. A port, or an IP address for a host, only says where the server is.
+    let user: String
 
     init(_ text: String) {
         guard let at = text.lastIndex(of: "@"), text.index(after: at) < text.endIndex else {
-            server = nil
+            (server, user) = (nil, text)
             return
         }
         let authority = String(text[text.index(after: at)...])
-        let host = authority.prefix { $0 != ":" }
-        let hasPort = host.endIndex < authority.endIndex
-        let isLocal = host == "localhost" || SocketAddress(host: String(host), port: 0)?.isLoopback == true
-        let scheme = isLocal ? "http" : "https"
-        server = "\(scheme)://\(authority)" + (hasPort || !isLocal ? "" : ":8555")
+        let host = Self.host(of: authority)
+        let address = SocketAddress(host: host.filter { $0 != "[" && $0 != "]" }, port: 0)
+        let isLocal = host == "localhost" || address?.isLoopback == true
+        let hasPort = host.count < authority.count
+        server = "\(isLocal ? "http" : "https")://\(authority)" + (hasPort || !isLocal ? "" : ":8555")
+        user = address == nil ? "\(text[..<at])@\(host)" : String(text[..<at])
+    }
+
+    /// What is before the port, with an IPv6 address's brackets; all of it if there is no port.
+    private static func host(of authority: String) -> String {
+        let start =
+            authority.first == "[" ? authority.firstIndex(of: "]") ?? authority.startIndex : authority.startIndex
+        guard let colon = authority[start...].firstIndex(of: ":") else { return authority }
+        return String(authority[..<colon])
     }
 }
 

@@ -26,7 +26,7 @@ struct DeviceFactory {
         }
         let service = try HandsetService(settings, group: group, logger: logger)
         let device = try Device(
-            configuration, service: service, mediaAddress: try MediaAddress(for: configuration), logger: logger)
+            configuration, service: service, mediaAddress: MediaAddress(for: configuration), logger: logger)
         return (device, group)
     }
 }

@@ -225,6 +225,27 @@ struct ExecTests {
         try await site.close(caller, bot)
     }
 
+    @Test("A program whose keys cannot be pressed is told so, and the call goes on")
+    func refusedKeys() async throws {
+        let log = temporaryFile("answer.json")
+        defer { try? FileManager.default.removeItem(atPath: log) }
+        let script = """
+            hear()
+            ask(command="dtmf", keys="1Z")
+            open("\(log)", "w").write(json.dumps(hear()))
+            say(tone(0.2))
+            """
+        let site = try await Site()
+        let bot = try await bot(site, python(script))
+        let caller = try await site.device("caller", named: "mobile")
+        _ = await caller.device.call("echo", audio: AudioBehaviour(source: .silence))
+        let ended = try await caller.ended()
+        #expect(ended.record.reason == .completed)
+        let answer = try String(contentsOfFile: log, encoding: .utf8)
+        #expect(answer.contains("\"error\"") && answer.contains("1Z"), "\(answer)")
+        try await site.close(caller, bot)
+    }
+
     @Test("A program that is not there has its call rejected, with the reason in this device's record")
     func missing() async throws {
         let site = try await Site()

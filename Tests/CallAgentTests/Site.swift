@@ -57,7 +57,7 @@ final class Site: Sendable {
             group: group, logger: logger)
         let device = try Device(
             configuration, service: hundredths.map { SlowHangUps(service: service, hundredths: $0) } ?? service,
-            mediaAddress: try MediaAddress(for: configuration), logger: logger)
+            mediaAddress: MediaAddress(for: configuration), logger: logger)
         try await device.connect()
         return Handheld(device)
     }

@@ -105,7 +105,15 @@ struct ProgramProcessTests {
 
     @Test("A program that cannot be started says so, with what to try")
     func missing() throws {
-        for (words, part) in [(["/nowhere/bot"], "It is looked for in PATH"), (["/etc/passwd"], "may be run")] {
+        let script = FileManager.default.temporaryDirectory.appending(path: "handset-script-\(UUID())").path()
+        defer { try? FileManager.default.removeItem(atPath: script) }
+        let isMade = FileManager.default.createFile(
+            atPath: script, contents: Data("#!/nowhere/python\n".utf8), attributes: [.posixPermissions: 0o700])
+        try #require(isMade)
+        let cases = [
+            (["/nowhere/bot"], "is looked for in PATH"), (["/etc/passwd"], "may be run"), ([script], "after #! is not"),
+        ]
+        for (words, part) in cases {
             do {
                 _ = try ProgramProcess(words, inputBytes: 4_096)
                 Issue.record("it started")

@@ -83,6 +83,11 @@ extension BrokenConfiguration {
             "a program that is not there", "account:\n  token_command: [no-such-program]\n", offline: false,
             "2: account.token_command: there is no program \"no-such-program\" that may be run"),
         .device(
+            "a program that is not in the folder", "behaviour:\n  source: exec\n  command: [./no-such-program]\n",
+            offline: false,
+            "6: behaviour.command: there is no program \"./no-such-program\" that may be run: \"DIR/./no-such-program\""
+        ),
+        .device(
             "a session that no name can be", "  session: \"a\\u0001\"\n",
             "4: account.session: the session's name has the character U+0001"),
     ]
@@ -102,7 +107,8 @@ extension BrokenConfiguration {
             "6: behaviour.file: cannot play"),
         .device(
             "a source that is none", "behaviour:\n  source: ehco\n",
-            "5: behaviour.source: must be one of echo, play, tone, silence, card, not \"ehco\"; did you mean echo?"),
+            "5: behaviour.source: must be one of echo, play, tone, silence, card, exec, not \"ehco\"; did you mean "
+                + "echo?"),
         .device(
             "recordings beneath a file", "behaviour:\n  record_folder: token/calls\n", offline: false,
             "5: behaviour.record_folder: \"DIR/token/calls\" cannot be written to: "),

@@ -34,7 +34,7 @@ extension Device {
         let device: Device
         do {
             device = try Device(
-                configuration, service: service, mediaAddress: try MediaAddress(for: configuration), logger: logger)
+                configuration, service: service, mediaAddress: MediaAddress(for: configuration), logger: logger)
         } catch {
             throw SignalingError(.mediaFailed, activity: "open the media sockets", cause: "\(error)")
         }

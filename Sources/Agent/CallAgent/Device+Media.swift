@@ -71,7 +71,7 @@ extension Device {
         if usesCard, configuration.audio.severalCalls == .refuse, isCardTaken(besides: id) { throw CardTaken() }
         let placement = engine.place(usesCard: usesCard)
         let bound = placement.localAddress
-        let address = bound.isUnspecified ? mediaAddress.withPort(bound.port) : bound
+        let address = bound.isUnspecified ? mediaAddress.address.withPort(bound.port) : bound
         let means = MediaNegotiation.Means(
             address: address, isBoundToAll: bound.isUnspecified, keysAllowed: keysAllowed,
             identity: try currentIdentity())

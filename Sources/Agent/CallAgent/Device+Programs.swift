@@ -47,8 +47,7 @@ extension Device {
             do throws(DigitError) {
                 try press(keys, on: CallID(number: call))
             } catch {
-                logger.warning(
-                    "A program's keys cannot be pressed", metadata: ["call": "call \(call)", "error": "\(error)"])
+                programs?.refuse(call: call, "\(error)")
             }
         case .hangUp(let call, nil): feed(.user(.hangUp), to: CallID(number: call))
         case .hangUp(let call, let failure?):

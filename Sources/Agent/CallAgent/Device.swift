@@ -19,8 +19,8 @@ public actor Device {
     let service: any SignalingService
     let logger: Logger
     let engine: MediaEngine
-    /// The address that calls without ICE name, where sockets are bound to all.
-    let mediaAddress: SocketAddress
+    /// What calls without ICE name where sockets are bound to all.
+    let mediaAddress: MediaAddress
     /// Servers that help calls to be connected, their names looked up.
     var iceServers: [ICE.ICEServer] = []
     /// Counts questions for their addresses.
@@ -81,7 +81,7 @@ public actor Device {
         // The media side sends a few events per call; this many wait if the device is busy.
         let (stream, media) = AsyncStream.makeStream(of: MediaEvent.self, bufferingPolicy: .bufferingOldest(16_384))
         mediaEvents = stream
-        self.mediaAddress = mediaAddress.address
+        self.mediaAddress = mediaAddress
         // A program sends few requests, and at most ten log lines per second.
         let (news, told) = AsyncStream.makeStream(of: ProgramNews.self, bufferingPolicy: .bufferingOldest(16_384))
         programNews = news

@@ -3,12 +3,17 @@ public import NetworkAddress
 
 /// Where a device receives media.
 public struct MediaAddress: Sendable {
-    /// A local address as peers without ICE can reach it, with the first worker's port or 0. Never the wildcard address.
-    public let address: SocketAddress
-    /// The address to which sockets are bound: the same, or the wildcard address for all addresses of the machine. Then
+    /// The address to which sockets are bound: one address, or the wildcard address for all addresses of the machine. Then
     /// ICE finds out which of them can be reached, and an answer to an offer without ICE names the one that reaches the
-    /// peer.
+    /// peer. With the first worker's port or 0.
     public let bindAddress: SocketAddress
+    /// Nil if the machine had no route to the server, or did not know its name.
+    private let known: SocketAddress?
+
+    /// A local address as peers without ICE can reach it, with the first worker's port or 0. Never the wildcard address.
+    ///
+    /// A device that started before its network did has the address of the default route at the moment of the question.
+    public var address: SocketAddress { known ?? Self.ofDefaultRoute.withPort(bindAddress.port) }
 
     /// The address that the configuration names. Without one, or with the wildcard address, descriptions name the address
     /// from which this machine reaches the signaling server, and sockets are bound to all addresses. The exception is a
@@ -16,39 +21,29 @@ public struct MediaAddress: Sendable {
     /// alone.
     ///
     /// May look up the server's name, and so block: not for an event loop.
-    public init(for configuration: DeviceConfiguration) throws(MediaAddressError) {
+    public init(for configuration: DeviceConfiguration) {
         let port = configuration.media.port
         let configured = configuration.media.address?.withPort(port)
         if let configured, !configured.isUnspecified {
-            address = configured
+            known = configured
             bindAddress = configured
             return
         }
-        address = try Self.source(towards: configuration.account.eventsHost).withPort(port)
-        let all = configured ?? SocketAddress(host: "0.0.0.0", port: port) ?? address
-        bindAddress = configured == nil && address.isLoopback ? address : all
+        let source = SocketAddress.lookUp(host: configuration.account.eventsHost, port: 9)?.localSource()
+        known = source.flatMap { $0.isUnspecified ? nil : $0.withPort(port) }
+        if let known, configured == nil, known.isLoopback {
+            bindAddress = known
+        } else {
+            bindAddress = configured ?? SocketAddress.anyIPv4.withPort(port)
+        }
     }
 
-    private static func source(towards host: String) throws(MediaAddressError) -> SocketAddress {
-        guard let server = SocketAddress.lookUp(host: host, port: 9) else {
-            throw MediaAddressError(
-                "cannot find the address of the signaling server's host \"\(host)\". Check account.server, or set "
-                    + "media.address to an address of this machine.")
-        }
-        guard let source = server.localSource(), !source.isUnspecified else {
-            throw MediaAddressError(
-                "there is no route to the signaling server \(server.host). Set media.address to an address of this "
-                    + "machine.")
-        }
-        return source
+    /// From where this machine reaches the rest of the world; the loopback address if it does not.
+    private static var ofDefaultRoute: SocketAddress {
+        // An address for documentation, to which nothing is sent (RFC 5737).
+        let source = SocketAddress(host: "192.0.2.1", port: 9)?.localSource()
+        return source.flatMap { $0.isUnspecified ? nil : $0 } ?? SocketAddress.loopbackIPv4
     }
-}
-
-/// There is no address to receive media at.
-public struct MediaAddressError: Error, Sendable, CustomStringConvertible {
-    /// What went wrong, and what to try.
-    public let description: String
-    init(_ description: String) { self.description = description }
 }
 
 extension AccountConfiguration {

@@ -90,6 +90,9 @@ public final class CallPrograms: Sendable {
         send(.digit(digit, heldMilliseconds), to: call)
     }
 
+    /// What the program asked for was not done; it and, once in a while, the log are told why.
+    public func refuse(call: UInt64, _ why: String) { send(.refused(why), to: call) }
+
     /// The call is over; its program has a second to end by itself. Does nothing if the call has none.
     public func end(call: UInt64, reason: String) { send(.end(reason), to: call) }
 

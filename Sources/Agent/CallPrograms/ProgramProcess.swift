@@ -51,13 +51,20 @@ struct ProgramProcess: ~Copyable {
         let said = unsafe strerror(code).map { unsafe String(cString: $0) } ?? "error \(code)"
         let hint =
             switch code {
-            case ENOENT: "It is looked for in PATH, and a relative path starts where handset was started."
+            case ENOENT where isThere(words.first ?? ""):
+                "It is there, so what its first line names after #! is not."
+            case ENOENT: "A name without a slash is looked for in PATH."
             case EACCES: "It must be a file that may be run."
             case EMFILE, ENFILE: "Raise the limit on open files (ulimit -n, or LimitNOFILE= in the unit)."
             case EAGAIN, ENOMEM: "Raise the limit on processes (ulimit -u, or TasksMax= in the unit)."
             default: "See behaviour.command in the configuration."
             }
         return ProgramStartError(description: "cannot start the program \"\(words.first ?? "")\": \(said). \(hint)")
+    }
+
+    /// Whether a program that is named by its path exists.
+    private static func isThere(_ program: String) -> Bool {
+        unsafe program.contains("/") && access(program, F_OK) == 0
     }
 
     // MARK: Its descriptors

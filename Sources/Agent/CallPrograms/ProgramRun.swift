@@ -11,6 +11,7 @@ final class ProgramRun: @unchecked Sendable {
     /// Messages of the device.
     enum Word: Sendable {
         case digit(Character, Int)
+        case refused(String)
         case end(String)
         case stop
     }
@@ -104,6 +105,7 @@ final class ProgramRun: @unchecked Sendable {
     func take(_ word: Word, at now: Instant) {
         switch word {
         case .digit(let key, let milliseconds): say(.digit(key, heldMilliseconds: milliseconds))
+        case .refused(let why): reject(why, at: now)
         case .end(let reason):
             endReason = reason
             feed(.callEnded, at: now)
@@ -290,10 +292,15 @@ final class ProgramRun: @unchecked Sendable {
                 guard case .whole(let bytes) = line else { throw ExecCommand.Fault.tooLong }
                 carryOut(try ExecCommand(line: bytes), at: now)
             } catch {
-                say(.error(error.description))
-                if faults.admit(at: now) != nil { tell(.misunderstood(call: call, error.description)) }
+                reject(error.description, at: now)
             }
         }
+    }
+
+    /// Tells the program, and the log once in a while, that a command was not followed.
+    private func reject(_ why: String, at now: Instant) {
+        say(.error(why))
+        if faults.admit(at: now) != nil { tell(.misunderstood(call: call, why)) }
     }
 
     private func carryOut(_ command: ExecCommand, at now: Instant) {

@@ -63,10 +63,13 @@ extension ConfigSection {
             problems.append(problem(key, "must name a program"))
             return nil
         }
-        if fileChecks == .all, !Self.isThere(program, path: origin.environment("PATH") ?? "/usr/bin:/bin") {
-            problems.append(problem(key, "there is no program \"\(program)\" that may be run"))
+        // As a shell has it: a name without a slash is looked for in PATH. Else it is a path like others.
+        let path = program.contains("/") ? resolve(program) : program
+        if fileChecks == .all, !Self.isThere(path, path: origin.environment("PATH") ?? "/usr/bin:/bin") {
+            let place = path == program ? "" : ": \"\(path)\""
+            problems.append(problem(key, "there is no program \"\(program)\" that may be run\(place)"))
         }
-        return words
+        return [path] + words.dropFirst()
     }
 
     func resolve(_ path: String) -> String { path.hasPrefix("/") ? path : origin.directory + path }

@@ -43,6 +43,13 @@ extension SocketAddress {
         return isUnspecified || (isIPv6 ? first == 0xFF : first >= 224) || port == 0
     }
 
+    /// 127.0.0.1, port 0.
+    public static let loopbackIPv4 = SocketAddress(
+        low: UInt64(littleEndian: 0x0100_007F), high: 0, scope: 0, port: 0, family: 4)
+
+    /// 0.0.0.0, port 0: every IPv4 address of the machine.
+    public static let anyIPv4 = SocketAddress(low: 0, high: 0, scope: 0, port: 0, family: 4)
+
     private init(low: UInt64, high: UInt64, scope: UInt32, port: UInt16, family: UInt8) {
         self.low = low
         self.high = high

@@ -46,7 +46,7 @@ enum Rehearsal {
         let address: SocketAddress
 
         init() throws {
-            guard let loopback = SocketAddress(host: "127.0.0.1", port: 0) else { throw MediaStartError("no loopback") }
+            let loopback = SocketAddress.loopbackIPv4
             let bound = try UDPSocket(boundTo: loopback, receiveBufferBytes: 16_384)
             var sockets = try SocketSet()
             let wakeup = try Wakeup()

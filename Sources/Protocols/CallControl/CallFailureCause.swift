@@ -104,7 +104,7 @@ extension CallFailureCause {
     /// The error in the record of a side that was told this.
     var toldError: SignalingError {
         SignalingError(
-            .mediaFailed, activity: "set up media for the call", cause: "the other side says that \(sentence)")
+            .mediaFailed, activity: "provide the call's media", cause: "the other side says that \(sentence)")
     }
 }
 
@@ -129,6 +129,6 @@ public struct MediaFailure: Hashable, Sendable, ExpressibleByStringLiteral {
 
     /// The error in this device's record.
     var error: SignalingError {
-        SignalingError(.mediaFailed, activity: "set up media for the call", cause: detail)
+        SignalingError(.mediaFailed, activity: "provide the call's media", cause: detail)
     }
 }

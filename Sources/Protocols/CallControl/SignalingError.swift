@@ -31,7 +31,9 @@ extension SignalingError: CustomStringConvertible {
     public var description: String {
         // The service may have named it in its own words.
         let trace = traceID.map { cause.contains($0) ? "" : " (Trace-Id \($0))" } ?? ""
-        return "cannot \(activity): \(cause)\(trace)." + (advice.isEmpty ? "" : " \(advice)")
+        // A cause that comes with advice of its own is whole sentences.
+        let stop = trace.isEmpty && cause.hasSuffix(".") ? "" : "."
+        return "cannot \(activity): \(cause)\(trace)\(stop)" + (advice.isEmpty ? "" : " \(advice)")
     }
 }
 

@@ -14,7 +14,7 @@ public struct ControlStatus: Codable, Hashable, Sendable {
     public var user: String?
     /// The service's host, and its port if it has one of its own.
     public var server: String
-    /// What a call does: `card`, `echo`, `play`, `tone` or `silence`.
+    /// What a call does: `card`, `echo`, `play`, `tone`, `silence` or `exec`.
     public var behaviour: String
     /// How loud; nil if calls do not use a sound card.
     public var sound: ControlSound?

@@ -156,7 +156,7 @@ struct CallCommand: AsyncParsableCommand {
             recording: run.recordingPath)
         progress.say("Calling \(callee)")
         let call = await device.call(
-            UserID(callee), audio: audio, timeToLive: CallLimits.timeToLive(seconds: ttl),
+            UserID(CalleeAddress(callee).user), audio: audio, timeToLive: CallLimits.timeToLive(seconds: ttl),
             onlineOnly: !wait && configuration.invites.callsOnlineOnly)
         // Waits as long as the process lives; to hang up a call that is over does nothing.
         Task {

@@ -37,7 +37,8 @@ struct MeasuredCall {
     mutating func follow(_ device: Device, _ ending: EndRequest, _ configuration: DeviceConfiguration) async {
         let progress = ProgressLines()
         let call = await device.call(
-            UserID(callee), audio: ends.behaviour, timeToLive: CallLimits.timeToLive(seconds: ringSeconds),
+            UserID(CalleeAddress(callee).user), audio: ends.behaviour,
+            timeToLive: CallLimits.timeToLive(seconds: ringSeconds),
             onlineOnly: configuration.invites.callsOnlineOnly)
         // Waits as long as the process lives; to hang up a call that is over does nothing.
         Task {
