@@ -236,8 +236,12 @@ def begin(ask):
         invitees = people(oracle, ask.params.get("to"))
         ask.invite = Invite(seat.party, invitees, ask.marker.circle)
         oracle.asked[ask.marker.text.encode()] = ask.invite
+        # With a key that its user has used before it may be an earlier invite, with other invitees and perhaps ended (INV-1).
+        key = seat.principal, json.dumps(ask.params.get("idempotency_key"))
         ask.recipients = [(other, other.registered, "inviteReceived") for other in oracle.seats
-                          if other.principal in invitees and other.registered and other is not seat]
+                          if other.principal in invitees and other.registered and other is not seat
+                          and key not in oracle.keys]
+        oracle.keys.add(key)
     elif method == "room.signal" and ask.marker.text in json.dumps(ask.params.get("data")):
         to, room = ask.params.get("to"), ask.text("room")
         ask.recipients = [(other, other.rooms[room], "roomSignal") for other in oracle.seats
