@@ -118,7 +118,7 @@ class Oracle:
         self.markers, self.invites, self.sessions, self.tokens = {}, {}, {}, {}
         self.access_tokens = collections.deque(maxlen=300)  # With whose they are.
         self.asked = {}  # Invites by the markers of the requests that sent them.
-        self.keys = set()  # Each user with an idempotency key that it has used.
+        self.used_keys = set()  # Each user with an idempotency key that it has used.
         self.groups, self.rooms = collections.defaultdict(Circle), collections.defaultdict(Circle)
         self.users = {}  # Each id by which a user can be called, and whose it is.
         self.removals = collections.Counter()  # Who is given a removed user's name is somebody else.

@@ -240,8 +240,8 @@ def begin(ask):
         key = seat.principal, json.dumps(ask.params.get("idempotency_key"))
         ask.recipients = [(other, other.registered, "inviteReceived") for other in oracle.seats
                           if other.principal in invitees and other.registered and other is not seat
-                          and key not in oracle.keys]
-        oracle.keys.add(key)
+                          and key not in oracle.used_keys]
+        oracle.used_keys.add(key)
     elif method == "room.signal" and ask.marker.text in json.dumps(ask.params.get("data")):
         to, room = ask.params.get("to"), ask.text("room")
         ask.recipients = [(other, other.rooms[room], "roomSignal") for other in oracle.seats
