@@ -1,17 +1,23 @@
-internal import CallControl
+/// The address of a service over HTTP or WebSocket, taken apart.
+package struct HTTPEndpoint: Hashable, Sendable {
+    /// A text is no such address.
+    package struct Malformed: Error, Hashable, Sendable {
+        /// The text, or "…" if it has a password in it.
+        package let text: String
+        /// What is wrong with it; to be read after the text.
+        package let cause: String
+    }
 
-/// An address of the service, taken apart.
-struct Endpoint: Hashable, Sendable {
     /// Whether it is spoken to with TLS.
-    let isSecure: Bool
+    package let isSecure: Bool
     /// Host name or address, an IPv6 address without brackets.
-    let host: String
-    let port: Int
+    package let host: String
+    package let port: Int
     /// Begins with a slash, or is empty.
-    let path: String
+    package let path: String
 
     /// Takes apart `scheme://host[:port][/path]`, where the scheme is one of http, https, ws and wss.
-    init(_ text: String) throws(SignalingError) {
+    package init(_ text: String) throws(Malformed) {
         guard let separator = text.firstRange(of: "://") else { throw Self.malformed(text, "it has no scheme") }
         switch text[..<separator.lowerBound].lowercased() {
         case "https", "wss": isSecure = true
@@ -48,32 +54,25 @@ struct Endpoint: Hashable, Sendable {
     }
 
     /// Whether what is sent there stays on this machine: a loopback address, or the name `localhost`.
-    var isLoopback: Bool {
+    package var isLoopback: Bool {
         if host == "::1" || host.lowercased() == "localhost" { return true }
         let parts = host.split(separator: ".", omittingEmptySubsequences: false).map { UInt8($0) }
         return parts.count == 4 && parts[0] == 127 && parts.allSatisfy { $0 != nil }
     }
 
     /// `host:port`, as the `Host` header and people write it.
-    var authority: String {
+    package var authority: String {
         let name = host.contains(":") ? "[\(host)]" : host
         return port == (isSecure ? 443 : 80) ? name : "\(name):\(port)"
     }
 
-    /// Refuses to send secrets in the clear to another machine, unless that was asked for by name.
-    func check(_ plainText: HandsetServiceConfiguration.PlainText, for activity: String) throws(SignalingError) {
-        guard !isSecure, !isLoopback, plainText == .loopbackOnly else { return }
-        throw SignalingError(
-            .plainTextRefused, activity: activity,
-            cause: "\(authority) is another machine and its address asks for no TLS",
-            advice: "Use https, or allow plain text by name (allow_plain_text: true) if nobody can listen on the way.")
+    /// The path as a request line has it, without a fragment.
+    var target: String {
+        let target = path.prefix { $0 != "#" }
+        return target.hasPrefix("/") ? String(target) : "/\(target)"
     }
 
-    private static func malformed(_ text: String, _ cause: String) -> SignalingError {
-        SignalingError(
-            .badConfiguration, activity: "use the address \"\(text)\"", cause: cause,
-            advice: "It should look like https://exchange.example:8443.")
-    }
+    private static func malformed(_ text: String, _ cause: String) -> Malformed { Malformed(text: text, cause: cause) }
 }
 
 extension StringProtocol {
@@ -88,9 +87,9 @@ extension StringProtocol {
     }
 }
 
-extension Endpoint {
+extension HTTPEndpoint {
     /// Whether the host is an address rather than a name: TLS has no server name indication for those.
-    var isAddress: Bool {
+    package var isAddress: Bool {
         let parts = host.split(separator: ".", omittingEmptySubsequences: false).map { UInt8($0) }
         return host.contains(":") || (parts.count == 4 && parts.allSatisfy { $0 != nil })
     }

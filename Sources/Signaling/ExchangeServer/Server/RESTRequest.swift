@@ -1,9 +1,10 @@
 import ExchangeCore
+import HTTPTransport
 import NIOHTTP1
 import SignalWire
 import StreamGateway
 
-/// One HTTP request, complete.
+/// One request to the exchange over HTTP, complete.
 struct RESTRequest: Sendable {
     var method: HTTPMethod
     /// Without the query.
@@ -20,18 +21,11 @@ struct RESTRequest: Sendable {
     var trace: TraceID
 }
 
-/// One HTTP response, but for the headers that every response has.
-struct RESTAnswer: Sendable {
-    var status: HTTPResponseStatus
-    var headers: HTTPHeaders = [:]
-    var contentType = "application/json; charset=utf-8"
-    var cacheControl = "no-store"
-    var body: [UInt8]
-
+extension HTTPAnswer {
     /// A success with a JSON body.
-    static func success(_ value: some Encodable, trace: TraceID) -> RESTAnswer {
+    static func success(_ value: some Encodable, trace: TraceID) -> HTTPAnswer {
         do {
-            return RESTAnswer(status: .ok, body: try SignalCoding.encode(value))
+            return HTTPAnswer(status: .ok, body: try SignalCoding.encode(value))
         } catch {
             return failure(.internalError, "The answer cannot be written.", trace: trace)
         }
@@ -40,9 +34,9 @@ struct RESTAnswer: Sendable {
     /// An error with a JSON body that names the trace, so that it is found in a report of the client's, too.
     static func failure(
         _ code: RESTErrorCode, _ message: String, trace: TraceID, retryAfterSeconds: Int? = nil
-    ) -> RESTAnswer {
+    ) -> HTTPAnswer {
         let failure = RESTFailure(code, "\(message) (Trace-Id \(trace))")
-        var answer = RESTAnswer(
+        var answer = HTTPAnswer(
             status: HTTPResponseStatus(statusCode: code.status), body: (try? SignalCoding.encode(failure)) ?? [])
         if let seconds = retryAfterSeconds { answer.headers.add(name: "Retry-After", value: "\(seconds)") }
         switch code {

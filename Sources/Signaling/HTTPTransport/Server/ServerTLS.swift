@@ -1,26 +1,41 @@
-import Glibc
-import NIOSSL
+package import Glibc
+package import NIOSSL
+
+/// The files of a server's certificate, both in PEM form.
+package struct ServerCertificate: Hashable, Sendable {
+    let chainPath: String
+    let keyPath: String
+
+    /// - Parameters:
+    ///   - chainPath: The chain, the server's own certificate first.
+    ///   - keyPath: The private key, without a passphrase.
+    package init(chainPath: String, keyPath: String) {
+        self.chainPath = chainPath
+        self.keyPath = keyPath
+    }
+}
 
 /// Why a certificate, or its key, cannot be used.
-struct CertificateFault: Error {
-    enum Part {
+package struct CertificateFault: Error, Hashable, Sendable {
+    /// One of the two files.
+    package enum Part: Sendable {
         case chain, key
     }
 
-    /// Whose fault it is.
-    let part: Part
-    let path: String
+    /// The file at fault.
+    package let part: Part
+    package let path: String
     /// What is wrong with the file and what to try; to be read after its name.
-    let message: String
+    package let message: String
 }
 
 /// TLS for connections that come in.
-enum TLSContext {
+package enum ServerTLS {
     /// Reads certificate and key; without a certificate there is no TLS.
     ///
     /// - Parameter now: Seconds since 1970.
-    static func load(
-        _ certificate: ExchangeConfiguration.Certificate?, now: time_t = time(nil)
+    package static func load(
+        _ certificate: ServerCertificate?, now: time_t = time(nil)
     ) throws(CertificateFault) -> NIOSSLContext? {
         guard let certificate else { return nil }
         func fault(_ part: CertificateFault.Part, _ message: String) -> CertificateFault {
@@ -28,7 +43,7 @@ enum TLSContext {
             return CertificateFault(part: part, path: path, message: message)
         }
         guard let chain = try? NIOSSLCertificate.fromPEMFile(certificate.chainPath), let own = chain.first else {
-            throw fault(.chain, "holds no certificate in PEM form, the exchange's own first, that can be read")
+            throw fault(.chain, "holds no certificate in PEM form, the server's own first, that can be read")
         }
         guard own.notValidAfter > now else {
             throw fault(
@@ -57,7 +72,7 @@ enum TLSContext {
     }
 
     /// The names and addresses that a certificate is for; none if it cannot be read.
-    static func names(of certificate: ExchangeConfiguration.Certificate?) -> [String] {
+    package static func names(of certificate: ServerCertificate?) -> [String] {
         guard let certificate, let own = try? NIOSSLCertificate.fromPEMFile(certificate.chainPath).first else {
             return []
         }

@@ -1,15 +1,12 @@
-import ExchangeCore
-import Timekeeping
-
 /// What to do when a connection that waits cannot be accepted, because the process or the machine has no descriptor
 /// for it.
 ///
 /// With a descriptor in reserve a few clients at a time are told at once that they cannot come: the reserve is given up,
 /// the connection taken and closed, and the reserve taken back. Then, and without a reserve, nothing is accepted for a
 /// while: the socket stays readable, so that trying again at once would take a whole core and change nothing.
-struct AcceptBackoff: Hashable, Sendable {
+package struct AcceptBackoff: Hashable, Sendable {
     /// What to do.
-    enum Step: Hashable, Sendable {
+    package enum Step: Hashable, Sendable {
         /// Give up the reserve, and close the connection that comes next.
         case shed
         /// Accept nothing for so long.
@@ -17,17 +14,20 @@ struct AcceptBackoff: Hashable, Sendable {
     }
 
     /// Clients that are told between two pauses.
-    static let burst = 32
-    static let shortest = Duration.milliseconds(100)
-    static let longest = Duration.seconds(1)
+    package static let burst = 32
+    package static let shortest = Duration.milliseconds(100)
+    package static let longest = Duration.seconds(1)
 
     private var shed = 0
     private var pause = shortest
 
+    /// Begins as if all connections had been accepted.
+    package init() {}
+
     /// A connection could not be accepted.
     ///
     /// - Parameter hasReserve: Whether there is a descriptor in reserve.
-    mutating func failed(hasReserve: Bool) -> Step {
+    package mutating func failed(hasReserve: Bool) -> Step {
         if hasReserve, shed < Self.burst {
             shed += 1
             return .shed
@@ -38,5 +38,5 @@ struct AcceptBackoff: Hashable, Sendable {
     }
 
     /// A connection was accepted, and there was a descriptor for it.
-    mutating func succeeded() { self = AcceptBackoff() }
+    package mutating func succeeded() { self = AcceptBackoff() }
 }

@@ -1,7 +1,7 @@
 internal import Glibc
 
 /// A descriptor that is held for the moment in which there is no other.
-struct ReserveDescriptor: ~Copyable {
+package struct ReserveDescriptor: ~Copyable {
     private var descriptor: Int32 = -1
 
     /// Whether there is one.
@@ -23,7 +23,7 @@ struct ReserveDescriptor: ~Copyable {
     deinit { if descriptor >= 0 { close(descriptor) } }
 
     /// How many descriptors this process may have.
-    static var limit: Int {
+    package static var limit: Int {
         var limit = rlimit()
         // The call fills in the one structure that it is given.
         guard unsafe getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return 1_024 }

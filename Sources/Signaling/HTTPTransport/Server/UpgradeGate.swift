@@ -1,8 +1,8 @@
-import ExchangeCore
-import NIOCore
-import NIOHTTP1
+internal import NIOCore
+internal import NIOHTTP1
 
-/// Looks at the first request of a connection: one that wants to become anything but our WebSocket is an ordinary one.
+/// Looks at the first request of a connection: one that wants to become anything but a WebSocket that the
+/// service opens is an ordinary one.
 ///
 /// NIO's upgrade handler forgets a request whose upgrade it declines, so that nobody would answer it: neither a page
 /// from elsewhere, nor a client that asks for HTTP/2 in passing.
@@ -10,13 +10,9 @@ final class UpgradeGate: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias InboundOut = HTTPServerRequestPart
 
-    private let service: RESTService
-    private let connection: CountedConnection
+    private let service: any ConnectionService
 
-    init(service: RESTService, connection: CountedConnection) {
-        self.service = service
-        self.connection = connection
-    }
+    init(_ service: any ConnectionService) { self.service = service }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         guard case .head(var head) = unwrapInboundIn(data) else { return context.fireChannelRead(data) }
@@ -30,10 +26,8 @@ final class UpgradeGate: ChannelInboundHandler, RemovableChannelHandler {
     }
 
     private func isWanted(_ head: HTTPRequestHead, _ channel: any Channel) -> Bool {
-        head.method == .GET && head.uri.prefix { $0 != "?" } == ExchangeServer.webSocketPath
-            && head.headers[canonicalForm: "Upgrade"].contains { $0.lowercased() == "websocket" }
+        head.method == .GET && head.headers[canonicalForm: "Upgrade"].contains { $0.lowercased() == "websocket" }
             && head.headers["Sec-WebSocket-Version"] == ["13"] && head.headers["Sec-WebSocket-Key"].count == 1
-            && WebOrigin.isAllowed(head.headers, allowed: service.configuration.allowedOrigins)
-            && service.isForUs(head, channel) && service.hasRoom(for: connection, head)
+            && service.opensWebSocket(head, on: channel)
     }
 }

@@ -1,11 +1,11 @@
-import NIOHTTP1
+package import NIOHTTP1
 
 /// Which web pages may open a WebSocket here (RFC 6455 §10.2, RFC 6454).
-enum WebOrigin {
+package enum WebOrigin {
     /// A browser names the origin of the page that asks; programs name none, and may.
     ///
-    /// - Parameter allowed: Origins such as `https://calls.example.org`, beside the exchange's own.
-    static func isAllowed(_ headers: HTTPHeaders, allowed: [String]) -> Bool {
+    /// - Parameter allowed: Origins such as `https://calls.example.org`, beside the server's own.
+    package static func isAllowed(_ headers: HTTPHeaders, allowed: [String]) -> Bool {
         let origins = headers["Origin"]
         guard let origin = origins.first else { return true }
         guard origins.count == 1 else { return false }
@@ -16,12 +16,12 @@ enum WebOrigin {
     }
 
     /// The `Host` header, if there is one and it is nothing but a host with or without a port.
-    static func host(of headers: HTTPHeaders) -> String? {
+    package static func host(of headers: HTTPHeaders) -> String? {
         headers.first(name: "Host").flatMap { isHost($0) ? $0 : nil }
     }
 
     /// Whether this can be a host with or without a port.
-    static func isHost(_ text: some StringProtocol) -> Bool {
+    package static func isHost(_ text: some StringProtocol) -> Bool {
         !text.isEmpty && text.utf8.allSatisfy { hostBytes.contains($0) }
     }
 

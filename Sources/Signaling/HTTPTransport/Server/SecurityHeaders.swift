@@ -1,4 +1,4 @@
-import NIOHTTP1
+internal import NIOHTTP1
 
 /// The headers of every answer that tell a browser what not to do with it. A page's own, which allow it more, stay.
 struct SecurityHeaders {

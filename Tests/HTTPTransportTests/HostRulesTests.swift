@@ -1,7 +1,5 @@
-@testable import ExchangeCore
-@testable import ExchangeServer
+import HTTPTransport
 import NIOHTTP1
-import SignalWire
 import Testing
 
 @Suite struct HostRulesTests {
@@ -16,7 +14,7 @@ import Testing
     }
 
     @Test(
-        "The exchange answers to loopback's names, its own address, its certificate, its WebSocket and what is configured",
+        "A server answers to loopback's names, its own address, its certificate, its WebSocket and what is configured",
         arguments: [
             "localhost", "LOCALHOST:8555", "localhost.", "phone.localhost", "127.0.0.1", "127.8.7.6:80", "[::1]:8555",
             "10.0.0.5", "10.0.0.5:8555", "calls.example.org", "Calls.Example.ORG.:443", "a.example.net",

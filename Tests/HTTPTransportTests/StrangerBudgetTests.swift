@@ -1,5 +1,4 @@
-@testable import ExchangeServer
-import SignalWire
+import HTTPTransport
 import TestSupport
 import Testing
 

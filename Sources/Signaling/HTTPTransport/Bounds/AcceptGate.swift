@@ -1,6 +1,13 @@
-import ExchangeCore
 internal import Glibc
-import NIOCore
+package import NIOCore
+
+/// Hears of connections that could not be accepted. On the listener's event loop.
+package protocol AcceptWatch: AnyObject {
+    /// A connection could not be accepted, because there is no descriptor or memory for it.
+    func failedToAccept(_ error: IOError)
+    /// A client was told so: its connection was closed at once.
+    func countShed()
+}
 
 /// Stands in front of the handler that sets up accepted connections, and waits while there is no descriptor for any.
 ///
@@ -10,7 +17,7 @@ final class AcceptGate: ChannelInboundHandler, NIOScheduledCallbackHandler {
     typealias InboundIn = any Channel
     typealias InboundOut = any Channel
 
-    private let admission: Admission
+    private let watch: any AcceptWatch
     private var backoff = AcceptBackoff()
     private var reserve = ReserveDescriptor()
     /// The reserve was given up for the connection that comes next.
@@ -18,7 +25,7 @@ final class AcceptGate: ChannelInboundHandler, NIOScheduledCallbackHandler {
     private var callback: NIOScheduledCallback?
     private var context: ChannelHandlerContext?
 
-    init(admission: Admission) { self.admission = admission }
+    init(_ watch: any AcceptWatch) { self.watch = watch }
 
     func handlerAdded(context: ChannelHandlerContext) {
         self.context = context
@@ -36,7 +43,7 @@ final class AcceptGate: ChannelInboundHandler, NIOScheduledCallbackHandler {
             isShedding = false
             channel.close(promise: nil)
             reserve.take()
-            return admission.countShed()
+            return watch.countShed()
         }
         backoff.succeeded()
         context.fireChannelRead(data)
@@ -46,7 +53,7 @@ final class AcceptGate: ChannelInboundHandler, NIOScheduledCallbackHandler {
         guard let error = error as? IOError, Self.shortages.contains(error.errnoCode) else {
             return context.fireErrorCaught(error)
         }
-        admission.failedToAccept(error)
+        watch.failedToAccept(error)
         // Somebody else had the reserve's number first, or it was not what there is too little of.
         let wasInVain = isShedding
         isShedding = false

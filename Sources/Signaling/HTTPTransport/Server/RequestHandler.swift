@@ -1,11 +1,8 @@
-import ExchangeCore
-import NIOCore
-import NIOHTTP1
-import SignalWire
-import StreamGateway
+internal import NIOCore
+internal import NIOHTTP1
 
 /// One HTTP connection: requests in, answers out, one at a time.
-final class RESTHandler: ChannelInboundHandler {
+final class RequestHandler: ChannelInboundHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias OutboundOut = HTTPServerResponsePart
 
@@ -13,13 +10,13 @@ final class RESTHandler: ChannelInboundHandler {
         case idle
         case receiving(HTTPRequestHead, body: [UInt8], limit: Int)
         /// The answer is being made.
-        case answering(TraceID)
+        case answering(HTTPRequest.Number)
         /// The answer is out, and the rest of the request is passed over: closed at once, the client might not get it.
         case refused
     }
 
-    private let service: RESTService
-    private let connection: CountedConnection
+    private let service: any ConnectionService
+    private let bounds: StrangerBounds
     private let timer: RequestTimer
     private let meter: InboundMeter
     private let headers: SecurityHeaders
@@ -27,11 +24,11 @@ final class RESTHandler: ChannelInboundHandler {
     private var context: ChannelHandlerContext?
 
     init(
-        service: RESTService, connection: CountedConnection, timer: RequestTimer, meter: InboundMeter,
+        _ service: any ConnectionService, _ bounds: StrangerBounds, timer: RequestTimer, meter: InboundMeter,
         headers: SecurityHeaders
     ) {
         self.service = service
-        self.connection = connection
+        self.bounds = bounds
         self.timer = timer
         self.meter = meter
         self.headers = headers
@@ -62,11 +59,11 @@ final class RESTHandler: ChannelInboundHandler {
         timer.restart(RequestTimer.requestTime)
         meter.enter(.body)
         let length = head.headers.first(name: "Content-Length").flatMap(Int.init)
-        var limit = SignalLimits.loginBytes
+        var limit = bounds.bodyBytes
         // Who sends is looked at only if it matters, for that costs something.
         if length ?? 0 > limit || head.headers.contains(name: "Transfer-Encoding") {
             limit = service.bodyLimit(of: head)
-            if limit > SignalLimits.loginBytes { meter.passBody() }
+            if limit > bounds.bodyBytes { meter.passBody() }
         }
         state = .receiving(head, body: [], limit: limit)
         if let length, length > limit { refuse(.tooLong, head, limit) }
@@ -76,15 +73,10 @@ final class RESTHandler: ChannelInboundHandler {
         timer.restart(nil)
         meter.complete()
         meter.enter(.waiting)
-        let path = head.uri.prefix { $0 != "?" }
-        var request = RESTRequest(
-            method: head.method, path: String(path), headers: head.headers, body: body,
-            client: service.client(of: head, on: connection), trace: TraceID())
-        request.isForUs = service.isForUs(head, channel)
-        request.hasRoom = service.hasRoom(for: connection, head)
-        state = .answering(request.trace)
-        service.answer(request) { [weak self] answer in
-            self?.write(answer, trace: request.trace, head, keepsAlive: head.isKeepAlive)
+        let request = HTTPRequest(head: head, body: body, number: HTTPRequest.Number())
+        state = .answering(request.number)
+        service.answer(request, on: channel) { [weak self] answer in
+            self?.write(answer, head, keepsAlive: head.isKeepAlive)
         }
     }
 
@@ -92,20 +84,8 @@ final class RESTHandler: ChannelInboundHandler {
         state = .refused
         meter.discard()
         timer.restart(RequestTimer.refusalTime)
-        let trace = TraceID()
-        let answer: RESTAnswer
-        switch refusal {
-        case .tooLong:
-            let message =
-                "A body has at most \(limit) bytes"
-                + (limit < SignalLimits.messageBytes ? " without a good Bearer token." : ".")
-            answer = .failure(.tooLarge, message, trace: trace)
-        case .crowded:
-            let message = "Too many clients that have not logged in send requests."
-            answer = .failure(
-                .unavailable, message, trace: trace, retryAfterSeconds: Admission.retrySeconds)
-        }
-        write(answer, trace: trace, head, keepsAlive: false)
+        let answer = service.refusal(refusal, limit: limit, of: HTTPRequest.Number())
+        write(answer, head, keepsAlive: false)
     }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
@@ -115,7 +95,7 @@ final class RESTHandler: ChannelInboundHandler {
         context.fireUserInboundEventTriggered(event)
     }
 
-    private func write(_ answer: RESTAnswer, trace: TraceID, _ request: HTTPRequestHead, keepsAlive: Bool) {
+    private func write(_ answer: HTTPAnswer, _ request: HTTPRequestHead, keepsAlive: Bool) {
         guard let context else { return }
         var head = HTTPResponseHead(version: request.version, status: answer.status, headers: answer.headers)
         if answer.status != .notModified, answer.status != .noContent {
@@ -123,7 +103,6 @@ final class RESTHandler: ChannelInboundHandler {
             head.headers.add(name: "Content-Length", value: "\(answer.body.count)")
         }
         head.headers.add(name: "Cache-Control", value: answer.cacheControl)
-        head.headers.add(name: "Trace-Id", value: trace.description)
         headers.add(to: &head.headers)
         if !keepsAlive { head.headers.add(name: "Connection", value: "close") }
         guard request.method != .HEAD, !answer.body.isEmpty else {
@@ -159,7 +138,7 @@ final class RESTHandler: ChannelInboundHandler {
     }
 
     func channelInactive(context: ChannelHandlerContext) {
-        if case .answering(let trace) = state { service.abandon(trace) }
+        if case .answering(let request) = state { service.abandon(request) }
         context.fireChannelInactive()
     }
 

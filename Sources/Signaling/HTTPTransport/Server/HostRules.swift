@@ -1,8 +1,8 @@
 internal import Glibc
-import NIOHTTP1
+package import NIOHTTP1
 
 /// A host as a `Host` header names it: a name or an address.
-enum HostName: Hashable, Sendable {
+package enum HostName: Hashable, Sendable {
     /// In lower case, without a dot at the end.
     case name(String)
     /// 4 or 16 bytes; an IPv4 address within IPv6 counts as IPv4.
@@ -11,7 +11,7 @@ enum HostName: Hashable, Sendable {
     /// Reads a host without a port; an IPv6 address may have brackets.
     ///
     /// - Returns: `nil` for what is neither a name nor an address.
-    init?(_ text: some StringProtocol) {
+    package init?(_ text: some StringProtocol) {
         if text.hasPrefix("["), text.hasSuffix("]") {
             guard let bytes = Self.address(text.dropFirst().dropLast()), text.contains(":") else { return nil }
             self = .address(bytes)
@@ -28,7 +28,7 @@ enum HostName: Hashable, Sendable {
     }
 
     /// Reads the value of a `Host` header: a host with or without a port (RFC 9110 §7.2).
-    init?(header: String) {
+    package init?(header: String) {
         var host = header[...]
         // The colons of an IPv6 address are within its brackets.
         if let colon = host.lastIndex(of: ":"), !host.hasSuffix("]") {
@@ -43,13 +43,13 @@ enum HostName: Hashable, Sendable {
     }
 
     /// - Parameter address: 4 or 16 bytes, as a certificate has them.
-    init?(address: [UInt8]) {
+    package init?(address: [UInt8]) {
         guard address.count == 4 || address.count == 16 else { return nil }
         self = .address(address)
     }
 
     /// As it is written, an IPv6 address without brackets and in full.
-    var text: String {
+    package var text: String {
         switch self {
         case .name(let name): name
         case .address(let bytes) where bytes.count == 4: bytes.map { "\($0)" }.joined(separator: ".")
@@ -61,7 +61,7 @@ enum HostName: Hashable, Sendable {
 
     /// Whether it stands for this machine and never for another: `localhost` and what ends in it (RFC 6761 §6.3), and
     /// the addresses of the loopback interface.
-    var isLoopback: Bool {
+    package var isLoopback: Bool {
         switch self {
         case .name(let name): name == "localhost" || name.hasSuffix(".localhost")
         case .address(let bytes) where bytes.count == 4: bytes[0] == 127
@@ -70,7 +70,7 @@ enum HostName: Hashable, Sendable {
     }
 
     /// Whether it is the address that a listener names for "all".
-    var isWildcard: Bool {
+    package var isWildcard: Bool {
         if case .address(let bytes) = self { return bytes.allSatisfy { $0 == 0 } }
         return false
     }
@@ -90,12 +90,12 @@ enum HostName: Hashable, Sendable {
 }
 
 /// A host, or all hosts directly below one: `*.example.org`, as certificates have it (RFC 9525 §6.3).
-struct HostPattern: Hashable, Sendable {
+package struct HostPattern: Hashable, Sendable {
     private let host: HostName
     private let isParent: Bool
 
     /// Reads a host, with or without `*` for its first label; `nil` for anything else.
-    init?(_ text: some StringProtocol) {
+    package init?(_ text: some StringProtocol) {
         let isParent = text.hasPrefix("*.")
         guard let host = HostName(isParent ? text.dropFirst(2) : text[...]) else { return nil }
         if isParent, case .address = host { return nil }
@@ -103,7 +103,8 @@ struct HostPattern: Hashable, Sendable {
         self.isParent = isParent
     }
 
-    func matches(_ other: HostName) -> Bool {
+    /// Whether `other` is this host, or directly below it.
+    package func matches(_ other: HostName) -> Bool {
         guard isParent else { return other == host }
         guard case .name(let name) = other, case .name(let parent) = host, let dot = name.firstIndex(of: ".") else {
             return false
@@ -112,21 +113,21 @@ struct HostPattern: Hashable, Sendable {
     }
 }
 
-/// Which names the exchange answers to.
+/// Which names a server answers to.
 ///
 /// A page from elsewhere can make its own name stand for this machine's address (DNS rebinding): the browser then takes
-/// the exchange for the page's own server, and lets the page talk to it. The name that it asks for stays the page's.
-struct HostRules: Sendable {
+/// the server for the page's own, and lets the page talk to it. The name that it asks for stays the page's.
+package struct HostRules: Sendable {
     private let patterns: [HostPattern]
     /// What may be asked for, for people.
-    let summary: String
+    package let summary: String
 
     /// - Parameters:
-    ///   - listen: The host that the exchange listens on, as configured.
+    ///   - listen: The host that the server listens on, as configured.
     ///   - certificate: The names in its certificate.
     ///   - webSocketURL: Where clients open the WebSocket, if that is configured.
     ///   - allowed: What the configuration adds.
-    init(listen: String, certificate: [String] = [], webSocketURL: String? = nil, allowed: [String] = []) {
+    package init(listen: String, certificate: [String] = [], webSocketURL: String? = nil, allowed: [String] = []) {
         let own = HostName(listen).flatMap { $0.isWildcard ? nil : listen }
         let socket = webSocketURL.flatMap(Self.host(ofURL:))
         var names: [String] = []
@@ -137,10 +138,10 @@ struct HostRules: Sendable {
         summary = (["localhost"] + names.filter { HostName($0)?.isLoopback != true }).joined(separator: ", ")
     }
 
-    /// Whether a request is for the exchange.
+    /// Whether a request is for this server.
     ///
     /// - Parameter reached: The local address of the connection. DNS rebinding cannot forge it.
-    func admit(_ headers: HTTPHeaders, _ version: HTTPVersion, reached: String?) -> Bool {
+    package func admit(_ headers: HTTPHeaders, _ version: HTTPVersion, reached: String?) -> Bool {
         let values = headers["Host"]
         // Programs of before 1996 name no host; browsers always do.
         if values.isEmpty { return version.major < 1 || (version.major == 1 && version.minor == 0) }

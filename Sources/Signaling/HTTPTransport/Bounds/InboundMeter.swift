@@ -1,21 +1,20 @@
-import ExchangeCore
-import NIOCore
-import NIOHTTP1
-import SignalWire
+package import NIOCore
+internal import NIOHTTP1
 
-/// Measures what a connection sends before its client has logged in, and ends what is too long or more than all
-/// strangers may make the exchange hold together.
+/// Measures what a connection sends before its peer is admitted, and ends what is too long or more than all strangers may
+/// make the server hold together.
 ///
 /// Stands behind TLS and in front of all that puts bytes together: HTTP heads and bodies, WebSocket frames and
-/// fragments. Once a session stands on the connection it takes itself out of the pipeline.
-final class InboundMeter: ChannelInboundHandler, RemovableChannelHandler {
-    typealias InboundIn = ByteBuffer
-    typealias InboundOut = ByteBuffer
-    typealias OutboundOut = ByteBuffer
+/// fragments. Once the peer of a WebSocket is admitted it takes itself out of the
+/// pipeline.
+package final class InboundMeter: ChannelInboundHandler, RemovableChannelHandler {
+    package typealias InboundIn = ByteBuffer
+    package typealias InboundOut = ByteBuffer
+    package typealias OutboundOut = ByteBuffer
 
     /// Why no more is read, as an event for the handler whose request or message it is.
-    enum Refusal: Hashable, Sendable {
-        /// The request or message is longer than one may be before login.
+    package enum Refusal: Hashable, Sendable {
+        /// The request or message is longer than one may be before its peer is admitted.
         case tooLong
         /// Strangers hold as much as they may, and this one has been at it the longest.
         case crowded
@@ -35,18 +34,19 @@ final class InboundMeter: ChannelInboundHandler, RemovableChannelHandler {
 
     private enum State {
         case stranger
-        /// The request's client has logged in; as long as the body may be, bytes are not counted.
+        /// The request's client is admitted; bytes are not counted, however long the body may be.
         case known
         /// Whatever comes is dropped.
         case refused
     }
 
-    /// A request's line and header fields, before login and after.
+    /// A request's line and header fields, of anybody.
     static let headBytes = 16_384
     /// Around a message: its frames' headers, and pings.
     private static let frameBytes = 1_024
 
-    private let admission: Admission
+    private let budget: InboundBudget
+    private let bounds: StrangerBounds
     private let timer: RequestTimer
     private var context: ChannelHandlerContext?
     private var state = State.stranger
@@ -57,24 +57,25 @@ final class InboundMeter: ChannelInboundHandler, RemovableChannelHandler {
     private var completed = 0
     private(set) var holder: StrangerBudget.Holder?
 
-    init(admission: Admission, timer: RequestTimer) {
-        self.admission = admission
+    init(_ budget: InboundBudget, _ bounds: StrangerBounds, timer: RequestTimer) {
+        self.budget = budget
+        self.bounds = bounds
         self.timer = timer
     }
 
-    func handlerAdded(context: ChannelHandlerContext) { self.context = context }
+    package func handlerAdded(context: ChannelHandlerContext) { self.context = context }
 
-    func handlerRemoved(context: ChannelHandlerContext) {
+    package func handlerRemoved(context: ChannelHandlerContext) {
         release()
         self.context = nil
     }
 
-    func channelInactive(context: ChannelHandlerContext) {
+    package func channelInactive(context: ChannelHandlerContext) {
         release()
         context.fireChannelInactive()
     }
 
-    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    package func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         switch state {
         case .refused: return
         case .known: return context.fireChannelRead(data)
@@ -95,8 +96,8 @@ final class InboundMeter: ChannelInboundHandler, RemovableChannelHandler {
         switch phase {
         case .head, .waiting: Self.headBytes
         // The body alone is measured by the handler of requests; chunks have lengths and ends around them.
-        case .body: Self.headBytes + 2 * SignalLimits.loginBytes
-        case .message: SignalLimits.sessionStartBytes + Self.frameBytes
+        case .body: Self.headBytes + 2 * bounds.bodyBytes
+        case .message: bounds.messageBytes + Self.frameBytes
         }
     }
 
@@ -106,7 +107,7 @@ final class InboundMeter: ChannelInboundHandler, RemovableChannelHandler {
         if phase == .message { complete() }
     }
 
-    /// The request is of somebody who has logged in, and may be longer.
+    /// The request is of somebody who is admitted, and may be longer.
     func passBody() {
         guard case .stranger = state else { return }
         release()
@@ -127,7 +128,7 @@ final class InboundMeter: ChannelInboundHandler, RemovableChannelHandler {
         state = .refused
     }
 
-    /// A session stands on this connection: from now on its user's bounds hold.
+    /// The peer is admitted: from now on its own bounds hold.
     func retire() {
         release()
         state = .known
@@ -136,10 +137,10 @@ final class InboundMeter: ChannelInboundHandler, RemovableChannelHandler {
 
     // MARK: - The budget
 
-    private func hold(_ bytes: Int) -> Bool { admission.hold(bytes, for: &holder, of: self) }
+    private func hold(_ bytes: Int) -> Bool { budget.hold(bytes, for: &holder, of: self) }
 
     private func release() {
-        if let holder { admission.release(holder) }
+        if let holder { budget.release(holder) }
         holder = nil
     }
 
@@ -166,7 +167,7 @@ final class InboundMeter: ChannelInboundHandler, RemovableChannelHandler {
         case .tooLong: status = .requestHeaderFieldsTooLarge
         case .crowded:
             status = .serviceUnavailable
-            retry = "Retry-After: \(Admission.retrySeconds)\r\n"
+            retry = "Retry-After: \(InboundBudget.retrySeconds)\r\n"
         }
         let text =
             "HTTP/1.1 \(status.code) \(status.reasonPhrase)\r\nContent-Length: 0\r\n\(retry)Cache-Control: no-store\r\n"
