@@ -146,11 +146,15 @@ let package = Package(
             ]),
 
         // Floor 4: signaling.
+        module("Signaling", "HTTPTransport", nio + ["Timekeeping"]),
         module(
             "Signaling", "SignalingClient",
-            nio + [
-                "CallControl", "JSON", "PrivateFiles", "SignalWire", "Timekeeping", logging,
+            [
+                "CallControl", "HTTPTransport", "JSON", "PrivateFiles", "SignalWire", "Timekeeping", logging,
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
             ]),
         module("Signaling", "WebPhone", resources: webPage),
         module("Signaling", "SignedTokens", ["Bytes", "Digests", "JSON", "SignalWire"]),
@@ -168,10 +172,14 @@ let package = Package(
         module("Signaling", "StreamGateway", ["ExchangeCore", "JSON", "SDP", "SignalWire", "Timekeeping"]),
         module(
             "Signaling", "ExchangeServer",
-            nio + [
-                "ConfigReader", "Digests", "ExchangeCore", "ExchangeStore", "JSON", "Realtime", "SDP",
+            [
+                "ConfigReader", "Digests", "ExchangeCore", "ExchangeStore", "HTTPTransport", "JSON", "Realtime", "SDP",
                 "SignalWire", "SignedTokens", "StreamGateway", "Timekeeping", "WebPhone", logging,
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "NIOSSL", package: "swift-nio-ssl"),
             ]),
 
         // Floor 5: agent.
@@ -312,14 +320,15 @@ let package = Package(
         tests("CallControlTests", ["CallControl", "JSON", "Timekeeping"]),
         tests(
             "SignalingClientTests",
-            nio + ["CallControl", "JSON", "SignalWire", "SignalingClient", "Timekeeping", logging]),
+            nio + ["CallControl", "HTTPTransport", "JSON", "SignalWire", "SignalingClient", "Timekeeping", logging]),
         .target(
             name: "SignalSupport", dependencies: ["SignalWire"], path: "Tests/SignalSupport", swiftSettings: relaxed),
         tests("SignedTokensTests", ["Digests", "SignalSupport", "SignalWire", "SignedTokens"]),
         tests(
             "ExchangeTests",
             nio + [
-                "ConfigReader", "ExchangeCore", "ExchangeServer", "ExchangeStore", "JSON", "SDP", "SignalSupport",
+                "ConfigReader", "ExchangeCore", "ExchangeServer", "ExchangeStore", "HTTPTransport", "JSON", "SDP",
+                "SignalSupport",
                 "SignalWire",
                 "SignedTokens", "StreamGateway",
                 "Timekeeping",
@@ -351,6 +360,9 @@ let package = Package(
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
             ]),
+        tests(
+            "HTTPTransportTests",
+            nio + ["HTTPTransport", "Timekeeping", .product(name: "NIOEmbedded", package: "swift-nio")]),
         tests("SignalWireTests", ["JSON", "SignalSupport", "SignalWire"]),
     ]
 )

@@ -30,7 +30,7 @@ let targets: [(name: String, modules: [Target.Dependency])] = [
     ("token", ["Bytes", "JSON", "SignalWire"]),
     ("turn", ["ICE", "NetworkAddress", "Timekeeping"]),
     ("wav", ["AudioKit"]),
-    ("websocket", ["SignalWire"]),
+    ("websocket", []),
     ("yaml", ["ConfigReader"]),
 ]
 

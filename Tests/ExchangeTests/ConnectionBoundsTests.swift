@@ -1,5 +1,6 @@
 @testable import ExchangeCore
 @testable import ExchangeServer
+import HTTPTransport
 import SignalWire
 import Testing
 import Timekeeping
@@ -33,36 +34,36 @@ private func address(_ text: String) throws -> ClientAddress { try #require(Clie
 
     @Test("One address gets its share of the connections and no more, others come in, and who leaves makes room")
     func census() throws {
-        var census = ConnectionCensus(ConnectionBounds(total: 6, perAddress: 2, descriptors: 1_000, outgoing: 0))
+        var census = ConnectionCensus<ClientAddress>(limit: 6, clientLimit: 2)
         let (one, other) = (try address("192.0.2.1"), try address("198.51.100.7"))
         try census.admit(one)
         try census.admit(one)
-        #expect(throws: ConnectionCensus.Refusal.addressFull) { try census.admit(one) }
+        #expect(throws: ConnectionRefusal.addressFull) { try census.admit(one) }
         try census.admit(other)
         census.leave(one)
         try census.admit(one)
         for _ in 0..<3 { try census.admit(nil) }
-        #expect(throws: ConnectionCensus.Refusal.full) { try census.admit(nil) }
+        #expect(throws: ConnectionRefusal.full) { try census.admit(nil) }
         #expect(census.total == 6 && census.connections(from: one) == 2)
     }
 
     @Test("All of a /64 is one address")
     func networks() throws {
-        var census = ConnectionCensus(ConnectionBounds(total: 100, perAddress: 3, descriptors: 1_000, outgoing: 0))
+        var census = ConnectionCensus<ClientAddress>(limit: 100, clientLimit: 3)
         for host in 1...3 { try census.admit(address("2001:db8:1:2::\(host)")) }
-        #expect(throws: ConnectionCensus.Refusal.addressFull) { try census.admit(address("2001:db8:1:2:ffff::9")) }
+        #expect(throws: ConnectionRefusal.addressFull) { try census.admit(address("2001:db8:1:2:ffff::9")) }
         try census.admit(address("2001:db8:1:3::1"))
     }
 
     @Test("A proxy's connection counts for the client that it speaks for, and for the next one after it")
     func proxies() throws {
-        var census = ConnectionCensus(ConnectionBounds(total: 100, perAddress: 1, descriptors: 1_000, outgoing: 0))
+        var census = ConnectionCensus<ClientAddress>(limit: 100, clientLimit: 1)
         let (one, other) = (try address("192.0.2.1"), try address("198.51.100.7"))
         try census.admit(nil)
         try census.admit(nil)
         try census.move(from: nil, to: one)
         try census.move(from: one, to: one)
-        #expect(throws: ConnectionCensus.Refusal.addressFull) { try census.move(from: nil, to: one) }
+        #expect(throws: ConnectionRefusal.addressFull) { try census.move(from: nil, to: one) }
         try census.move(from: one, to: other)
         try census.move(from: nil, to: one)
         census.leave(one)

@@ -1,5 +1,6 @@
 @testable import ExchangeCore
 @testable import ExchangeServer
+import HTTPTransport
 import Logging
 import NIOCore
 import NIOEmbedded
@@ -13,6 +14,10 @@ import Testing
     private func makeHub() -> ExchangeHub {
         let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
         return ExchangeHub(loop: loop, configuration: ExchangeConfiguration(), logger: logger)
+    }
+
+    private func webSocket(of hub: ExchangeHub, keepalive: TimeAmount) -> WebSocket {
+        SocketSession.makeWebSocket(SocketSession.settings(keepalive: keepalive), hub: hub)
     }
 
     private func makeChannel(_ handler: any ChannelHandler) throws -> EmbeddedChannel {
@@ -30,8 +35,8 @@ import Testing
     )
     func keepalive() throws {
         let hub = makeHub()
-        let answering = try makeChannel(SocketHandler(hub: hub, keepalive: .seconds(3)))
-        let dead = try makeChannel(SocketHandler(hub: hub, keepalive: .seconds(3)))
+        let answering = try makeChannel(webSocket(of: hub, keepalive: .seconds(3)))
+        let dead = try makeChannel(webSocket(of: hub, keepalive: .seconds(3)))
         for _ in 0..<3 {
             loop.advanceTime(by: .seconds(3))
             let ping = try answering.readOutbound(as: WebSocketFrame.self)
@@ -45,9 +50,9 @@ import Testing
 
     @Test("A client that does not answer a close frame is dropped a second later")
     func closing() throws {
-        let socket = SocketHandler(hub: makeHub(), keepalive: .seconds(25))
+        let socket = webSocket(of: makeHub(), keepalive: .seconds(25))
         let channel = try makeChannel(socket)
-        socket.close(.goingDown)
+        socket.close(CloseReason.goingDown.code, CloseReason.goingDown.text)
         let close = try #require(try channel.readOutbound(as: WebSocketFrame.self))
         #expect(close.opcode == .connectionClose)
         #expect(close.unmaskedData.getInteger(at: 0, as: UInt16.self) == 1001)

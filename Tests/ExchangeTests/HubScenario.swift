@@ -1,5 +1,6 @@
 @testable import ExchangeCore
 @testable import ExchangeServer
+import HTTPTransport
 import JSON
 import Logging
 import NIOCore
@@ -119,7 +120,8 @@ final class HubScenario {
     ///
     /// - Parameter time: How much work each message is that is sent on it.
     func connect(taking time: Duration = .zero) throws -> EmbeddedChannel {
-        let handlers: [any ChannelHandler] = [SlowAnswers(clock, time), SocketHandler(hub: hub, keepalive: .hours(10))]
+        let socket = SocketSession.makeWebSocket(SocketSession.settings(keepalive: .hours(10)), hub: hub)
+        let handlers: [any ChannelHandler] = [SlowAnswers(clock, time), socket]
         let channel = EmbeddedChannel(handlers: handlers, loop: loop)
         try channel.connect(to: SocketAddress(ipAddress: "127.0.0.1", port: 1)).wait()
         return channel

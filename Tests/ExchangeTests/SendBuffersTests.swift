@@ -1,5 +1,6 @@
 @testable import ExchangeCore
 @testable import ExchangeServer
+import HTTPTransport
 import NIOCore
 import NIOEmbedded
 import SignalWire
@@ -68,13 +69,14 @@ import Testing
     func counters() throws {
         let scenario = HubScenario(users: ["alice"])
         let desk = scenario.hub.sendBuffers
-        let meter = OutboundMeter(desk)
+        let share = SendBufferShare(desk)
+        let meter = OutboundMeter(share)
         let channel = EmbeddedChannel(handler: meter, loop: scenario.loop)
         try channel.connect(to: SocketAddress(ipAddress: "127.0.0.1", port: 1)).wait()
-        desk.note(5_000, of: meter)
+        share.note(5_000, of: meter)
         #expect(scenario.hub.snapshot().sendBufferBytes == 5_000)
-        meter.payer = .account("alice")
-        desk.note(7_000, of: meter)
+        share.payer = .account("alice")
+        share.note(7_000, of: meter)
         #expect(scenario.hub.snapshot().sendBufferBytes == 7_000)
         try channel.close().wait()
         #expect(scenario.hub.snapshot().sendBufferBytes == 0)
@@ -84,7 +86,7 @@ import Testing
     @Test("A client for which more waits than one may have is dropped and counted")
     func dropped() throws {
         let scenario = HubScenario(users: [])
-        let meter = OutboundMeter(scenario.hub.sendBuffers)
+        let meter = OutboundMeter(SendBufferShare(scenario.hub.sendBuffers))
         let channel = EmbeddedChannel(handler: meter, loop: scenario.loop)
         try channel.connect(to: SocketAddress(ipAddress: "127.0.0.1", port: 1)).wait()
         channel.isWritable = false

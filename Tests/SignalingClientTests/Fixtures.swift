@@ -1,5 +1,6 @@
 import CallControl
 import Foundation
+import HTTPTransport
 import Logging
 import NIOCore
 import NIOPosix
@@ -22,7 +23,7 @@ enum Fixtures {
 
     static func rest(_ configuration: HandsetServiceConfiguration) throws -> RESTClient {
         RESTClient(
-            configuration: configuration, trust: try TLSTrust(trustRootFile: configuration.trustRootFile),
+            configuration: configuration, trust: try TLSTrust.of(configuration.trustRootFile),
             loop: group.next())
     }
 

@@ -1,4 +1,5 @@
 import CallControl
+import HTTPTransport
 import JSON
 import SignalWire
 import Testing
@@ -15,17 +16,17 @@ struct SmallPartsTests {
 
     @Test("Addresses are taken apart, and what is none is refused with what is wrong")
     func endpoints() throws {
-        let plain = try Endpoint("ws://127.1.2.3:8080/v1/rtc?x=1")
+        let plain = try HTTPEndpoint.of("ws://127.1.2.3:8080/v1/rtc?x=1")
         #expect(!plain.isSecure && plain.host == "127.1.2.3" && plain.port == 8080 && plain.path == "/v1/rtc?x=1")
-        let secure = try Endpoint("HTTPS://exchange.example")
+        let secure = try HTTPEndpoint.of("HTTPS://exchange.example")
         #expect(secure.isSecure && secure.port == 443 && secure.authority == "exchange.example" && secure.path.isEmpty)
-        let six = try Endpoint("wss://[2001:db8::1]:9/x")
+        let six = try HTTPEndpoint.of("wss://[2001:db8::1]:9/x")
         #expect(six.host == "2001:db8::1" && six.port == 9 && six.authority == "[2001:db8::1]:9" && six.isAddress)
         for bad in [
             "", "exchange.example", "ftp://x", "http://", "http://x:", "http://x:0", "http://x:99999", "http://[::1",
             "http://user:secret@x", "http://[::1]x",
         ] {
-            #expect(throws: SignalingError.self, "\(bad)") { try Endpoint(bad) }
+            #expect(throws: SignalingError.self, "\(bad)") { try HTTPEndpoint.of(bad) }
         }
     }
 
@@ -37,7 +38,7 @@ struct SmallPartsTests {
             ("https://exchange.example", true),
         ])
     func plainText(address: String, isFine: Bool) throws {
-        let endpoint = try Endpoint(address)
+        let endpoint = try HTTPEndpoint.of(address)
         try endpoint.check(.allowed, for: "test")
         if isFine {
             try endpoint.check(.loopbackOnly, for: "test")
@@ -70,8 +71,8 @@ struct SmallPartsTests {
                 if case .failure(let error) = result { told.append("\(name) \(error.code)") } else { told.append(name) }
             }
         }
-        let link = WebSocketLink { _ in }
-        let other = WebSocketLink { _ in }
+        let link = WebSocket(WebSocket.Settings(.client, messageBytes: 1)) { _ in }
+        let other = WebSocket(WebSocket.Settings(.client, messageBytes: 1)) { _ in }
         let first = table.add(on: link, doing: "first", at: .zero, completion("first"))
         let second = table.add(on: link, doing: "second", at: Instant(nanoseconds: 1_000_000_000), completion("second"))
         _ = table.add(on: link, doing: "third", at: Instant(nanoseconds: 2_000_000_000), completion("third"))

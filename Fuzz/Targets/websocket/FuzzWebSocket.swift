@@ -1,13 +1,15 @@
 import FuzzInput
-import SignalWire
 
 /// Called by libFuzzer with each input: the frames of a WebSocket, put together to messages. Of each frame the first byte is as
 /// on the wire (RFC 6455 §5.2), the second the mask bit and a length that counts hundreds of bytes above 99.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzWebSocket(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt { fuzz(start, count, read) }
 
+/// Bytes that a message may have.
+private let limit = 65_536
+
 private func read(_ bytes: [UInt8]) {
-    var assembly = MessageAssembly()
+    var assembly = MessageAssembly(limit: limit, expectsMasks: true)
     // What a message must become, told independently.
     var parts: [UInt8]?
     var rest = bytes[...]
@@ -35,7 +37,7 @@ private func read(_ bytes: [UInt8]) {
         require(isFit == (step != .violation), "a frame is refused where it has no place, and only there")
         guard isFit else { return }
         parts = (parts ?? []) + part
-        let isTooBig = (parts?.count ?? 0) > SignalLimits.messageBytes
+        let isTooBig = (parts?.count ?? 0) > limit
         require(isTooBig == (step == .tooBig), "a message is too big above the limit, and only there")
         if isTooBig { return }
         switch step {
@@ -43,8 +45,8 @@ private func read(_ bytes: [UInt8]) {
         case .text(let message):
             require(isFinal && message == parts, "a message is all of its parts in their order")
             parts = nil
-        case .binary:
-            require(isFinal, "a message ends with its last frame")
+        case .binary(let message):
+            require(isFinal && message == parts, "a binary message is all of its parts in their order")
             parts = nil
         case .violation, .tooBig: return
         }

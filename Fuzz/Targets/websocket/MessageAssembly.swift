@@ -1,1 +1,1 @@
-../../Modules/Signaling/ExchangeServer/Server/MessageAssembly.swift
+../../Modules/Signaling/HTTPTransport/WebSockets/MessageAssembly.swift

@@ -1,4 +1,5 @@
 import ConfigReader
+import HTTPTransport
 import Realtime
 
 /// Judging where to listen, as the server does when it begins to.
@@ -11,11 +12,11 @@ extension ExchangeConfiguration {
             case .inputs: break  // Whoever reads a part of the configuration does not listen.
             case .none:
                 // Another machine has other names; an address is the same everywhere.
-                guard let address = ListenAddress.address(host, port: port) else { return }
-                try ListenAddress.refusePlainText(self, at: address, isEncrypted: isEncrypted)
+                guard let address = listenAddress.literal else { return }
+                try refusePlainText(at: address, isEncrypted: isEncrypted)
             case .all:
-                let address = try ListenAddress.resolve(self, isEncrypted: isEncrypted)
-                try ListenAddress.tryToBind(address, self)
+                let address = try resolveListenAddress(isEncrypted: isEncrypted)
+                do throws(ListenError) { try listenAddress.tryToBind(address) } catch { throw ExchangeError(error) }
             }
         } catch {
             problems.append(section.problem(\.listen, "\(error)"))

@@ -1,6 +1,7 @@
 public import ConfigReader
 import ExchangeCore
 import ExchangeStore
+import HTTPTransport
 import SignalWire
 import SignedTokens
 

@@ -1,6 +1,7 @@
 public import ConfigReader
 import ExchangeCore
 import ExchangeStore
+import HTTPTransport
 import SignalWire
 import SignedTokens
 import Timekeeping
@@ -109,7 +110,7 @@ extension ExchangeConfiguration.Certificate {
         section.warnOfReaders(\.keyFile, key, &problems)
         guard section.fileChecks == .all else { return }
         do throws(CertificateFault) {
-            _ = try TLSContext.load(self)
+            _ = try ServerTLS.load(files)
         } catch {
             let key = error.part == .chain ? \Keys.chainFile : \.keyFile
             problems.append(section.problem(key, "\"\(error.path)\" \(error.message)"))

@@ -1,4 +1,5 @@
 public import CallControl
+internal import HTTPTransport
 public import JSON
 public import Logging
 public import NIOCore
@@ -26,7 +27,7 @@ public final class HandsetService: SignalingService {
         for address in [addresses.authentication, addresses.identity, addresses.events] {
             try HandsetServiceConfiguration.check(address: address, configuration.plainText)
         }
-        let trust = try TLSTrust(trustRootFile: configuration.trustRootFile)
+        let trust = try TLSTrust.of(configuration.trustRootFile)
         let hub = EventHub<SignalingEvent>()
         let loop = group.next()
         events = SignalingEvents(hub: hub)

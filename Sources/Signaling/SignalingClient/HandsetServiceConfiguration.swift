@@ -1,4 +1,5 @@
 public import CallControl
+internal import HTTPTransport
 internal import SignalWire
 
 /// How a device reaches an exchange and who it is there.
@@ -157,7 +158,7 @@ extension HandsetServiceConfiguration {
     ///
     /// - Throws: ``SignalingError`` if it is no address, or secrets would cross a network in the clear.
     public static func check(address: String, _ plainText: PlainText) throws(SignalingError) {
-        try Endpoint(address).check(plainText, for: "use \(address)")
+        try HTTPEndpoint.of(address).check(plainText, for: "use \(address)")
     }
 
     /// Finds out whether the service takes a name, as of a device or a room.
@@ -175,7 +176,7 @@ extension HandsetServiceConfiguration {
     ///
     /// - Throws: ``SignalingError`` if it cannot be read, or holds no certificate in PEM form.
     public static func check(trustRootFile: String) throws(SignalingError) {
-        _ = try TLSTrust(trustRootFile: trustRootFile)
+        _ = try TLSTrust.of(trustRootFile)
     }
 }
 

@@ -1,6 +1,7 @@
 internal import AsyncHTTPClient
 internal import CallControl
 internal import FoundationEssentials
+internal import HTTPTransport
 internal import NIOCore
 internal import NIOHTTP1
 internal import SignalWire
@@ -103,9 +104,9 @@ extension RESTClient {
         }
     }
 
-    private func checked(_ question: Question) throws(ServiceFailure) -> Endpoint {
+    private func checked(_ question: Question) throws(ServiceFailure) -> HTTPEndpoint {
         do throws(SignalingError) {
-            let endpoint = try Endpoint(question.base)
+            let endpoint = try HTTPEndpoint.of(question.base)
             try endpoint.check(configuration.plainText, for: question.activity)
             return endpoint
         } catch {

@@ -1,5 +1,7 @@
 internal import CallControl
+internal import HTTPTransport
 internal import NIOCore
+internal import NIOHTTP1
 internal import SignalWire
 
 // Login, resources, socket and session: what the machines ask for on the way to a connection.
@@ -58,20 +60,21 @@ extension ServiceDriver {
 
     func openSocket(_ resources: CallControl.ConnectionResources, _ attempt: Int) {
         let activity = "open the WebSocket \(resources.webSocketURL)"
-        let endpoint: Endpoint
+        let endpoint: HTTPEndpoint
         do throws(SignalingError) {
-            endpoint = try Endpoint(resources.webSocketURL)
+            endpoint = try HTTPEndpoint.of(resources.webSocketURL)
             try endpoint.check(configuration.plainText, for: activity)
         } catch {
             feed(connection: .link(.socketFailed(ServiceFailure(error, remedy: .none)), attempt: attempt))
             return
         }
-        let link = WebSocketLink { [weak self] signal in
-            self?.handle(signal, attempt, endpoint: endpoint, doing: activity)
+        let link = WebSocket(Self.linkSettings) { [weak self] event in
+            self?.handle(event, attempt, endpoint: endpoint, doing: activity)
         }
         hold(link, attempt)
-        let opened = WebSocketLink.open(
-            link, to: endpoint, userAgent: configuration.application.userAgent, trust: trust, on: loop)
+        let destination = WebSocket.Destination(
+            endpoint, headers: ["User-Agent": configuration.application.userAgent], trust: trust, openingTime: nil)
+        let opened = WebSocket.connect(link, to: destination, on: loop)
         opened.assumeIsolated().whenComplete { result in
             switch result {
             case .success where self.link === link:
@@ -82,20 +85,17 @@ extension ServiceDriver {
             case .success:
                 link.abandon()  // Given up in the meantime.
             case .failure(let error):
-                let failure = Self.refusal(error, by: endpoint, doing: activity)
+                let failure = ServiceFailure.transport(error, to: endpoint, doing: activity)
                 self.feed(connection: .link(.socketFailed(failure), attempt: attempt))
             }
         }
     }
 
-    private static func refusal(
-        _ error: any Error, by endpoint: Endpoint, doing activity: String
-    ) -> ServiceFailure {
-        guard let refused = error as? WebSocketLink.NotUpgraded else {
-            return .transport(error, to: endpoint, doing: activity)
-        }
-        return .rest(status: refused.status ?? 0, body: nil, retryAfter: nil, traceID: nil, doing: activity)
-    }
+    /// A message is read to its end up to this length. One that is longer than ``SignalBounds/delivery`` allows is passed over
+    /// then, and the next ones are heard: only past this is the connection given up. The connection's machine has deadlines of
+    /// its own.
+    private static let linkSettings = WebSocket.Settings(
+        .client, messageBytes: 16 * SignalLimits.deliveredBytes, closingTime: nil)
 
     func startSession(_ resume: ResumePoint?, _ attempt: Int) {
         guard let held else {

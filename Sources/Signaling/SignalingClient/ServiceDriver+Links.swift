@@ -1,4 +1,5 @@
 internal import CallControl
+internal import HTTPTransport
 internal import NIOCore
 internal import SignalWire
 internal import Timekeeping
@@ -31,7 +32,7 @@ extension ServiceDriver {
     }
 
     /// Takes a socket that is being opened: the next one while another one stands, and else the one.
-    func hold(_ link: WebSocketLink, _ attempt: Int) {
+    func hold(_ link: WebSocket, _ attempt: Int) {
         if connection.isMoving(by: attempt) {
             nextLink = NextLink(attempt: attempt, link: link)
         } else {
@@ -42,7 +43,7 @@ extension ServiceDriver {
     }
 
     /// The socket that an attempt has; nil if it has none, or none any more.
-    func link(of attempt: Int) -> WebSocketLink? {
+    func link(of attempt: Int) -> WebSocket? {
         if let nextLink, nextLink.attempt == attempt { return nextLink.link }
         return linkAttempt == attempt ? link : nil
     }
@@ -73,7 +74,7 @@ extension ServiceDriver {
         for link in dropped { drop(link) }
     }
 
-    private func drop(_ link: WebSocketLink?) {
+    private func drop(_ link: WebSocket?) {
         guard let link else { return }
         link.abandon()
         for fail in requests.takeAll(on: link) { fail() }

@@ -1,4 +1,5 @@
 internal import CallControl
+internal import HTTPTransport
 internal import Logging
 internal import NIOCore
 internal import SignalWire
@@ -89,7 +90,7 @@ extension ServiceDriver {
     }
 
     func send<Method: RPCMethod>(
-        _ params: Method, on link: WebSocketLink?, doing activity: String,
+        _ params: Method, on link: WebSocket?, doing activity: String,
         _ complete: @escaping (Result<Method.Result, SignalingError>) -> Void
     ) {
         guard let link else { return complete(.failure(.connectionGone(activity))) }
@@ -128,13 +129,13 @@ extension ServiceDriver {
         }
     }
 
-    func handle(_ signal: WebSocketLink.Signal, _ attempt: Int, endpoint: Endpoint, doing activity: String) {
-        switch signal {
+    func handle(_ event: WebSocket.Event, _ attempt: Int, endpoint: HTTPEndpoint, doing activity: String) {
+        switch event {
         case .text(let bytes):
             receive(bytes, attempt)
         case .pong:
             feed(connection: .link(.pong, attempt: attempt))
-        case .lifeSign:
+        case .lifeSign, .binary:
             feed(connection: .link(.received(sequence: nil), attempt: attempt))
         case .closed(4001?) where isWorthNewToken():
             let error = SignalingError(
@@ -145,6 +146,8 @@ extension ServiceDriver {
             loseLink(.socketClosed(code: code), attempt)
         case .failed(let error):
             loseLink(.socketFailed(.transport(error, to: endpoint, doing: activity)), attempt)
+        case .opened, .refused, .fault, .silent:
+            break  // What opens a socket says so; the others are events of a server.
         }
     }
 

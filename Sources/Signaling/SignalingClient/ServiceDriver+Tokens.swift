@@ -1,5 +1,6 @@
 internal import CallControl
 internal import FoundationEssentials
+internal import HTTPTransport
 internal import Logging
 internal import NIOCore
 internal import SignalWire
@@ -181,7 +182,7 @@ extension ServiceDriver {
         lastTokenFailure = failure
         settleTokenWaiters(.failure(failure))
         held = nil
-        link?.close(code: 1000)
+        link?.close(1000)
         dropLinks()
         feed(connection: .giveUp(failure.error))
         feed(login: .logout)

@@ -1,4 +1,5 @@
 internal import CallControl
+internal import HTTPTransport
 internal import Logging
 internal import NIOCore
 internal import SignalWire
@@ -28,7 +29,7 @@ final class ServiceDriver {
     var lastTicket = 0
 
     /// The socket that requests go out on.
-    var link: WebSocketLink?
+    var link: WebSocket?
     /// The attempt that made it.
     var linkAttempt = 0
     /// The one that is to take its place.
@@ -85,7 +86,7 @@ final class ServiceDriver {
     /// A socket that is made while another one stands (contract CONN-12).
     struct NextLink {
         let attempt: Int
-        let link: WebSocketLink
+        let link: WebSocket
     }
 
     init(
@@ -190,7 +191,7 @@ final class ServiceDriver {
         case .startSession(let resume, let attempt): startSession(resume, attempt)
         case .sendPing: link?.ping()
         case .endSession: send(SessionEnd(), doing: "end the session") { _ in }
-        case .closeSocket(let code): link?.close(code: code)
+        case .closeSocket(let code): link?.close(code)
         case .abandon(let attempt): abandon(attempt)
         case .moved(let attempt): changeLinks(to: attempt)
         case .stayed(let error):

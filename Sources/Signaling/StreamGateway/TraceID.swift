@@ -3,8 +3,11 @@ package struct TraceID: Hashable, Sendable, CustomStringConvertible {
     package let description: String
 
     /// A fresh one, 16 hexadecimal digits.
-    package init() {
-        let digits = String(UInt64.random(in: 0...(.max)), radix: 16)
+    package init() { self.init(.random(in: 0...(.max))) }
+
+    /// The name of the request with this number.
+    package init(_ number: UInt64) {
+        let digits = String(number, radix: 16)
         description = String(repeating: "0", count: 16 - digits.count) + digits
     }
 }

@@ -1,24 +1,21 @@
 import ExchangeCore
+import HTTPTransport
 import Logging
 import NIOCore
 import NIOPosix
 import Realtime
 import Timekeeping
 
-/// Decides which connections may come, and how much those may hold that have not logged in.
+/// Decides which connections may come, and reports when too many want to, or hold too much before they log in.
 ///
 /// Lives on the hub's event loop.
 final class Admission {
-    /// When clients that find the exchange full may come again.
-    static let retrySeconds = 2
-
-    private var census: ConnectionCensus
-    private var budget: StrangerBudget
+    private var census: ConnectionCensus<ClientAddress>
+    /// What those may hold together who have not logged in.
+    let strangers: InboundBudget
     private let proxies: [ClientAddress]
     private let logger: Logger
     private let loop: any EventLoop
-    /// Those that hold bytes of the budget.
-    private var meters: [StrangerBudget.Holder: InboundMeter] = [:]
     private var memory = MemoryReturn()
     private let thread: NIOThreadPool
     /// What the process held of the machine's memory when it gave some back last.
@@ -29,8 +26,6 @@ final class Admission {
     private var timer: (due: Instant, scheduled: Scheduled<Void>)?
     /// Connections that were refused because there were too many.
     private(set) var refused = 0
-    /// Requests and messages of strangers that had to go because there was no more memory for them.
-    private(set) var crowdedOut = 0
     /// Connections that there was no descriptor for.
     private(set) var shed = 0
 
@@ -39,12 +34,13 @@ final class Admission {
         _ configuration: ExchangeConfiguration, bounds: ConnectionBounds, loop: any EventLoop, thread: NIOThreadPool,
         logger: Logger
     ) {
-        census = ConnectionCensus(bounds)
-        budget = StrangerBudget(limit: configuration.loginMemoryBytes)
+        census = ConnectionCensus(limit: bounds.total, clientLimit: bounds.perAddress)
+        strangers = InboundBudget(limit: configuration.loginMemoryBytes)
         proxies = configuration.trustedProxies.compactMap { ClientAddress($0) }
         self.loop = loop
         self.thread = thread
         self.logger = logger
+        strangers.onCrowded = { [weak self] in self?.reportCrowd() }
     }
 
     private var now: Instant { Instant(nanoseconds: Int64(clamping: NIODeadline.now().uptimeNanoseconds)) }
@@ -54,9 +50,9 @@ final class Admission {
     /// Counts a connection that has come, for as long as it is open.
     ///
     /// - Throws: If there are too many; whoever accepted it closes it.
-    func admit(_ channel: any Channel) throws(ConnectionCensus.Refusal) -> CountedConnection {
+    func admit(_ channel: any Channel) throws(ConnectionRefusal) -> CountedConnection {
         let peer = channel.remoteAddress?.ipAddress.flatMap { ClientAddress($0) } ?? .none
-        do throws(ConnectionCensus.Refusal) {
+        do throws(ConnectionRefusal) {
             try census.admit(counted(peer))
         } catch {
             refuse(error)
@@ -77,7 +73,7 @@ final class Admission {
     func move(_ connection: CountedConnection, to client: ClientAddress) -> Bool {
         guard proxies.contains(connection.peer) else { return true }
         let new = counted(client)
-        do throws(ConnectionCensus.Refusal) {
+        do throws(ConnectionRefusal) {
             try census.move(from: connection.counted, to: new)
             connection.counted = new
             return true
@@ -93,7 +89,7 @@ final class Admission {
         address.isThisMachine || address == .none || proxies.contains(address) ? nil : address
     }
 
-    private func refuse(_ refusal: ConnectionCensus.Refusal) {
+    private func refuse(_ refusal: ConnectionRefusal) {
         refused += 1
         guard refusals.happen(at: now) else { return }
         setTimer()
@@ -109,7 +105,7 @@ final class Admission {
                 """
                 refusing connections from an address that has as many as one may have; if it is a proxy's, name it in \
                 trusted_proxies, else raise connections_per_address (`ss -Htn` shows the addresses)
-                """, metadata: ["connections": "\(census.bounds.perAddress)"])
+                """, metadata: ["connections": "\(census.clientLimit)"])
         }
     }
 
@@ -134,29 +130,14 @@ final class Admission {
 
     // MARK: - Memory
 
-    /// Holds bytes for a connection whose client has not logged in; false if that one must go.
-    func hold(_ bytes: Int, for holder: inout StrangerBudget.Holder?, of meter: InboundMeter) -> Bool {
-        let losers = budget.hold(bytes, for: &holder)
-        if let holder { meters[holder] = meter }
-        guard !losers.isEmpty else { return true }
-        if crowds.happen(at: now) {
-            setTimer()
-            logger.warning(
-                """
-                requests of clients that have not logged in take all the memory that they may; those that take longest \
-                are refused (login_memory_mib)
-                """, metadata: ["bytes": "\(budget.limit)", "requests": "\(budget.count)"])
-        }
-        crowdedOut += losers.count
-        let own = holder
-        for loser in losers { meters.removeValue(forKey: loser)?.refuse(.crowded) }
-        return !losers.contains { $0 == own }
-    }
-
-    /// Holds nothing for `holder` any more.
-    func release(_ holder: StrangerBudget.Holder) {
-        budget.release(holder)
-        meters[holder] = nil
+    private func reportCrowd() {
+        guard crowds.happen(at: now) else { return }
+        setTimer()
+        logger.warning(
+            """
+            requests of clients that have not logged in take all the memory that they may; those that take longest \
+            are refused (login_memory_mib)
+            """, metadata: ["bytes": "\(strangers.limit)", "requests": "\(strangers.count)"])
     }
 
     private func giveMemoryBack() {

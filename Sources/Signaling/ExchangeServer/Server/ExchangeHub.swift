@@ -1,4 +1,5 @@
 import ExchangeCore
+import HTTPTransport
 import JSON
 import Logging
 import NIOCore
@@ -22,7 +23,7 @@ final class ExchangeHub {
     let journal: CommitGate?
     /// Why the database cannot be written; nothing is done for anybody until it can.
     var failure: StoreError?
-    private(set) var sockets: [ConnectionID: SocketHandler] = [:]
+    private(set) var sockets: [ConnectionID: SocketSession] = [:]
     /// Connections that are no sockets: those of streams, with who pays for them.
     private(set) var attached: [ConnectionID: Payer] = [:]
     /// Decides who may come, and counts who may not.
@@ -155,7 +156,7 @@ final class ExchangeHub {
     }
 
     /// Knows a new socket from now on.
-    func add(_ socket: SocketHandler) -> ConnectionID {
+    func add(_ socket: SocketSession) -> ConnectionID {
         let connection = reserveConnection()
         sockets[connection] = socket
         handle(.connected(connection))
@@ -297,7 +298,7 @@ final class ExchangeHub {
         snapshot.openConnections = channels.count
         snapshot.refusedConnections = admission?.refused ?? 0
         snapshot.shedConnections = admission?.shed ?? 0
-        snapshot.crowdedOut = admission?.crowdedOut ?? 0
+        snapshot.crowdedOut = admission?.strangers.crowdedOut ?? 0
         snapshot.openSessions = core.openSessions
         snapshot.openCalls = core.openCalls
         snapshot.openStreams = streams?.counts.open ?? 0

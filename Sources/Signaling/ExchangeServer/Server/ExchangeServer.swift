@@ -2,6 +2,7 @@ import ExchangeCore
 // Exchange: the embedded signaling service. Accounts decide who may log in, the core what happens, the server moves
 // bytes. One port carries REST and WebSocket; one event loop carries everything of one exchange.
 
+import HTTPTransport
 public import JSON
 public import Logging
 public import NIOCore
@@ -53,10 +54,10 @@ public final class ExchangeServer: Sendable {
     public static func start(
         _ configuration: ExchangeConfiguration, on group: any EventLoopGroup, logger: Logger
     ) async throws(ExchangeError) -> ExchangeServer {
-        let address = try ListenAddress.resolve(configuration)
+        let address = try configuration.resolveListenAddress()
         let tls: NIOSSLContext?
         do throws(CertificateFault) {
-            tls = try TLSContext.load(configuration.certificate)
+            tls = try ServerTLS.load(configuration.serverCertificate)
         } catch {
             throw ExchangeError(.certificateNotUsable, "cannot use \(error.path) for TLS: it \(error.message).")
         }
@@ -77,13 +78,12 @@ public final class ExchangeServer: Sendable {
                     pushSender: pushSender)
                 return NIOLoopBound(hub, eventLoop: loop)
             }.get()
-            let pipeline = try await loop.submit {
-                let pipeline = ConnectionPipeline(
-                    hub.value, configuration, tls: tls, thread: passwordThread, logger: logger)
-                hub.value.admission = pipeline.admission
-                return NIOLoopBound(pipeline, eventLoop: loop)
+            let listener = try await loop.submit {
+                let front = ExchangeFront(hub.value, configuration, thread: passwordThread, logger: logger)
+                hub.value.admission = front.admission
+                return NIOLoopBound(front.listener(tls), eventLoop: loop)
             }.get()
-            let channel = try await bootstrap(on: loop, pipeline).bind(to: address).get()
+            let channel = try await HTTPListener.listen(at: address, with: listener, on: loop)
             let watch = try await loop.submit {
                 let watch = configuration.usersFile.map {
                     UsersWatch(
@@ -101,27 +101,8 @@ public final class ExchangeServer: Sendable {
             try? await passwordThread.shutdownGracefully()
             await pushSender?.stop()
             await disk?.close()
-            throw ListenAddress.explain(error, configuration)
+            throw ExchangeError(configuration.listenAddress.explain(error))
         }
-    }
-
-    private static func bootstrap(
-        on loop: any EventLoop, _ pipeline: NIOLoopBound<ConnectionPipeline>
-    ) -> ServerBootstrap {
-        ServerBootstrap(group: loop)
-            .serverChannelOption(.backlog, value: 1_024)
-            .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
-            .serverChannelInitializer { channel in
-                channel.eventLoop.makeCompletedFuture {
-                    try channel.pipeline.syncOperations.addHandler(AcceptGate(admission: pipeline.value.admission))
-                }
-            }
-            .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
-            .childChannelOption(.recvAllocator, value: ConnectionPipeline.receiveBuffer)
-            .childChannelOption(.writeBufferWaterMark, value: OutboundMeter.limit)
-            .childChannelInitializer { channel in
-                channel.eventLoop.makeCompletedFuture { try pipeline.value.configure(channel) }
-            }
     }
 
     /// What it has counted so far.

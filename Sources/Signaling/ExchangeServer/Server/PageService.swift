@@ -1,4 +1,5 @@
 import ExchangeCore
+import HTTPTransport
 import NIOHTTP1
 import SignalWire
 import WebPhone
@@ -26,12 +27,12 @@ struct PageService {
     }
 
     /// The answer to a request for a file; `nil` if there is none at its path.
-    func file(_ request: RESTRequest) -> RESTAnswer? {
+    func file(_ request: RESTRequest) -> HTTPAnswer? {
         WebPhone.asset(at: request.path).map { show($0, .ok, to: request) }
     }
 
     /// The answer to somebody who looks for a page that is not there; `nil` for a program, which gets JSON.
-    func notFound(_ request: RESTRequest) -> RESTAnswer? {
+    func notFound(_ request: RESTRequest) -> HTTPAnswer? {
         guard request.method == .GET || request.method == .HEAD,
             request.headers["Accept"].contains(where: { $0.contains("text/html") })
         else { return nil }
@@ -39,15 +40,15 @@ struct PageService {
     }
 
     /// The answer to the page asking who it is.
-    func configuration(_ request: RESTRequest) -> RESTAnswer {
+    func configuration(_ request: RESTRequest) -> HTTPAnswer {
         let configuration = WebConfiguration(appKey: app.key, appSecret: appSecret.secret, guests: guests)
-        var answer = RESTAnswer.success(configuration, trace: request.trace)
+        var answer = HTTPAnswer.success(configuration, trace: request.trace)
         answer.headers.add(name: "Cross-Origin-Resource-Policy", value: "same-origin")
         return answer
     }
 
-    private func show(_ asset: WebAsset, _ status: HTTPResponseStatus, to request: RESTRequest) -> RESTAnswer {
-        var answer = RESTAnswer(status: status, headers: headers(for: request), body: asset.body)
+    private func show(_ asset: WebAsset, _ status: HTTPResponseStatus, to request: RESTRequest) -> HTTPAnswer {
+        var answer = HTTPAnswer(status: status, headers: headers(for: request), body: asset.body)
         answer.contentType = asset.contentType
         guard status == .ok else { return answer }
         answer.cacheControl = "no-cache"  // To be kept, and asked about each time: a new program has a new page.

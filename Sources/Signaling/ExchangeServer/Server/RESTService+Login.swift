@@ -1,4 +1,5 @@
 import ExchangeCore
+import HTTPTransport
 import Logging
 import NIOCore
 import NIOHTTP1
@@ -8,7 +9,7 @@ import Timekeeping
 
 /// Logging in, going on, and logging out.
 extension RESTService {
-    func login(_ request: RESTRequest, then reply: @escaping (RESTAnswer) -> Void) {
+    func login(_ request: RESTRequest, then reply: @escaping (HTTPAnswer) -> Void) {
         let body: LoginRequest
         do {
             body = try SignalCoding.decode(LoginRequest.self, from: request.body)
@@ -55,7 +56,7 @@ extension RESTService {
     /// Answers a login whose secret was looked at: `account` is there if it was right.
     private func finish(
         _ account: Account?, _ name: UserID?, _ app: ApplicationKey, _ code: RESTErrorCode, _ request: RESTRequest,
-        then reply: (RESTAnswer) -> Void
+        then reply: (HTTPAnswer) -> Void
     ) {
         guard let account else { return reply(refusal(code, request)) }
         guesses.succeeded(name, from: request.client, at: hub.now)
@@ -67,7 +68,7 @@ extension RESTService {
 
     private func answer(
         _ account: Account, access: Redacted<String>, refresh: Redacted<String>?, _ request: RESTRequest
-    ) -> RESTAnswer {
+    ) -> HTTPAnswer {
         .success(
             LoginResponse(
                 token: access, refreshToken: refresh, expiresIn: configuration.tokenLifetime.seconds,
@@ -78,7 +79,7 @@ extension RESTService {
     }
 
     /// A new pair of tokens for a refresh token.
-    func refresh(_ request: RESTRequest) -> RESTAnswer {
+    func refresh(_ request: RESTRequest) -> HTTPAnswer {
         let token: Redacted<String>
         do {
             token = try SignalCoding.decode(TokenRequest.self, from: request.body).refreshToken
@@ -95,7 +96,7 @@ extension RESTService {
     }
 
     /// Ends the login of the bearer (AUTH-9).
-    func logout(_ request: RESTRequest) -> RESTAnswer {
+    func logout(_ request: RESTRequest) -> HTTPAnswer {
         switch bearer(request) {
         case .failure(let refusal): return refusal.answer
         case .success:
@@ -136,7 +137,7 @@ extension RESTService {
     // MARK: - Refusing
 
     /// Takes an attempt from whoever logs in; the answer if there is none left.
-    func refuseGuess(_ name: UserID?, _ request: RESTRequest) -> RESTAnswer? {
+    func refuseGuess(_ name: UserID?, _ request: RESTRequest) -> HTTPAnswer? {
         guard let wait = guesses.begin(name, from: request.client, at: hub.now) else { return nil }
         hub.countRefusedLogin()
         logger.notice("refused a login", metadata: ["code": "tooManyRequests", "trace": "\(request.trace)"])
@@ -145,7 +146,7 @@ extension RESTService {
             .tooManyRequests, message, trace: request.trace, retryAfterSeconds: max(1, Int(wait.seconds.rounded(.up))))
     }
 
-    func noRoom(_ request: RESTRequest) -> RESTAnswer {
+    func noRoom(_ request: RESTRequest) -> HTTPAnswer {
         .failure(
             .unavailable,
             hub.failure == nil
@@ -154,14 +155,14 @@ extension RESTService {
     }
 
     /// The answer to a token that is not good.
-    func refusal(of error: RPCError, _ request: RESTRequest) -> RESTAnswer {
+    func refusal(of error: RPCError, _ request: RESTRequest) -> HTTPAnswer {
         hub.countRefusedLogin()
         let code = RESTErrorCode(aboutToken: error)
         return .failure(
             code, error.message, trace: request.trace, retryAfterSeconds: code == .unavailable ? 60 : nil)
     }
 
-    func refusal(_ code: RESTErrorCode, _ request: RESTRequest) -> RESTAnswer {
+    func refusal(_ code: RESTErrorCode, _ request: RESTRequest) -> HTTPAnswer {
         hub.countRefusedLogin()
         logger.notice("refused a login", metadata: ["code": "\(code.rawValue)", "trace": "\(request.trace)"])
         let message =

@@ -1,4 +1,5 @@
 import ExchangeCore
+import HTTPTransport
 import Logging
 import NIOCore
 import NIOHTTP1
@@ -47,9 +48,9 @@ final class RESTService {
     }
 
     /// Answers one request, sooner or later, on the hub's event loop.
-    func answer(_ request: RESTRequest, then tell: @escaping (RESTAnswer) -> Void) {
+    func answer(_ request: RESTRequest, then tell: @escaping (HTTPAnswer) -> Void) {
         // A token that is told has been kept.
-        let reply = { [hub, trace = request.trace] (answer: RESTAnswer) in
+        let reply = { [hub, trace = request.trace] (answer: HTTPAnswer) in
             hub.afterWriting { isKept in
                 let message = "The exchange cannot write its database."
                 tell(isKept ? answer : .failure(.unavailable, message, trace: trace, retryAfterSeconds: 5))
@@ -90,7 +91,7 @@ final class RESTService {
     }
 
     /// Answers a request that has its turn.
-    private func route(_ request: RESTRequest, then reply: @escaping (RESTAnswer) -> Void) {
+    private func route(_ request: RESTRequest, then reply: @escaping (HTTPAnswer) -> Void) {
         if streams.answer(request, then: reply) { return }
         let expected: HTTPMethod
         switch request.path {
@@ -98,11 +99,11 @@ final class RESTService {
         case "/v1.1/login", "/v1.1/login/anonymous", "/v1.1/token", "/v1.1/logout": expected = .POST
         case "/v1/allidentities", "/v1/connection", ExchangeServer.webSocketPath: expected = .GET
         default:
-            let refusal = RESTAnswer.failure(.notFound, "There is nothing at this path.", trace: request.trace)
+            let refusal = HTTPAnswer.failure(.notFound, "There is nothing at this path.", trace: request.trace)
             return reply(page?.notFound(request) ?? refusal)
         }
         guard request.method == expected else {
-            var answer = RESTAnswer.failure(
+            var answer = HTTPAnswer.failure(
                 .methodNotAllowed, "This path takes \(expected.rawValue).", trace: request.trace)
             answer.headers.add(name: "Allow", value: expected.rawValue)
             return reply(answer)
@@ -148,7 +149,7 @@ final class RESTService {
         admission.move(connection, to: client(of: head, on: connection))
     }
 
-    private func refuseComing(_ request: RESTRequest) -> RESTAnswer? {
+    private func refuseComing(_ request: RESTRequest) -> HTTPAnswer? {
         if !request.isForUs {
             let message =
                 "The Host header must name this exchange: \(hosts.summary), or the address that it is reached at; "
@@ -158,7 +159,7 @@ final class RESTService {
         guard !request.hasRoom else { return nil }
         let message = "There are too many connections from this address."
         return .failure(
-            .tooManyRequests, message, trace: request.trace, retryAfterSeconds: Admission.retrySeconds)
+            .tooManyRequests, message, trace: request.trace, retryAfterSeconds: InboundBudget.retrySeconds)
     }
 
     /// How long the body of a request may be: only those who have logged in send descriptions.
@@ -166,7 +167,7 @@ final class RESTService {
         streams.isOfUser(head) ? SignalLimits.messageBytes : SignalLimits.loginBytes
     }
 
-    func anonymousLogin(_ request: RESTRequest) -> RESTAnswer {
+    func anonymousLogin(_ request: RESTRequest) -> HTTPAnswer {
         if let refusal = refuseGuess(nil, request) { return refusal }
         guard let app = app(of: request) else { return refusal(.unknownAppKey, request) }
         guesses.succeeded(nil, from: request.client, at: hub.now)
@@ -190,7 +191,7 @@ final class RESTService {
 
     // MARK: - With a token
 
-    private func identities(_ request: RESTRequest) -> RESTAnswer {
+    private func identities(_ request: RESTRequest) -> HTTPAnswer {
         switch bearer(request) {
         case .failure(let refusal): return refusal.answer
         case .success(let grant):
@@ -203,7 +204,7 @@ final class RESTService {
         }
     }
 
-    private func resources(_ request: RESTRequest) -> RESTAnswer {
+    private func resources(_ request: RESTRequest) -> HTTPAnswer {
         switch bearer(request) {
         case .failure(let refusal): return refusal.answer
         case .success(let grant):
@@ -229,7 +230,7 @@ final class RESTService {
         return "\(configuration.certificate == nil ? "ws" : "wss")://\(host)\(ExchangeServer.webSocketPath)"
     }
 
-    struct Refusal: Error { var answer: RESTAnswer }
+    struct Refusal: Error { var answer: HTTPAnswer }
 
     func bearer(_ request: RESTRequest) -> Result<Grant, Refusal> {
         do throws(RPCError) {

@@ -1,3 +1,4 @@
+import HTTPTransport
 import NIOHTTP1
 import SignalWire
 import StreamGateway
@@ -12,14 +13,14 @@ private struct Problem: Encodable {
     var code: String
 }
 
-extension RESTAnswer {
+extension HTTPAnswer {
     /// An error of a stream's.
-    static func problem(_ failure: StreamFailure, trace: TraceID) -> RESTAnswer {
+    static func problem(_ failure: StreamFailure, trace: TraceID) -> HTTPAnswer {
         let status = HTTPResponseStatus(statusCode: failure.status)
         let problem = Problem(
             title: status.reasonPhrase, status: failure.status, detail: "\(failure.detail) (Trace-Id \(trace))",
             code: failure.code)
-        var answer = RESTAnswer(
+        var answer = HTTPAnswer(
             status: status, contentType: "application/problem+json",
             body: (try? SignalCoding.encode(problem)) ?? [])
         if let seconds = failure.retryAfterSeconds { answer.headers.add(name: "Retry-After", value: "\(seconds)") }

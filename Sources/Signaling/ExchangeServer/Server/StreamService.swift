@@ -1,4 +1,5 @@
 import ExchangeCore
+import HTTPTransport
 import NIOCore
 import NIOHTTP1
 import SDP
@@ -23,7 +24,7 @@ final class StreamService {
     private let iceServers: [ICEServerConfiguration]
     let allowedOrigins: [String]
     private var table: StreamTable
-    private var waiting: [TraceID: (request: RESTRequest, reply: (RESTAnswer) -> Void)] = [:]
+    private var waiting: [TraceID: (request: RESTRequest, reply: (HTTPAnswer) -> Void)] = [:]
     private var timer: (due: Instant, scheduled: Scheduled<Void>)?
     /// Inputs that came in while outputs of an earlier one were being carried out, oldest first.
     private var inputs: [StreamTable.Input] = []
@@ -40,7 +41,7 @@ final class StreamService {
     }
 
     /// Answers one request, sooner or later; false if its path is not of a stream.
-    func answer(_ request: RESTRequest, then reply: @escaping (RESTAnswer) -> Void) -> Bool {
+    func answer(_ request: RESTRequest, then reply: @escaping (HTTPAnswer) -> Void) -> Bool {
         guard let path = StreamPath(request.path) else { return false }
         guard WebOrigin.isAllowed(request.headers, allowed: allowedOrigins) else {
             reply(failure(.unknownOrigin, request))
@@ -94,7 +95,7 @@ final class StreamService {
     // MARK: - Requests
 
     private func offer(
-        _ kind: StreamKind, to callee: UserID, _ request: RESTRequest, then reply: @escaping (RESTAnswer) -> Void
+        _ kind: StreamKind, to callee: UserID, _ request: RESTRequest, then reply: @escaping (HTTPAnswer) -> Void
     ) {
         do throws(Refusal) {
             let (caller, token) = try caller(request, callee: callee)
@@ -108,7 +109,7 @@ final class StreamService {
     }
 
     private func patch(
-        _ kind: StreamKind, _ id: StreamID, _ request: RESTRequest, then reply: @escaping (RESTAnswer) -> Void
+        _ kind: StreamKind, _ id: StreamID, _ request: RESTRequest, then reply: @escaping (HTTPAnswer) -> Void
     ) {
         do throws(Refusal) {
             try authorize(kind, id, request)
@@ -124,7 +125,7 @@ final class StreamService {
     }
 
     private func delete(
-        _ kind: StreamKind, _ id: StreamID, _ request: RESTRequest, then reply: @escaping (RESTAnswer) -> Void
+        _ kind: StreamKind, _ id: StreamID, _ request: RESTRequest, then reply: @escaping (HTTPAnswer) -> Void
     ) {
         do throws(Refusal) {
             try authorize(kind, id, request)
@@ -133,7 +134,7 @@ final class StreamService {
         } catch { reply(failure(error.failure, request)) }
     }
 
-    private func wait(_ request: RESTRequest, then reply: @escaping (RESTAnswer) -> Void) {
+    private func wait(_ request: RESTRequest, then reply: @escaping (HTTPAnswer) -> Void) {
         waiting[request.trace] = (request, reply)
     }
 
@@ -270,36 +271,36 @@ final class StreamService {
 
     // MARK: - Answers
 
-    private func answer(to request: RESTRequest, _ reply: StreamReply) -> RESTAnswer {
-        var answer: RESTAnswer
+    private func answer(to request: RESTRequest, _ reply: StreamReply) -> HTTPAnswer {
+        var answer: HTTPAnswer
         switch reply {
         case .created(let id, let kind, let text, let tag):
-            answer = RESTAnswer(status: .created, contentType: Self.descriptionType, body: Array(text.utf8))
+            answer = HTTPAnswer(status: .created, contentType: Self.descriptionType, body: Array(text.utf8))
             answer.headers.add(name: "Location", value: StreamPath.session(kind, id).text)
             answer.headers.add(name: "ETag", value: tag)
             let ice = ICEServerOffer(
                 iceServers, user: table.sessions[id]?.opening.caller, guest: .guest(), at: .now)
             for link in ice.servers.flatMap(\.links) { answer.headers.add(name: "Link", value: link) }
-        case .taken: answer = RESTAnswer(status: .noContent, body: [])
+        case .taken: answer = HTTPAnswer(status: .noContent, body: [])
         case .restarted(let fragment, let tag):
-            answer = RESTAnswer(status: .ok, contentType: Self.fragmentType, body: Array(fragment.utf8))
+            answer = HTTPAnswer(status: .ok, contentType: Self.fragmentType, body: Array(fragment.utf8))
             answer.headers.add(name: "ETag", value: tag)
-        case .ended: answer = RESTAnswer(status: .ok, contentType: "text/plain", body: [])
+        case .ended: answer = HTTPAnswer(status: .ok, contentType: "text/plain", body: [])
         case .failed(let problem): return failure(problem, request)
         }
         answer.share(with: request)
         return answer
     }
 
-    private func failure(_ failure: StreamFailure, _ request: RESTRequest) -> RESTAnswer {
-        var answer = RESTAnswer.problem(failure, trace: request.trace)
+    private func failure(_ failure: StreamFailure, _ request: RESTRequest) -> HTTPAnswer {
+        var answer = HTTPAnswer.problem(failure, trace: request.trace)
         if failure != .unknownOrigin { answer.share(with: request) }
         return answer
     }
 
     /// What a browser asks before it asks (CORS), and what a client may ask to see what is taken here.
-    private func options(_ request: RESTRequest, methods: String, _ headers: HTTPHeaders) -> RESTAnswer {
-        var answer = RESTAnswer(status: .noContent, headers: headers, body: [])
+    private func options(_ request: RESTRequest, methods: String, _ headers: HTTPHeaders) -> HTTPAnswer {
+        var answer = HTTPAnswer(status: .noContent, headers: headers, body: [])
         answer.headers.add(name: "Allow", value: methods)
         answer.share(with: request)
         guard request.headers.contains(name: "Origin") else { return answer }

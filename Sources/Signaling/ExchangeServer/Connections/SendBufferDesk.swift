@@ -1,0 +1,72 @@
+import ExchangeCore
+import HTTPTransport
+
+/// What waits for one connection's client, and who pays for it.
+final class SendBufferShare: OutboundWatch {
+    private let desk: SendBufferDesk
+    /// Drops the connection; nil until something waits.
+    private weak var meter: OutboundMeter?
+    /// Who pays for what waits.
+    var payer = Payer.strangers
+
+    init(_ desk: SendBufferDesk) { self.desk = desk }
+
+    func note(_ bytes: Int, of meter: OutboundMeter) {
+        self.meter = meter
+        desk.note(bytes, of: self)
+    }
+
+    func forget(_ meter: OutboundMeter) { desk.forget(self) }
+
+    func countDropped() { desk.countDropped() }
+
+    /// Bytes that wait now.
+    var waiting: Int { meter?.waiting ?? 0 }
+
+    /// Closes the connection: its client does not read.
+    func drop() { meter?.drop() }
+}
+
+/// Keeps in mind what waits for whom, and asks the connection to close that must go.
+///
+/// Lives on the hub's event loop.
+final class SendBufferDesk {
+    private var buffers: SendBuffers<ObjectIdentifier>
+    private var shares: [ObjectIdentifier: SendBufferShare] = [:]
+    /// Connections that were dropped since their client did not read.
+    private(set) var dropped = 0
+
+    init(_ limits: SendBuffers<ObjectIdentifier>.Limits) { buffers = SendBuffers(limits) }
+
+    /// Bytes that wait in all, at most.
+    var total: Int { buffers.total }
+
+    /// So much waits for a connection.
+    func note(_ bytes: Int, of share: SendBufferShare) {
+        let id = ObjectIdentifier(share)
+        guard bytes > 0 || shares[id] != nil else { return }
+        buffers.set(id, bytes, of: share.payer)
+        shares[id] = bytes > 0 ? share : nil
+        guard buffers.isOver(share.payer) else { return }
+        // Some have read on since they were looked at.
+        for (id, share) in shares {
+            let bytes = share.waiting
+            buffers.measure(id, bytes)
+            if bytes == 0 { shares[id] = nil }
+        }
+        guard buffers.isOver(share.payer) else { return }
+        while let loser = buffers.loser(after: share.payer) {
+            buffers.measure(loser, 0)
+            shares.removeValue(forKey: loser)?.drop()
+        }
+    }
+
+    /// A connection is closed.
+    func forget(_ share: SendBufferShare) {
+        let id = ObjectIdentifier(share)
+        guard shares.removeValue(forKey: id) != nil else { return }
+        buffers.measure(id, 0)
+    }
+
+    func countDropped() { dropped += 1 }
+}

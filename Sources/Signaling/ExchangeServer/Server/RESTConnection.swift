@@ -1,0 +1,81 @@
+import ExchangeCore
+import HTTPTransport
+import NIOCore
+import NIOHTTP1
+import SignalWire
+import StreamGateway
+
+/// One connection to the exchange: its requests, and the WebSocket that it may become. Lives on the hub's event loop.
+final class RESTConnection: ConnectionService {
+    private let counted: CountedConnection
+    private let hub: ExchangeHub
+    private let service: RESTService
+    private let sockets: WebSocket.Settings
+    private let share: SendBufferShare
+
+    init(_ counted: CountedConnection, hub: ExchangeHub, service: RESTService, sockets: WebSocket.Settings) {
+        self.counted = counted
+        self.hub = hub
+        self.service = service
+        self.sockets = sockets
+        share = SendBufferShare(hub.sendBuffers)
+    }
+
+    var outbound: any OutboundWatch { share }
+
+    // MARK: - Requests
+
+    /// Only those who have logged in send descriptions.
+    func bodyLimit(of head: HTTPRequestHead) -> Int { service.bodyLimit(of: head) }
+
+    func answer(_ request: HTTPRequest, on channel: any Channel, then reply: @escaping (HTTPAnswer) -> Void) {
+        let head = request.head
+        let trace = TraceID(request.number.value)
+        let asked = RESTRequest(
+            method: head.method, path: request.path, headers: head.headers, body: request.body,
+            client: service.client(of: head, on: counted), isForUs: service.isForUs(head, channel),
+            hasRoom: service.hasRoom(for: counted, head), trace: trace)
+        service.answer(asked) { reply($0.naming(trace)) }
+    }
+
+    func abandon(_ request: HTTPRequest.Number) { service.abandon(TraceID(request.value)) }
+
+    func refusal(_ refusal: InboundMeter.Refusal, limit: Int, of request: HTTPRequest.Number) -> HTTPAnswer {
+        let trace = TraceID(request.value)
+        let answer: HTTPAnswer
+        switch refusal {
+        case .tooLong:
+            let message =
+                "A body has at most \(limit) bytes"
+                + (limit < SignalLimits.messageBytes ? " without a good Bearer token." : ".")
+            answer = .failure(.tooLarge, message, trace: trace)
+        case .crowded:
+            let message = "Too many clients that have not logged in send requests."
+            answer = .failure(.unavailable, message, trace: trace, retryAfterSeconds: InboundBudget.retrySeconds)
+        }
+        return answer.naming(trace)
+    }
+
+    // MARK: - The WebSocket
+
+    func opensWebSocket(_ head: HTTPRequestHead, on channel: any Channel) -> Bool {
+        head.uri.prefix { $0 != "?" } == ExchangeServer.webSocketPath
+            && WebOrigin.isAllowed(head.headers, allowed: service.configuration.allowedOrigins)
+            && service.isForUs(head, channel) && service.hasRoom(for: counted, head)
+    }
+
+    func webSocketHeaders(for head: HTTPRequestHead) -> HTTPHeaders { ["Trace-Id": "\(TraceID())"] }
+
+    func makeWebSocket(_ meter: InboundMeter) -> WebSocket {
+        SocketSession.makeWebSocket(sockets, hub: hub, meter: meter, share: share)
+    }
+}
+
+extension HTTPAnswer {
+    /// The answer with the name of its request, so that it is found in the log.
+    fileprivate func naming(_ trace: TraceID) -> HTTPAnswer {
+        var answer = self
+        answer.headers.add(name: "Trace-Id", value: trace.description)
+        return answer
+    }
+}

@@ -1,0 +1,140 @@
+internal import Glibc
+internal import NIOCore
+internal import NIOHTTP1
+internal import NIOPosix
+internal import NIOSSL
+
+/// Bytes could not be got to a server or back.
+///
+/// Match on ``kind``. The description says what happened, and what to try.
+package struct TransportFailure: Error, Hashable, Sendable, CustomStringConvertible {
+    /// What kind of thing went wrong.
+    package enum Kind: Hashable, Sendable {
+        /// No server had anything to do with the attempt: the name is unknown, nothing listens, or there is no route.
+        case nobodyThere
+        /// There may be a server, and it does not answer, or the network has failed.
+        case unreachable
+        /// The server closed the connection without a word.
+        case closed
+        /// The certificate has expired, or is signed by nobody whom this machine trusts.
+        case untrusted
+        /// The certificate is for another name.
+        case wrongName
+        /// The server does not speak TLS.
+        case plainText
+        /// The TLS handshake failed for another reason.
+        case handshake
+        /// The server does not speak HTTP.
+        case notHTTP
+        /// The server answered the request for a WebSocket with this HTTP status.
+        case notUpgraded(status: Int?)
+        /// The server, or this end, has broken a rule of WebSockets or a bound.
+        case fault
+    }
+
+    package let kind: Kind
+    /// What happened; without an address where ``kind`` says enough.
+    package let cause: String
+    /// What to try; empty if there is nothing to say.
+    package let advice: String
+
+    package var description: String { advice.isEmpty ? "\(cause)." : "\(cause). \(advice)" }
+
+    private init(_ kind: Kind, _ cause: String, _ advice: String = "Check the address, and that the server runs there.")
+    {
+        self.kind = kind
+        self.cause = cause
+        self.advice = advice
+    }
+
+    /// Explains an error of ``WebSocket/connect(_:to:on:)``, of ``WebSocket/Event/failed(_:)``, or of any other connection.
+    package init(_ error: any Error, to endpoint: HTTPEndpoint) {
+        let place = endpoint.authority
+        switch error {
+        case let failure as TransportFailure: self = failure
+        case let error as NIOConnectionError:
+            let isNobody = error.connectionErrors.allSatisfy { ($0.error as? IOError).map(Self.isNobodyThere) ?? false }
+            self.init(isNobody ? .nobodyThere : .unreachable, Self.cause(of: error, at: place))
+        case is NIOSSLError, is BoringSSLError, is NIOSSLExtraError: self = Self.tls(error, at: place)
+        case is HTTPParserError: self.init(.notHTTP, "what \(place) sends is not HTTP")
+        case ChannelError.connectTimeout: self.init(.unreachable, "\(place) does not answer")
+        case ChannelError.inputClosed, ChannelError.inappropriateOperationForState, ChannelError.alreadyClosed,
+            ChannelError.ioOnClosedChannel, ChannelError.eof:
+            self = .closed(by: endpoint)
+        case let error as IOError:
+            self.init(Self.isNobodyThere(error) ? .nobodyThere : .unreachable, Self.cause(of: error, at: place))
+        case let error as WebSocket.OpeningError: self = Self.opening(error, at: place)
+        case let error as WebSocket.Fault:
+            self.init(.fault, "the WebSocket of \(place) has failed: \(error)", "")
+        default: self.init(.unreachable, "\(error)")
+        }
+    }
+
+    /// The server closed the connection.
+    package static func closed(by endpoint: HTTPEndpoint) -> TransportFailure {
+        let advice =
+            endpoint.isSecure
+            ? "If it does not speak TLS, use http and ws." : "If it speaks TLS, use https and wss."
+        return TransportFailure(.closed, "\(endpoint.authority) closed the connection", advice)
+    }
+
+    /// The server did not answer in time.
+    package static func silent(_ endpoint: HTTPEndpoint) -> TransportFailure {
+        TransportFailure(.unreachable, "\(endpoint.authority) does not answer")
+    }
+
+    private static func opening(_ error: WebSocket.OpeningError, at place: String) -> TransportFailure {
+        switch error {
+        case .notUpgraded(let status?, let location?) where (300..<400).contains(status):
+            TransportFailure(
+                .notUpgraded(status: status), "\(place) redirects to \(location)",
+                "Use that address, if it is the right one.")
+        case .notUpgraded(let status, _):
+            TransportFailure(
+                .notUpgraded(status: status),
+                "\(place) opens no WebSocket there" + (status.map { ": it answered with status \($0)" } ?? ""),
+                "Check the path of the address, and what the server wants to know of its clients.")
+        case .notOffered(let choice):
+            TransportFailure(.fault, "\(place) chose \(choice), which was not offered", "")
+        case .tooLate: TransportFailure(.unreachable, "\(place) did not open a WebSocket in time")
+        }
+    }
+
+    /// TLS failures, told apart by BoringSSL's own words, which are all that NIOSSL passes on.
+    private static func tls(_ error: any Error, at place: String) -> TransportFailure {
+        let words = "\(error)"
+        if words.contains("CERTIFICATE_VERIFY_FAILED") || words.contains("unableToValidateCertificate") {
+            return TransportFailure(
+                .untrusted, "the certificate of \(place) is signed by nobody this machine trusts, or has expired",
+                "If it is your own, name the file of the certificate that signed it as trust root.")
+        }
+        if words.contains("failedToValidateHostname") || words.contains("HOSTNAME") {
+            return TransportFailure(
+                .wrongName, "the certificate of \(place) is for another name",
+                "Use the name that the certificate is for.")
+        }
+        if words.contains("WRONG_VERSION_NUMBER") || words.contains("HTTP_REQUEST") {
+            return TransportFailure(
+                .plainText, "\(place) does not speak TLS", "Check the port. On this machine http and ws may be used.")
+        }
+        return TransportFailure(.handshake, "the TLS handshake with \(place) failed: \(words)", "")
+    }
+
+    private static func isNobodyThere(_ error: IOError) -> Bool {
+        [ECONNREFUSED, EHOSTUNREACH, ENETUNREACH, ENETDOWN].contains(error.errnoCode)
+    }
+
+    private static func cause(of error: NIOConnectionError, at place: String) -> String {
+        if error.connectionErrors.isEmpty, error.dnsAError != nil || error.dnsAAAAError != nil {
+            return "the name \"\(error.host)\" is not known"
+        }
+        for single in error.connectionErrors {
+            if let failure = single.error as? IOError { return cause(of: failure, at: place) }
+        }
+        return "\(place) does not answer"
+    }
+
+    private static func cause(of error: IOError, at place: String) -> String {
+        error.errnoCode == ECONNREFUSED ? "nothing listens at \(place)" : "the way to \(place) is closed: \(error)"
+    }
+}

@@ -1,0 +1,101 @@
+// HTTPTransport: HTTP/1.1, TLS and WebSockets, at both ends, with everything that comes from the network bounded. It knows
+// nothing of what is said: a service answers requests, and whoever opens a WebSocket hears its messages.
+
+package import NIOCore
+internal import NIOHTTP1
+internal import NIOPosix
+package import NIOSSL
+internal import NIOWebSocket
+
+/// Accepts the connections of a server, and sets up what stands in each one's pipeline: first for HTTP, then perhaps for a
+/// WebSocket.
+///
+/// Lives on one event loop, as do all of its connections.
+package final class HTTPListener {
+    private let service: any HTTPService
+    private let tls: NIOSSLContext?
+    private let budget: InboundBudget
+    private let bounds: StrangerBounds
+    private let messageBytes: Int
+
+    /// - Parameters:
+    ///   - tls: Nil for plain text.
+    ///   - budget: What all strangers may hold together.
+    ///   - messageBytes: The most that a frame on a WebSocket may have, as a message in
+    ///     ``WebSocket/Settings``.
+    package init(
+        _ service: any HTTPService, tls: NIOSSLContext?, budget: InboundBudget, bounds: StrangerBounds,
+        messageBytes: Int
+    ) {
+        self.service = service
+        self.tls = tls
+        self.budget = budget
+        self.bounds = bounds
+        self.messageBytes = messageBytes
+    }
+
+    /// What one read takes at most, and so what each connection's buffer may keep: most messages are shorter than 2 KiB.
+    private static let receiveBuffer = AdaptiveRecvByteBufferAllocator(minimum: 512, initial: 2_048, maximum: 8_192)
+
+    /// Begins to listen.
+    ///
+    /// - Returns: The listening channel; closing it ends accepting and leaves connections as they are.
+    /// - Throws: What the system says; ``ListenAddress/explain(_:)`` makes an error of it that helps.
+    package static func listen(
+        at address: SocketAddress, with listener: NIOLoopBound<HTTPListener>, on loop: any EventLoop
+    ) async throws -> any Channel {
+        try await ServerBootstrap(group: loop)
+            .serverChannelOption(.backlog, value: 1_024)
+            .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+            .serverChannelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    try channel.pipeline.syncOperations.addHandler(AcceptGate(listener.value.service))
+                }
+            }
+            .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
+            .childChannelOption(.recvAllocator, value: receiveBuffer)
+            .childChannelOption(.writeBufferWaterMark, value: OutboundMeter.limit)
+            .childChannelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture { try listener.value.configure(channel) }
+            }
+            .bind(to: address).get()
+    }
+
+    /// Sets up a connection that was just accepted, unless there are too many.
+    private func configure(_ channel: any Channel) throws {
+        let service = try service.accept(channel)
+        let pipeline = channel.pipeline.syncOperations
+        try pipeline.addHandler(OutboundMeter(service.outbound))
+        let timer = RequestTimer()
+        try pipeline.addHandler(timer)
+        if let tls { try pipeline.addHandler(NIOSSLServerHandler(context: tls)) }
+        let meter = InboundMeter(budget, bounds, timer: timer)
+        try pipeline.addHandler(meter)
+
+        let parts = NIOLoopBound((self, service, timer, meter), eventLoop: channel.eventLoop)
+        let upgrader = NIOTypedWebSocketServerUpgrader<Void>(
+            maxFrameSize: messageBytes, enableAutomaticErrorHandling: false,
+            shouldUpgrade: { channel, head in
+                channel.eventLoop.makeSucceededFuture(parts.value.1.webSocketHeaders(for: head))
+            },
+            upgradePipelineHandler: { channel, _ in
+                channel.eventLoop.makeCompletedFuture {
+                    let (_, service, timer, meter) = parts.value
+                    channel.pipeline.syncOperations.removeHandler(timer, promise: nil)
+                    try channel.pipeline.syncOperations.addHandler(service.makeWebSocket(meter))
+                }
+            })
+        let upgrade = NIOTypedHTTPServerUpgradeConfiguration<Void>(upgraders: [upgrader]) { channel in
+            channel.eventLoop.makeCompletedFuture {
+                let (own, service, timer, meter) = parts.value
+                let headers = SecurityHeaders(isEncrypted: own.tls != nil)
+                try channel.pipeline.syncOperations.addHandler(
+                    RequestHandler(service, own.bounds, timer: timer, meter: meter, headers: headers))
+            }
+        }
+        _ = try pipeline.configureUpgradableHTTPServerPipeline(
+            configuration: NIOUpgradableHTTPServerPipelineConfiguration(upgradeConfiguration: upgrade))
+        let upgrading = try pipeline.handler(type: NIOTypedHTTPServerUpgradeHandler<Void>.self)
+        try pipeline.addHandler(UpgradeGate(service), position: .before(upgrading))
+    }
+}
