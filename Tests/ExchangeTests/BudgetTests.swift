@@ -31,17 +31,9 @@ private func crowd(_ count: Int, total: Int = 256 << 20) -> ExchangeScenario {
 }
 
 extension ExchangeCore {
-    /// A ledger computed from all that is kept.
-    fileprivate var counted: Ledger {
-        var copy = self
-        copy.ledger = Ledger(settings.kept)
-        copy.settleAll()
-        return copy.ledger
-    }
-
     /// Bytes of the bodies of events, each once, and how many logs hold them.
     fileprivate var bodies: (bytes: Int, holders: Int) {
-        let all = logs.values.flatMap(\.bodies)
+        let all = streams.bodies
         return (Set(all).reduce(0) { $0 + $1.bytes }, all.count)
     }
 }
@@ -72,11 +64,11 @@ extension ExchangeCore {
             }
             scenario.advance(by: .milliseconds(250))
         }
-        let limit = scenario.core.settings.kept.user
+        let limit = scenario.core.ledger.limits.user
         #expect(most > limit / 2 && most <= limit + 8_192)
         #expect(sent > 60 && sent < 200)
         #expect(scenario.core.counters.overBudget == 400 - sent)
-        #expect(scenario.core.invites.values.allSatisfy { !$0.isEnded || $0.data == nil })
+        #expect(scenario.core.invites.all.allSatisfy { !$0.isEnded || $0.data == nil })
     }
 
     @Test("Whatever users do, the ledger says what is kept, nobody is beyond the budget, and all of it goes by itself")
@@ -121,19 +113,19 @@ extension ExchangeCore {
             #expect(scenario.core.ledger.bodies.isEmpty, "no event outlives the resume window")
             scenario.advance(by: .seconds(3_600))
             #expect(scenario.core.ledger.items.keys.allSatisfy { if case .call = $0 { true } else { false } })
-            #expect(scenario.core.counted.total == scenario.core.ledger.total)
+            #expect(scenario.core.counted.ledger.total == scenario.core.ledger.total)
         }
     }
 
     private func check(_ core: ExchangeCore) {
-        let counted = core.counted
+        let counted = core.counted.ledger
         #expect(counted.total == core.ledger.total)
         #expect(counted.items == core.ledger.items)
         let bodies = core.bodies
         #expect(
             core.ledger.bodies.values.reduce(0) { $0 + $1.bytes }
                 == bodies.bytes + Weight.entry * (core.ledger.bodies.count + bodies.holders))
-        #expect(core.ledger.total <= core.settings.kept.total)
+        #expect(core.ledger.total <= core.ledger.limits.total)
     }
 
     @Test("However many attackers fill the memory, who holds nothing can still call")
@@ -248,7 +240,7 @@ extension ExchangeCore {
             ids.append(scenario.invite("bob", from: alice, key: IdempotencyKey(ours: "k\(number)")))
             _ = scenario.request(.inviteCancel(InviteCancel(invite: ids[number])), from: alice)
         }
-        #expect(scenario.core.invites.count == 16 && scenario.core.inviteByKey.count == 16)
+        #expect(scenario.core.invites.count == 16 && scenario.core.invites.keyCount == 16)
         #expect(scenario.invite("bob", from: alice, key: "k39") == ids[39])
         #expect(scenario.refusal(of: .inviteCancel(InviteCancel(invite: ids[39])), from: alice) == .inviteEnded)
         #expect(scenario.refusal(of: .inviteCancel(InviteCancel(invite: ids[0])), from: alice) == .unknownInvite)
@@ -263,7 +255,7 @@ extension ExchangeCore {
             _ = scenario.request(.inviteCancel(InviteCancel(invite: invite)), from: alice)
             scenario.advance(by: .milliseconds(200))
         }
-        #expect(scenario.core.deadlines.count <= 2 * 1_024 + 2)
+        #expect(scenario.core.deadlineCount <= 2 * 1_024 + 2)
     }
 
     @Test("CONN-5: What a device is sent at once when it resumes fits in what may wait for it")
@@ -296,7 +288,7 @@ extension ExchangeCore {
         _ = scenario.device("b", of: "bob")
         let invite = scenario.invite("bob", from: phone, ttl: 2)
         scenario.advance(by: .seconds(200))
-        #expect(invite != "none" && scenario.core.logs[.account("alice")]?.sequence ?? 0 > 1)
+        #expect(invite != "none" && scenario.core.streams[.account("alice")]?.sequence ?? 0 > 1)
         #expect(scenario.core.ledger.bodies.isEmpty)
         let session = scenario.session(on: quiet)?.id ?? "none"
         scenario.feed(.disconnected(quiet))
@@ -323,6 +315,6 @@ extension ExchangeCore {
         #expect(after.bodies.values.map(\.bytes).sorted() == before.bodies.values.map(\.bytes).sorted())
         let invites = before.items.filter { if case .invite = $0.key { true } else { false } }
         #expect(invites.count == 5 && invites.allSatisfy { after.items[$0.key] == $0.value })
-        #expect(next.core.ledger.total == next.core.counted.total)
+        #expect(next.core.ledger.total == next.core.counted.ledger.total)
     }
 }

@@ -40,7 +40,7 @@ private struct CallScenario {
                 ])
             #expect(call.exchange.events(of: by).isEmpty)
             #expect(call.exchange.refusal(of: call.hangUp, from: other) == .unknownCall)
-            #expect(call.exchange.core.calls.count == 0)
+            #expect(call.exchange.core.invites.calls.count == 0)
         }
     }
 
@@ -93,7 +93,7 @@ private struct CallScenario {
         var call = CallScenario()
         call.exchange.feed(.disconnected(call.bob))
         call.exchange.advance(by: .seconds(30))
-        #expect(call.exchange.core.calls.count == 1)
+        #expect(call.exchange.core.invites.calls.count == 1)
         let back = call.exchange.device("b", of: "bob")
         _ = call.exchange.events(of: call.alice)
         let signal = CallSignal(invite: call.invite, type: "renegotiate", data: ["x": 1])
@@ -108,10 +108,10 @@ private struct CallScenario {
         var call = CallScenario()
         call.exchange.feed(.disconnected(call.bob))
         call.exchange.advance(by: .seconds(70))
-        #expect(call.exchange.core.calls.count == 1)
+        #expect(call.exchange.core.invites.calls.count == 1)
         call.exchange.feed(.disconnected(call.alice))
         call.exchange.advance(by: .seconds(70))
-        #expect(call.exchange.core.calls.count == 0)
+        #expect(call.exchange.core.invites.calls.count == 0)
     }
 
     @Test("A call waits for the device that went last for the whole resume window, and that device can hang up")
@@ -121,13 +121,13 @@ private struct CallScenario {
         call.exchange.advance(by: .seconds(50))
         call.exchange.feed(.disconnected(call.alice))
         call.exchange.advance(by: .milliseconds(59_999))
-        #expect(call.exchange.core.calls.count == 1)
+        #expect(call.exchange.core.invites.calls.count == 1)
         var later = call
         later.exchange.advance(by: .milliseconds(1))
-        #expect(later.exchange.core.calls.count == 0)
+        #expect(later.exchange.core.invites.calls.count == 0)
         let back = call.exchange.device("a", of: "alice")
         #expect(call.exchange.refusal(of: call.hangUp, from: back) == nil)
-        #expect(call.exchange.core.calls.count == 0)
+        #expect(call.exchange.core.invites.calls.count == 0)
     }
 
     @Test("CALL-1: Signals reach the peer's device of that call only, in both directions, in order and unchanged")

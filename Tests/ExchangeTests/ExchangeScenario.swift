@@ -156,7 +156,7 @@ struct ExchangeScenario {
 
     /// With what a device that loses `connection` now goes on.
     func resumePoint(of connection: ConnectionID) -> SessionStart.Resume? {
-        session(on: connection).map { .init(session: $0.id, after: core.logs[$0.endpoint.principal]?.sequence ?? 0) }
+        session(on: connection).map { .init(session: $0.id, after: core.streams[$0.endpoint.principal]?.sequence ?? 0) }
     }
 
     /// The events a connection received since last asked, in order.
@@ -166,6 +166,14 @@ struct ExchangeScenario {
             if case .event(let numbered) = $0 { numbered.event } else { nil }
         }
     }
+}
+
+extension ExchangeCore {
+    /// What is kept, and who pays for it.
+    var ledger: Ledger { effects.budget.ledger }
+
+    /// How many places with a user are taken by those whom it does not know.
+    func strangersPlaces(with user: UserID) -> Int { invites.strangersPlaces(with: user, accounts.acquaintances) }
 }
 
 /// Tests give runs numbers.

@@ -384,7 +384,7 @@ private func reads(_ channel: EmbeddedChannel) -> Bool? {
             now = now.advanced(by: .milliseconds(1))
             pieces += 1
         }
-        #expect(core.invites.count == 0 && core.tokens.count == 0)
+        #expect(core.invites.count == 0 && core.accounts.tokenCount == 0)
     }
 
     @Test("A crowd of timers is met in pieces, so that a request need not wait for all of them")

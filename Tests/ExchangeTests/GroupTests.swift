@@ -125,15 +125,16 @@ import Timekeeping
     }
 
     @Test("GRP-1: A full group takes nobody, nor does a user who is in as many as allowed")
-    func capacity() {
+    func capacity() throws {
         var groups = Groups()
+        var effects = Effects(.init(), run: 1)
         for number in 0..<3 {
-            groups.add(Group(id: "\(number)", name: nil, owner: "o\(number)", members: ["o\(number)", "u"]))
+            groups.restore(Group(id: "\(number)", name: nil, owner: "o\(number)", members: ["o\(number)", "u"]))
         }
         #expect(groups.joins("u") == 3 && groups.owns("u") == 0 && groups.owns("o1") == 1)
-        groups.leave("1", "u")
+        try groups.leave("1", "u", &effects)
         #expect(groups.groups(of: "u").map(\.id) == ["0", "2"])
-        if let group = groups["0"] { groups.remove(group) }
+        if let group = groups["0"] { groups.dismiss(group, &effects) }
         #expect(groups.joins("u") == 1 && groups.owns("o0") == 0 && groups["0"] == nil)
     }
 }

@@ -125,7 +125,7 @@ private struct Crowd {
     /// The exchange counts what is there, and no more than the rule allows.
     mutating func check() {
         for user in ["bob", "user-0", "user-1"] as [UserID] {
-            let places = exchange.core.invitePlaces.toAnswer(by: user)
+            let places = exchange.core.invites.places(with: user)
             let strangers = expected.places(with: user) { !expected.knows(user, $0) }
             #expect(places.count == expected.places(with: user) && places.count <= 256)
             #expect(exchange.core.strangersPlaces(with: user) == strangers && strangers <= 64)

@@ -112,8 +112,9 @@ private struct Siege {
         #expect(siege.refusal("friend", "bob", by: "alice")?.known == .tooManyRequests)
         #expect(siege.exchange.events(of: friend).isEmpty)
         let written = siege.exchange.changes.dropFirst(before).filter { if case .invite = $0 { true } else { false } }
-        #expect(written.isEmpty && siege.exchange.core.invitePlaces.toAnswer(by: "friend").count == 0)
-        #expect(!siege.exchange.core.acquaintances.has("alice", "friend"), "who was not called is not known by it")
+        #expect(written.isEmpty && siege.exchange.core.invites.places(with: "friend").count == 0)
+        #expect(
+            !siege.exchange.core.accounts.acquaintances.has("alice", "friend"), "who was not called is not known by it")
     }
 
     @Test("INV-12: A place is free once that invitee has answered, whoever else is still to answer the same invite")
@@ -133,8 +134,8 @@ private struct Siege {
         for invite in sent {
             _ = siege.exchange.refusal(of: .inviteCancel(InviteCancel(invite: invite)), from: alice)
         }
-        #expect(siege.exchange.core.invitePlaces.toAnswer(by: "friend").count == 0)
-        #expect(siege.exchange.core.invitePlaces.toAnswer(by: "bob").count == 1)
+        #expect(siege.exchange.core.invites.places(with: "friend").count == 0)
+        #expect(siege.exchange.core.invites.places(with: "bob").count == 1)
     }
 
     @Test("INV-12: An account that is removed gives its places back, also if the exchange was down then")
@@ -158,14 +159,14 @@ private struct Siege {
     func madeAnew() {
         let left = Siege.users.filter { $0.id != "friend" }
         var siege = Siege()
-        #expect(siege.exchange.core.acquaintances.has("bob", "friend"))
+        #expect(siege.exchange.core.accounts.acquaintances.has("bob", "friend"))
         var next = siege.exchange.restarted(users: left)
         next.feed(.timer)
         #expect(next.changes.contains(.acquaintancesForgotten(of: "friend")))
-        #expect(!next.core.acquaintances.has("bob", "friend"))
+        #expect(!next.core.accounts.acquaintances.has("bob", "friend"))
         siege.exchange.feed(.accountsChanged(left))
         siege.exchange.feed(.accountsChanged(Siege.users))
-        #expect(!siege.exchange.core.acquaintances.has("bob", "friend"))
+        #expect(!siege.exchange.core.accounts.acquaintances.has("bob", "friend"))
         #expect(siege.exchange.saved.acquaintances.allSatisfy { $0.user != "friend" && $0.owner != "friend" })
     }
 
@@ -180,7 +181,7 @@ private struct Siege {
             let asked = UserID(ours: "mallory-\((index + 1) % 40)")
             while siege.refusal(asked, by: attacker, group: "g") == nil {}
         }
-        #expect(siege.exchange.core.invitePlaces.inGroup("g").count == 40 + SignalLimits.openInvitesBeyondFirst)
+        #expect(siege.exchange.core.invites.places(in: "g").count == 40 + SignalLimits.openInvitesBeyondFirst)
         #expect(siege.refusal("friend", by: "alice", group: "g") == nil)
         let refused = siege.refusal("friend", by: "alice", group: "g")
         #expect(refused?.message.contains("48 open invites beyond their first") == true)
@@ -194,7 +195,7 @@ private struct Siege {
         #expect(siege.flood(by: 0..<40) == 64)
         #expect(siege.refusal("bob", by: "friend") == nil)
         var next = Siege(siege.exchange.restarted(users: Siege.users))
-        #expect(next.exchange.core.invitePlaces.toAnswer(by: "bob").count == 65)
+        #expect(next.exchange.core.invites.places(with: "bob").count == 65)
         #expect(next.refusal("bob", by: "alice")?.known == .tooManyRequests)
         for _ in 0..<7 { #expect(next.refusal("bob", by: "friend") == nil) }
         #expect(next.refusal("bob", by: "friend")?.known == .tooManyRequests)

@@ -114,7 +114,7 @@ private func reject(_ invite: InviteID, _ data: JSONValue? = nil) -> ClientReque
         #expect(scenario.refusal(of: accept(invite), from: second) == .alreadyHandled)
         #expect(scenario.refusal(of: accept(invite), from: first) == nil, "a retry of the winner is no second answer")
         #expect(scenario.events(of: alice).count == 2)
-        #expect(scenario.core.calls.count == 1)
+        #expect(scenario.core.invites.calls.count == 1)
         let signal = CallSignal(invite: invite, type: "t")
         #expect(scenario.refusal(of: .callSignal(signal), from: second) == .notYours)
     }
@@ -217,7 +217,7 @@ private func reject(_ invite: InviteID, _ data: JSONValue? = nil) -> ClientReque
             #expect(scenario.refusal(of: accept(invite), from: second) == code)
             #expect(scenario.refusal(of: reject(invite), from: second) == code)
         }
-        #expect(scenario.core.calls.count == 0)
+        #expect(scenario.core.invites.calls.count == 0)
     }
 
     @Test("INV-11: A busy device's reject reaches the inviter with data that tells it from a declined one")
@@ -250,7 +250,7 @@ private func reject(_ invite: InviteID, _ data: JSONValue? = nil) -> ClientReque
             #expect(scenario.refusal(of: accept(invite), from: index.isMultiple(of: 2) ? bob : carol) == nil)
         }
         for invite in back { #expect(scenario.refusal(of: reject(invite), from: alice) == nil) }
-        #expect(scenario.core.calls.count == 6)
+        #expect(scenario.core.invites.calls.count == 6)
         scenario.advance(by: .seconds(30))
         let timedOut = scenario.events(of: alice).filter { if case .inviteTimedOut = $0 { true } else { false } }
         #expect(timedOut.count == 10)
@@ -285,9 +285,9 @@ private func reject(_ invite: InviteID, _ data: JSONValue? = nil) -> ClientReque
         let invite = scenario.invite("alice", from: alice)
         #expect(scenario.refusal(of: accept(invite), from: alice) == .notYours)
         #expect(scenario.refusal(of: reject(invite), from: alice) == .notYours)
-        #expect(scenario.core.calls.count == 0)
+        #expect(scenario.core.invites.calls.count == 0)
         #expect(scenario.events(of: alice).isEmpty)
         #expect(scenario.refusal(of: accept(invite), from: tablet) == nil)
-        #expect(scenario.core.calls.count == 1)
+        #expect(scenario.core.invites.calls.count == 1)
     }
 }

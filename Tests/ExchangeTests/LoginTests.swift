@@ -38,7 +38,7 @@ private func digest(_ text: String) -> SecretDigest { SecretDigest(of: text) }
 
     private func refusal(_ scenario: ExchangeScenario, _ token: String) -> RPCErrorCode? {
         do throws(RPCError) {
-            _ = try scenario.core.tokens.grant(for: digest(token), at: scenario.timeline.now)
+            _ = try scenario.core.accounts.grant(for: digest(token), at: scenario.timeline.now)
             return nil
         } catch { return error.known }
     }
@@ -52,7 +52,7 @@ private func digest(_ text: String) -> SecretDigest { SecretDigest(of: text) }
 
     /// Every session belongs to a login that has not ended.
     private func everySessionHasItsLogin(_ scenario: ExchangeScenario) -> Bool {
-        scenario.core.sessions.all.allSatisfy { $0.login.map(scenario.core.tokens.isStanding) ?? true }
+        scenario.core.sessions.all.allSatisfy { $0.login.map(scenario.core.accounts.isStanding) ?? true }
     }
 
     // MARK: - A full table
@@ -70,7 +70,7 @@ private func digest(_ text: String) -> SecretDigest { SecretDigest(of: text) }
         #expect(scenario.closed[device] == nil, "an always-on device is in use")
         #expect(refusal(scenario, "first") == nil)
         #expect(throws: Never.self) {
-            try scenario.core.tokens.refreshGrant(for: digest("refresh"), at: scenario.timeline.now)
+            try scenario.core.accounts.refreshGrant(for: digest("refresh"), at: scenario.timeline.now)
         }
         #expect(everySessionHasItsLogin(scenario))
         revoke(&scenario)
@@ -138,7 +138,7 @@ private func digest(_ text: String) -> SecretDigest { SecretDigest(of: text) }
         scenario.request(.inviteAccept(InviteAccept(invite: invite)), from: bob)
         login(&scenario, access: "one more")
         #expect(scenario.closed == [devices[1]: .loggedOut] && scenario.closed[devices[1]]?.code == 4001)
-        #expect(scenario.core.calls.count == 0)
+        #expect(scenario.core.invites.calls.count == 0)
         #expect(refusal(scenario, "token 1") == .tokenRevoked && refusal(scenario, "token 0") == nil)
         #expect(everySessionHasItsLogin(scenario))
     }
@@ -167,7 +167,7 @@ private func digest(_ text: String) -> SecretDigest { SecretDigest(of: text) }
             login(&scenario, access: "a\(number)", refresh: "r\(number)")
             scenario.feed(.tokenRevoked(digest("a\(number)")))
         }
-        #expect(scenario.core.tokens.count <= 4 + 2 * TokenStore.endedLoginsPerUser)
+        #expect(scenario.core.accounts.tokenCount <= 4 + 2 * TokenStore.endedLoginsPerUser)
         #expect(refusal(scenario, "a499") == .tokenRevoked && refusal(scenario, "a0") == .tokenRejected)
     }
 
@@ -195,7 +195,7 @@ private func digest(_ text: String) -> SecretDigest { SecretDigest(of: text) }
             return
         }
         scenario.advance(by: .seconds(2_000))
-        #expect(scenario.closed[device] == .tokenExpired && scenario.core.tokens.logins(of: "alice").isEmpty)
+        #expect(scenario.closed[device] == .tokenExpired && scenario.core.accounts.logins(of: "alice").isEmpty)
         revoke(&scenario)
         #expect(scenario.core.sessions.session(resume.session) == nil)
     }
@@ -256,7 +256,7 @@ private func digest(_ text: String) -> SecretDigest { SecretDigest(of: text) }
         present(&scenario, "of the inn", id: nil, issuer: "inn")
         for number in 0..<300 { present(&scenario, "token \(number)", id: nil) }
         #expect(refusal(scenario, "own") == nil && refusal(scenario, "of the inn") == nil)
-        #expect(scenario.core.tokens.logins(of: "alice").count == TokenStore.loginsPerUser + 3)
+        #expect(scenario.core.accounts.logins(of: "alice").count == TokenStore.loginsPerUser + 3)
         #expect(refusal(scenario, "token 0") == .tokenRejected)
         // Nobody took it back: shown again, it is good again.
         present(&scenario, "token 0", id: nil)
@@ -270,7 +270,7 @@ private func digest(_ text: String) -> SecretDigest { SecretDigest(of: text) }
             present(&scenario, "token \(number)", id: nil, seconds: 5_000)
             scenario.feed(.tokenRevoked(digest("token \(number)")))
         }
-        let tokens = scenario.core.tokens
+        let tokens = scenario.core.accounts
         func hasRoom(_ user: UserID, _ issuer: String?) -> Bool {
             tokens.hasRoom(for: Grant(user: user, isAnonymous: false), issuer: issuer)
         }
@@ -279,9 +279,9 @@ private func digest(_ text: String) -> SecretDigest { SecretDigest(of: text) }
         #expect(refusal(scenario, "token 0") == .tokenRevoked)
         // A clock that is set back by a day makes none of them good again.
         scenario.advance(by: .seconds(5_000 + 86_400))
-        #expect(scenario.core.tokens.login(of: digest("token 0")) != nil)
+        #expect(scenario.core.accounts.login(of: digest("token 0")) != nil)
         scenario.advance(by: .seconds(700))
-        #expect(scenario.core.tokens.count == 0)
+        #expect(scenario.core.accounts.tokenCount == 0)
     }
 
     @Test("AUTH-3: People without an account fill their half and no more; nobody who is there has to go for it")

@@ -187,7 +187,7 @@ private struct Strangers {
         var next = ExchangeScenario(restoring: saved, at: strangers.exchange.timeline.now)
         let first = Principal(user: "sam", kind: .guest(login: SecretDigest(of: "first sam").hex))
         let second = Principal(user: "sam", kind: .guest(login: SecretDigest(of: "second sam").hex))
-        #expect(next.core.logs[first] == nil && next.core.logs[second] != nil)
+        #expect(next.core.streams[first] == nil && next.core.streams[second] != nil)
         next.feed(.timer)
         #expect(next.changes.contains(.streamForgotten(first)) && !next.changes.contains(.streamForgotten(second)))
         let forgotten = next.changes.filter { if case .sessionForgotten = $0 { true } else { false } }

@@ -118,7 +118,7 @@ extension ExchangeScenario {
                 #expect(scenario.posts.last?.payload == KeptJSON(payload))
                 scenario.answer(.taken)
                 scenario.advance(by: .seconds(600))
-                #expect(scenario.posts.count == 2 && scenario.core.pushQueue.open == 0)
+                #expect(scenario.posts.count == 2 && scenario.core.pushes.openCount == 0)
             }
         }
     }

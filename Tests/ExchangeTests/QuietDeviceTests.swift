@@ -61,9 +61,9 @@ import Timekeeping
             let bob = scenario.device("b", of: "bob")
             let session = scenario.session(on: bob)?.id ?? "none"
             let invite = scenario.invite("bob", from: alice)
-            let heard = scenario.core.logs[.account("bob")]?.sequence ?? 0
+            let heard = scenario.core.streams[.account("bob")]?.sequence ?? 0
             _ = scenario.request(.inviteAccept(InviteAccept(invite: invite)), from: bob)
-            #expect(scenario.core.logs[.account("bob")]?.sequence == heard + 1, "others of Bob's would hear of it")
+            #expect(scenario.core.streams[.account("bob")]?.sequence == heard + 1, "others of Bob's would hear of it")
             scenario.advance(by: .seconds(200))
             scenario.feed(.disconnected(bob))
             if restarts { scenario = scenario.restarted() }

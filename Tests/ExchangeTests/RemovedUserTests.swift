@@ -40,7 +40,7 @@ import Testing
         #expect(scenario.saved.events.allSatisfy { $0.principal != .account("bob") })
         scenario.advance(by: .seconds(10))
         #expect(scenario.saved.events.allSatisfy { $0.principal != .account("bob") })
-        #expect(scenario.core.logs[.account("bob")] == nil)
+        #expect(scenario.core.streams[.account("bob")] == nil)
         #expect(scenario.saved.events.contains { $0.principal == .account("alice") })
     }
 
@@ -61,12 +61,12 @@ import Testing
         }
         #expect(heard.contains(.inviteEnded(InviteEnded(invite: alone))))
         #expect(!heard.contains(.inviteEnded(InviteEnded(invite: both))), "Carol may still answer")
-        #expect(scenario.core.invitePlaces.toAnswer(by: "bob").count == 0)
+        #expect(scenario.core.invites.places(with: "bob").count == 0)
 
         scenario.feed(.accountsChanged(ExchangeScenario.users))
         for next in [scenario, scenario.restarted()] {
-            #expect(next.core.openInvites.received(by: "bob").isEmpty)
-            #expect(next.core.openInvites.received(by: "carol").count == 2)
+            #expect(next.core.invites.received(by: "bob").isEmpty)
+            #expect(next.core.invites.received(by: "carol").count == 2)
         }
     }
 
@@ -86,7 +86,7 @@ import Testing
             }
             #expect(scenario.core.groups["hers"]?.members == ["alice"])
             #expect(scenario.core.groups["his"] == nil)
-            #expect(scenario.core.logs[.account("bob")] == nil)
+            #expect(scenario.core.streams[.account("bob")] == nil)
         }
     }
 
@@ -109,8 +109,8 @@ import Testing
                 let ends = scenario.events(of: alice).filter { if case .callEnded = $0 { true } else { false } }
                 #expect(ends.count == 1)
             }
-            #expect(scenario.core.calls.count == 0)
-            #expect(scenario.core.logs[.account("bob")] == nil)
+            #expect(scenario.core.invites.calls.count == 0)
+            #expect(scenario.core.streams[.account("bob")] == nil)
         }
     }
 
@@ -167,7 +167,7 @@ import Testing
             return
         }
         _ = scenario.request(.groupDismiss(GroupDismiss(group: "class")), from: alice)
-        #expect(scenario.core.invitePlaces.inGroup("class").count == 0)
+        #expect(scenario.core.invites.places(in: "class").count == 0)
         for isRestarted in [false, true] {
             var next = isRestarted ? scenario.restarted() : scenario
             let carol = next.device("c", of: "carol")

@@ -266,14 +266,14 @@ private func resume(_ session: SessionID, after number: UInt64, of user: UserID,
             var next = ExchangeScenario(restoring: scenario.saved, at: start)
             next.feed(.timer)
             next.advance(by: .milliseconds(59_999))
-            #expect(next.core.calls.count == 1)
+            #expect(next.core.invites.calls.count == 1)
             var deserted = next
             deserted.advance(by: .milliseconds(1))
-            #expect(deserted.core.calls.count == 0)
+            #expect(deserted.core.invites.calls.count == 0)
             let back = next.device("a", of: "alice")
             let other = next.device("b", of: "bob")
             next.advance(by: .seconds(600))
-            #expect(next.core.calls.count == 1)
+            #expect(next.core.invites.calls.count == 1)
             let end = CallEnd(invite: invite, reason: "completed", durationMilliseconds: 5_000)
             #expect(next.refusal(of: .callEnd(end), from: back) == nil)
             #expect(next.events(of: other).contains { if case .callEnded = $0 { true } else { false } })
@@ -292,10 +292,10 @@ private func resume(_ session: SessionID, after number: UInt64, of user: UserID,
                 restoring: scenario.saved, at: scenario.timeline.now, after: scenario.changes)
             scenario.feed(.timer)
             scenario.advance(by: .seconds(restarts < 3 ? 20 : 59))
-            #expect(scenario.core.calls.count == 1)
+            #expect(scenario.core.invites.calls.count == 1)
         }
         scenario.advance(by: .seconds(1))
-        #expect(scenario.core.calls.count == 0)
+        #expect(scenario.core.invites.calls.count == 0)
     }
 
     @Test("A number that was given to an event that is not kept is not given again after a restart")
@@ -304,10 +304,10 @@ private func resume(_ session: SessionID, after number: UInt64, of user: UserID,
         let alice = scenario.device("a", of: "alice")
         _ = scenario.request(.presenceSubscribe(PresenceSubscribe()), from: alice)
         for number in 0..<5 { _ = scenario.device("b\(number)", of: "bob", registers: number % 2 == 0) }
-        let last = scenario.core.logs[.account("alice")]?.sequence ?? 0
+        let last = scenario.core.streams[.account("alice")]?.sequence ?? 0
         #expect(last > 0)
         let next = scenario.restarted()
-        #expect((next.core.logs[.account("alice")]?.sequence ?? 0) >= last)
+        #expect((next.core.streams[.account("alice")]?.sequence ?? 0) >= last)
     }
 
     @Test("A token is good after a restart for as long as it was before")

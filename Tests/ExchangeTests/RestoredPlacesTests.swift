@@ -59,7 +59,7 @@ private func saved(_ changes: [Change]) -> Saved {
         #expect(core.groups.owns("alice") == 1 && core.groups.joins("bob") == 0)
         #expect(core.pushes.entries(of: "bob") == [.init(device: "b", targets: [target])])
         #expect(core.invites[sent.invite]?.data?.value == "new" && core.invites[sent.invite]?.group == "kept")
-        #expect(core.openInvites.inGroup("kept") == [sent.invite] && core.openInvites.received(by: "carol").count == 1)
+        #expect(core.invites.inGroup("kept") == [sent.invite] && core.invites.received(by: "carol").count == 1)
         var outbox: [ExchangeCore.Output] = []
         core.handle(.timer, at: .zero, into: &outbox)
         #expect(!outbox.contains { if case .persist(.group) = $0 { true } else { false } }, "nothing is written anew")

@@ -18,7 +18,7 @@ private func digest(_ text: String) -> SecretDigest { SecretDigest(of: text) }
 
     private func refusal(_ core: ExchangeCore, _ token: String, at now: Instant) -> RPCErrorCode? {
         do throws(RPCError) {
-            _ = try core.tokens.grant(for: digest(token), at: now)
+            _ = try core.accounts.grant(for: digest(token), at: now)
             return nil
         } catch { return error.known }
     }
@@ -43,16 +43,17 @@ private func digest(_ text: String) -> SecretDigest { SecretDigest(of: text) }
         login(&scenario)
         let now = scenario.timeline.now
         var core = restart(scenario)
-        #expect(try core.tokens.grant(for: digest("access 2"), at: now).application == "app")
+        #expect(try core.accounts.grant(for: digest("access 2"), at: now).application == "app")
         #expect(refusal(core, "access", at: now) == nil && refusal(core, "refresh", at: now) == .tokenRejected)
-        #expect(try core.tokens.refreshGrant(for: digest("refresh"), at: now).user == "alice", "the answer may be lost")
+        #expect(
+            try core.accounts.refreshGrant(for: digest("refresh"), at: now).user == "alice", "the answer may be lost")
 
         scenario.feed(.tokenUsed(digest("access 2")))
         core = restart(scenario)
         let later = now.advanced(by: TokenStore.grace)
-        #expect(core.tokens.copied(digest("refresh"), at: later) != nil)
-        #expect(try core.tokens.refreshGrant(for: digest("refresh 2"), at: later).user == "alice")
-        #expect(core.tokens.logins(of: "alice").contains(digest("access")))
+        #expect(core.accounts.copied(digest("refresh"), at: later) != nil)
+        #expect(try core.accounts.refreshGrant(for: digest("refresh 2"), at: later).user == "alice")
+        #expect(core.accounts.logins(of: "alice").contains(digest("access")))
         #expect(refusal(core, "access", at: now.advanced(by: .seconds(3_600))) == .tokenExpired)
     }
 
@@ -72,7 +73,7 @@ private func digest(_ text: String) -> SecretDigest { SecretDigest(of: text) }
         var core = restart(scenario)
         let now = scenario.timeline.now
         for token in ["access", "access 2", "gone"] { #expect(refusal(core, token, at: now) == .tokenRevoked) }
-        #expect((try? core.tokens.grant(for: digest("kept"), at: now)) == grant)
+        #expect((try? core.accounts.grant(for: digest("kept"), at: now)) == grant)
         // Shown again, it is not good again.
         var outbox: [ExchangeCore.Output] = []
         core.handle(

@@ -72,7 +72,7 @@ private struct Conference {
         #expect(conference.exchange.refusal(of: cancel, from: conference.alice) == nil)
         let cancelled = ExchangeEvent.inviteCancelled(InviteCancelled(invite: conference.invite, data: "enough"))
         #expect(conference.heard() == [[conference.ended], [], [cancelled, conference.missed]])
-        #expect(conference.exchange.core.calls.count == 1, "the call with Bob stands")
+        #expect(conference.exchange.core.invites.calls.count == 1, "the call with Bob stands")
         #expect(conference.exchange.refusal(of: cancel, from: conference.alice) == .inviteEnded)
     }
 
@@ -151,7 +151,7 @@ private struct Conference {
         #expect(refusal(hangUp("bob"), conference.alice) == .unknownCall)
         #expect(refusal(hangUp("carol"), conference.alice) == nil)
         #expect(conference.heard().map(\.count) == [1, 0, 1])
-        #expect(conference.exchange.core.calls.count == 0)
+        #expect(conference.exchange.core.invites.calls.count == 0)
     }
 
     @Test("INV-12: To several, to nobody, to one too many, and to one of whom nobody has heard")

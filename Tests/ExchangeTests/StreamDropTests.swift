@@ -90,7 +90,7 @@ private struct Meeting {
         _ = meeting.heard()
         meeting.exchange.advance(by: .seconds(60))
         #expect(meeting.heard() == [[meeting.gone], [meeting.gone]])
-        #expect(meeting.exchange.core.calls.count == 1)
+        #expect(meeting.exchange.core.invites.calls.count == 1)
         let back = meeting.exchange.device("b", of: "bob", registers: false, resume: meeting.resume)
         let shout = ClientRequest.roomSignal(RoomSignal(room: "r", type: "t"))
         #expect(meeting.exchange.refusal(of: shout, from: back) == .unknownRoom)
@@ -157,7 +157,7 @@ private struct Meeting {
                 .inviteAccepted(InviteAnswered(invite: invite, invitee: "bob", device: "b", data: "yes")),
                 .inviteEnded(InviteEnded(invite: invite)),
             ])
-        #expect(scenario.core.calls.count == 1)
+        #expect(scenario.core.invites.calls.count == 1)
     }
 
     @Test("CONN-5: What a device's return tells its user has a higher number than the answer to session.start names")
@@ -199,6 +199,6 @@ private struct Meeting {
         #expect(scenario.core.rooms.occupants(of: "r").count == 3)
         scenario.advance(by: .seconds(60))
         #expect(scenario.core.rooms.occupants(of: "r").count == 1)
-        #expect(scenario.core.logs[guest] == nil, "nothing is left of a stranger")
+        #expect(scenario.core.streams[guest] == nil, "nothing is left of a stranger")
     }
 }

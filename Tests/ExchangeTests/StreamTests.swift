@@ -43,7 +43,7 @@ private func answer(_ reply: StreamReply?) -> String? {
             return
         }
         #expect(answer.contains("a=ice-ufrag:devi\r\n") && answer.contains("a=end-of-candidates\r\n"))
-        #expect(scenario.exchange.core.calls.count == 1)
+        #expect(scenario.exchange.core.invites.calls.count == 1)
         #expect(scenario.refusals.isEmpty)
     }
 
@@ -179,7 +179,7 @@ private func answer(_ reply: StreamReply?) -> String? {
         scenario.feed(.abandoned(ticket))
         let ended = CallEnded(invite: invite, reason: "cancelled", durationMilliseconds: 0, from: "alice")
         #expect(scenario.events(of: bob) == [.callEnded(ended)])
-        #expect(scenario.sessions.isEmpty && scenario.exchange.core.calls.count == 0)
+        #expect(scenario.sessions.isEmpty && scenario.exchange.core.invites.calls.count == 0)
     }
 
     @Test("DELETE hangs up, once")
@@ -192,7 +192,7 @@ private func answer(_ reply: StreamReply?) -> String? {
         let ended = CallEnded(invite: invite, reason: "completed", durationMilliseconds: 1_500, from: "alice")
         #expect(scenario.events(of: bob) == [.callEnded(ended)])
         #expect(scenario.delete(id) == .failed(.unknownSession))
-        #expect(scenario.exchange.core.sessions.count == 1 && scenario.exchange.core.calls.count == 0)
+        #expect(scenario.exchange.core.sessions.count == 1 && scenario.exchange.core.invites.calls.count == 0)
         #expect(scenario.refusals.isEmpty)
     }
 
@@ -229,7 +229,7 @@ private func answer(_ reply: StreamReply?) -> String? {
         #expect(scenario.sessions[other] != nil)
         scenario.advance(by: .milliseconds(200))
         #expect(scenario.sessions[other] == nil)
-        #expect(scenario.exchange.core.sessions.count == 0 && scenario.exchange.core.calls.count == 0)
+        #expect(scenario.exchange.core.sessions.count == 0 && scenario.exchange.core.invites.calls.count == 0)
     }
 
     @Test("A device that hangs up, or answers with what is no description, before the client has its answer")

@@ -73,7 +73,7 @@ private func digest(_ text: String) -> SecretDigest { SecretDigest(of: text) }
         scenario.request(.sessionRenew(SessionRenew(token: Redacted("second of bob"))), from: bob)
         scenario.advance(by: .seconds(300))
         #expect(scenario.closed[alice] == nil && scenario.closed[bob] == nil)
-        #expect(scenario.core.calls[invite] != nil)
+        #expect(scenario.core.invites.calls[invite] != nil)
         scenario.advance(by: .seconds(240))
         #expect(scenario.events(of: alice) == [.tokenExpiring(TokenExpiring(expiresIn: 60))], "and once for each token")
     }
@@ -96,10 +96,10 @@ private func digest(_ text: String) -> SecretDigest { SecretDigest(of: text) }
         let invite = call(&scenario, from: alice, to: bob, "bob")
         scenario.advance(by: .seconds(570))
         #expect(scenario.closed[alice] == .tokenExpired && scenario.closed[alice]?.code == 4001)
-        #expect(scenario.core.calls[invite] != nil)
+        #expect(scenario.core.invites.calls[invite] != nil)
         login(&scenario, "alice", access: "second")
         let again = scenario.connect()
-        let heard = scenario.core.logs[.account("alice")]?.sequence ?? 0
+        let heard = scenario.core.streams[.account("alice")]?.sequence ?? 0
         let resumption = start("second", resume: .init(session: session.session, after: heard))
         guard case .success(.session(let resumed)) = scenario.request(resumption, from: again) else {
             Issue.record("no session")
@@ -164,7 +164,7 @@ private func digest(_ text: String) -> SecretDigest { SecretDigest(of: text) }
         scenario.feed(.tokenRevoked(digest("one")))
         #expect(scenario.closed[first] == .loggedOut && scenario.closed[first]?.code == 4001)
         #expect(scenario.closed[other] == nil, "another login of the same user goes on")
-        #expect(scenario.core.calls[standing] == nil && scenario.core.calls[lost] == nil)
+        #expect(scenario.core.invites.calls[standing] == nil && scenario.core.invites.calls[lost] == nil)
         for (peer, invite) in [(bob, standing), (carol, lost)] {
             let ended = scenario.events(of: peer).contains {
                 if case .callEnded(let data) = $0 {
@@ -178,7 +178,7 @@ private func digest(_ text: String) -> SecretDigest { SecretDigest(of: text) }
         let late = scenario.connect()
         #expect(scenario.refusal(of: start("one"), from: late) == .tokenRevoked)
         #expect(throws: RPCError.self) {
-            try scenario.core.tokens.refreshGrant(for: digest("refresh"), at: scenario.timeline.now)
+            try scenario.core.accounts.refreshGrant(for: digest("refresh"), at: scenario.timeline.now)
         }
     }
 

@@ -80,7 +80,7 @@ private struct Trespass {
             #expect(trespass.exchange.events(of: device).isEmpty, "nobody hears of any of it")
         }
         let core = trespass.exchange.core
-        #expect(core.calls.count == 1 && core.groups["private"]?.members == ["alice", "bob"])
+        #expect(core.invites.calls.count == 1 && core.groups["private"]?.members == ["alice", "bob"])
         let pending = core.invites[trespass.pending]
         #expect(pending?.data?.value == "secret" && pending?.pending == ["bob"])
     }

@@ -10,23 +10,23 @@ extension ExchangeCore {
     /// Sessions that are open or may be resumed.
     package var openSessions: Int { sessions.count }
     /// Calls under way.
-    package var openCalls: Int { calls.count }
+    package var openCalls: Int { invites.calls.count }
     /// Bytes of all that is kept for somebody.
-    package var keptBytes: Int { ledger.total }
+    package var keptBytes: Int { effects.budget.ledger.total }
+    /// What it has counted.
+    package var counters: CoreCounters { effects.counters }
 
     /// When pushes are to be tried next, by ``Input/pushesAreDue``; `nil` is never.
-    package var nextPush: Instant? { mutating get { pushQueue.nextDeadline } }
-    /// When ``takeDue(at:atMost:)`` has something next; `nil` is never.
-    package var nextDue: Instant? { mutating get { deadlines.earliest } }
+    package var nextPush: Instant? { mutating get { pushes.nextDeadline } }
 
     /// Whether there is room for the tokens of another login.
-    package mutating func hasRoomForTokens(of grant: Grant) -> Bool { tokens.hasRoom(for: grant) }
+    package mutating func hasRoomForTokens(of grant: Grant) -> Bool { accounts.hasRoom(for: grant) }
 
     /// What an access token is good for at `now`.
     ///
     /// - Throws: `tokenExpired`, `tokenRevoked` or `tokenRejected`.
     package mutating func grant(for token: SecretDigest, at now: Instant) throws(RPCError) -> Grant {
-        try tokens.grant(for: token, at: now)
+        try accounts.grant(for: token, at: now)
     }
 
     /// What new tokens for a refresh token would be good for at `now`.
@@ -35,16 +35,16 @@ extension ExchangeCore {
     package mutating func refreshGrant(
         for token: SecretDigest, mark: RefreshToken.Mark?, at now: Instant
     ) throws(RPCError) -> Grant {
-        try tokens.refreshGrant(for: token, mark: mark, at: now)
+        try accounts.refreshGrant(for: token, mark: mark, at: now)
     }
 
     /// The login of which somebody has a copy, if a refresh token shows that; for ``Input/tokenCopied(_:)``.
     package mutating func copiedLogin(shownBy token: SecretDigest, mark: RefreshToken.Mark?, at now: Instant)
         -> SecretDigest?
     {
-        tokens.copied(token, mark: mark, at: now)
+        accounts.copied(token, mark: mark, at: now)
     }
 
     /// The generation of the pair that a refresh token would be exchanged for.
-    package mutating func nextGeneration(of token: SecretDigest) -> UInt64 { tokens.nextGeneration(of: token) }
+    package mutating func nextGeneration(of token: SecretDigest) -> UInt64 { accounts.nextGeneration(of: token) }
 }

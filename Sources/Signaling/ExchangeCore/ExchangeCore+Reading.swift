@@ -50,14 +50,14 @@ extension ExchangeCore {
         } catch {
             throw RPCError(error)
         }
-        let grant = try Grant(signed, accounts: accounts)
+        let grant = try Grant(signed, accounts: accounts.directory)
         let digest = SecretDigest(of: token.secret)
         let login = signed.login(digest: digest)
-        guard tokens.login(of: digest) != nil || tokens.hasRoom(for: grant, issuer: signed.application.text) else {
+        guard accounts.login(of: digest) != nil || accounts.hasRoom(for: grant, issuer: signed.application.text) else {
             throw RPCError(
                 .internalError, "The exchange has no room for another login with this API key; try again later.")
         }
-        guard !tokens.isTaken(login, from: grant) else {
+        guard !accounts.isTaken(login, from: grant) else {
             throw RPCError(
                 .tokenRejected,
                 "The token's id (jti) is that of an earlier token which says something else; each needs its own.")

@@ -1,253 +1,97 @@
-package import JSON
-package import SignalWire
+import JSON
+import SignalWire
 package import Timekeeping
 
 /// The exchange as a value: who is logged in, which invites are open, which calls and rooms there are.
 ///
-/// It owns every timer of an invite, so that one fires though its inviter is gone (INV-7). Sockets, clocks and
+/// It routes: what comes in goes to the part whose it is, and what concerns several parts is done here, one after the other.
+/// A part changes its own state alone; what it wants done beside that, it asks for in ``Effects``. Sockets, clocks and
 /// randomness are with the driver, ``ExchangeHub``.
 package struct ExchangeCore: ProtocolCore, Sendable {
-    /// What can happen.
-    package enum Input: Sendable {
-        /// A login succeeded and was given an access token, and perhaps a refresh token.
-        case tokenIssued(SecretDigest, Grant, refresh: SecretDigest? = nil, mark: RefreshToken.Mark? = nil)
-        /// A good refresh token was exchanged for a new pair.
-        case tokenRefreshed(
-            SecretDigest, access: SecretDigest, refresh: SecretDigest, family: SecretDigest? = nil)
-        /// A signed token was shown and found to be good until then; `login` is given by its issuer and `jti`.
-        case tokenPresented(SecretDigest, Grant, login: SecretDigest? = nil, expires: Instant)
-        /// A token has reached its bearer.
-        case tokenUsed(SecretDigest)
-        /// The login that a token belongs to is over: its bearer has logged out.
-        case tokenRevoked(SecretDigest)
-        /// A refresh token of a login came up that its bearer does not use any more: somebody has a copy.
-        case tokenCopied(SecretDigest)
-        /// All logins of a user are over.
-        case userRevoked(UserID)
-        /// There are other accounts from now on; who has none any more is logged out.
-        case accountsChanged([Account])
-        /// A WebSocket was opened.
-        case connected(ConnectionID)
-        /// The exchange itself stands for a device, whose user it has made sure of by `token`.
-        case attached(ConnectionID, Endpoint, token: SecretDigest? = nil)
-        /// A well-formed request came in.
-        case request(ConnectionID, RPCID, ClientRequest)
-        /// A request came in with a signed token that is not good, or cannot be read.
-        case badToken(ConnectionID, RPCID, RPCError, closes: Bool)
-        /// Something came in that is no request.
-        case malformed(ConnectionID, RPCMessage.Malformed)
-        /// The socket is gone, whatever the reason.
-        case disconnected(ConnectionID)
-        /// The operator has something to tell a user's devices (CONN-11).
-        case notify(UserID, JSONValue)
-        /// Every device is to connect anew within a time, at the address that is given if there is one (CONN-12).
-        case move(within: Duration, to: String?)
-        /// An attempt at a push is over.
-        case pushAnswered(PushID, attempt: Int, PushAnswer)
-        /// The exchange closes all connections; their devices will be back, and need no pushes for it.
-        case goingDown
-        /// One of the deadlines has come that ``takeDue(at:atMost:)`` has taken out.
-        case due(Deadline)
-        /// It is time to try pushes. Early calls are harmless.
-        case pushesAreDue
-        /// ``nextDeadline`` has come: what is due is done, whosever turn it takes. Early calls are harmless.
-        case timer
-    }
-
-    /// What is to be done.
-    package enum Output: Hashable, Sendable {
-        case respond(ConnectionID, RPCID, ClientResponse)
-        case refuse(ConnectionID, RPCID?, RPCError)
-        /// Send one event to several devices of one user.
-        case event([ConnectionID], ToldEvent)
-        case close(ConnectionID, CloseReason)
-        case note(ExchangeNote)
-        /// Ask the webhook for the push's kind of token, and tell ``Input/pushAnswered(_:attempt:_:)`` what it said.
-        case push(StoredPush)
-        /// Write this to disk before anything else that the input caused is done.
-        case persist(Change)
-    }
-
-    /// What the core will have to look at later.
-    package enum Deadline: Hashable, Sendable {
-        case inviteTimesOut(InviteID)
-        case inviteIsForgotten(InviteID)
-        case accountIsMissed(UserID)
-        case sessionIsForgotten(SessionID)
-        case callMayBeOrphaned(CallKey)
-        case loginIsDue(ConnectionID)
-        case tokensAreSwept
-        case tokenIsChecked(ConnectionID)
-        case pruningIsDue
-        case eventsExpire(Principal)
-        case eventsArePruned
-    }
-
-    /// The settings that matter here.
-    package struct Settings: Sendable {
-        package var keepalive = Duration.seconds(25)
-        package var resumeWindow = Duration.seconds(60)
-        package var tokenLifetime = Duration.seconds(3_600)
-        package var refreshLifetime = Duration.seconds(2_592_000)
-        package var signedTokenLifetime = Duration.seconds(2_592_000)
-        /// How long before its token's end a session is told of it.
-        package var tokenNotice = Duration.seconds(60)
-        /// Messages that one connection may send.
-        package var messages = TokenBucket.Rate(burst: 500, perSecond: 100)
-        /// Refusals for too many messages, past which a connection is closed.
-        var messagesRefused = 100
-        /// How long an opened socket may stay without a session.
-        var loginWindow = Duration.seconds(10)
-        /// How long an ended invite is remembered, for errors that say how it ended and for idempotency keys.
-        var inviteMemory = Duration.seconds(300)
-        /// How long records of calls are kept.
-        package var recordRetention = Duration.seconds(90 * 86_400)
-        /// How often what is too old is dropped.
-        var pruningInterval = Duration.seconds(600)
-        /// Malformed messages in a minute, past which a connection is closed.
-        var malformedPerMinute = 100
-        /// How many invites may be open at once.
-        var invites = InviteLimits()
-        /// Sessions that one user may have at once.
-        var sessionsPerUser = 64
-        /// Bytes that may be kept.
-        package var kept = Ledger.Limits()
-        /// Ended invites of one user that are remembered; the oldest go.
-        var endedInvitesPerUser = 1_024
-        /// Whether users may see who is there.
-        package var tellsPresence = true
-        /// How pushes are made, and for which kinds of tokens.
-        package var push = PushQueue.Settings()
-        /// How long pushes that could not be made are kept.
-        package var deadPushRetention = Duration.seconds(30 * 86_400)
-
-        /// The defaults.
-        package init() {}
-    }
-
-    /// What the core knows of a socket, logged in or not.
-    struct Connection: Sendable {
-        var malformedCount = 0
-        var malformedSince = Instant.zero
-        /// When it is closed if it has no session.
-        var loginDue: Instant
-        /// What it may still send.
-        var messages: TokenBucket?
-        /// Messages refused since it last sent no more than it may.
-        var refusedCount = 0
-    }
-
     /// How many timers are met in one turn, and outputs of theirs past which the rest waits for its turn.
     package static let timersAtOnce = 256
 
-    let settings: Settings
-    package internal(set) var accounts: Accounts
-    var tokens = TokenStore()
-    var isSweepDue = false
-    var connections: [ConnectionID: Connection] = [:]
-    var sessions = Sessions()
-    var invites = ChangeTrackingMap<InviteID, InviteRecord>()
-    /// Which invite a user's idempotency key stands for, and back.
-    var inviteByKey: [InviteKey: InviteID] = [:]
-    var keyByInvite: [InviteID: InviteKey] = [:]
-    var openInvites = OpenInvites()
-    var invitePlaces = InvitePlaces()
-    var acquaintances = Acquaintances()
-    var endedInvites = EndedInvites()
-    /// The number of the newest invite.
-    var lastInvite: UInt64 = 0
-    var groups = Groups()
-    var pushes = PushBoard()
-    var pushQueue: PushQueue
-    var calls = Calls()
-    var rooms = Rooms()
-    var presence = PresenceBoard()
-    package var logs: [Principal: EventLog] = [:]
-    var guests = Guests()
-    /// Those without an account of whom the disk is to keep nothing more.
-    var gone: [Principal] = []
-    /// Who pays for what is kept.
-    var ledger: Ledger
-    /// On whose behalf the exchange is at work; `nil`: on its own.
-    var actsFor: Principal?
-    /// The number of the newest body of an event.
-    var lastBody: UInt64 = 0
-    var isEventPruningPlanned = false
-    var ids: IDSource
-    var deadlines = DeadlineQueue<Deadline>()
-    var isPruningPlanned = false
-    var isGoingDown = false
-    package private(set) var counters = CoreCounters()
-
-    /// A key is one user's own.
-    struct InviteKey: Hashable, Sendable {
-        var user: UserID
-        var key: IdempotencyKey
-    }
+    private let settings: Settings
+    package private(set) var accounts: Accounts
+    private(set) var sessions: Sessions
+    private(set) var invites: Invites
+    private(set) var groups = Groups()
+    private(set) var rooms = Rooms()
+    private(set) var pushes: Pushes
+    private(set) var streams: EventStreams
+    private(set) var effects: Effects
+    private var presence: PresenceSubscribers
+    private var deadlines = Deadlines()
 
     /// - Parameter run: Random bits, others for each run of the exchange.
     package init(accounts: [Account], settings: Settings = Settings(), run: RunSeed) {
-        self.accounts = Accounts(accounts)
         self.settings = settings
-        ledger = Ledger(settings.kept)
-        ids = IDSource(run)
-        pushQueue = PushQueue(settings.push, seed: run.number)
+        self.accounts = Accounts(accounts, settings)
+        sessions = Sessions(settings)
+        invites = Invites(settings)
+        pushes = Pushes(settings.push, seed: run.number)
+        streams = EventStreams(window: settings.resumeWindow)
+        effects = Effects(settings.kept, run: run)
+        presence = PresenceSubscribers(isAllowed: settings.tellsPresence)
     }
 
-    package var nextDeadline: Instant? {
-        guard let push = pushQueue.nextDeadline else { return deadlines.earliest }
-        return min(deadlines.earliest ?? push, push)
-    }
+    // MARK: - What happens
 
     package mutating func handle(_ input: Input, at now: Instant, into outbox: inout [Output]) {
-        actsFor = nil
+        effects.budget.act(for: nil)
+        route(input, at: now, into: &outbox)
+        announcePresence()
+        carryOut(at: now, into: &outbox)
+        recordChanges(at: now, into: &outbox)
+        sweepDeadlines()
+    }
+
+    private mutating func route(_ input: Input, at now: Instant, into outbox: inout [Output]) {
         switch input {
         case .tokenIssued(let token, let grant, let refresh, let mark):
-            issue(token, grant, refresh: refresh, mark: mark, at: now, into: &outbox)
+            makeRoom(for: grant, issuer: nil, at: now, into: &outbox)
+            accounts.issue(token, grant, refresh: refresh, mark: mark, at: now, &effects)
         case .tokenRefreshed(let old, let access, let refresh, let family):
-            rotate(old, access: access, refresh: refresh, family: family, at: now)
+            accounts.rotate(old, access: access, refresh: refresh, family: family, at: now, &effects)
         case .tokenPresented(let token, let grant, let login, let expires):
             admit(token, of: login ?? token, grant, expires: expires, at: now, into: &outbox)
-        case .tokenUsed(let token): tokens.confirm(token, at: now)
+        case .tokenUsed(let token): accounts.confirm(token, at: now)
         case .tokenRevoked(let token):
-            if let login = tokens.login(of: token) { end(login, at: now, into: &outbox) }
+            if let login = accounts.login(of: token) { end(login, at: now, into: &outbox) }
         case .tokenCopied(let login): end(login, .copied, at: now, into: &outbox)
         case .userRevoked(let user): endLogins(of: user, at: now, into: &outbox)
         case .accountsChanged(let accounts): replaceAccounts(accounts, at: now, into: &outbox)
         case .badToken(let connection, let id, let error, let closes):
             refuse(error, to: id, from: connection, closes: closes, at: now, into: &outbox)
-        case .connected(let connection):
-            expectLogin(on: connection, at: now)
+        case .connected(let connection): sessions.expectLogin(on: connection, at: now, &effects)
         case .attached(let connection, let endpoint, let token):
-            attach(endpoint, on: connection, token: token, at: now, into: &outbox)
+            let login = token.flatMap { accounts.login(of: $0) }
+            sessions.attach(endpoint, on: connection, login, at: now, &effects)
         case .request(let connection, let id, let request):
             answer(request, id: id, from: connection, at: now, into: &outbox)
         case .malformed(let connection, let malformed):
-            refuse(malformed, from: connection, at: now, into: &outbox)
-        case .disconnected(let connection):
-            lose(connection, at: now, into: &outbox)
+            sessions.refuse(malformed, from: connection, at: now, &effects)
+        case .disconnected(let connection): lose(connection, at: now, into: &outbox)
         case .notify(let user, let payload):
-            let event = body(of: .notification(NotificationReceived(payload: payload)))
-            for session in sessions.sessions(of: user) { tell(session.endpoint, event, at: now, into: &outbox) }
-        case .move(let within, let url): requestMoves(within: within, to: url, into: &outbox)
+            let event = effects.body(of: .notification(NotificationReceived(payload: payload)))
+            for session in sessions.sessions(of: user) { effects.tell(session.endpoint, event) }
+        case .move(let within, let url): requestMoves(within: within, to: url)
         case .pushAnswered(let id, let attempt, let answer):
-            feedPushes(.answered(id, attempt: attempt, answer), at: now, into: &outbox)
-        case .goingDown: isGoingDown = true
+            pushes.answered(id, attempt: attempt, answer, at: now, &effects)
+        case .goingDown: pushes.goDown()
         case .due(let deadline): meet(deadline, at: now, into: &outbox)
-        case .pushesAreDue: feedPushes(.timer, at: now, into: &outbox)
+        case .pushesAreDue: pushes.tryDue(at: now, &effects)
         case .timer:
             // What is left is due at once, and has its turn after others'. Those count as well that put nothing out by
             // themselves: what they changed is written.
             var met = 0
             while met < Self.timersAtOnce, outbox.count < Self.timersAtOnce, let deadline = deadlines.takeDue(at: now) {
                 meet(deadline, at: now, into: &outbox)
+                carryOut(at: now, into: &outbox)
                 met += 1
             }
-            feedPushes(.timer, at: now, into: &outbox)
+            pushes.tryDue(at: now, &effects)
         }
-        announcePresence(into: &outbox)
-        recordChanges(at: now, into: &outbox)
-        sweepDeadlines()
     }
 
     /// Answers one request. The response comes before every event that the request causes.
@@ -255,26 +99,766 @@ package struct ExchangeCore: ProtocolCore, Sendable {
         _ request: ClientRequest, id: RPCID, from connection: ConnectionID, at now: Instant,
         into outbox: inout [Output]
     ) {
-        guard connections[connection] != nil else { return }
-        actsFor = sessions[connection]?.endpoint.principal
-        counters.requests += 1
-        guard mayAsk(id, on: connection, at: now, into: &outbox) else { return }
+        guard sessions.isOpen(connection) else { return }
+        effects.budget.act(for: sessions[connection]?.endpoint.principal)
+        effects.count(\.requests)
+        guard admit(id, on: connection, at: now, into: &outbox) else { return }
         let place = outbox.count
         do {
             let response = try perform(request, from: connection, at: now, into: &outbox)
+            carryOut(at: now, into: &outbox)
             outbox.insert(.respond(connection, id, response), at: place)
         } catch {
-            counters.refusals += 1
+            carryOut(at: now, into: &outbox)
+            effects.count(\.refusals)
             outbox.insert(.refuse(connection, id, error), at: place)
             if case .sessionStart = request, error.isAboutToken { outbox.append(.close(connection, .tokenRejected)) }
         }
     }
 
-    /// Goes on counting where an earlier core ended.
-    package mutating func goOn(from earlier: CoreCounters) { counters = earlier }
+    /// Whether a connection may send one more message; if not, it is told so, and closed if it does not stop.
+    private mutating func admit(
+        _ id: RPCID, on connection: ConnectionID, at now: Instant, into outbox: inout [Output]
+    ) -> Bool {
+        switch sessions.admit(id, on: connection, at: now, &effects) {
+        case .admitted: return true
+        case .refused: return false
+        case .closed:
+            lose(connection, at: now, into: &outbox)
+            return false
+        }
+    }
 
-    /// Changes the counters; they are set from nowhere else.
-    mutating func count(_ counter: WritableKeyPath<CoreCounters, Int>, by number: Int = 1) {
-        counters[keyPath: counter] += number
+    /// Answers a request whose signed token was looked at, and is not good.
+    private mutating func refuse(
+        _ error: RPCError, to id: RPCID, from connection: ConnectionID, closes: Bool, at now: Instant,
+        into outbox: inout [Output]
+    ) {
+        guard sessions.isOpen(connection) else { return }
+        effects.count(\.requests)
+        guard admit(id, on: connection, at: now, into: &outbox) else { return }
+        effects.count(\.refusals)
+        effects.refuse(connection, id, error)
+        if closes { effects.close(connection, .tokenRejected) }
+    }
+
+    // MARK: - Effects
+
+    /// Does what parts have asked for, in order.
+    private mutating func carryOut(at now: Instant, into outbox: inout [Output]) {
+        guard effects.count > 0 else { return }
+        for index in 0..<effects.count {
+            switch effects[index] {
+            case .tell(let principal, let audience, let event):
+                tell(principal, audience, event, at: now, into: &outbox)
+            case .sendTransient(let event, let principal, let connection):
+                let told = streams.pass(event, to: principal, into: &outbox)
+                effects.count(\.events)
+                outbox.append(.event([connection], told))
+            case .schedule(let deadline, let due): deadlines.add(deadline, due: due)
+            case .plan(let task, let due): deadlines.plan(task, due: due)
+            case .planPruning: planPruning(at: now)
+            case .put(let output): outbox.append(output)
+            }
+        }
+        effects.removeAll()
+    }
+
+    /// Numbers an event in somebody's stream and sends it to those of the devices that it is for.
+    private mutating func tell(
+        _ principal: Principal, _ audience: Audience, _ event: EventBody, at now: Instant, into outbox: inout [Output]
+    ) {
+        // Nothing is kept for a removed user: the next one of that name would find it.
+        guard accounts.mayBeTold(principal) else { return }
+        let told = streams.add(
+            event, to: principal, for: audience, at: now, &effects.budget, &deadlines, into: &outbox)
+        if !told.isKept { effects.count(\.unkeptEvents) }
+        planPruning(at: now)
+        let receivers = sessions.connections(of: principal, in: audience)
+        guard !receivers.isEmpty else { return }
+        effects.count(\.events, by: receivers.count)
+        outbox.append(.event(receivers, told.event))
+    }
+
+    /// What follows is done on behalf of somebody; what was asked for before is not.
+    private mutating func act(for payer: Principal?, at now: Instant, into outbox: inout [Output]) {
+        carryOut(at: now, into: &outbox)
+        effects.budget.act(for: payer)
+    }
+
+    /// Tells subscribers of users that have come or gone; after an input that leaves things as they were, nothing.
+    private mutating func announcePresence() {
+        let touched = sessions.takeTouched()
+        if !touched.isEmpty { presence.announce(touched, accounts.directory, sessions, &effects) }
+    }
+
+    /// Puts out what the input changed. The driver writes it before it does anything else that the input caused.
+    ///
+    /// Parts remember what was changed in them, so that whoever changes an invite, a session or a token need not think of
+    /// the disk. Events are put out as they are numbered, and the ends of call records where their reasons are known.
+    private mutating func recordChanges(at now: Instant, into outbox: inout [Output]) {
+        accounts.recordLogins(into: &outbox)
+        sessions.note(rooms.takeChanged())
+        sessions.recordChanges(rooms, &effects.budget, into: &outbox)
+        for principal in streams.takeGone() { outbox.append(.persist(.streamForgotten(principal))) }
+        groups.recordChanges(&effects.budget, into: &outbox)
+        pushes.recordChanges(&effects.budget, into: &outbox)
+        accounts.recordAcquaintances(into: &outbox)
+        invites.recordChanges(at: now, &effects.budget, into: &outbox)
+    }
+
+    // MARK: - Deadlines
+
+    package var nextDeadline: Instant? {
+        guard let push = pushes.nextDeadline else { return deadlines.earliest }
+        return min(deadlines.earliest ?? push, push)
+    }
+
+    /// When ``takeDue(at:atMost:)`` has something next; `nil` is never.
+    package var nextDue: Instant? { mutating get { deadlines.earliest } }
+
+    /// How many deadlines there are, whether they matter or not.
+    var deadlineCount: Int { deadlines.count }
+
+    /// Takes out what is due, so much at most, with whose turn it takes. Each is then to be given back as ``Input/due(_:)``.
+    package mutating func takeDue(at now: Instant, atMost count: Int) -> [(deadline: Deadline, payer: Payer)] {
+        var due: [(deadline: Deadline, payer: Payer)] = []
+        for _ in 0..<count {
+            guard let deadline = deadlines.takeDue(at: now) else { break }
+            if matters(deadline) { due.append((deadline, payer(of: deadline))) }
+        }
+        return due
+    }
+
+    /// Takes deadlines out that are of no more interest, before they become more than the others: an invite may have a day
+    /// to live and be cancelled at once.
+    private mutating func sweepDeadlines() {
+        guard deadlines.isDueForSweep else { return }
+        var queue = deadlines
+        queue.sweep { matters($0) }
+        deadlines = queue
+    }
+
+    /// Whether anything would come of a deadline. It changes nothing: a closure that calls what is not `mutating` has the
+    /// whole core copied for each call.
+    private mutating func matters(_ deadline: Deadline) -> Bool {
+        switch deadline {
+        case .inviteTimesOut(let id): invites[id]?.isEnded == false
+        case .inviteIsForgotten(let id): invites[id] != nil
+        case .sessionIsForgotten(let id): sessions.end(of: id) != nil
+        case .callMayBeOrphaned(let id): invites.calls[id] != nil
+        case .loginIsDue(let connection): sessions.awaitsLogin(on: connection)
+        case .tokenIsChecked(let connection): sessions[connection] != nil
+        case .eventsExpire(let principal): streams.has(principal)
+        case .accountIsMissed, .tokensAreSwept, .pruningIsDue, .eventsArePruned: true
+        }
+    }
+
+    /// Does what is due; much of it has long been settled otherwise.
+    private mutating func meet(_ deadline: Deadline, at now: Instant, into outbox: inout [Output]) {
+        act(for: nil, at: now, into: &outbox)
+        switch deadline {
+        case .inviteTimesOut(let id): timeOutInvite(id, at: now, into: &outbox)
+        case .inviteIsForgotten(let id): invites.forget(id)
+        case .accountIsMissed(let user): forgetRemoved(user, at: now, into: &outbox)
+        case .sessionIsForgotten(let id):
+            if sessions.isOver(id, at: now) { giveUp(id, at: now, into: &outbox) }
+        case .callMayBeOrphaned(let id):
+            effects.budget.act(for: invites.calls[id]?.inviter.principal)
+            invites.dropOrphan(id, sessions, at: now, &effects)
+        case .tokensAreSwept:
+            deadlines.begin(.tokenSweep)
+            accounts.sweep(at: now, &effects)
+        case .tokenIsChecked(let connection):
+            if sessions.checkToken(on: connection, at: now, &effects) { lose(connection, at: now, into: &outbox) }
+        case .pruningIsDue: prune(at: now, into: &outbox)
+        case .eventsExpire(let principal):
+            streams.expire(principal, at: now, &effects.budget, &deadlines, into: &outbox)
+        case .eventsArePruned:
+            deadlines.begin(.eventPruning)
+            outbox.append(.persist(.eventsPruned(before: now.advanced(by: .zero - settings.resumeWindow))))
+        case .loginIsDue(let connection): sessions.closeOverdue(connection, at: now, &effects)
+        }
+    }
+
+    /// Looks at what is too old to be kept every ``Settings/pruningInterval``, for as long as anything is kept.
+    private mutating func planPruning(at now: Instant) {
+        deadlines.plan(.pruning, due: now.advanced(by: settings.pruningInterval))
+    }
+
+    /// Drops events that nobody can resume with any more, and old call records.
+    private mutating func prune(at now: Instant, into outbox: inout [Output]) {
+        deadlines.begin(.pruning)
+        let eventsBefore = now.advanced(by: .zero - settings.resumeWindow)
+        let recordsBefore = now.advanced(by: .zero - settings.recordRetention)
+        outbox.append(.persist(.pruned(eventsBefore: eventsBefore, recordsBefore: recordsBefore)))
+        let deadBefore = now.advanced(by: .zero - settings.deadPushRetention)
+        outbox.append(.persist(.deadPushesPruned(before: deadBefore)))
+        if streams.isKeeping { planPruning(at: now) }
+    }
+
+    // MARK: - Requests
+
+    /// Gives a request to the part whose it is.
+    private mutating func perform(
+        _ request: ClientRequest, from connection: ConnectionID, at now: Instant, into outbox: inout [Output]
+    ) throws(RPCError) -> ClientResponse {
+        switch request {
+        case .ping: return .empty
+        case .sessionStart(let params):
+            return .session(try startSession(params, on: connection, at: now, into: &outbox))
+        case .sessionRenew(let params): return .renewal(try renew(params, try session(on: connection), at: now))
+        case .sessionEnd: endSession(try session(on: connection), at: now, into: &outbox)
+        case .deviceRegister(let params): try register(params, try member(on: connection), at: now)
+        case .deviceUnregister:
+            let session = try member(on: connection)
+            sessions.unregister(session.connection)
+            pushes.setTargets([], for: session.endpoint)
+        case .presenceSubscribe:
+            return .presence(try presence.subscribe(try member(on: connection), accounts.directory, sessions))
+        case .presenceUnsubscribe: presence.unsubscribe(try member(on: connection).connection)
+        case .inviteSend, .inviteAccept, .inviteReject, .inviteCancel, .inviteModify, .inviteList, .callSignal,
+            .callEnd:
+            return try perform(aboutInvite: request, from: try member(on: connection), at: now, into: &outbox)
+        case .groupCreate, .groupJoin, .groupLeave, .groupDismiss, .groupMembers, .groupList:
+            return try perform(aboutGroup: request, from: try member(on: connection).endpoint.user)
+        case .roomJoin(let params): return .room(try joinRoom(params, try session(on: connection), at: now))
+        case .roomLeave(let params): try rooms.leave(params.room, try session(on: connection).id, &effects)
+        case .roomSignal(let params): try rooms.pass(params, from: try session(on: connection).id, &effects)
+        }
+        return .empty
+    }
+
+    private mutating func perform(
+        aboutInvite request: ClientRequest, from session: Session, at now: Instant, into outbox: inout [Output]
+    ) throws(RPCError) -> ClientResponse {
+        switch request {
+        case .inviteSend(let params): return .invite(try sendInvite(params, from: session, at: now, into: &outbox))
+        case .inviteList(let params): return .invites(invites.list(params, of: session.endpoint.user, at: now))
+        case .inviteAccept(let params):
+            try answerInvite(params.invite, .accepted, params.data, from: session, at: now, into: &outbox)
+        case .inviteReject(let params):
+            try answerInvite(params.invite, .rejected, params.data, from: session, at: now, into: &outbox)
+        case .inviteCancel(let params):
+            let record = try invites.toCancel(params, from: session, groups, &effects)
+            withdraw(record, params.data, at: now, into: &outbox)
+        case .inviteModify(let params): try invites.modify(params, from: session, groups, &effects)
+        case .callSignal(let params): try invites.pass(params, from: session, &effects)
+        case .callEnd(let params): try invites.endCall(params, from: session.endpoint, at: now, &effects)
+        case .ping, .sessionStart, .sessionRenew, .sessionEnd, .deviceRegister, .deviceUnregister, .presenceSubscribe,
+            .presenceUnsubscribe, .groupCreate, .groupJoin, .groupLeave, .groupDismiss, .groupMembers, .groupList,
+            .roomJoin, .roomLeave, .roomSignal:
+            break
+        }
+        return .empty
+    }
+
+    private mutating func perform(
+        aboutGroup request: ClientRequest, from user: UserID
+    ) throws(RPCError) -> ClientResponse {
+        switch request {
+        case .groupCreate(let params):
+            return .group(
+                try groups.create(params, by: user, accounts.directory, accounts.acquaintances, &effects))
+        case .groupMembers(let params): return .members(try groups.listMembers(of: params.group, for: user))
+        case .groupList(let params): return .groups(groups.list(params, of: user))
+        case .groupJoin(let params): try groups.join(params.group, user, &effects)
+        case .groupLeave(let params): try groups.leave(params.group, user, &effects)
+        case .groupDismiss(let params): dismiss(try groups.toDismiss(params.group, by: user))
+        case .ping, .sessionStart, .sessionRenew, .sessionEnd, .deviceRegister, .deviceUnregister, .presenceSubscribe,
+            .presenceUnsubscribe, .inviteSend, .inviteAccept, .inviteReject, .inviteCancel, .inviteModify, .inviteList,
+            .callSignal, .callEnd, .roomJoin, .roomLeave, .roomSignal:
+            break
+        }
+        return .empty
+    }
+
+    /// The session on a connection; without one nothing works (AUTH-6).
+    private func session(on connection: ConnectionID) throws(RPCError) -> Session {
+        guard let session = sessions[connection] else {
+            throw RPCError(.notAuthenticated, "Log in with session.start first.")
+        }
+        return session
+    }
+
+    /// The session on a connection, if it may do more than be in rooms (AUTH-3, AUTH-5).
+    private func member(on connection: ConnectionID) throws(RPCError) -> Session {
+        let session = try session(on: connection)
+        guard !session.isAnonymous else {
+            throw RPCError(.notAllowed, "An anonymous login may join rooms by name, and nothing else.")
+        }
+        guard session.room == nil else {
+            throw RPCError(.notAllowed, "A login with a token for a session may join that session, and nothing else.")
+        }
+        return session
+    }
+
+    private mutating func joinRoom(
+        _ params: RoomJoin, _ session: Session, at now: Instant
+    ) throws(RPCError) -> RoomJoin.Result {
+        try RequestChecks.check(params)
+        var shown: Grant?
+        if let token = params.token { shown = try accounts.grant(for: token, at: now) }
+        return try rooms.join(params, session, shown: shown, sessions, &effects)
+    }
+
+    private mutating func dismiss(_ group: Group) {
+        invites.leave(group.id)
+        groups.dismiss(group, &effects)
+    }
+
+    // MARK: - Invites
+
+    private mutating func sendInvite(
+        _ params: InviteSend, from session: Session, at now: Instant, into outbox: inout [Output]
+    ) throws(RPCError) -> InviteSend.Result {
+        if let known = try invites.known(params, from: session) {
+            return InviteSend.Result(invite: known.id, invitees: known.invitees)
+        }
+        let inviter = session.endpoint
+        let invitees = try accounts.directory.users(called: params.to)
+        var group: Group?
+        if let id = params.group { group = try groups.group(id, of: inviter.user, asking: invitees) }
+        if params.onlineOnly == true { try sessions.checkOnline(invitees, but: inviter) }
+        let record = try invites.send(
+            params, to: invitees, in: group, from: inviter, accounts.acquaintances, reach: pushes.reach(of: invitees),
+            at: now, &effects)
+        for invitee in invitees { accounts.meet(inviter.user, invitee, at: now) }
+        carryOut(at: now, into: &outbox)
+        pushes.push(record, to: record.invitees, sessions, at: now, &effects)
+        return InviteSend.Result(invite: record.id, invitees: record.invitees)
+    }
+
+    private mutating func answerInvite(
+        _ id: InviteID, _ action: InviteHandled.Action, _ data: JSONValue?, from session: Session, at now: Instant,
+        into outbox: inout [Output]
+    ) throws(RPCError) {
+        let endpoint = session.endpoint
+        guard let record = try invites.answer(id, action, data, from: session, groups, at: now, &effects) else {
+            return
+        }
+        if action == .accepted { accounts.meet(endpoint.user, record.inviter.user, at: now) }
+        let end = Pushes.End(reason: action.rawValue, device: endpoint.device)
+        finish(record, for: [endpoint.user], end, at: now, into: &outbox)
+    }
+
+    /// Takes an invite back from whoever has not answered.
+    private mutating func withdraw(
+        _ invite: InviteRecord, _ data: JSONValue?, at now: Instant, into outbox: inout [Output]
+    ) {
+        let (record, released) = invites.withdraw(invite, data, groups, &effects)
+        guard !released.isEmpty else { return }
+        let end = Pushes.End(reason: Pushes.End.cancelled, payload: record.timeoutPayload)
+        finish(record, for: released, end, at: now, into: &outbox)
+    }
+
+    /// The ttl is over, or `user` alone will not answer any more.
+    private mutating func timeOutInvite(
+        _ id: InviteID, for user: UserID? = nil, at now: Instant, into outbox: inout [Output]
+    ) {
+        guard let inviter = invites[id]?.inviter else { return }
+        act(for: inviter.principal, at: now, into: &outbox)
+        guard let (record, released) = invites.timeOut(id, for: user, groups, &effects) else { return }
+        let end = Pushes.End(reason: Pushes.End.timedOut, payload: record.timeoutPayload)
+        finish(record, for: released, end, at: now, into: &outbox)
+    }
+
+    /// An invite is over for some of its users: tells those of their devices that are not connected, and its inviter if it
+    /// is over for all.
+    private mutating func finish(
+        _ record: InviteRecord, for users: [UserID], _ end: Pushes.End, at now: Instant, into outbox: inout [Output]
+    ) {
+        carryOut(at: now, into: &outbox)
+        pushes.pushEnd(of: record, for: users, end, sessions, at: now, &effects)
+        if record.isEnded { invites.finish(record, at: now, &effects) }
+    }
+
+    // MARK: - Sessions that begin
+
+    private mutating func startSession(
+        _ params: SessionStart, on connection: ConnectionID, at now: Instant, into outbox: inout [Output]
+    ) throws(RPCError) -> SessionStart.Result {
+        guard sessions[connection] == nil else {
+            throw RPCError(.notAllowed, "This connection has a session already; end it first.")
+        }
+        let grant = try accounts.grant(for: params.token, at: now)
+        try RequestChecks.check(params, against: grant)
+        let token = SecretDigest(of: params.token.secret)
+        accounts.confirm(token, at: now)
+        let endpoint = Endpoint(sessions.principal(of: grant, accounts.login(of: token) ?? token), params.device.id)
+        try sessions.checkCount(with: endpoint)
+        effects.budget.act(for: endpoint.principal)
+        try effects.afford(Weight.record + Weight.of(params.device), .sequel)
+        let kept = takeOver(endpoint, grant, params.resume, at: now, into: &outbox)
+
+        var session =
+            kept.resumed?.session
+            ?? Session(
+                id: effects.nextID("session"), name: effects.nextID("connection"), connection: connection,
+                endpoint: endpoint, room: grant.room, device: params.device)
+        session.connection = connection
+        session.device = params.device
+        session.tokenCheck = nil
+        sessions.add(session)
+        if session.isRegistered { pushes.connect(endpoint) }
+        watch(token, on: connection, at: now)
+        sessions.noteLogins(of: endpoint.principal)
+        effects.count(\.sessions)
+        effects.note(.sessionStarted(endpoint, connection, resumed: kept.resumed != nil))
+        carryOut(at: now, into: &outbox)
+        for event in kept.resumed?.missed ?? [] { outbox.append(.event([connection], event)) }
+        // What the return itself causes comes after the answer, and has a higher number than it names.
+        let sequence = streams.sequence(of: endpoint.principal)
+        if kept.wasMissed { tellPeers(of: session, ExchangeEvent.streamResumed) }
+
+        let mayDoMore = !grant.isAnonymous && grant.room == nil
+        let publicIDs = mayDoMore ? accounts.account(id: grant.user)?.publicIDs ?? [] : []
+        return SessionStart.Result(
+            session: session.id, connection: session.name, user: grant.user, publicIDs: publicIDs,
+            resumed: kept.resumed != nil, sequence: sequence,
+            keepaliveSeconds: max(1, Int(settings.keepalive.seconds)), isAnonymous: !mayDoMore)
+    }
+
+    /// What is left of a device's earlier sessions.
+    private struct Kept {
+        /// The one that it goes on with, and what it missed.
+        var resumed: (session: Session, missed: [ToldEvent])?
+        /// Peers were told that the device was dropped.
+        var wasMissed: Bool
+    }
+
+    /// Ends what is left of the device's earlier connection, and finds what it can go on with (CONN-5).
+    private mutating func takeOver(
+        _ endpoint: Endpoint, _ grant: Grant, _ resume: SessionStart.Resume?, at now: Instant,
+        into outbox: inout [Output]
+    ) -> Kept {
+        if let earlier = sessions.session(at: endpoint) {
+            // The device is here again, so that its earlier connection is dead, whether the exchange noticed or not;
+            // or it has moved. Nobody hears of a drop.
+            effects.close(earlier.connection, .policy("replaced by a newer connection of this device"))
+            part(earlier, isMissed: false, at: now, into: &outbox)
+        }
+        let left = sessions.detached(of: endpoint.principal).filter { $0.session.endpoint == endpoint }
+        var kept = Kept(resumed: nil, wasMissed: left.contains(where: \.isMissed))
+        for candidate in left {
+            _ = sessions.takeDetached(candidate.session.id)
+            carryOut(at: now, into: &outbox)
+            if let resume, resume.session == candidate.session.id, now < candidate.until,
+                candidate.session.room == grant.room,
+                let missed = streams.missed(
+                    after: resume.after, by: endpoint, isRegistered: candidate.session.isRegistered)
+            {
+                kept.resumed = (candidate.session, missed)
+            } else {
+                rooms.leaveAll(candidate.session.id, reason: "connectionLost", &effects)
+            }
+        }
+        carryOut(at: now, into: &outbox)
+        return kept
+    }
+
+    /// From now on a session stands on `token`.
+    private mutating func watch(_ token: SecretDigest, on connection: ConnectionID, at now: Instant) {
+        guard let login = accounts.login(of: token), let ends = accounts.expiry(of: token) else { return }
+        sessions.watch(connection, login, ends: ends, at: now, &effects)
+    }
+
+    /// A session goes on with a new token; one that is not good changes nothing.
+    private mutating func renew(
+        _ params: SessionRenew, _ session: Session, at now: Instant
+    ) throws(RPCError) -> SessionRenew.Result {
+        let token = SecretDigest(of: params.token.secret)
+        let grant = try accounts.grant(for: token, at: now)
+        guard grant.user == session.endpoint.user, grant.isAnonymous == session.isAnonymous else {
+            throw RPCError(.tokenRejected, "The token is another user's than this session's.")
+        }
+        guard grant.room?.room == session.room?.room else {
+            throw RPCError(.tokenForAnotherSession, "The token is good for another session than this one.")
+        }
+        if let login = accounts.login(of: token), sessions.isOfAnotherGuest(login, grant, than: session) {
+            throw RPCError(.tokenRejected, "The token is another guest's than this session's.")
+        }
+        accounts.confirm(token, at: now)
+        watch(token, on: session.connection, at: now)
+        sessions.noteLogins(of: session.endpoint.principal)
+        let ends = accounts.expiry(of: token) ?? now
+        return SessionRenew.Result(expiresIn: now.duration(to: ends).seconds)
+    }
+
+    private mutating func register(
+        _ params: DeviceRegister, _ session: Session, at now: Instant
+    ) throws(RPCError) {
+        let device = params.device
+        try RequestChecks.check(device)
+        guard device.id == session.endpoint.device else {
+            throw RPCError(.invalidParams, "device.id must be the one that session.start gave.")
+        }
+        let targets = params.push ?? device.pushToken.map { [.init(kind: "push", token: $0)] }
+        if let targets {
+            try RequestChecks.check(targets)
+            try effects.afford(Weight.of(targets), .sequel)
+            pushes.setTargets(targets, for: session.endpoint)
+        }
+        pushes.connect(session.endpoint)
+        sessions.register(session.connection, as: device)
+        invites.synchronize(session.endpoint, params.start ?? .cold, groups, at: now, &effects)
+    }
+
+    // MARK: - Sessions that end
+
+    /// A clean goodbye: the device's calls end with it (CONN-9).
+    private mutating func endSession(_ session: Session, at now: Instant, into outbox: inout [Output]) {
+        act(for: session.endpoint.principal, at: now, into: &outbox)
+        invites.endCalls(of: session.endpoint, at: now, &effects)
+        rooms.leaveAll(session.id, reason: "disconnected", &effects)
+        carryOut(at: now, into: &outbox)
+        presence.unsubscribe(session.connection)
+        sessions.remove(session.connection)
+        if let login = session.login { accounts.use(login, at: now) }
+        forgetStranger(session, at: now, into: &outbox)
+        effects.note(.sessionEnded(session.endpoint, session.connection))
+        sessions.expectLogin(on: session.connection, at: now, &effects)
+    }
+
+    /// The socket is gone. Calls, invites and places in rooms stay: the device may come back (CALL-6, INV-13).
+    private mutating func lose(_ connection: ConnectionID, at now: Instant, into outbox: inout [Output]) {
+        sessions.removeSocket(connection)
+        guard let session = sessions[connection] else { return }
+        act(for: session.endpoint.principal, at: now, into: &outbox)
+        part(session, isMissed: true, at: now, into: &outbox)
+        tellPeers(of: session, ExchangeEvent.streamDropped)
+        if session.isRegistered {
+            carryOut(at: now, into: &outbox)
+            pushes.pushOpen(invites, to: session.endpoint, sessions, at: now, &effects)
+        }
+        if let oldest = sessions.surplus(of: session.endpoint.principal) { giveUp(oldest, at: now, into: &outbox) }
+    }
+
+    /// Takes a session off its connection, and keeps it for the resume window.
+    private mutating func part(
+        _ session: Session, isMissed: Bool, at now: Instant, into outbox: inout [Output]
+    ) {
+        carryOut(at: now, into: &outbox)
+        presence.unsubscribe(session.connection)
+        if let login = session.login { accounts.use(login, at: now) }
+        let until = sessions.part(session, isMissed: isMissed, at: now, &effects)
+        for call in invites.calls.calls(of: session.endpoint) {
+            effects.schedule(.callMayBeOrphaned(call.id), due: until)
+        }
+        effects.note(.sessionLost(session.endpoint, session.connection))
+    }
+
+    /// Nobody went on with a session in time.
+    private mutating func giveUp(_ id: SessionID, at now: Instant, into outbox: inout [Output]) {
+        guard let left = sessions.takeDetached(id) else { return }
+        act(for: left.session.endpoint.principal, at: now, into: &outbox)
+        rooms.leaveAll(id, reason: "connectionLost", &effects)
+        forgetStranger(left.session, at: now, into: &outbox)
+    }
+
+    /// Who has no account is nobody once the last session is gone, and leaves no event log behind.
+    private mutating func forgetStranger(_ session: Session, at now: Instant, into outbox: inout [Output]) {
+        let principal = session.endpoint.principal
+        sessions.noteLogins(of: principal)
+        guard principal.kind != .account, !sessions.has(principal) else { return }
+        carryOut(at: now, into: &outbox)
+        streams.end(principal, &effects)
+    }
+
+    /// Tells the peers of a session, in its rooms and its device's calls, that its connection is lost or there again
+    /// (CONN-8).
+    private mutating func tellPeers(of session: Session, _ event: (StreamChange) -> ExchangeEvent) {
+        rooms.tellOthers(of: session, event, &effects)
+        invites.tellPeers(of: session, event, &effects)
+    }
+
+    /// Asks every device to connect anew, here or elsewhere (CONN-12); now or never, for who connects has moved.
+    private mutating func requestMoves(within: Duration, to url: String?) {
+        let event = effects.body(
+            of: .moveRequested(MoveRequested(withinSeconds: max(0, within.seconds), webSocketURL: url)))
+        for session in sessions.all where !session.isInternal { effects.sendTransient(event, to: session) }
+    }
+
+    // MARK: - Logins
+
+    private mutating func admit(
+        _ token: SecretDigest, of login: TokenStore.LoginID, _ grant: Grant, expires: Instant, at now: Instant,
+        into outbox: inout [Output]
+    ) {
+        let issuer = grant.application?.text ?? ""
+        if accounts.grant(of: login) == nil { makeRoom(for: grant, issuer: issuer, at: now, into: &outbox) }
+        accounts.admit(token, of: login, grant, issuer: issuer, expires: expires, at: now, &effects)
+    }
+
+    /// Ends the least recently used login of a user who has as many as it may have. A login with a session is in use.
+    private mutating func makeRoom(
+        for grant: Grant, issuer: String?, at now: Instant, into outbox: inout [Output]
+    ) {
+        guard !grant.isAnonymous else { return }
+        let uses = sessions.uses(of: grant.user)
+        guard let login = accounts.surplusLogin(for: grant, issuer: issuer, uses: uses) else { return }
+        end(login, .replaced, at: now, into: &outbox)
+    }
+
+    /// Ends a login with its sessions, calls included (AUTH-9).
+    private mutating func end(
+        _ login: TokenStore.LoginID, _ cause: LoginEnd = .loggedOut, at now: Instant, into outbox: inout [Output]
+    ) {
+        guard let grant = accounts.end(login, cause, at: now) else { return }
+        endSessions(of: sessions.principal(of: grant, login), at: now, into: &outbox) { $0.login == login }
+        effects.note(.loginEnded(grant.user, cause))
+    }
+
+    /// Ends all logins of a user, and every session that was begun with one.
+    private mutating func endLogins(of user: UserID, at now: Instant, into outbox: inout [Output]) {
+        for login in accounts.logins(of: user) { end(login, at: now, into: &outbox) }
+        // A session may be there for a while after its login's last token has ended.
+        for principal in sessions.principals(called: user) {
+            endSessions(of: principal, at: now, into: &outbox) { $0.login != nil }
+        }
+    }
+
+    /// Ends those of somebody's sessions of which something holds, lost ones too.
+    private mutating func endSessions(
+        of principal: Principal, at now: Instant, into outbox: inout [Output], where holds: (Session) -> Bool
+    ) {
+        for session in sessions.sessions(of: principal) where holds(session) {
+            endSession(session, at: now, into: &outbox)
+            effects.close(session.connection, .loggedOut)
+        }
+        for left in sessions.detached(of: principal).map(\.session) where holds(left) {
+            if sessions.session(at: left.endpoint) == nil {
+                invites.endCalls(of: left.endpoint, at: now, &effects)
+            }
+            giveUp(left.id, at: now, into: &outbox)
+        }
+    }
+
+    // MARK: - Removed users
+
+    /// Whoever has no account any more, or had its logins taken back, is logged out.
+    private mutating func replaceAccounts(_ accounts: [Account], at now: Instant, into outbox: inout [Output]) {
+        let replacement = self.accounts.replace(with: accounts)
+        for (user, isRemoved) in replacement.loggedOut {
+            endLogins(of: user, at: now, into: &outbox)
+            guard isRemoved else { continue }
+            endStream(of: user, at: now, into: &outbox)
+            self.accounts.forget(user)
+            forgetRemoved(user, at: now, into: &outbox)
+        }
+        // A stranger's name may have become a user's.
+        for id in replacement.taken { endLogins(of: id, at: now, into: &outbox) }
+    }
+
+    /// Ends what a user without an account has left: sessions that the exchange began itself, and events, which whoever
+    /// is given that name next must not find on disk either.
+    private mutating func endStream(of user: UserID, at now: Instant, into outbox: inout [Output]) {
+        endSessions(of: .account(user), at: now, into: &outbox) { _ in true }
+        carryOut(at: now, into: &outbox)
+        streams.end(.account(user), &effects)
+    }
+
+    /// Ends the invites of a user without an account, those to it, its calls, its part in groups, and its pushes: whoever
+    /// is given the name next must find none of it.
+    private mutating func forgetRemoved(_ user: UserID, at now: Instant, into outbox: inout [Output]) {
+        guard accounts.account(id: user) == nil else { return }
+        pushes.forget(user)
+        act(for: .account(user), at: now, into: &outbox)
+        // Nobody else could take them back, and they hold places.
+        for record in invites.sent(by: user).compactMap({ invites[$0] }) {
+            withdraw(record, nil, at: now, into: &outbox)
+        }
+        invites.freeKeys(of: user)
+        for id in invites.received(by: user) {
+            timeOutInvite(id, for: user, at: now, into: &outbox)
+            invites.strike(user, from: id)
+        }
+        // Calls of devices that are away end as well.
+        for call in invites.calls.all {
+            let own = [call.inviter, call.invitee].first { $0.principal == .account(user) }
+            guard let own else { continue }
+            act(for: call.inviter.principal, at: now, into: &outbox)
+            invites.disconnect(call, own, at: now, &effects)
+        }
+        act(for: .account(user), at: now, into: &outbox)
+        for group in groups.groups(of: user) {
+            if group.owner == user { dismiss(group) } else { groups.remove(user, from: group, &effects) }
+        }
+    }
+
+    // MARK: - Restarts
+
+    /// Takes in what is on disk. For a core that has been given nothing yet; what is overdue is due at once (INV-16).
+    ///
+    /// No time that remains is longer than the whole time, so that a clock set back meanwhile holds nothing up for more
+    /// than that.
+    package mutating func restore(_ saved: Saved, at now: Instant) {
+        accounts.restore(saved, at: now, &effects)
+        for stored in saved.sessions {
+            let session = sessions.restore(stored, at: now, &effects) { [accounts] in !accounts.isStanding($0) }
+            if let session { rooms.restore(stored.places, of: session) }
+        }
+        for group in saved.groups {
+            groups.restore(Group(group))
+            miss(group.members, at: now)
+        }
+        for entry in saved.pushTargets {
+            miss([entry.user], at: now)
+            pushes.restore(entry.targets, for: Endpoint(user: entry.user, device: entry.device))
+        }
+        for invite in saved.invites {
+            let hasAccount = accounts.account(id: invite.inviter) != nil
+            miss(invites.restore(invite, hasAccount: hasAccount, at: now, &effects), at: now)
+        }
+        accounts.restore(saved.acquaintances)
+        for push in saved.pendingPushes { pushes.restore(push, at: now) }
+        for call in saved.calls {
+            invites.restore(Call(call))
+            let id = CallKey(invite: call.invite, invitee: call.invitee)
+            // Nobody could come back while the exchange was down, however long that was.
+            effects.schedule(.callMayBeOrphaned(id), due: now.advanced(by: settings.resumeWindow))
+            miss([call.inviter, call.invitee], at: now)
+        }
+        var nothing: [Output] = []
+        carryOut(at: now, into: &nothing)
+        streams.restore(saved, at: now, &deadlines) { [accounts, sessions] principal in
+            // Whether anybody may still come back for what was told.
+            principal.kind == .account ? accounts.account(id: principal.user) != nil : sessions.has(principal)
+        }
+        effects.goOn(afterBody: saved.events.map(\.body.number).max() ?? 0)
+        if !saved.events.isEmpty || !saved.invites.isEmpty { planPruning(at: now) }
+        effects.budget = counted
+    }
+
+    /// Who of them was removed while the exchange was down is dealt with as soon as it runs.
+    private mutating func miss(_ users: [UserID], at now: Instant) {
+        for user in users where accounts.account(id: user) == nil {
+            effects.schedule(.accountIsMissed(user), due: now)
+        }
+    }
+
+    /// A budget computed from all that is kept. Of events it is not known who caused them: they are the exchange's own
+    /// until they go, within the resume window.
+    var counted: Budget {
+        var budget = Budget(settings.kept)
+        invites.chargeAll(&budget)
+        sessions.chargeAll(rooms, &budget)
+        groups.chargeAll(&budget)
+        pushes.chargeAll(&budget)
+        for body in streams.bodies { budget.enterRestored(body) }
+        return budget
+    }
+
+    /// Goes on counting where an earlier core ended.
+    package mutating func goOn(from earlier: CoreCounters) { effects.goOn(from: earlier) }
+}
+
+extension RPCError {
+    /// The token is no good, so that the same start fails again.
+    fileprivate var isAboutToken: Bool {
+        switch known {
+        case .tokenExpired, .tokenRejected, .tokenWrongSignature, .tokenForAnotherSession, .tokenRevoked: true
+        default: false
+        }
     }
 }

@@ -38,7 +38,7 @@ extension AttackersModel {
         let core = exchange.core
         try auditLedger(core)
         let open = oracle.open
-        try oracle.require(core.connections.keys.allSatisfy(open.contains), "a connection is kept that is gone")
+        try oracle.require(core.sessions.connections.allSatisfy(open.contains), "a connection is kept that is gone")
         try oracle.require(core.sessions.all.allSatisfy { open.contains($0.connection) }, "a session has no connection")
         for session in core.sessions.all {
             let seat = oracle.seat(on: session.connection)
@@ -46,32 +46,33 @@ extension AttackersModel {
                 seat?.id == session.id.text, "the core has another session on \(session.connection.name)")
             try oracle.require(seat?.isRegistered == session.isRegistered, "\(session.endpoint) is registered, or not")
         }
-        for principal in core.logs.keys where principal.kind != .account {
+        for principal in core.streams.principals where principal.kind != .account {
             try oracle.require(core.sessions.has(principal), "events are kept for \(principal), who is gone")
         }
-        try oracle.require(core.inviteByKey.count == core.keyByInvite.count, "keys and invites differ")
-        try oracle.require(core.inviteByKey.count <= core.invites.count, "there are more keys than invites")
-        let useful = core.invites.count * 2 + core.sessions.resumable.count * 3 + core.calls.count + open.count * 2
-        let most = 2 * max(1_024, useful + core.logs.count + 64) + 64
-        try oracle.require(core.deadlines.count <= most, "\(core.deadlines.count) deadlines, \(useful) of use")
+        try oracle.require(core.invites.hasConsistentKeys, "keys and invites differ")
+        try oracle.require(core.invites.keyCount <= core.invites.count, "there are more keys than invites")
+        let useful =
+            core.invites.count * 2 + core.sessions.resumable.count * 3 + core.invites.calls.count + open.count * 2
+        let most = 2 * max(1_024, useful + core.streams.count + 64) + 64
+        try oracle.require(core.deadlineCount <= most, "\(core.deadlineCount) deadlines, \(useful) of use")
         if core.nextDeadline.map({ $0 > exchange.now }) ?? true { oracle.prune() }
     }
 
     private func auditLedger(_ core: ExchangeCore) throws {
         let (ledger, limits) = (core.ledger, core.ledger.limits)
         var sum = 0
-        let bodies = core.logs.values.flatMap(\.bodies)
+        let bodies = core.streams.bodies
         sum += bodies.count * 128
         sum += Set(bodies.map(\.number)).count * 128
         var texts: [UInt64: Int] = [:]
         for body in bodies { texts[body.number] = body.text.text.utf8.count }
         sum += texts.values.reduce(0, +)
-        for invite in core.invites.values {
+        for invite in core.invites.all {
             let data = [invite.data, invite.payload, invite.timeoutPayload].reduce(0) { $0 + ($1?.bytes ?? 0) }
             sum += 512 + data + 128 * invite.invitees.count + 512 * invite.pending.count
         }
-        sum += 512 * core.calls.all.count
-        for (_, push) in core.pushQueue.all {
+        sum += 512 * core.invites.calls.all.count
+        for (_, push) in core.pushes.all {
             sum += 512 + push.target.token.secret.utf8.count + (push.payload?.bytes ?? 0)
         }
         for id in core.groups.ids {

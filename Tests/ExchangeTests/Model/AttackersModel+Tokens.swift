@@ -109,8 +109,8 @@ extension AttackersModel {
         guard let text = wire.pick(all) else { return }
         let (digest, shown) = (SecretDigest(of: text), RefreshToken(Redacted(text)))
         do {
-            let grant = try exchange.core.tokens.refreshGrant(for: digest, mark: shown?.mark, at: exchange.now)
-            let next = exchange.core.tokens.nextGeneration(of: digest)
+            let grant = try exchange.core.accounts.refreshGrant(for: digest, mark: shown?.mark, at: exchange.now)
+            let next = exchange.core.accounts.nextGeneration(of: digest)
             let refresh = RefreshToken(after: shown, generation: next)
             let number = oracle.credentials[text]?.login ?? 0
             let generation = Int(next)
@@ -134,7 +134,7 @@ extension AttackersModel {
                     digest, access: SecretDigest(of: access), refresh: refresh.digest, family: refresh.mark.family))
         } catch is RPCError {
             let mustEnd = try oracle.refreshed(text, for: nil)
-            let copied = exchange.core.tokens.copied(digest, mark: shown?.mark, at: exchange.now)
+            let copied = exchange.core.accounts.copied(digest, mark: shown?.mark, at: exchange.now)
             try oracle.require(!mustEnd || copied != nil, "a copied token comes up, and its login goes on")
             guard let copied else { return }
             oracle.count("copied")
@@ -149,7 +149,7 @@ extension AttackersModel {
             !credential.isRefresh, let (number, _) = oracle.grant(of: text), oracle.logins[number].isKnown
         else { return }
         note("\(user) logs out")
-        if exchange.core.tokens.login(of: SecretDigest(of: text)) != nil { oracle.endLogin(number) }
+        if exchange.core.accounts.login(of: SecretDigest(of: text)) != nil { oracle.endLogin(number) }
         try feed(.tokenRevoked(SecretDigest(of: text)))
     }
 }

@@ -100,7 +100,7 @@ final class AttackersModel {
         print(
             "\(steps) steps: the last \(Self.stage) took \(time.seconds) s; \(virtual) s of virtual time; the exchange keeps",
             "\(core.ledger.total) bytes, \(core.invites.count) invites, \(core.sessions.resumable.count) sessions,",
-            "\(core.tokens.count) tokens, \(core.deadlines.count) deadlines, \(core.logs.count) logs; the oracle knows",
+            "\(core.accounts.tokenCount) tokens, \(core.deadlineCount) deadlines, \(core.streams.count) logs; the oracle knows",
             "\(oracle.invites.count) invites, \(oracle.seats.count) sessions, \(oracle.groups.count) groups,",
             "\(oracle.calls.count) calls, \(oracle.allowed.count) secrets, \(oracle.credentials.count) tokens")
     }
@@ -306,8 +306,8 @@ final class AttackersModel {
         for _ in 0..<100 { try pass(.seconds(50)) }
         try fire()
         try oracle.require(exchange.core.sessions.resumable.isEmpty, "sessions are left")
-        try oracle.require(exchange.core.calls.count == 0, "calls are left")
+        try oracle.require(exchange.core.invites.calls.count == 0, "calls are left")
         try oracle.require(exchange.core.ledger.bodies.isEmpty, "events are left")
-        try oracle.require(exchange.core.connections.isEmpty, "connections are left")
+        try oracle.require(exchange.core.sessions.connections.isEmpty, "connections are left")
     }
 }

@@ -6,7 +6,7 @@ extension Grant {
     ///
     /// - Throws: `tokenRejected` if it is for a user who has no account, `tokenRevoked` if it is from before all the
     ///   user's logins were ended.
-    init(_ token: SignedToken, accounts: Accounts) throws(RPCError) {
+    init(_ token: SignedToken, accounts: AccountDirectory) throws(RPCError) {
         let account = accounts.account(called: token.user)
         if let since = account?.loginsSince, (token.issued ?? 0) < Double(since) {
             throw RPCError(.tokenRevoked, "The token is from before the user's logins were ended; ask for a new one.")

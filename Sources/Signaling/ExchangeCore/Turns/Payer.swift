@@ -42,24 +42,14 @@ package enum WorkLine: Hashable, Sendable {
 }
 
 extension ExchangeCore {
-    /// Takes out what is due, so much at most, with whose turn it takes. Each is then to be given back as ``Input/due(_:)``.
-    package mutating func takeDue(at now: Instant, atMost count: Int) -> [(deadline: Deadline, payer: Payer)] {
-        var due: [(deadline: Deadline, payer: Payer)] = []
-        for _ in 0..<count {
-            guard let deadline = deadlines.takeDue(at: now) else { break }
-            if matters(deadline) { due.append((deadline, payer(of: deadline))) }
-        }
-        return due
-    }
-
     /// What a user began and what is left of it ends in the user's turn, so that others' time is up when it is, however much
     /// that is. How long a login is good, and how long a connection may do without, is not put off by its own user.
-    private func payer(of deadline: Deadline) -> Payer {
+    func payer(of deadline: Deadline) -> Payer {
         let principal: Principal? =
             switch deadline {
             case .inviteTimesOut(let id), .inviteIsForgotten(let id): invites[id]?.inviter.principal
             case .sessionIsForgotten(let id): sessions.session(id)?.endpoint.principal
-            case .callMayBeOrphaned(let id): calls[id]?.inviter.principal
+            case .callMayBeOrphaned(let id): invites.calls[id]?.inviter.principal
             case .eventsExpire(let principal): principal
             case .accountIsMissed, .loginIsDue, .tokensAreSwept, .tokenIsChecked, .pruningIsDue, .eventsArePruned: nil
             }
@@ -74,7 +64,7 @@ extension ExchangeCore {
     /// Who pays for what comes with a token; `nil` if that is not good.
     package mutating func payer(with token: Redacted<String>, at now: Instant) -> Payer? {
         let digest = SecretDigest(of: token.secret)
-        let grant = try? tokens.grant(for: digest, at: now)
-        return (grant ?? (try? tokens.refreshGrant(for: digest, mark: nil, at: now))).map { Payer($0) }
+        let grant = try? accounts.grant(for: digest, at: now)
+        return (grant ?? (try? accounts.refreshGrant(for: digest, mark: nil, at: now))).map { Payer($0) }
     }
 }

@@ -133,7 +133,7 @@ extension ExchangeCore {
     /// How many are told when a device takes the place of its earlier connection, or is back too late.
     private func peers(of start: SessionStart) -> Int {
         let digest = SecretDigest(of: start.token.secret)
-        guard let login = tokens.login(of: digest), let grant = tokens.logins[login]?.grant else { return 0 }
+        guard let login = accounts.login(of: digest), let grant = accounts.grant(of: login) else { return 0 }
         let endpoint = Endpoint(.account(grant.user), start.device.id)
         let detached = sessions.detached(of: endpoint.principal).filter { $0.session.endpoint == endpoint }
         let ids = [sessions.session(at: endpoint)?.id].compactMap { $0 } + detached.map(\.session.id)

@@ -6,7 +6,7 @@ import Timekeeping
 /// Tokens: handed out, exchanged, taken back, and looked at when somebody comes with one.
 extension ExchangeHub {
     /// The accounts as they are now.
-    var accounts: Accounts { core.accounts }
+    var accounts: AccountDirectory { core.accounts.directory }
 
     /// The accounts of the users file are these from now on.
     func replaceFileUsers(_ users: [Account]) {

@@ -19,7 +19,7 @@ final class RESTService {
     let configuration: ExchangeConfiguration
     private let admission: Admission
     private let hosts: HostRules
-    var accounts: Accounts { hub.accounts }
+    var accounts: AccountDirectory { hub.accounts }
     var guesses: LoginGuard
     private let proxies: [ClientAddress]
     /// `nil` without a web phone.

@@ -20,7 +20,7 @@ final class StreamService {
     private static let usualBytes = 4_096
 
     private let hub: ExchangeHub
-    private var accounts: Accounts { hub.accounts }
+    private var accounts: AccountDirectory { hub.accounts }
     private let iceServers: [ICEServerConfiguration]
     let allowedOrigins: [String]
     private var table: StreamTable

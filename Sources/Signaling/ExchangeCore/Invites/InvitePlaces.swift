@@ -3,7 +3,7 @@ import SignalWire
 /// The places that open invites take: one with each invitee that has still to answer, and one in their group.
 ///
 /// Of each invitee and each group it knows how many places each inviter has. That is bounded by those who ask it
-/// (``ExchangeCore/checkSpace(for:in:from:)``).
+/// (``Invites``).
 struct InvitePlaces: Sendable {
     /// The places with one invitee, or in one group.
     struct Table: Sendable {
@@ -41,10 +41,12 @@ struct InvitePlaces: Sendable {
         if let group = record.group { byGroup[group, default: Table()].take(record.inviter.user) }
     }
 
-    /// An invitee has answered, or need not any more.
-    mutating func leave(_ record: InviteRecord, by user: UserID) {
-        byInvitee[user]?.leave(record.inviter.user)
-        if byInvitee[user]?.count == 0 { byInvitee[user] = nil }
+    /// Invitees have answered, or need not any more.
+    mutating func leave(_ record: InviteRecord, by users: [UserID]) {
+        for user in users {
+            byInvitee[user]?.leave(record.inviter.user)
+            if byInvitee[user]?.count == 0 { byInvitee[user] = nil }
+        }
     }
 
     /// Nobody has to answer an invite any more.

@@ -13,6 +13,11 @@ package enum Weight {
 
     static func body(_ body: EventBody) -> Int { body.bytes + entry }
 
+    /// An event that so many are told of.
+    static func of(_ event: EventBody, for receivers: Int) -> Int {
+        receivers > 0 ? body(event) + receivers * entry : 0
+    }
+
     /// An open invite has its calls paid for already, so that accepting it costs its inviter nothing more.
     static func of(_ invite: InviteRecord) -> Int {
         let texts = (invite.data?.bytes ?? 0) + (invite.payload?.bytes ?? 0) + (invite.timeoutPayload?.bytes ?? 0)

@@ -1,0 +1,47 @@
+package import SignalWire
+
+/// All users, found by any of their ids. Of two accounts with one id the first counts.
+package struct AccountDirectory: Sendable {
+    /// In the order of their ids.
+    let all: [Account]
+    private var byID: [UserID: Account] = [:]
+    private var ownerByPublicID: [UserID: UserID] = [:]
+    private var ownerByMediaToken: [SecretDigest: UserID] = [:]
+    private var ownerByStreamToken: [SecretDigest: UserID] = [:]
+
+    init(_ accounts: [Account]) {
+        for account in accounts where byID[account.id] == nil {
+            byID[account.id] = account
+            for publicID in account.publicIDs where ownerByPublicID[publicID] == nil {
+                ownerByPublicID[publicID] = account.id
+            }
+            for token in account.mediaTokens { ownerByMediaToken[token] = account.id }
+            for token in account.streamTokens { ownerByStreamToken[token] = account.id }
+        }
+        all = byID.values.sorted { $0.id < $1.id }
+    }
+
+    /// The account whose own id this is.
+    package func account(id: UserID) -> Account? { byID[id] }
+
+    /// The account that can be called by `id`: its own, or a public one.
+    package func account(called id: UserID) -> Account? { byID[id] ?? ownerByPublicID[id].flatMap { byID[$0] } }
+
+    /// The account that a media token logs in.
+    package func account(mediaToken: SecretDigest) -> Account? { ownerByMediaToken[mediaToken].flatMap { byID[$0] } }
+
+    /// The account that a stream token streams to.
+    package func account(streamToken: SecretDigest) -> Account? { ownerByStreamToken[streamToken].flatMap { byID[$0] } }
+
+    /// The ids of the users that are called `names`, each once, in that order.
+    func users(called names: [UserID]) throws(RPCError) -> [UserID] {
+        var users: [UserID] = []
+        for name in names {
+            guard let user = account(called: name)?.id else {
+                throw RPCError(.unknownUser, "Nobody here is called that.")
+            }
+            if !users.contains(user) { users.append(user) }
+        }
+        return users
+    }
+}

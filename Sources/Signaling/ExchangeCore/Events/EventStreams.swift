@@ -1,0 +1,156 @@
+import SignalWire
+import Timekeeping
+
+/// The numbered events of all who are told something, kept for devices that resume, for as long as they can.
+///
+/// What several are told of is written once, and kept once.
+struct EventStreams: Sendable {
+    /// How much longer than the resume window events may be kept, so that they go several at a time.
+    static let expiryGrain = Duration.seconds(5)
+
+    private let window: Duration
+    private var logs: [Principal: EventLog] = [:]
+    /// Those without an account of whom the disk is to keep nothing more.
+    private var gone: [Principal] = []
+
+    /// - Parameter window: For how long a device can resume.
+    init(window: Duration) { self.window = window }
+
+    subscript(principal: Principal) -> EventLog? { logs[principal] }
+
+    /// Whether anything is kept of somebody's stream.
+    func has(_ principal: Principal) -> Bool { logs[principal] != nil }
+
+    /// How many streams there are.
+    var count: Int { logs.count }
+    /// Whose streams there are.
+    var principals: some Collection<Principal> { logs.keys }
+    /// The bodies that are kept, once for each stream that holds them.
+    var bodies: [EventBody] { logs.values.flatMap(\.bodies) }
+    /// Whether any event is kept.
+    var isKeeping: Bool { logs.values.contains { $0.oldest != nil } }
+
+    /// The number of somebody's newest event; 0 before the first.
+    func sequence(of principal: Principal) -> UInt64 { logs[principal]?.sequence ?? 0 }
+
+    /// What a device missed since event number `after`; `nil` if that is not known any more.
+    func missed(after: UInt64, by endpoint: Endpoint, isRegistered: Bool) -> [ToldEvent]? {
+        (logs[endpoint.principal] ?? EventLog()).missed(
+            after: after, by: endpoint.device, isRegistered: isRegistered)
+    }
+
+    /// Numbers an event in somebody's stream, and keeps it for devices that resume, unless the budget has no room for it:
+    /// then who is there is told of it, and who is not starts afresh.
+    ///
+    /// - Returns: The event, and whether it is kept.
+    mutating func add(
+        _ event: EventBody, to principal: Principal, for audience: Audience, at now: Instant, _ budget: inout Budget,
+        _ deadlines: inout Deadlines, into outbox: inout [ExchangeCore.Output]
+    ) -> (event: ToldEvent, isKept: Bool) {
+        let forgotten = logs[principal]?.forgotten ?? 0
+        let isKept = budget.hasRoom(for: event)
+        let dropped: [EventBody]
+        if isKept {
+            dropped = logs[principal, default: EventLog()].append(event, for: audience, at: now)
+            budget.enter(event)
+        } else {
+            dropped = logs[principal, default: EventLog()].skip()
+        }
+        budget.leave(dropped)
+        let told = ToldEvent(sequence: sequence(of: principal), body: event)
+        if isKept {
+            let stored = StoredEvent(
+                principal: principal, sequence: told.sequence, body: event, audience: audience.stored, at: now)
+            outbox.append(.persist(.event(stored)))
+            planExpiry(of: principal, at: now, &deadlines)
+        }
+        putForgotten(of: principal, since: forgotten, into: &outbox)
+        return (told, isKept)
+    }
+
+    /// Numbers an event that is not kept.
+    mutating func pass(
+        _ event: EventBody, to principal: Principal, into outbox: inout [ExchangeCore.Output]
+    ) -> ToldEvent {
+        if let reserved = logs[principal, default: EventLog()].pass() {
+            outbox.append(.persist(.sequenceReserved(principal, upTo: reserved)))
+        }
+        return ToldEvent(sequence: sequence(of: principal), body: event)
+    }
+
+    // MARK: - Forgetting
+
+    /// Sees to it that what is too old goes without anybody's doing.
+    private mutating func planExpiry(of principal: Principal, at now: Instant, _ deadlines: inout Deadlines) {
+        guard let log = logs[principal], !log.isExpiryPlanned, let oldest = log.oldest else { return }
+        logs[principal]?.isExpiryPlanned = true
+        deadlines.add(.eventsExpire(principal), due: max(oldest.advanced(by: window + Self.expiryGrain), now))
+    }
+
+    private func putForgotten(
+        of principal: Principal, since forgotten: UInt64, into outbox: inout [ExchangeCore.Output]
+    ) {
+        guard let newest = logs[principal]?.forgotten, newest > forgotten else { return }
+        outbox.append(.persist(.eventsForgotten(principal, upTo: newest)))
+    }
+
+    /// Drops somebody's events that nobody can resume with any more.
+    mutating func expire(
+        _ principal: Principal, at now: Instant, _ budget: inout Budget, _ deadlines: inout Deadlines,
+        into outbox: inout [ExchangeCore.Output]
+    ) {
+        guard let forgotten = logs[principal]?.forgotten else { return }
+        logs[principal]?.isExpiryPlanned = false
+        budget.leave(logs[principal]?.forget(before: now.advanced(by: .zero - window)) ?? [])
+        putForgotten(of: principal, since: forgotten, into: &outbox)
+        planExpiry(of: principal, at: now, &deadlines)
+        deadlines.plan(.eventPruning, due: now.advanced(by: Self.expiryGrain))
+    }
+
+    /// Somebody's stream is over, with all that is kept of it.
+    mutating func end(_ principal: Principal, _ effects: inout Effects) {
+        effects.budget.leave(logs.removeValue(forKey: principal)?.bodies ?? [])
+        effects.persist(.streamForgotten(principal))
+    }
+
+    // MARK: - To disk and back
+
+    /// The streams of which the disk is to keep nothing more, since last asked.
+    mutating func takeGone() -> [Principal] {
+        guard !gone.isEmpty else { return [] }
+        defer { gone = [] }
+        return gone
+    }
+
+    /// Takes in what is on disk, but for the streams of those who cannot come back for it.
+    mutating func restore(
+        _ saved: Saved, at now: Instant, _ deadlines: inout Deadlines, keeping isThere: (Principal) -> Bool
+    ) {
+        for stream in saved.streams { logs[stream.principal] = EventLog(stream) }
+        for event in saved.events { logs[event.principal, default: EventLog()].restore(event) }
+        for principal in logs.keys { planExpiry(of: principal, at: now, &deadlines) }
+        for principal in logs.keys where !isThere(principal) {
+            logs[principal] = nil
+            gone.append(principal)
+        }
+    }
+}
+
+extension Audience {
+    /// As it is kept on disk.
+    var stored: StoredEvent.Audience {
+        switch self {
+        case .device(let device): .device(device)
+        case .registered(let except): .registered(except: except)
+        case .every: .every
+        }
+    }
+
+    init(_ stored: StoredEvent.Audience) {
+        switch stored {
+        case .device(let device): self = .device(device)
+        case .registered(let except): self = .registered(except: except)
+        case .every: self = .every
+        }
+    }
+}

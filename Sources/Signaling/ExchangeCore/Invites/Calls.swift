@@ -1,0 +1,189 @@
+import SignalWire
+import Timekeeping
+
+/// Names one call: each invitee that accepts an invite has a call of its own with the inviter.
+package struct CallKey: Hashable, Sendable {
+    let invite: InviteID
+    let invitee: UserID
+}
+
+/// One accepted invite, until somebody hangs up.
+struct Call: Hashable, Sendable {
+    let invite: InviteID
+    let inviter: Endpoint
+    let invitee: Endpoint
+    let acceptedAt: Instant
+
+    var id: CallKey { CallKey(invite: invite, invitee: invitee.user) }
+
+    /// The other end, if `endpoint` is one of the two.
+    func peer(of endpoint: Endpoint) -> Endpoint? {
+        switch endpoint {
+        case inviter: invitee
+        case invitee: inviter
+        default: nil
+        }
+    }
+}
+
+/// The calls under way. Ends are devices, not connections, so that a call outlives a connection that drops (CALL-6).
+struct Calls: Sendable {
+    /// The calls of one invite.
+    private struct Entry {
+        var calls: [Call] = []
+        /// How many have begun since the first of those that are left.
+        var begun = 0
+    }
+
+    /// What happened to a call.
+    private enum Step: Sendable {
+        case began(Call)
+        case ended(Call)
+    }
+
+    private var byInvite: [InviteID: Entry] = [:]
+    private var callsByEndpoint: [Endpoint: [CallKey]] = [:]
+    private var changes: [Step] = []
+    private(set) var count = 0
+
+    subscript(id: CallKey) -> Call? { byInvite[id.invite]?.calls.first { $0.invitee.user == id.invitee } }
+
+    /// The calls that an invite has become, oldest first.
+    func calls(of invite: InviteID) -> [Call] { byInvite[invite]?.calls ?? [] }
+
+    /// Whether an invite has become more than one call, so that its inviter must say which one it means.
+    func isAmbiguous(_ invite: InviteID) -> Bool { (byInvite[invite]?.begun ?? 0) > 1 }
+
+    /// All that are under way.
+    var all: [Call] { byInvite.values.flatMap(\.calls) }
+
+    /// The calls that a device is in, oldest first.
+    func calls(of endpoint: Endpoint) -> [Call] { (callsByEndpoint[endpoint] ?? []).compactMap { self[$0] } }
+
+    /// The call of an invite that a device is in, with `peer` if that is given; `nil` if it is in none.
+    ///
+    /// - Throws: `invalidParams` if the invite has become several calls, and the inviter does not say which it means.
+    func call(_ invite: InviteID, _ peer: UserID?, of endpoint: Endpoint) throws(RPCError) -> Call? {
+        let own = calls(of: invite).filter { $0.peer(of: endpoint) != nil }
+        if let peer { return own.first { $0.peer(of: endpoint)?.user == peer } }
+        if own.first?.inviter == endpoint, isAmbiguous(invite) {
+            throw RPCError(.invalidParams, "Several users have accepted the invite: peer must say whom this is for.")
+        }
+        return own.first
+    }
+
+    /// Why a device is in no call of an invite, or not in the one that it means.
+    func noCall(_ invite: InviteID, for endpoint: Endpoint) -> RPCError {
+        let others = calls(of: invite)
+        let isParty = others.contains { $0.peer(of: endpoint) != nil }
+        guard others.isEmpty || isParty else { return RPCError(.notYours, "This device is not in that call.") }
+        return Self.unknownCall
+    }
+
+    static let unknownCall = RPCError(
+        .unknownCall, "The invite has not become a call, or the call is over.")
+
+    mutating func add(_ call: Call) {
+        changes.append(.began(call))
+        restore(call)
+    }
+
+    /// Adds a call that is on disk already.
+    mutating func restore(_ call: Call) {
+        count += 1
+        byInvite[call.invite, default: Entry()].calls.append(call)
+        byInvite[call.invite]?.begun += 1
+        for end in [call.inviter, call.invitee] { callsByEndpoint[end, default: []].append(call.id) }
+    }
+
+    /// Ends a call and tells the other side.
+    mutating func end(
+        _ call: Call, by endpoint: Endpoint, reason: String, cause: String?, duration: Int64, at now: Instant,
+        _ effects: inout Effects
+    ) {
+        guard let peer = call.peer(of: endpoint) else { return }
+        remove(call)
+        effects.recordEnd(of: call.invite, with: call.invitee.user, reason: reason, duration: duration, at: now)
+        let event = CallEnded(
+            invite: call.invite, reason: reason, cause: cause, durationMilliseconds: duration, from: endpoint.user)
+        effects.tell(peer, .callEnded(event))
+        effects.note(.callEnded(call.invite, reason: reason, durationMilliseconds: duration))
+    }
+
+    /// Drops a call of which no device is there or can come back, but those that the exchange stands for.
+    mutating func dropOrphan(_ id: CallKey, _ sessions: Sessions, at now: Instant, _ effects: inout Effects) {
+        guard let call = self[id] else { return }
+        let ends = [call.inviter, call.invitee]
+        let left = ends.compactMap { sessions.session(at: $0) }
+        // A device that went later than the other has the whole window too, and asks for this again when that ends.
+        guard left.allSatisfy(\.isInternal), !ends.contains(where: { sessions.canReturn($0, at: now) }) else { return }
+        remove(call)
+        let reason = "connectionLost"
+        let duration = Int64(call.acceptedAt.duration(to: now).milliseconds)
+        effects.recordEnd(of: call.invite, with: call.invitee.user, reason: reason, duration: duration, at: now)
+        for session in left {
+            guard let peer = call.peer(of: session.endpoint) else { continue }
+            let event = CallEnded(
+                invite: call.invite, reason: reason, durationMilliseconds: duration, from: peer.user)
+            effects.tell(session.endpoint, .callEnded(event))
+        }
+        effects.note(.callEnded(call.invite, reason: reason, durationMilliseconds: duration))
+    }
+
+    private mutating func remove(_ call: Call) {
+        guard let index = byInvite[call.invite]?.calls.firstIndex(where: { $0.id == call.id }) else { return }
+        changes.append(.ended(call))
+        count -= 1
+        byInvite[call.invite]?.calls.remove(at: index)
+        if byInvite[call.invite]?.calls.isEmpty == true { byInvite[call.invite] = nil }
+        for end in [call.inviter, call.invitee] {
+            callsByEndpoint[end]?.removeAll { $0 == call.id }
+            if callsByEndpoint[end]?.isEmpty == true { callsByEndpoint[end] = nil }
+        }
+    }
+
+    // MARK: - To disk
+
+    /// Puts out what happened, in order, and charges the inviters.
+    mutating func recordChanges(
+        at now: Instant, _ budget: inout Budget, into outbox: inout [ExchangeCore.Output]
+    ) {
+        guard !changes.isEmpty else { return }
+        for change in changes {
+            switch change {
+            case .began(let call):
+                charge(call, &budget)
+                outbox.append(.persist(.call(call.stored)))
+                let kind = CallStep.Kind.answered(device: call.invitee.device)
+                let step = CallStep(invite: call.invite, invitee: call.invitee.user, kind: kind, at: now)
+                outbox.append(.persist(.record(step)))
+            case .ended(let call):
+                charge(call, &budget)
+                outbox.append(.persist(.callForgotten(invite: call.invite, invitee: call.invitee.user)))
+            }
+        }
+        changes = []
+    }
+
+    /// Charges the inviters of all calls.
+    func chargeAll(_ budget: inout Budget) { for call in all { charge(call, &budget) } }
+
+    private func charge(_ call: Call, _ budget: inout Budget) {
+        budget.charge(.call(call.id), self[call.id] == nil ? 0 : Weight.record, for: call.inviter.principal)
+    }
+}
+
+extension Call {
+    /// As it is kept on disk.
+    var stored: StoredCall {
+        StoredCall(
+            invite: invite, inviter: inviter.user, inviterDevice: inviter.device, invitee: invitee.user,
+            inviteeDevice: invitee.device, acceptedAt: acceptedAt)
+    }
+
+    init(_ stored: StoredCall) {
+        self.init(
+            invite: stored.invite, inviter: Endpoint(user: stored.inviter, device: stored.inviterDevice),
+            invitee: Endpoint(user: stored.invitee, device: stored.inviteeDevice), acceptedAt: stored.acceptedAt)
+    }
+}

@@ -1,0 +1,569 @@
+import JSON
+import SignalWire
+import Timekeeping
+
+/// Invites, from being sent until they are forgotten, and the calls that they have become.
+///
+/// It owns every timer of an invite, so that one fires though its inviter is gone (INV-7).
+struct Invites: Sendable {
+    /// How far back a cold start goes among the invites of groups.
+    static let coldStart = Duration.seconds(30)
+
+    private let limits: InviteLimits
+    /// How long an ended invite is remembered.
+    private let memory: Duration
+    /// Ended invites of one user that are remembered; the oldest go.
+    private let endedPerUser: Int
+    private var records = ChangeTrackingMap<InviteID, InviteRecord>()
+    private var keys = InviteKeys()
+    private var open = OpenInvites()
+    private var places = InvitePlaces()
+    private var ended = EndedInvites()
+    /// The number of the newest invite.
+    private var lastNumber: UInt64 = 0
+    private(set) var calls = Calls()
+
+    init(_ settings: ExchangeCore.Settings) {
+        limits = settings.invites
+        memory = settings.inviteMemory
+        endedPerUser = settings.endedInvitesPerUser
+    }
+
+    /// How many are known, open or ended.
+    var count: Int { records.count }
+    /// All that are known, open or ended.
+    var all: some Collection<InviteRecord> & Sendable { records.values }
+    /// How many idempotency keys name an invite.
+    var keyCount: Int { keys.count }
+    /// Whether as many invites have a key as keys name one.
+    var hasConsistentKeys: Bool { keys.isConsistent }
+
+    subscript(id: InviteID) -> InviteRecord? { records[id] }
+
+    /// The open invites from `user`, oldest first.
+    func sent(by user: UserID) -> [InviteID] { open.sent(by: user) }
+    /// The open invites to `user`, whether it has answered or not, oldest first.
+    func received(by user: UserID) -> [InviteID] { open.received(by: user) }
+    /// The open invites in a group, oldest first.
+    func inGroup(_ group: GroupID) -> [InviteID] { open.inGroup(group) }
+    /// The invites that `user` has still to answer, oldest first.
+    func toAnswer(by user: UserID) -> [InviteRecord] {
+        open.received(by: user).compactMap { records[$0] }.filter { $0.state(of: user) == .pending }
+    }
+    /// The places that are taken with `user`.
+    func places(with user: UserID) -> InvitePlaces.Table { places.toAnswer(by: user) }
+    /// The places that are taken in a group.
+    func places(in group: GroupID) -> InvitePlaces.Table { places.inGroup(group) }
+
+    // MARK: - Sending
+
+    /// The invite that a request has made already, by its idempotency key.
+    ///
+    /// - Throws: What is wrong with the request, whatever else is there.
+    func known(_ params: InviteSend, from session: Session) throws(RPCError) -> InviteRecord? {
+        try RequestChecks.check(params)
+        try RequestChecks.check(inviteData: [params.data, params.payload, params.timeoutPayload], from: session)
+        return keys.invite(of: session.endpoint.user, params.idempotencyKey).flatMap { records[$0] }
+    }
+
+    /// Sends an invite: tells the invitees, and the members of the group.
+    ///
+    /// - Parameters:
+    ///   - invitees: Whom it asks, all of them members of `group`, if there is one.
+    ///   - reach: How many pushes it may take, and the bytes of their tokens.
+    mutating func send(
+        _ params: InviteSend, to invitees: [UserID], in group: Group?, from inviter: Endpoint,
+        _ acquaintances: Acquaintances, reach: (pushes: Int, tokenBytes: Int), at now: Instant,
+        _ effects: inout Effects
+    ) throws(RPCError) -> InviteRecord {
+        try checkSpace(for: invitees, in: group, from: inviter.user, acquaintances)
+        lastNumber += 1
+        let record = InviteRecord(
+            id: effects.nextID("invite"), number: lastNumber, inviter: inviter, invitees: invitees, terms: params,
+            now: now)
+        let event = effects.body(of: record, at: now)
+        let members = group?.members ?? []
+        let push = Weight.record + (record.payload?.bytes ?? 0)
+        try effects.afford(
+            Weight.of(record) + Weight.of(event, for: invitees.count + members.count) + reach.pushes * push
+                + reach.tokenBytes)
+        records[record.id] = record
+        charge(record.id, &effects.budget)
+        keys.set(params.idempotencyKey, of: inviter.user, to: record.id)
+        open.add(record)
+        places.take(record)
+        effects.count(\.invites)
+        if let deadline = record.deadline { effects.schedule(.inviteTimesOut(record.id), due: deadline) }
+        effects.note(.inviteSent(record.id, from: inviter, to: record.invitees))
+        Self.tell(record.invitees, of: record, event, &effects)
+        Self.tellGroup(members, of: record, but: record.invitees, event, &effects)
+        return record
+    }
+
+    // MARK: - Answering and ending
+
+    /// Takes a device's answer. Of two that come at the same instant the first handled wins (INV-5).
+    ///
+    /// - Returns: The invite as it is then; `nil` if the device has said so before.
+    mutating func answer(
+        _ id: InviteID, _ action: InviteHandled.Action, _ data: JSONValue?, from session: Session, _ groups: Groups,
+        at now: Instant, _ effects: inout Effects
+    ) throws(RPCError) -> InviteRecord? {
+        let endpoint = session.endpoint
+        try RequestChecks.check(inviteData: [data], from: session)
+        guard session.isRegistered else {
+            throw RPCError(.notRegistered, "Only registered devices answer invites; send device.register first.")
+        }
+        guard var record = records[id] else { throw Self.unknownInvite }
+        guard record.inviter != endpoint else {
+            throw RPCError(.notYours, "The device that sent an invite does not answer it.")
+        }
+        let input: InviteeState.Input =
+            switch action {
+            case .accepted: .accept(by: endpoint.device)
+            case .rejected: .reject(by: endpoint.device)
+            }
+        guard try record.take(input, for: endpoint.user) else { return nil }
+        let members = groups.members(of: record.group)
+        try effects.afford(Self.cost(of: data, to: record, members), .sequel)
+        records[id] = record
+        places.leave(record, by: [endpoint.user])
+        effects.note(.inviteAnswered(id, by: endpoint, action))
+
+        let answer = InviteAnswered(invite: id, invitee: endpoint.user, device: endpoint.device, data: data)
+        switch action {
+        case .accepted:
+            calls.add(Call(invite: id, inviter: record.inviter, invitee: endpoint, acceptedAt: now))
+            effects.count(\.calls)
+        case .rejected:
+            let said = data?["reason"]?.string ?? ""
+            let reason = ["busy", "noAnswer"].contains(said) ? said : "declined"
+            effects.recordEnd(of: id, with: endpoint.user, reason: reason, duration: 0, at: now)
+        }
+        let event = effects.body(of: action == .accepted ? .inviteAccepted(answer) : .inviteRejected(answer))
+        effects.tell(record.inviter, event)
+        Self.tellGroup(members, of: record, but: [endpoint.user], event, &effects)
+        let handled = InviteHandled(invite: id, device: endpoint.device, action: action)
+        effects.tell(
+            endpoint.user, .registered(except: endpoint.device), effects.body(of: .inviteHandled(handled)))
+        return record
+    }
+
+    /// The invite that its inviter takes back.
+    func toCancel(
+        _ params: InviteCancel, from session: Session, _ groups: Groups, _ effects: inout Effects
+    ) throws(RPCError) -> InviteRecord {
+        try RequestChecks.check(inviteData: [params.data], from: session)
+        guard let record = records[params.invite] else { throw Self.unknownInvite }
+        guard record.inviter.user == session.endpoint.user else {
+            throw RPCError(.notYours, "Only the inviter cancels an invite.")
+        }
+        guard !record.pending.isEmpty else {
+            throw RPCError(.inviteEnded, "The invite is over; there is nobody to take it back from.")
+        }
+        try effects.afford(Self.cost(of: params.data, to: record, groups.members(of: record.group)), .sequel)
+        return record
+    }
+
+    /// Takes an invite back from whoever has not answered.
+    ///
+    /// - Returns: The invite as it is then, and from whom it was taken back; nobody if it had ended before.
+    mutating func withdraw(
+        _ invite: InviteRecord, _ data: JSONValue?, _ groups: Groups, _ effects: inout Effects
+    ) -> (record: InviteRecord, released: [UserID]) {
+        var record = invite
+        let released = record.cancel()
+        guard !released.isEmpty else { return (record, []) }
+        records[record.id] = record
+        places.leave(record, by: released)
+        effects.note(.inviteCancelled(record.id))
+        let event = effects.body(of: .inviteCancelled(InviteCancelled(invite: record.id, data: data)))
+        Self.tell(released, of: record, event, &effects)
+        Self.tellGroup(groups.members(of: record.group), of: record, but: released, event, &effects)
+        Self.tellMissed(released, of: record, &effects)
+        return (record, released)
+    }
+
+    /// Gives those who have still to answer other data (INV-15).
+    mutating func modify(
+        _ params: InviteModify, from session: Session, _ groups: Groups, _ effects: inout Effects
+    ) throws(RPCError) {
+        guard var record = records[params.invite] else { throw Self.unknownInvite }
+        try RequestChecks.check(
+            inviteData: [params.data, record.payload?.value, record.timeoutPayload?.value], from: session)
+        guard record.inviter.user == session.endpoint.user else {
+            throw RPCError(.notYours, "Only the inviter modifies an invite.")
+        }
+        let pending = record.pending
+        guard !pending.isEmpty else {
+            throw RPCError(.inviteEnded, "The invite is over; there is nobody left to answer it.")
+        }
+        record.modify(params.data)
+        let members = groups.members(of: record.group)
+        try effects.afford(2 * Self.cost(of: params.data, to: record, members))
+        records[record.id] = record
+        charge(record.id, &effects.budget)
+        let event = effects.body(of: .inviteModified(InviteModified(invite: record.id, data: params.data)))
+        Self.tell(pending, of: record, event, &effects)
+        Self.tellGroup(members, of: record, but: pending, event, &effects)
+    }
+
+    /// The ttl is over, or `user` alone will not answer any more: both sides hear it, whoever is still there (INV-7).
+    ///
+    /// - Returns: The invite as it is then, and whom it rings no more; `nil` if nobody had still to answer.
+    mutating func timeOut(
+        _ id: InviteID, for user: UserID? = nil, _ groups: Groups, _ effects: inout Effects
+    ) -> (record: InviteRecord, released: [UserID])? {
+        guard var record = records[id] else { return nil }
+        let released = record.timeOut(for: user)
+        guard !released.isEmpty else { return nil }
+        records[id] = record
+        places.leave(record, by: released)
+        if user == nil { effects.note(.inviteTimedOut(id)) }
+        let event = effects.body(of: .inviteTimedOut(InviteTimedOut(invite: id, invitees: released)))
+        Self.tell(released, of: record, event, &effects)
+        effects.tell(record.inviter, event)
+        Self.tellGroup(groups.members(of: record.group), of: record, but: released, event, &effects)
+        Self.tellMissed(released, of: record, &effects)
+        return (record, released)
+    }
+
+    /// Every invitee is done (INV-3): tells the inviter, and keeps of the invite how it ended.
+    mutating func finish(_ record: InviteRecord, at now: Instant, _ effects: inout Effects) {
+        effects.tell(record.inviter, .inviteEnded(InviteEnded(invite: record.id)))
+        effects.schedule(.inviteIsForgotten(record.id), due: now.advanced(by: memory))
+        open.remove(record)
+        places.leaveGroup(record)
+        records[record.id]?.shed()
+        if let oldest = ended.add(record.id, of: record.inviter.user, limit: endedPerUser) { forget(oldest) }
+    }
+
+    /// Nothing is known of an invite any more.
+    mutating func forget(_ id: InviteID) {
+        if let sender = records[id]?.inviter.user { ended.remove(id, of: sender) }
+        records[id] = nil
+        keys.free(id)
+    }
+
+    // MARK: - Removed groups and users
+
+    /// A group is dismissed. Its open invites go on without it: of those whoever makes a group of that name next must not
+    /// be told.
+    mutating func leave(_ group: GroupID) {
+        for var record in open.inGroup(group).compactMap({ records[$0] }) {
+            open.leaveGroup(record)
+            places.leaveGroup(record)
+            record.leaveGroup()
+            records[record.id] = record
+        }
+    }
+
+    /// Frees the idempotency keys of a user's invites, all of which have ended: whoever is given the name sends invites
+    /// of its own with them.
+    mutating func freeKeys(of user: UserID) {
+        for id in ended.sent(by: user) where keys.free(id) { records.note(id) }
+    }
+
+    /// A user without an account answers no invite any more; of one that goes on it is no invitee.
+    mutating func strike(_ user: UserID, from id: InviteID) {
+        guard var record = records[id], !record.isEnded else { return }
+        open.strike(user, from: record)
+        record.strike(user)
+        records[id] = record
+    }
+
+    // MARK: - Calls
+
+    /// Passes a signal to the peer of a call, or of an invite that rings (CALL-1: candidates need not wait).
+    func pass(_ params: CallSignal, from session: Session, _ effects: inout Effects) throws(RPCError) {
+        try RequestChecks.check(signal: params.type, params.data, isInternal: session.isInternal)
+        let endpoint = session.endpoint
+        let event = effects.body(
+            of: .callSignal(
+                CallSignalled(invite: params.invite, type: params.type, data: params.data, from: endpoint.user)))
+        if let call = try calls.call(params.invite, params.peer, of: endpoint) {
+            guard let peer = call.peer(of: endpoint) else { throw Calls.unknownCall }
+            try effects.afford(Weight.of(event, for: 1))
+            return effects.tell(peer, event)
+        }
+        guard let record = records[params.invite], !record.isEnded else {
+            throw calls.noCall(params.invite, for: endpoint)
+        }
+        if record.inviter == endpoint {
+            let pending = record.pending.filter { params.peer == nil || params.peer == $0 }
+            guard !pending.isEmpty else { throw Calls.unknownCall }
+            try effects.afford(Weight.of(event, for: pending.count))
+            Self.tell(pending, of: record, event, &effects)
+        } else if record.state(of: endpoint.user) == .pending, session.isRegistered {
+            try effects.afford(Weight.of(event, for: 1))
+            effects.tell(record.inviter, event)
+        } else {
+            throw RPCError(.notYours, "This device is neither inviter nor invitee.")
+        }
+    }
+
+    /// Hangs up at a device's request.
+    mutating func endCall(
+        _ params: CallEnd, from endpoint: Endpoint, at now: Instant, _ effects: inout Effects
+    ) throws(RPCError) {
+        guard let call = try calls.call(params.invite, params.peer, of: endpoint) else {
+            throw calls.noCall(params.invite, for: endpoint)
+        }
+        try RequestChecks.check(params)
+        calls.end(
+            call, by: endpoint, reason: params.reason, cause: params.cause, duration: params.durationMilliseconds,
+            at: now, &effects)
+    }
+
+    /// Ends a call because a device of it is there no more.
+    mutating func disconnect(_ call: Call, _ endpoint: Endpoint, at now: Instant, _ effects: inout Effects) {
+        let duration = Int64(call.acceptedAt.duration(to: now).milliseconds)
+        calls.end(call, by: endpoint, reason: "disconnected", cause: nil, duration: duration, at: now, &effects)
+    }
+
+    /// Ends all calls of a device.
+    mutating func endCalls(of endpoint: Endpoint, at now: Instant, _ effects: inout Effects) {
+        for call in calls.calls(of: endpoint) { disconnect(call, endpoint, at: now, &effects) }
+    }
+
+    /// Drops a call that nobody can hang up any more, since both its devices have been gone for the resume window; a
+    /// device that the exchange stands for is never gone by itself, and hears of it.
+    mutating func dropOrphan(_ id: CallKey, _ sessions: Sessions, at now: Instant, _ effects: inout Effects) {
+        calls.dropOrphan(id, sessions, at: now, &effects)
+    }
+
+    /// Tells the peers of a session's device that its connection is lost, or is there again (CONN-8).
+    func tellPeers(of session: Session, _ event: (StreamChange) -> ExchangeEvent, _ effects: inout Effects) {
+        for call in calls.calls(of: session.endpoint) {
+            guard let peer = call.peer(of: session.endpoint) else { continue }
+            let change = StreamChange(
+                invite: call.id.invite, connection: session.name, user: session.endpoint.user)
+            effects.tell(peer, event(change))
+        }
+    }
+
+    // MARK: - Catching up
+
+    /// Tells a device of each invite that its user has still to answer, and of those in its user's groups (INV-14).
+    ///
+    /// They are kept like all events, since the device that drops meanwhile does not register once more when it resumes.
+    func synchronize(
+        _ endpoint: Endpoint, _ start: DeviceRegister.Start, _ groups: Groups, at now: Instant,
+        _ effects: inout Effects
+    ) {
+        var left = SignalLimits.syncBytes
+        for record in toSync(with: endpoint, start, groups, at: now) {
+            let event = effects.body(of: record, at: now)
+            left -= event.bytes
+            guard left >= 0 else { return }
+            effects.tell(endpoint, event)
+        }
+    }
+
+    private func toSync(
+        with endpoint: Endpoint, _ start: DeviceRegister.Start, _ groups: Groups, at now: Instant
+    ) -> [InviteRecord] {
+        let user = endpoint.user
+        let inGroups = groups.groups(of: user).flatMap { open.inGroup($0.id) }
+        return ordered(open.received(by: user) + inGroups).filter { record in
+            guard record.ringing(of: user).includes(endpoint.device, isRegistered: true) else { return false }
+            // Who has been asked and has answered is done with it; a member that is not asked looks on to the end.
+            guard record.state(of: user) ?? .pending == .pending else { return false }
+            guard record.group != nil, start == .cold else { return true }
+            return record.sentAt.duration(to: now) <= Self.coldStart
+        }
+    }
+
+    func list(_ params: InviteList, of user: UserID, at now: Instant) -> InviteListText {
+        let own = ordered(open.sent(by: user) + open.received(by: user))
+        let page = Page(
+            own.lazy.filter { $0.number > params.after ?? 0 }.compactMap { record in
+                record.listed(at: now).map { (record.number, $0) }
+            }, bytes: \.utf8.count)
+        return InviteListText(entries: page.entries, next: page.next)
+    }
+
+    /// The records of invites, each once, oldest first.
+    private func ordered(_ ids: [InviteID]) -> [InviteRecord] {
+        Set(ids).compactMap { records[$0] }.sorted { $0.number < $1.number }
+    }
+
+    // MARK: - To disk and back
+
+    /// Puts out which invites and calls changed, with the steps of their records, and charges the inviters.
+    mutating func recordChanges(
+        at now: Instant, _ budget: inout Budget, into outbox: inout [ExchangeCore.Output]
+    ) {
+        for (id, before) in records.takeChanges() {
+            charge(id, &budget)
+            guard let record = records[id] else {
+                outbox.append(.persist(.inviteForgotten(id)))
+                continue
+            }
+            let forgottenAt = record.isEnded ? now.advanced(by: memory) : nil
+            outbox.append(.persist(.invite(record.stored(key: keys.key(of: id), forgottenAt: forgottenAt))))
+            for step in record.steps(since: before, at: now) { outbox.append(.persist(.record(step))) }
+        }
+        calls.recordChanges(at: now, &budget, into: &outbox)
+    }
+
+    /// Charges the inviters of all invites and calls.
+    func chargeAll(_ budget: inout Budget) {
+        for id in records.keys { charge(id, &budget) }
+        calls.chargeAll(&budget)
+    }
+
+    /// Takes in an invite that is on disk.
+    ///
+    /// - Parameter hasAccount: Whether its inviter has an account.
+    /// - Returns: Whom it concerns, if it is open.
+    mutating func restore(
+        _ invite: StoredInvite, hasAccount: Bool, at now: Instant, _ effects: inout Effects
+    ) -> [UserID] {
+        lastNumber += 1
+        var record = InviteRecord(invite, number: lastNumber, at: now)
+        if record.isEnded { record.shed() }
+        records.restore(record, for: record.id)
+        if let key = invite.idempotencyKey {
+            if hasAccount {
+                keys.set(key, of: invite.inviter, to: record.id)
+            } else {
+                // Who is given the name of a removed user is not given its key, after this restart or another.
+                records.note(record.id)
+            }
+        }
+        guard record.isEnded else {
+            open.add(record)
+            places.take(record)
+            if let deadline = record.deadline { effects.schedule(.inviteTimesOut(record.id), due: deadline) }
+            return [record.inviter.user] + record.invitees
+        }
+        _ = ended.add(record.id, of: record.inviter.user, limit: .max)
+        let whole = now.advanced(by: memory)
+        effects.schedule(.inviteIsForgotten(record.id), due: min(invite.forgottenAt ?? whole, whole))
+        return []
+    }
+
+    /// Takes in a call that is on disk.
+    mutating func restore(_ call: Call) { calls.restore(call) }
+
+    // MARK: - Places
+
+    /// Whether there is a place left for an invite.
+    ///
+    /// An invite that has a ttl of 0 keeps its place for as long as the invitee likes, whether its inviter is there or not.
+    /// So no inviter may have more than a few with one invitee, and those whom the invitee does not know may have no more
+    /// than a share between them, however many they are.
+    ///
+    /// - Throws: `tooManyRequests` if there is no place with one of the invitees, with the inviter or in the group. It says
+    ///   which bound that is, and of others no more than that their invites are there.
+    private func checkSpace(
+        for invitees: [UserID], in group: Group?, from inviter: UserID, _ acquaintances: Acquaintances
+    ) throws(RPCError) {
+        guard open.sent(by: inviter).count < limits.open else {
+            throw RPCError(
+                .tooManyRequests,
+                "This user has \(limits.open) open invites already; cancel one, or wait until one is answered.")
+        }
+        for invitee in invitees { try checkSpace(with: invitee, from: inviter, acquaintances) }
+        if let group { try checkSpace(in: group, from: inviter) }
+    }
+
+    private func checkSpace(
+        with invitee: UserID, from inviter: UserID, _ acquaintances: Acquaintances
+    ) throws(RPCError) {
+        let taken = places.toAnswer(by: invitee)
+        guard taken.count(of: inviter) < limits.ofPair else {
+            throw RPCError(
+                .tooManyRequests,
+                "A user that is asked has \(limits.ofPair) invites of this user to answer already; cancel one, or wait "
+                    + "until one is answered.")
+        }
+        guard acquaintances.has(invitee, inviter) || strangersPlaces(with: invitee, acquaintances) < limits.ofStrangers
+        else {
+            throw RPCError(
+                .tooManyRequests,
+                "A user that is asked has \(limits.ofStrangers) invites to answer already from users whose invites it "
+                    + "has never accepted, as this user is; try again later, or let it call this user.")
+        }
+        guard taken.count < limits.open else {
+            throw RPCError(
+                .tooManyRequests,
+                "A user that is asked has \(limits.open) invites to answer already; try again later.")
+        }
+    }
+
+    /// How many places with `invitee` are taken by those whom it does not know.
+    ///
+    /// - Complexity: Linear in the inviters that have a place.
+    func strangersPlaces(with invitee: UserID, _ acquaintances: Acquaintances) -> Int {
+        places.toAnswer(by: invitee).byInviter.reduce(0) { count, entry in
+            acquaintances.has(invitee, entry.key) ? count : count + entry.value
+        }
+    }
+
+    /// In a group, each member's first invite has a place of its own, and so have the owner's; the others share the rest.
+    private func checkSpace(in group: Group, from inviter: UserID) throws(RPCError) {
+        let taken = places.inGroup(group.id)
+        let own = taken.count(of: inviter)
+        guard own < limits.ofPair else {
+            throw RPCError(
+                .tooManyRequests,
+                "This user has \(limits.ofPair) open invites in the group already; cancel one, or wait until one has "
+                    + "ended.")
+        }
+        let owner = group.owner
+        guard own == 0 || inviter == owner || Self.shared(taken, but: owner) < limits.beyondFirst else {
+            throw RPCError(
+                .tooManyRequests,
+                "The members of the group have \(limits.beyondFirst) open invites beyond their first already; cancel "
+                    + "yours, or wait until one has ended.")
+        }
+        guard taken.count < limits.open else {
+            throw RPCError(
+                .tooManyRequests, "There are \(limits.open) open invites in the group already; try again later.")
+        }
+    }
+
+    private static func shared(_ places: InvitePlaces.Table, but owner: UserID) -> Int {
+        places.byInviter.reduce(0) { count, entry in entry.key == owner ? count : count + entry.value - 1 }
+    }
+
+    // MARK: - Within
+
+    /// Bytes that an answer, an end or a change takes up that bears `data`.
+    private static func cost(of data: JSONValue?, to record: InviteRecord, _ members: [UserID]) -> Int {
+        (data?.textBytes ?? 0) + Weight.record + (record.invitees.count + members.count + 2) * Weight.entry
+    }
+
+    private func charge(_ id: InviteID, _ budget: inout Budget) {
+        let record = records[id]
+        budget.charge(.invite(id), record.map(Weight.of) ?? 0, for: record?.inviter.principal)
+    }
+
+    private static func tell(
+        _ users: [UserID], of record: InviteRecord, _ event: EventBody, _ effects: inout Effects
+    ) {
+        for user in users { effects.tell(user, record.ringing(of: user), event) }
+    }
+
+    /// Tells the members of an invite's group, `others` aside, who are told otherwise (GRP-2).
+    private static func tellGroup(
+        _ members: [UserID], of record: InviteRecord, but others: [UserID], _ event: EventBody,
+        _ effects: inout Effects
+    ) {
+        for member in members where !others.contains(member) {
+            effects.tell(member, record.ringing(of: member), event)
+        }
+    }
+
+    /// Delivers the timeout payload, if the inviter gave one (INV-6, INV-7).
+    private static func tellMissed(_ users: [UserID], of record: InviteRecord, _ effects: inout Effects) {
+        guard let payload = record.timeoutPayload?.value else { return }
+        let event = effects.body(of: .inviteMissed(InviteMissed(invite: record.id, payload: payload)))
+        tell(users, of: record, event, &effects)
+    }
+
+    private static let unknownInvite = RPCError(
+        .unknownInvite, "There is no such invite, or it has been over for a long time.")
+}

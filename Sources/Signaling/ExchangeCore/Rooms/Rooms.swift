@@ -1,0 +1,204 @@
+import SignalWire
+
+/// One session in one room. It stays while the session's connection is lost, for as long as it can be resumed.
+struct Occupant: Hashable, Sendable {
+    let session: SessionID
+    let endpoint: Endpoint
+    let participant: RoomJoin.Participant
+    /// Rises from each who joins to the next; given by ``Rooms``.
+    fileprivate(set) var number: UInt64 = 0
+
+    init(session: SessionID, endpoint: Endpoint, participant: RoomJoin.Participant) {
+        self.session = session
+        self.endpoint = endpoint
+        self.participant = participant
+    }
+}
+
+/// Rooms: who is there, and what they say to each other (CONN-7, SIG-1). A room is there for as long as somebody is in it.
+///
+/// Capacity: ``participants`` in a room, ``roomsPerSession`` for a session.
+struct Rooms: Sendable {
+    static let participants = 200
+    static let roomsPerSession = 32
+
+    private var occupantsByRoom: [RoomName: [Occupant]] = [:]
+    private var roomsBySession: [SessionID: [RoomName]] = [:]
+    private var lastNumber: UInt64 = 0
+    /// The sessions whose places changed since ``takeChanged()``.
+    private var changed: Set<SessionID> = []
+
+    /// Who is in `room`, in the order of joining.
+    func occupants(of room: RoomName) -> [Occupant] { occupantsByRoom[room] ?? [] }
+
+    /// A session's place in `room`, if it is there.
+    func occupant(_ session: SessionID, in room: RoomName) -> Occupant? {
+        occupants(of: room).first { $0.session == session }
+    }
+
+    /// The rooms that a session is in, in the order of joining.
+    func rooms(of session: SessionID) -> [RoomName] { roomsBySession[session] ?? [] }
+
+    // MARK: - Requests
+
+    /// Puts a session into a room, and tells the others. A session that is there already changes nothing.
+    ///
+    /// - Parameters:
+    ///   - shown: What the token is good for that came with the request, if one did.
+    ///   - sessions: Says whose connection is lost just now.
+    mutating func join(
+        _ params: RoomJoin, _ session: Session, shown: Grant?, _ sessions: Sessions, _ effects: inout Effects
+    ) throws(RPCError) -> RoomJoin.Result {
+        let room = params.room
+        let terms = try Self.terms(params, session, shown)
+        let others = occupants(of: room).filter { $0.session != session.id }
+        let page = Page(
+            others.lazy.filter { $0.number > params.after ?? 0 }.map { ($0.number, $0.participant) })
+        let result = RoomJoin.Result(participants: page.entries, next: page.next)
+        guard occupant(session.id, in: room) == nil else { return result }
+        guard !isFull(room, for: session.id) else {
+            throw RPCError(.tooManyRequests, "The room is full, or this connection is in too many rooms.")
+        }
+        let participant = RoomJoin.Participant(
+            connection: session.name, user: session.endpoint.user, role: terms?.role, data: terms?.data ?? params.data)
+        let created = effects.body(
+            of: .connectionCreated(
+                ConnectionCreated(
+                    room: room, connection: participant.connection, user: participant.user, role: participant.role,
+                    data: participant.data)))
+        let place = 2 * Weight.place + (participant.data?.utf8.count ?? 0)
+        try effects.afford(place + Weight.of(created, for: others.count))
+        add(Occupant(session: session.id, endpoint: session.endpoint, participant: participant), to: room)
+        changed.insert(session.id)
+        for other in others {
+            effects.tell(other.endpoint, created)
+            // The newcomer learns of the room as it stands: this one is listed, but cannot be reached just now.
+            guard sessions.isMissing(other.session) else { continue }
+            let dropped = StreamChange(
+                room: room, connection: other.participant.connection, user: other.participant.user)
+            effects.tell(session.endpoint, .streamDropped(dropped))
+        }
+        return result
+    }
+
+    /// What a signed token says of the session's part in a room, if there is one.
+    private static func terms(
+        _ params: RoomJoin, _ session: Session, _ shown: Grant?
+    ) throws(RPCError) -> Grant.RoomGrant? {
+        if let shown, shown.user != session.endpoint.user {
+            throw RPCError(.tokenRejected, "The token is another user's.")
+        }
+        let terms = shown == nil ? session.room : shown?.room
+        for bound in [terms?.room, session.room?.room].compactMap({ $0 }) where bound != params.room {
+            throw RPCError(.tokenForAnotherSession, "The token is good for another session.")
+        }
+        return terms
+    }
+
+    /// Takes a session out of a room at its own request.
+    mutating func leave(_ room: RoomName, _ session: SessionID, _ effects: inout Effects) throws(RPCError) {
+        guard remove(session, from: room, reason: "left", &effects) else { throw Self.unknownRoom }
+    }
+
+    /// Takes a session out of all its rooms.
+    mutating func leaveAll(_ session: SessionID, reason: String, _ effects: inout Effects) {
+        for room in rooms(of: session) { _ = remove(session, from: room, reason: reason, &effects) }
+    }
+
+    /// Passes a signal to one participant of a room, or to all of them in one order (SIG-1).
+    func pass(_ params: RoomSignal, from session: SessionID, _ effects: inout Effects) throws(RPCError) {
+        try RequestChecks.check(signal: params.type, params.data)
+        guard let sender = occupant(session, in: params.room) else { throw Self.unknownRoom }
+        var receivers = occupants(of: params.room)
+        if let name = params.to {
+            receivers.removeAll { $0.participant.connection != name }
+            guard !receivers.isEmpty else { throw Self.unknownRoom }
+        }
+        let signal = effects.body(
+            of: .roomSignal(
+                RoomSignalled(
+                    room: params.room, type: params.type, data: params.data, from: sender.participant.connection,
+                    user: sender.participant.user)))
+        try effects.afford(Weight.of(signal, for: receivers.count))
+        for receiver in receivers { effects.tell(receiver.endpoint, signal) }
+    }
+
+    /// Tells the others in a session's rooms that its connection is lost, or is there again (CONN-8).
+    func tellOthers(of session: Session, _ event: (StreamChange) -> ExchangeEvent, _ effects: inout Effects) {
+        for room in rooms(of: session.id) {
+            let change = StreamChange(room: room, connection: session.name, user: session.endpoint.user)
+            let others = occupants(of: room).filter { $0.session != session.id }
+            let told = effects.body(of: event(change))
+            for other in others { effects.tell(other.endpoint, told) }
+        }
+    }
+
+    // MARK: - To disk and back
+
+    /// The sessions whose places changed since last asked.
+    mutating func takeChanged() -> Set<SessionID> {
+        guard !changed.isEmpty else { return [] }
+        defer { changed = [] }
+        return changed
+    }
+
+    /// A session's places as they are kept on disk.
+    func stored(of session: SessionID) -> [StoredPlace] {
+        rooms(of: session).compactMap { room in
+            occupant(session, in: room).map {
+                StoredPlace(room: room, role: $0.participant.role?.rawValue, data: $0.participant.data)
+            }
+        }
+    }
+
+    /// Takes in the places that a session has on disk.
+    mutating func restore(_ places: [StoredPlace], of session: Session) {
+        for place in places {
+            let participant = RoomJoin.Participant(
+                connection: session.name, user: session.endpoint.user,
+                role: place.role.flatMap(RoomRole.init(rawValue:)), data: place.data)
+            add(
+                Occupant(session: session.id, endpoint: session.endpoint, participant: participant),
+                to: place.room)
+        }
+    }
+
+    // MARK: - Within
+
+    /// Whether `room`, or `session` with its rooms, has reached its capacity.
+    private func isFull(_ room: RoomName, for session: SessionID) -> Bool {
+        occupants(of: room).count >= Self.participants
+            || (roomsBySession[session]?.count ?? 0) >= Self.roomsPerSession
+    }
+
+    private mutating func add(_ occupant: Occupant, to room: RoomName) {
+        lastNumber += 1
+        var occupant = occupant
+        occupant.number = lastNumber
+        occupantsByRoom[room, default: []].append(occupant)
+        roomsBySession[occupant.session, default: []].append(room)
+    }
+
+    /// Takes a session out of a room, and tells who is left there.
+    ///
+    /// - Returns: Whether it was there.
+    private mutating func remove(
+        _ session: SessionID, from room: RoomName, reason: String, _ effects: inout Effects
+    ) -> Bool {
+        guard let index = occupantsByRoom[room]?.firstIndex(where: { $0.session == session }),
+            let left = occupantsByRoom[room]?.remove(at: index)
+        else { return false }
+        if occupantsByRoom[room]?.isEmpty == true { occupantsByRoom[room] = nil }
+        roomsBySession[session]?.removeAll { $0 == room }
+        if roomsBySession[session]?.isEmpty == true { roomsBySession[session] = nil }
+        changed.insert(session)
+        let destroyed = effects.body(
+            of: .connectionDestroyed(
+                ConnectionDestroyed(room: room, connection: left.participant.connection, reason: reason)))
+        for other in occupants(of: room) { effects.tell(other.endpoint, destroyed) }
+        return true
+    }
+
+    private static let unknownRoom = RPCError(
+        .unknownRoom, "This connection, or the one that the signal is for, is not in that room.")
+}

@@ -1,0 +1,40 @@
+import SignalWire
+import Timekeeping
+
+/// One login on one connection.
+struct Session: Sendable {
+    package let id: SessionID
+    /// The connection as rooms and peers know it; it stays when the session is resumed on another.
+    let name: ConnectionName
+    var connection: ConnectionID
+    let endpoint: Endpoint
+    /// The one room that the login opens, if it was by a token for a session (AUTH-5).
+    var room: Grant.RoomGrant?
+    /// The login that it stands on; `nil` for one that the exchange began itself, unless with a login's token.
+    var login: TokenStore.LoginID?
+    /// When the token that was last shown ends.
+    var tokenEnds: Instant?
+    /// When that is looked at next.
+    var tokenCheck: Instant?
+    /// The exchange stands for the device, which therefore never loses its connection.
+    var isInternal = false
+    /// The device receives invites (DEV-1).
+    var isRegistered = false
+    /// What the device says of itself.
+    var device: DeviceDescription
+
+    /// For rooms only, by a name alone (AUTH-3).
+    var isAnonymous: Bool { endpoint.principal.isGuest }
+}
+
+extension Session {
+    /// One that was kept on disk. It has no connection; number 0 is none.
+    init(_ stored: StoredSession) {
+        self.init(
+            id: stored.id, name: stored.connection, connection: ConnectionID(number: 0),
+            endpoint: Endpoint(stored.principal, stored.device),
+            room: stored.scope.flatMap { Grant.RoomGrant($0) }, login: stored.login.flatMap { SecretDigest(hex: $0) },
+            isRegistered: stored.isRegistered,
+            device: DeviceDescription(id: stored.device, name: stored.device.text))
+    }
+}
