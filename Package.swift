@@ -88,6 +88,7 @@ let package = Package(
     targets: [
         // Floor 0: C libraries, and the little C that Swift cannot import.
         library("CALSA", pkgConfig: "alsa", apt: "libasound2-dev"),
+        library("CExpat", pkgConfig: "expat", apt: "libexpat1-dev"),
         library("COpenSSL", pkgConfig: "openssl", apt: "libssl-dev"),
         library("COpus", pkgConfig: "opus", apt: "libopus-dev"),
         library("COpusFile", pkgConfig: "opusfile", apt: "libopusfile-dev"),
@@ -107,6 +108,7 @@ let package = Package(
         module("Base", "Bytes"),
         module("Base", "Digests", ["COpenSSL"]),
         module("Base", "JSON"),
+        module("Base", "XML", ["CExpat"]),
         module("Base", "Realtime", ["CRealtime", "Timekeeping"]),
         module("Base", "NetworkAddress", ["CRealtime"]),
         module("Base", "Datagrams", ["CRealtime", "NetworkAddress", "Realtime", "Timekeeping"]),
@@ -261,6 +263,7 @@ let package = Package(
         tests("BytesTests", ["Bytes"]),
         tests("DigestsTests", ["Bytes", "Digests"]),
         tests("JSONTests", ["JSON"]),
+        tests("XMLTests", ["XML"]),
         .target(
             name: "CRestrictedProcess", dependencies: ["CRealtime"], path: "Tests/CRestrictedProcess",
             cSettings: warningsOfC + [.define("_GNU_SOURCE")]),

@@ -31,6 +31,7 @@ let targets: [(name: String, modules: [Target.Dependency])] = [
     ("turn", ["ICE", "NetworkAddress", "Timekeeping"]),
     ("wav", ["AudioKit"]),
     ("websocket", ["SignalWire"]),
+    ("xml", ["XML"]),
     ("yaml", ["ConfigReader"]),
 ]
 
@@ -53,6 +54,7 @@ func library(_ name: String, pkgConfig: String) -> Target {
 let package = Package(
     name: "handset-fuzz",
     targets: [
+        library("CExpat", pkgConfig: "expat"),
         library("COpenSSL", pkgConfig: "openssl"),
         library("COpus", pkgConfig: "opus"),
         library("COpusFile", pkgConfig: "opusfile"),
@@ -66,6 +68,7 @@ let package = Package(
         module("Base", "Bytes"),
         module("Base", "Digests", ["COpenSSL"]),
         module("Base", "JSON"),
+        module("Base", "XML", ["CExpat"]),
         module("Base", "RegularFiles"),
         module("Base", "ConfigReader", ["CYAML", "RegularFiles"]),
         module("Base", "NetworkAddress", ["CRealtime"]),
