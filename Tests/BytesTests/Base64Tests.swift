@@ -21,7 +21,8 @@ import Bytes
     @Test(
         "Of several ways to write bytes only one is read",
         arguments: [
-            "Zh==", "Zg=", "Zg", "Z", "Z===", "====", "=", "==", "Zm9=", "Zm9vYh==", "-__-", "Zm 9v", "Zm9v\n", "Zg==Zg==", "Zm=v",
+            "Zh==", "Zg=", "Zg", "Z", "Z===", "====", "=", "==", "Zm9=", "Zm9vYh==", "-__-", "Zm 9v", "Zm9v\n",
+            "Zg==Zg==", "Zm=v",
             "Z=9v", "Zm9vY===", "\u{e9}m9v", "Zm8=\u{0}",
         ])
     func oneWay(text: String) {
@@ -42,7 +43,9 @@ import Bytes
         var random = SeededGenerator(seed: 3)
         for _ in 0..<5_000 {
             let letters = Array("AQgwZ+/=9z".utf8)
-            let text = (0..<Int.random(in: 0...9, using: &random)).compactMap { _ in letters.randomElement(using: &random) }
+            let text = (0..<Int.random(in: 0...9, using: &random)).compactMap { _ in
+                letters.randomElement(using: &random)
+            }
             guard let bytes = Base64.bytes(of: text) else { continue }
             #expect(Data(bytes).base64EncodedString().utf8.elementsEqual(text))
         }
