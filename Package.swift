@@ -88,6 +88,7 @@ let package = Package(
     targets: [
         // Floor 0: C libraries, and the little C that Swift cannot import.
         library("CALSA", pkgConfig: "alsa", apt: "libasound2-dev"),
+        library("CExpat", pkgConfig: "expat", apt: "libexpat1-dev"),
         library("COpenSSL", pkgConfig: "openssl", apt: "libssl-dev"),
         library("COpus", pkgConfig: "opus", apt: "libopus-dev"),
         library("COpusFile", pkgConfig: "opusfile", apt: "libopusfile-dev"),
@@ -107,6 +108,7 @@ let package = Package(
         module("Base", "Bytes"),
         module("Base", "Digests", ["COpenSSL"]),
         module("Base", "JSON"),
+        module("Base", "XML", ["CExpat"]),
         module("Base", "Realtime", ["CRealtime", "Timekeeping"]),
         module("Base", "NetworkAddress", ["CRealtime"]),
         module("Base", "Datagrams", ["CRealtime", "NetworkAddress", "Realtime", "Timekeeping"]),
@@ -123,7 +125,7 @@ let package = Package(
         module("Protocols", "SignalWire", ["JSON"]),
         module("Protocols", "CallControl", ["JSON", "Timekeeping"]),
         module("Protocols", "ControlWire", ["JSON"]),
-        module("Protocols", "BotWire", ["JSON"]),
+        module("Protocols", "BotWire", ["Bytes", "Digests", "JSON", "Timekeeping", "XML"]),
 
         // Floor 3: media.
         module("Media", "AudioKit", ["Bytes", "COpusFile", "CSpeexDSP", "RegularFiles"]),
@@ -262,13 +264,14 @@ let package = Package(
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ]),
         tests("CommandTests", ["AudioKit", "CScriptedCard", "CardSupport", "RelaySupport", "handset"]),
-        tests("BotWireTests", ["BotWire"]),
+        tests("BotWireTests", ["BotWire", "JSON", "Timekeeping"], resources: [.copy("Fixtures")]),
         tests("ControlWireTests", ["ControlWire", "JSON"]),
         tests("DeviceControlTests", ["CallAgent", "DeviceControl"]),
         tests("TimekeepingTests", ["Timekeeping"]),
         tests("BytesTests", ["Bytes"]),
         tests("DigestsTests", ["Bytes", "Digests"]),
         tests("JSONTests", ["JSON"]),
+        tests("XMLTests", ["XML"]),
         .target(
             name: "CRestrictedProcess", dependencies: ["CRealtime"], path: "Tests/CRestrictedProcess",
             cSettings: warningsOfC + [.define("_GNU_SOURCE")]),

@@ -10,6 +10,12 @@ import PackageDescription
 // that needs the main package's dependencies is a link to its file in `Targets/NAME`, if it needs none of them itself.
 
 let targets: [(name: String, modules: [Target.Dependency])] = [
+    ("bot-audiosocket", ["BotWire", "FuzzWire"]),
+    ("bot-exotel", ["BotWire", "FuzzWire"]),
+    ("bot-plivo", ["BotWire", "FuzzWire"]),
+    ("bot-request", ["BotWire"]),
+    ("bot-telnyx", ["BotWire", "FuzzWire"]),
+    ("bot-twilio", ["BotWire", "FuzzWire"]),
     ("candidate", ["ICE"]),
     ("capture", ["AudioKit", "Playout", "RTP", "Timekeeping"]),
     ("control", ["ControlWire"]),
@@ -19,6 +25,7 @@ let targets: [(name: String, modules: [Target.Dependency])] = [
     ("fragment", ["JSON", "SDP"]),
     ("json", ["JSON"]),
     ("jsonrpc", ["SignalWire"]),
+    ("markup", ["BotWire"]),
     ("mdns", ["MulticastDNS", "NetworkAddress", "Timekeeping"]),
     ("noise", ["AudioKit"]),
     ("ogg-opus", ["AudioKit"]),
@@ -30,7 +37,8 @@ let targets: [(name: String, modules: [Target.Dependency])] = [
     ("token", ["Bytes", "JSON", "SignalWire"]),
     ("turn", ["ICE", "NetworkAddress", "Timekeeping"]),
     ("wav", ["AudioKit"]),
-    ("websocket", []),
+    ("websocket", ["SignalWire"]),
+    ("xml", ["XML"]),
     ("yaml", ["ConfigReader"]),
 ]
 
@@ -53,6 +61,7 @@ func library(_ name: String, pkgConfig: String) -> Target {
 let package = Package(
     name: "handset-fuzz",
     targets: [
+        library("CExpat", pkgConfig: "expat"),
         library("COpenSSL", pkgConfig: "openssl"),
         library("COpus", pkgConfig: "opus"),
         library("COpusFile", pkgConfig: "opusfile"),
@@ -66,10 +75,11 @@ let package = Package(
         module("Base", "Bytes"),
         module("Base", "Digests", ["COpenSSL"]),
         module("Base", "JSON"),
+        module("Base", "XML", ["CExpat"]),
         module("Base", "RegularFiles"),
         module("Base", "ConfigReader", ["CYAML", "RegularFiles"]),
         module("Base", "NetworkAddress", ["CRealtime"]),
-        module("Protocols", "BotWire", ["JSON"]),
+        module("Protocols", "BotWire", ["Bytes", "Digests", "JSON", "Timekeeping", "XML"]),
         module("Protocols", "ControlWire", ["JSON"]),
         module("Protocols", "RTP", ["Bytes", "Timekeeping"]),
         module("Protocols", "SDP"),
@@ -82,6 +92,7 @@ let package = Package(
         module("Media", "Playout", ["AudioKit", "Bytes", "OpusCodec", "Timekeeping"]),
         module("Media", "SecureTransport", ["COpenSSL", "CSRTP", "CSRTPCiphers", "RegularFiles", "Timekeeping"]),
         .target(name: "FuzzInput", swiftSettings: strict),
+        .target(name: "FuzzWire", dependencies: ["BotWire", "FuzzInput", "Timekeeping"], swiftSettings: strict),
     ]
         + targets.map { target in
             .executableTarget(

@@ -1,4 +1,5 @@
-// BotWire: what programs that take part in calls are told, and what they ask for. Pure: it knows no process, socket or call.
+// BotWire: how programs and voice bots take part in calls: the lines of a program, the messages of telephone services, and the
+// requests around them. Pure: it knows no process, socket or call.
 
 internal import FoundationEssentials
 internal import JSON

@@ -1,0 +1,9 @@
+import BotWire
+import FuzzInput
+import FuzzWire
+
+/// Called by libFuzzer with each input.
+@_cdecl("LLVMFuzzerTestOneInput")
+public func fuzzAudioSocket(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
+    fuzz(start, count) { fuzz(AudioSocketWire(), $0) }
+}

@@ -1,0 +1,9 @@
+import BotWire
+import FuzzInput
+import FuzzWire
+
+/// Called by libFuzzer with each input.
+@_cdecl("LLVMFuzzerTestOneInput")
+public func fuzzExotel(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
+    fuzz(start, count) { fuzz(ExotelWire(), $0) }
+}

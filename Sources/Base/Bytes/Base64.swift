@@ -1,0 +1,64 @@
+/// Bytes as text: base64 with padding (RFC 4648 §4).
+public enum Base64 {
+    private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
+    private static let padding = UInt8(ascii: "=")
+    /// The value of each character; of those that are none it has the two upper bits.
+    private static let values: [UInt8] = {
+        var values = [UInt8](repeating: 0xFF, count: 256)
+        for (value, character) in alphabet.enumerated() { values[Int(character)] = UInt8(value) }
+        return values
+    }()
+
+    /// Writes bytes.
+    public static func text(_ bytes: [UInt8]) -> String {
+        // A stored property would be looked at through a lock for each character.
+        let (alphabet, padding) = (alphabet, padding)
+        var text: [UInt8] = []
+        text.reserveCapacity((bytes.count + 2) / 3 * 4)
+        var index = 0
+        while index < bytes.count {
+            let rest = bytes.count - index
+            let (first, second) = (bytes[index], rest > 1 ? bytes[index + 1] : 0)
+            let third = rest > 2 ? bytes[index + 2] : 0
+            text.append(alphabet[Int(first >> 2)])
+            text.append(alphabet[Int((first & 0x03) << 4 | second >> 4)])
+            text.append(rest > 1 ? alphabet[Int((second & 0x0F) << 2 | third >> 6)] : padding)
+            text.append(rest > 2 ? alphabet[Int(third & 0x3F)] : padding)
+            index += 3
+        }
+        return String(decoding: text, as: UTF8.self)
+    }
+
+    /// The bytes that `text` stands for, if it is the one way to write them, with its padding (RFC 4648 §3.5); else `nil`.
+    ///
+    /// - Complexity: O(characters).
+    public static func bytes(of text: some Sequence<UInt8>) -> [UInt8]? {
+        let values = values
+        let characters = Array(text)
+        guard characters.count.isMultiple(of: 4) else { return nil }
+        guard let last = characters.last else { return [] }
+        let paddings = last != padding ? 0 : characters[characters.count - 2] != padding ? 1 : 2
+        let count = characters.count - paddings
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(characters.count / 4 * 3)
+        var index = 0
+        while index + 4 <= count {
+            let (first, second) = (values[Int(characters[index])], values[Int(characters[index + 1])])
+            let (third, fourth) = (values[Int(characters[index + 2])], values[Int(characters[index + 3])])
+            guard (first | second | third | fourth) < 64 else { return nil }
+            bytes.append(first << 2 | second >> 4)
+            bytes.append(second << 4 | third >> 2)
+            bytes.append(third << 6 | fourth)
+            index += 4
+        }
+        guard index < count else { return bytes }
+        // Two or three characters are left. What they have beyond whole bytes must be zeros.
+        let (first, second) = (values[Int(characters[index])], values[Int(characters[index + 1])])
+        let third = count - index == 3 ? values[Int(characters[index + 2])] : 0
+        guard (first | second | third) < 64 else { return nil }
+        bytes.append(first << 2 | second >> 4)
+        guard count - index == 3 else { return second & 0x0F == 0 ? bytes : nil }
+        bytes.append(second << 4 | third >> 2)
+        return third & 0x03 == 0 ? bytes : nil
+    }
+}

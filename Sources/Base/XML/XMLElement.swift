@@ -1,0 +1,91 @@
+// XML: small XML documents, read by libexpat within limits, and without document types, so that there are no entities.
+
+/// An element of a document, with all that stands in it.
+public struct XMLElement: Equatable, Sendable {
+    /// One attribute of an element.
+    public struct Attribute: Equatable, Sendable {
+        /// Its name, with the prefix that it may have.
+        public let name: String
+        /// Its value, with references resolved.
+        public let value: String
+
+        /// Makes one.
+        public init(_ name: String, _ value: String) {
+            self.name = name
+            self.value = value
+        }
+    }
+
+    /// Its name, with the prefix that it may have.
+    public let name: String
+    /// As they stand in the document; none comes twice (XML 1.0 §3.1).
+    public let attributes: [Attribute]
+    /// The elements in it, in order.
+    public let children: [XMLElement]
+    /// The text in it and not in its children, joined.
+    public let text: String
+    /// The line on which it begins; 1-based.
+    public let line: Int
+
+    /// Makes one.
+    public init(
+        _ name: String, attributes: [Attribute] = [], children: [XMLElement] = [], text: String = "", line: Int = 1
+    ) {
+        self.name = name
+        self.attributes = attributes
+        self.children = children
+        self.text = text
+        self.line = line
+    }
+
+    /// The value of an attribute.
+    public subscript(attribute name: String) -> String? { attributes.first { $0.name == name }?.value }
+}
+
+/// What a document may be.
+public struct XMLLimits: Equatable, Sendable {
+    /// Bytes of the document.
+    public var bytes: Int
+    /// Elements within each other, the root among them.
+    public var depth: Int
+    /// Elements altogether.
+    public var elements: Int
+    /// Attributes of one element.
+    public var attributes: Int
+
+    /// Sets the limits, each at least 1.
+    public init(bytes: Int, depth: Int, elements: Int, attributes: Int) {
+        self.bytes = bytes
+        self.depth = depth
+        self.elements = elements
+        self.attributes = attributes
+    }
+}
+
+/// A text that is no document, or more than a document may be. The words do not repeat the text.
+public struct XMLFault: Error, Hashable, Sendable, CustomStringConvertible {
+    /// What kind of fault it is.
+    public enum Kind: Hashable, Sendable {
+        /// The text is not XML.
+        case malformed
+        /// The text has a document type, which could define entities.
+        case documentType
+        /// The text is beyond a limit.
+        case tooMuch
+    }
+
+    /// What kind of fault it is.
+    public let kind: Kind
+    /// Where it is; 1-based, and 0 if no line is to blame.
+    public let line: Int
+    private let words: String
+
+    init(_ kind: Kind, line: Int, _ words: String) {
+        self.kind = kind
+        self.line = line
+        self.words = words
+    }
+
+    /// What is wrong, and on which line.
+    public var description: String { line > 0 ? "\(words), on line \(line)" : words }
+}

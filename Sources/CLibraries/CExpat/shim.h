@@ -1,0 +1,3 @@
+// libexpat, as the distribution ships it.
+#pragma once
+#include <expat.h>

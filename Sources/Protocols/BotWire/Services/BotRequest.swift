@@ -1,0 +1,128 @@
+/// A request that a bot makes of the service that it takes this device for.
+///
+/// It is read in two steps, so that nothing of a stranger's body is looked at: this says who asks and where; once the
+/// credentials are checked, ``order()`` says what for.
+public struct BotRequest: Equatable, Sendable {
+    /// What a bot asks for.
+    public enum Order: Equatable, Sendable {
+        /// End a call; with `onlyUnanswered` if it still rings.
+        case end(call: String, onlyUnanswered: Bool)
+        /// Do something else with a call.
+        case redirect(call: String, Instructions)
+        /// Call somebody.
+        case place(PlacedCall)
+    }
+
+    /// What is to be done with a call.
+    public enum Instructions: Equatable, Sendable {
+        /// This.
+        case markup(CallMarkup)
+        /// What is answered there.
+        case ask(Webhook)
+    }
+
+    /// A call that a bot has placed.
+    public struct PlacedCall: Equatable, Sendable {
+        /// Who is called.
+        public let to: String
+        /// Who calls.
+        public let from: String
+        /// What is done once the call is answered.
+        public let instructions: Instructions
+        /// Who is told how the call goes.
+        public let statusCallback: Webhook?
+        /// What is told: of `initiated`, `ringing`, `answered` and `completed`.
+        public let statusEvents: Set<String>
+        /// How long it rings, in seconds: 1 to 600.
+        public let timeoutSeconds: Int
+    }
+
+    enum Place: Equatable, Sendable {
+        case twilioCall(String)
+        case twilioCalls
+        case telnyxHangUp(String)
+        case plivoCall(String)
+    }
+
+    /// Whose words the bot uses.
+    public let service: BotService
+    /// The account in the path; Telnyx has none there.
+    public let account: String?
+    /// Who the bot says it is.
+    public let credentials: ServiceCredentials
+    let place: Place
+    private let contentType: String?
+    private let body: [UInt8]
+
+    /// Reads the method, the path and the credentials: any text.
+    public init(_ request: ServiceRequest) throws(ServiceFault) {
+        let path = request.target.utf8.prefix { $0 != UInt8(ascii: "?") }
+        guard path.count <= WireLimits.requestBytes, let parts = Self.parts(of: Array(path)) else {
+            throw Self.noSuchPath(nil)
+        }
+        let service: BotService
+        switch (parts.count, parts.first) {
+        case (5, "2010-04-01"):
+            service = .twilio
+            guard parts[1] == "Accounts", parts[3] == "Calls", let call = Self.name(beforeSuffix: parts[4]) else {
+                throw Self.noSuchPath(service)
+            }
+            (account, place) = (parts[2], .twilioCall(call))
+        case (4, "2010-04-01"):
+            service = .twilio
+            guard parts[1] == "Accounts", parts[3] == "Calls.json" else { throw Self.noSuchPath(service) }
+            (account, place) = (parts[2], .twilioCalls)
+        case (5, "v2"):
+            service = .telnyx
+            guard parts[1] == "calls", parts[3] == "actions", parts[4] == "hangup" else {
+                throw Self.noSuchPath(service)
+            }
+            (account, place) = (nil, .telnyxHangUp(parts[2]))
+        case (5, "v1"):
+            service = .plivo
+            guard parts[1] == "Account", parts[3] == "Call" else { throw Self.noSuchPath(service) }
+            (account, place) = (parts[2], .plivoCall(parts[4]))
+        default: throw Self.noSuchPath(nil)
+        }
+        guard request.method == (service == .plivo ? "DELETE" : "POST") else {
+            throw ServiceFault(.wrongMethod, service, "the path does not have this method")
+        }
+        self.service = service
+        credentials = request.credentials
+        (contentType, body) = (request.contentType, request.body)
+    }
+
+    /// Reads the body: any bytes.
+    public func order() throws(ServiceFault) -> Order {
+        switch place {
+        case .twilioCall(let call): try TwilioRequest(contentType, body).update(call)
+        case .twilioCalls: try TwilioRequest(contentType, body).place()
+        case .telnyxHangUp(let call), .plivoCall(let call): .end(call: call, onlyUnanswered: false)
+        }
+    }
+
+    private static func noSuchPath(_ service: BotService?) -> ServiceFault {
+        ServiceFault(.noSuchPath, service, "there is nothing at this path")
+    }
+
+    /// The parts of a path, each a name without a slash or a control character in it. One slash may end the path.
+    private static func parts(of path: [UInt8]) -> [String]? {
+        guard path.first == UInt8(ascii: "/") else { return nil }
+        var pieces = path.dropFirst().split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
+        if pieces.count > 1, pieces.last?.isEmpty == true { pieces.removeLast() }
+        guard pieces.count <= 8 else { return nil }
+        var parts: [String] = []
+        for piece in pieces {
+            guard let part = FormFields.unescaped(Array(piece)), (1...WireLimits.nameBytes).contains(part.utf8.count),
+                part.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F && $0 != UInt8(ascii: "/") })
+            else { return nil }
+            parts.append(part)
+        }
+        return parts
+    }
+
+    private static func name(beforeSuffix text: String) -> String? {
+        guard text.hasSuffix(".json"), text.utf8.count > 5 else { return nil }
+        return String(text.dropLast(5))
+    }
+}

@@ -1,0 +1,96 @@
+internal import XML
+
+/// What a webhook answers to the question what to do with a call: TwiML, as far as it is about bots, or the same of Plivo.
+public struct CallMarkup: Hashable, Sendable {
+    /// One instruction.
+    public enum Verb: Hashable, Sendable {
+        /// Connect the call with a bot. What follows counts once the stream has ended.
+        case stream(BotStream)
+        /// Wait.
+        case pause(seconds: Int)
+        /// End the call.
+        case hangUp
+        /// Do not answer the call.
+        case reject(RejectReason)
+        /// Ask elsewhere what to do.
+        case redirect(Webhook)
+    }
+
+    /// Why a call is not answered.
+    public enum RejectReason: String, Hashable, Sendable {
+        case rejected
+        case busy
+    }
+
+    /// Whose words a document is in. Telnyx's are Twilio's.
+    public enum Dialect: Hashable, Sendable {
+        case twilio
+        case plivo
+    }
+
+    /// What to do, in order. After the last the call ends.
+    public let verbs: [Verb]
+
+    /// Reads a document: any bytes.
+    ///
+    /// Attributes that are not known are passed over, as the services do. An element that is not known, or that is known and
+    /// not followed here, is a fault, so that no call goes on with half of what it was told.
+    ///
+    /// - Parameters:
+    ///   - document: Up to ``WireLimits/markupBytes``.
+    ///   - dialect: Whose words it is in.
+    ///   - base: Where it comes from, for URLs that are not absolute.
+    public init(_ document: [UInt8], _ dialect: Dialect = .twilio, from base: WebAddress? = nil) throws(MarkupFault) {
+        let root: XMLElement
+        do throws(XMLFault) {
+            root = try XMLReader.root(of: document, within: Self.limits)
+        } catch {
+            throw MarkupFault(error.line, "the answer cannot be read: \(error)")
+        }
+        guard root.name == "Response" else { throw MarkupFault(root.line, "the root must be <Response>") }
+        guard root.children.count <= WireLimits.verbs else {
+            throw MarkupFault(root.line, "there are \(WireLimits.verbs) instructions at most")
+        }
+        let reader = MarkupReader(base: base)
+        try reader.expectNoText(in: root)
+        var verbs: [Verb] = []
+        for element in root.children {
+            switch dialect {
+            case .twilio: verbs.append(try reader.twilioVerb(element))
+            case .plivo: verbs.append(try reader.plivoVerb(element))
+            }
+        }
+        self.verbs = verbs
+    }
+
+    private static let limits = XMLLimits(bytes: WireLimits.markupBytes, depth: 4, elements: 256, attributes: 32)
+}
+
+/// A bot with which a call is to be connected.
+public struct BotStream: Hashable, Sendable {
+    /// Where the bot is: a WebSocket.
+    public let address: WebAddress
+    /// What is passed on to the bot.
+    public let parameters: [String: String]
+    /// What the stream is called in requests.
+    public let name: String?
+    /// Who is told of the stream.
+    public let statusCallback: Webhook?
+    /// Who is asked what to do when the stream has ended.
+    public let action: Webhook?
+    /// The format of the caller's sound, if the document names one.
+    public let callerFormat: PlivoWire.ContentType?
+}
+
+/// What is wrong with a webhook's answer, for whoever wrote the webhook. The words do not repeat the answer.
+public struct MarkupFault: Error, Hashable, Sendable, CustomStringConvertible {
+    /// The line; 1-based, and 0 if none is to blame.
+    public let line: Int
+    /// The words.
+    public let description: String
+
+    init(_ line: Int, _ description: String) {
+        self.line = line
+        self.description = description
+    }
+}

@@ -1,0 +1,24 @@
+internal import Timekeeping
+
+/// Counts a wire's faults, and says when there are too many.
+struct FaultLedger: Sendable {
+    private(set) var counts = WireCounts()
+    /// When all faults so far are forgiven.
+    private var forgiven = Instant.zero
+
+    mutating func countMessage() { counts.messages += 1 }
+    mutating func countSound(_ bytes: Int) { counts.soundBytes += bytes }
+
+    /// Counts a fault.
+    ///
+    /// - Returns: Whether the wire may go on.
+    mutating func count(_ fault: WireFault, at now: Instant) -> Bool {
+        counts.faults[fault.kind, default: 0] += 1
+        forgiven = max(forgiven, now).advanced(byNanoseconds: WireLimits.faultNanoseconds)
+        guard now.nanoseconds(to: forgiven) > Int64(WireLimits.faults) * WireLimits.faultNanoseconds else {
+            return true
+        }
+        counts.faults[.flood, default: 0] += 1
+        return false
+    }
+}

@@ -1,0 +1,112 @@
+internal import Bytes
+internal import FoundationEssentials
+internal import JSON
+
+/// A bot's message in JSON, whose members are looked at with words for whoever wrote it.
+struct StreamMessage {
+    private let members: JSONValue
+
+    /// Reads a message: any bytes.
+    init(_ text: [UInt8]) throws(WireFault) {
+        guard text.count <= WireLimits.messageBytes else { throw .tooLong }
+        if let value = JSONValue(plain: text, nesting: WireLimits.nesting) {
+            members = value
+        } else if JSONValue.nesting(of: text) <= WireLimits.nesting,
+            let value = try? JSONDecoder().decode(JSONValue.self, from: Data(text))
+        {
+            // Text that is not plain, such as a number with an exponent.
+            members = value
+        } else {
+            throw .notObject
+        }
+        guard case .object = members else { throw .notObject }
+    }
+
+    private init(members: JSONValue) { self.members = members }
+
+    /// The text of a member, which must be there.
+    func text(_ name: String) throws(WireFault) -> String {
+        guard let text = members[name]?.string else {
+            throw WireFault(.wrongMember, "\"\(name)\" must be a text")
+        }
+        return text
+    }
+
+    /// The text of a member that may be missing, or be null.
+    func textIfAny(_ name: String) throws(WireFault) -> String? {
+        switch members[name] {
+        case nil, .null: return nil
+        case .string(let text): return text
+        case .bool, .integer, .unsigned, .number, .array, .object:
+            throw WireFault(.wrongMember, "\"\(name)\" must be a text")
+        }
+    }
+
+    /// The whole number of a member.
+    func number(_ name: String) throws(WireFault) -> Int {
+        guard let number = members[name]?.integer, let number = Int(exactly: number) else {
+            throw WireFault(.wrongMember, "\"\(name)\" must be a whole number")
+        }
+        return number
+    }
+
+    /// The object of a member.
+    func object(_ name: String) throws(WireFault) -> StreamMessage {
+        guard let value = members[name], case .object = value else {
+            throw WireFault(.wrongMember, "\"\(name)\" must be an object")
+        }
+        return StreamMessage(members: value)
+    }
+
+    /// The name of a mark.
+    func markName(_ name: String) throws(WireFault) -> String {
+        let mark = try text(name)
+        guard !mark.isEmpty else { throw WireFault(.wrongMember, "the name of a mark must not be empty") }
+        guard mark.utf8.count <= WireLimits.markBytes else {
+            throw WireFault(.tooLong, "the name of a mark has \(WireLimits.markBytes) bytes at most")
+        }
+        return mark
+    }
+
+    /// The sound of a member in base64.
+    func sound(_ name: String, as format: WireFormat) throws(WireFault) -> BotOrder {
+        guard let bytes = Base64.bytes(of: try text(name).utf8) else {
+            throw WireFault(.wrongSound, "\"\(name)\" must be base64 with its padding (RFC 4648)")
+        }
+        try format.check(bytes)
+        return .play(bytes, format)
+    }
+
+    /// The telephone keys of a member.
+    func keys(_ name: String) throws(WireFault) -> BotOrder {
+        let keys = try text(name)
+        guard (1...WireLimits.keys).contains(keys.utf8.count), keys.allSatisfy(TelephoneKey.isOne) else {
+            throw WireFault(.wrongMember, "\"\(name)\" must be 1 to \(WireLimits.keys) of 0 to 9, *, # and A to D")
+        }
+        return .press(keys)
+    }
+
+    /// Refuses a message that names another stream. One that names none is meant for this one.
+    func check(_ name: String, is stream: String) throws(WireFault) {
+        guard let named = try textIfAny(name) else { return }
+        guard named == stream else { throw .otherStream }
+    }
+}
+
+/// What a bot asks for.
+enum BotOrder: Equatable, Sendable {
+    case play([UInt8], WireFormat)
+    case mark(String)
+    case clear
+    case press(String)
+}
+
+/// The keys of a telephone.
+enum TelephoneKey {
+    static func isOne(_ key: Character) -> Bool {
+        switch key {
+        case "0"..."9", "*", "#", "A"..."D": key.utf8.count == 1
+        default: false
+        }
+    }
+}

@@ -1,0 +1,129 @@
+internal import JSON
+public import Timekeeping
+
+/// Telnyx's media streaming, both ways, from Telnyx's side: µ-law or A-law at 8 kHz, each way its own.
+///
+/// Source: Telnyx's page "Stream call media over WebSocket". Of the codecs there, G.722, Opus, AMR-WB, L16 and MP3 are missing.
+public struct TelnyxWire: VoiceWire {
+    /// The codecs that there are.
+    public enum Codec: String, CaseIterable, Hashable, Sendable {
+        /// µ-law.
+        case pcmu = "PCMU"
+        /// A-law.
+        case pcma = "PCMA"
+
+        var format: WireFormat {
+            switch self {
+            case .pcmu: .mulaw
+            case .pcma: .alaw
+            }
+        }
+    }
+
+    private var stream: MessageStream<TelnyxDialect>
+
+    /// Makes one for a call.
+    ///
+    /// - Parameters:
+    ///   - caller: The codec of what the caller says, which the bot is told.
+    ///   - bot: The codec of what the bot says, which the bot's server and this side must agree on.
+    public init(caller: Codec = .pcmu, bot: Codec = .pcmu) {
+        stream = MessageStream(TelnyxDialect(caller: caller, bot: bot))
+    }
+
+    /// A WebSocket.
+    public var transport: WireTransport { .webSocket }
+    /// The caller's codec at 8 kHz.
+    public var callerFormat: WireFormat { stream.dialect.callerFormat }
+    /// What was received and what was wrong with it.
+    public var counts: WireCounts { stream.counts }
+    /// Nothing happens by time alone.
+    public var nextDeadline: Instant? { nil }
+
+    /// Takes one input.
+    public mutating func handle(_ input: WireInput, at now: Instant, into outbox: inout [WireOutput]) {
+        stream.handle(input, at: now, into: &outbox)
+    }
+}
+
+/// Telnyx's words.
+private struct TelnyxDialect: StreamDialect {
+    let caller: TelnyxWire.Codec
+    let bot: TelnyxWire.Codec
+
+    var callerFormat: WireFormat { caller.format }
+
+    func opening(_ call: WireCall) -> [[String: JSONValue]] {
+        [
+            ["event": "connected", "version": "1.0.0"],
+            numbered(
+                "start", 1, call,
+                "start",
+                [
+                    "user_id": .string(call.account), "call_control_id": .string(call.call),
+                    "call_session_id": .string(call.call), "from": .string(call.from), "to": .string(call.to),
+                    "custom_parameters": .object(call.parameters.mapValues(JSONValue.string)),
+                    "media_format": ["encoding": .string(caller.rawValue), "sample_rate": 8_000, "channels": 1],
+                ]),
+        ]
+    }
+
+    func media(_ payload: String, _ place: MediaPlace, _ call: WireCall, number: Int) -> [String: JSONValue] {
+        numbered(
+            "media", number, call, "media",
+            [
+                "track": "inbound", "chunk": .text(place.chunk), "timestamp": .text(place.milliseconds),
+                "payload": .string(payload),
+            ])
+    }
+
+    func digit(
+        _ key: Character, heldMilliseconds: Int, _ place: MediaPlace, _ call: WireCall, number: Int
+    ) -> [String: JSONValue] {
+        numbered("dtmf", number, call, "dtmf", ["digit": .string(String(key))])
+    }
+
+    /// Marks that are discarded are sent back, too.
+    func mark(_ name: String, isPlayed: Bool, _ call: WireCall, number: Int) -> [String: JSONValue]? {
+        numbered("mark", number, call, "mark", ["name": .string(name)])
+    }
+
+    func fault(_ fault: WireFault, _ call: WireCall) -> [String: JSONValue]? {
+        let (code, title): (Int64, String) =
+            switch fault.kind {
+            case .wrongSound, .wrongFormat: (100_004, "invalid_media")
+            case .tooManyMarks, .flood: (100_005, "rate_limit_reached")
+            case .tooLong, .malformed, .unknownEvent, .wrongMember, .otherStream: (100_003, "malformed_frame")
+            case .farEnd, .early: (100_002, "unknown_error")
+            }
+        return [
+            "event": "error", "stream_id": .string(call.stream),
+            "payload": ["code": .integer(code), "title": .string(title), "detail": .string(fault.description)],
+        ]
+    }
+
+    func stop(_ end: WireEnd, _ call: WireCall, number: Int) -> [String: JSONValue]? {
+        numbered(
+            "stop", number, call, "stop", ["user_id": .string(call.account), "call_control_id": .string(call.call)])
+    }
+
+    private func numbered(
+        _ event: String, _ number: Int, _ call: WireCall, _ member: String, _ value: JSONValue
+    ) -> [String: JSONValue] {
+        [
+            "event": .string(event), "sequence_number": .text(number), "stream_id": .string(call.stream),
+            member: value,
+        ]
+    }
+
+    func order(_ message: StreamMessage, _ call: WireCall) throws(WireFault) -> BotOrder {
+        let event = try message.text("event")
+        try message.check("stream_id", is: call.stream)
+        switch event {
+        case "media": return try message.object("media").sound("payload", as: bot.format)
+        case "mark": return .mark(try message.object("mark").markName("name"))
+        case "clear": return .clear
+        default: throw WireFault(.unknownEvent, "there is no such event; there are media, mark and clear")
+        }
+    }
+}

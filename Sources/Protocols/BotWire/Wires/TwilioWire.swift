@@ -1,0 +1,95 @@
+internal import JSON
+public import Timekeeping
+
+/// Twilio's Media Streams, both ways, from Twilio's side: µ-law at 8 kHz.
+///
+/// Source: Twilio's page "Media Streams - WebSocket Messages".
+public struct TwilioWire: VoiceWire {
+    private var stream = MessageStream(TwilioDialect())
+
+    /// Makes one for a call.
+    public init() {}
+
+    /// A WebSocket.
+    public var transport: WireTransport { .webSocket }
+    /// µ-law at 8 kHz.
+    public var callerFormat: WireFormat { stream.dialect.callerFormat }
+    /// What was received and what was wrong with it.
+    public var counts: WireCounts { stream.counts }
+    /// Nothing happens by time alone.
+    public var nextDeadline: Instant? { nil }
+
+    /// Takes one input.
+    public mutating func handle(_ input: WireInput, at now: Instant, into outbox: inout [WireOutput]) {
+        stream.handle(input, at: now, into: &outbox)
+    }
+}
+
+/// Twilio's words.
+private struct TwilioDialect: StreamDialect {
+    var callerFormat: WireFormat { .mulaw }
+
+    func opening(_ call: WireCall) -> [[String: JSONValue]] {
+        [
+            ["event": "connected", "protocol": "Call", "version": "1.0.0"],
+            numbered(
+                "start", 1, call,
+                "start",
+                [
+                    "accountSid": .string(call.account), "callSid": .string(call.call),
+                    "streamSid": .string(call.stream), "tracks": ["inbound"],
+                    "customParameters": .object(call.parameters.mapValues(JSONValue.string)),
+                    "mediaFormat": ["encoding": "audio/x-mulaw", "sampleRate": 8_000, "channels": 1],
+                ]),
+        ]
+    }
+
+    func media(_ payload: String, _ place: MediaPlace, _ call: WireCall, number: Int) -> [String: JSONValue] {
+        numbered(
+            "media", number, call, "media",
+            [
+                "track": "inbound", "chunk": .text(place.chunk), "timestamp": .text(place.milliseconds),
+                "payload": .string(payload),
+            ])
+    }
+
+    func digit(
+        _ key: Character, heldMilliseconds: Int, _ place: MediaPlace, _ call: WireCall, number: Int
+    ) -> [String: JSONValue] {
+        numbered("dtmf", number, call, "dtmf", ["track": "inbound_track", "digit": .string(String(key))])
+    }
+
+    /// Marks that are discarded are sent back, too.
+    func mark(_ name: String, isPlayed: Bool, _ call: WireCall, number: Int) -> [String: JSONValue]? {
+        numbered("mark", number, call, "mark", ["name": .string(name)])
+    }
+
+    func stop(_ end: WireEnd, _ call: WireCall, number: Int) -> [String: JSONValue]? {
+        numbered(
+            "stop", number, call, "stop", ["accountSid": .string(call.account), "callSid": .string(call.call)])
+    }
+
+    private func numbered(
+        _ event: String, _ number: Int, _ call: WireCall, _ member: String, _ value: JSONValue
+    ) -> [String: JSONValue] {
+        [
+            "event": .string(event), "sequenceNumber": .text(number), "streamSid": .string(call.stream), member: value,
+        ]
+    }
+
+    func order(_ message: StreamMessage, _ call: WireCall) throws(WireFault) -> BotOrder {
+        let event = try message.text("event")
+        try message.check("streamSid", is: call.stream)
+        switch event {
+        case "media": return try message.object("media").sound("payload", as: .mulaw)
+        case "mark": return .mark(try message.object("mark").markName("name"))
+        case "clear": return .clear
+        default: throw WireFault(.unknownEvent, "there is no such event; there are media, mark and clear")
+        }
+    }
+}
+
+extension JSONValue {
+    /// A whole number as text.
+    static func text(_ number: Int) -> JSONValue { .string(String(number)) }
+}

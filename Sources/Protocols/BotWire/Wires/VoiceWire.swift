@@ -1,0 +1,100 @@
+public import Timekeeping
+
+/// The telephone side of the connection to a voice bot, as a value: told what happens in the call and what the bot sends,
+/// it says what is to be sent, and what the caller is to hear.
+///
+/// Every wire has this face, so that whoever has the sockets needs to know none of them. The rules:
+///
+/// - The driver dials the bot as ``transport`` says, and gives ``WireInput/connected(_:)`` once messages can be sent. Nothing
+///   is sent before that, and no sound before the messages that open the stream.
+/// - Each message of the bot is one ``WireInput/message(_:)``; bytes of a TCP stream come in pieces of any size. The bot may
+///   send anything: what cannot be followed is a ``WireOutput/fault(_:)``, which the driver tells and the wire counts, and the
+///   call goes on. After more of these than ``WireLimits`` allows, and when the connection cannot be followed any further,
+///   comes ``WireOutput/failed(_:)``.
+/// - After ``WireOutput/failed(_:)``, ``WireOutput/hangUp(drains:)`` and ``WireOutput/close`` the wire is over, and answers no
+///   input with anything. The driver closes the connection, if it is still open.
+/// - A connection that the bot closes is no input. The driver decides what it means for the call.
+public protocol VoiceWire: ProtocolCore, Sendable where Input == WireInput, Output == WireOutput {
+    /// How the bot is dialled.
+    var transport: WireTransport { get }
+    /// The format of ``WireInput/sound(_:)``.
+    var callerFormat: WireFormat { get }
+    /// What was received and what was wrong with it.
+    var counts: WireCounts { get }
+}
+
+/// How a bot is dialled.
+public enum WireTransport: Hashable, Sendable {
+    /// A WebSocket (RFC 6455).
+    case webSocket
+    /// A TCP connection.
+    case tcp
+}
+
+/// What happens on the telephone's side of a wire, and what the bot sends.
+public enum WireInput: Equatable, Sendable {
+    /// The connection is made, and messages can be sent. Comes once; what comes after the first is ignored.
+    case connected(WireCall)
+    /// What the caller says, in the wire's ``VoiceWire/callerFormat``: whole samples, in order, usually 20 ms of them.
+    case sound([UInt8])
+    /// So many samples of the caller were not handed over, because the bot reads too slowly. Time stamps pass over them.
+    case missed(samples: Int)
+    /// The caller has pressed a telephone key: `0` to `9`, `*`, `#`, or `A` to `D`. Others are ignored.
+    case digit(Character, heldMilliseconds: Int)
+    /// All that the bot sent before the mark has been played.
+    case markPlayed(String)
+    /// What was before the mark is discarded, as ``WireOutput/clear`` asked.
+    case markDiscarded(String)
+    /// The queue is empty, as ``WireOutput/clear`` asked. Comes after the marks that were discarded with it.
+    case cleared
+    /// A message of the bot.
+    case message(WireMessage)
+    /// The stream ends.
+    case ended(WireEnd)
+}
+
+/// Why a stream ends.
+public enum WireEnd: Hashable, Sendable {
+    /// The call is over.
+    case callOver
+    /// The call goes on without the bot.
+    case detached
+}
+
+/// A message, either way.
+public enum WireMessage: Hashable, Sendable {
+    /// A text message of a WebSocket.
+    case text([UInt8])
+    /// A binary message of a WebSocket, or bytes of a TCP stream.
+    case binary([UInt8])
+
+    /// What it says.
+    public var bytes: [UInt8] {
+        switch self {
+        case .text(let bytes), .binary(let bytes): bytes
+        }
+    }
+}
+
+/// What a wire asks for.
+public enum WireOutput: Equatable, Sendable {
+    /// Send this to the bot.
+    case send(WireMessage)
+    /// Append sound to what the caller is to hear: whole samples in the format given, at least one. Most wires always name the
+    /// same format.
+    case play([UInt8], WireFormat)
+    /// Tell with ``WireInput/markPlayed(_:)`` or ``WireInput/markDiscarded(_:)`` when all sound before it is dealt with.
+    case setMark(String)
+    /// Discard what is not played yet, and then give ``WireInput/cleared``.
+    case clear
+    /// Press telephone keys: 1 to ``WireLimits/keys`` of `0` to `9`, `*`, `#` and `A` to `D`.
+    case press(String)
+    /// End the call: with `drains` once all is played, else now. The wire is over.
+    case hangUp(drains: Bool)
+    /// The bot sent what could not be followed. It is counted, and is to be told; the call goes on.
+    case fault(WireFault)
+    /// The bot sent what makes going on impossible. Close the connection. The wire is over.
+    case failed(WireFault)
+    /// Close the connection, once what was to be sent is sent. The wire is over.
+    case close
+}

@@ -1,0 +1,79 @@
+/// What a bot is told of the call that it takes part in.
+public struct WireCall: Equatable, Sendable {
+    /// Which way a call goes, as seen from the device.
+    public enum Direction: Hashable, Sendable {
+        /// Somebody calls the device.
+        case incoming
+        /// The device calls somebody.
+        case outgoing
+    }
+
+    /// The call's name, by which requests of the bot name it. ``WireName`` makes names as each service does.
+    public var call: String
+    /// The stream's name.
+    public var stream: String
+    /// The account's name.
+    public var account: String
+    /// Who calls.
+    public var from: String
+    /// Who is called.
+    public var to: String
+    /// Which way the call goes.
+    public var direction: Direction
+    /// What a webhook's answer, or a configuration, has for the bot.
+    public var parameters: [String: String]
+    /// When the stream begins, by the wall clock: milliseconds since 1970.
+    public var startMilliseconds: Int64
+
+    /// Makes one.
+    public init(
+        call: String, stream: String, account: String, from: String, to: String, direction: Direction = .incoming,
+        parameters: [String: String] = [:], startMilliseconds: Int64 = 0
+    ) {
+        self.call = call
+        self.stream = stream
+        self.account = account
+        self.from = from
+        self.to = to
+        self.direction = direction
+        self.parameters = parameters
+        self.startMilliseconds = startMilliseconds
+    }
+}
+
+/// Names of calls, streams and accounts, made from random bytes as the services make them.
+public enum WireName {
+    /// Random bytes that a name takes.
+    public static let randomBytes = 16
+
+    /// Two letters and 32 hexadecimal digits, as Twilio has them: `CA` for a call, `MZ` for a stream, `AC` for an account.
+    ///
+    /// - Parameter random: ``randomBytes`` bytes.
+    public static func sid(_ letters: String, _ random: [UInt8]) -> String { letters + hexadecimal(random[...]) }
+
+    /// A random UUID (RFC 9562 §5.4), as Plivo, Telnyx and AudioSocket have them.
+    ///
+    /// - Parameter random: ``randomBytes`` bytes.
+    public static func uuid(_ random: [UInt8]) -> String {
+        precondition(random.count == randomBytes, "a UUID is made from 16 bytes")
+        var bytes = random
+        bytes[6] = bytes[6] & 0x0F | 0x40
+        bytes[8] = bytes[8] & 0x3F | 0x80
+        return [bytes[..<4], bytes[4..<6], bytes[6..<8], bytes[8..<10], bytes[10...]].map(hexadecimal)
+            .joined(separator: "-")
+    }
+
+    /// The 16 bytes of a UUID's text.
+    static func bytes(ofUUID text: String) -> [UInt8]? {
+        let groups = text.utf8.split(separator: UInt8(ascii: "-"), omittingEmptySubsequences: false)
+        guard groups.map(\.count) == [8, 4, 4, 4, 12] else { return nil }
+        let digits = groups.joined().compactMap { Character(Unicode.Scalar($0)).hexDigitValue }
+        guard digits.count == 32 else { return nil }
+        return stride(from: 0, to: 32, by: 2).map { UInt8(digits[$0] << 4 | digits[$0 + 1]) }
+    }
+
+    private static func hexadecimal(_ bytes: ArraySlice<UInt8>) -> String {
+        let digits = Array("0123456789abcdef".utf8)
+        return String(decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+    }
+}

@@ -1,0 +1,60 @@
+/// What is wrong with what a bot sent, in words for whoever wrote the bot. The words do not repeat what was sent.
+public struct WireFault: Error, Hashable, Sendable, CustomStringConvertible {
+    /// The kinds of faults, which are counted apart.
+    public enum Kind: String, CaseIterable, Hashable, Sendable {
+        /// A message, its sound, or the name of a mark is too long.
+        case tooLong
+        /// A message is no JSON object, or is nested too deeply, or is text where bytes are expected, or the reverse.
+        case malformed
+        /// There is no such event.
+        case unknownEvent
+        /// A member is missing, or is not what it must be.
+        case wrongMember
+        /// Sound is not in base64, or is half a sample too long or too short, or none.
+        case wrongSound
+        /// Sound is in a format that the wire does not have.
+        case wrongFormat
+        /// A message is meant for another stream.
+        case otherStream
+        /// Too many marks wait.
+        case tooManyMarks
+        /// The bot says that it has failed.
+        case farEnd
+        /// Something came before the stream was opened.
+        case early
+        /// There were too many faults.
+        case flood
+    }
+
+    /// Which kind it is.
+    public let kind: Kind
+    /// The words.
+    public let description: String
+
+    init(_ kind: Kind, _ description: String) {
+        self.kind = kind
+        self.description = description
+    }
+
+    static let notObject = WireFault(.malformed, "a message must be a JSON object")
+    static let tooLong = WireFault(.tooLong, "a message has \(WireLimits.messageBytes) bytes at most")
+    static let flood = WireFault(
+        .flood,
+        "the bot has sent more than \(WireLimits.faults) messages that cannot be followed; the newest one is counted too"
+    )
+    static let early = WireFault(.early, "the bot has sent something before the stream was opened")
+    static let otherStream = WireFault(.otherStream, "the message names another stream than this one")
+}
+
+/// What a wire has received from the bot, and what was wrong with it.
+public struct WireCounts: Equatable, Sendable {
+    /// Messages of the bot; with TCP, frames.
+    public internal(set) var messages = 0
+    /// Bytes of sound that were handed on to be played.
+    public internal(set) var soundBytes = 0
+    /// Faults by kind; a kind that did not come is not there.
+    public internal(set) var faults: [WireFault.Kind: Int] = [:]
+
+    /// Counts nothing yet.
+    public init() {}
+}

@@ -1,0 +1,36 @@
+/// Every bound on what bots and their servers send.
+public enum WireLimits {
+    /// Bytes of one message of a bot: a minute and a half of µ-law in base64.
+    public static let messageBytes = 1 << 20
+    /// Bytes of sound in one message, when they are decoded.
+    public static let payloadBytes = messageBytes / 4 * 3
+    /// Objects and arrays within each other in a message.
+    public static let nesting = 16
+    /// Bytes in the name of a mark.
+    public static let markBytes = 256
+    /// Marks that were set and not yet reported. A bot that sets one after each piece of 40 ms may be 40 s ahead.
+    public static let marks = 1_024
+    /// Telephone keys in one message.
+    public static let keys = 32
+    /// Faults at once before the wire fails. One more may come every ``faultNanoseconds``.
+    public static let faults = 100
+    /// The time in which one fault is forgiven: 0.1 s, so that a bot may send ten messages a second that mean nothing here.
+    public static let faultNanoseconds: Int64 = 100_000_000
+
+    /// Parameters of a stream that are passed on to the bot.
+    public static let parameters = 64
+    /// Bytes of a parameter's name and value together, as at Twilio.
+    public static let parameterBytes = 500
+    /// Bytes of a URL, as at Twilio.
+    public static let addressBytes = 4_000
+    /// Bytes of what a webhook answers, as at Twilio.
+    public static let markupBytes = 65_536
+    /// Instructions in what a webhook answers.
+    public static let verbs = 32
+    /// Bytes of a request's body, and of its path.
+    public static let requestBytes = 65_536
+    /// Fields of a form.
+    public static let fields = 128
+    /// Bytes of the name of a call or an account in a request.
+    public static let nameBytes = 256
+}
