@@ -111,14 +111,11 @@ extension PeerSession {
         _ datagram: inout MutableRawSpan, from origin: DatagramPath, at arrival: Instant
     ) -> Received {
         do throws(SRTPContext.Failure) {
-            if isProtected {
-                guard let length = try takeOff(&datagram, isControl: true, at: arrival) else {
-                    return .refused(.early)
-                }
-                datagram = datagram._consumingExtracting(..<length)
-            } else if !isControlAccepted(from: origin.remote) {
-                return .refused(.unknownSource)
+            guard let length = try protection.unprotect(&datagram, isControl: true, at: arrival) else {
+                return .refused(.early)
             }
+            datagram = datagram._consumingExtracting(..<length)
+            guard isControlAccepted(from: origin.remote) else { return .refused(.unknownSource) }
         } catch {
             return refuse(error)
         }
@@ -139,7 +136,7 @@ extension PeerSession {
 
     @_noAllocation @_noLocks
     private mutating func isControlAccepted(from source: SocketAddress) -> Bool {
-        guard let latch, let path else { return true }
+        guard !protection.isRequired, let latch, let path else { return true }
         return latch.acceptsControl(
             source, current: path.datagrams.remote, control: separateControlPath?.datagrams.remote)
     }
@@ -167,7 +164,7 @@ extension PeerSession {
     @_noAllocation @_noLocks
     mutating func protectControl(_ packet: inout MutableRawSpan, _ length: Int) -> Int {
         guard length > 0 else { return 0 }
-        let protected = isProtected ? outbound?.protectControl(&packet, length: length) ?? 0 : length
+        let protected = protection.protectControl(&packet, length: length)
         if protected > 0 { counters.controlPacketsSent += 1 }
         return protected
     }

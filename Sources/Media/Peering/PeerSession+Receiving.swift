@@ -42,12 +42,10 @@ extension PeerSession {
         _ datagram: inout MutableRawSpan, from origin: DatagramPath, at arrival: Instant
     ) -> Received {
         do throws(SRTPContext.Failure) {
-            if isProtected {
-                guard let length = try takeOff(&datagram, isControl: false, at: arrival) else {
-                    return .refused(.early)
-                }
-                datagram = datagram._consumingExtracting(..<length)
+            guard let length = try protection.unprotect(&datagram, isControl: false, at: arrival) else {
+                return .refused(.early)
             }
+            datagram = datagram._consumingExtracting(..<length)
         } catch {
             return refuse(error)
         }
@@ -84,7 +82,7 @@ extension PeerSession {
     /// not known here.
     @_noAllocation @_noLocks
     private mutating func isAccepted(_ header: RTPHeader, from source: SocketAddress, at arrival: Instant) -> Bool {
-        guard !isProtected, let latch, let path else { return true }
+        guard !protection.isRequired, let latch, let path else { return true }
         return latch.accepts(
             source, current: path.datagrams.remote, isOfStream: remoteSSRC == header.ssrc, at: arrival)
     }

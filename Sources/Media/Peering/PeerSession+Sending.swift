@@ -1,6 +1,5 @@
 internal import Bytes
 public import RTP
-internal import SecureTransport
 public import Timekeeping
 
 // Media that goes out.
@@ -68,7 +67,7 @@ extension PeerSession {
         let headerBytes = writer.count
         nextSequenceNumber &+= 1
         let plain = headerBytes + payloadBytes
-        let length = isProtected ? outbound?.protect(&packet, length: plain) ?? 0 : plain
+        let length = protection.protect(&packet, length: plain)
         guard length > 0 else { return 0 }
         kept?.keep(packet, length: length, number: header.sequenceNumber)
         if let transportNumber { transport.sent(transportNumber, at: now) }

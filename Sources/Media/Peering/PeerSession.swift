@@ -24,14 +24,7 @@ public struct PeerSession: ~Copyable {
     var latch: AddressLatch?
     /// Which of the streams that the peer sends counts.
     var streams = StreamSelector()
-    /// Whether packets are protected: without contexts yet, nothing is sent or taken.
-    public let isProtected: Bool
-    var inbound: SRTPContext?
-    var outbound: SRTPContext?
-    /// What the peer's packets were protected with before the keys in use, and until when some may still come.
-    var formerInbound: SRTPContext?
-    var formerUntil = Instant(nanoseconds: .min)
-    private var hasOutbound = false
+    var protection: MediaProtection
     let plan: PeerPlan
     /// The formats that we send in.
     var sending: PeerFormats
@@ -83,15 +76,7 @@ public struct PeerSession: ~Copyable {
         case .connected: isDirect = false
         case .handshaken(let hasControl): (isDirect, hasControlPath) = (true, hasControl)
         }
-        switch plan.protection {
-        case .plain: isProtected = false
-        case .keys(let send, let receive):
-            isProtected = true
-            inbound = try SRTPContext(receive, .inbound)
-            outbound = try SRTPContext(send, .outbound)
-            hasOutbound = true
-        case .handshake: isProtected = true
-        }
+        protection = try MediaProtection(plan.protection)
         // The top bit clear: no wrap-around in the first 32,768 packets (RFC 3711 §3.3.1 on lost first packets).
         nextSequenceNumber = UInt16(truncatingIfNeeded: plan.randomSeed) & 0x7FFF
         rtcp = RTCPSession(
@@ -169,6 +154,11 @@ public struct PeerSession: ~Copyable {
         return taken
     }
 
+    /// Whether packets are protected: without contexts yet, nothing is sent or taken.
+    public var isProtected: Bool {
+        @_noAllocation @_noLocks get { protection.isRequired }
+    }
+
     /// Whether any media of the peer has come.
     public var hasReceivedMedia: Bool {
         @_noAllocation @_noLocks get { flow.hasReceived }
@@ -208,7 +198,7 @@ public struct PeerSession: ~Copyable {
     public var canSend: Bool {
         @_noAllocation @_noLocks get {
             guard case .some = path else { return false }
-            return !isProtected || hasOutbound
+            return protection.isReady
         }
     }
 
@@ -228,13 +218,9 @@ public struct PeerSession: ~Copyable {
     /// They come from a handshake over the path that media takes, so each side is known to reach the other.
     @_noAllocation @_noLocks
     public mutating func install(_ pair: inout SRTPPair, at now: Instant) {
-        exchange(&inbound, &pair.inbound)
-        exchange(&formerInbound, &pair.inbound)
-        if hasOutbound { formerUntil = now.advanced(byNanoseconds: Self.formerKeysNanoseconds) }
-        exchange(&outbound, &pair.outbound)
+        protection.install(&pair, at: now)
         // The peer could not read what was protected before.
         kept?.removeAll()
-        hasOutbound = true
         noteConfirmation()
     }
 
@@ -321,7 +307,3 @@ extension PeerSession {
     @_noAllocation @_noLocks
     mutating func noteGoodbye() { news.insert(.goodbyeReceived) }
 }
-
-// Swaps in place: the contexts are freed by neither.
-@_semantics("no_performance_analysis") @inline(__always)
-private func exchange(_ one: inout SRTPContext?, _ other: inout SRTPContext?) { swap(&one, &other) }
