@@ -1,5 +1,4 @@
 internal import Datagrams
-internal import NetworkAddress
 public import RTP
 internal import SecureTransport
 public import Timekeeping
@@ -115,7 +114,9 @@ extension PeerSession {
                 return .refused(.early)
             }
             datagram = datagram._consumingExtracting(..<length)
-            guard isControlAccepted(from: origin.remote) else { return .refused(.unknownSource) }
+            if !protection.isRequired, !route.acceptsControl(from: origin.remote) {
+                return .refused(.unknownSource)
+            }
         } catch {
             return refuse(error)
         }
@@ -132,13 +133,6 @@ extension PeerSession {
             counters.dropped.malformed += 1
             return .dropped
         }
-    }
-
-    @_noAllocation @_noLocks
-    private mutating func isControlAccepted(from source: SocketAddress) -> Bool {
-        guard !protection.isRequired, let latch, let path else { return true }
-        return latch.acceptsControl(
-            source, current: path.datagrams.remote, control: separateControlPath?.datagrams.remote)
     }
 
     @_noAllocation @_noLocks

@@ -76,15 +76,11 @@ extension PeerSession {
         }
     }
 
-    // Three that change nothing are mutating: borrowing a session may copy it.
-
-    /// Whether a packet's address is one that the peer may send from. Protection tells that by itself, and ICE's paths are
-    /// not known here.
+    /// Whether a packet's address is one that the peer may send from. Protection tells that by itself.
     @_noAllocation @_noLocks
     private mutating func isAccepted(_ header: RTPHeader, from source: SocketAddress, at arrival: Instant) -> Bool {
-        guard !protection.isRequired, let latch, let path else { return true }
-        return latch.accepts(
-            source, current: path.datagrams.remote, isOfStream: remoteSSRC == header.ssrc, at: arrival)
+        guard !protection.isRequired else { return true }
+        return route.acceptsMedia(from: source, isOfStream: remoteSSRC == header.ssrc, at: arrival)
     }
 
     /// Lets address and SSRC follow a packet that was accepted.
@@ -106,13 +102,7 @@ extension PeerSession {
             counters.dropped.ofOtherStream += 1
             return false
         }
-        guard isNewest, isDirect, let path else { return true }
-        latch?.heard(origin.remote, at: arrival)
-        if !path.datagrams.remote.isSame(as: origin.remote) {
-            // Answers leave from the address that was written to.
-            self.path = MediaPath(origin)
-            noteRoute()
-        }
+        if isNewest, route.follow(origin, at: arrival) { noteRoute() }
         return true
     }
 

@@ -7,21 +7,13 @@ public import Timekeeping
 
 /// One call's network half: authenticates, counts and reports what comes; numbers and protects what goes.
 ///
-/// It does no I/O and reads no clock. Without ICE the peer's address follows its authenticated packets (symmetric RTP,
-/// RFC 4961), so that a peer behind a translator is reached, and without protection as far as ``AddressLatch`` lets it; with
-/// ICE, media goes the way that ICE says.
+/// It does no I/O and reads no clock. Each of its parts keeps its state to itself; the session brings packets and what they
+/// tell from one to the next.
 public struct PeerSession: ~Copyable {
     private let inPlace = InPlace()
-    /// The way of our packets; nil while there is none.
-    public internal(set) var path: MediaPath?
+    var route: MediaRoute
     /// The SSRC that the peer sends with; nil until it is known.
     public internal(set) var remoteSSRC: UInt32?
-    private(set) var separateControlPath: MediaPath?
-    private var hasControlPath = true
-    /// Whether the peer is reached without ICE: its packets move its address.
-    let isDirect: Bool
-    /// Where the peer's packets may come from if they are not protected and there is no ICE.
-    var latch: AddressLatch?
     /// Which of the streams that the peer sends counts.
     var streams = StreamSelector()
     var protection: MediaProtection
@@ -67,15 +59,7 @@ public struct PeerSession: ~Copyable {
         keepsPackets = plan.repairsLoss
         if plan.repairsLoss { kept = SentPackets() }
         remoteSSRC = plan.remoteSSRC
-        switch plan.transport {
-        case .direct(let remote, let control):
-            path = MediaPath(DatagramPath(to: remote))
-            if let control { separateControlPath = MediaPath(DatagramPath(to: control)) }
-            latch = AddressLatch(remote, at: now)
-            isDirect = true
-        case .connected: isDirect = false
-        case .handshaken(let hasControl): (isDirect, hasControlPath) = (true, hasControl)
-        }
+        route = MediaRoute(plan.transport, at: now)
         protection = try MediaProtection(plan.protection)
         // The top bit clear: no wrap-around in the first 32,768 packets (RFC 3711 §3.3.1 on lost first packets).
         nextSequenceNumber = UInt16(truncatingIfNeeded: plan.randomSeed) & 0x7FFF
@@ -181,23 +165,25 @@ public struct PeerSession: ~Copyable {
         flow.setDirection(sends: sends, receives: receives)
     }
 
+    /// The way of our packets; nil while there is none.
+    public var path: MediaPath? {
+        @_noAllocation @_noLocks get { route.path }
+    }
+
     /// The way of our RTCP: with the media, wherever that has moved to, unless the peer asked otherwise.
     public var controlPath: MediaPath? {
-        @_noAllocation @_noLocks get {
-            if let separate = separateControlPath { return separate }
-            return hasControlPath ? path : nil
-        }
+        @_noAllocation @_noLocks get { route.controlPath }
     }
 
     /// Where the peer's RTCP comes from, if that is another address than its media's.
     public var separateControlAddress: SocketAddress? {
-        @_noAllocation @_noLocks get { separateControlPath?.datagrams.remote }
+        @_noAllocation @_noLocks get { route.separateControlAddress }
     }
 
     /// Whether media can be sent: there is a way for it, and it can be protected if it has to be.
     public var canSend: Bool {
         @_noAllocation @_noLocks get {
-            guard case .some = path else { return false }
+            guard case .some = route.path else { return false }
             return protection.isReady
         }
     }
@@ -207,7 +193,7 @@ public struct PeerSession: ~Copyable {
     /// - Parameter roundTripNanoseconds: What ICE's checks took on it; nil keeps what is known.
     @_noAllocation @_noLocks
     public mutating func use(_ path: MediaPath?, roundTripNanoseconds: Int64? = nil) {
-        self.path = path
+        route.use(path)
         if let roundTripNanoseconds { knownRoundTripNanoseconds = roundTripNanoseconds }
         news.insert(.routeChanged)
     }
