@@ -30,13 +30,17 @@ public struct PeerFormats: Sendable {
 public struct PeerChange: ~Copyable {
     /// The formats.
     public let formats: PeerFormats
-    var kept: SentPackets?
+    private var kept: SentPackets?
 
     /// The change to a plan's formats.
     public init(_ plan: PeerPlan) {
         formats = PeerFormats(plan)
         if plan.repairsLoss { kept = SentPackets() }
     }
+
+    /// Exchanges the memory for packets sent.
+    @_noAllocation @_noLocks
+    mutating func exchangeMemory(_ other: inout SentPackets?) { exchange(&kept, &other) }
 }
 
 // Formats that change while the call stands: an offer and its answer have agreed on others.
@@ -56,12 +60,8 @@ extension PeerSession {
     /// Sends in these formats from the next packet on.
     @_noAllocation @_noLocks
     public mutating func send(by change: inout PeerChange) {
-        sending = change.formats
-        extensions.change(to: change.formats.extensions)
-        rtcp.sendsNow(clockRate: sending.clockRate)
-        guard sending.repairsLoss, !keepsPackets else { return }
-        exchange(&kept, &change.kept)
-        keepsPackets = true
+        sender.change(to: &change)
+        rtcp.sendsNow(clockRate: sender.formats.clockRate)
     }
 }
 

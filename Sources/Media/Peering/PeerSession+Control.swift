@@ -10,17 +10,13 @@ extension PeerSession {
     public var roundTripNanoseconds: Int64? {
         @_noAllocation @_noLocks mutating get {
             guard case .none = knownRoundTripNanoseconds else { return knownRoundTripNanoseconds }
-            return transport.roundTripBoundNanoseconds
+            return sender.roundTripBoundNanoseconds
         }
     }
 
     /// What the peer's feedback has told of our packets' arrivals, once.
     @_noAllocation @_noLocks
-    public mutating func takeObservation() -> PathObservation? {
-        let observation = freshObservation
-        freshObservation = nil
-        return observation
-    }
+    public mutating func takeObservation() -> PathObservation? { sender.takeObservation() }
 
     /// How many of our packets the peer has asked for, each counted once, since this was last asked.
     @_noAllocation @_noLocks
@@ -84,7 +80,7 @@ extension PeerSession {
     public mutating func writeFeedback(at now: Instant, into packet: inout MutableRawSpan) -> Int {
         guard let media = remoteSSRC else { return 0 }
         lastFeedbackAt = now
-        let start = sending.usesReducedSizeRTCP ? 0 : rtcp.writeEmptyReport(into: &packet)
+        let start = sender.formats.usesReducedSizeRTCP ? 0 : rtcp.writeEmptyReport(into: &packet)
         var rest = packet._mutatingExtracting(start...)
         let length = arrivals.write(media: media, into: &rest)
         guard length > 0 else { return 0 }
@@ -125,9 +121,7 @@ extension PeerSession {
             counters.controlPacketsReceived += 1
             noteControl()
             take(feedback)
-            if feedback.transportFeedbacks > 0 {
-                freshObservation = try readArrivals(datagram, &transport, at: arrival) ?? freshObservation
-            }
+            if feedback.transportFeedbacks > 0 { try sender.receivedFeedback(datagram, at: arrival) }
             return .control
         } catch {
             counters.dropped.malformed += 1
@@ -180,11 +174,4 @@ private func readReports(
     _ datagram: borrowing MutableRawSpan, _ rtcp: inout RTCPSession, at arrival: Instant
 ) throws(RTCPParseError) -> RTCPSession.Feedback {
     try rtcp.received(datagram.bytes, at: arrival)
-}
-
-@_semantics("no_performance_analysis") @inline(__always)
-private func readArrivals(
-    _ datagram: borrowing MutableRawSpan, _ log: inout TransportLog, at arrival: Instant
-) throws(RTCPParseError) -> PathObservation? {
-    try log.received(datagram.bytes, at: arrival)
 }

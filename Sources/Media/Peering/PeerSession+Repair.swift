@@ -5,18 +5,18 @@ public import Timekeeping
 extension PeerSession {
     /// Whether the peer can ask us to send packets again that it misses.
     public var resendsPackets: Bool {
-        @_noAllocation @_noLocks get { keepsPackets }
+        @_noAllocation @_noLocks get { sender.keepsPackets }
     }
 
     /// Whether both ask for packets that they miss, and send them again.
     public var repairsLoss: Bool {
-        @_noAllocation @_noLocks get { sending.repairsLoss }
+        @_noAllocation @_noLocks get { sender.formats.repairsLoss }
     }
 
     /// How long after we ask for a packet it comes; nil while that is not known, or if the peer does not answer.
     @_noAllocation @_noLocks
     public mutating func repairNanoseconds(at now: Instant) -> Int64? {
-        guard sending.repairsLoss, requests.isAnswered(at: now) else { return nil }
+        guard sender.formats.repairsLoss, requests.isAnswered(at: now) else { return nil }
         let roundTrip = roundTripNanoseconds
         return requests.answerNanoseconds(roundTrip: roundTrip)
     }
@@ -28,7 +28,7 @@ extension PeerSession {
     /// - Returns: Whether it is asked for.
     @_noAllocation @_noLocks
     public mutating func ask(for number: UInt16, nanosecondsLeft: Int64, at now: Instant) -> Bool {
-        guard sending.repairsLoss, let media = remoteSSRC else { return false }
+        guard sender.formats.repairsLoss, let media = remoteSSRC else { return false }
         let roundTrip = roundTripNanoseconds
         guard requests.ask(for: number, nanosecondsLeft: nanosecondsLeft, roundTrip: roundTrip, at: now)
         else { return false }
@@ -44,7 +44,7 @@ extension PeerSession {
     @_noAllocation @_noLocks
     public mutating func writeRequests(into packet: inout MutableRawSpan) -> Int {
         guard !missing.isEmpty else { return 0 }
-        let start = sending.usesReducedSizeRTCP ? 0 : rtcp.writeEmptyReport(into: &packet)
+        let start = sender.formats.usesReducedSizeRTCP ? 0 : rtcp.writeEmptyReport(into: &packet)
         var rest = packet._mutatingExtracting(start...)
         let length = missing.write(into: &rest)
         missing = NegativeAcknowledgement(sender: plan.localSSRC, media: 0)
@@ -57,16 +57,12 @@ extension PeerSession {
     /// - Returns: The packet's length; 0 if there is none.
     @_noAllocation @_noLocks
     public mutating func writeRepair(at now: Instant, into packet: inout MutableRawSpan) -> Int {
-        guard sending.repairsLoss else { return 0 }
+        guard sender.formats.repairsLoss else { return 0 }
         let roundTrip = roundTripNanoseconds
         while let number = rtcp.takeAsked() {
-            let length = kept?.write(number, roundTrip: roundTrip, at: now, into: &packet) ?? 0
+            let length = sender.writeAgain(number, roundTrip: roundTrip, at: now, into: &packet)
             if length > 0 {
                 counters.feedback.packetsResent += 1
-                // Both numbers rise by one with each packet.
-                if let next = extensions.nextTransportNumber {
-                    transport.sentAgain(next &- (nextSequenceNumber &- number))
-                }
                 return length
             }
             counters.feedback.packetsNotResent += 1

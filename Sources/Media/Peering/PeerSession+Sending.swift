@@ -19,17 +19,18 @@ extension PeerSession {
         level: AudioLevel = AudioLevel(attenuation: 127, isVoice: false),
         at now: Instant, into packet: inout MutableRawSpan
     ) -> Int {
-        var payloadType = sending.sendPayloadType
-        if isRedundant, let redundancy = sending.kinds.redundancy { payloadType = redundancy.sendPayloadType }
-        if isNoise, let noise = sending.sendComfortNoisePayloadType { payloadType = noise }
-        let header = RTPHeader(
-            payloadType: payloadType, sequenceNumber: nextSequenceNumber, timestamp: timestamp,
-            ssrc: plan.localSSRC, marker: marker)
-        return finish(header, payloadBytes: payloadBytes, mediaTime: timestamp, level: level, at: now, in: &packet)
+        var payload = MediaSender.Payload.sound
+        if isRedundant { payload = .redundantSound }
+        if isNoise { payload = .comfortNoise }
+        let length = sender.write(
+            payload, bytes: payloadBytes, timestamp: timestamp, marker: marker, level: level, at: now, into: &packet,
+            with: &protection)
+        if length > 0 { noteSent(payloadBytes: payloadBytes, mediaTime: timestamp, at: now) }
+        return length
     }
 
     /// Ticks a second of the telephone events that we send; nil if there are none.
-    public var telephoneEventClockRate: Int? { sending.kinds.firstEvents?.clockRate }
+    public var telephoneEventClockRate: Int? { sender.formats.kinds.firstEvents?.clockRate }
 
     /// Writes a packet of a telephone event, and protects it.
     ///
@@ -41,40 +42,25 @@ extension PeerSession {
     public mutating func writeTelephoneEvent(
         _ event: TelephoneEventSender.Packet, mediaTime: UInt32, at now: Instant, into packet: inout MutableRawSpan
     ) -> Int {
-        guard let format = sending.kinds.firstEvents else { return 0 }
-        let header = RTPHeader(
-            payloadType: format.sendPayloadType, sequenceNumber: nextSequenceNumber, timestamp: event.timestamp,
-            ssrc: plan.localSSRC, marker: event.marker)
-        let start = mediaHeaderBytes
-        guard packet.byteCount >= start + TelephoneEventPayload.size + Self.maximumProtectionBytes else { return 0 }
-        var writer = ByteWriter(packet._mutatingExtracting(start..<(start + TelephoneEventPayload.size)))
+        guard let format = sender.formats.kinds.firstEvents else { return 0 }
+        let (start, bytes) = (mediaHeaderBytes, TelephoneEventPayload.size)
+        guard packet.byteCount >= start + bytes + Self.maximumProtectionBytes else { return 0 }
+        var writer = ByteWriter(packet._mutatingExtracting(start..<(start + bytes)))
         event.payload.write(into: &writer)
-        return finish(
-            header, payloadBytes: TelephoneEventPayload.size, mediaTime: mediaTime,
-            level: AudioLevel(attenuation: 127, isVoice: false), at: now, in: &packet)
+        let length = sender.write(
+            .telephoneEvent(payloadType: format.sendPayloadType), bytes: bytes, timestamp: event.timestamp,
+            marker: event.marker, level: AudioLevel(attenuation: 127, isVoice: false), at: now, into: &packet,
+            with: &protection)
+        if length > 0 { noteSent(payloadBytes: bytes, mediaTime: mediaTime, at: now) }
+        return length
     }
 
-    /// Puts the header in front, protects, and counts.
+    /// A media packet of ours goes out.
     @_noAllocation @_noLocks
-    private mutating func finish(
-        _ header: RTPHeader, payloadBytes: Int, mediaTime: UInt32, level: AudioLevel, at now: Instant,
-        in packet: inout MutableRawSpan
-    ) -> Int {
-        guard packet.byteCount >= mediaHeaderBytes else { return 0 }
-        var writer = ByteWriter(packet._mutatingExtracting(0..<mediaHeaderBytes))
-        let transportNumber = extensions.nextTransportNumber
-        header.write(extensions.next(level), into: &writer)
-        let headerBytes = writer.count
-        nextSequenceNumber &+= 1
-        let plain = headerBytes + payloadBytes
-        let length = protection.protect(&packet, length: plain)
-        guard length > 0 else { return 0 }
-        kept?.keep(packet, length: length, number: header.sequenceNumber)
-        if let transportNumber { transport.sent(transportNumber, at: now) }
+    private mutating func noteSent(payloadBytes: Int, mediaTime: UInt32, at now: Instant) {
         counters.packetsSent += 1
         counters.payloadBytesSent += payloadBytes
         rtcp.sentMedia(payloadOctets: payloadBytes, timestamp: mediaTime, at: now)
         noteSent(at: now)
-        return length
     }
 }

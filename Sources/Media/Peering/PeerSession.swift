@@ -18,8 +18,7 @@ public struct PeerSession: ~Copyable {
     var streams = StreamSelector()
     var protection: MediaProtection
     let plan: PeerPlan
-    /// The formats that we send in.
-    var sending: PeerFormats
+    var sender: MediaSender
     /// What the peer's payload types stand for.
     public internal(set) var received: ReceivedFormats
     var rtcp: RTCPSession
@@ -27,42 +26,30 @@ public struct PeerSession: ~Copyable {
     let startedAt: Instant
     var counters = PeerStatistics()
     var freshReport: ReportBlock?
-    /// When our packets were sent over the transport, and what the peer has told of them since it was last asked.
-    var transport = TransportLog()
-    var freshObservation: PathObservation?
     var freshMissing = 0
     /// The newest round trip that is known exactly: of ICE's checks or of the peer's reports.
     var knownRoundTripNanoseconds: Int64?
     private var flow = MediaFlow()
-    var nextSequenceNumber: UInt16
-    var extensions: PacketExtensions
     /// Arrivals of the peer's packets, to be told.
     var arrivals: TransportFeedbackWriter
     var lastFeedbackAt: Instant
-    /// What of the peer's is missing, and what of ours the peer may miss; the latter only where it can ask.
+    /// What of the peer's is missing.
     var requests = RetransmissionRequests()
     var missing: NegativeAcknowledgement
-    var kept: SentPackets?
-    var keepsPackets: Bool
     var remoteTransportSequenceIdentifier: UInt8?
 
     /// Starts a session.
     public init(_ plan: PeerPlan, at now: Instant) throws(SRTPError) {
         self.plan = plan
-        sending = PeerFormats(plan)
-        received = ReceivedFormats(now: sending.kinds)
-        extensions = sending.extensions
-        remoteTransportSequenceIdentifier = sending.remoteTransportSequenceIdentifier
+        sender = MediaSender(plan)
+        received = ReceivedFormats(now: PayloadKinds(plan))
+        remoteTransportSequenceIdentifier = plan.headerExtensions.remoteTransportSequenceIdentifier
         arrivals = TransportFeedbackWriter(sender: plan.localSSRC)
         lastFeedbackAt = now
         missing = NegativeAcknowledgement(sender: plan.localSSRC, media: 0)
-        keepsPackets = plan.repairsLoss
-        if plan.repairsLoss { kept = SentPackets() }
         remoteSSRC = plan.remoteSSRC
         route = MediaRoute(plan.transport, at: now)
         protection = try MediaProtection(plan.protection)
-        // The top bit clear: no wrap-around in the first 32,768 packets (RFC 3711 §3.3.1 on lost first packets).
-        nextSequenceNumber = UInt16(truncatingIfNeeded: plan.randomSeed) & 0x7FFF
         rtcp = RTCPSession(
             configuration: .init(
                 ssrc: plan.localSSRC, canonicalName: plan.canonicalName, clockRate: max(1, plan.clockRate)), at: now)
@@ -205,19 +192,18 @@ public struct PeerSession: ~Copyable {
     @_noAllocation @_noLocks
     public mutating func install(_ pair: inout SRTPPair, at now: Instant) {
         protection.install(&pair, at: now)
-        // The peer could not read what was protected before.
-        kept?.removeAll()
+        sender.forgetSent()
         noteConfirmation()
     }
 
     /// Bytes that a media packet has before its payload.
     public var mediaHeaderBytes: Int {
-        @_noAllocation @_noLocks get { RTPHeader.fixedSize + extensions.wireSize }
+        @_noAllocation @_noLocks get { sender.headerBytes }
     }
 
     /// Whether media packets tell how loud they are (RFC 6464).
     public var sendsAudioLevel: Bool {
-        @_noAllocation @_noLocks get { extensions.hasAudioLevel }
+        @_noAllocation @_noLocks get { sender.sendsAudioLevel }
     }
 
     /// The most bytes that protection adds behind a payload.
@@ -228,7 +214,7 @@ public struct PeerSession: ~Copyable {
     /// Whether the peer takes packets that repeat earlier frames, and has room for them.
     public var takesRedundancy: Bool {
         @_noAllocation @_noLocks get {
-            guard let redundancy = sending.kinds.redundancy else { return false }
+            guard let redundancy = sender.formats.kinds.redundancy else { return false }
             return redundancy.isSent
         }
     }
