@@ -61,7 +61,7 @@ extension PeerSession {
     @_noAllocation @_noLocks
     public mutating func send(by change: inout PeerChange) {
         sender.change(to: &change)
-        rtcp.sendsNow(clockRate: sender.formats.clockRate)
+        reporter.setSentClockRate(sender.formats.clockRate)
     }
 }
 

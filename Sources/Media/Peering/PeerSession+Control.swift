@@ -9,7 +9,7 @@ extension PeerSession {
     /// there are any, from its feedback on arrivals.
     public var roundTripNanoseconds: Int64? {
         @_noAllocation @_noLocks mutating get {
-            guard case .none = knownRoundTripNanoseconds else { return knownRoundTripNanoseconds }
+            guard case .none = reporter.roundTripNanoseconds else { return reporter.roundTripNanoseconds }
             return sender.roundTripBoundNanoseconds
         }
     }
@@ -20,34 +20,15 @@ extension PeerSession {
 
     /// How many of our packets the peer has asked for, each counted once, since this was last asked.
     @_noAllocation @_noLocks
-    public mutating func takeMissing() -> Int {
-        let missing = freshMissing
-        freshMissing = 0
-        return missing
-    }
+    public mutating func takeMissing() -> Int { reporter.takeMissing() }
 
     /// The peer's newest report on our stream, once.
     @_noAllocation @_noLocks
-    public mutating func takeReport() -> ReportBlock? {
-        let report = freshReport
-        freshReport = nil
-        return report
-    }
-
-    /// How long the first report waits for media of the peer to report on.
-    private static var firstReportPatienceNanoseconds: Int64 {
-        @_noAllocation @_noLocks get { 5_000_000_000 }
-    }
+    public mutating func takeReport() -> ReportBlock? { reporter.takeReport() }
 
     /// Whether ``writeControl(at:wallNanoseconds:into:)`` has something to send.
-    ///
-    /// The first report goes out at once when the peer's media has come, for it tells the peer that its media arrives
-    /// (RFC 3550 §6.2 lets a unicast session do so).
     @_noAllocation @_noLocks
-    public func isControlDue(at now: Instant) -> Bool {
-        guard rtcp.nextDeadline.nanoseconds <= now.nanoseconds else { return false }
-        return hasReceivedMedia || startedAt.nanoseconds(to: now) >= Self.firstReportPatienceNanoseconds
-    }
+    public func isControlDue(at now: Instant) -> Bool { reporter.isDue(at: now, hasReceivedMedia: hasReceivedMedia) }
 
     /// Writes the report that is due, protected.
     ///
@@ -57,8 +38,7 @@ extension PeerSession {
     public mutating func writeControl(
         at now: Instant, wallNanoseconds: Int64, into packet: inout MutableRawSpan
     ) -> Int {
-        let length = rtcp.writeReport(
-            at: now, ntp: NTPTimestamp(unixNanoseconds: wallNanoseconds), random: nextRandom(), into: &packet)
+        let length = reporter.write(at: now, wallNanoseconds: wallNanoseconds, into: &packet)
         return protectControl(&packet, length)
     }
 
@@ -80,7 +60,7 @@ extension PeerSession {
     public mutating func writeFeedback(at now: Instant, into packet: inout MutableRawSpan) -> Int {
         guard let media = remoteSSRC else { return 0 }
         lastFeedbackAt = now
-        let start = sender.formats.usesReducedSizeRTCP ? 0 : rtcp.writeEmptyReport(into: &packet)
+        let start = reporter.writeFront(isReducedSize: sender.formats.usesReducedSizeRTCP, into: &packet)
         var rest = packet._mutatingExtracting(start...)
         let length = arrivals.write(media: media, into: &rest)
         guard length > 0 else { return 0 }
@@ -96,8 +76,7 @@ extension PeerSession {
     public mutating func writeGoodbye(
         at now: Instant, wallNanoseconds: Int64, into packet: inout MutableRawSpan
     ) -> Int {
-        let length = rtcp.writeGoodbye(
-            reason: ShortText(), at: now, ntp: NTPTimestamp(unixNanoseconds: wallNanoseconds), into: &packet)
+        let length = reporter.writeGoodbye(at: now, wallNanoseconds: wallNanoseconds, into: &packet)
         return protectControl(&packet, length)
     }
 
@@ -110,14 +89,12 @@ extension PeerSession {
                 return .refused(.early)
             }
             datagram = datagram._consumingExtracting(..<length)
-            if !protection.isRequired, !route.acceptsControl(from: origin.remote) {
-                return .refused(.unknownSource)
-            }
+            if !protection.isRequired, !route.acceptsControl(from: origin.remote) { return .refused(.unknownSource) }
         } catch {
             return refuse(error)
         }
         do throws(RTCPParseError) {
-            let feedback = try readReports(datagram, &rtcp, at: arrival)
+            let feedback = try reporter.receive(datagram, at: arrival)
             counters.controlPacketsReceived += 1
             noteControl()
             take(feedback)
@@ -132,16 +109,11 @@ extension PeerSession {
     @_noAllocation @_noLocks
     private mutating func take(_ feedback: RTCPSession.Feedback) {
         if let report = feedback.reportOnUs {
-            freshReport = report
             counters.remotePacketsLost = Int(report.cumulativeLost)
             counters.remoteFractionLost = Int(report.fractionLost)
             noteConfirmation()
         }
-        if let roundTrip = feedback.roundTripNanoseconds {
-            counters.roundTripNanoseconds = roundTrip
-            knownRoundTripNanoseconds = roundTrip
-        }
-        freshMissing += feedback.newlyMissingPackets
+        if let roundTrip = feedback.roundTripNanoseconds { counters.roundTripNanoseconds = roundTrip }
         counters.feedback.missingPackets += feedback.missingPackets
         counters.feedback.pictureRequests += feedback.pictureRequests
         counters.feedback.bitrateLimits += feedback.bitrateLimits
@@ -156,22 +128,4 @@ extension PeerSession {
         if protected > 0 { counters.controlPacketsSent += 1 }
         return protected
     }
-
-    /// The next of the numbers that spread reports in time (SplitMix64 over the plan's seed).
-    @_noAllocation @_noLocks
-    private mutating func nextRandom() -> UInt64 {
-        random &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = random
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
-    }
-}
-
-// Looks at a datagram without changing it; see `classify` in PeerSession.swift.
-@_semantics("no_performance_analysis") @inline(__always)
-private func readReports(
-    _ datagram: borrowing MutableRawSpan, _ rtcp: inout RTCPSession, at arrival: Instant
-) throws(RTCPParseError) -> RTCPSession.Feedback {
-    try rtcp.received(datagram.bytes, at: arrival)
 }

@@ -114,8 +114,7 @@ extension PeerSession {
         let roundTrip = roundTripNanoseconds
         let isRepair = requests.received(header.sequenceNumber, roundTrip: roundTrip, at: arrival)
         if isRepair { counters.feedback.packetsRepaired += 1 }
-        _ = rtcp.receivedMedia(
-            header, at: arrival, measuresJitter: !isEvent && !isRepair, clockRate: clockRate)
+        reporter.receivedMedia(header, measuresJitter: !isEvent && !isRepair, clockRate: clockRate, at: arrival)
         counters.packetsReceived += 1
         counters.payloadBytesReceived += header.payload.count
     }

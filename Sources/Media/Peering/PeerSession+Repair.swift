@@ -44,7 +44,7 @@ extension PeerSession {
     @_noAllocation @_noLocks
     public mutating func writeRequests(into packet: inout MutableRawSpan) -> Int {
         guard !missing.isEmpty else { return 0 }
-        let start = sender.formats.usesReducedSizeRTCP ? 0 : rtcp.writeEmptyReport(into: &packet)
+        let start = reporter.writeFront(isReducedSize: sender.formats.usesReducedSizeRTCP, into: &packet)
         var rest = packet._mutatingExtracting(start...)
         let length = missing.write(into: &rest)
         missing = NegativeAcknowledgement(sender: plan.localSSRC, media: 0)
@@ -59,7 +59,7 @@ extension PeerSession {
     public mutating func writeRepair(at now: Instant, into packet: inout MutableRawSpan) -> Int {
         guard sender.formats.repairsLoss else { return 0 }
         let roundTrip = roundTripNanoseconds
-        while let number = rtcp.takeAsked() {
+        while let number = reporter.takeAsked() {
             let length = sender.writeAgain(number, roundTrip: roundTrip, at: now, into: &packet)
             if length > 0 {
                 counters.feedback.packetsResent += 1

@@ -60,7 +60,7 @@ extension PeerSession {
     private mutating func noteSent(payloadBytes: Int, mediaTime: UInt32, at now: Instant) {
         counters.packetsSent += 1
         counters.payloadBytesSent += payloadBytes
-        rtcp.sentMedia(payloadOctets: payloadBytes, timestamp: mediaTime, at: now)
+        reporter.sentMedia(payloadBytes: payloadBytes, timestamp: mediaTime, at: now)
         noteSent(at: now)
     }
 }

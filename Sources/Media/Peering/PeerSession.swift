@@ -21,14 +21,8 @@ public struct PeerSession: ~Copyable {
     var sender: MediaSender
     /// What the peer's payload types stand for.
     public internal(set) var received: ReceivedFormats
-    var rtcp: RTCPSession
-    var random: UInt64
-    let startedAt: Instant
+    var reporter: RTCPReporter
     var counters = PeerStatistics()
-    var freshReport: ReportBlock?
-    var freshMissing = 0
-    /// The newest round trip that is known exactly: of ICE's checks or of the peer's reports.
-    var knownRoundTripNanoseconds: Int64?
     private var flow = MediaFlow()
     /// Arrivals of the peer's packets, to be told.
     var arrivals: TransportFeedbackWriter
@@ -50,11 +44,7 @@ public struct PeerSession: ~Copyable {
         remoteSSRC = plan.remoteSSRC
         route = MediaRoute(plan.transport, at: now)
         protection = try MediaProtection(plan.protection)
-        rtcp = RTCPSession(
-            configuration: .init(
-                ssrc: plan.localSSRC, canonicalName: plan.canonicalName, clockRate: max(1, plan.clockRate)), at: now)
-        random = plan.randomSeed
-        startedAt = now
+        reporter = RTCPReporter(plan, at: now)
     }
 
     /// What became of a datagram.
@@ -181,7 +171,7 @@ public struct PeerSession: ~Copyable {
     @_noAllocation @_noLocks
     public mutating func use(_ path: MediaPath?, roundTripNanoseconds: Int64? = nil) {
         route.use(path)
-        if let roundTripNanoseconds { knownRoundTripNanoseconds = roundTripNanoseconds }
+        if let roundTripNanoseconds { reporter.setRoundTrip(nanoseconds: roundTripNanoseconds) }
         news.insert(.routeChanged)
     }
 
@@ -228,7 +218,7 @@ public struct PeerSession: ~Copyable {
     public var statistics: PeerStatistics {
         @_noAllocation @_noLocks get {
             var statistics = counters
-            if let reception = rtcp.reception {
+            if let reception = reporter.reception {
                 statistics.packetsLost = Int(reception.cumulativeLost)
                 statistics.jitterNanoseconds = reception.jitterNanoseconds
             }
