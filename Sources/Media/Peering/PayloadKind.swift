@@ -45,8 +45,18 @@ struct PayloadKinds: BitwiseCopyable {
 
 /// What payload types of the peer's stand for, now and before the last change: packets of before may be on their way.
 public struct ReceivedFormats: Sendable, BitwiseCopyable {
-    var now: PayloadKinds
-    var before: PayloadKinds?
+    private var now: PayloadKinds
+    private var before: PayloadKinds?
+
+    init(_ kinds: PayloadKinds) { now = kinds }
+
+    /// Other formats from now on, whose sound is decoded with the format of this number.
+    @_noAllocation @_noLocks
+    mutating func change(to kinds: PayloadKinds, format: UInt8) {
+        before = now
+        now = kinds
+        now.format = format
+    }
 
     /// What a packet holds, and by which of the two; nil if its type was not agreed on.
     @_noAllocation @_noLocks

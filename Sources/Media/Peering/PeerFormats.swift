@@ -43,28 +43,6 @@ public struct PeerChange: ~Copyable {
     mutating func exchangeMemory(_ other: inout SentPackets?) { exchange(&kept, &other) }
 }
 
-// Formats that change while the call stands: an offer and its answer have agreed on others.
-extension PeerSession {
-    /// Takes packets of these formats from now on, and those of the formats before that still come (RFC 3264 §8.3.2).
-    ///
-    /// - Parameter decoder: The number of the format that the playout has given to the sound.
-    @_noAllocation @_noLocks
-    public mutating func expect(_ change: borrowing PeerChange, decoder: UInt8) {
-        let before = received.now
-        received.now = change.formats.kinds
-        received.now.format = decoder
-        received.before = before
-        remoteTransportSequenceIdentifier = change.formats.remoteTransportSequenceIdentifier
-    }
-
-    /// Sends in these formats from the next packet on.
-    @_noAllocation @_noLocks
-    public mutating func send(by change: inout PeerChange) {
-        sender.change(to: &change)
-        reporter.setSentClockRate(sender.formats.clockRate)
-    }
-}
-
 // Swaps in place: the memory is freed by neither.
 @_semantics("no_performance_analysis") @inline(__always)
 private func exchange(_ one: inout SentPackets?, _ other: inout SentPackets?) { swap(&one, &other) }
