@@ -66,17 +66,8 @@ public struct ReceivedFormats: Sendable, BitwiseCopyable {
         return (kind, before)
     }
 
-    /// Which of the formats that were counted a packet's sound or noise is of; nil if it holds neither.
-    @_noAllocation @_noLocks
-    public func format(of payloadType: UInt8) -> UInt8? {
-        guard let found = find(payloadType) else { return nil }
-        switch found.kind {
-        case .sound, .comfortNoise, .redundantSound: return found.in.format
-        case .telephoneEvent: return nil
-        }
-    }
-
-    /// The same of a block within a packet that repeats frames: it may hold nothing but sound.
+    /// Which of the formats that were counted a block within a packet that repeats frames is of: it may hold nothing but
+    /// sound.
     @_noAllocation @_noLocks
     public func format(ofBlock payloadType: UInt8) -> UInt8? {
         guard let found = find(payloadType), case .sound = found.kind else { return nil }

@@ -35,14 +35,14 @@ public struct PeerSession: ~Copyable {
 
     /// What became of a datagram.
     public enum Received: Equatable, Sendable {
-        /// Audio for the playout buffer; `header.payload` says where in the datagram, now plain, it lies.
-        case media(RTPHeader)
+        /// Audio for the playout buffer.
+        case media(ReceivedPacket)
         /// What the noise is like in the silence that begins (RFC 3389).
-        case comfortNoise(RTPHeader)
+        case comfortNoise(ReceivedPacket)
         /// Audio with earlier frames besides its own, as ``RedundantPayload``.
-        case redundantMedia(RTPHeader)
+        case redundantMedia(ReceivedPacket)
         /// A telephone event, whose duration counts in so many ticks a second.
-        case telephoneEvent(RTPHeader, clockRate: Int)
+        case telephoneEvent(ReceivedPacket, clockRate: Int)
         /// RTCP, and dealt with.
         case control
         /// Counted and dropped.
@@ -328,19 +328,20 @@ extension PeerSession {
         do throws(RTPParseError) {
             let header = try parseHeader(datagram)
             guard isAccepted(header, from: origin.remote, at: arrival) else { return .refused(.unknownSource) }
-            guard let (kind, format) = receiver.formats.find(header.payloadType) else {
+            guard let (kind, formats) = receiver.formats.find(header.payloadType) else {
                 counters.dropped.unknownPayloadType += 1
                 return .dropped
             }
             guard follow(header, from: origin, at: arrival) else { return .dropped }
-            count(header, kind, clockRate: format.clockRate, at: arrival)
+            count(header, kind, clockRate: formats.clockRate, at: arrival)
             arrivals.received(header, in: datagram, at: arrival)
             note(flow.received(at: arrival), .mediaReceived)
+            let packet = ReceivedPacket(header, format: formats.format, arrival: arrival)
             switch kind {
-            case .sound: return .media(header)
-            case .comfortNoise: return .comfortNoise(header)
-            case .redundantSound: return .redundantMedia(header)
-            case .telephoneEvent(let clockRate): return .telephoneEvent(header, clockRate: clockRate)
+            case .sound: return .media(packet)
+            case .comfortNoise: return .comfortNoise(packet)
+            case .redundantSound: return .redundantMedia(packet)
+            case .telephoneEvent(let clockRate): return .telephoneEvent(packet, clockRate: clockRate)
             }
         } catch {
             counters.dropped.malformed += 1
