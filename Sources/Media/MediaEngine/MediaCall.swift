@@ -116,14 +116,14 @@ struct MediaCall: ~Copyable {
         @_noAllocation @_noLocks get { repairFrames > 0 || !peer.isEstablished }
     }
 
-    /// Takes one datagram of the peer.
+    /// Takes one datagram of the peer: RTP, or RTCP (control).
     ///
     /// - Returns: Why it is not taken for the peer's; then it is not counted yet, and may be half decrypted.
     @_noAllocation @_noLocks
     mutating func receive(
-        _ datagram: inout MutableRawSpan, from origin: DatagramPath, arrival: Instant
+        _ datagram: inout MutableRawSpan, isControl: Bool, from origin: DatagramPath, arrival: Instant
     ) -> PeerSession.Refusal? {
-        switch peer.receive(&datagram, from: origin, at: arrival) {
+        switch peer.receive(&datagram, isControl: isControl, from: origin, at: arrival) {
         case .media(let packet): if receives { insert(datagram, packet, into: &playout, &tape) }
         case .telephoneEvent(let packet, let clockRate): receiveEvent(datagram, packet, clockRate: clockRate)
         case .comfortNoise(let packet): if receives { insertNoise(datagram, packet, into: &playout, &tape) }

@@ -137,7 +137,7 @@ struct MediaSender: ~Copyable {
     }
 }
 
-// Looks at a datagram without changing it; see `classify` in PeerSession.swift.
+// Looks at a datagram without changing it; see the end of PeerSession.swift.
 @_semantics("no_performance_analysis") @inline(__always)
 private func readArrivals(
     _ datagram: borrowing MutableRawSpan, _ log: inout TransportLog, at arrival: Instant

@@ -286,19 +286,23 @@ extension PeerSession {
     /// ``count(_:)``, and may be half decrypted.
     ///
     /// - Parameters:
+    ///   - isControl: It is RTCP by its first bytes (RFC 5761 §4), and else RTP.
     ///   - origin: The way back to where it came from. Only a packet that is taken can move the peer's address.
     ///   - arrival: When the kernel took it in.
     @_noAllocation @_noLocks
     public mutating func receive(
-        _ datagram: inout MutableRawSpan, from origin: DatagramPath, at arrival: Instant
+        _ datagram: inout MutableRawSpan, isControl: Bool, from origin: DatagramPath, at arrival: Instant
     ) -> Received {
-        switch classify(datagram) {
-        case .rtp: return receiveMedia(&datagram, from: origin, at: arrival)
-        case .rtcp: return receiveControl(&datagram, from: origin, at: arrival)
-        case .stun, .dtls, .turnChannel, .unknown:
-            counters.dropped.malformed += 1
-            return .dropped
+        do throws(SRTPContext.Failure) {
+            guard let length = try protection.unprotect(&datagram, isControl: isControl, at: arrival) else {
+                return .refused(.early)
+            }
+            datagram = datagram._consumingExtracting(..<length)
+        } catch {
+            return refuse(error)
         }
+        return isControl
+            ? receiveControl(datagram, from: origin, at: arrival) : receiveMedia(datagram, from: origin, at: arrival)
     }
 
     /// Counts a datagram that was refused and is dropped.
@@ -315,16 +319,8 @@ extension PeerSession {
 
     @_noAllocation @_noLocks
     private mutating func receiveMedia(
-        _ datagram: inout MutableRawSpan, from origin: DatagramPath, at arrival: Instant
+        _ datagram: borrowing MutableRawSpan, from origin: DatagramPath, at arrival: Instant
     ) -> Received {
-        do throws(SRTPContext.Failure) {
-            guard let length = try protection.unprotect(&datagram, isControl: false, at: arrival) else {
-                return .refused(.early)
-            }
-            datagram = datagram._consumingExtracting(..<length)
-        } catch {
-            return refuse(error)
-        }
         do throws(RTPParseError) {
             let header = try parseHeader(datagram)
             guard isAccepted(header, from: origin.remote, at: arrival) else { return .refused(.unknownSource) }
@@ -391,17 +387,9 @@ extension PeerSession {
 
     @_noAllocation @_noLocks
     private mutating func receiveControl(
-        _ datagram: inout MutableRawSpan, from origin: DatagramPath, at arrival: Instant
+        _ datagram: borrowing MutableRawSpan, from origin: DatagramPath, at arrival: Instant
     ) -> Received {
-        do throws(SRTPContext.Failure) {
-            guard let length = try protection.unprotect(&datagram, isControl: true, at: arrival) else {
-                return .refused(.early)
-            }
-            datagram = datagram._consumingExtracting(..<length)
-            if !protection.isRequired, !route.acceptsControl(from: origin.remote) { return .refused(.unknownSource) }
-        } catch {
-            return refuse(error)
-        }
+        if !protection.isRequired, !route.acceptsControl(from: origin.remote) { return .refused(.unknownSource) }
         do throws(RTCPParseError) {
             let feedback = try reporter.receive(datagram, at: arrival)
             counters.controlPacketsReceived += 1
@@ -641,9 +629,6 @@ extension PeerSession {
 
 // What follows looks at a datagram without changing it. Unoptimised code counts the end of such a view as a
 // deallocation, though there is nothing to free, so it is not analysed; what it calls is.
-
-@_semantics("no_performance_analysis") @inline(__always)
-private func classify(_ datagram: borrowing MutableRawSpan) -> DatagramKind { DatagramKind(of: datagram.bytes) }
 
 @_semantics("no_performance_analysis") @inline(__always)
 private func parseHeader(_ datagram: borrowing MutableRawSpan) throws(RTPParseError) -> RTPHeader {
