@@ -27,13 +27,13 @@ struct DatagramClassTests {
         arguments: [packet, report])
     func relayedMedia(media: [UInt8]) throws {
         let channelData = ChannelData(channel: 0x4001, data: media).encoded(padded: false)
-        guard case .relayedMedia(0xCAFE_F00D, let start, let end, 0x4001?) = look(channelData) else {
+        guard case .relayedMedia(0xCAFE_F00D, let isControl, let start, let end, 0x4001?) = look(channelData) else {
             Issue.record("\(look(channelData))")
             return
         }
-        #expect(Array(channelData[start..<end]) == media)
+        #expect(Array(channelData[start..<end]) == media && isControl == (media == Self.report))
         let indication = try indication(.data, media)
-        guard case .relayedMedia(0xCAFE_F00D, let first, let last, nil) = look(indication) else {
+        guard case .relayedMedia(0xCAFE_F00D, isControl, let first, let last, nil) = look(indication) else {
             Issue.record("\(look(indication))")
             return
         }
@@ -71,7 +71,7 @@ struct DatagramClassTests {
             for _ in 0..<4 {
                 bytes[.random(in: 20..<bytes.count, using: &generator)] = .random(in: 0...255, using: &generator)
             }
-            guard case .relayedMedia(_, let start, let end, _) = look(bytes) else { continue }
+            guard case .relayedMedia(_, _, let start, let end, _) = look(bytes) else { continue }
             #expect(start <= end && end <= bytes.count)
         }
     }

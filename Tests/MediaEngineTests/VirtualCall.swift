@@ -2,6 +2,7 @@ import Datagrams
 import OpusCodec
 import Peering
 import Playout
+import RTP
 import Realtime
 import SecureTransport
 import TestSupport
@@ -216,7 +217,9 @@ struct VirtualCall: ~Copyable {
             var bytes = datagram.bytes
             var elements = bytes.mutableSpan
             var span = elements.mutableBytes
-            _ = call.pointee.receive(&span, from: DatagramPath(to: source), arrival: datagram.at)
+            let isControl = DatagramKind(of: datagram.bytes.span.bytes) == .rtcp
+            _ = call.pointee.receive(
+                &span, isControl: isControl, from: DatagramPath(to: source), arrival: datagram.at)
         }
         while call.pointee.sendRepair(at: now, into: &batch) {}
     }
@@ -250,7 +253,8 @@ struct VirtualCall: ~Copyable {
         from source: SocketAddress, at arrival: Instant
     ) {
         var datagram = batch.bytes(index)
-        _ = call.pointee.receive(&datagram, from: DatagramPath(to: source), arrival: arrival)
+        let isControl = DatagramKind(of: datagram.bytes) == .rtcp
+        _ = call.pointee.receive(&datagram, isControl: isControl, from: DatagramPath(to: source), arrival: arrival)
     }
 
     /// What the two ends have seen so far.

@@ -43,10 +43,11 @@ struct FeedbackTests {
             sizes.insert(length)
             let (received, plain) = try PeerPair.deliver(
                 Array(packet[..<length]), to: &pair.right, from: PeerPair.leftAddress, at: .zero)
-            guard case .media(let header) = received else {
+            guard case .media(let accepted) = received else {
                 Issue.record("expected media, got \(received)")
                 return
             }
+            let header = accepted.header
             let bytes = plain.span.bytes
             #expect(Array(plain[header.payload]) == [7, 8, 9])
             #expect(AudioLevel(1, of: header, in: bytes) == AudioLevel(attenuation: 30, isVoice: true))

@@ -28,17 +28,17 @@ struct FormatChangeTests {
         pair.left.send(by: &change)
         let new = pair.leftMedia()
         #expect(new[1] & 0x7F == 96 && early[1] & 0x7F == 111)
-        for packet in [old, new, early] {
-            let (received, _) = try PeerPair.deliver(packet, to: &pair.right, from: PeerPair.leftAddress, at: .zero)
-            guard case .media = received else {
+        for (wire, format) in [(old, UInt8(0)), (new, 3), (early, 0)] {
+            let (received, _) = try PeerPair.deliver(wire, to: &pair.right, from: PeerPair.leftAddress, at: .zero)
+            guard case .media(let packet) = received else {
                 Issue.record("expected media, got \(received)")
                 return
             }
+            #expect(packet.format == format)
         }
         let formats = pair.right.received
-        #expect(formats.format(of: 96) == 3 && formats.format(of: 111) == 0)
-        #expect(formats.format(of: 97) == nil && formats.format(of: 12) == nil)
-        #expect(formats.format(ofBlock: 111) == 0)
+        #expect(formats.format(ofBlock: 96) == 3 && formats.format(ofBlock: 111) == 0)
+        #expect(formats.format(ofBlock: 97) == nil && formats.format(ofBlock: 12) == nil)
         let dropped = pair.right.statistics.dropped.total
         #expect(dropped == 0)
     }

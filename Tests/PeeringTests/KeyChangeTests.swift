@@ -37,10 +37,11 @@ struct KeyChangeTests {
         let new = pair.leftMedia(payload: [1, 2, 3, 4])
         let (received, plain) = try PeerPair.deliver(
             new, to: &pair.right, from: PeerPair.leftAddress, at: Self.at(1_060))
-        guard case .media(let header) = received else {
+        guard case .media(let packet) = received else {
             Issue.record("expected media, got \(received)")
             return
         }
+        let header = packet.header
         #expect(Array(plain[header.payload]) == [1, 2, 3, 4])
         let again = try PeerPair.deliver(late, to: &pair.right, from: PeerPair.leftAddress, at: Self.at(1_080))
         #expect(again.0 == .dropped && pair.right.statistics.dropped.replayed == 1)

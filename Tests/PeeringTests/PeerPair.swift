@@ -99,7 +99,8 @@ struct PeerPair: ~Copyable {
         let address = try #require(source)
         var elements = bytes.mutableSpan
         var span = elements.mutableBytes
-        let received = session.receive(&span, from: DatagramPath(to: address), at: now)
+        let isControl = DatagramKind(of: packet.span.bytes) == .rtcp
+        let received = session.receive(&span, isControl: isControl, from: DatagramPath(to: address), at: now)
         guard case .refused(let refusal) = received else { return (received, bytes) }
         session.count(refusal)
         return (.dropped, bytes)

@@ -14,10 +14,11 @@ struct PeerSessionTests {
         let payload = Array(UInt8(0)..<50)
         let wire = pair.leftMedia(payload: payload)
         let (received, plain) = try PeerPair.deliver(wire, to: &pair.right, from: PeerPair.leftAddress, at: .zero)
-        guard case .media(let header) = received else {
+        guard case .media(let packet) = received else {
             Issue.record("expected media, got \(received)")
             return
         }
+        let header = packet.header
         #expect(Array(plain[header.payload]) == payload)
         #expect(header.ssrc == 1 && header.payloadType == 111)
         let (ssrc, count) = (pair.right.remoteSSRC, pair.right.statistics.packetsReceived)

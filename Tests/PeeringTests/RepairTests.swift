@@ -73,10 +73,11 @@ struct RepairTests {
         #expect(again == lost)
         let (received, _) = try PeerPair.deliver(
             again, to: &pair.right, from: PeerPair.leftAddress, at: Self.at(30_025))
-        guard case .media(let header) = received else {
+        guard case .media(let packet) = received else {
             Issue.record("expected media, got \(received)")
             return
         }
+        let header = packet.header
         #expect(header.sequenceNumber == Self.number(lost))
         let more = Self.repair(of: &pair.left, at: now)
         #expect(more.isEmpty)

@@ -31,13 +31,13 @@ struct TelephoneEventTests {
         }
         let wire = try Self.event(of: &pair.left, mediaTime: 96_000)
         let (received, plain) = try PeerPair.deliver(wire, to: &pair.right, from: PeerPair.leftAddress, at: .zero)
-        guard case .telephoneEvent(let header, let clockRate) = received else {
+        guard case .telephoneEvent(let packet, let clockRate) = received else {
             Issue.record("expected an event, got \(received)")
             return
         }
         #expect(clockRate == Self.formats[first].clockRate)
-        #expect(header.marker && header.timestamp == 96_000)
-        #expect(TelephoneEventPayload(header.payload, of: plain.span.bytes)?.event.code == 5)
+        #expect(packet.header.marker && packet.header.timestamp == 96_000)
+        #expect(TelephoneEventPayload(packet.header.payload, of: plain.span.bytes)?.event.code == 5)
     }
 
     @Test("An event that was not agreed on is neither sent nor taken")

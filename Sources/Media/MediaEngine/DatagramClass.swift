@@ -4,11 +4,11 @@ internal import STUN
 
 /// What a worker has to know of a datagram to find its call.
 enum DatagramClass: BitwiseCopyable {
-    /// RTP or RTCP of this sender.
-    case media(ssrc: UInt32)
-    /// RTP or RTCP of this sender that a TURN server relays: the bytes from `start` to `end`, through `channel`
+    /// RTP, or RTCP (control), of this sender.
+    case media(ssrc: UInt32, isControl: Bool)
+    /// The same, relayed by a TURN server: the bytes from `start` to `end`, through `channel`
     /// (RFC 8656 §12.4) or in a Data indication (§11.4).
-    case relayedMedia(ssrc: UInt32, start: Int, end: Int, channel: UInt16?)
+    case relayedMedia(ssrc: UInt32, isControl: Bool, start: Int, end: Int, channel: UInt16?)
     /// STUN or DTLS, relayed or not.
     case connectivity
     /// Nothing that belongs here.
@@ -21,8 +21,8 @@ enum DatagramClass: BitwiseCopyable {
 func demultiplex(at datagram: borrowing MutableRawSpan) -> DatagramClass {
     let bytes = datagram.bytes
     switch DatagramKind(of: bytes) {
-    case .rtp: return bytes.uint32(at: 8).map { .media(ssrc: $0) } ?? .unknown  // RFC 3550 §5.1
-    case .rtcp: return bytes.uint32(at: 4).map { .media(ssrc: $0) } ?? .unknown  // RFC 3550 §6.4
+    case .rtp: return bytes.uint32(at: 8).map { .media(ssrc: $0, isControl: false) } ?? .unknown  // RFC 3550 §5.1
+    case .rtcp: return bytes.uint32(at: 4).map { .media(ssrc: $0, isControl: true) } ?? .unknown  // RFC 3550 §6.4
     case .dtls: return .connectivity
     case .stun:
         // A peer may send before it is known that we have a channel to it.
@@ -40,11 +40,12 @@ func demultiplex(at datagram: borrowing MutableRawSpan) -> DatagramClass {
 @_semantics("no_performance_analysis") @inline(__always)
 private func relayed(_ bytes: RawSpan, _ start: Int, _ end: Int, channel: UInt16?) -> DatagramClass {
     let data = bytes.extracting(start..<end)
-    var media: UInt32?
+    let (media, isControl): (UInt32?, Bool)
     switch DatagramKind(of: data) {
-    case .rtp: media = data.uint32(at: 8)
-    case .rtcp: media = data.uint32(at: 4)
-    case .stun, .dtls, .turnChannel, .unknown: break
+    case .rtp: (media, isControl) = (data.uint32(at: 8), false)
+    case .rtcp: (media, isControl) = (data.uint32(at: 4), true)
+    case .stun, .dtls, .turnChannel, .unknown: (media, isControl) = (nil, false)
     }
-    return media.map { .relayedMedia(ssrc: $0, start: start, end: end, channel: channel) } ?? .connectivity
+    guard let media else { return .connectivity }
+    return .relayedMedia(ssrc: media, isControl: isControl, start: start, end: end, channel: channel)
 }

@@ -23,13 +23,12 @@ extension MediaCall {
 
     /// Takes a packet with an event of the peer; the playout need not wait for sound in its place.
     @_noAllocation @_noLocks
-    mutating func receiveEvent(
-        _ datagram: borrowing MutableRawSpan, _ header: RTPHeader, clockRate: Int, arrival: Instant
-    ) {
+    mutating func receiveEvent(_ datagram: borrowing MutableRawSpan, _ packet: ReceivedPacket, clockRate: Int) {
+        let header = packet.header
         playout.passOver(sequenceNumber: header.sequenceNumber, ssrc: header.ssrc)
-        tape?.notePassOver(header, at: arrival)
+        tape?.notePassOver(header, at: packet.arrival)
         guard receives, let payload = eventPayload(datagram, header) else { return }
-        digits.receive(payload, timestamp: header.timestamp, clockRate: clockRate, at: arrival)
+        digits.receive(payload, timestamp: header.timestamp, clockRate: clockRate, at: packet.arrival)
     }
 
     /// Sends the telephone event that replaces this frame, if there is one.

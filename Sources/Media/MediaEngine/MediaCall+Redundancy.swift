@@ -9,9 +9,9 @@ internal import Timekeeping
 extension MediaCall {
     /// Takes a packet that carries earlier frames in addition to its own: each replaces a frame that did not arrive.
     @_noAllocation @_noLocks
-    mutating func receiveRedundant(_ datagram: borrowing MutableRawSpan, _ header: RTPHeader, arrival: Instant) {
+    mutating func receiveRedundant(_ datagram: borrowing MutableRawSpan, _ packet: ReceivedPacket) {
         guard receives else { return }
-        if !insertBlocks(of: datagram, header, peer.received, into: &playout, &tape, arrival: arrival) {
+        if !insertBlocks(of: datagram, packet, peer.received, into: &playout, &tape) {
             counters.payloadsMalformed += 1
         }
     }
@@ -75,9 +75,10 @@ extension RedundancyWriter {
 // Looks at a datagram without changing it; see the end of MediaCall.swift. False if it is malformed.
 @_semantics("no_performance_analysis") @inline(__always)
 private func insertBlocks(
-    of datagram: borrowing MutableRawSpan, _ header: RTPHeader, _ formats: ReceivedFormats,
-    into playout: inout PlayoutBuffer, _ tape: inout CaptureTape?, arrival: Instant
+    of datagram: borrowing MutableRawSpan, _ packet: ReceivedPacket, _ formats: ReceivedFormats,
+    into playout: inout PlayoutBuffer, _ tape: inout CaptureTape?
 ) -> Bool {
+    let (header, arrival) = (packet.header, packet.arrival)
     let bytes = datagram.bytes
     guard let payload = RedundantPayload(header.payload, of: bytes) else { return false }
     // The oldest first, so that none seems to have come after one sent later.

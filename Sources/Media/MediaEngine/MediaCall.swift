@@ -116,21 +116,18 @@ struct MediaCall: ~Copyable {
         @_noAllocation @_noLocks get { repairFrames > 0 || !peer.isEstablished }
     }
 
-    /// Takes one datagram of the peer.
+    /// Takes one datagram of the peer: RTP, or RTCP (control).
     ///
     /// - Returns: Why it is not taken for the peer's; then it is not counted yet, and may be half decrypted.
     @_noAllocation @_noLocks
     mutating func receive(
-        _ datagram: inout MutableRawSpan, from origin: DatagramPath, arrival: Instant
+        _ datagram: inout MutableRawSpan, isControl: Bool, from origin: DatagramPath, arrival: Instant
     ) -> PeerSession.Refusal? {
-        switch peer.receive(&datagram, from: origin, at: arrival) {
-        case .media(let header):
-            if receives { insert(datagram, header, peer.received, into: &playout, &tape, arrival: arrival) }
-        case .telephoneEvent(let header, let clockRate):
-            receiveEvent(datagram, header, clockRate: clockRate, arrival: arrival)
-        case .comfortNoise(let header):
-            if receives { insertNoise(datagram, header, peer.received, into: &playout, &tape, arrival: arrival) }
-        case .redundantMedia(let header): receiveRedundant(datagram, header, arrival: arrival)
+        switch peer.receive(&datagram, isControl: isControl, from: origin, at: arrival) {
+        case .media(let packet): if receives { insert(datagram, packet, into: &playout, &tape) }
+        case .telephoneEvent(let packet, let clockRate): receiveEvent(datagram, packet, clockRate: clockRate)
+        case .comfortNoise(let packet): if receives { insertNoise(datagram, packet, into: &playout, &tape) }
+        case .redundantMedia(let packet): receiveRedundant(datagram, packet)
         case .control:
             control.heard(at: arrival)
             takeFeedback(at: arrival)
@@ -346,26 +343,26 @@ extension MediaCall {
 
 @_semantics("no_performance_analysis") @inline(__always)
 private func insert(
-    _ datagram: borrowing MutableRawSpan, _ header: RTPHeader, _ formats: ReceivedFormats,
-    into playout: inout PlayoutBuffer, _ tape: inout CaptureTape?, arrival: Instant
+    _ datagram: borrowing MutableRawSpan, _ packet: ReceivedPacket, into playout: inout PlayoutBuffer,
+    _ tape: inout CaptureTape?
 ) {
+    let header = packet.header
     let payload = datagram.bytes.extracting(header.payload)
-    let format = formats.format(of: header.payloadType)
     playout.insert(
         payload: payload, sequenceNumber: header.sequenceNumber, timestamp: header.timestamp, marker: header.marker,
-        ssrc: header.ssrc, format: format, arrival: arrival)
-    tape?.note(.packet, payload, header, format: format ?? playout.newestFormatNumber, arrival: arrival)
+        ssrc: header.ssrc, format: packet.format, arrival: packet.arrival)
+    tape?.note(.packet, payload, header, format: packet.format, arrival: packet.arrival)
 }
 
 @_semantics("no_performance_analysis") @inline(__always)
 private func insertNoise(
-    _ datagram: borrowing MutableRawSpan, _ header: RTPHeader, _ formats: ReceivedFormats,
-    into playout: inout PlayoutBuffer, _ tape: inout CaptureTape?, arrival: Instant
+    _ datagram: borrowing MutableRawSpan, _ packet: ReceivedPacket, into playout: inout PlayoutBuffer,
+    _ tape: inout CaptureTape?
 ) {
+    let header = packet.header
     let payload = datagram.bytes.extracting(header.payload)
-    let format = formats.format(of: header.payloadType)
     playout.insertNoise(
         payload: payload, sequenceNumber: header.sequenceNumber, timestamp: header.timestamp, ssrc: header.ssrc,
-        format: format, arrival: arrival)
-    tape?.note(.noise, payload, header, format: format ?? playout.newestFormatNumber, arrival: arrival)
+        format: packet.format, arrival: packet.arrival)
+    tape?.note(.noise, payload, header, format: packet.format, arrival: packet.arrival)
 }

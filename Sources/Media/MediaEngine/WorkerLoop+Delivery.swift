@@ -40,10 +40,13 @@ extension WorkerLoop {
         }
         let turn = counters.datagramsReceived &+ index
         var candidates = RouteCandidates()
+        let isControl: Bool
         switch demultiplex(at: datagram) {
-        case .media(let ssrc):
+        case .media(let ssrc, let control):
+            isControl = control
             candidates = calls.candidates(ssrc: ssrc, source: origin.remote, turn: turn, mayGuess: guesses > 0)
-        case .relayedMedia(let ssrc, let start, let end, let channel):
+        case .relayedMedia(let ssrc, let control, let start, let end, let channel):
+            isControl = control
             if let channel, let position = calls.index(slot: origin.socket, channel: channel) {
                 candidates = RouteCandidates(only: position)
             } else {
@@ -61,32 +64,34 @@ extension WorkerLoop {
             return .dropped
         }
         if candidates.isGuess { guesses -= 1 }
-        return offer(&datagram, from: origin, arrival, to: candidates, of: calls, &guesses)
+        return offer(&datagram, isControl: isControl, from: origin, arrival, to: candidates, of: calls, &guesses)
     }
 
     /// Offers a datagram to calls, one after the other, until one takes it. If none does, the first counts it.
     @_noAllocation @_noLocks
     private static func offer(
-        _ datagram: inout MutableRawSpan, from origin: DatagramPath, _ arrival: Instant,
+        _ datagram: inout MutableRawSpan, isControl: Bool, from origin: DatagramPath, _ arrival: Instant,
         to candidates: RouteCandidates, of calls: borrowing RouteTable, _ guesses: inout Int
     ) -> Delivery {
         let first = candidates[0]
         guard candidates.count > 1, guesses > 0 else {
-            let refusal = unsafe calls[first].pointee.receive(&datagram, from: origin, arrival: arrival)
+            let refusal = unsafe calls[first].pointee.receive(
+                &datagram, isControl: isControl, from: origin, arrival: arrival)
             guard let refusal else { return .call(first) }
             unsafe calls[first].pointee.peer.count(refusal)
             return .dropped
         }
         // A check that fails may leave the datagram half decrypted.
         var copy = DatagramCopy(&datagram)
-        guard let refusal = unsafe calls[first].pointee.receive(&datagram, from: origin, arrival: arrival) else {
-            return .call(first)
-        }
+        let refused = unsafe calls[first].pointee.receive(
+            &datagram, isControl: isControl, from: origin, arrival: arrival)
+        guard let refusal = refused else { return .call(first) }
         for number in 1..<candidates.count where guesses > 0 {
             guesses -= 1
             copy.restore(&datagram)
             let position = candidates[number]
-            let other = unsafe calls[position].pointee.receive(&datagram, from: origin, arrival: arrival)
+            let other = unsafe calls[position].pointee.receive(
+                &datagram, isControl: isControl, from: origin, arrival: arrival)
             guard case .some = other else { return .call(position) }
         }
         unsafe calls[first].pointee.peer.count(refusal)

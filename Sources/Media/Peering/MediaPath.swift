@@ -1,6 +1,5 @@
 public import Datagrams
 internal import NetworkAddress
-public import SecureTransport
 
 /// The way of a call's media: a path, and with a TURN server on it the channel that wraps each packet.
 @frozen
@@ -31,17 +30,5 @@ public struct MediaPath: Hashable, BitwiseCopyable, Sendable {
         guard let channel, datagram.byteCount >= 4 else { return }
         datagram.storeBytes(of: channel.bigEndian, toByteOffset: 0, as: UInt16.self)
         datagram.storeBytes(of: UInt16(truncatingIfNeeded: length).bigEndian, toByteOffset: 2, as: UInt16.self)
-    }
-}
-
-/// The two directions' contexts of a call, made where allocation is allowed and handed to the media thread.
-public struct SRTPPair: ~Copyable {
-    var inbound: SRTPContext?
-    var outbound: SRTPContext?
-
-    /// Makes contexts for both keys.
-    public init(send: SRTPKey, receive: SRTPKey) throws(SRTPError) {
-        outbound = try SRTPContext(send, .outbound)
-        inbound = try SRTPContext(receive, .inbound)
     }
 }

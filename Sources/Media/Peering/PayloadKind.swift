@@ -46,8 +46,18 @@ struct PayloadKinds: BitwiseCopyable {
 /// The meaning of the peer's payload types, now and before the last change, because older packets may still be on their
 /// way.
 public struct ReceivedFormats: Sendable, BitwiseCopyable {
-    var now: PayloadKinds
-    var before: PayloadKinds?
+    private var now: PayloadKinds
+    private var before: PayloadKinds?
+
+    init(_ kinds: PayloadKinds) { now = kinds }
+
+    /// Other formats from now on, whose sound is decoded with the format of this number.
+    @_noAllocation @_noLocks
+    mutating func change(to kinds: PayloadKinds, format: UInt8) {
+        before = now
+        now = kinds
+        now.format = format
+    }
 
     /// The content of a packet, and which of the two tables gave it; nil if its type was not agreed on.
     @_noAllocation @_noLocks
@@ -57,17 +67,8 @@ public struct ReceivedFormats: Sendable, BitwiseCopyable {
         return (kind, before)
     }
 
-    /// Which of the formats that were counted a packet's sound or noise is of; nil if it holds neither.
-    @_noAllocation @_noLocks
-    public func format(of payloadType: UInt8) -> UInt8? {
-        guard let found = find(payloadType) else { return nil }
-        switch found.kind {
-        case .sound, .comfortNoise, .redundantSound: return found.in.format
-        case .telephoneEvent: return nil
-        }
-    }
-
-    /// The same of a block within a packet that repeats frames: it may hold nothing but sound.
+    /// Which of the formats that were counted a block within a packet that repeats frames is of: it may hold nothing but
+    /// sound.
     @_noAllocation @_noLocks
     public func format(ofBlock payloadType: UInt8) -> UInt8? {
         guard let found = find(payloadType), case .sound = found.kind else { return nil }

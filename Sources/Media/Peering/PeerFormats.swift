@@ -30,39 +30,17 @@ public struct PeerFormats: Sendable {
 public struct PeerChange: ~Copyable {
     /// The formats.
     public let formats: PeerFormats
-    var kept: SentPackets?
+    private var kept: SentPackets?
 
     /// The change to a plan's formats.
     public init(_ plan: PeerPlan) {
         formats = PeerFormats(plan)
         if plan.repairsLoss { kept = SentPackets() }
     }
-}
 
-// Changes of formats during a call: an offer and its answer have agreed on others.
-extension PeerSession {
-    /// Accepts packets of these formats from now on, and late packets of the old formats (RFC 3264 §8.3.2).
-    ///
-    /// - Parameter decoder: The number of the format that the playout has given to the sound.
+    /// Exchanges the memory for packets sent.
     @_noAllocation @_noLocks
-    public mutating func expect(_ change: borrowing PeerChange, decoder: UInt8) {
-        let before = received.now
-        received.now = change.formats.kinds
-        received.now.format = decoder
-        received.before = before
-        remoteTransportSequenceIdentifier = change.formats.remoteTransportSequenceIdentifier
-    }
-
-    /// Sends in these formats from the next packet on.
-    @_noAllocation @_noLocks
-    public mutating func send(by change: inout PeerChange) {
-        sending = change.formats
-        extensions.change(to: change.formats.extensions)
-        rtcp.sendsNow(clockRate: sending.clockRate)
-        guard sending.repairsLoss, !keepsPackets else { return }
-        exchange(&kept, &change.kept)
-        keepsPackets = true
-    }
+    mutating func exchangeMemory(_ other: inout SentPackets?) { exchange(&kept, &other) }
 }
 
 // Swaps in place, so that no memory is freed here.

@@ -1,5 +1,5 @@
 internal import Bytes
-internal import Datagrams
+public import Datagrams
 public import NetworkAddress
 public import RTP
 public import SecureTransport
@@ -7,110 +7,42 @@ public import Timekeeping
 
 /// One call's network half: authenticates, counts and reports what comes; numbers and protects what goes.
 ///
-/// It does no I/O and reads no clock. Without ICE the peer's address follows its authenticated packets (symmetric RTP,
-/// RFC 4961), so that a peer behind a translator is reached, and without protection as far as ``AddressLatch`` lets it; with
-/// ICE, media goes the way that ICE says.
+/// It does no I/O and reads no clock. Each of its parts keeps its state to itself; the session passes on to the others what
+/// one of them finds out.
 public struct PeerSession: ~Copyable {
     private let inPlace = InPlace()
-    /// The path of our packets; nil while there is none.
-    public internal(set) var path: MediaPath?
-    /// The SSRC that the peer sends with; nil until it is known.
-    public internal(set) var remoteSSRC: UInt32?
-    private(set) var separateControlPath: MediaPath?
-    private var hasControlPath = true
-    /// Whether the peer is reached without ICE: its packets move its address.
-    let isDirect: Bool
-    /// Where the peer's packets may come from if they are not protected and there is no ICE.
-    var latch: AddressLatch?
-    /// Which of the streams that the peer sends counts.
-    var streams = StreamSelector()
-    /// Whether packets are protected: without contexts yet, nothing is sent or taken.
-    public let isProtected: Bool
-    var inbound: SRTPContext?
-    var outbound: SRTPContext?
-    /// The peer's previous keys, and until when packets with them may still arrive.
-    var formerInbound: SRTPContext?
-    var formerUntil = Instant(nanoseconds: .min)
-    private var hasOutbound = false
-    let plan: PeerPlan
-    /// The formats that we send in.
-    var sending: PeerFormats
-    /// The meaning of the peer's payload types.
-    public internal(set) var received: ReceivedFormats
-    var rtcp: RTCPSession
-    var random: UInt64
-    let startedAt: Instant
-    var counters = PeerStatistics()
-    var freshReport: ReportBlock?
-    /// When our packets were sent over the transport, and the peer's feedback on them since the last query.
-    var transport = TransportLog()
-    var freshObservation: PathObservation?
-    var freshMissing = 0
-    /// The newest round trip that is known exactly: of ICE's checks or of the peer's reports.
-    var knownRoundTripNanoseconds: Int64?
+    private var route: MediaRoute
+    private var protection: MediaProtection
+    private var sender: MediaSender
+    private var receiver: MediaReceiver
+    private var reporter: RTCPReporter
+    private var arrivals: ArrivalFeedback
+    private var repairs: RepairRequests
     private var flow = MediaFlow()
-    var nextSequenceNumber: UInt16
-    var extensions: PacketExtensions
-    /// Arrivals of the peer's packets, to be reported.
-    var arrivals: TransportFeedbackWriter
-    var lastFeedbackAt: Instant
-    /// Missing packets of the peer, and our packets that the peer may miss; the latter only if it can request them.
-    var requests = RetransmissionRequests()
-    var missing: NegativeAcknowledgement
-    var kept: SentPackets?
-    var keepsPackets: Bool
-    var remoteTransportSequenceIdentifier: UInt8?
+    private var news = News(rawValue: 0)
+    private var counters = PeerStatistics()
 
     /// Starts a session.
     public init(_ plan: PeerPlan, at now: Instant) throws(SRTPError) {
-        self.plan = plan
-        sending = PeerFormats(plan)
-        received = ReceivedFormats(now: sending.kinds)
-        extensions = sending.extensions
-        remoteTransportSequenceIdentifier = sending.remoteTransportSequenceIdentifier
-        arrivals = TransportFeedbackWriter(sender: plan.localSSRC)
-        lastFeedbackAt = now
-        missing = NegativeAcknowledgement(sender: plan.localSSRC, media: 0)
-        keepsPackets = plan.repairsLoss
-        if plan.repairsLoss { kept = SentPackets() }
-        remoteSSRC = plan.remoteSSRC
-        switch plan.transport {
-        case .direct(let remote, let control):
-            path = MediaPath(DatagramPath(to: remote))
-            if let control { separateControlPath = MediaPath(DatagramPath(to: control)) }
-            latch = AddressLatch(remote, at: now)
-            isDirect = true
-        case .connected: isDirect = false
-        case .handshaken(let hasControl): (isDirect, hasControlPath) = (true, hasControl)
-        }
-        switch plan.protection {
-        case .plain: isProtected = false
-        case .keys(let send, let receive):
-            isProtected = true
-            inbound = try SRTPContext(receive, .inbound)
-            outbound = try SRTPContext(send, .outbound)
-            hasOutbound = true
-        case .handshake: isProtected = true
-        }
-        // The top bit clear: no wrap-around in the first 32,768 packets (RFC 3711 §3.3.1 on lost first packets).
-        nextSequenceNumber = UInt16(truncatingIfNeeded: plan.randomSeed) & 0x7FFF
-        rtcp = RTCPSession(
-            configuration: .init(
-                ssrc: plan.localSSRC, canonicalName: plan.canonicalName, clockRate: max(1, plan.clockRate)), at: now)
-        random = plan.randomSeed
-        startedAt = now
+        route = MediaRoute(plan.transport, at: now)
+        protection = try MediaProtection(plan.protection)
+        sender = MediaSender(plan)
+        receiver = MediaReceiver(plan)
+        reporter = RTCPReporter(plan, at: now)
+        arrivals = ArrivalFeedback(plan, at: now)
+        repairs = RepairRequests(ssrc: plan.localSSRC)
     }
 
     /// The result for a datagram.
     public enum Received: Equatable, Sendable {
-        /// Audio for the playout buffer; `header.payload` says where in the datagram, now plain, it lies.
-        case media(RTPHeader)
-        /// A description of the noise in the silence that begins (RFC 3389).
-        case comfortNoise(RTPHeader)
+        /// Audio for the playout buffer.
+        case media(ReceivedPacket)
+        /// What the noise is like in the silence that begins (RFC 3389).
+        case comfortNoise(ReceivedPacket)
         /// Audio with earlier frames besides its own, as ``RedundantPayload``.
-        case redundantMedia(RTPHeader)
+        case redundantMedia(ReceivedPacket)
         /// A telephone event, whose duration counts in so many ticks a second.
-        case telephoneEvent(RTPHeader, clockRate: Int)
+        case telephoneEvent(ReceivedPacket, clockRate: Int)
         /// RTCP, and dealt with.
         case control
         /// Counted and dropped.
@@ -158,15 +90,32 @@ public struct PeerSession: ~Copyable {
             @_noAllocation @_noLocks get { News(rawValue: 8) }
         }
     }
+}
 
-    private var news = News(rawValue: 0)
+// MARK: What is known
 
-    /// Events since the last call of this function.
+extension PeerSession {
+    /// What has happened since the last time this was asked.
     @_noAllocation @_noLocks
     public mutating func takeNews() -> News {
         let taken = news
         news = News(rawValue: 0)
         return taken
+    }
+
+    /// Whether packets are protected: without contexts yet, nothing is sent or taken.
+    public var isProtected: Bool {
+        @_noAllocation @_noLocks get { protection.isRequired }
+    }
+
+    /// The SSRC that the peer sends with; nil until it is known.
+    public var remoteSSRC: UInt32? {
+        @_noAllocation @_noLocks get { receiver.remoteSSRC }
+    }
+
+    /// What the peer's payload types stand for.
+    public var received: ReceivedFormats {
+        @_noAllocation @_noLocks get { receiver.formats }
     }
 
     /// Whether any media of the peer has come.
@@ -185,67 +134,58 @@ public struct PeerSession: ~Copyable {
         @_noAllocation @_noLocks get { flow.isEstablished }
     }
 
-    /// Sets the agreed directions of media: media counts as flowing once it flows in these. Default: both.
-    @_noAllocation @_noLocks
-    public mutating func setDirection(sends: Bool, receives: Bool) {
-        flow.setDirection(sends: sends, receives: receives)
+    /// The way of our packets; nil while there is none.
+    public var path: MediaPath? {
+        @_noAllocation @_noLocks get { route.path }
     }
 
     /// The way of our RTCP: with the media, wherever that has moved to, unless the peer asked otherwise.
     public var controlPath: MediaPath? {
-        @_noAllocation @_noLocks get {
-            if let separate = separateControlPath { return separate }
-            return hasControlPath ? path : nil
-        }
+        @_noAllocation @_noLocks get { route.controlPath }
     }
 
     /// Where the peer's RTCP comes from, if that is another address than its media's.
     public var separateControlAddress: SocketAddress? {
-        @_noAllocation @_noLocks get { separateControlPath?.datagrams.remote }
+        @_noAllocation @_noLocks get { route.separateControlAddress }
     }
 
     /// Whether media can be sent: there is a path, and keys if protection is required.
     public var canSend: Bool {
         @_noAllocation @_noLocks get {
-            guard case .some = path else { return false }
-            return !isProtected || hasOutbound
+            guard case .some = route.path else { return false }
+            return protection.isReady
         }
     }
 
-    /// Changes the path of a call with ICE, or removes it.
-    ///
-    /// - Parameter roundTripNanoseconds: The round trip that ICE's checks measured on it; nil keeps the known value.
-    @_noAllocation @_noLocks
-    public mutating func use(_ path: MediaPath?, roundTripNanoseconds: Int64? = nil) {
-        self.path = path
-        if let roundTripNanoseconds { knownRoundTripNanoseconds = roundTripNanoseconds }
-        news.insert(.routeChanged)
+    /// The newest round trip; nil if none was measured yet. It comes from ICE's checks, the peer's reports, or, before
+    /// there are any, from its feedback on arrivals.
+    public var roundTripNanoseconds: Int64? {
+        @_noAllocation @_noLocks mutating get {
+            guard case .none = reporter.roundTripNanoseconds else { return reporter.roundTripNanoseconds }
+            return sender.roundTripBoundNanoseconds
+        }
     }
 
-    /// Uses these contexts from now on, and leaves contexts that are no longer needed in their place, to be freed
-    /// elsewhere. The peer's packets with the previous keys are accepted for a while.
-    ///
-    /// The keys come from a handshake over the path of the media, so each side is known to reach the other.
+    /// What the peer's feedback has told of our packets' arrivals, once.
     @_noAllocation @_noLocks
-    public mutating func install(_ pair: inout SRTPPair, at now: Instant) {
-        exchange(&inbound, &pair.inbound)
-        exchange(&formerInbound, &pair.inbound)
-        if hasOutbound { formerUntil = now.advanced(byNanoseconds: Self.formerKeysNanoseconds) }
-        exchange(&outbound, &pair.outbound)
-        // The peer could not read what was protected before.
-        kept?.removeAll()
-        hasOutbound = true
-        noteConfirmation()
-    }
+    public mutating func takeObservation() -> PathObservation? { sender.takeObservation() }
+
+    /// How many of our packets the peer has asked for, each counted once, since this was last asked.
+    @_noAllocation @_noLocks
+    public mutating func takeMissing() -> Int { reporter.takeMissing() }
+
+    /// The peer's newest report on our stream, once.
+    @_noAllocation @_noLocks
+    public mutating func takeReport() -> ReportBlock? { reporter.takeReport() }
 
     /// Bytes that a media packet has before its payload.
     public var mediaHeaderBytes: Int {
-        @_noAllocation @_noLocks get { RTPHeader.fixedSize + extensions.wireSize }
+        @_noAllocation @_noLocks get { sender.headerBytes }
     }
 
     /// Whether media packets carry their audio level (RFC 6464).
     public var sendsAudioLevel: Bool {
-        @_noAllocation @_noLocks get { extensions.hasAudioLevel }
+        @_noAllocation @_noLocks get { sender.sendsAudioLevel }
     }
 
     /// The most bytes that protection adds behind a payload.
@@ -256,10 +196,23 @@ public struct PeerSession: ~Copyable {
     /// Whether the peer takes packets that repeat earlier frames, and has room for them.
     public var takesRedundancy: Bool {
         @_noAllocation @_noLocks get {
-            guard let redundancy = sending.kinds.redundancy else { return false }
+            guard let redundancy = sender.formats.kinds.redundancy else { return false }
             return redundancy.isSent
         }
     }
+
+    /// Whether the peer can ask us to send packets again that it misses.
+    public var resendsPackets: Bool {
+        @_noAllocation @_noLocks get { sender.keepsPackets }
+    }
+
+    /// Whether both ask for packets that they miss, and send them again.
+    public var repairsLoss: Bool {
+        @_noAllocation @_noLocks get { sender.formats.repairsLoss }
+    }
+
+    /// Ticks a second of the telephone events that we send; nil if there are none.
+    public var telephoneEventClockRate: Int? { sender.formats.kinds.firstEvents?.clockRate }
 
     /// RTP packets sent.
     public var packetsSent: Int {
@@ -270,7 +223,7 @@ public struct PeerSession: ~Copyable {
     public var statistics: PeerStatistics {
         @_noAllocation @_noLocks get {
             var statistics = counters
-            if let reception = rtcp.reception {
+            if let reception = reporter.reception {
                 statistics.packetsLost = Int(reception.cumulativeLost)
                 statistics.jitterNanoseconds = reception.jitterNanoseconds
             }
@@ -279,17 +232,382 @@ public struct PeerSession: ~Copyable {
     }
 }
 
-// MARK: Events
+// MARK: What others decide
 
 extension PeerSession {
-    /// A media packet of the peer has been taken.
+    /// Says which ways media is agreed on: media flows once it has been seen to flow in these. Both unless told.
     @_noAllocation @_noLocks
-    mutating func noteMedia(at arrival: Instant) { note(flow.received(at: arrival), .mediaReceived) }
+    public mutating func setDirection(sends: Bool, receives: Bool) {
+        flow.setDirection(sends: sends, receives: receives)
+    }
 
-    /// The peer's address or SSRC is another now.
+    /// Sends by another way from now on, or by none: a call that ICE connects.
+    ///
+    /// - Parameter roundTripNanoseconds: What ICE's checks took on it; nil keeps what is known.
     @_noAllocation @_noLocks
-    mutating func noteRoute() { news.insert(.routeChanged) }
+    public mutating func use(_ path: MediaPath?, roundTripNanoseconds: Int64? = nil) {
+        route.use(path)
+        if let roundTripNanoseconds { reporter.setRoundTrip(nanoseconds: roundTripNanoseconds) }
+        news.insert(.routeChanged)
+    }
 
+    /// Protects with these contexts from now on, and leaves those that are of no more use in their place, to be freed
+    /// elsewhere. Packets of the peer's that were protected with the keys of before are taken for a while yet.
+    ///
+    /// They come from a handshake over the path that media takes, so each side is known to reach the other.
+    @_noAllocation @_noLocks
+    public mutating func install(_ pair: inout SRTPPair, at now: Instant) {
+        protection.install(&pair, at: now)
+        sender.forgetSent()
+        noteConfirmation()
+    }
+
+    /// Takes packets of these formats from now on, and those of the formats before that still come (RFC 3264 §8.3.2).
+    ///
+    /// - Parameter decoder: The number of the format that the playout has given to the sound.
+    @_noAllocation @_noLocks
+    public mutating func expect(_ change: borrowing PeerChange, decoder: UInt8) {
+        receiver.expect(change.formats.kinds, decoder: decoder)
+        arrivals.expect(change.formats.remoteTransportSequenceIdentifier)
+    }
+
+    /// Sends in these formats from the next packet on.
+    @_noAllocation @_noLocks
+    public mutating func send(by change: inout PeerChange) {
+        sender.change(to: &change)
+        reporter.setSentClockRate(sender.formats.clockRate)
+    }
+}
+
+// MARK: Receiving
+
+extension PeerSession {
+    /// Takes one datagram, decrypting it in place. What is refused may be of another call: it is counted only by
+    /// ``count(_:)``, and may be half decrypted.
+    ///
+    /// - Parameters:
+    ///   - isControl: It is RTCP by its first bytes (RFC 5761 §4), and else RTP.
+    ///   - origin: The way back to where it came from. Only a packet that is taken can move the peer's address.
+    ///   - arrival: When the kernel took it in.
+    @_noAllocation @_noLocks
+    public mutating func receive(
+        _ datagram: inout MutableRawSpan, isControl: Bool, from origin: DatagramPath, at arrival: Instant
+    ) -> Received {
+        do throws(SRTPContext.Failure) {
+            guard let length = try protection.unprotect(&datagram, isControl: isControl, at: arrival) else {
+                return .refused(.early)
+            }
+            datagram = datagram._consumingExtracting(..<length)
+        } catch {
+            return refuse(error)
+        }
+        return isControl
+            ? receiveControl(datagram, from: origin, at: arrival) : receiveMedia(datagram, from: origin, at: arrival)
+    }
+
+    /// Counts a datagram that was refused and is dropped.
+    @_noAllocation @_noLocks
+    public mutating func count(_ refusal: Refusal) {
+        switch refusal {
+        case .unauthenticated: counters.dropped.unauthenticated += 1
+        case .replayed: counters.dropped.replayed += 1
+        case .early: counters.dropped.early += 1
+        case .malformed: counters.dropped.malformed += 1
+        case .unknownSource: counters.dropped.ofUnknownSource += 1
+        }
+    }
+
+    @_noAllocation @_noLocks
+    private mutating func receiveMedia(
+        _ datagram: borrowing MutableRawSpan, from origin: DatagramPath, at arrival: Instant
+    ) -> Received {
+        do throws(RTPParseError) {
+            let header = try parseHeader(datagram)
+            guard isAccepted(header, from: origin.remote, at: arrival) else { return .refused(.unknownSource) }
+            guard let (kind, formats) = receiver.formats.find(header.payloadType) else {
+                counters.dropped.unknownPayloadType += 1
+                return .dropped
+            }
+            guard follow(header, from: origin, at: arrival) else { return .dropped }
+            count(header, kind, clockRate: formats.clockRate, at: arrival)
+            arrivals.received(header, in: datagram, at: arrival)
+            note(flow.received(at: arrival), .mediaReceived)
+            let packet = ReceivedPacket(header, format: formats.format, arrival: arrival)
+            switch kind {
+            case .sound: return .media(packet)
+            case .comfortNoise: return .comfortNoise(packet)
+            case .redundantSound: return .redundantMedia(packet)
+            case .telephoneEvent(let clockRate): return .telephoneEvent(packet, clockRate: clockRate)
+            }
+        } catch {
+            counters.dropped.malformed += 1
+            return .dropped
+        }
+    }
+
+    /// Whether a packet's address is one that the peer may send from. Protection tells that by itself.
+    @_noAllocation @_noLocks
+    private mutating func isAccepted(_ header: RTPHeader, from source: SocketAddress, at arrival: Instant) -> Bool {
+        guard !protection.isRequired else { return true }
+        return route.acceptsMedia(from: source, isOfStream: receiver.isOfStream(header), at: arrival)
+    }
+
+    /// Lets address and SSRC follow a packet that was accepted.
+    ///
+    /// - Returns: Whether the packet counts: it is of the stream that the peer is heard by, and not of ours.
+    @_noAllocation @_noLocks
+    private mutating func follow(_ header: RTPHeader, from origin: DatagramPath, at arrival: Instant) -> Bool {
+        var movesPath = true
+        switch receiver.receive(header, at: arrival) {
+        case .current(let isNewest): movesPath = isNewest
+        case .takesOver: news.insert(.routeChanged)
+        case .ofOtherStream:
+            counters.dropped.ofOtherStream += 1
+            return false
+        case .looped:
+            counters.dropped.looped += 1
+            return false
+        }
+        if movesPath, route.follow(origin, at: arrival) { news.insert(.routeChanged) }
+        return true
+    }
+
+    /// Counts a packet of the peer's stream.
+    @_noAllocation @_noLocks
+    private mutating func count(_ header: RTPHeader, _ kind: PayloadKinds.Kind, clockRate: Int, at arrival: Instant) {
+        var isEvent = false
+        if case .telephoneEvent = kind { isEvent = true }
+        let roundTrip = roundTripNanoseconds
+        let isRepair = repairs.received(header.sequenceNumber, roundTrip: roundTrip, at: arrival)
+        if isRepair { counters.feedback.packetsRepaired += 1 }
+        reporter.receivedMedia(header, measuresJitter: !isEvent && !isRepair, clockRate: clockRate, at: arrival)
+        counters.packetsReceived += 1
+        counters.payloadBytesReceived += header.payload.count
+    }
+
+    @_noAllocation @_noLocks
+    private mutating func receiveControl(
+        _ datagram: borrowing MutableRawSpan, from origin: DatagramPath, at arrival: Instant
+    ) -> Received {
+        if !protection.isRequired, !route.acceptsControl(from: origin.remote) { return .refused(.unknownSource) }
+        do throws(RTCPParseError) {
+            let feedback = try reporter.receive(datagram, at: arrival)
+            counters.controlPacketsReceived += 1
+            flow.receivedControl()
+            take(feedback)
+            if feedback.transportFeedbacks > 0 { try sender.receivedFeedback(datagram, at: arrival) }
+            return .control
+        } catch {
+            counters.dropped.malformed += 1
+            return .dropped
+        }
+    }
+
+    @_noAllocation @_noLocks
+    private mutating func take(_ feedback: RTCPSession.Feedback) {
+        if let report = feedback.reportOnUs {
+            counters.remotePacketsLost = Int(report.cumulativeLost)
+            counters.remoteFractionLost = Int(report.fractionLost)
+            noteConfirmation()
+        }
+        if let roundTrip = feedback.roundTripNanoseconds { counters.roundTripNanoseconds = roundTrip }
+        counters.feedback.missingPackets += feedback.missingPackets
+        counters.feedback.pictureRequests += feedback.pictureRequests
+        counters.feedback.bitrateLimits += feedback.bitrateLimits
+        counters.feedback.transportWide += feedback.transportFeedbacks
+        if feedback.saidGoodbye { news.insert(.goodbyeReceived) }
+    }
+
+    @_noAllocation @_noLocks
+    private mutating func refuse(_ failure: SRTPContext.Failure) -> Received {
+        switch failure {
+        case .authentication: return .refused(.unauthenticated)
+        case .replay: return .refused(.replayed)
+        case .malformed: return .refused(.malformed)
+        }
+    }
+}
+
+// MARK: Sending
+
+extension PeerSession {
+    /// Puts the header in front of a payload that lies behind ``mediaHeaderBytes`` of `packet`, and protects both.
+    ///
+    /// - Parameters:
+    ///   - timestamp: Media time, in ticks of the codec.
+    ///   - isRedundant: The payload is one of those that repeat earlier frames, which the peer must take.
+    ///   - isNoise: The payload describes noise (RFC 3389), which the peer must take.
+    ///   - level: How loud the payload is, for packets that tell.
+    ///   - packet: Has ``maximumProtectionBytes`` of room behind the payload.
+    /// - Returns: The packet's length; 0 if it could not be protected.
+    @_noAllocation @_noLocks
+    public mutating func writeMedia(
+        payloadBytes: Int, timestamp: UInt32, marker: Bool, isRedundant: Bool = false, isNoise: Bool = false,
+        level: AudioLevel = AudioLevel(attenuation: 127, isVoice: false),
+        at now: Instant, into packet: inout MutableRawSpan
+    ) -> Int {
+        var payload = MediaSender.Payload.sound
+        if isRedundant { payload = .redundantSound }
+        if isNoise { payload = .comfortNoise }
+        let length = sender.write(
+            payload, bytes: payloadBytes, timestamp: timestamp, marker: marker, level: level, at: now, into: &packet,
+            with: &protection)
+        if length > 0 { noteSent(payloadBytes: payloadBytes, mediaTime: timestamp, at: now) }
+        return length
+    }
+
+    /// Writes a packet of a telephone event, and protects it.
+    ///
+    /// - Parameters:
+    ///   - mediaTime: Where our sound would be, which reports tell.
+    ///   - packet: Has ``maximumProtectionBytes`` of room behind header and payload.
+    /// - Returns: The packet's length; 0 if it could not be protected, or events were not agreed on.
+    @_noAllocation @_noLocks
+    public mutating func writeTelephoneEvent(
+        _ event: TelephoneEventSender.Packet, mediaTime: UInt32, at now: Instant, into packet: inout MutableRawSpan
+    ) -> Int {
+        guard let format = sender.formats.kinds.firstEvents else { return 0 }
+        let (start, bytes) = (mediaHeaderBytes, TelephoneEventPayload.size)
+        guard packet.byteCount >= start + bytes + Self.maximumProtectionBytes else { return 0 }
+        var writer = ByteWriter(packet._mutatingExtracting(start..<(start + bytes)))
+        event.payload.write(into: &writer)
+        let length = sender.write(
+            .telephoneEvent(payloadType: format.sendPayloadType), bytes: bytes, timestamp: event.timestamp,
+            marker: event.marker, level: AudioLevel(attenuation: 127, isVoice: false), at: now, into: &packet,
+            with: &protection)
+        if length > 0 { noteSent(payloadBytes: bytes, mediaTime: mediaTime, at: now) }
+        return length
+    }
+
+    /// A media packet of ours goes out.
+    @_noAllocation @_noLocks
+    private mutating func noteSent(payloadBytes: Int, mediaTime: UInt32, at now: Instant) {
+        counters.packetsSent += 1
+        counters.payloadBytesSent += payloadBytes
+        reporter.sentMedia(payloadBytes: payloadBytes, timestamp: mediaTime, at: now)
+        if case .established = flow.sent(at: now) { news.insert(.established) }
+    }
+}
+
+// MARK: RTCP
+
+extension PeerSession {
+    /// Whether ``writeControl(at:wallNanoseconds:into:)`` has something to send.
+    @_noAllocation @_noLocks
+    public func isControlDue(at now: Instant) -> Bool { reporter.isDue(at: now, hasReceivedMedia: hasReceivedMedia) }
+
+    /// Writes the report that is due, protected.
+    ///
+    /// - Parameter wallNanoseconds: Time of day at `now`, since 1970.
+    /// - Returns: The datagram's length; 0 if there is nothing to send.
+    @_noAllocation @_noLocks
+    public mutating func writeControl(
+        at now: Instant, wallNanoseconds: Int64, into packet: inout MutableRawSpan
+    ) -> Int {
+        let length = reporter.write(at: now, wallNanoseconds: wallNanoseconds, into: &packet)
+        return protectControl(&packet, length)
+    }
+
+    /// Whether ``writeFeedback(at:into:)`` has something to send: ten times a second if packets that are counted come.
+    @_noAllocation @_noLocks
+    public func isFeedbackDue(at now: Instant) -> Bool { arrivals.isDue(at: now) }
+
+    /// Writes when the peer's packets have come, protected; 256 of them at most, and the rest the next time.
+    ///
+    /// - Returns: The datagram's length; 0 if there is nothing to send.
+    @_noAllocation @_noLocks
+    public mutating func writeFeedback(at now: Instant, into packet: inout MutableRawSpan) -> Int {
+        guard let media = receiver.remoteSSRC else { return 0 }
+        let start = reporter.writeFront(isReducedSize: sender.formats.usesReducedSizeRTCP, into: &packet)
+        var rest = packet._mutatingExtracting(start...)
+        let length = arrivals.write(on: media, at: now, into: &rest)
+        guard length > 0 else { return 0 }
+        let protected = protectControl(&packet, start + length)
+        if protected > 0 { counters.feedback.sent += 1 }
+        return protected
+    }
+
+    /// Writes a last report with a goodbye (RFC 3550 §6.6), protected.
+    ///
+    /// - Returns: The datagram's length; 0 if there is nobody to say goodbye to.
+    @_noAllocation @_noLocks
+    public mutating func writeGoodbye(
+        at now: Instant, wallNanoseconds: Int64, into packet: inout MutableRawSpan
+    ) -> Int {
+        let length = reporter.writeGoodbye(at: now, wallNanoseconds: wallNanoseconds, into: &packet)
+        return protectControl(&packet, length)
+    }
+
+    @_noAllocation @_noLocks
+    private mutating func protectControl(_ packet: inout MutableRawSpan, _ length: Int) -> Int {
+        guard length > 0 else { return 0 }
+        let protected = protection.protectControl(&packet, length: length)
+        if protected > 0 { counters.controlPacketsSent += 1 }
+        return protected
+    }
+}
+
+// MARK: Packets that are lost and sent again (RFC 4585 §6.2.1)
+
+extension PeerSession {
+    /// How long after we ask for a packet it comes; nil while that is not known, or if the peer does not answer.
+    @_noAllocation @_noLocks
+    public mutating func repairNanoseconds(at now: Instant) -> Int64? {
+        guard sender.formats.repairsLoss else { return nil }
+        let roundTrip = roundTripNanoseconds
+        return repairs.answerNanoseconds(roundTrip: roundTrip, at: now)
+    }
+
+    /// Asks for a packet of the peer's with the next ``writeRequests(into:)``, if it can come in time. To be called in the
+    /// order of the numbers.
+    ///
+    /// - Parameter nanosecondsLeft: Until it must be there.
+    /// - Returns: Whether it is asked for.
+    @_noAllocation @_noLocks
+    public mutating func ask(for number: UInt16, nanosecondsLeft: Int64, at now: Instant) -> Bool {
+        guard sender.formats.repairsLoss, let media = receiver.remoteSSRC else { return false }
+        let roundTrip = roundTripNanoseconds
+        guard repairs.ask(for: number, of: media, nanosecondsLeft: nanosecondsLeft, roundTrip: roundTrip, at: now)
+        else { return false }
+        counters.feedback.packetsRequested += 1
+        return true
+    }
+
+    /// Writes the request for the packets that ``ask(for:nanosecondsLeft:at:)`` has gathered, protected.
+    ///
+    /// - Returns: The datagram's length; 0 if nothing is asked for.
+    @_noAllocation @_noLocks
+    public mutating func writeRequests(into packet: inout MutableRawSpan) -> Int {
+        guard !repairs.isEmpty else { return 0 }
+        let start = reporter.writeFront(isReducedSize: sender.formats.usesReducedSizeRTCP, into: &packet)
+        var rest = packet._mutatingExtracting(start...)
+        let length = repairs.write(into: &rest)
+        guard length > 0 else { return 0 }
+        return protectControl(&packet, start + length)
+    }
+
+    /// Writes the next packet of ours that the peer has asked for and that may be sent again, as it was sent before.
+    ///
+    /// - Returns: The packet's length; 0 if there is none.
+    @_noAllocation @_noLocks
+    public mutating func writeRepair(at now: Instant, into packet: inout MutableRawSpan) -> Int {
+        guard sender.formats.repairsLoss else { return 0 }
+        let roundTrip = roundTripNanoseconds
+        while let number = reporter.takeAsked() {
+            let length = sender.writeAgain(number, roundTrip: roundTrip, at: now, into: &packet)
+            if length > 0 {
+                counters.feedback.packetsResent += 1
+                return length
+            }
+            counters.feedback.packetsNotResent += 1
+        }
+        return 0
+    }
+}
+
+// MARK: What becomes known
+
+extension PeerSession {
     /// Takes over what the flow has found out.
     @_noAllocation @_noLocks
     private mutating func note(_ change: MediaFlow.Change, _ other: News) {
@@ -302,26 +620,17 @@ extension PeerSession {
         }
     }
 
-    /// One of our media packets is sent.
-    @_noAllocation @_noLocks
-    mutating func noteSent(at now: Instant) {
-        if case .established = flow.sent(at: now) { news.insert(.established) }
-    }
-
     /// Takes over what the peer's report says about our packets' arrival.
     @_noAllocation @_noLocks
-    mutating func noteConfirmation() {
+    private mutating func noteConfirmation() {
         if case .established = flow.confirmed() { news.insert(.established) }
     }
-
-    /// An authenticated RTCP packet of the peer has come.
-    @_noAllocation @_noLocks
-    mutating func noteControl() { flow.receivedControl() }
-
-    @_noAllocation @_noLocks
-    mutating func noteGoodbye() { news.insert(.goodbyeReceived) }
 }
 
-// Swaps in place, so that no context is freed here.
+// What follows looks at a datagram without changing it. Unoptimised code counts the end of such a view as a
+// deallocation, though there is nothing to free, so it is not analysed; what it calls is.
+
 @_semantics("no_performance_analysis") @inline(__always)
-private func exchange(_ one: inout SRTPContext?, _ other: inout SRTPContext?) { swap(&one, &other) }
+private func parseHeader(_ datagram: borrowing MutableRawSpan) throws(RTPParseError) -> RTPHeader {
+    try RTPHeader(parsing: datagram.bytes)
+}

@@ -302,9 +302,11 @@ extension RTCPSession {
 
     /// Writes an empty report, to precede feedback that may not be sent alone (RFC 4585 §3.1).
     ///
+    /// Mutating because a session that is only borrowed is copied; it changes nothing.
+    ///
     /// - Returns: Bytes written; zero if `datagram` is too short.
     @_noAllocation @_noLocks
-    public func writeEmptyReport(into datagram: inout MutableRawSpan) -> Int {
+    public mutating func writeEmptyReport(into datagram: inout MutableRawSpan) -> Int {
         CompoundReport(
             ssrc: configuration.ssrc, sender: nil, block: nil, canonicalName: configuration.canonicalName
         ).write(into: &datagram)

@@ -1,0 +1,55 @@
+internal import RTP
+internal import Timekeeping
+
+/// The receiving side of a call's media: which of the peer's streams counts, and what its payload types stand for.
+struct MediaReceiver {
+    private let localSSRC: UInt32
+    /// The SSRC that the peer sends with; nil until it is known.
+    private(set) var remoteSSRC: UInt32?
+    /// What the peer's payload types stand for.
+    private(set) var formats: ReceivedFormats
+    private var streams = StreamSelector()
+
+    init(_ plan: PeerPlan) {
+        localSSRC = plan.localSSRC
+        remoteSSRC = plan.remoteSSRC
+        formats = ReceivedFormats(PayloadKinds(plan))
+    }
+
+    /// What a packet is to the stream that the peer is heard by.
+    enum Verdict: BitwiseCopyable {
+        /// Of this stream; newest: ahead of all of it before.
+        case current(isNewest: Bool)
+        /// The first of a stream that counts from now on.
+        case takesOver
+        /// Of a stream that does not count.
+        case ofOtherStream
+        /// Of ours (RFC 3550 §8.2).
+        case looped
+    }
+
+    /// Accepts packets in these formats from now on, and those in the formats before that still come (RFC 3264 §8.3.2).
+    ///
+    /// - Parameter decoder: The number of the format that the playout has given to the sound.
+    @_noAllocation @_noLocks
+    mutating func expect(_ kinds: PayloadKinds, decoder: UInt8) {
+        formats.change(to: kinds, format: decoder)
+    }
+
+    /// Whether a packet is of the stream that the peer is known to send.
+    @_noAllocation @_noLocks
+    mutating func isOfStream(_ header: RTPHeader) -> Bool { remoteSSRC == header.ssrc }
+
+    /// Takes note of a packet, and says whether it counts.
+    @_noAllocation @_noLocks
+    mutating func receive(_ header: RTPHeader, at arrival: Instant) -> Verdict {
+        guard header.ssrc != localSSRC else { return .looped }
+        switch streams.receive(ssrc: header.ssrc, sequenceNumber: header.sequenceNumber, at: arrival) {
+        case .current(let isNewest): return .current(isNewest: isNewest)
+        case .takesOver:
+            remoteSSRC = header.ssrc
+            return .takesOver
+        case .ignored: return .ofOtherStream
+        }
+    }
+}

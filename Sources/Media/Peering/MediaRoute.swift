@@ -1,0 +1,104 @@
+internal import Datagrams
+internal import NetworkAddress
+internal import Timekeeping
+
+/// The way of a call's media and of its RTCP, and where the peer's packets may come from.
+///
+/// Without ICE the peer's address follows its authenticated packets (symmetric RTP, RFC 4961), so that a peer behind a
+/// translator is reached, and without protection as far as ``AddressLatch`` allows; with ICE, media goes the way that ICE
+/// selects.
+struct MediaRoute: BitwiseCopyable {
+    /// The way of our media; nil while there is none.
+    private(set) var path: MediaPath?
+    private var reach: Reach
+    private let control: Control
+
+    /// How the peer is reached.
+    private enum Reach: BitwiseCopyable {
+        /// By the path that ICE selects.
+        case selected
+        /// Where its authenticated packets come from.
+        case followed
+        /// The same, and at first at the address in its description.
+        case described(AddressLatch)
+    }
+
+    /// Where RTCP goes.
+    private enum Control: BitwiseCopyable {
+        case withMedia
+        case separate(MediaPath)
+        case none
+    }
+
+    init(_ transport: PeerPlan.Transport, at now: Instant) {
+        switch transport {
+        case .direct(let remote, let address):
+            path = MediaPath(DatagramPath(to: remote))
+            reach = .described(AddressLatch(remote, at: now))
+            control = address.map { .separate(MediaPath(DatagramPath(to: $0))) } ?? .withMedia
+        case .connected: (reach, control) = (.selected, .withMedia)
+        case .handshaken(let hasControl): (reach, control) = (.followed, hasControl ? .withMedia : .none)
+        }
+    }
+
+    /// The way of RTCP: with the media, wherever that has moved to, unless the peer asked otherwise.
+    var controlPath: MediaPath? {
+        @_noAllocation @_noLocks get {
+            switch control {
+            case .withMedia: path
+            case .separate(let path): path
+            case .none: nil
+            }
+        }
+    }
+
+    /// Where the peer's RTCP comes from, if that is another address than its media's.
+    var separateControlAddress: SocketAddress? {
+        @_noAllocation @_noLocks get {
+            guard case .separate(let path) = control else { return nil }
+            return path.datagrams.remote
+        }
+    }
+
+    /// Sends by another way from now on, or by none.
+    @_noAllocation @_noLocks
+    mutating func use(_ path: MediaPath?) { self.path = path }
+
+    // Two that change nothing are mutating: borrowing the route may copy it.
+
+    /// Whether a media packet without protection comes from an address that the peer may send from; ICE's paths are not
+    /// known here.
+    ///
+    /// - Parameter isOfStream: It has the SSRC that the peer is known to send with.
+    @_noAllocation @_noLocks
+    mutating func acceptsMedia(from source: SocketAddress, isOfStream: Bool, at arrival: Instant) -> Bool {
+        guard case .described(let latch) = reach, let path else { return true }
+        return latch.accepts(source, current: path.datagrams.remote, isOfStream: isOfStream, at: arrival)
+    }
+
+    /// The same for RTCP.
+    @_noAllocation @_noLocks
+    mutating func acceptsControl(from source: SocketAddress) -> Bool {
+        guard case .described(let latch) = reach, let path else { return true }
+        return latch.acceptsControl(source, current: path.datagrams.remote, control: separateControlAddress)
+    }
+
+    /// Lets the path follow a packet of the peer that is newer than all before.
+    ///
+    /// - Returns: Whether the path has changed.
+    @_noAllocation @_noLocks
+    mutating func follow(_ origin: DatagramPath, at arrival: Instant) -> Bool {
+        guard let path else { return false }
+        switch reach {
+        case .selected: return false
+        case .followed: break
+        case .described(var latch):
+            latch.heard(origin.remote, at: arrival)
+            reach = .described(latch)
+        }
+        guard !path.datagrams.remote.isSame(as: origin.remote) else { return false }
+        // Answers leave from the address that was written to.
+        self.path = MediaPath(origin)
+        return true
+    }
+}
