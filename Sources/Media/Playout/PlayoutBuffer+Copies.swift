@@ -15,42 +15,23 @@ extension PlayoutBuffer {
         payload: RawSpan, timestampOffset: UInt32, sequenceNumber: UInt16, timestamp: UInt32, ssrc: UInt32,
         format: UInt8? = nil, arrival: Instant
     ) {
-        let format = format ?? newestFormat
-        let duration = samples(in: payload, of: format)
+        let format = format ?? decoders.newestFormat
+        let duration = decoders.samples(in: payload, of: format)
         // A copy from before a change comes with a packet from after it: its timestamp counts in other ticks.
-        guard duration > 0, timestampOffset > 0, format == clockFormat,
-            payload.byteCount <= PacketStore.blockSize, hasStream, self.ssrc == ssrc, receivedNanoseconds > 0,
-            let carrier = clock.peek(sequence: sequenceNumber), abs(carrier &- endSequence) <= Self.sequenceJump,
-            let time = clock.peek(timestamp: timestamp &- timestampOffset)
+        guard duration > 0, timestampOffset > 0, payload.byteCount <= PacketStore.blockSize,
+            stream.isNumbered(by: format), let carrier = stream.number(of: sequenceNumber, ssrc: ssrc),
+            let (sequence, time) = stream.place(
+                ofCopy: timestampOffset, before: timestamp, duration, in: carrier, store)
         else { return }
-        let age = Int64(timestampOffset) &* clock.samplesPerTick / Int64(duration)
-        guard let sequence = place(ofCopyFrom: time, duration, age: age, before: carrier) else { return }
         carried.note(sequence, in: carrier)
-        if sequence >= endOfArrivals {
+        if stream.gap(before: sequence) >= 0 {
             // The packet itself is missing: what waiting for the copy would be worth.
-            let transit = arrival.nanoseconds &- Self.nanoseconds(samples: time)
+            let transit = arrival.nanoseconds &- StreamClock.nanoseconds(samples: time)
             history.recordRestorable(delay: transit &- history.baseline, share: 1)
         }
         guard sequence >= nextSequence, store.entry(sequence) == nil, !soundless.contains(sequence) else { return }
         let entry = entry(sequence, time, payload, duration, format, arrival)
         statistics.packetsRepaired &+= 1
         keep(entry, payload)
-    }
-
-    /// The number of the packet that holds the sound from `time` on; nil if none can.
-    ///
-    /// - Parameter age: How many packets before `carrier` that is, if the sender was not silent in between.
-    @_noAllocation @_noLocks
-    private func place(ofCopyFrom time: Int64, _ duration: Int, age: Int64, before carrier: Int64) -> Int64? {
-        guard age >= 1 else { return nil }
-        var sequence = carrier &- age
-        if carrier > endOfArrivals, time >= endOfArrivalsTimestamp {
-            // It lies in the gap before the carrier. A pause makes timestamps go on without numbers.
-            sequence = max(sequence, endOfArrivals)
-        }
-        guard sequence < carrier else { return nil }
-        if let before = store.entry(sequence &- 1), before.timestamp &+ Int64(before.samples) > time { return nil }
-        if let after = store.entry(sequence &+ 1), after.timestamp < time &+ Int64(duration) { return nil }
-        return sequence
     }
 }

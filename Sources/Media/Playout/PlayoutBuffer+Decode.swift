@@ -7,8 +7,8 @@ extension PlayoutBuffer {
     @_noAllocation @_noLocks
     mutating func play(_ now: Instant) {
         guard let entry = store.first(from: nextSequence) else { return }
-        takeBackConcealment()
-        use(entry.format)
+        decoders.restore()
+        decoders.use(entry.format)
         noteLost(before: entry.sequence)
         let duration = Int(entry.samples)
         // A packet that begins before what is already covered counts from there.
@@ -17,15 +17,13 @@ extension PlayoutBuffer {
         skippedSamples &-= dropped &- min(overlapped, dropped)
         if dropped < duration {
             statistics.playoutDelayNanoseconds = playoutTransit(now) &- history.baseline
-            let due = now.nanoseconds &+ Self.nanoseconds(samples: Int64(samples.count))
+            let due = now.nanoseconds &+ StreamClock.nanoseconds(samples: Int64(samples.count))
             statistics.recordBufferDelay(nanoseconds: due &- entry.arrivalNanoseconds)
         } else {
             statistics.packetsLate &+= 1
         }
-        // After two changes in quick succession there may be no decoder for what came between them.
-        let decoded =
-            entry.format == format ? samples.decode(entry, in: store, with: &decoder, dropping: dropped) : 0
-        if decoded <= 0 { _ = samples.conceal(Self.wholeSteps(duration), with: &decoder, dropping: dropped) }
+        let decoded = samples.decode(entry, in: store, with: &decoders, dropping: dropped)
+        if decoded <= 0 { _ = samples.conceal(Self.wholeSteps(duration), with: &decoders, dropping: dropped) }
         store.remove(entry.sequence)
         nextSequence = entry.sequence &+ 1
         nextTimestamp = max(nextTimestamp, entry.timestamp &+ Int64(duration))
@@ -48,13 +46,11 @@ extension PlayoutBuffer {
     @_noAllocation @_noLocks
     mutating func recover(_ count: Int, _ frame: inout PulledFrame) {
         guard let entry = store.first(from: nextSequence) else { return }
-        takeBackConcealment()
-        use(entry.format)
+        decoders.restore()
+        decoders.use(entry.format)
         let dropped = drop(atMost: count)
-        let restored =
-            entry.format == format
-            ? samples.restore(count, from: entry, in: store, with: &decoder, dropping: dropped) : 0
-        if restored <= 0 { _ = samples.conceal(Self.wholeSteps(count), with: &decoder, dropping: dropped) }
+        let restored = samples.restore(count, from: entry, in: store, with: &decoders, dropping: dropped)
+        if restored <= 0 { _ = samples.conceal(Self.wholeSteps(count), with: &decoders, dropping: dropped) }
         nextTimestamp &+= Int64(count)
         noteLost(before: entry.sequence)
         nextSequence = entry.sequence
@@ -64,9 +60,9 @@ extension PlayoutBuffer {
     /// Makes up `count` samples that are lost for good.
     @_noAllocation @_noLocks
     mutating func coverLoss(_ count: Int, _ frame: inout PulledFrame) {
-        takeBackConcealment()
+        decoders.restore()
         let dropped = drop(atMost: count)
-        _ = samples.conceal(Self.wholeSteps(count), with: &decoder, dropping: dropped)
+        _ = samples.conceal(Self.wholeSteps(count), with: &decoders, dropping: dropped)
         nextTimestamp &+= Int64(Self.wholeSteps(count))
         frame.concealedSamples &+= count &- dropped
     }
@@ -74,10 +70,7 @@ extension PlayoutBuffer {
     /// Makes up `count` samples while waiting for a packet.
     @_noAllocation @_noLocks
     mutating func hold(_ count: Int, _ frame: inout PulledFrame) {
-        if heldSamples == 0, !canRestore {
-            decoder.save()
-            canRestore = true
-        }
+        if heldSamples == 0 { decoders.save() }
         heldSamples &+= count
         let gain = Self.concealmentGain(concealedRun)
         concealedRun &+= count
@@ -107,19 +100,11 @@ extension PlayoutBuffer {
         guard missing > 0 else { return }
         let step = PlayoutPolicy.concealmentStep
         let whole = min((missing &+ PlayoutPolicy.overlap &+ step &- 1) / step &* step, OpusPacket.maximumSamples)
-        if samples.concealProvisionally(whole, with: &decoder) > 0 {
+        if samples.concealProvisionally(whole, with: &decoders) > 0 {
             samples.settle(missing)
         } else {
             samples.appendSilence(missing)
         }
-    }
-
-    /// Puts the decoder back to before the concealment that was played while waiting.
-    @_noAllocation @_noLocks
-    private mutating func takeBackConcealment() {
-        guard canRestore else { return }
-        decoder.restore()
-        canRestore = false
     }
 
     /// How many of the next `count` samples were skipped.

@@ -9,90 +9,22 @@ extension PlayoutBuffer {
     /// nothing.
     /// - Returns: The format's number, which its packets are inserted with.
     @_noAllocation @_noLocks
-    public mutating func change(to decoder: inout StreamDecoder) -> UInt8 {
-        guard !decoder.isEmpty else { return newestFormat }
-        exchange(&otherDecoder, &decoder)
-        newestFormat &+= 1
-        otherFormat = newestFormat
-        return newestFormat
-    }
+    public mutating func change(to decoder: inout StreamDecoder) -> UInt8 { decoders.change(to: &decoder) }
 
     /// The number of the newest format, which packets are of that are inserted without one.
-    public var newestFormatNumber: UInt8 { @_noAllocation @_noLocks get { newestFormat } }
-
-    /// Decodes with the decoder of a format from now on.
-    @_noAllocation @_noLocks
-    mutating func use(_ wanted: UInt8) {
-        guard wanted != format, wanted == otherFormat, !otherDecoder.isEmpty else { return }
-        exchange(&decoder, &otherDecoder)
-        (format, otherFormat) = (otherFormat, format)
-        // What was saved is of the other's state.
-        canRestore = false
-    }
+    public var newestFormatNumber: UInt8 { @_noAllocation @_noLocks get { decoders.newestFormat } }
 
     /// A packet's place in the stream; nil if its format is known no more.
     @_noAllocation @_noLocks
     mutating func extend(
         _ sequenceNumber: UInt16, _ timestamp: UInt32, of format: UInt8, _ arrival: Instant
     ) -> (sequence: Int64, timestamp: Int64)? {
-        if format == clockFormat { return clock.extend(sequence: sequenceNumber, timestamp: timestamp) }
-        guard format == newestFormat else {
-            guard format == clockFormat &- 1, var former = formerClock else { return nil }
-            let extended = former.extend(sequence: sequenceNumber, timestamp: timestamp)
-            formerClock = former
-            return extended
+        if !stream.isNumbered(by: format), format == decoders.newestFormat {
+            let goesOn = stream.change(
+                to: format, samplesPerTick: decoders.samplesPerTick(of: format), at: sequenceNumber, timestamp,
+                arrival: arrival, baseline: history.baseline)
+            if !goesOn { decoders.use(format) }
         }
-        let ticks = samplesPerTick(of: format)
-        if let sequence = clock.peek(sequence: sequenceNumber), receivedNanoseconds > 0 {
-            formerClock = clock
-            clock = StreamClock(
-                samplesPerTick: ticks, sequence: sequence, sequenceNumber: sequenceNumber,
-                time: predictedTime(of: sequence, arrival), timestamp: timestamp)
-        } else {
-            use(format)
-            clock = StreamClock(samplesPerTick: ticks)
-        }
-        clockFormat = format
-        return clock.extend(sequence: sequenceNumber, timestamp: timestamp)
-    }
-
-    /// The media time of the first packet whose timestamp says nothing of the packets before: as far behind them as its
-    /// number is, unless it came so much later that the sender must have been silent.
-    @_noAllocation @_noLocks
-    private func predictedTime(of sequence: Int64, _ arrival: Instant) -> Int64 {
-        let byNumber = endTimestamp &+ (sequence &- endSequence) &* Int64(packetSamples)
-        let byArrival = Int64(Self.samples(nanoseconds: arrival.nanoseconds &- history.baseline))
-        return byArrival &- byNumber > Self.pauseSamples ? byArrival : byNumber
-    }
-
-    /// 400 ms: more than ordinary networks hold packets back.
-    private static var pauseSamples: Int64 { @_noAllocation @_noLocks get { 19_200 } }
-
-    @_noAllocation @_noLocks
-    private func samplesPerTick(of wanted: UInt8) -> Int64 {
-        wanted == format ? decoder.samplesPerTick : otherDecoder.samplesPerTick
-    }
-
-    /// Samples that a payload decodes to; 0 if it cannot be decoded.
-    @_noAllocation @_noLocks
-    func samples(in payload: RawSpan, of wanted: UInt8) -> Int {
-        if wanted == format { return decoder.samples(in: payload) }
-        return wanted == otherFormat ? otherDecoder.samples(in: payload) : 0
-    }
-
-    @_noAllocation @_noLocks
-    func isDiscontinuous(_ payload: RawSpan, of wanted: UInt8) -> Bool {
-        if wanted == format { return decoder.isDiscontinuous(payload) }
-        return otherDecoder.isDiscontinuous(payload)
-    }
-
-    @_noAllocation @_noLocks
-    func restorableSamples(_ payload: RawSpan, of wanted: UInt8) -> Int {
-        if wanted == format { return decoder.restorableSamples(payload) }
-        return otherDecoder.restorableSamples(payload)
+        return stream.extend(sequenceNumber, timestamp, of: format)
     }
 }
-
-// Swaps in place: decoders are freed by neither.
-@_semantics("no_performance_analysis") @inline(__always)
-private func exchange(_ one: inout StreamDecoder, _ other: inout StreamDecoder) { swap(&one, &other) }

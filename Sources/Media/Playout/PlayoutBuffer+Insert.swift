@@ -1,11 +1,6 @@
 public import Timekeeping
 
 extension PlayoutBuffer {
-    /// A media time that is off by more than this belongs to another stream.
-    private static var timestampJumpNanoseconds: Int64 { @_noAllocation @_noLocks get { 3_000_000_000 } }
-    /// A sequence number that is off by more than this does too.
-    static var sequenceJump: Int64 { @_noAllocation @_noLocks get { 1_500 } }
-
     /// Takes one packet, copying its payload. Nothing a peer sends can trap.
     ///
     /// - Parameters:
@@ -21,9 +16,10 @@ extension PlayoutBuffer {
         payload: RawSpan, sequenceNumber: UInt16, timestamp: UInt32, marker: Bool, ssrc: UInt32, format: UInt8? = nil,
         arrival: Instant
     ) {
-        let format = format ?? newestFormat
+        let format = format ?? decoders.newestFormat
         insert(
-            payload, samples(in: payload, of: format), isNoise: false, format, sequenceNumber, timestamp, ssrc, arrival)
+            payload, decoders.samples(in: payload, of: format), isNoise: false, format, sequenceNumber, timestamp, ssrc,
+            arrival)
     }
 
     /// Takes one packet of comfort noise (RFC 3389): the sender is silent from then on. For streams of G.711.
@@ -36,7 +32,8 @@ extension PlayoutBuffer {
     ) {
         // Played for as long as a frame; what follows goes on by itself.
         insert(
-            payload, Self.noiseSamples, isNoise: true, format ?? newestFormat, sequenceNumber, timestamp, ssrc, arrival)
+            payload, Self.noiseSamples, isNoise: true, format ?? decoders.newestFormat, sequenceNumber, timestamp, ssrc,
+            arrival)
     }
 
     /// 10 ms: senders may go on with sound that soon.
@@ -53,19 +50,18 @@ extension PlayoutBuffer {
             statistics.packetsDiscarded &+= 1
             return
         }
-        if hasStream, self.ssrc != ssrc { startAfresh(with: format) }
-        self.ssrc = ssrc
-        hasStream = true
-        guard var extended = extend(sequenceNumber, timestamp, of: format, arrival) else {
+        if stream.identify(by: ssrc) { startAfresh(with: format) }
+        var place = extend(sequenceNumber, timestamp, of: format, arrival)
+        if let found = place, stream.isJump(found, arrival, baseline: history.baseline) {
+            startAfresh(with: format)
+            place = stream.extend(sequenceNumber, timestamp, of: format)
+        }
+        guard let place else {
             statistics.packetsDiscarded &+= 1
             return
         }
-        if isJump(extended, arrival) {
-            startAfresh(with: format)
-            extended = clock.extend(sequence: sequenceNumber, timestamp: timestamp)
-        }
 
-        var entry = entry(extended.sequence, extended.timestamp, payload, duration, format, arrival)
+        var entry = entry(place.sequence, place.timestamp, payload, duration, format, arrival)
         if isNoise {
             entry.isNoise = true
             entry.isDiscontinuous = true
@@ -84,8 +80,8 @@ extension PlayoutBuffer {
         entry.arrivalNanoseconds = arrival.nanoseconds
         entry.samples = Int32(truncatingIfNeeded: duration)
         entry.format = format
-        entry.isDiscontinuous = isDiscontinuous(payload, of: format)
-        entry.restorableSamples = Int32(truncatingIfNeeded: restorableSamples(payload, of: format))
+        entry.isDiscontinuous = decoders.isDiscontinuous(payload, of: format)
+        entry.restorableSamples = Int32(truncatingIfNeeded: decoders.restorableSamples(payload, of: format))
         return entry
     }
 
@@ -99,17 +95,14 @@ extension PlayoutBuffer {
     /// - Parameter isPadding: There is nothing in it, as in those that probe a path (RFC 3550 §5.1): the sound goes on.
     @_noAllocation @_noLocks
     private mutating func passOver(_ sequenceNumber: UInt16, _ ssrc: UInt32, isPadding: Bool) {
-        guard hasStream, self.ssrc == ssrc, receivedNanoseconds > 0,
-            let sequence = clock.peek(sequence: sequenceNumber), abs(sequence &- endSequence) <= Self.sequenceJump
-        else { return }
+        guard let sequence = stream.number(of: sequenceNumber, ssrc: ssrc) else { return }
         if isPlaying, sequence < nextSequence {
             statistics.packetsLost = max(statistics.packetsLost &- 1, 0)
             return
         }
         soundless.insert(sequence)
         if isPadding { padding.insert(sequence) }
-        endSequence = max(endSequence, sequence &+ 1)
-        endOfArrivals = max(endOfArrivals, sequence &+ 1)
+        stream.noteSoundless(sequence)
     }
 
     @_noAllocation @_noLocks
@@ -119,11 +112,8 @@ extension PlayoutBuffer {
             return
         }
         learn(from: entry)
-        if entry.sequence < endOfArrivals, receivedNanoseconds > 0 { statistics.packetsReordered &+= 1 }
-        if entry.sequence >= endOfArrivals {
-            endOfArrivals = entry.sequence &+ 1
-            endOfArrivalsTimestamp = entry.timestamp &+ Int64(entry.samples)
-        }
+        if stream.gap(before: entry.sequence) < 0 { statistics.packetsReordered &+= 1 }
+        stream.noteArrival(of: entry)
 
         if isPlaying, entry.sequence < nextSequence {
             statistics.packetsLate &+= 1
@@ -140,18 +130,7 @@ extension PlayoutBuffer {
     @_noAllocation @_noLocks
     mutating func keep(_ entry: PacketStore.Entry, _ payload: RawSpan) {
         if store.insert(entry, payload: payload) { statistics.packetsDiscarded &+= 1 }
-        if !entry.isNoise { packetSamples = Int(entry.samples) }
-        endSequence = max(endSequence, entry.sequence &+ 1)
-        endTimestamp = max(endTimestamp, entry.timestamp &+ Int64(entry.samples))
-        receivedNanoseconds &+= Self.nanoseconds(samples: Int64(entry.samples))
-    }
-
-    @_noAllocation @_noLocks
-    private func isJump(_ extended: (sequence: Int64, timestamp: Int64), _ arrival: Instant) -> Bool {
-        guard receivedNanoseconds > 0 else { return false }
-        let transit = arrival.nanoseconds &- Self.nanoseconds(samples: extended.timestamp)
-        let isFarInTime = abs(transit &- history.baseline) > Self.timestampJumpNanoseconds
-        return isFarInTime || abs(extended.sequence &- endSequence) > Self.sequenceJump
+        stream.noteSound(of: entry)
     }
 
     /// Begins with another stream: keeps what was learnt of the path's jitter, and what is decoded already.
@@ -160,11 +139,8 @@ extension PlayoutBuffer {
         statistics.resets &+= 1
         statistics.packetsDiscarded &+= store.count
         store.removeAll()
-        use(format)
-        decoder.reset()
-        clock = StreamClock(samplesPerTick: decoder.samplesPerTick)
-        clockFormat = format
-        formerClock = nil
+        decoders.reset(to: format)
+        stream.startAfresh(in: format, samplesPerTick: decoders.samplesPerTick)
         soundless = PacketNumbers()
         padding = PacketNumbers()
         asked = PacketNumbers()
@@ -172,16 +148,10 @@ extension PlayoutBuffer {
         target.forgetChoice()
         freshGap = nil
         carried = CarriedCopies()
-        endSequence = 0
-        endOfArrivals = 0
-        endOfArrivalsTimestamp = 0
-        endTimestamp = 0
-        receivedNanoseconds = 0
         isPlaying = false
         isDiscontinuous = false
         heldSamples = 0
         skippedSamples = 0
-        canRestore = false
         concealedRun = 0
     }
 }

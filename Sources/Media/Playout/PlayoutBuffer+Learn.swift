@@ -82,23 +82,23 @@ extension PlayoutBuffer {
     @_noAllocation @_noLocks
     mutating func learn(from entry: PacketStore.Entry) {
         learnFromGap(at: entry.arrivalNanoseconds)
-        let isFirst = receivedNanoseconds == 0
-        if !isFirst, entry.sequence < endOfArrivals {
+        let missing = stream.gap(before: entry.sequence)
+        if missing < 0 {
             freshGap?.note(entry.sequence)
             if asked.contains(entry.sequence) { return }
         }
-        let transit = entry.arrivalNanoseconds &- Self.nanoseconds(samples: entry.timestamp)
-        let duration = Self.nanoseconds(samples: Int64(entry.samples))
+        let transit = entry.arrivalNanoseconds &- StreamClock.nanoseconds(samples: entry.timestamp)
+        let duration = StreamClock.nanoseconds(samples: Int64(entry.samples))
         history.record(
             transit: transit, at: entry.arrivalNanoseconds, duration: duration,
-            isOvertaken: !isFirst && entry.sequence < endOfArrivals)
-        guard !isFirst, entry.sequence > endOfArrivals else { return }
+            isOvertaken: missing < 0)
+        guard missing > 0 else { return }
         // One gap at a time: a second one within so short a time proves that the first is none of order.
         learnFromGap(at: .max)
         freshGap = FreshGap(
-            end: entry.sequence, missing: entry.isDiscontinuous ? 0 : entry.sequence &- endOfArrivals,
+            end: entry.sequence, missing: entry.isDiscontinuous ? 0 : missing,
             arrival: entry.arrivalNanoseconds, transit: transit, duration: duration,
-            restorable: Self.nanoseconds(samples: Int64(entry.restorableSamples)),
+            restorable: StreamClock.nanoseconds(samples: Int64(entry.restorableSamples)),
             settled: carried.ages(in: entry.sequence))
     }
 

@@ -35,8 +35,8 @@ extension PlayoutBuffer {
     ) -> MissingPacket? {
         guard isPlaying, frameSamples > 0 else { return nil }
         if number == .min { missingSince = nil }
-        var candidate = max(number, max(nextSequence, endSequence &- Self.mostMissing))
-        while candidate < endSequence {
+        var candidate = max(number, max(nextSequence, stream.endSequence &- Self.mostMissing))
+        while candidate < stream.endSequence {
             if !soundless.contains(candidate), !store.contains(candidate) {
                 guard let after = store.first(from: candidate) else { return nil }
                 if now.nanoseconds &- after.arrivalNanoseconds >= Self.overtakingNanoseconds {
@@ -61,12 +61,12 @@ extension PlayoutBuffer {
     private mutating func missing(
         _ sequence: Int64, before after: PacketStore.Entry, _ nextPull: Instant, _ frameSamples: Int
     ) -> MissingPacket {
-        let mediaTime = after.timestamp &- (after.sequence &- sequence) &* Int64(packetSamples)
+        let mediaTime = after.timestamp &- (after.sequence &- sequence) &* Int64(stream.packetSamples)
         let played = nextTimestamp &+ Int64(skippedSamples &- samples.count)
         let pulls = max(mediaTime &- played, 0) / Int64(frameSamples)
-        let wait = Self.nanoseconds(samples: pulls &* Int64(frameSamples))
+        let wait = StreamClock.nanoseconds(samples: pulls &* Int64(frameSamples))
         return MissingPacket(
-            number: sequence, sequenceNumber: clock.wire(sequence),
+            number: sequence, sequenceNumber: stream.sequenceNumber(of: sequence),
             dueAt: Instant(nanoseconds: nextPull.nanoseconds &+ wait))
     }
 

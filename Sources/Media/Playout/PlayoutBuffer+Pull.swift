@@ -61,7 +61,7 @@ extension PlayoutBuffer {
     @_noAllocation @_noLocks
     public func worthwhileAdvance(pullSamples: Int, at now: Instant) -> Int64 {
         // Only on target does the delay tell where the grid stands.
-        guard isPlaying, samplesOffTarget < 48_000, receivedNanoseconds > 2_500_000_000 else { return 0 }
+        guard isPlaying, samplesOffTarget < 48_000, stream.receivedNanoseconds > 2_500_000_000 else { return 0 }
         return target.worthwhileAdvance(history, grid(now, pullSamples))
     }
 
@@ -80,7 +80,7 @@ extension PlayoutBuffer {
     public func mayAwait(forPull pullSamples: Int) -> Bool {
         guard isPlaying, !isDiscontinuous else { return false }
         let ahead = soundAhead(pullSamples)
-        return ahead.samples < pullSamples && ahead.next >= endSequence && !ahead.isDiscontinuous
+        return ahead.samples < pullSamples && ahead.next >= stream.endSequence && !ahead.isDiscontinuous
     }
 
     /// How much later than the fastest a packet may come for a pull of so many samples at `now`, in nanoseconds.
@@ -110,28 +110,28 @@ extension PlayoutBuffer {
     private mutating func startIfDue(_ now: Instant, _ wanted: Int) {
         guard !isPlaying, store.count > 0 else { return }
         updateTarget(now, wanted)
-        if playoutTransit(now) >= target.transit &- Self.nanoseconds(samples: 120) { isPlaying = true }
+        if playoutTransit(now) >= target.transit &- StreamClock.nanoseconds(samples: 120) { isPlaying = true }
     }
 
     /// How long after its media time the next sample to be handed out is played.
     @_noAllocation @_noLocks
     func playoutTransit(_ now: Instant) -> Int64 {
-        now.nanoseconds &- Self.nanoseconds(samples: nextTimestamp &+ Int64(skippedSamples &- samples.count))
+        now.nanoseconds &- StreamClock.nanoseconds(samples: nextTimestamp &+ Int64(skippedSamples &- samples.count))
     }
 
     @_noAllocation @_noLocks
     private mutating func updateTarget(_ now: Instant, _ wanted: Int) {
-        target.update(history, grid(now, wanted), received: receivedNanoseconds)
+        target.update(history, grid(now, wanted), received: stream.receivedNanoseconds)
         statistics.targetDelayNanoseconds = target.transit &- history.baseline
     }
 
     @_noAllocation @_noLocks
     private func grid(_ now: Instant, _ wanted: Int) -> TargetDelay.Grid {
-        let step = Self.commonDivisor(wanted, packetSamples)
-        let origin = playoutTransit(now) &- Self.nanoseconds(samples: Int64(samples.count % step))
+        let step = Self.commonDivisor(wanted, stream.packetSamples)
+        let origin = playoutTransit(now) &- StreamClock.nanoseconds(samples: Int64(samples.count % step))
         return TargetDelay.Grid(
-            origin: origin, step: Self.nanoseconds(samples: Int64(step)),
-            lead: Self.nanoseconds(samples: Int64(max(wanted &- packetSamples, 0))),
+            origin: origin, step: StreamClock.nanoseconds(samples: Int64(step)),
+            lead: StreamClock.nanoseconds(samples: Int64(max(wanted &- stream.packetSamples, 0))),
             patience: pullPatienceNanoseconds)
     }
 
@@ -152,9 +152,9 @@ extension PlayoutBuffer {
         status.samplesSinceStretch = samplesSinceStretch
         status.samplesOffTarget = samplesOffTarget
         status.hasStretched = hasStretched
-        status.excessSamples = Self.samples(nanoseconds: playoutTransit(now) &- target.transit)
+        status.excessSamples = StreamClock.samples(nanoseconds: playoutTransit(now) &- target.transit)
         let beyond = playoutTransit(now) &- history.baseline &- target.maximum
-        status.overflowSamples = max(Self.samples(nanoseconds: beyond), 0)
+        status.overflowSamples = max(StreamClock.samples(nanoseconds: beyond), 0)
         if abs(status.excessSamples) < PlayoutPolicy.shortestStretch { samplesOffTarget = 0 }
         if let entry = store.first(from: nextSequence) { describe(entry, &status) }
         if samples.count >= wanted, !hasListened {
@@ -216,7 +216,7 @@ extension PlayoutBuffer {
         case .jump(let count):
             nextTimestamp &+= Int64(count)
             heldSamples = max(heldSamples &- count, 0)
-            canRestore = false
+            decoders.discardSaved()
         case .comfortNoise(let count):
             makeUp(count)
             frame.silentSamples &+= count

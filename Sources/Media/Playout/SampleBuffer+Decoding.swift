@@ -4,14 +4,15 @@ extension SampleBuffer {
     /// Decodes a packet; all but the first `dropped` samples wait.
     @_semantics("no_performance_analysis")
     mutating func decode(
-        _ entry: PacketStore.Entry, in store: borrowing PacketStore, with decoder: inout StreamDecoder,
+        _ entry: PacketStore.Entry, in store: borrowing PacketStore, with decoders: inout FormatDecoders,
         dropping dropped: Int
     ) -> Int {
         var room = room
         let written =
             entry.isNoise
-            ? decoder.decodeNoise(store.payload(entry), samples: Int(entry.samples), into: &room)
-            : decoder.decode(store.payload(entry), into: &room)
+            ? decoders.decodeNoise(
+                store.payload(entry), of: entry.format, samples: Int(entry.samples), into: &room)
+            : decoders.decode(store.payload(entry), of: entry.format, into: &room)
         append(written, dropping: dropped)
         return written
     }
@@ -20,28 +21,29 @@ extension SampleBuffer {
     @_semantics("no_performance_analysis")
     mutating func restore(
         _ count: Int, from entry: PacketStore.Entry, in store: borrowing PacketStore,
-        with decoder: inout StreamDecoder, dropping dropped: Int
+        with decoders: inout FormatDecoders, dropping dropped: Int
     ) -> Int {
         var room = room
-        let written = decoder.recoverFEC(fromNext: store.payload(entry), samples: count, into: &room)
+        let written = decoders.recoverFEC(
+            fromNext: store.payload(entry), of: entry.format, samples: count, into: &room)
         append(written, dropping: dropped)
         return written
     }
 
     /// Makes up `count` samples, for good; all but the first `dropped` samples wait.
     @_semantics("no_performance_analysis")
-    mutating func conceal(_ count: Int, with decoder: inout StreamDecoder, dropping dropped: Int) -> Int {
+    mutating func conceal(_ count: Int, with decoders: inout FormatDecoders, dropping dropped: Int) -> Int {
         var room = room
-        let written = decoder.conceal(samples: count, into: &room)
+        let written = decoders.conceal(samples: count, into: &room)
         append(written, dropping: dropped)
         return written
     }
 
     /// Makes up `count` samples, in case nothing better comes.
     @_semantics("no_performance_analysis")
-    mutating func concealProvisionally(_ count: Int, with decoder: inout StreamDecoder) -> Int {
+    mutating func concealProvisionally(_ count: Int, with decoders: inout FormatDecoders) -> Int {
         var room = room
-        let written = decoder.conceal(samples: count, into: &room)
+        let written = decoders.conceal(samples: count, into: &room)
         appendProvisional(written)
         return written
     }
