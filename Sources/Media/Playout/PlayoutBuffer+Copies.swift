@@ -21,7 +21,7 @@ extension PlayoutBuffer {
         guard duration > 0, timestampOffset > 0, payload.byteCount <= PacketStore.blockSize,
             stream.isNumbered(by: format), let carrier = stream.number(of: sequenceNumber, ssrc: ssrc),
             let (sequence, time) = stream.place(
-                ofCopy: timestampOffset, before: timestamp, duration, in: carrier, store)
+                ofCopy: timestampOffset, before: timestamp, duration, in: carrier, queue)
         else { return }
         carried.note(sequence, in: carrier)
         if stream.gap(before: sequence) >= 0 {
@@ -29,7 +29,7 @@ extension PlayoutBuffer {
             let transit = arrival.nanoseconds &- StreamClock.nanoseconds(samples: time)
             history.recordRestorable(delay: transit &- history.baseline, share: 1)
         }
-        guard sequence >= nextSequence, store.entry(sequence) == nil, !soundless.contains(sequence) else { return }
+        guard sequence >= nextSequence, !queue.contains(sequence), !queue.isSoundless(sequence) else { return }
         let entry = entry(sequence, time, payload, duration, format, arrival)
         statistics.packetsRepaired &+= 1
         keep(entry, payload)

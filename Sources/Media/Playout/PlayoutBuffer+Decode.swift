@@ -6,7 +6,7 @@ extension PlayoutBuffer {
     /// Decodes the next packet. What `skip` asked for is decoded too, for the decoder's sake, but not played.
     @_noAllocation @_noLocks
     mutating func play(_ now: Instant) {
-        guard let entry = store.first(from: nextSequence) else { return }
+        guard let entry = queue.first(from: nextSequence) else { return }
         decoders.restore()
         decoders.use(entry.format)
         noteLost(before: entry.sequence)
@@ -22,9 +22,9 @@ extension PlayoutBuffer {
         } else {
             statistics.packetsLate &+= 1
         }
-        let decoded = samples.decode(entry, in: store, with: &decoders, dropping: dropped)
+        let decoded = samples.decode(entry, in: queue, with: &decoders, dropping: dropped)
         if decoded <= 0 { _ = samples.conceal(Self.wholeSteps(duration), with: &decoders, dropping: dropped) }
-        store.remove(entry.sequence)
+        queue.remove(entry.sequence)
         nextSequence = entry.sequence &+ 1
         nextTimestamp = max(nextTimestamp, entry.timestamp &+ Int64(duration))
         isDiscontinuous = entry.isDiscontinuous
@@ -35,8 +35,8 @@ extension PlayoutBuffer {
     /// Throws the next packet away: it has waited beyond the maximum delay.
     @_noAllocation @_noLocks
     mutating func discardNext() {
-        guard let entry = store.first(from: nextSequence) else { return }
-        store.remove(entry.sequence)
+        guard let entry = queue.first(from: nextSequence) else { return }
+        queue.remove(entry.sequence)
         statistics.packetsDiscarded &+= 1
         nextSequence = entry.sequence &+ 1
         nextTimestamp = entry.timestamp &+ Int64(entry.samples)
@@ -45,11 +45,11 @@ extension PlayoutBuffer {
     /// Restores `count` lost samples before the next packet from that packet.
     @_noAllocation @_noLocks
     mutating func recover(_ count: Int, _ frame: inout PulledFrame) {
-        guard let entry = store.first(from: nextSequence) else { return }
+        guard let entry = queue.first(from: nextSequence) else { return }
         decoders.restore()
         decoders.use(entry.format)
         let dropped = drop(atMost: count)
-        let restored = samples.restore(count, from: entry, in: store, with: &decoders, dropping: dropped)
+        let restored = samples.restore(count, from: entry, in: queue, with: &decoders, dropping: dropped)
         if restored <= 0 { _ = samples.conceal(Self.wholeSteps(count), with: &decoders, dropping: dropped) }
         nextTimestamp &+= Int64(count)
         noteLost(before: entry.sequence)
@@ -117,16 +117,14 @@ extension PlayoutBuffer {
 
     @_noAllocation @_noLocks
     private mutating func noteLost(before sequence: Int64) {
-        guard sequence > nextSequence else { return }
-        let missing = Int(sequence &- nextSequence) &- soundless.count(from: nextSequence, to: sequence)
-        statistics.packetsLost &+= max(missing, 0)
+        statistics.packetsLost &+= queue.missing(from: nextSequence, to: sequence)
     }
 
     /// Moves past packets that hold no sound: unless they are mere padding, the sender is silent in their place.
     @_noAllocation @_noLocks
     mutating func passSoundless() {
-        while soundless.contains(nextSequence) {
-            if !padding.contains(nextSequence) { isDiscontinuous = true }
+        while queue.isSoundless(nextSequence) {
+            if !queue.isPadding(nextSequence) { isDiscontinuous = true }
             nextSequence &+= 1
         }
     }

@@ -100,14 +100,13 @@ extension PlayoutBuffer {
             statistics.packetsLost = max(statistics.packetsLost &- 1, 0)
             return
         }
-        soundless.insert(sequence)
-        if isPadding { padding.insert(sequence) }
+        queue.insertSoundless(sequence, isPadding: isPadding)
         stream.noteSoundless(sequence)
     }
 
     @_noAllocation @_noLocks
     private mutating func take(_ entry: PacketStore.Entry, _ payload: RawSpan) {
-        guard store.entry(entry.sequence) == nil else {
+        guard !queue.contains(entry.sequence) else {
             statistics.packetsDuplicate &+= 1
             return
         }
@@ -120,7 +119,7 @@ extension PlayoutBuffer {
             statistics.packetsLost = max(statistics.packetsLost &- 1, 0)
             return
         }
-        if !isPlaying, store.count == 0 || entry.sequence < nextSequence {
+        if !isPlaying, queue.count == 0 || entry.sequence < nextSequence {
             nextSequence = entry.sequence
             nextTimestamp = entry.timestamp
         }
@@ -129,7 +128,7 @@ extension PlayoutBuffer {
 
     @_noAllocation @_noLocks
     mutating func keep(_ entry: PacketStore.Entry, _ payload: RawSpan) {
-        if store.insert(entry, payload: payload) { statistics.packetsDiscarded &+= 1 }
+        if queue.insert(entry, payload: payload) { statistics.packetsDiscarded &+= 1 }
         stream.noteSound(of: entry)
     }
 
@@ -137,12 +136,10 @@ extension PlayoutBuffer {
     @_noAllocation @_noLocks
     private mutating func startAfresh(with format: UInt8) {
         statistics.resets &+= 1
-        statistics.packetsDiscarded &+= store.count
-        store.removeAll()
+        statistics.packetsDiscarded &+= queue.count
+        queue.removeAll()
         decoders.reset(to: format)
         stream.startAfresh(in: format, samplesPerTick: decoders.samplesPerTick)
-        soundless = PacketNumbers()
-        padding = PacketNumbers()
         asked = PacketNumbers()
         history.forgetBaseline()
         target.forgetChoice()

@@ -2,7 +2,7 @@ internal import Timekeeping
 
 /// A gap in the packet numbers that a packet has just shown.
 ///
-/// What is missing may only have been overtaken, so nothing is learnt from the gap before ``PlayoutBuffer/overtakingNanoseconds``
+/// What is missing may only have been overtaken, so nothing is learnt from the gap before ``LossDetector/overtakingNanoseconds``
 /// have passed.
 struct FreshGap: BitwiseCopyable {
     /// The first packet after the gap.
@@ -68,9 +68,6 @@ struct CarriedCopies: BitwiseCopyable {
 
 // What the buffer learns from when packets come: how late they are, and what waiting for lost ones would be worth.
 extension PlayoutBuffer {
-    /// A packet that comes within this time of the one that overtook it was never lost: 2 ms. Paths with several queues
-    /// or links swap neighbours by less.
-    static var overtakingNanoseconds: Int64 { @_noAllocation @_noLocks get { 2_000_000 } }
     /// Packets of one gap that are waited for; longer gaps are outages.
     private static var mostRepaired: Int64 { @_noAllocation @_noLocks get { 8 } }
     /// What a packet of a gap of four or more is worth, as a multiple of one that is missing by itself.
@@ -105,16 +102,18 @@ extension PlayoutBuffer {
     /// Notes what waiting for the packets that the newest gap lacks would be worth, once they are not just overtaken.
     @_noAllocation @_noLocks
     mutating func learnFromGap(at now: Int64) {
-        guard let gap = freshGap, now &- gap.arrival >= Self.overtakingNanoseconds || now == .max else { return }
+        guard let gap = freshGap, now &- gap.arrival >= LossDetector.overtakingNanoseconds || now == .max else {
+            return
+        }
         freshGap = nil
         let delay = gap.transit &- history.baseline
-        let restores = gap.restorable > 0 && gap.lacks(1) && !soundless.contains(gap.end &- 1)
+        let restores = gap.restorable > 0 && gap.lacks(1) && !queue.isSoundless(gap.end &- 1)
         if restores { history.recordRestorable(delay: delay &+ gap.restorable, share: Self.recoveryWorth) }
         guard let repair = repairNanoseconds, gap.missing > 0 else { return }
         // A long gap is worse for each packet in it, because concealment fades.
         let worth = min(1 + Float(gap.missing &- 1) / 2, Self.mostWorth)
         for age in 1...min(gap.missing, Self.mostRepaired)
-        where gap.lacks(age) && !soundless.contains(gap.end &- age) {
+        where gap.lacks(age) && !queue.isSoundless(gap.end &- age) {
             // Forward error correction has most of the last one's worth already.
             let share = (age == 1 && restores ? 1 - Self.recoveryWorth : 1) * worth
             history.recordRestorable(delay: delay &+ age &* gap.duration &+ repair, share: share)

@@ -1,30 +1,9 @@
 public import Timekeeping
 
-/// A packet that later ones have overtaken.
-public struct MissingPacket: Equatable, Sendable, BitwiseCopyable {
-    /// Counts without wrapping, from the stream's first packet.
-    public var number: Int64
-    /// The number in its header.
-    public var sequenceNumber: UInt16
-    /// The pull that needs it.
-    public var dueAt: Instant
-
-    /// Names a packet.
-    @_noAllocation @_noLocks
-    public init(number: Int64, sequenceNumber: UInt16, dueAt: Instant) {
-        self.number = number
-        self.sequenceNumber = sequenceNumber
-        self.dueAt = dueAt
-    }
-}
-
 extension PlayoutBuffer {
-    /// Packets before the newest that are looked at.
-    private static var mostMissing: Int64 { @_noAllocation @_noLocks get { 64 } }
-
     /// The next packet that has not come though a later one has, and whose place has not been played.
     ///
-    /// A packet that was overtaken less than ``overtakingNanoseconds`` ago is not missing yet.
+    /// A packet that was overtaken less than 2 ms ago is not missing yet.
     /// - Parameters:
     ///   - number: The first that is asked about; `.min` for all.
     ///   - nextPull: When the next pull takes place.
@@ -33,28 +12,17 @@ extension PlayoutBuffer {
     public mutating func nextMissing(
         from number: Int64, nextPull: Instant, frameSamples: Int, at now: Instant
     ) -> MissingPacket? {
-        guard isPlaying, frameSamples > 0 else { return nil }
-        if number == .min { missingSince = nil }
-        var candidate = max(number, max(nextSequence, stream.endSequence &- Self.mostMissing))
-        while candidate < stream.endSequence {
-            if !soundless.contains(candidate), !store.contains(candidate) {
-                guard let after = store.first(from: candidate) else { return nil }
-                if now.nanoseconds &- after.arrivalNanoseconds >= Self.overtakingNanoseconds {
-                    return missing(candidate, before: after, nextPull, frameSamples)
-                }
-                missingSince = after.arrivalNanoseconds
-            }
-            candidate &+= 1
-        }
-        return nil
+        guard isPlaying, frameSamples > 0,
+            let (sequence, after) = losses.nextMissing(
+                from: number, in: queue, from: nextSequence, to: stream.endSequence, at: now)
+        else { return nil }
+        return missing(sequence, before: after, nextPull, frameSamples)
     }
 
     /// When a packet that has just been overtaken counts as missing; nil if there is none. As of the last time that all
     /// missing packets were asked about.
     public var nextMissingAt: Instant? {
-        @_noAllocation @_noLocks mutating get {
-            missingSince.map { Instant(nanoseconds: $0 &+ Self.overtakingNanoseconds) }
-        }
+        @_noAllocation @_noLocks mutating get { losses.nextMissingAt }
     }
 
     @_noAllocation @_noLocks

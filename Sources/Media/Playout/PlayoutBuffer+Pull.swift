@@ -1,4 +1,3 @@
-internal import OpusCodec
 public import Timekeeping
 
 extension PlayoutBuffer {
@@ -89,26 +88,15 @@ extension PlayoutBuffer {
         playoutTransit(now) &- history.baseline &- grid(now, pullSamples).lead
     }
 
-    /// The sound that is here without a gap, up to so many samples; the packet after it; whether the sender is silent then.
     @_noAllocation @_noLocks
     private func soundAhead(_ pullSamples: Int) -> (samples: Int, next: Int64, isDiscontinuous: Bool) {
-        var ahead = (samples: samples.count, next: nextSequence, isDiscontinuous: false)
-        while ahead.samples < pullSamples {
-            if let entry = store.entry(ahead.next) {
-                ahead.samples &+= Int(entry.samples)
-                ahead.isDiscontinuous = entry.isDiscontinuous
-            } else if !padding.contains(ahead.next) {
-                break
-            }
-            ahead.next &+= 1
-        }
-        return ahead
+        queue.soundAhead(from: nextSequence, decoded: samples.count, wanted: pullSamples)
     }
 
     /// Starts the stream when its first packet has waited as long as the target says.
     @_noAllocation @_noLocks
     private mutating func startIfDue(_ now: Instant, _ wanted: Int) {
-        guard !isPlaying, store.count > 0 else { return }
+        guard !isPlaying, queue.count > 0 else { return }
         updateTarget(now, wanted)
         if playoutTransit(now) >= target.transit &- StreamClock.nanoseconds(samples: 120) { isPlaying = true }
     }
@@ -156,7 +144,7 @@ extension PlayoutBuffer {
         let beyond = playoutTransit(now) &- history.baseline &- target.maximum
         status.overflowSamples = max(StreamClock.samples(nanoseconds: beyond), 0)
         if abs(status.excessSamples) < PlayoutPolicy.shortestStretch { samplesOffTarget = 0 }
-        if let entry = store.first(from: nextSequence) { describe(entry, &status) }
+        if let entry = queue.first(from: nextSequence) { describe(entry, &status) }
         if samples.count >= wanted, !hasListened {
             hasListened = true
             loudness.listen(to: samples)
@@ -172,14 +160,14 @@ extension PlayoutBuffer {
         let gap = Int(entry.timestamp &- nextTimestamp)
         guard gap > 0 else {
             status.next = .ready
-            status.readySamples = readySamples(from: entry.sequence)
+            status.readySamples = queue.readySamples(from: entry.sequence)
             return
         }
         // After a pause of the sender's the numbers that are missing right before tell how much of the gap is lost sound.
         var missing: Int64 = 0
         if isDiscontinuous {
             let most = entry.sequence &- nextSequence
-            while missing < most, !soundless.contains(entry.sequence &- missing &- 1) { missing &+= 1 }
+            while missing < most, !queue.isSoundless(entry.sequence &- missing &- 1) { missing &+= 1 }
         }
         let lost = isDiscontinuous ? min(Int(missing) &* Int(entry.samples), gap) : gap
         let silence = entry.sequence == nextSequence ? gap : gap &- lost
@@ -189,17 +177,6 @@ extension PlayoutBuffer {
         } else {
             status.next = .afterLoss(samples: gap, restorable: Int(entry.restorableSamples))
         }
-    }
-
-    @_noAllocation @_noLocks
-    private func readySamples(from sequence: Int64) -> Int {
-        var total = 0
-        var next = sequence
-        while let entry = store.entry(next), total < OpusPacket.maximumSamples {
-            total &+= Int(entry.samples)
-            next &+= 1
-        }
-        return total
     }
 
     @_noAllocation @_noLocks

@@ -13,17 +13,13 @@ public struct PlayoutBuffer: ~Copyable {
 
     var decoders: FormatDecoders
     var stream: ReceivedStream
-    var store = PacketStore()
+    var queue = PacketQueue()
+    var losses = LossDetector()
     var samples = SampleBuffer()
-    /// Packets that hold no sound, and those of them that hold nothing at all.
-    var soundless = PacketNumbers()
-    var padding = PacketNumbers()
     var history: ArrivalHistory
     var target: TargetDelay
     /// Packets that were asked for again: when they come says nothing of the path.
     var asked = PacketNumbers()
-    /// When the newest packet came that overtook one that is not missing yet.
-    var missingSince: Int64?
     /// How long after a request a lost packet comes; nil if none is asked for. What waiting for it is worth then counts
     /// when the delay is chosen.
     public var repairNanoseconds: Int64?

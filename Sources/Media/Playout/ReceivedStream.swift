@@ -153,7 +153,7 @@ struct ReceivedStream {
     @_noAllocation @_noLocks
     func place(
         ofCopy ticks: UInt32, before timestamp: UInt32, _ duration: Int, in carrier: Int64,
-        _ store: borrowing PacketStore
+        _ queue: borrowing PacketQueue
     ) -> (sequence: Int64, timestamp: Int64)? {
         guard let time = numbering.time(of: timestamp &- ticks) else { return nil }
         // How many packets before the carrier that is, if the sender was not silent in between.
@@ -165,8 +165,8 @@ struct ReceivedStream {
             sequence = max(sequence, endOfArrivals)
         }
         guard sequence < carrier else { return nil }
-        if let before = store.entry(sequence &- 1), before.timestamp &+ Int64(before.samples) > time { return nil }
-        if let after = store.entry(sequence &+ 1), after.timestamp < time &+ Int64(duration) { return nil }
+        if let before = queue.entry(sequence &- 1), before.timestamp &+ Int64(before.samples) > time { return nil }
+        if let after = queue.entry(sequence &+ 1), after.timestamp < time &+ Int64(duration) { return nil }
         return (sequence, time)
     }
 }

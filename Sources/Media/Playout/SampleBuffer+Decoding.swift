@@ -4,15 +4,15 @@ extension SampleBuffer {
     /// Decodes a packet; all but the first `dropped` samples wait.
     @_semantics("no_performance_analysis")
     mutating func decode(
-        _ entry: PacketStore.Entry, in store: borrowing PacketStore, with decoders: inout FormatDecoders,
+        _ entry: PacketStore.Entry, in queue: borrowing PacketQueue, with decoders: inout FormatDecoders,
         dropping dropped: Int
     ) -> Int {
         var room = room
         let written =
             entry.isNoise
             ? decoders.decodeNoise(
-                store.payload(entry), of: entry.format, samples: Int(entry.samples), into: &room)
-            : decoders.decode(store.payload(entry), of: entry.format, into: &room)
+                queue.payload(entry), of: entry.format, samples: Int(entry.samples), into: &room)
+            : decoders.decode(queue.payload(entry), of: entry.format, into: &room)
         append(written, dropping: dropped)
         return written
     }
@@ -20,12 +20,12 @@ extension SampleBuffer {
     /// Restores `count` samples lost before a packet; all but the first `dropped` samples wait.
     @_semantics("no_performance_analysis")
     mutating func restore(
-        _ count: Int, from entry: PacketStore.Entry, in store: borrowing PacketStore,
+        _ count: Int, from entry: PacketStore.Entry, in queue: borrowing PacketQueue,
         with decoders: inout FormatDecoders, dropping dropped: Int
     ) -> Int {
         var room = room
         let written = decoders.recoverFEC(
-            fromNext: store.payload(entry), of: entry.format, samples: count, into: &room)
+            fromNext: queue.payload(entry), of: entry.format, samples: count, into: &room)
         append(written, dropping: dropped)
         return written
     }
