@@ -23,12 +23,9 @@ extension PlayoutBuffer {
             let (sequence, time) = stream.place(
                 ofCopy: timestampOffset, before: timestamp, duration, in: carrier, queue)
         else { return }
-        carried.note(sequence, in: carrier)
-        if stream.gap(before: sequence) >= 0 {
-            // The packet itself is missing: what waiting for the copy would be worth.
-            let transit = arrival.nanoseconds &- StreamClock.nanoseconds(samples: time)
-            history.recordRestorable(delay: transit &- history.baseline, share: 1)
-        }
+        delay.learn(
+            fromCopyOf: sequence, in: carrier, transit: arrival.nanoseconds &- StreamClock.nanoseconds(samples: time),
+            isMissing: stream.gap(before: sequence) >= 0)
         guard sequence >= nextSequence, !queue.contains(sequence), !queue.isSoundless(sequence) else { return }
         let entry = entry(sequence, time, payload, duration, format, arrival)
         statistics.packetsRepaired &+= 1

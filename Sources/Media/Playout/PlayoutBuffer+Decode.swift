@@ -16,7 +16,7 @@ extension PlayoutBuffer {
         let dropped = min(skippedSamples &+ overlapped, duration)
         skippedSamples &-= dropped &- min(overlapped, dropped)
         if dropped < duration {
-            statistics.playoutDelayNanoseconds = playoutTransit(now) &- history.baseline
+            statistics.playoutDelayNanoseconds = playoutTransit(now) &- delay.baseline
             let due = now.nanoseconds &+ StreamClock.nanoseconds(samples: Int64(samples.count))
             statistics.recordBufferDelay(nanoseconds: due &- entry.arrivalNanoseconds)
         } else {

@@ -22,7 +22,7 @@ extension PlayoutBuffer {
         if !stream.isNumbered(by: format), format == decoders.newestFormat {
             let goesOn = stream.change(
                 to: format, samplesPerTick: decoders.samplesPerTick(of: format), at: sequenceNumber, timestamp,
-                arrival: arrival, baseline: history.baseline)
+                arrival: arrival, baseline: delay.baseline)
             if !goesOn { decoders.use(format) }
         }
         return stream.extend(sequenceNumber, timestamp, of: format)

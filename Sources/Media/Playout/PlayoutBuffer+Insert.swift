@@ -52,7 +52,7 @@ extension PlayoutBuffer {
         }
         if stream.identify(by: ssrc) { startAfresh(with: format) }
         var place = extend(sequenceNumber, timestamp, of: format, arrival)
-        if let found = place, stream.isJump(found, arrival, baseline: history.baseline) {
+        if let found = place, stream.isJump(found, arrival, baseline: delay.baseline) {
             startAfresh(with: format)
             place = stream.extend(sequenceNumber, timestamp, of: format)
         }
@@ -110,8 +110,9 @@ extension PlayoutBuffer {
             statistics.packetsDuplicate &+= 1
             return
         }
-        learn(from: entry)
-        if stream.gap(before: entry.sequence) < 0 { statistics.packetsReordered &+= 1 }
+        let missing = stream.gap(before: entry.sequence)
+        delay.learn(from: entry, missing: missing, queue, repairNanoseconds: repairNanoseconds)
+        if missing < 0 { statistics.packetsReordered &+= 1 }
         stream.noteArrival(of: entry)
 
         if isPlaying, entry.sequence < nextSequence {
@@ -140,11 +141,7 @@ extension PlayoutBuffer {
         queue.removeAll()
         decoders.reset(to: format)
         stream.startAfresh(in: format, samplesPerTick: decoders.samplesPerTick)
-        asked = PacketNumbers()
-        history.forgetBaseline()
-        target.forgetChoice()
-        freshGap = nil
-        carried = CarriedCopies()
+        delay.startAfresh()
         isPlaying = false
         isDiscontinuous = false
         heldSamples = 0

@@ -40,5 +40,5 @@ extension PlayoutBuffer {
 
     /// A packet was asked for again: it comes late for reasons of its own.
     @_noAllocation @_noLocks
-    public mutating func noteRequest(for packet: MissingPacket) { asked.insert(packet.number) }
+    public mutating func noteRequest(for packet: MissingPacket) { delay.noteRequest(for: packet.number) }
 }

@@ -15,7 +15,7 @@ extension PlayoutBuffer {
         let wanted = min(output.count, 2_880)
         hasStretched = false
         hasListened = false
-        learnFromGap(at: now.nanoseconds)
+        delay.settleGap(at: now.nanoseconds, queue, repairNanoseconds: repairNanoseconds)
         startIfDue(now, wanted)
         if isPlaying {
             updateTarget(now, wanted)
@@ -61,13 +61,13 @@ extension PlayoutBuffer {
     public func worthwhileAdvance(pullSamples: Int, at now: Instant) -> Int64 {
         // Only on target does the delay tell where the grid stands.
         guard isPlaying, samplesOffTarget < 48_000, stream.receivedNanoseconds > 2_500_000_000 else { return 0 }
-        return target.worthwhileAdvance(history, grid(now, pullSamples))
+        return delay.worthwhileAdvance(grid(now, pullSamples))
     }
 
     /// Takes note that pulls come earlier by so much from now on, as ``worthwhileAdvance(pullSamples:at:)`` asked for, or
     /// later if it is negative.
     @_noAllocation @_noLocks
-    public mutating func advancePulls(nanoseconds: Int64) { target.advance(nanoseconds: nanoseconds) }
+    public mutating func advancePulls(nanoseconds: Int64) { delay.advancePulls(nanoseconds: nanoseconds) }
 
     /// Whether all the sound that a pull of so many samples takes is here.
     @_noAllocation @_noLocks
@@ -85,7 +85,7 @@ extension PlayoutBuffer {
     /// How much later than the fastest a packet may come for a pull of so many samples at `now`, in nanoseconds.
     @_noAllocation @_noLocks
     public func room(forPull pullSamples: Int, at now: Instant) -> Int64 {
-        playoutTransit(now) &- history.baseline &- grid(now, pullSamples).lead
+        playoutTransit(now) &- delay.baseline &- grid(now, pullSamples).lead
     }
 
     @_noAllocation @_noLocks
@@ -98,7 +98,7 @@ extension PlayoutBuffer {
     private mutating func startIfDue(_ now: Instant, _ wanted: Int) {
         guard !isPlaying, queue.count > 0 else { return }
         updateTarget(now, wanted)
-        if playoutTransit(now) >= target.transit &- StreamClock.nanoseconds(samples: 120) { isPlaying = true }
+        if playoutTransit(now) >= delay.targetTransit &- StreamClock.nanoseconds(samples: 120) { isPlaying = true }
     }
 
     /// How long after its media time the next sample to be handed out is played.
@@ -109,8 +109,8 @@ extension PlayoutBuffer {
 
     @_noAllocation @_noLocks
     private mutating func updateTarget(_ now: Instant, _ wanted: Int) {
-        target.update(history, grid(now, wanted), received: stream.receivedNanoseconds)
-        statistics.targetDelayNanoseconds = target.transit &- history.baseline
+        delay.update(grid(now, wanted), received: stream.receivedNanoseconds)
+        statistics.targetDelayNanoseconds = delay.targetTransit &- delay.baseline
     }
 
     @_noAllocation @_noLocks
@@ -140,8 +140,8 @@ extension PlayoutBuffer {
         status.samplesSinceStretch = samplesSinceStretch
         status.samplesOffTarget = samplesOffTarget
         status.hasStretched = hasStretched
-        status.excessSamples = StreamClock.samples(nanoseconds: playoutTransit(now) &- target.transit)
-        let beyond = playoutTransit(now) &- history.baseline &- target.maximum
+        status.excessSamples = StreamClock.samples(nanoseconds: playoutTransit(now) &- delay.targetTransit)
+        let beyond = playoutTransit(now) &- delay.longestTransit
         status.overflowSamples = max(StreamClock.samples(nanoseconds: beyond), 0)
         if abs(status.excessSamples) < PlayoutPolicy.shortestStretch { samplesOffTarget = 0 }
         if let entry = queue.first(from: nextSequence) { describe(entry, &status) }

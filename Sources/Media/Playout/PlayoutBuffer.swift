@@ -16,10 +16,7 @@ public struct PlayoutBuffer: ~Copyable {
     var queue = PacketQueue()
     var losses = LossDetector()
     var samples = SampleBuffer()
-    var history: ArrivalHistory
-    var target: TargetDelay
-    /// Packets that were asked for again: when they come says nothing of the path.
-    var asked = PacketNumbers()
+    var delay: DelayEstimator
     /// How long after a request a lost packet comes; nil if none is asked for. What waiting for it is worth then counts
     /// when the delay is chosen.
     public var repairNanoseconds: Int64?
@@ -31,10 +28,6 @@ public struct PlayoutBuffer: ~Copyable {
     var nextSequence: Int64 = 0
     /// Media time, in samples, of the first sample not yet decoded.
     var nextTimestamp: Int64 = 0
-    /// The newest gap between packets, until it is known whether what is missing was only overtaken.
-    var freshGap: FreshGap?
-    /// The copies in the packet that is inserted next.
-    var carried = CarriedCopies()
     /// Whether the first packet has been played.
     var isPlaying = false
     /// The newest packet decoded said that the sender is silent.
@@ -60,7 +53,6 @@ public struct PlayoutBuffer: ~Copyable {
     public init(configuration: PlayoutConfiguration, stream decoder: consuming StreamDecoder) {
         stream = ReceivedStream(samplesPerTick: decoder.samplesPerTick)
         decoders = FormatDecoders(decoder)
-        history = ArrivalHistory(memoryMilliseconds: configuration.memoryMilliseconds)
-        target = TargetDelay(configuration)
+        delay = DelayEstimator(configuration)
     }
 }

@@ -1,10 +1,8 @@
-internal import Timekeeping
-
 /// A gap in the packet numbers that a packet has just shown.
 ///
 /// What is missing may only have been overtaken, so nothing is learnt from the gap before ``LossDetector/overtakingNanoseconds``
 /// have passed.
-struct FreshGap: BitwiseCopyable {
+private struct FreshGap: BitwiseCopyable {
     /// The first packet after the gap.
     var end: Int64
     /// Packets missing before `end`.
@@ -45,7 +43,7 @@ struct FreshGap: BitwiseCopyable {
 }
 
 /// Which earlier packets the packet that is inserted next carries copies of (RFC 2198).
-struct CarriedCopies: BitwiseCopyable {
+private struct CarriedCopies: BitwiseCopyable {
     /// The packet that carries them.
     private var carrier: Int64 = .min
     /// Bit n: it carries a copy of packet `carrier` − 1 − n.
@@ -66,8 +64,9 @@ struct CarriedCopies: BitwiseCopyable {
     func ages(in packet: Int64) -> UInt64 { packet == carrier ? ages : 0 }
 }
 
-// What the buffer learns from when packets come: how late they are, and what waiting for lost ones would be worth.
-extension PlayoutBuffer {
+/// Estimates from gaps between packets what waiting longer would be worth: for repairs of what is missing, by a later
+/// packet's forward error correction or by a retransmission.
+struct GapEstimator: ~Copyable {
     /// Packets of one gap that are waited for; longer gaps are outages.
     private static var mostRepaired: Int64 { @_noAllocation @_noLocks get { 8 } }
     /// What a packet of a gap of four or more is worth, as a multiple of one that is missing by itself.
@@ -75,33 +74,52 @@ extension PlayoutBuffer {
     /// Restored sound is worth this much of the packet itself.
     private static var recoveryWorth: Float { @_noAllocation @_noLocks get { 0.7 } }
 
-    /// Notes when the packet came, and the gap that it shows.
+    /// The newest gap between packets, until it is known whether what is missing was only overtaken.
+    private var freshGap: FreshGap?
+    /// The copies in the packet that is inserted next.
+    private var carried = CarriedCopies()
+    /// Packets that were asked for again: when they come says nothing of the path.
+    private var requested = PacketNumbers()
+
     @_noAllocation @_noLocks
-    mutating func learn(from entry: PacketStore.Entry) {
-        learnFromGap(at: entry.arrivalNanoseconds)
-        let missing = stream.gap(before: entry.sequence)
-        if missing < 0 {
-            freshGap?.note(entry.sequence)
-            if asked.contains(entry.sequence) { return }
-        }
-        let transit = entry.arrivalNanoseconds &- StreamClock.nanoseconds(samples: entry.timestamp)
-        let duration = StreamClock.nanoseconds(samples: Int64(entry.samples))
-        history.record(
-            transit: transit, at: entry.arrivalNanoseconds, duration: duration,
-            isOvertaken: missing < 0)
-        guard missing > 0 else { return }
-        // One gap at a time: a second one within so short a time proves that the first is none of order.
-        learnFromGap(at: .max)
+    init() {}
+
+    /// A packet was asked for again: it comes late for reasons of its own.
+    @_noAllocation @_noLocks
+    mutating func noteRequest(for sequence: Int64) { requested.insert(sequence) }
+
+    /// Notes that a packet, which is inserted next, carries a copy of another.
+    @_noAllocation @_noLocks
+    mutating func noteCopy(of sequence: Int64, in carrier: Int64) { carried.note(sequence, in: carrier) }
+
+    /// Notes that a packet came which others had overtaken.
+    ///
+    /// - Returns: Whether when it came says something of the path.
+    @_noAllocation @_noLocks
+    mutating func noteLate(_ sequence: Int64) -> Bool {
+        freshGap?.note(sequence)
+        return !requested.contains(sequence)
+    }
+
+    /// Notes the gap of `missing` packets before one that came `transit` after its media time.
+    @_noAllocation @_noLocks
+    mutating func open(before entry: PacketStore.Entry, missing: Int64, transit: Int64, duration: Int64) {
         freshGap = FreshGap(
-            end: entry.sequence, missing: entry.isDiscontinuous ? 0 : missing,
-            arrival: entry.arrivalNanoseconds, transit: transit, duration: duration,
+            end: entry.sequence, missing: entry.isDiscontinuous ? 0 : missing, arrival: entry.arrivalNanoseconds,
+            transit: transit, duration: duration,
             restorable: StreamClock.nanoseconds(samples: Int64(entry.restorableSamples)),
             settled: carried.ages(in: entry.sequence))
     }
 
-    /// Notes what waiting for the packets that the newest gap lacks would be worth, once they are not just overtaken.
+    /// Records what waiting for the packets that the newest gap lacks would be worth, once they are not just overtaken.
+    ///
+    /// - Parameters:
+    ///   - now: `.max` if they are known not to be.
+    ///   - repairNanoseconds: How long after a request a lost packet comes; nil if none is asked for.
     @_noAllocation @_noLocks
-    mutating func learnFromGap(at now: Int64) {
+    mutating func settle(
+        at now: Int64, _ queue: borrowing PacketQueue, repairNanoseconds: Int64?, into history: inout ArrivalHistory
+    ) {
         guard let gap = freshGap, now &- gap.arrival >= LossDetector.overtakingNanoseconds || now == .max else {
             return
         }
