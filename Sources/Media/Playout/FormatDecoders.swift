@@ -1,3 +1,5 @@
+internal import Timekeeping
+
 /// The decoders of a stream that changes its format while it is played: that of the format in use, and one for packets of
 /// the format before, or of the one to come (RFC 3264 §8.3.2). Formats are counted by changes.
 struct FormatDecoders: ~Copyable {
@@ -62,14 +64,30 @@ struct FormatDecoders: ~Copyable {
         return format == otherFormat ? other.samples(in: payload) : 0
     }
 
+    /// Describes a packet of a format; its payload has been found to decode to `duration` samples.
     @_noAllocation @_noLocks
-    func isDiscontinuous(_ payload: RawSpan, of format: UInt8) -> Bool {
+    func entry(
+        _ sequence: Int64, _ timestamp: Int64, _ payload: RawSpan, _ duration: Int, of format: UInt8, arrival: Instant
+    ) -> PacketStore.Entry {
+        var entry = PacketStore.Entry()
+        entry.sequence = sequence
+        entry.timestamp = timestamp
+        entry.arrivalNanoseconds = arrival.nanoseconds
+        entry.samples = Int32(truncatingIfNeeded: duration)
+        entry.format = format
+        entry.isDiscontinuous = isDiscontinuous(payload, of: format)
+        entry.restorableSamples = Int32(truncatingIfNeeded: restorableSamples(payload, of: format))
+        return entry
+    }
+
+    @_noAllocation @_noLocks
+    private func isDiscontinuous(_ payload: RawSpan, of format: UInt8) -> Bool {
         if format == currentFormat { return current.isDiscontinuous(payload) }
         return other.isDiscontinuous(payload)
     }
 
     @_noAllocation @_noLocks
-    func restorableSamples(_ payload: RawSpan, of format: UInt8) -> Int {
+    private func restorableSamples(_ payload: RawSpan, of format: UInt8) -> Int {
         if format == currentFormat { return current.restorableSamples(payload) }
         return other.restorableSamples(payload)
     }
@@ -90,6 +108,13 @@ struct FormatDecoders: ~Copyable {
         guard canRestore else { return }
         current.restore()
         canRestore = false
+    }
+
+    /// Takes concealment back, and decodes with the decoder of a format from now on.
+    @_noAllocation @_noLocks
+    mutating func prepare(for format: UInt8) {
+        restore()
+        use(format)
     }
 
     /// Lets the concealment stand that came after the saved state.
