@@ -66,6 +66,21 @@ public struct PlayoutStatistics: BitwiseCopyable, Sendable {
         bufferDelayCount &+= 1
         bufferDelayHistogram[Int(min(max(nanoseconds / 5_000_000, 0), 127))] &+= 1
     }
+
+    /// Counts what a pull of so many samples handed out.
+    @_noAllocation @_noLocks
+    mutating func record(_ frame: PulledFrame, samples: Int) {
+        samplesPlayed &+= samples
+        samplesConcealed &+= frame.concealedSamples
+        samplesRecovered &+= frame.recoveredSamples
+        samplesSilent &+= frame.silentSamples
+        if frame.stretchedSamples < 0 { samplesAccelerated &-= frame.stretchedSamples }
+        if frame.stretchedSamples > 0 { samplesDecelerated &+= frame.stretchedSamples }
+    }
+
+    /// A packet that counted as lost came after all.
+    @_noAllocation @_noLocks
+    mutating func recordNotLost() { packetsLost = max(packetsLost &- 1, 0) }
 }
 
 /// What one pull handed out, in samples; samples in none of the counts were played unchanged.

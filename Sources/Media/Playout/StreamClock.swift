@@ -64,6 +64,14 @@ struct StreamClock {
     @_noAllocation @_noLocks
     func wire(_ sequence: Int64) -> UInt16 { sequenceOrigin &+ UInt16(truncatingIfNeeded: sequence) }
 
+    /// Media time in nanoseconds of `samples` at 48 kHz.
+    @_noAllocation @_noLocks
+    static func nanoseconds(samples: Int64) -> Int64 { samples &* 62_500 / 3 }
+
+    /// Samples at 48 kHz in `nanoseconds`, rounded towards zero.
+    @_noAllocation @_noLocks
+    static func samples(nanoseconds: Int64) -> Int { Int(nanoseconds &* 3 / 62_500) }
+
     private var sequenceOrigin: UInt16 = 0
     private var timestampOrigin: UInt32 = 0
 }

@@ -20,6 +20,27 @@ struct TargetDelay {
             self.lead = lead
             self.patience = patience
         }
+
+        /// The grid of pulls of `pullSamples`, which packets of `packetSamples` come for.
+        ///
+        /// - Parameters:
+        ///   - transit: How long after its media time the next sample is played.
+        ///   - waiting: Samples from that up to where a packet begins.
+        @_noAllocation @_noLocks
+        init(transit: Int64, waiting: Int, pullSamples: Int, packetSamples: Int, patience: Int64) {
+            let step = Self.commonDivisor(pullSamples, packetSamples)
+            origin = transit &- StreamClock.nanoseconds(samples: Int64(waiting % step))
+            self.step = StreamClock.nanoseconds(samples: Int64(step))
+            lead = StreamClock.nanoseconds(samples: Int64(max(pullSamples &- packetSamples, 0)))
+            self.patience = patience
+        }
+
+        @_noAllocation @_noLocks
+        private static func commonDivisor(_ left: Int, _ right: Int) -> Int {
+            var (a, b) = (max(left, 1), max(right, 1))
+            while b != 0 { (a, b) = (b, a % b) }
+            return a
+        }
     }
 
     /// The chosen playout transit in nanoseconds: play a sample this long after its media time.

@@ -1,10 +1,8 @@
-internal import Timekeeping
-
 /// A gap in the packet numbers that a packet has just shown.
 ///
-/// The missing packets may only have been overtaken, so nothing is learned from the gap before
-/// ``PlayoutBuffer/overtakingNanoseconds`` have passed.
-struct FreshGap: BitwiseCopyable {
+/// What is missing may only have been overtaken, so nothing is learnt from the gap before ``LossDetector/overtakingNanoseconds``
+/// have passed.
+private struct FreshGap: BitwiseCopyable {
     /// The first packet after the gap.
     var end: Int64
     /// Packets missing before `end`.
@@ -45,7 +43,7 @@ struct FreshGap: BitwiseCopyable {
 }
 
 /// Which earlier packets the packet that is inserted next carries copies of (RFC 2198).
-struct CarriedCopies: BitwiseCopyable {
+private struct CarriedCopies: BitwiseCopyable {
     /// The packet that carries them.
     private var carrier: Int64 = .min
     /// Bit n: it carries a copy of packet `carrier` − 1 − n.
@@ -66,11 +64,9 @@ struct CarriedCopies: BitwiseCopyable {
     func ages(in packet: Int64) -> UInt64 { packet == carrier ? ages : 0 }
 }
 
-// What the buffer learns from arrival times: how late packets are, and how useful waiting for lost ones would be.
-extension PlayoutBuffer {
-    /// A packet that comes within this time of the one that overtook it was never lost: 2 ms. Paths with several queues
-    /// or links swap neighbours by less.
-    static var overtakingNanoseconds: Int64 { @_noAllocation @_noLocks get { 2_000_000 } }
+/// Estimates from gaps between packets what waiting longer would be worth: for repairs of what is missing, by a later
+/// packet's forward error correction or by a retransmission.
+struct GapEstimator: ~Copyable {
     /// Packets of one gap that are waited for; longer gaps are outages.
     private static var mostRepaired: Int64 { @_noAllocation @_noLocks get { 8 } }
     /// The weight of a packet in a gap of four or more, as a multiple of a single missing one.
@@ -78,43 +74,64 @@ extension PlayoutBuffer {
     /// Restored sound is worth this much of the packet itself.
     private static var recoveryWorth: Float { @_noAllocation @_noLocks get { 0.7 } }
 
-    /// Notes when the packet came, and the gap that it shows.
+    /// The newest gap between packets, until it is known whether what is missing was only overtaken.
+    private var freshGap: FreshGap?
+    /// The copies in the packet that is inserted next.
+    private var carried = CarriedCopies()
+    /// Packets that were asked for again: when they come says nothing of the path.
+    private var requested = PacketNumbers()
+
     @_noAllocation @_noLocks
-    mutating func learn(from entry: PacketStore.Entry) {
-        learnFromGap(at: entry.arrivalNanoseconds)
-        let isFirst = receivedNanoseconds == 0
-        if !isFirst, entry.sequence < endOfArrivals {
-            freshGap?.note(entry.sequence)
-            if asked.contains(entry.sequence) { return }
-        }
-        let transit = entry.arrivalNanoseconds &- Self.nanoseconds(samples: entry.timestamp)
-        let duration = Self.nanoseconds(samples: Int64(entry.samples))
-        history.record(
-            transit: transit, at: entry.arrivalNanoseconds, duration: duration,
-            isOvertaken: !isFirst && entry.sequence < endOfArrivals)
-        guard !isFirst, entry.sequence > endOfArrivals else { return }
-        // One gap at a time: a second one within so short a time proves that the first is none of order.
-        learnFromGap(at: .max)
+    init() {}
+
+    /// A packet was asked for again: it comes late for reasons of its own.
+    @_noAllocation @_noLocks
+    mutating func noteRequest(for sequence: Int64) { requested.insert(sequence) }
+
+    /// Notes that a packet, which is inserted next, carries a copy of another.
+    @_noAllocation @_noLocks
+    mutating func noteCopy(of sequence: Int64, in carrier: Int64) { carried.note(sequence, in: carrier) }
+
+    /// Notes that a packet came which others had overtaken.
+    ///
+    /// - Returns: Whether when it came says something of the path.
+    @_noAllocation @_noLocks
+    mutating func noteLate(_ sequence: Int64) -> Bool {
+        freshGap?.note(sequence)
+        return !requested.contains(sequence)
+    }
+
+    /// Notes the gap of `missing` packets before one that came `transit` after its media time.
+    @_noAllocation @_noLocks
+    mutating func open(before entry: PacketStore.Entry, missing: Int64, transit: Int64, duration: Int64) {
         freshGap = FreshGap(
-            end: entry.sequence, missing: entry.isDiscontinuous ? 0 : entry.sequence &- endOfArrivals,
-            arrival: entry.arrivalNanoseconds, transit: transit, duration: duration,
-            restorable: Self.nanoseconds(samples: Int64(entry.restorableSamples)),
+            end: entry.sequence, missing: entry.isDiscontinuous ? 0 : missing, arrival: entry.arrivalNanoseconds,
+            transit: transit, duration: duration,
+            restorable: StreamClock.nanoseconds(samples: Int64(entry.restorableSamples)),
             settled: carried.ages(in: entry.sequence))
     }
 
-    /// Notes what waiting for the packets that the newest gap lacks would be worth, once they are not just overtaken.
+    /// Records what waiting for the packets that the newest gap lacks would be worth, once they are not just overtaken.
+    ///
+    /// - Parameters:
+    ///   - now: `.max` if they are known not to be.
+    ///   - repairNanoseconds: How long after a request a lost packet comes; nil if none is asked for.
     @_noAllocation @_noLocks
-    mutating func learnFromGap(at now: Int64) {
-        guard let gap = freshGap, now &- gap.arrival >= Self.overtakingNanoseconds || now == .max else { return }
+    mutating func settle(
+        at now: Int64, _ queue: borrowing PacketQueue, repairNanoseconds: Int64?, into history: inout ArrivalHistory
+    ) {
+        guard let gap = freshGap, now &- gap.arrival >= LossDetector.overtakingNanoseconds || now == .max else {
+            return
+        }
         freshGap = nil
         let delay = gap.transit &- history.baseline
-        let restores = gap.restorable > 0 && gap.lacks(1) && !soundless.contains(gap.end &- 1)
+        let restores = gap.restorable > 0 && gap.lacks(1) && !queue.isSoundless(gap.end &- 1)
         if restores { history.recordRestorable(delay: delay &+ gap.restorable, share: Self.recoveryWorth) }
         guard let repair = repairNanoseconds, gap.missing > 0 else { return }
         // A long gap is worse for each packet in it, because concealment fades.
         let worth = min(1 + Float(gap.missing &- 1) / 2, Self.mostWorth)
         for age in 1...min(gap.missing, Self.mostRepaired)
-        where gap.lacks(age) && !soundless.contains(gap.end &- age) {
+        where gap.lacks(age) && !queue.isSoundless(gap.end &- age) {
             // Forward error correction has most of the last one's worth already.
             let share = (age == 1 && restores ? 1 - Self.recoveryWorth : 1) * worth
             history.recordRestorable(delay: delay &+ age &* gap.duration &+ repair, share: share)

@@ -1,0 +1,65 @@
+/// Remembers what the decision to stretch sound depends on, and stretches it: how loud it is, how long ago it was stretched,
+/// and since when the delay is off its target.
+struct StretchControl {
+    private var loudness = LoudnessTracker()
+    private var samplesSinceStretch = 0
+    /// Samples handed out since the delay was last on target.
+    private(set) var samplesOffTarget = 0
+    /// In this pull.
+    private var hasListened = false
+    private var hasStretched = false
+
+    @_noAllocation @_noLocks
+    mutating func beginPull() {
+        hasStretched = false
+        hasListened = false
+    }
+
+    /// Ends a pull of so many samples.
+    @_noAllocation @_noLocks
+    mutating func endPull(_ count: Int) {
+        samplesSinceStretch &+= count
+        samplesOffTarget &+= count
+    }
+
+    /// Completes a status that says how much sound waits and how far the delay is off its target.
+    @_noAllocation @_noLocks
+    mutating func describe(_ samples: borrowing SampleBuffer, _ status: inout PlayoutStatus) {
+        status.samplesSinceStretch = samplesSinceStretch
+        status.samplesOffTarget = samplesOffTarget
+        status.hasStretched = hasStretched
+        if abs(status.excessSamples) < PlayoutPolicy.shortestStretch { samplesOffTarget = 0 }
+        if status.waitingSamples >= status.frameSamples, !hasListened {
+            hasListened = true
+            loudness.listen(to: samples)
+        }
+        status.isQuiet = loudness.isQuiet
+        status.isSilent = loudness.isSilent
+    }
+
+    /// Takes out at most so many samples.
+    ///
+    /// - Returns: How many were taken out.
+    @_noAllocation @_noLocks
+    mutating func accelerate(_ samples: inout SampleBuffer, atMost most: Int) -> Int {
+        noteStretch()
+        let threshold: Float = loudness.isQuiet ? -1 : 0.6
+        return TimeStretch.accelerate(&samples, atMost: most, threshold: threshold)
+    }
+
+    /// Puts in at least so many samples, if anything.
+    ///
+    /// - Returns: How many were put in.
+    @_noAllocation @_noLocks
+    mutating func decelerate(_ samples: inout SampleBuffer, atLeast shortest: Int) -> Int {
+        noteStretch()
+        let threshold: Float = shortest > 0 || loudness.isQuiet ? -1 : 0.6
+        return TimeStretch.decelerate(&samples, atLeast: shortest, threshold: threshold)
+    }
+
+    @_noAllocation @_noLocks
+    private mutating func noteStretch() {
+        hasStretched = true
+        samplesSinceStretch = 0
+    }
+}
