@@ -10,10 +10,6 @@ struct ActiveCall {
     var placement: MediaPlacement?
     /// What the call plays and records.
     var audio: AudioBehaviour
-    /// Somebody took it.
-    var wasAnswered = false
-    /// What the loudspeaker is to sound for it.
-    var phase = CallTonePolicy.Phase.quiet
     /// The media engine's name for its connection, if ICE connects it.
     var connection: MediaCallID?
     /// Candidates on their way.

@@ -18,7 +18,7 @@ struct CallTonePolicy {
     }
 
     /// How long the last tone of a call that came to nothing is heard.
-    static let farewell = Duration.milliseconds(2_400)
+    static let failureToneDuration = Duration.milliseconds(2_400)
 
     /// The tone for these calls; nil for none. A call that rings goes before all else, and nothing of ours sounds over a
     /// call.

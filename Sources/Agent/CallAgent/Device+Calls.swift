@@ -43,7 +43,6 @@ extension Device {
         case .sendHangUp(let news): sendHangUp(news)
         case .ringing: ring(id)
         case .answered:
-            calls[id]?.wasAnswered = true
             note(.talking, of: id)
             tell(.answered(id))
         case .established(let setUpTime): tell(.established(id, setUpTime: setUpTime))
@@ -141,20 +140,6 @@ extension Device {
                 "call": "\(id)", "reason": "\(record.reason.rawValue)", "cause": "\(cause.rawValue)",
                 "error": "\(record.error.map { "\($0)" } ?? cause.sentence)",
             ])
-    }
-
-    /// Puts a call's record on disk; the call is told as ended after that (contract CALL-7).
-    private func keep(_ record: CallRecord, of id: CallID) {
-        guard let journal, let key = calls[id]?.journalKey else {
-            calls[id]?.isKept = true
-            return
-        }
-        journal.end(key, record) { [weak self] in Task { await self?.isKept(id) } }
-    }
-
-    private func isKept(_ id: CallID) {
-        calls[id]?.isKept = true
-        finishIfOver(id)
     }
 
     /// Tells that a call is over once its machine and its media both are.

@@ -13,8 +13,8 @@ extension Device {
     /// Begins a call's connection, and lets its negotiation bring it.
     func connect(_ id: CallID, isControlling: Bool) throws {
         guard calls[id]?.connection == nil, let placement = calls[id]?.placement else { return }
-        let credentials = ICECredentials(using: &generator)
-        let plan = try connectionPlan(credentials, isControlling: isControlling)
+        let credentials = media.makeCredentials()
+        let plan = try media.connectionPlan(credentials, isControlling: isControlling)
         let (connection, candidates) = try engine.connect(plan, at: placement)
         calls[id]?.connection = connection
         calls[id]?.negotiation?.bring(credentials, candidates: candidates)
@@ -23,21 +23,10 @@ extension Device {
     /// Begins the connection of a call whose peer offers DTLS and no ICE, at an address of the call's own.
     func connectDirectly(_ id: CallID) throws {
         guard calls[id]?.connection == nil, let placement = calls[id]?.placement else { return }
-        let plan = try connectionPlan(ICECredentials(using: &generator), isControlling: false)
+        let plan = try media.connectionPlan(media.makeCredentials(), isControlling: false)
         let (connection, addresses) = try engine.connectDirectly(plan, at: placement)
         calls[id]?.connection = connection
         calls[id]?.negotiation?.receive(atOneOf: addresses)
-    }
-
-    private func connectionPlan(_ credentials: ICECredentials, isControlling: Bool) throws -> ConnectionPlan {
-        var ice = ICEConfiguration(isControlling: isControlling)
-        ice.policy = configuration.media.usesRelaysOnly ? .relayOnly : .all
-        ice.servers = iceServers
-        var handshake = DTLSConfiguration()
-        handshake.suites = configuration.media.suites
-        return ConnectionPlan(
-            ice: ice, credentials: credentials, interfaces: configuration.media.interfaces,
-            hasOwnSocket: isControlling, handshake: .init(try currentIdentity(), handshake))
     }
 
     /// Tells a call's connection what was agreed, and the candidates that came early.
@@ -92,7 +81,7 @@ extension Device {
 
     /// The peer negotiates anew: hold, resume, another microphone, an ICE restart.
     private func answer(offer: JSONValue, in id: CallID) {
-        guard var call = calls[id], var negotiation = call.negotiation, let media = call.media else { return }
+        guard var call = calls[id], var negotiation = call.negotiation, let stream = call.media else { return }
         if negotiation.hasOffered {
             // Offers have crossed: the inviter's counts (docs/protocol.md).
             if call.machine.isOutgoing { return }
@@ -101,12 +90,12 @@ extension Device {
         do {
             let changes = try negotiation.receive(offer)
             if changes.contains(.ice), let connection = call.connection {
-                let credentials = ICECredentials(using: &generator)
+                let credentials = media.makeCredentials()
                 engine.restart(connection, with: credentials)
                 // The candidates follow one by one, as they did not have to the first time.
                 negotiation.bring(credentials, candidates: [])
             }
-            if changes.contains(.keys) { negotiation.renewAssociation(using: &generator) }
+            if changes.contains(.keys) { media.renewAssociation(of: &negotiation) }
             let (answer, audio) = try negotiation.answer()
             let owesRestart = negotiation.takeOwedRestart(after: changes)
             call.negotiation = negotiation
@@ -117,7 +106,7 @@ extension Device {
                 engine.connect(connection, to: remote.keepingKeys(unless: changes.contains(.keys)))
             }
             if changes.contains(.direction) {
-                engine.setDirection(media, sends: audio.direction.sends, receives: audio.direction.receives)
+                engine.setDirection(stream, sends: audio.direction.sends, receives: audio.direction.receives)
             }
             try apply(changes, audio, to: id)
             signal("answer", answer, of: id)

@@ -93,7 +93,7 @@ extension Device {
 
     /// An invite without an offer of media came.
     func takeInvite(_ received: ReceivedInvite) {
-        let asksUs = received.group == nil || self.user.map(received.invitees.contains) ?? true
+        let asksUs = asksUser(received)
         if asksUs { plainInvites.note(received.id) }
         if asksUs, invites.count >= Self.pendingInvites {
             // Nobody can be asked about so many: the inviter is told at once (contract INV-9).
@@ -256,8 +256,6 @@ extension Device {
     }
 
     private func forgetInvite(_ id: InviteID) { invites.removeValue(forKey: id)?.timer?.cancel() }
-
-    func newKey() -> String { String(generator.next(), radix: 36) + String(generator.next(), radix: 36) }
 }
 
 extension OutgoingInviteMachine.Input {

@@ -69,14 +69,9 @@ extension Device {
         guard calls[id]?.negotiation == nil else { return }
         let usesCard = calls[id]?.usesCard == true
         if usesCard, configuration.audio.severalCalls == .refuse, isCardTaken(besides: id) { throw CardTaken() }
-        let placement = engine.place(usesCard: usesCard)
-        let bound = placement.localAddress
-        let address = bound.isUnspecified ? mediaAddress.withPort(bound.port) : bound
-        let means = MediaNegotiation.Means(
-            address: address, isBoundToAll: bound.isUnspecified, keysAllowed: keysAllowed,
-            identity: try currentIdentity())
+        let (placement, negotiation) = try media.prepareCall(usesCard: usesCard)
         calls[id]?.placement = placement
-        calls[id]?.negotiation = MediaNegotiation(configuration.media, means, using: &generator)
+        calls[id]?.negotiation = negotiation
     }
 
     private func start(
@@ -98,11 +93,7 @@ extension Device {
 
     /// The file that the next call is captured in; nil if it is not.
     private func nextCapture() -> String? {
-        guard let file = configuration.behaviour.capture, captures < BehaviourConfiguration.maximumCaptures else {
-            return nil
-        }
-        captures += 1
-        let path = configuration.behaviour.capture(number: captures) ?? file
+        guard let path = media.nextCapture() else { return nil }
         logger.info("A call is captured", metadata: ["file": "\(path)"])
         return path
     }
@@ -151,9 +142,6 @@ extension Device {
             throw DigitError("the call has just ended")
         }
     }
-
-    /// Keys may be written into descriptions only where nobody else can read them.
-    private var keysAllowed: Bool { configuration.account.isSignalingPrivate }
 
     /// Takes what the media side tells.
     func hear(_ event: MediaEvent) {

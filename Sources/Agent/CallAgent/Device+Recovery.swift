@@ -39,7 +39,7 @@ extension Device {
         guard let call = calls[id], let connection = call.connection, var negotiation = call.negotiation,
             !negotiation.hasOffered
         else { return }
-        let credentials = ICECredentials(using: &generator)
+        let credentials = media.makeCredentials()
         negotiation.bring(credentials, candidates: [])
         do throws(NegotiationError) {
             let offer = try negotiation.offer()

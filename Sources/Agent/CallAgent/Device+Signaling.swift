@@ -6,7 +6,7 @@ internal import MediaEngine
 // What the service says, and which call it is about.
 extension Device {
     func hear(_ event: SignalingEvent) {
-        if let connection = DeviceStatus.Connection(after: event) { self.connection = connection }
+        noteConnection(event)
         switch event {
         case .inviteReceived(let invite): receive(invite)
         case .inviteSent(let invite, let key):
@@ -39,9 +39,7 @@ extension Device {
 
     private func receive(_ invite: ReceivedInvite) {
         guard isNew(invite.id) else { return }
-        guard invite.data["offer"] != nil, invite.group == nil || user.map(invite.invitees.contains) ?? true else {
-            return takeInvite(invite)
-        }
+        guard invite.data["offer"] != nil, asksUser(invite) else { return takeInvite(invite) }
         let audio = configuration.behaviour.audio(for: invite.id)
         let id = newCall(
             ActiveCall(machine: CallMachine(receiving: invite, timings: callTimings), audio: audio, invite: invite.id))

@@ -10,20 +10,17 @@ extension Device {
 
     /// Mutes the microphone, or lets it be heard again.
     public func setMuted(_ isMuted: Bool) {
-        soundSettings?.isMuted = isMuted
-        engine.setMuted(isMuted)
+        card.setMuted(isMuted)
     }
 
     /// Sets the volume of the loudspeaker, in dB: −60…20.
     public func setVolume(decibels: Double) {
-        soundSettings?.volumeDB = SoundSettings.limited(decibels)
-        engine.setVolume(decibels: decibels)
+        card.setVolume(decibels: decibels)
     }
 
     /// Sets the volume of the microphone after all processing, in dB: −60…20.
     public func setMicrophoneVolume(decibels: Double) {
-        soundSettings?.microphoneDB = SoundSettings.limited(decibels)
-        engine.setMicrophoneVolume(decibels: decibels)
+        card.setMicrophoneVolume(decibels: decibels)
     }
 
     /// Switches parts of the speakerphone on and off; the length of the echo stays as it was.
@@ -45,7 +42,7 @@ extension Device {
     }
 
     /// Waits until the tone is over that tells of a call of ours that came to nothing.
-    public func finishTones() async { await farewell?.value }
+    public func finishTones() async { await card.failureToneEnd?.value }
 
     /// Whether another call uses the card.
     func isCardTaken(besides id: CallID) -> Bool {
@@ -54,35 +51,18 @@ extension Device {
 
     /// A call has reached another phase: the loudspeaker sounds what there is to hear.
     func note(_ phase: CallTonePolicy.Phase, of id: CallID) {
-        guard calls[id]?.usesCard == true, configuration.audio.soundsTones else { return }
-        calls[id]?.phase = phase
-        updateTone()
+        if calls[id]?.usesCard == true { card.note(phase, of: id) }
     }
 
     /// A call is over; one of ours that never came about is told of by a tone.
     func noteEnd(of id: CallID, _ record: CallRecord) {
-        guard let call = calls[id], call.usesCard, configuration.audio.soundsTones else { return }
-        calls[id]?.phase = .quiet
-        if call.machine.isOutgoing, !call.wasAnswered, CallTonePolicy.tone(of: record.reason) != nil {
-            lastRefusal = record.reason
-            farewell?.cancel()
-            farewell = Task {
-                try? await Task.sleep(for: CallTonePolicy.farewell)
-                if !Task.isCancelled { endFarewell() }
+        guard let call = calls[id], call.usesCard else { return }
+        card.noteEnd(of: id, isOutgoing: call.machine.isOutgoing, reason: record.reason) {
+            Task {
+                try? await Task.sleep(for: CallTonePolicy.failureToneDuration)
+                if !Task.isCancelled { card.endFailureTone() }
             }
         }
-        updateTone()
-    }
-
-    private func endFarewell() {
-        lastRefusal = nil
-        updateTone()
-    }
-
-    private func updateTone() {
-        var phases = calls.values.map(\.phase)
-        if let lastRefusal { phases.append(.refused(lastRefusal)) }
-        engine.sound(CallTonePolicy.tone(for: phases))
     }
 }
 

@@ -74,7 +74,7 @@ extension Device {
                 CallStatus(
                     id: id, peer: call.machine.peer, direction: call.machine.isOutgoing ? .outgoing : .incoming,
                     progress: call.machine.progress, usesCard: call.usesCard, isHeld: isHeld(call))
-            }, sound: soundSettings, card: cardStatistics)
+            }, sound: card.settings, card: cardStatistics)
     }
 
     private func isHeld(_ call: ActiveCall) -> Bool {

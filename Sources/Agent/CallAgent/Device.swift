@@ -1,9 +1,7 @@
 public import CallControl
 internal import CallPrograms
-internal import ICE
 public import Logging
 public import MediaEngine
-internal import NetworkAddress
 public import Realtime
 internal import SecureTransport
 public import SignalingClient
@@ -18,49 +16,27 @@ public actor Device {
     let configuration: DeviceConfiguration
     let service: any SignalingService
     let logger: Logger
-    let engine: MediaEngine
-    /// The address that calls without ICE name, where sockets are bound to all.
-    let mediaAddress: SocketAddress
-    /// Servers that help calls to be connected, their names looked up.
-    var iceServers: [ICE.ICEServer] = []
-    /// Counts questions for their addresses.
-    private var lookups = 0
-    private var newestLookup = 0
-    private var identity: DTLSIdentity?
+    /// What the device has for the media of its calls.
+    var media: MediaResources
+    var card: CardControl
     var calls: [CallID: ActiveCall] = [:]
-    var isDraining = false
-    /// Calls that have been captured.
-    var captures = 0
     /// Whether the last call that asked for room was refused, and there has been none since.
     var isFull = false
-    /// Why a call of ours came to nothing, while a tone tells of it; and what ends the tone.
-    var lastRefusal: CallEndReason?
-    var farewell: Task<Void, Never>?
     /// Invites that are no calls, by their names.
     var invites: [InviteID: PendingInvite] = [:]
     /// Answers to invites of ours that came before their names did.
     var earlyWords: [InviteID: [OutgoingInviteMachine.Input]] = [:]
-    /// Who this device is to the service; nil until it has connected.
-    var user: UserID?
-    /// How the connection to the service stands.
-    var connection = DeviceStatus.Connection.connecting
-    /// How loud the sound card is; nil without one.
-    var soundSettings: SoundSettings?
-    let journal: CallJournal?
+    private var signaling = SignalingState()
+    private var drain = CallDrain()
+    private let journal: CallJournal?
     private let mediaEvents: AsyncStream<MediaEvent>
     /// What takes part in calls; nil without the behaviour `exec`.
     let programs: CallPrograms?
     private let programNews: AsyncStream<ProgramNews>
-    private var ledger = InviteLedger()
     /// Invites that were no calls, for what their peers say after they are settled.
     var plainInvites = InviteLedger()
     private var lastCall: UInt64 = 0
     private var listeners: [Task<Void, Never>] = []
-    /// How many peers are being told that we hung up.
-    private var hangUpsUnderWay = 0
-    /// Who waits in ``shutDown()`` until no call is left, and every peer of one has been told.
-    private var allEnded: CheckedContinuation<Void, Never>?
-    var generator = SystemRandomNumberGenerator()
 
     /// Opens the media sockets of a device that is not logged in yet.
     ///
@@ -72,28 +48,27 @@ public actor Device {
         self.configuration = configuration
         self.service = service
         self.logger = logger
-        soundSettings = configuration.sound.map {
-            SoundSettings(isMuted: $0.isMuted, volumeDB: $0.volumeDB, microphoneDB: $0.microphoneDB)
-        }
         journal = configuration.device.callRecords.map {
             CallJournal(path: $0, application: configuration.account.appKey, logger: logger)
         }
         // The media side tells a few events a call; this many wait if the device is busy.
-        let (stream, media) = AsyncStream.makeStream(of: MediaEvent.self, bufferingPolicy: .bufferingOldest(16_384))
+        let (stream, told) = AsyncStream.makeStream(of: MediaEvent.self, bufferingPolicy: .bufferingOldest(16_384))
         mediaEvents = stream
-        self.mediaAddress = mediaAddress.address
         // A program's wishes are few; of its words for the log no more than ten a second come here.
-        let (news, told) = AsyncStream.makeStream(of: ProgramNews.self, bufferingPolicy: .bufferingOldest(16_384))
+        let (news, programEvents) = AsyncStream.makeStream(
+            of: ProgramNews.self, bufferingPolicy: .bufferingOldest(16_384))
         programNews = news
-        programs = configuration.program == nil ? nil : try CallPrograms { told.yield($0) }
-        engine = try MediaEngine(
+        programs = configuration.program == nil ? nil : try CallPrograms { programEvents.yield($0) }
+        let engine = try MediaEngine(
             MediaEngineConfiguration(
                 bindAddress: mediaAddress.bindAddress, workerCount: configuration.media.workers,
                 callLimitPerWorker: configuration.answer.callLimit.mostPerWorker,
                 realtimePriority: configuration.media.realtimePriority,
                 relayTrust: configuration.media.relayTrustRoots.map(TLSTrust.file) ?? .system,
                 sound: configuration.sound)
-        ) { media.yield($0) }
+        ) { told.yield($0) }
+        media = MediaResources(configuration, engine: engine, address: mediaAddress.address)
+        card = CardControl(configuration, engine: engine)
     }
 
     /// Logs in and connects; returns when the device can be called.
@@ -107,9 +82,10 @@ public actor Device {
         }
         makeRecordingFolder()
         // Before anybody can call: the first certificate takes the longest to make.
-        _ = try? currentIdentity()
+        _ = try? media.currentIdentity()
         try await service.connect()
-        user = await service.session?.user
+        let user = await service.session?.user
+        signaling.noteLogin(of: user)
         for room in configuration.allRooms { _ = try await service.join(room: room, data: nil) }
         await lookUpServers()
     }
@@ -117,11 +93,9 @@ public actor Device {
     /// Asks for the addresses of the servers that the service and the configuration name now; calls that begin
     /// afterwards use them.
     func lookUpServers() async {
-        lookups += 1
-        let number = lookups
+        let number = media.beginLookup()
         let found = await ICEServerLookup.addresses(of: await service.iceServers + configuration.media.iceServers)
-        // A later question may have been answered first.
-        if number > newestLookup { (iceServers, newestLookup) = (found, number) }
+        media.endLookup(number, found: found)
     }
 
     /// Calls somebody.
@@ -193,8 +167,8 @@ public actor Device {
         } catch {
             failure = error
         }
-        identity = nil
-        user = nil
+        media.forgetIdentity()
+        signaling.noteLogout()
         await close()
         if let failure { throw failure }
     }
@@ -204,7 +178,7 @@ public actor Device {
     public func unregister() async throws(SignalingError) { try await service.unregister() }
 
     private func endCalls() async {
-        isDraining = true
+        drain.begin()
         for id in calls.keys { feed(.user(.hangUp), to: id) }
         await allCallsEnded(within: .milliseconds(600))
         for id in calls.keys { feed(.service(.disconnected), to: id) }
@@ -214,7 +188,7 @@ public actor Device {
         await allCallsEnded(within: .milliseconds(200))
         for invite in invites.values { invite.timer?.cancel() }
         invites = [:]
-        farewell?.cancel()
+        card.cancelFailureTone()
         engine.shutdown()
         programs?.finish()
         for listener in listeners { listener.cancel() }
@@ -224,13 +198,30 @@ public actor Device {
 
     // MARK: What the parts of the device share
 
-    /// The certificate that calls show now; another one after some weeks.
-    func currentIdentity() throws(DTLSError) -> DTLSIdentity {
-        let now = MonotonicClock.wallTime
-        if let identity, !identity.needsRotation(at: now) { return identity }
-        let fresh = try DTLSIdentity(at: now)
-        identity = fresh
-        return fresh
+    var engine: MediaEngine { media.engine }
+
+    /// Whether the device takes no more calls.
+    var isDraining: Bool { drain.hasBegun }
+
+    /// Who this device is to the service; nil until it has connected.
+    var user: UserID? { signaling.user }
+
+    /// How the connection to the service is.
+    var connection: DeviceStatus.Connection { signaling.connection }
+
+    /// Notes what an event says of the connection to the service.
+    func noteConnection(_ event: SignalingEvent) { signaling.note(event) }
+
+    /// Notes an invite; false if it came before (contract INV-17).
+    func isNew(_ invite: InviteID) -> Bool { signaling.isNew(invite) }
+
+    /// Whether an invite asks this user. A member of a group gets invites that ask others, too (contract GRP-2).
+    func asksUser(_ invite: ReceivedInvite) -> Bool { signaling.asksUser(invite) }
+
+    /// A key that names an invite before the service has given it an id.
+    func newKey() -> String {
+        var generator = SystemRandomNumberGenerator()
+        return String(generator.next(), radix: 36) + String(generator.next(), radix: 36)
     }
 
     func tell(_ event: DeviceEvent) {
@@ -259,44 +250,50 @@ public actor Device {
 
     var inviteTimings: InviteTimings { configuration.invites.timings }
 
-    /// Notes an invite; false if it was heard before (contract INV-17).
-    func isNew(_ invite: InviteID) -> Bool { ledger.note(invite) }
-
     /// Forgets a call that is over.
     func forget(_ id: CallID) {
         calls[id] = nil
-        if areCallsOver { stopWaitingForCalls() }
+        if areCallsOver { drain.resume() }
+    }
+
+    /// Puts a call's record on disk; the call is told as ended after that (contract CALL-7).
+    func keep(_ record: CallRecord, of id: CallID) {
+        guard let journal, let key = calls[id]?.journalKey else {
+            calls[id]?.isKept = true
+            return
+        }
+        journal.end(key, record) { [weak self] in Task { await self?.isKept(id) } }
+    }
+
+    private func isKept(_ id: CallID) {
+        calls[id]?.isKept = true
+        finishIfOver(id)
     }
 
     /// Tells the peer of a call that we hung up. A goodbye to the service waits for it: whoever says that first has the
     /// peer hear of a lost device in place of the call's end (contract CALL-3).
     func sendHangUp(_ news: CallHangUp) {
-        hangUpsUnderWay += 1
+        drain.hangUpBegan()
         Task {
             do throws(SignalingError) {
                 try await service.hangUp(news)
             } catch {
                 logger.warning("The peer may not have heard that we hung up", metadata: ["error": "\(error)"])
             }
-            hangUpsUnderWay -= 1
-            if areCallsOver { stopWaitingForCalls() }
+            drain.hangUpEnded()
+            if areCallsOver { drain.resume() }
         }
     }
 
-    private var areCallsOver: Bool { calls.isEmpty && hangUpsUnderWay == 0 }
+    private var areCallsOver: Bool { calls.isEmpty && drain.areHangUpsSent }
 
     private func allCallsEnded(within limit: Duration) async {
         guard !areCallsOver else { return }
         let patience = Task {
             try? await Task.sleep(for: limit)
-            if !Task.isCancelled { stopWaitingForCalls() }
+            if !Task.isCancelled { drain.resume() }
         }
-        await withCheckedContinuation { allEnded = $0 }
+        await withCheckedContinuation { drain.wait($0) }
         patience.cancel()
-    }
-
-    private func stopWaitingForCalls() {
-        allEnded?.resume()
-        allEnded = nil
     }
 }
