@@ -30,24 +30,16 @@ extension Device {
     ///
     /// - Returns: False if the call does not use the card, or its media does not run.
     @discardableResult
-    public func giveCard(to id: CallID) -> Bool { calls[id]?.media.map { engine.giveCard(to: $0) } ?? false }
+    public func giveCard(to id: CallID) -> Bool { calls[id]?.media.id.map { engine.giveCard(to: $0) } ?? false }
 
     /// What the card's sound is like now, as the media worker sees it; nil while no call is on the card.
     public func soundReport() async -> SoundReport? {
-        guard let media = calls.values.first(where: { $0.usesCard && $0.media != nil && $0.report == nil })?.media
-        else {
-            return nil
-        }
+        guard let media = calls.mediaOnCard else { return nil }
         return await engine.report(on: media)?.sound
     }
 
     /// Waits until the tone is over that tells of a call of ours that came to nothing.
     public func finishTones() async { await card.failureToneEnd?.value }
-
-    /// Whether another call uses the card.
-    func isCardTaken(besides id: CallID) -> Bool {
-        calls.contains { $0.key != id && $0.value.usesCard && $0.value.record == nil }
-    }
 
     /// A call has reached another phase: the loudspeaker sounds what there is to hear.
     func note(_ phase: CallTonePolicy.Phase, of id: CallID) {

@@ -1,3 +1,4 @@
+internal import AudioPort
 public import CallControl
 internal import CallPrograms
 public import Logging
@@ -5,6 +6,7 @@ public import MediaEngine
 public import Realtime
 internal import SecureTransport
 public import SignalingClient
+internal import Timekeeping
 
 /// A logged-in device: hears invites, answers by policy, makes calls, and tells what happens.
 ///
@@ -19,23 +21,15 @@ public actor Device {
     /// What the device has for the media of its calls.
     var media: MediaResources
     var card: CardControl
-    var calls: [CallID: ActiveCall] = [:]
-    /// Whether the last call that asked for room was refused, and there has been none since.
-    var isFull = false
-    /// Invites that are no calls, by their names.
-    var invites: [InviteID: PendingInvite] = [:]
-    /// Answers to invites of ours that came before their names did.
-    var earlyWords: [InviteID: [OutgoingInviteMachine.Input]] = [:]
+    var calls = CallTable()
+    var invites = PlainInvites()
     private var signaling = SignalingState()
     private var drain = CallDrain()
     private let journal: CallJournal?
     private let mediaEvents: AsyncStream<MediaEvent>
     /// What takes part in calls; nil without the behaviour `exec`.
-    let programs: CallPrograms?
+    private let programs: CallPrograms?
     private let programNews: AsyncStream<ProgramNews>
-    /// Invites that were no calls, for what their peers say after they are settled.
-    var plainInvites = InviteLedger()
-    private var lastCall: UInt64 = 0
     private var listeners: [Task<Void, Never>] = []
 
     /// Opens the media sockets of a device that is not logged in yet.
@@ -52,13 +46,13 @@ public actor Device {
             CallJournal(path: $0, application: configuration.account.appKey, logger: logger)
         }
         // The media side tells a few events a call; this many wait if the device is busy.
-        let (stream, told) = AsyncStream.makeStream(of: MediaEvent.self, bufferingPolicy: .bufferingOldest(16_384))
+        let (stream, mediaSink) = AsyncStream.makeStream(of: MediaEvent.self, bufferingPolicy: .bufferingOldest(16_384))
         mediaEvents = stream
         // A program's wishes are few; of its words for the log no more than ten a second come here.
-        let (news, programEvents) = AsyncStream.makeStream(
+        let (news, programSink) = AsyncStream.makeStream(
             of: ProgramNews.self, bufferingPolicy: .bufferingOldest(16_384))
         programNews = news
-        programs = configuration.program == nil ? nil : try CallPrograms { programEvents.yield($0) }
+        programs = configuration.program == nil ? nil : try CallPrograms { programSink.yield($0) }
         let engine = try MediaEngine(
             MediaEngineConfiguration(
                 bindAddress: mediaAddress.bindAddress, workerCount: configuration.media.workers,
@@ -66,7 +60,7 @@ public actor Device {
                 realtimePriority: configuration.media.realtimePriority,
                 relayTrust: configuration.media.relayTrustRoots.map(TLSTrust.file) ?? .system,
                 sound: configuration.sound)
-        ) { told.yield($0) }
+        ) { mediaSink.yield($0) }
         media = MediaResources(configuration, engine: engine, address: mediaAddress.address)
         card = CardControl(configuration, engine: engine)
     }
@@ -75,9 +69,9 @@ public actor Device {
     public func connect() async throws(SignalingError) {
         if listeners.isEmpty {
             listeners = [
-                Task { [service] in for await event in service.events { self.hear(event) } },
-                Task { [mediaEvents] in for await event in mediaEvents { self.hear(event) } },
-                Task { [programNews] in for await news in programNews { self.hear(news) } },
+                Task { [service] in for await event in service.events { self.handle(event) } },
+                Task { [mediaEvents] in for await event in mediaEvents { self.handle(event) } },
+                Task { [programNews] in for await news in programNews { self.handle(news) } },
             ]
         }
         makeRecordingFolder()
@@ -124,7 +118,7 @@ public actor Device {
             timeoutPayload: defaults.missedPayload, isOnlineOnly: onlineOnly ?? defaults.isOnlineOnly,
             idempotencyKey: key)
         let machine = CallMachine(dialling: options, timings: callTimings)
-        let id = newCall(ActiveCall(machine: machine, audio: audio, idempotencyKey: key))
+        let id = newCall(ActiveCall(machine: machine, audio: audio, invite: .sending(idempotencyKey: key)))
         feed(.begin, to: id)
         return id
     }
@@ -145,7 +139,7 @@ public actor Device {
 
     /// What a call's media has seen so far; nil if it has none.
     public func mediaReport(on id: CallID) async -> MediaReport? {
-        guard let media = calls[id]?.media else { return nil }
+        guard let media = calls[id]?.media.id else { return nil }
         return await engine.report(on: media)
     }
 
@@ -179,15 +173,14 @@ public actor Device {
 
     private func endCalls() async {
         drain.begin()
-        for id in calls.keys { feed(.user(.hangUp), to: id) }
+        for id in calls.ids { feed(.user(.hangUp), to: id) }
         await allCallsEnded(within: .milliseconds(600))
-        for id in calls.keys { feed(.service(.disconnected), to: id) }
+        for id in calls.ids { feed(.service(.disconnected), to: id) }
     }
 
     private func close() async {
         await allCallsEnded(within: .milliseconds(200))
-        for invite in invites.values { invite.timer?.cancel() }
-        invites = [:]
+        invites.removeAll()
         card.cancelFailureTone()
         engine.shutdown()
         programs?.finish()
@@ -224,7 +217,7 @@ public actor Device {
         return String(generator.next(), radix: 36) + String(generator.next(), radix: 36)
     }
 
-    func tell(_ event: DeviceEvent) {
+    func publish(_ event: DeviceEvent) {
         let before = events.hub.lostCount
         events.hub.publish(event)
         if events.hub.lostCount > before { logger.warning("An event found nobody to take it and is lost") }
@@ -232,11 +225,11 @@ public actor Device {
 
     func newCall(_ call: ActiveCall) -> CallID {
         engine.warmUp()
-        lastCall += 1
-        let id = CallID(number: lastCall)
-        calls[id] = call
-        calls[id]?.journalKey = journal?.begin(
-            invite: call.invite, peer: call.machine.peer, direction: call.machine.isOutgoing ? .outgoing : .incoming)
+        let id = calls.add(call)
+        if let journal {
+            let key = journal.begin(invite: call.invite.id, peer: call.machine.peer, direction: call.direction)
+            calls[id]?.began(inJournal: key)
+        }
         return id
     }
 
@@ -252,23 +245,45 @@ public actor Device {
 
     /// Forgets a call that is over.
     func forget(_ id: CallID) {
-        calls[id] = nil
+        calls.remove(id)
         if areCallsOver { drain.resume() }
     }
 
     /// Puts a call's record on disk; the call is told as ended after that (contract CALL-7).
-    func keep(_ record: CallRecord, of id: CallID) {
-        guard let journal, let key = calls[id]?.journalKey else {
-            calls[id]?.isKept = true
-            return
-        }
-        journal.end(key, record) { [weak self] in Task { await self?.isKept(id) } }
+    ///
+    /// - Parameter key: The journal's for the call; nil if it has none.
+    func keep(_ record: CallRecord, of id: CallID, journalKey key: String?) {
+        guard let journal, let key else { return }
+        journal.end(key, record) { [weak self] in Task { await self?.wasKept(id) } }
     }
 
-    private func isKept(_ id: CallID) {
-        calls[id]?.isKept = true
+    private func wasKept(_ id: CallID) {
+        calls[id]?.wasKept()
         finishIfOver(id)
     }
+
+    // MARK: Programs in calls
+
+    /// Starts the program of a call whose media is about to start.
+    ///
+    /// - Returns: What the media worker speaks with it through; nil if the device has none, which is silence.
+    func beginProgram(for id: CallID) throws(ProgramStartError) -> PortLine? {
+        guard let programs, let plan = configuration.program, let machine = calls[id]?.machine else { return nil }
+        return try programs.begin(
+            plan, call: id.number, peer: machine.peer.rawValue, isOutgoing: machine.isOutgoing)
+    }
+
+    /// The peer has pressed a key.
+    func tellProgram(of id: CallID, _ digit: Character, heldFor time: Duration) {
+        programs?.tell(call: id.number, digit: digit, heldMilliseconds: Int(time.milliseconds))
+    }
+
+    /// A call is over, and so is its program's part in it.
+    func endProgram(of id: CallID, _ record: CallRecord) {
+        programs?.end(call: id.number, reason: record.reason.rawValue)
+    }
+
+    // MARK: The end of calls
 
     /// Tells the peer of a call that we hung up. A goodbye to the service waits for it: whoever says that first has the
     /// peer hear of a lost device in place of the call's end (contract CALL-3).
