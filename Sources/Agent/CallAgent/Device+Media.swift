@@ -116,7 +116,7 @@ extension Device {
         case .digit(let media, let digit, let time):
             with(media) { id in
                 publish(.digit(id, digit, heldFor: time))
-                tellProgram(of: id, digit, heldFor: time)
+                sendDigit(digit, heldFor: time, toProgramOf: id)
             }
         case .sendingStopped(let media, let reason): with(media) { publish(.sendingStopped($0, reason)) }
         case .sendingResumed(let media): with(media) { publish(.sendingResumed($0)) }

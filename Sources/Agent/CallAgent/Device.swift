@@ -274,8 +274,8 @@ public actor Device {
     }
 
     /// The peer has pressed a key.
-    func tellProgram(of id: CallID, _ digit: Character, heldFor time: Duration) {
-        programs?.tell(call: id.number, digit: digit, heldMilliseconds: Int(time.milliseconds))
+    func sendDigit(_ digit: Character, heldFor time: Duration, toProgramOf id: CallID) {
+        programs?.sendDigit(digit, heldMilliseconds: Int(time.milliseconds), to: id.number)
     }
 
     /// A call is over, and so is its program's part in it.
