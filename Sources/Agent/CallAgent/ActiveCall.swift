@@ -4,60 +4,90 @@ internal import MediaEngine
 /// A device's state of a call that has not ended.
 struct ActiveCall {
     var machine: CallMachine
-    /// Our side of offer and answer; nil before media is prepared.
-    var negotiation: MediaNegotiation?
-    /// Where the call's media is going to run.
-    var placement: MediaPlacement?
     /// What the call plays and records.
-    var audio: AudioBehaviour
-    /// Somebody took it.
-    var wasAnswered = false
-    /// The tone that the loudspeaker is to play for it.
-    var phase = CallTonePolicy.Phase.quiet
-    /// The media engine's name for its connection, if ICE connects it.
-    var connection: MediaCallID?
-    /// Candidates on their way.
-    var candidates = CandidateExchange()
-    /// Sends the call's signals, one after the other.
-    var signalling: Task<Void, Never>?
-    /// Waits for a peer that has fallen silent.
-    var patience: Task<Void, Never>?
-    /// The media worker's name for it, once it runs; with ICE the same as its connection's.
-    var media: MediaCallID?
-    /// The invite, once there is one.
-    var invite: InviteID?
-    /// For a call we make: what its invite is known by until the service gives it an id.
-    var idempotencyKey: String?
-    /// Sleeps until the machine's next deadline.
-    var timer: Task<Void, Never>?
-    /// Sleeps until the policy answers.
-    var answerTimer: Task<Void, Never>?
-    /// The record, once the machine has ended; the call's end is reported when its media has ended too.
-    var record: CallRecord?
-    /// The journal's name for it.
-    var journalKey: String?
-    /// Whether its record is on disk, or is not to be.
-    var isKept = false
-    /// Its media's report, once that has ended.
-    var report: MediaReport? {
-        get { if case .seen(let report) = ending { report } else { nil } }
-        set { ending = newValue.map { .seen($0) } ?? .none }
-    }
-    private var ending = Ending.none
+    let audio: AudioBehaviour
+    var invite: CallInvite
+    var media = MediaSession()
+    var timers = CallTimers()
+    /// Sends what the peer is told about the call's media.
+    var signals = SignalQueue()
+    private var ending = Ending.running(journalKey: nil)
 
-    // A report is large, and most calls have not ended.
     private indirect enum Ending {
-        case none
-        case seen(MediaReport)
+        case running(journalKey: String?)
+        /// The machine has ended; the record is on disk, or is not to be, if it `isKept`.
+        case ended(CallRecord, isKept: Bool)
     }
 
-    init(machine: CallMachine, audio: AudioBehaviour, invite: InviteID? = nil, idempotencyKey: String? = nil) {
+    init(machine: CallMachine, audio: AudioBehaviour, invite: CallInvite) {
         self.machine = machine
         self.audio = audio
         self.invite = invite
-        self.idempotencyKey = idempotencyKey
     }
 
     /// Whether its microphone and loudspeaker are the sound card's.
     var usesCard: Bool { audio.source == .card }
+
+    var direction: CallRecord.Direction { machine.isOutgoing ? .outgoing : .incoming }
+
+    // MARK: Its end
+
+    /// Notes that the journal knows the call by this key.
+    mutating func began(inJournal key: String) { ending = .running(journalKey: key) }
+
+    /// Notes that the call's machine has ended.
+    ///
+    /// - Returns: The journal's key for the call, which ``wasKept()`` follows; nil if no journal has it.
+    mutating func end(_ record: CallRecord) -> String? {
+        guard case .running(let key) = ending else { return nil }
+        ending = .ended(record, isKept: key == nil)
+        return key
+    }
+
+    /// Notes that the call's record is on disk, or cannot be.
+    mutating func wasKept() {
+        if case .ended(let record, _) = ending { ending = .ended(record, isKept: true) }
+    }
+
+    /// The record, once the machine has ended; the call is told as ended when its media has ended too.
+    var record: CallRecord? {
+        guard case .ended(let record, _) = ending else { return nil }
+        return record
+    }
+
+    /// The record that may be told: it is on disk, or is not to be.
+    var keptRecord: CallRecord? {
+        guard case .ended(let record, isKept: true) = ending else { return nil }
+        return record
+    }
+}
+
+/// What a call's invite is known by.
+enum CallInvite {
+    /// The invite came in.
+    case received(InviteID)
+    /// The service has not given it an id yet.
+    case sending(idempotencyKey: String)
+    case sent(InviteID, idempotencyKey: String)
+
+    /// The service's id; nil until there is one.
+    var id: InviteID? {
+        switch self {
+        case .received(let id), .sent(let id, _): id
+        case .sending: nil
+        }
+    }
+
+    /// What an invite that this device sends is known by until the service gives it an id.
+    var idempotencyKey: String? {
+        switch self {
+        case .sending(let key), .sent(_, let key): key
+        case .received: nil
+        }
+    }
+
+    /// Notes the id that the service has given.
+    mutating func noteSent(as id: InviteID) {
+        if let idempotencyKey { self = .sent(id, idempotencyKey: idempotencyKey) }
+    }
 }

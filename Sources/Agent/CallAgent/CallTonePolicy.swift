@@ -17,8 +17,8 @@ struct CallTonePolicy {
         case refused(CallEndReason)
     }
 
-    /// How long the final tone of a failed call is played.
-    static let farewell = Duration.milliseconds(2_400)
+    /// How long the last tone of a call that came to nothing is heard.
+    static let failureToneDuration = Duration.milliseconds(2_400)
 
     /// The tone for these calls; nil for none. A ringing call has priority, and no other tone is played during a call.
     static func tone(for phases: some Sequence<Phase>) -> CallTone? {

@@ -43,16 +43,15 @@ extension Device {
         case .sendHangUp(let news): sendHangUp(news)
         case .ringing: ring(id)
         case .answered:
-            calls[id]?.wasAnswered = true
             note(.talking, of: id)
-            tell(.answered(id))
-        case .established(let setUpTime): tell(.established(id, setUpTime: setUpTime))
+            publish(.answered(id))
+        case .established(let setUpTime): publish(.established(id, setUpTime: setUpTime))
         case .ended(let record):
-            calls[id]?.record = record
+            let key = calls[id]?.end(record)
             logFailure(of: id, record)
             noteEnd(of: id, record)
             endProgram(of: id, record)
-            keep(record, of: id)
+            keep(record, of: id, journalKey: key)
             finishIfOver(id)
         case .refused(let error):
             logger.info("A wish came too late for its call", metadata: ["call": "\(id)", "error": "\(error)"])
@@ -61,36 +60,25 @@ extension Device {
 
     /// Sleeps until the machine's next deadline, and then wakes it.
     private func arm(_ id: CallID) {
-        calls[id]?.timer?.cancel()
-        guard let deadline = calls[id]?.machine.nextDeadline else {
-            calls[id]?.timer = nil
-            return
-        }
-        let delay = max(.zero, MonotonicClock.now.duration(to: deadline))
-        calls[id]?.timer = Task { [weak self] in
-            try? await Task.sleep(for: delay)
-            if !Task.isCancelled { await self?.feed(.timerFired, to: id) }
-        }
+        let deadline = calls[id]?.machine.nextDeadline
+        calls[id]?.timers.wakeMachine(at: deadline) { [weak self] in await self?.feed(.timerFired, to: id) }
     }
 
     private func ring(_ id: CallID) {
         guard let call = calls[id] else { return }
         let status = AnswerPolicy.Status(
             caller: call.machine.peer, activeCalls: calls.count - 1, isDraining: isDraining, hasRoom: hasRoom(for: id))
-        tell(.incoming(id, from: status.caller))
+        publish(.incoming(id, from: status.caller))
         var decision = configuration.answer.decide(status)
-        if call.usesCard, configuration.audio.severalCalls == .refuse, isCardTaken(besides: id) {
-            // A caller that may not get through learns nothing.
+        if call.usesCard, configuration.audio.severalCalls == .refuse, calls.isCardTaken(besides: id) {
+            // Who may not get through learns nothing of it.
             if decision != .reject(.declined) { decision = .reject(.busy) }
         }
         switch decision {
         case .answer(let delay) where delay == .zero: feed(.user(.answer), to: id)
         case .answer(let delay):
             note(.ringing, of: id)
-            calls[id]?.answerTimer = Task { [weak self] in
-                try? await Task.sleep(for: delay)
-                if !Task.isCancelled { await self?.feed(.user(.answer), to: id) }
-            }
+            calls[id]?.timers.answer(after: delay) { [weak self] in await self?.feed(.user(.answer), to: id) }
         case .ring: note(.ringing, of: id)
         case .reject(let reason): feed(.user(.reject(reason)), to: id)
         }
@@ -125,7 +113,7 @@ extension Device {
 
     /// The service has taken an accept that this side had given up waiting for: the caller is not left with it.
     private func hangUpIfOver(_ id: CallID) {
-        guard let call = calls[id], let record = call.record, let invite = call.invite,
+        guard let call = calls[id], let record = call.record, let invite = call.invite.id,
             record.reason == .acceptFailed
         else { return }
         sendHangUp(CallHangUp(invite: invite, reason: CallEndReason.acceptFailed.rawValue, duration: .zero))
@@ -143,31 +131,12 @@ extension Device {
             ])
     }
 
-    /// Writes a call's record to disk; the call's end is reported afterwards (contract CALL-7).
-    private func keep(_ record: CallRecord, of id: CallID) {
-        guard let journal, let key = calls[id]?.journalKey else {
-            calls[id]?.isKept = true
-            return
-        }
-        journal.end(key, record) { [weak self] in Task { await self?.isKept(id) } }
-    }
-
-    private func isKept(_ id: CallID) {
-        calls[id]?.isKept = true
-        finishIfOver(id)
-    }
-
     /// Tells that a call is over once its machine and its media both are.
     func finishIfOver(_ id: CallID) {
-        guard let call = calls[id], let record = call.record, call.isKept else { return }
-        if let media = call.media, call.report == nil {
-            engine.stop(media)
-            return
-        }
-        call.timer?.cancel()
-        call.answerTimer?.cancel()
-        call.patience?.cancel()
-        tell(.ended(id, record, call.report))
+        guard var call = calls[id], let record = call.keptRecord else { return }
+        if call.media.stop(on: engine) { return }
+        call.timers.cancelAll()
+        publish(.ended(id, record, call.media.report))
         forget(id)
     }
 }

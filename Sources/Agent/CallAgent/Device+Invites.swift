@@ -4,30 +4,8 @@ internal import Realtime
 internal import SignalingClient
 internal import Timekeeping
 
-// Invites that are no calls. Their machines are those that calls have inside.
+// Invites that are no calls.
 extension Device {
-    /// A device's state of an invite that is not a call.
-    struct PendingInvite {
-        enum Machine {
-            case incoming(IncomingInviteMachine)
-            case outgoing(OutgoingInviteMachine)
-
-            var nextDeadline: Instant? {
-                switch self {
-                case .incoming(let machine): machine.nextDeadline
-                case .outgoing(let machine): machine.nextDeadline
-                }
-            }
-        }
-
-        var machine: Machine
-        var timer: Task<Void, Never>?
-    }
-
-    /// The most simultaneous invites of a device: further incoming ones are rejected as busy. The end of further
-    /// outgoing ones is left to the service.
-    static let pendingInvites = 4_096
-
     // MARK: Ours
 
     /// Invites users to something that `data` describes; with a `group`, in that group.
@@ -48,18 +26,10 @@ extension Device {
             payload: payload ?? defaults.payload, timeoutPayload: missedPayload ?? defaults.missedPayload,
             isOnlineOnly: onlineOnly ?? defaults.isOnlineOnly, idempotencyKey: idempotencyKey ?? newKey())
         let sent = try await service.invite(options)
-        var machine = OutgoingInviteMachine(options, timings: inviteTimings)
-        var ignored: [OutgoingInviteMachine.Output] = []
-        machine.handle(.send, at: MonotonicClock.now, into: &ignored)
-        machine.handle(.sent(sent.id, invitees: sent.invitees), at: MonotonicClock.now, into: &ignored)
-        plainInvites.note(sent.id)
-        if invites.count < Self.pendingInvites {
-            invites[sent.id] = PendingInvite(machine: .outgoing(machine))
-            armInvite(sent.id)
-            // Answers may have come while this task was on its way back here.
-            for word in earlyWords[sent.id] ?? [] { feed(outgoing: word, to: sent.id) }
-        }
-        earlyWords[sent.id] = nil
+        let answers = invites.add(sent: sent, options, inviteTimings, at: MonotonicClock.now)
+        arm(sent.id)
+        // Answers may have come while this task was on its way back here.
+        for answer in answers { handle(outgoing: answer, for: sent.id) }
         return OutgoingInvite(id: sent.id, invitees: sent.invitees, device: self)
     }
 
@@ -71,20 +41,14 @@ extension Device {
     }
 
     func cancel(_ id: InviteID, data: JSONValue) async throws(SignalingError) {
-        guard case .outgoing(var machine)? = invites[id]?.machine else {
-            throw SignalingError(.inviteEnded, activity: "cancel the invite", cause: "it has ended")
-        }
         // The machine knows before the service does: the event that the invite has ended may be here before the answer.
-        var outbox: [OutgoingInviteMachine.Output] = []
-        machine.handle(.cancel(data: data), at: MonotonicClock.now, into: &outbox)
-        for case .refused(let error) in outbox { throw error }
-        invites[id]?.machine = .outgoing(machine)
-        armInvite(id)
+        try invites.cancel(id, data: data, at: MonotonicClock.now)
+        arm(id)
         do throws(SignalingError) {
             try await service.cancel(id, data: data)
-            feed(outgoing: .cancelConfirmed, to: id)
+            handle(outgoing: .cancelConfirmed, for: id)
         } catch {
-            feed(outgoing: .cancelFailed(error), to: id)
+            handle(outgoing: .cancelFailed(error), for: id)
             throw error
         }
     }
@@ -93,29 +57,25 @@ extension Device {
 
     /// An invite without an offer of media came.
     func takeInvite(_ received: ReceivedInvite) {
-        let asksUs = received.group == nil || self.user.map(received.invitees.contains) ?? true
-        if asksUs { plainInvites.note(received.id) }
-        if asksUs, invites.count >= Self.pendingInvites {
-            // Too many invites are undecided: the inviter gets an answer at once (contract INV-9).
-            Task { [service] in try? await service.reject(received.id, data: RejectReason.busy.data) }
-            return
-        }
+        let asksUs = asksUser(received)
         if asksUs {
-            let machine = IncomingInviteMachine(
-                received.id, remaining: received.remaining, timings: inviteTimings, at: MonotonicClock.now)
-            invites[received.id] = PendingInvite(machine: .incoming(machine))
-            armInvite(received.id)
+            guard invites.add(received: received, inviteTimings, at: MonotonicClock.now) else {
+                // Nobody can be asked about so many: the inviter is told at once (contract INV-9).
+                Task { [service] in try? await service.reject(received.id, data: RejectReason.busy.data) }
+                return
+            }
+            arm(received.id)
         }
-        tell(.invited(IncomingInvite(received: received, asksUs: asksUs, device: self)))
+        publish(.invited(IncomingInvite(received: received, asksUs: asksUs, device: self)))
     }
 
     func accept(_ id: InviteID, data: JSONValue) async throws(SignalingError) {
         guard try begin(.accept(data: data), id) else { return try await service.accept(id, data: data) }
         do throws(SignalingError) {
             try await service.accept(id, data: data)
-            feed(incoming: .answerConfirmed, to: id)
+            handle(incoming: .answerConfirmed, for: id)
         } catch {
-            feed(incoming: .answerFailed(error), to: id)
+            handle(incoming: .answerFailed(error), for: id)
             throw error
         }
     }
@@ -124,21 +84,17 @@ extension Device {
         guard try begin(.reject(reason), id) else { return try await service.reject(id, data: reason.data) }
         do throws(SignalingError) {
             try await service.reject(id, data: reason.data)
-            feed(incoming: .answerConfirmed, to: id)
+            handle(incoming: .answerConfirmed, for: id)
         } catch {
-            feed(incoming: .answerFailed(error), to: id)
+            handle(incoming: .answerFailed(error), for: id)
             throw error
         }
     }
 
     /// Notes that an answer is on its way; false if the invite is not ours to keep watch over.
     private func begin(_ answer: IncomingInviteMachine.Input, _ id: InviteID) throws(SignalingError) -> Bool {
-        guard case .incoming(var machine)? = invites[id]?.machine else { return false }
-        var outbox: [IncomingInviteMachine.Output] = []
-        machine.handle(answer, at: MonotonicClock.now, into: &outbox)
-        for case .refused(let error) in outbox { throw error }
-        invites[id]?.machine = .incoming(machine)
-        armInvite(id)
+        guard try invites.begin(answer, to: id, at: MonotonicClock.now) else { return false }
+        arm(id)
         return true
     }
 
@@ -153,22 +109,35 @@ extension Device {
             CallHangUp(invite: id, reason: CallEndReason.completed.rawValue, duration: .zero, peer: peer))
     }
 
-    // MARK: Words and timers
+    // MARK: Events and timers
 
-    func feed(incoming input: IncomingInviteMachine.Input, to id: InviteID) {
-        guard case .incoming(var machine)? = invites[id]?.machine else { return }
-        var outbox: [IncomingInviteMachine.Output] = []
-        machine.handle(input, at: MonotonicClock.now, into: &outbox)
-        invites[id]?.machine = .incoming(machine)
-        armInvite(id)
-        for output in outbox {
-            switch output {
-            case .accepted: forgetInvite(id)
-            case .ended(let end):
-                forgetInvite(id)
-                tell(.invite(.withdrawn(id, end)))
-            case .sendReject(_, let data): Task { await sendReject(of: id, data) }  // Nobody has decided in time.
-            case .sendAccept, .refused: break  // Done by those who asked for it.
+    private func handle(incoming input: IncomingInviteMachine.Input, for id: InviteID) {
+        carryOut(invites.handle(incoming: input, for: id, at: MonotonicClock.now), for: id)
+    }
+
+    private func handle(outgoing input: OutgoingInviteMachine.Input, for id: InviteID) {
+        carryOut(invites.handle(outgoing: input, for: id, at: MonotonicClock.now), for: id)
+    }
+
+    /// Handles an event about an invite that no call is about.
+    func handle(_ event: CallMachine.ServiceEvent, forInvite id: InviteID) {
+        carryOut(invites.handle(event, for: id, at: MonotonicClock.now), for: id)
+    }
+
+    private func timerFired(for id: InviteID) {
+        carryOut(invites.timerFired(for: id, at: MonotonicClock.now), for: id)
+    }
+
+    private func arm(_ id: InviteID) {
+        invites.arm(id) { [weak self] in await self?.timerFired(for: id) }
+    }
+
+    private func carryOut(_ effects: [PlainInvites.Effect], for id: InviteID) {
+        arm(id)
+        for effect in effects {
+            switch effect {
+            case .publish(let news): publish(.invite(news))
+            case .sendReject(let data): Task { await sendReject(of: id, data) }
             }
         }
     }
@@ -176,116 +145,9 @@ extension Device {
     private func sendReject(of id: InviteID, _ data: JSONValue) async {
         do throws(SignalingError) {
             try await service.reject(id, data: data)
-            feed(incoming: .answerConfirmed, to: id)
+            handle(incoming: .answerConfirmed, for: id)
         } catch {
-            feed(incoming: .answerFailed(error), to: id)
-        }
-    }
-
-    func feed(outgoing input: OutgoingInviteMachine.Input, to id: InviteID) {
-        guard case .outgoing(var machine)? = invites[id]?.machine else { return }
-        var outbox: [OutgoingInviteMachine.Output] = []
-        machine.handle(input, at: MonotonicClock.now, into: &outbox)
-        invites[id]?.machine = .outgoing(machine)
-        armInvite(id)
-        for output in outbox {
-            switch output {
-            case .accepted(let answer): tell(.invite(.accepted(answer)))
-            case .rejected(let answer): tell(.invite(.rejected(answer)))
-            case .timedOut(let users): tell(.invite(.timedOut(id, users)))
-            case .ended(let end):
-                forgetInvite(id)
-                tell(.invite(.finished(id, end)))
-            case .sendInvite, .sendCancel, .refused: break  // Done by those who asked for it.
-            }
-        }
-    }
-
-    /// An event about an invite without a call.
-    func hear(_ word: CallMachine.ServiceEvent, aboutInvite id: InviteID) {
-        if let input = OutgoingInviteMachine.Input(word), case .outgoing? = invites[id]?.machine {
-            return feed(outgoing: input, to: id)
-        }
-        if let input = IncomingInviteMachine.Input(heard: word), case .incoming? = invites[id]?.machine {
-            return feed(incoming: input, to: id)
-        }
-        switch word {
-        // A member of a group receives each answer, also to invites of others (GRP-2).
-        case .accepted(let answer):
-            noteEarly(.accepted(answer), id)
-            if isOverheard(id) { tell(.invite(.accepted(answer))) }
-        case .rejected(let answer):
-            noteEarly(.rejected(answer), id)
-            if isOverheard(id) { tell(.invite(.rejected(answer))) }
-        case .timedOut(let users): noteEarly(.timedOut(users), id)
-        case .inviteEnded: noteEarly(.endedByService, id)
-        case .inviteSent:
-            if invites[id] == nil { earlyWords[id] = [] }
-        case .hungUp(let news):
-            if plainInvites.contains(id) { tell(.invite(.left(id, by: news.from))) }
-        case .inviteFailed, .answerConfirmed, .answerFailed, .cancelConfirmed, .cancelFailed, .handledElsewhere,
-            .cancelled, .disconnected:
-            break  // Over already, or not about an invite.
-        }
-    }
-
-    /// An invite of ours is answered before
-    /// ``invite(_:in:data:timeToLive:payload:missedPayload:onlineOnly:idempotencyKey:)`` has returned its id: the
-    /// answer waits. At most one batch for each invite under way.
-    private func noteEarly(_ word: OutgoingInviteMachine.Input, _ id: InviteID) {
-        if let words = earlyWords[id], words.count < 128 { earlyWords[id] = words + [word] }
-    }
-
-    private func isOverheard(_ id: InviteID) -> Bool { earlyWords[id] == nil }
-
-    private func armInvite(_ id: InviteID) {
-        invites[id]?.timer?.cancel()
-        guard let deadline = invites[id]?.machine.nextDeadline else { return }
-        let delay = max(.zero, MonotonicClock.now.duration(to: deadline))
-        invites[id]?.timer = Task { [weak self] in
-            try? await Task.sleep(for: delay)
-            if !Task.isCancelled { await self?.wakeInvite(id) }
-        }
-    }
-
-    private func wakeInvite(_ id: InviteID) {
-        switch invites[id]?.machine {
-        case .incoming?: feed(incoming: .timerFired, to: id)
-        case .outgoing?: feed(outgoing: .timerFired, to: id)
-        case nil: break
-        }
-    }
-
-    private func forgetInvite(_ id: InviteID) { invites.removeValue(forKey: id)?.timer?.cancel() }
-
-    func newKey() -> String { String(generator.next(), radix: 36) + String(generator.next(), radix: 36) }
-}
-
-extension OutgoingInviteMachine.Input {
-    /// The service's events that concern an invite that we sent.
-    fileprivate init?(_ word: CallMachine.ServiceEvent) {
-        switch word {
-        case .accepted(let answer): self = .accepted(answer)
-        case .rejected(let answer): self = .rejected(answer)
-        case .timedOut(let users): self = .timedOut(users)
-        case .inviteEnded: self = .endedByService
-        case .inviteSent, .inviteFailed, .answerConfirmed, .answerFailed, .cancelConfirmed, .cancelFailed,
-            .handledElsewhere, .cancelled, .hungUp, .disconnected:
-            return nil
-        }
-    }
-}
-
-extension IncomingInviteMachine.Input {
-    /// The service's events that concern an invite that we received.
-    fileprivate init?(heard word: CallMachine.ServiceEvent) {
-        switch word {
-        case .handledElsewhere(let action): self = .handledElsewhere(action)
-        case .cancelled: self = .cancelled
-        case .timedOut: self = .timedOut
-        case .inviteSent, .inviteFailed, .accepted, .rejected, .answerConfirmed, .answerFailed, .cancelConfirmed,
-            .cancelFailed, .inviteEnded, .hungUp, .disconnected:
-            return nil
+            handle(incoming: .answerFailed(error), for: id)
         }
     }
 }

@@ -3,19 +3,17 @@ internal import CallControl
 internal import JSON
 internal import Logging
 internal import MediaEngine
-internal import NetworkAddress
-internal import Peering
 internal import RegularFiles
 internal import SDP
-internal import SecureTransport
+internal import SignalingClient
 
 // A call's media: preparation, start and events.
 extension Device {
     func prepareOffer(for id: CallID) {
         do {
-            try beginNegotiation(for: id)
-            if configuration.media.offers == .webRTC { try connect(id, isControlling: true) }
-            guard let offer = try calls[id]?.negotiation?.offer() else { return }
+            try prepareMedia(of: id)
+            let isWebRTC = configuration.media.offers == .webRTC
+            guard let offer = try calls[id]?.media.makeOffer(isWebRTC: isWebRTC, with: &media) else { return }
             feed(.media(.ready(description: offer)), to: id)
         } catch {
             feed(.media(.failed(MediaFailure(error))), to: id)
@@ -25,16 +23,9 @@ extension Device {
     /// The answering side takes media from before its accept is sent (contract CALL-1).
     func prepareAnswer(to offer: JSONValue, for id: CallID) {
         do {
-            try beginNegotiation(for: id)
-            if MediaNegotiation.usesICE(offer) { try connect(id, isControlling: false) }
-            _ = try calls[id]?.negotiation?.receive(offer)
-            if calls[id]?.negotiation?.needsDirectConnection == true { try connectDirectly(id) }
-            guard var negotiation = calls[id]?.negotiation, let behaviour = calls[id]?.audio else { return }
-            let (answer, audio) = try negotiation.answer()
-            calls[id]?.negotiation = negotiation
-            let plan = try negotiation.plan(
-                for: audio, audio: behaviour, start: .withFirstPacket(noLaterThan: .milliseconds(200)))
-            try start(plan, negotiation.remote(for: audio), audio.direction, for: id)
+            try prepareMedia(of: id)
+            guard let (answer, audio) = try calls[id]?.media.makeAnswer(to: offer, with: &media) else { return }
+            try start(audio, .withFirstPacket(noLaterThan: .milliseconds(200)), for: id)
             feed(.media(.ready(description: answer)), to: id)
         } catch {
             logFile(error, of: id)
@@ -44,65 +35,41 @@ extension Device {
 
     func applyAnswer(_ answer: JSONValue, for id: CallID) {
         do {
-            guard var negotiation = calls[id]?.negotiation, let behaviour = calls[id]?.audio else { return }
-            let (audio, _) = try negotiation.accept(answer)
-            calls[id]?.negotiation = negotiation
-            try start(
-                try negotiation.plan(for: audio, audio: behaviour, start: .atOnce), negotiation.remote(for: audio),
-                audio.direction, for: id)
+            guard let audio = try calls[id]?.media.acceptAnswer(answer) else { return }
+            try start(audio, .atOnce, for: id)
         } catch {
             logFile(error, of: id)
             feed(.media(.failed(MediaFailure(error))), to: id)
         }
     }
 
-    func releaseMedia(of id: CallID) {
-        guard let call = calls[id] else { return }
-        if let media = call.media {
-            if call.report == nil { engine.stop(media) }
-        } else {
-            dropConnection(of: id)
+    func releaseMedia(of id: CallID) { calls[id]?.media.release(on: engine) }
+
+    private func prepareMedia(of id: CallID) throws {
+        guard let call = calls[id], !call.media.isPrepared else { return }
+        if call.usesCard, configuration.audio.severalCalls == .refuse, calls.isCardTaken(besides: id) {
+            throw CardTaken()
         }
+        try calls[id]?.media.prepare(usesCard: call.usesCard, with: &media)
     }
 
-    private func beginNegotiation(for id: CallID) throws {
-        guard calls[id]?.negotiation == nil else { return }
-        let usesCard = calls[id]?.usesCard == true
-        if usesCard, configuration.audio.severalCalls == .refuse, isCardTaken(besides: id) { throw CardTaken() }
-        let placement = engine.place(usesCard: usesCard)
-        let bound = placement.localAddress
-        let address = bound.isUnspecified ? mediaAddress.address.withPort(bound.port) : bound
-        let means = MediaNegotiation.Means(
-            address: address, isBoundToAll: bound.isUnspecified, keysAllowed: keysAllowed,
-            identity: try currentIdentity())
-        calls[id]?.placement = placement
-        calls[id]?.negotiation = MediaNegotiation(configuration.media, means, using: &generator)
-    }
-
-    private func start(
-        _ plan: MediaCallPlan, _ remote: RemoteConnection?, _ direction: MediaDirection, for id: CallID
-    ) throws {
-        guard let placement = calls[id]?.placement else { return }
+    private func start(_ audio: NegotiatedAudio, _ start: MediaCallPlan.Start, for id: CallID) throws {
+        guard let call = calls[id], let agreed = try call.media.plan(for: audio, call.audio, start: start) else {
+            return
+        }
+        var plan = agreed.plan
         if plan.audio.recording != nil { makeRecordingFolder() }
-        if remote == nil { dropConnection(of: id) }
-        var plan = plan
+        if agreed.remote == nil { calls[id]?.media.dropConnection(on: engine) }
         plan.capture = nextCapture()
         let line = plan.audio.source == .program ? try beginProgram(for: id) : nil
-        let media = try engine.start(plan, at: placement, connection: calls[id]?.connection, line: line)
-        calls[id]?.media = media
-        if direction != .sendrecv {
-            engine.setDirection(media, sends: direction.sends, receives: direction.receives)
-        }
-        if let remote { connect(id, to: remote) }
+        try calls[id]?.media.start(plan, line: line, on: engine)
+        if audio.direction != .sendrecv { calls[id]?.media.setDirection(audio.direction, on: engine) }
+        if let remote = agreed.remote { calls[id]?.media.connect(to: remote, on: engine) }
     }
 
     /// The file that the next call is captured in; nil if it is not.
     private func nextCapture() -> String? {
-        guard let file = configuration.behaviour.capture, captures < BehaviourConfiguration.maximumCaptures else {
-            return nil
-        }
-        captures += 1
-        let path = configuration.behaviour.capture(number: captures) ?? file
+        guard let path = media.nextCapture() else { return nil }
         logger.info("A call is captured", metadata: ["file": "\(path)"])
         return path
     }
@@ -125,63 +92,48 @@ extension Device {
         logger.error("A call fails because of its file", metadata: ["call": "\(id)", "error": "\(error)"])
     }
 
-    /// Changes a call's media to newly agreed formats and SDES keys.
-    func apply(_ changes: NegotiationChanges, _ audio: NegotiatedAudio, to id: CallID) throws {
-        guard !changes.isDisjoint(with: [.formats, .keys]), let call = calls[id], let media = call.media,
-            let plan = try call.negotiation?.plan(
-                for: audio, audio: AudioBehaviour(source: .silence), start: .atOnce)
-        else { return }
-        if changes.contains(.formats) { try engine.change(media, to: plan) }
-        if changes.contains(.keys), case .keys(let send, let receive) = plan.peer.protection {
-            try engine.rekey(media, send: send, receive: receive)
-        }
-    }
-
     /// Presses telephone keys in a call whose media runs, one after the other: `0`…`9`, `*`, `#`, `A`…`D`, and `!` for the
     /// flash of the hook, as far as the peer takes them. More than 32 at once are too many.
     ///
     /// - Throws: ``DigitError`` if they cannot be sent; then none is.
     public func press(_ digits: String, on id: CallID) throws(DigitError) {
         guard digits.count <= 32 else { throw DigitError("\(digits.count) keys are too many at once: send 32 at most") }
-        guard let call = calls[id], let media = call.media else {
+        guard let call = calls[id], let media = call.media.id else {
             throw DigitError("keys can be sent while a call's media runs: wait until it is established")
         }
-        try DigitError.check(digits, against: call.negotiation?.sentEvents)
+        try DigitError.check(digits, against: call.media.sentEvents)
         guard engine.press(digits, on: media) else {
             throw DigitError("the call has just ended")
         }
     }
 
-    /// Keys may be written into descriptions only where nobody else can read them.
-    private var keysAllowed: Bool { configuration.account.isSignalingPrivate }
-
-    /// Handles events of the media side.
-    func hear(_ event: MediaEvent) {
+    /// Handles what the media side tells.
+    func handle(_ event: MediaEvent) {
         switch event {
         case .established(let media, let time):
             with(media) { feed(.media(.flowing), to: $0, at: time) }
-        case .playbackEnded(let media): with(media) { tell(.playbackEnded($0)) }
+        case .playbackEnded(let media): with(media) { publish(.playbackEnded($0)) }
         case .digit(let media, let digit, let time):
             with(media) { id in
-                tell(.digit(id, digit, heldFor: time))
-                tellProgram(of: id, digit, heldFor: time)
+                publish(.digit(id, digit, heldFor: time))
+                sendDigit(digit, heldFor: time, toProgramOf: id)
             }
-        case .sendingStopped(let media, let reason): with(media) { tell(.sendingStopped($0, reason)) }
-        case .sendingResumed(let media): with(media) { tell(.sendingResumed($0)) }
+        case .sendingStopped(let media, let reason): with(media) { publish(.sendingStopped($0, reason)) }
+        case .sendingResumed(let media): with(media) { publish(.sendingResumed($0)) }
         case .fileFailed(let media, let error):
             with(media) { id in
                 logger.error("A file of a call has failed", metadata: ["call": "\(id)", "error": "\(error)"])
-                tell(.fileFailed(id, error))
+                publish(.fileFailed(id, error))
             }
         case .refused(let media):
             with(media) { id in
-                calls[id]?.media = nil
+                calls[id]?.media.noteRefused()
                 let failure = MediaFailure(.deviceFull, "the media workers have as many calls as they may have")
                 feed(.media(.failed(failure)), to: id)
             }
         case .ended(let media, let report):
             with(media) { id in
-                calls[id]?.report = report
+                calls[id]?.media.noteEnded(report)
                 finishIfOver(id)
             }
         case .candidate(let connection, let candidate): with(connection) { found(candidate, for: $0) }
@@ -207,22 +159,123 @@ extension Device {
             with(connection) { id in
                 logger.debug("A call has a path", metadata: ["call": "\(id)", "path": "\(path)"])
             }
-        case .connectionQuiet(let connection): with(connection) { hearNothing(of: $0) }
-        case .connectionBack(let connection): with(connection) { hearAgain(of: $0) }
-        case .effortLimited: tell(.loadChanged(load))
+        case .connectionQuiet(let connection): with(connection) { peerFellSilent(in: $0) }
+        case .connectionBack(let connection): with(connection) { peerIsBack(in: $0) }
+        case .effortLimited: publish(.loadChanged(load))
         case .loadMeasured: noteLoad()
-        case .realtimePriorityRefused(let error): tell(.realtimePriorityRefused(error))
+        case .realtimePriorityRefused(let error): publish(.realtimePriorityRefused(error))
         case .card(let event):
             // How it is doing is asked for when it is wanted.
             if case .report = event { return }
-            tell(.card(event))
+            publish(.card(event))
         // The call ends by signaling; without it, by loss of media.
         case .mediaReceived, .goodbyeReceived, .pathLost: break
         }
     }
 
     private func with(_ media: MediaCallID, _ act: (CallID) -> Void) {
-        // At most a few calls end or begin at once, so a scan is fast enough.
-        if let id = calls.first(where: { $0.value.media == media || $0.value.connection == media })?.key { act(id) }
+        if let id = calls.id(of: media) { act(id) }
+    }
+}
+
+// What a call's two sides tell each other about its media while it is set up and while it runs: candidates, and new offers
+// and answers.
+extension Device {
+    /// Candidates of ours may go out: the peer can tell whose they are.
+    func peerKnows(_ id: CallID) {
+        for data in calls[id]?.media.peerKnowsCall() ?? [] { signal("candidate", data, of: id) }
+    }
+
+    func found(_ candidate: String?, for id: CallID) {
+        for data in calls[id]?.media.found(candidate) ?? [] { signal("candidate", data, of: id) }
+    }
+
+    /// Takes what the peer signals about a call's media; false if it is something else.
+    func take(_ signal: CallSignal) -> Bool {
+        guard ["candidate", "offer", "answer"].contains(signal.type), let id = calls.id(of: signal.invite),
+            let call = calls[id]
+        else { return false }
+        // One of several who were asked, and not the one who got the call.
+        guard call.machine.isWith(signal.from) else { return true }
+        switch signal.type {
+        case "candidate": calls[id]?.media.received(candidate: signal.data, on: engine)
+        case "offer": answer(newOffer: signal.data, in: id)
+        default: accept(newAnswer: signal.data, in: id)
+        }
+        return true
+    }
+
+    /// The peer negotiates anew: hold, resume, another microphone, an ICE restart.
+    private func answer(newOffer offer: JSONValue, in id: CallID) {
+        do {
+            let isInviter = calls[id]?.machine.isOutgoing == true
+            guard let new = try calls[id]?.media.answer(newOffer: offer, isInviter: isInviter, with: &media) else {
+                return
+            }
+            signal("answer", new.answer, of: id)
+            if new.owesRestart { restartICE(of: id) }
+        } catch {
+            logger.warning(
+                "The peer's new offer cannot be taken; the call goes on as it was",
+                metadata: ["call": "\(id)", "error": "\(error)"])
+        }
+    }
+
+    /// The peer's answer to an offer that we made in a call that stands.
+    private func accept(newAnswer answer: JSONValue, in id: CallID) {
+        do {
+            try calls[id]?.media.accept(newAnswer: answer, on: engine)
+        } catch {
+            logger.warning(
+                "The peer's answer cannot be taken; the call goes on as it was",
+                metadata: ["call": "\(id)", "error": "\(error)"])
+        }
+    }
+
+    private func signal(_ type: String, _ data: JSONValue, of id: CallID) {
+        guard let call = calls[id], let invite = call.invite.id else { return }
+        let peer = call.machine.namedPeer
+        // In order: candidates come before their end.
+        calls[id]?.signals.send { [service, logger] in
+            do throws(SignalingError) {
+                try await service.send(CallSignal(invite: invite, type: type, data: data, peer: peer))
+            } catch {
+                logger.debug("A signal did not reach the peer", metadata: ["type": "\(type)", "error": "\(error)"])
+            }
+        }
+    }
+
+    // MARK: A peer that has fallen silent (contract CALL-4): ICE is restarted once over signaling, and if that does not help
+    // the call ends.
+
+    /// How much later the side that was called restarts ICE, if the other has not by then.
+    private static let inviteeDelay = Duration.seconds(4)
+
+    /// The peer does not answer on any path any more.
+    func peerFellSilent(in id: CallID) {
+        guard let call = calls[id], call.machine.isEstablished, !call.timers.isPeerSilent else { return }
+        logger.info("The peer has fallen silent; looking for another path", metadata: ["call": "\(id)"])
+        calls[id]?.timers.waitForPeer(
+            restartAfter: call.machine.isOutgoing ? .zero : Self.inviteeDelay,
+            restart: { [weak self] in await self?.restartICE(of: id) },
+            end: { [weak self] in await self?.feed(.media(.lost), to: id) })
+    }
+
+    /// The peer answers again.
+    func peerIsBack(in id: CallID) {
+        guard calls[id]?.timers.isPeerSilent == true else { return }
+        logger.info("The peer is back", metadata: ["call": "\(id)"])
+        calls[id]?.timers.stopWaitingForPeer()
+    }
+
+    /// Offers the peer new ICE credentials; media goes on by whatever path still works.
+    private func restartICE(of id: CallID) {
+        do throws(NegotiationError) {
+            guard let offer = try calls[id]?.media.restartICE(with: &media) else { return }
+            logger.info("Restarting ICE", metadata: ["call": "\(id)"])
+            signal("offer", offer, of: id)
+        } catch {
+            logger.warning("ICE cannot be restarted", metadata: ["call": "\(id)", "error": "\(error)"])
+        }
     }
 }

@@ -1,32 +1,11 @@
-internal import AudioPort
 internal import CallControl
 internal import CallPrograms
 internal import Logging
-internal import Timekeeping
 
 // The programs that take part in calls.
 extension Device {
-    /// Starts the program of a call whose media is about to start.
-    ///
-    /// - Returns: The media worker's line to it; nil if the device has none, which means silence.
-    func beginProgram(for id: CallID) throws(ProgramStartError) -> PortLine? {
-        guard let programs, let plan = configuration.program, let machine = calls[id]?.machine else { return nil }
-        return try programs.begin(
-            plan, call: id.number, peer: machine.peer.rawValue, isOutgoing: machine.isOutgoing)
-    }
-
-    /// The peer has pressed a key.
-    func tellProgram(of id: CallID, _ digit: Character, heldFor time: Duration) {
-        programs?.tell(call: id.number, digit: digit, heldMilliseconds: Int(time.milliseconds))
-    }
-
-    /// A call is over, and so is its program's part in it.
-    func endProgram(of id: CallID, _ record: CallRecord) {
-        programs?.end(call: id.number, reason: record.reason.rawValue)
-    }
-
-    /// Takes what a program says.
-    func hear(_ news: ProgramNews) {
+    /// Handles what a program says.
+    func handle(_ news: ProgramNews) {
         switch news {
         case .said(let call, let text, let leftOut):
             var metadata: Logger.Metadata = ["call": "call \(call)", "text": "\(text)"]

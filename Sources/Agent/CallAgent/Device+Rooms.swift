@@ -35,7 +35,7 @@ extension Device {
     public func signal(
         _ type: String, data: JSONValue = .null, on call: CallID, retryAfterReconnect: Bool = true
     ) async throws(SignalingError) {
-        guard let active = calls[call], let invite = active.invite else {
+        guard let active = calls[call], let invite = active.invite.id else {
             throw SignalingError(.unknownCall, activity: "send a signal to the peer", cause: "there is no \(call)")
         }
         try await service.send(

@@ -5,15 +5,15 @@ internal import MediaEngine
 
 // Events of the service, and the calls that they concern.
 extension Device {
-    func hear(_ event: SignalingEvent) {
-        if let connection = DeviceStatus.Connection(after: event) { self.connection = connection }
+    func handle(_ event: SignalingEvent) {
+        noteConnection(event)
         switch event {
         case .inviteReceived(let invite): receive(invite)
         case .inviteSent(let invite, let key):
-            guard let id = calls.first(where: { $0.value.idempotencyKey == key })?.key else {
-                return hear(.inviteSent(invite, invitees: []), aboutInvite: invite)
+            guard let id = calls.id(ofKey: key) else {
+                return handle(.inviteSent(invite, invitees: []), forInvite: invite)
             }
-            calls[id]?.invite = invite
+            calls[id]?.invite.noteSent(as: invite)
             feed(.service(.inviteSent(invite, invitees: [])), to: id)
             peerKnows(id)
         case .inviteHandled(let handling): feed(.handledElsewhere(handling.action), about: handling.invite)
@@ -24,35 +24,33 @@ extension Device {
         case .inviteTimedOut(let invite, let invitees): feed(.timedOut(invitees), about: invite)
         case .callEnded(let news): feed(.hungUp(news), about: news.invite)
         case .callSignal(let signal):
-            if !take(signal) { tell(.signaling(event)) }
-        case .inviteModified(let invite, let data): tell(.invite(.modified(invite, data: data)))
-        case .inviteMissed(let invite, let payload): tell(.invite(.missed(invite, payload: payload)))
+            if !take(signal) { publish(.signaling(event)) }
+        case .inviteModified(let invite, let data): publish(.invite(.modified(invite, data: data)))
+        case .inviteMissed(let invite, let payload): publish(.invite(.missed(invite, payload: payload)))
         case .iceServersChanged:
-            tell(.signaling(event))
+            publish(.signaling(event))
             Task { await lookUpServers() }
         case .connected, .reconnecting, .reconnected, .disconnected, .error, .connectionCreated,
             .connectionDestroyed, .roomSignal, .streamDropped, .streamResumed, .groupChanged,
             .roomLost, .moveRequested, .notification, .unknown:
-            tell(.signaling(event))
+            publish(.signaling(event))
         }
     }
 
     private func receive(_ invite: ReceivedInvite) {
         guard isNew(invite.id) else { return }
-        guard invite.data["offer"] != nil, invite.group == nil || user.map(invite.invitees.contains) ?? true else {
-            return takeInvite(invite)
-        }
+        guard invite.data["offer"] != nil, asksUser(invite) else { return takeInvite(invite) }
         let audio = configuration.behaviour.audio(for: invite.id)
         let id = newCall(
-            ActiveCall(machine: CallMachine(receiving: invite, timings: callTimings), audio: audio, invite: invite.id))
+            ActiveCall(
+                machine: CallMachine(receiving: invite, timings: callTimings), audio: audio,
+                invite: .received(invite.id)))
         feed(.begin, to: id)
     }
 
-    private func feed(_ word: CallMachine.ServiceEvent, about invite: InviteID) {
-        guard let id = calls.first(where: { $0.value.invite == invite })?.key else {
-            return hear(word, aboutInvite: invite)
-        }
-        feed(.service(word), to: id)
+    private func feed(_ event: CallMachine.ServiceEvent, about invite: InviteID) {
+        guard let id = calls.id(of: invite) else { return handle(event, forInvite: invite) }
+        feed(.service(event), to: id)
     }
 }
 

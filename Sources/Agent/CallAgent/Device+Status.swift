@@ -1,6 +1,6 @@
 public import AudioDevices
 public import CallControl
-internal import MediaEngine
+public import MediaEngine
 internal import Realtime
 internal import SignalingClient
 public import Timekeeping
@@ -65,21 +65,59 @@ public struct CallStatus: Sendable {
     }
 }
 
+/// How busy a device's media workers are, and what it does about that.
+public struct DeviceLoad: Sendable, Equatable {
+    /// Each worker's load, in their order.
+    public let workers: [WorkerLoad]
+    /// Whether one more call would be taken; always true where a number of calls is configured.
+    public let takesCalls: Bool
+
+    /// That of the busiest worker.
+    public var busiest: WorkerLoad { workers.max { $0.share < $1.share } ?? WorkerLoad() }
+    /// The highest complexity that every worker's Opus encoders may use; 10 limits nothing.
+    public var complexityLimit: Int { workers.map(\.complexityLimit).min() ?? 10 }
+}
+
 extension Device {
     /// How the device is doing.
     public var status: DeviceStatus {
         DeviceStatus(
             connection: connection, user: user,
-            calls: calls.sorted { $0.key.number < $1.key.number }.map { id, call in
+            calls: calls.inOrder.map { id, call in
                 CallStatus(
-                    id: id, peer: call.machine.peer, direction: call.machine.isOutgoing ? .outgoing : .incoming,
+                    id: id, peer: call.machine.peer, direction: call.direction,
                     progress: call.machine.progress, usesCard: call.usesCard, isHeld: isHeld(call))
-            }, sound: soundSettings, card: cardStatistics)
+            }, sound: card.settings, card: cardStatistics)
     }
 
     private func isHeld(_ call: ActiveCall) -> Bool {
-        guard call.usesCard, configuration.audio.severalCalls == .hold, let media = call.media else { return false }
+        guard call.usesCard, configuration.audio.severalCalls == .hold, let media = call.media.id else { return false }
         return engine.cardHolder != media
+    }
+}
+
+// What a device does when its machine is about to have more to do than it can: first its encoders spend less effort, which
+// the media workers see to, and when none is left to save new calls are refused as busy. Calls that stand go on.
+extension Device {
+    /// How busy the device is.
+    public var load: DeviceLoad { DeviceLoad(workers: engine.loads, takesCalls: !calls.isFull) }
+
+    /// Whether the machine carries one more outgoing call without harm to those that it has.
+    public var hasRoomForCall: Bool { hasRoom() }
+
+    /// Whether the machine carries one more call without harm to those that it has. Tells when that changes.
+    ///
+    /// - Parameter id: The call that asks, which is among `calls` already; nil before there is one.
+    func hasRoom(for id: CallID? = nil) -> Bool {
+        guard configuration.answer.callLimit == .automatic else { return true }
+        let isFullNow = !engine.hasRoom(besides: calls.unplacedCount(besides: id))
+        if calls.noteFull(isFullNow) { publish(.loadChanged(load)) }
+        return !isFullNow
+    }
+
+    /// The workers have measured their loads.
+    func noteLoad() {
+        if calls.isFull { _ = hasRoom() }
     }
 }
 

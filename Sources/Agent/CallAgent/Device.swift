@@ -1,12 +1,12 @@
+internal import AudioPort
 public import CallControl
 internal import CallPrograms
-internal import ICE
 public import Logging
 public import MediaEngine
-internal import NetworkAddress
 public import Realtime
 internal import SecureTransport
 public import SignalingClient
+internal import Timekeeping
 
 /// A logged-in device: receives invites, answers by policy, makes calls, and reports events.
 ///
@@ -18,49 +18,19 @@ public actor Device {
     let configuration: DeviceConfiguration
     let service: any SignalingService
     let logger: Logger
-    let engine: MediaEngine
-    /// What calls without ICE name where sockets are bound to all.
-    let mediaAddress: MediaAddress
-    /// Servers that help calls to be connected, their names looked up.
-    var iceServers: [ICE.ICEServer] = []
-    /// Counts questions for their addresses.
-    private var lookups = 0
-    private var newestLookup = 0
-    private var identity: DTLSIdentity?
-    var calls: [CallID: ActiveCall] = [:]
-    var isDraining = false
-    /// Calls that have been captured.
-    var captures = 0
-    /// Whether the last call that asked for room was refused, and there has been none since.
-    var isFull = false
-    /// Why an outgoing call failed, while a tone announces it; and what ends the tone.
-    var lastRefusal: CallEndReason?
-    var farewell: Task<Void, Never>?
-    /// Invites that are no calls, by their names.
-    var invites: [InviteID: PendingInvite] = [:]
-    /// Answers to our invites that arrived before the invites' ids.
-    var earlyWords: [InviteID: [OutgoingInviteMachine.Input]] = [:]
-    /// This device's identity at the service; nil until it has connected.
-    var user: UserID?
-    /// How the connection to the service stands.
-    var connection = DeviceStatus.Connection.connecting
-    /// How loud the sound card is; nil without one.
-    var soundSettings: SoundSettings?
-    let journal: CallJournal?
+    /// What the device has for the media of its calls.
+    var media: MediaResources
+    var card: CardControl
+    var calls = CallTable()
+    var invites = PlainInvites()
+    private var signaling = SignalingState()
+    private var drain = CallDrain()
+    private let journal: CallJournal?
     private let mediaEvents: AsyncStream<MediaEvent>
-    /// Programs in calls; nil without the behaviour `exec`.
-    let programs: CallPrograms?
+    /// What takes part in calls; nil without the behaviour `exec`.
+    private let programs: CallPrograms?
     private let programNews: AsyncStream<ProgramNews>
-    private var ledger = InviteLedger()
-    /// Invites without a call, for signals of their peers after they are settled.
-    var plainInvites = InviteLedger()
-    private var lastCall: UInt64 = 0
     private var listeners: [Task<Void, Never>] = []
-    /// How many peers are being told that we hung up.
-    private var hangUpsUnderWay = 0
-    /// Waiters in ``shutDown()`` until no call is left, and every peer of one has been told.
-    private var allEnded: CheckedContinuation<Void, Never>?
-    var generator = SystemRandomNumberGenerator()
 
     /// Opens the media sockets of a device that is not logged in yet.
     ///
@@ -72,44 +42,44 @@ public actor Device {
         self.configuration = configuration
         self.service = service
         self.logger = logger
-        soundSettings = configuration.sound.map {
-            SoundSettings(isMuted: $0.isMuted, volumeDB: $0.volumeDB, microphoneDB: $0.microphoneDB)
-        }
         journal = configuration.device.callRecords.map {
             CallJournal(path: $0, application: configuration.account.appKey, logger: logger)
         }
-        // The media side sends a few events per call; this many wait if the device is busy.
-        let (stream, media) = AsyncStream.makeStream(of: MediaEvent.self, bufferingPolicy: .bufferingOldest(16_384))
+        // The media side tells a few events a call; this many wait if the device is busy.
+        let (stream, mediaSink) = AsyncStream.makeStream(of: MediaEvent.self, bufferingPolicy: .bufferingOldest(16_384))
         mediaEvents = stream
-        self.mediaAddress = mediaAddress
-        // A program sends few requests, and at most ten log lines per second.
-        let (news, told) = AsyncStream.makeStream(of: ProgramNews.self, bufferingPolicy: .bufferingOldest(16_384))
+        // A program's wishes are few; of its words for the log no more than ten a second come here.
+        let (news, programSink) = AsyncStream.makeStream(
+            of: ProgramNews.self, bufferingPolicy: .bufferingOldest(16_384))
         programNews = news
-        programs = configuration.program == nil ? nil : try CallPrograms { told.yield($0) }
-        engine = try MediaEngine(
+        programs = configuration.program == nil ? nil : try CallPrograms { programSink.yield($0) }
+        let engine = try MediaEngine(
             MediaEngineConfiguration(
                 bindAddress: mediaAddress.bindAddress, workerCount: configuration.media.workers,
                 callLimitPerWorker: configuration.answer.callLimit.mostPerWorker,
                 realtimePriority: configuration.media.realtimePriority,
                 relayTrust: configuration.media.relayTrustRoots.map(TLSTrust.file) ?? .system,
                 sound: configuration.sound)
-        ) { media.yield($0) }
+        ) { mediaSink.yield($0) }
+        media = MediaResources(configuration, engine: engine, address: mediaAddress.address)
+        card = CardControl(configuration, engine: engine)
     }
 
     /// Logs in and connects; returns when the device can be called.
     public func connect() async throws(SignalingError) {
         if listeners.isEmpty {
             listeners = [
-                Task { [service] in for await event in service.events { self.hear(event) } },
-                Task { [mediaEvents] in for await event in mediaEvents { self.hear(event) } },
-                Task { [programNews] in for await news in programNews { self.hear(news) } },
+                Task { [service] in for await event in service.events { self.handle(event) } },
+                Task { [mediaEvents] in for await event in mediaEvents { self.handle(event) } },
+                Task { [programNews] in for await news in programNews { self.handle(news) } },
             ]
         }
         makeRecordingFolder()
         // Before anybody can call: the first certificate takes the longest to make.
-        _ = try? currentIdentity()
+        _ = try? media.currentIdentity()
         try await service.connect()
-        user = await service.session?.user
+        let user = await service.session?.user
+        signaling.noteLogin(of: user)
         for room in configuration.allRooms { _ = try await service.join(room: room, data: nil) }
         await lookUpServers()
     }
@@ -117,11 +87,9 @@ public actor Device {
     /// Asks for the addresses of the servers that the service and the configuration name now; calls that begin
     /// afterwards use them.
     func lookUpServers() async {
-        lookups += 1
-        let number = lookups
+        let number = media.beginLookup()
         let found = await ICEServerLookup.addresses(of: await service.iceServers + configuration.media.iceServers)
-        // A later question may have been answered first.
-        if number > newestLookup { (iceServers, newestLookup) = (found, number) }
+        media.endLookup(number, found: found)
     }
 
     /// Calls somebody.
@@ -150,7 +118,7 @@ public actor Device {
             timeoutPayload: defaults.missedPayload, isOnlineOnly: onlineOnly ?? defaults.isOnlineOnly,
             idempotencyKey: key)
         let machine = CallMachine(dialling: options, timings: callTimings)
-        let id = newCall(ActiveCall(machine: machine, audio: audio, idempotencyKey: key))
+        let id = newCall(ActiveCall(machine: machine, audio: audio, invite: .sending(idempotencyKey: key)))
         feed(.begin, to: id)
         return id
     }
@@ -171,7 +139,7 @@ public actor Device {
 
     /// The report of a call's media so far; nil if it has none.
     public func mediaReport(on id: CallID) async -> MediaReport? {
-        guard let media = calls[id]?.media else { return nil }
+        guard let media = calls[id]?.media.id else { return nil }
         return await engine.report(on: media)
     }
 
@@ -194,8 +162,8 @@ public actor Device {
         } catch {
             failure = error
         }
-        identity = nil
-        user = nil
+        media.forgetIdentity()
+        signaling.noteLogout()
         await close()
         if let failure { throw failure }
     }
@@ -205,17 +173,16 @@ public actor Device {
     public func unregister() async throws(SignalingError) { try await service.unregister() }
 
     private func endCalls() async {
-        isDraining = true
-        for id in calls.keys { feed(.user(.hangUp), to: id) }
+        drain.begin()
+        for id in calls.ids { feed(.user(.hangUp), to: id) }
         await allCallsEnded(within: .milliseconds(600))
-        for id in calls.keys { feed(.service(.disconnected), to: id) }
+        for id in calls.ids { feed(.service(.disconnected), to: id) }
     }
 
     private func close() async {
         await allCallsEnded(within: .milliseconds(200))
-        for invite in invites.values { invite.timer?.cancel() }
-        invites = [:]
-        farewell?.cancel()
+        invites.removeAll()
+        card.cancelFailureTone()
         engine.shutdown()
         programs?.finish()
         for listener in listeners { listener.cancel() }
@@ -225,16 +192,33 @@ public actor Device {
 
     // MARK: Shared by the parts of the device
 
-    /// The certificate that calls show now; another one after some weeks.
-    func currentIdentity() throws(DTLSError) -> DTLSIdentity {
-        let now = MonotonicClock.wallTime
-        if let identity, !identity.needsRotation(at: now) { return identity }
-        let fresh = try DTLSIdentity(at: now)
-        identity = fresh
-        return fresh
+    var engine: MediaEngine { media.engine }
+
+    /// Whether the device takes no more calls.
+    var isDraining: Bool { drain.hasBegun }
+
+    /// Who this device is to the service; nil until it has connected.
+    var user: UserID? { signaling.user }
+
+    /// How the connection to the service is.
+    var connection: DeviceStatus.Connection { signaling.connection }
+
+    /// Notes what an event says of the connection to the service.
+    func noteConnection(_ event: SignalingEvent) { signaling.note(event) }
+
+    /// Notes an invite; false if it came before (contract INV-17).
+    func isNew(_ invite: InviteID) -> Bool { signaling.isNew(invite) }
+
+    /// Whether an invite asks this user. A member of a group gets invites that ask others, too (contract GRP-2).
+    func asksUser(_ invite: ReceivedInvite) -> Bool { signaling.asksUser(invite) }
+
+    /// A key that names an invite before the service has given it an id.
+    func newKey() -> String {
+        var generator = SystemRandomNumberGenerator()
+        return String(generator.next(), radix: 36) + String(generator.next(), radix: 36)
     }
 
-    func tell(_ event: DeviceEvent) {
+    func publish(_ event: DeviceEvent) {
         let before = events.hub.lostCount
         events.hub.publish(event)
         if events.hub.lostCount > before { logger.warning("An event found nobody to take it and is lost") }
@@ -242,11 +226,11 @@ public actor Device {
 
     func newCall(_ call: ActiveCall) -> CallID {
         engine.warmUp()
-        lastCall += 1
-        let id = CallID(number: lastCall)
-        calls[id] = call
-        calls[id]?.journalKey = journal?.begin(
-            invite: call.invite, peer: call.machine.peer, direction: call.machine.isOutgoing ? .outgoing : .incoming)
+        let id = calls.add(call)
+        if let journal {
+            let key = journal.begin(invite: call.invite.id, peer: call.machine.peer, direction: call.direction)
+            calls[id]?.began(inJournal: key)
+        }
         return id
     }
 
@@ -260,44 +244,72 @@ public actor Device {
 
     var inviteTimings: InviteTimings { configuration.invites.timings }
 
-    /// Records an invite; false if it was received before (contract INV-17).
-    func isNew(_ invite: InviteID) -> Bool { ledger.note(invite) }
-
     /// Forgets a call that is over.
     func forget(_ id: CallID) {
-        calls[id] = nil
-        if areCallsOver { stopWaitingForCalls() }
+        calls.remove(id)
+        if areCallsOver { drain.resume() }
     }
 
-    /// Tells the peer of a call that we hung up. Ending the session with the service waits for this, because otherwise
-    /// the peer would be told of a lost device instead of the call's end (contract CALL-3).
+    /// Puts a call's record on disk; the call is told as ended after that (contract CALL-7).
+    ///
+    /// - Parameter key: The journal's for the call; nil if it has none.
+    func keep(_ record: CallRecord, of id: CallID, journalKey key: String?) {
+        guard let journal, let key else { return }
+        journal.end(key, record) { [weak self] in Task { await self?.wasKept(id) } }
+    }
+
+    private func wasKept(_ id: CallID) {
+        calls[id]?.wasKept()
+        finishIfOver(id)
+    }
+
+    // MARK: Programs in calls
+
+    /// Starts the program of a call whose media is about to start.
+    ///
+    /// - Returns: What the media worker speaks with it through; nil if the device has none, which is silence.
+    func beginProgram(for id: CallID) throws(ProgramStartError) -> PortLine? {
+        guard let programs, let plan = configuration.program, let machine = calls[id]?.machine else { return nil }
+        return try programs.begin(
+            plan, call: id.number, peer: machine.peer.rawValue, isOutgoing: machine.isOutgoing)
+    }
+
+    /// The peer has pressed a key.
+    func sendDigit(_ digit: Character, heldFor time: Duration, toProgramOf id: CallID) {
+        programs?.sendDigit(digit, heldMilliseconds: Int(time.milliseconds), to: id.number)
+    }
+
+    /// A call is over, and so is its program's part in it.
+    func endProgram(of id: CallID, _ record: CallRecord) {
+        programs?.end(call: id.number, reason: record.reason.rawValue)
+    }
+
+    // MARK: The end of calls
+
+    /// Tells the peer of a call that we hung up. A goodbye to the service waits for it: whoever says that first has the
+    /// peer hear of a lost device in place of the call's end (contract CALL-3).
     func sendHangUp(_ news: CallHangUp) {
-        hangUpsUnderWay += 1
+        drain.hangUpBegan()
         Task {
             do throws(SignalingError) {
                 try await service.hangUp(news)
             } catch {
                 logger.warning("The peer may not have heard that we hung up", metadata: ["error": "\(error)"])
             }
-            hangUpsUnderWay -= 1
-            if areCallsOver { stopWaitingForCalls() }
+            drain.hangUpEnded()
+            if areCallsOver { drain.resume() }
         }
     }
 
-    private var areCallsOver: Bool { calls.isEmpty && hangUpsUnderWay == 0 }
+    private var areCallsOver: Bool { calls.isEmpty && drain.areHangUpsSent }
 
     private func allCallsEnded(within limit: Duration) async {
         guard !areCallsOver else { return }
         let patience = Task {
             try? await Task.sleep(for: limit)
-            if !Task.isCancelled { stopWaitingForCalls() }
+            if !Task.isCancelled { drain.resume() }
         }
-        await withCheckedContinuation { allEnded = $0 }
+        await withCheckedContinuation { drain.wait($0) }
         patience.cancel()
-    }
-
-    private func stopWaitingForCalls() {
-        allEnded?.resume()
-        allEnded = nil
     }
 }

@@ -67,3 +67,21 @@ enum ICEServerLookup {
         }.value
     }
 }
+
+/// The ICE servers that the newest lookup has found. Lookups may end in another order than they began in.
+struct ICEServerList {
+    private(set) var newest: [ICE.ICEServer] = []
+    private var begunLookups = 0
+    private var newestLookup = 0
+
+    /// - Returns: The lookup's number.
+    mutating func beginLookup() -> Int {
+        begunLookups += 1
+        return begunLookups
+    }
+
+    /// Takes what a lookup has found, unless one that began later has ended before.
+    mutating func endLookup(_ number: Int, found: [ICE.ICEServer]) {
+        if number > newestLookup { (newest, newestLookup) = (found, number) }
+    }
+}

@@ -42,22 +42,22 @@ public enum ProgramNews: Sendable, Equatable {
 /// dropped and counted. All methods may be called from any thread.
 public final class CallPrograms: Sendable {
     private let signal: PortSignal
-    private let tell: @Sendable (ProgramNews) -> Void
+    private let publish: @Sendable (ProgramNews) -> Void
     private let inbox = Mutex(Inbox())
     private let thread = Mutex<RealtimeThread?>(nil)
 
     private struct Inbox {
         var begun: [ProgramRun] = []
-        var words: [(call: UInt64, ProgramRun.Word)] = []
+        var inputs: [(call: UInt64, ProgramRun.Input)] = []
         var isFinished = false
     }
 
     /// Prepares for programs; the thread starts with the first.
     ///
-    /// - Parameter tell: Is called with each event, on the programs' thread.
-    public init(tell: @escaping @Sendable (ProgramNews) -> Void) throws(RealtimeError) {
+    /// - Parameter publish: Is told what programs want and do, on the programs' thread.
+    public init(publish: @escaping @Sendable (ProgramNews) -> Void) throws(RealtimeError) {
         signal = try PortSignal()
-        self.tell = tell
+        self.publish = publish
     }
 
     /// Starts a program for a call.
@@ -73,7 +73,7 @@ public final class CallPrograms: Sendable {
         let pair = AudioPort.pair(rate: plan.format.rate, signal: signal)
         let run = try ProgramRun(
             plan, .init(call: call, peer: peer, isOutgoing: isOutgoing), port: pair.port, at: MonotonicClock.now,
-            tell: tell)
+            publish: publish)
         do throws(RealtimeError) {
             try startIfNeeded()
         } catch {
@@ -86,7 +86,7 @@ public final class CallPrograms: Sendable {
     }
 
     /// The caller has pressed a telephone key.
-    public func tell(call: UInt64, digit: Character, heldMilliseconds: Int) {
+    public func sendDigit(_ digit: Character, heldMilliseconds: Int, to call: UInt64) {
         send(.digit(digit, heldMilliseconds), to: call)
     }
 
@@ -106,8 +106,8 @@ public final class CallPrograms: Sendable {
         }
     }
 
-    private func send(_ word: ProgramRun.Word, to call: UInt64) {
-        inbox.withLock { $0.words.append((call, word)) }
+    private func send(_ input: ProgramRun.Input, to call: UInt64) {
+        inbox.withLock { $0.inputs.append((call, input)) }
         signal.signal()
     }
 
@@ -131,13 +131,13 @@ public final class CallPrograms: Sendable {
             wait(for: runs)
             let now = MonotonicClock.now
             let news = inbox.withLock { inbox in
-                defer { (inbox.begun, inbox.words) = ([], []) }
+                defer { (inbox.begun, inbox.inputs) = ([], []) }
                 return inbox
             }
             for run in news.begun { runs[run.call] = run }
-            for (call, word) in news.words { runs[call]?.take(word, at: now) }
-            if news.isFinished { for run in runs.values { run.take(.stop, at: now) } }
-            for run in runs.values { run.turn(at: now) }
+            for (call, input) in news.inputs { runs[call]?.handle(input, at: now) }
+            if news.isFinished { for run in runs.values { run.handle(.stop, at: now) } }
+            for run in runs.values { run.tick(at: now) }
             runs = runs.filter { !$0.value.isDone }
             if news.isFinished, runs.isEmpty { return }
         }

@@ -8,8 +8,8 @@ internal import Timekeeping
 final class ProgramRun: @unchecked Sendable {
     // Made by the thread that begins the call; afterwards only the programs' thread uses it.
 
-    /// Messages of the device.
-    enum Word: Sendable {
+    /// What can happen to the program's call.
+    enum Input: Sendable {
         case digit(Character, Int)
         case refused(String)
         case end(String)
@@ -26,7 +26,7 @@ final class ProgramRun: @unchecked Sendable {
     /// Bytes of events that may wait for a program; one that reads none loses those beyond, and is not held up.
     private static let eventBytes = 65_536
     /// Of a line for the log.
-    private static let wordBytes = 1_024
+    private static let logLineBytes = 1_024
     /// Of what is read at once.
     private static let readBytes = 16_384
     /// How often a process without readable descriptors is checked.
@@ -38,15 +38,15 @@ final class ProgramRun: @unchecked Sendable {
     var readiness: [Bool] = []
     private let details: Call
     private let plan: ProgramPlan
-    private let tell: (ProgramNews) -> Void
+    private let publish: (ProgramNews) -> Void
     private var port: AudioPort
     private var life: ProgramLife
     private var process: ProgramProcess?
     private var isAlive = true
     private var io = Buffers()
     private var lastReap: Instant
-    private var words = LogLimit()
-    private var faults = LogLimit(burst: 5, perSecond: 0.2)
+    private var logLimit = LogLimit()
+    private var faultLimit = LogLimit(burst: 5, perSecond: 0.2)
     private var endReason = "stopped"
 
     /// Data in transit to and from one process.
@@ -57,7 +57,7 @@ final class ProgramRun: @unchecked Sendable {
         var unsent: [UInt8] = []
         var events: [UInt8] = []
         var commands = LineCutter(maximumBytes: ExecCommand.lineBytes)
-        var errors = LineCutter(maximumBytes: wordBytes)
+        var errors = LineCutter(maximumBytes: logLineBytes)
         /// The first half of a sample.
         var half: UInt8?
         /// Bytes of the program's sound that still count; nil: all.
@@ -69,17 +69,17 @@ final class ProgramRun: @unchecked Sendable {
     /// Starts the process.
     init(
         _ plan: ProgramPlan, _ details: Call, port: consuming AudioPort, at now: Instant,
-        tell: @escaping (ProgramNews) -> Void
+        publish: @escaping (ProgramNews) -> Void
     ) throws(ProgramStartError) {
         call = details.call
         self.details = details
         self.plan = plan
-        self.tell = tell
+        self.publish = publish
         self.port = port
         life = ProgramLife(startedAt: now)
         lastReap = now
         process = try ProgramProcess(plan.command, inputBytes: Self.inputBytes(plan))
-        greet(restarts: 0)
+        sendBegin(restarts: 0)
     }
 
     /// About 0.5 s of sound, in whole pages.
@@ -102,10 +102,9 @@ final class ProgramRun: @unchecked Sendable {
         return [wantsSound ? descriptors.output : -1, descriptors.errors, descriptors.events]
     }
 
-    func take(_ word: Word, at now: Instant) {
-        switch word {
-        case .digit(let key, let milliseconds): say(.digit(key, heldMilliseconds: milliseconds))
-        case .refused(let why): reject(why, at: now)
+    func handle(_ input: Input, at now: Instant) {
+        switch input {
+        case .digit(let key, let milliseconds): send(.digit(key, heldMilliseconds: milliseconds))
         case .end(let reason):
             endReason = reason
             feed(.callEnded, at: now)
@@ -113,9 +112,9 @@ final class ProgramRun: @unchecked Sendable {
         }
     }
 
-    /// Handles everything that is due.
-    func turn(at now: Instant) {
-        hear()
+    /// Does what there is to do.
+    func tick(at now: Instant) {
+        sendAudio()
         let ready = readiness + [false, false, false]
         if ready[1] { readErrors(at: now) }
         if ready[2] { readCommands(at: now) }
@@ -144,10 +143,10 @@ final class ProgramRun: @unchecked Sendable {
             io.outputLeft = unread
             port.end(unread: samples(in: unread))
         case .hangUp(let failure):
-            if let failure { tell(.failed(call: call, failure, isRestarted: false)) }
-            tell(.hangUp(call: call, failure: failure))
+            if let failure { publish(.failed(call: call, failure, isRestarted: false)) }
+            publish(.hangUp(call: call, failure: failure))
         case .close:
-            say(.end(reason: endReason))
+            send(.end(reason: endReason))
             process?.closeInput()
         case .terminate: process?.signal(SIGTERM)
         case .kill: process?.signal(SIGKILL)
@@ -160,7 +159,7 @@ final class ProgramRun: @unchecked Sendable {
         do throws(ProgramStartError) {
             process = try ProgramProcess(plan.command, inputBytes: Self.inputBytes(plan))
             isAlive = true
-            greet(restarts: restart)
+            sendBegin(restarts: restart)
         } catch {
             isAlive = false
             noteExit(.failed(error.description), at: now)
@@ -184,7 +183,7 @@ final class ProgramRun: @unchecked Sendable {
         let isRunning = life.isRunning
         feed(.exited(exit), at: now)
         if isRunning, case .failed(let how) = exit, life.nextDeadline != nil {
-            tell(.failed(call: call, how, isRestarted: true))
+            publish(.failed(call: call, how, isRestarted: true))
         }
     }
 
@@ -192,28 +191,28 @@ final class ProgramRun: @unchecked Sendable {
 
     /// Gives the program the caller's sound. Sound that it does not read in time is dropped.
     ///
-    /// Sound from before it began to read is dropped: a program that starts slowly would lag behind the caller for the
-    /// whole call, because nothing makes it catch up.
-    private func hear() {
+    /// What was said before it began to read is left out: a program that starts slowly would hear the caller late for the whole
+    /// call, because nothing makes it catch up.
+    private func sendAudio() {
         var samples: [Int16] = []
         port.read(into: &samples)
         guard isAlive, process != nil else { return }
         if !io.isReading { io.isReading = process?.unheardBytes == 0 }
         guard io.isReading else { return }
-        if !io.unsent.isEmpty { send(io.unsent) }
+        if !io.unsent.isEmpty { sendAudio(io.unsent) }
         guard !samples.isEmpty else { return }
         guard io.unsent.isEmpty else {
-            if !io.isBehind { tell(.behind(call: call, events: false)) }
+            if !io.isBehind { publish(.behind(call: call, events: false)) }
             io.isBehind = true
             return
         }
         var bytes: [UInt8] = []
         plan.format.append(samples, to: &bytes)
-        send(bytes)
+        sendAudio(bytes)
     }
 
-    private func send(_ bytes: [UInt8]) {
-        // A program that has closed its input does not want sound.
+    private func sendAudio(_ bytes: [UInt8]) {
+        // One that has closed its input does not want to hear.
         let count = process?.writeInput(bytes[...]) ?? bytes.count
         io.unsent = Array(bytes.dropFirst(count))
     }
@@ -244,9 +243,9 @@ final class ProgramRun: @unchecked Sendable {
         port.update(at: now, isFinal: io.outputLeft == 0, into: &events)
         for event in events {
             switch event {
-            case .played(let mark, let played): say(.mark(mark, played: played))
-            case .discarded(let mark): say(.markDiscarded(mark))
-            case .cleared(let played): say(.cleared(played: played))
+            case .played(let mark, let played): send(.mark(mark, played: played))
+            case .discarded(let mark): send(.markDiscarded(mark))
+            case .cleared(let played): send(.cleared(played: played))
             case .ended: feed(.drained, at: now)
             }
         }
@@ -254,22 +253,22 @@ final class ProgramRun: @unchecked Sendable {
 
     // MARK: Lines
 
-    /// Tells a new process of the call, and gives it 20 ms of silence: once it has read that, it is ready to listen.
-    private func greet(restarts: Int) {
+    /// Tells a new process of the call, and gives it 20 ms of silence: once it has read that, it is there to hear.
+    private func sendBegin(restarts: Int) {
         var silence: [UInt8] = []
         plan.format.append(repeatElement(0, count: plan.format.rate.rawValue / 50), to: &silence)
-        send(silence)
-        say(
+        sendAudio(silence)
+        send(
             .begin(
                 ExecEvent.Begin(
                     call: call, peer: details.peer, isOutgoing: details.isOutgoing,
                     rateHz: plan.format.rate.rawValue, encoding: plan.format.encoding.rawValue, restarts: restarts)))
     }
 
-    private func say(_ event: ExecEvent) {
+    private func send(_ event: ExecEvent) {
         let line = event.line
         guard io.events.count + line.count <= Self.eventBytes else {
-            if !io.hasLostEvents { tell(.behind(call: call, events: true)) }
+            if !io.hasLostEvents { publish(.behind(call: call, events: true)) }
             io.hasLostEvents = true
             return
         }
@@ -292,7 +291,8 @@ final class ProgramRun: @unchecked Sendable {
                 guard case .whole(let bytes) = line else { throw ExecCommand.Fault.tooLong }
                 carryOut(try ExecCommand(line: bytes), at: now)
             } catch {
-                reject(error.description, at: now)
+                send(.error(error.description))
+                if faultLimit.admit(at: now) != nil { publish(.misunderstood(call: call, error.description)) }
             }
         }
     }
@@ -309,9 +309,9 @@ final class ProgramRun: @unchecked Sendable {
         switch command {
         case .mark(let name):
             let unread = samples(in: process?.unreadBytes ?? 0)
-            if !port.mark(name, unread: unread) { say(.error("too many marks wait to be played: 256")) }
+            if !port.mark(name, unread: unread) { send(.error("too many marks wait to be played: 256")) }
         case .clear: clear()
-        case .press(let keys): tell(.press(call: call, keys: keys))
+        case .press(let keys): publish(.press(call: call, keys: keys))
         case .hangUp: feed(.asksToHangUp, at: now)
         }
     }
@@ -332,10 +332,11 @@ final class ProgramRun: @unchecked Sendable {
         var lines: [LineCutter.Line] = []
         io.errors.take(bytes, into: &lines)
         for line in lines {
-            guard let leftOut = words.admit(at: now) else { continue }
+            guard let leftOut = logLimit.admit(at: now) else { continue }
             switch line {
-            case .whole(let bytes): tell(.said(call: call, String(decoding: bytes, as: UTF8.self), leftOut: leftOut))
-            case .tooLong: tell(.said(call: call, "(a line of more than \(Self.wordBytes) bytes)", leftOut: leftOut))
+            case .whole(let bytes): publish(.said(call: call, String(decoding: bytes, as: UTF8.self), leftOut: leftOut))
+            case .tooLong:
+                publish(.said(call: call, "(a line of more than \(Self.logLineBytes) bytes)", leftOut: leftOut))
             }
         }
     }

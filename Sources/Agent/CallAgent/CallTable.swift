@@ -1,0 +1,66 @@
+internal import CallControl
+internal import MediaEngine
+
+/// The calls of a device that have not ended, by their numbers, which are never used again.
+struct CallTable {
+    private var calls: [CallID: ActiveCall] = [:]
+    private var lastNumber: UInt64 = 0
+    /// Whether the last call that asked for room was refused, and there has been none since.
+    private(set) var isFull = false
+
+    subscript(id: CallID) -> ActiveCall? {
+        get { calls[id] }
+        set { calls[id] = newValue }
+    }
+
+    mutating func add(_ call: ActiveCall) -> CallID {
+        lastNumber += 1
+        let id = CallID(number: lastNumber)
+        calls[id] = call
+        return id
+    }
+
+    mutating func remove(_ id: CallID) { calls[id] = nil }
+
+    var isEmpty: Bool { calls.isEmpty }
+
+    var count: Int { calls.count }
+
+    var ids: [CallID] { Array(calls.keys) }
+
+    /// The oldest first.
+    var inOrder: [(id: CallID, call: ActiveCall)] {
+        calls.sorted { $0.key.number < $1.key.number }.map { (id: $0.key, call: $0.value) }
+    }
+
+    /// Notes whether the machine has room for one more call; true if that has changed.
+    mutating func noteFull(_ isFullNow: Bool) -> Bool {
+        defer { isFull = isFullNow }
+        return isFullNow != isFull
+    }
+
+    // MARK: Searches. A few calls at most begin or end at once: a scan is as good as an index.
+
+    func id(of invite: InviteID) -> CallID? { calls.first { $0.value.invite.id == invite }?.key }
+
+    /// The call that this device made with an idempotency key.
+    func id(ofKey key: String) -> CallID? { calls.first { $0.value.invite.idempotencyKey == key }?.key }
+
+    /// The call whose media, or the connection of its media, the media engine knows by this name.
+    func id(of media: MediaCallID) -> CallID? { calls.first { $0.value.media.goes(by: media) }?.key }
+
+    /// Calls that go on and that no media worker runs yet, without this one.
+    func unplacedCount(besides id: CallID?) -> Int {
+        calls.count { $0.key != id && $0.value.media.id == nil && $0.value.record == nil }
+    }
+
+    /// Whether another call uses the sound card.
+    func isCardTaken(besides id: CallID) -> Bool {
+        calls.contains { $0.key != id && $0.value.usesCard && $0.value.record == nil }
+    }
+
+    /// The media of a call that uses the sound card and runs; nil if there is none.
+    var mediaOnCard: MediaCallID? {
+        calls.values.lazy.filter(\.usesCard).compactMap(\.media.runningID).first
+    }
+}

@@ -1,0 +1,89 @@
+internal import CallControl
+internal import MediaEngine
+internal import Speakerphone
+
+/// The sound card as a device's calls share it: how loud it is, and which tone its loudspeaker sounds.
+struct CardControl {
+    private enum FailureTone {
+        case silent
+        /// A call that this device made has failed for this reason; the task ends the tone.
+        case sounding(CallEndReason, Task<Void, Never>)
+    }
+
+    private let engine: MediaEngine
+    private let soundsTones: Bool
+    /// How loud the card is; nil without one.
+    private(set) var settings: SoundSettings?
+    private var phases: [CallID: CallTonePolicy.Phase] = [:]
+    private var failureTone = FailureTone.silent
+
+    init(_ configuration: DeviceConfiguration, engine: MediaEngine) {
+        self.engine = engine
+        soundsTones = configuration.audio.soundsTones
+        settings = configuration.sound.map {
+            SoundSettings(isMuted: $0.isMuted, volumeDB: $0.volumeDB, microphoneDB: $0.microphoneDB)
+        }
+    }
+
+    // MARK: How loud
+
+    mutating func setMuted(_ isMuted: Bool) {
+        settings?.isMuted = isMuted
+        engine.setMuted(isMuted)
+    }
+
+    mutating func setVolume(decibels: Double) {
+        settings?.volumeDB = SoundSettings.limited(decibels)
+        engine.setVolume(decibels: decibels)
+    }
+
+    mutating func setMicrophoneVolume(decibels: Double) {
+        settings?.microphoneDB = SoundSettings.limited(decibels)
+        engine.setMicrophoneVolume(decibels: decibels)
+    }
+
+    // MARK: Tones
+
+    /// A call that uses the card has reached another phase.
+    mutating func note(_ phase: CallTonePolicy.Phase, of id: CallID) {
+        guard soundsTones else { return }
+        phases[id] = phase
+        updateTone()
+    }
+
+    /// A call that used the card has ended. A tone tells that a call of this device has failed if nobody answered it.
+    ///
+    /// - Parameter endTone: Makes the task that ends this tone.
+    mutating func noteEnd(
+        of id: CallID, isOutgoing: Bool, reason: CallEndReason, endTone: () -> Task<Void, Never>
+    ) {
+        guard soundsTones else { return }
+        let wasAnswered = phases.removeValue(forKey: id) == .talking
+        if isOutgoing, !wasAnswered, CallTonePolicy.tone(of: reason) != nil {
+            cancelFailureTone()
+            failureTone = .sounding(reason, endTone())
+        }
+        updateTone()
+    }
+
+    /// The time of the tone that tells of a failed call is over.
+    mutating func endFailureTone() {
+        failureTone = .silent
+        updateTone()
+    }
+
+    /// Lets nothing happen any more at the end of the tone that tells of a failed call.
+    func cancelFailureTone() { failureToneEnd?.cancel() }
+
+    /// Ends with the tone that tells of a failed call; nil while there is none.
+    var failureToneEnd: Task<Void, Never>? {
+        guard case .sounding(_, let end) = failureTone else { return nil }
+        return end
+    }
+
+    private func updateTone() {
+        var phases = Array(phases.values)
+        if case .sounding(let reason, _) = failureTone { phases.append(.refused(reason)) }
+        engine.sound(CallTonePolicy.tone(for: phases))
+    }
+}

@@ -1,0 +1,88 @@
+internal import ICE
+internal import MediaEngine
+internal import NetworkAddress
+internal import Realtime
+internal import SecureTransport
+
+/// What a device has for the media of its calls: workers and sockets, an address, a certificate and ICE servers.
+struct MediaResources {
+    let engine: MediaEngine
+    private let configuration: DeviceConfiguration
+    /// The address that calls without ICE name, where sockets are bound to all.
+    private let address: SocketAddress
+    private var servers = ICEServerList()
+    private var identity: DTLSIdentity?
+    /// Calls that have been captured.
+    private var captures = 0
+    private var generator = SystemRandomNumberGenerator()
+
+    init(_ configuration: DeviceConfiguration, engine: MediaEngine, address: SocketAddress) {
+        self.engine = engine
+        self.configuration = configuration
+        self.address = address
+    }
+
+    // MARK: ICE servers
+
+    /// Servers that help calls to be connected, their names looked up.
+    var iceServers: [ICE.ICEServer] { servers.newest }
+
+    /// Begins to look up the servers' names.
+    ///
+    /// - Returns: The lookup's number.
+    mutating func beginLookup() -> Int { servers.beginLookup() }
+
+    mutating func endLookup(_ number: Int, found: [ICE.ICEServer]) { servers.endLookup(number, found: found) }
+
+    // MARK: Certificate
+
+    /// The certificate that calls show now; another one after some weeks.
+    mutating func currentIdentity() throws(DTLSError) -> DTLSIdentity {
+        let now = MonotonicClock.wallTime
+        if let identity, !identity.needsRotation(at: now) { return identity }
+        let fresh = try DTLSIdentity(at: now)
+        identity = fresh
+        return fresh
+    }
+
+    mutating func forgetIdentity() { identity = nil }
+
+    // MARK: Calls
+
+    /// Finds a place for a call's media, and begins to negotiate it.
+    mutating func prepareCall(usesCard: Bool) throws -> (MediaPlacement, MediaNegotiation) {
+        let placement = engine.place(usesCard: usesCard)
+        let bound = placement.localAddress
+        // Keys may be written into descriptions only where nobody else can read them.
+        let means = MediaNegotiation.Means(
+            address: bound.isUnspecified ? address.withPort(bound.port) : bound, isBoundToAll: bound.isUnspecified,
+            keysAllowed: configuration.account.isSignalingPrivate, identity: try currentIdentity())
+        return (placement, MediaNegotiation(configuration.media, means, using: &generator))
+    }
+
+    mutating func makeCredentials() -> ICECredentials { ICECredentials(using: &generator) }
+
+    mutating func renewAssociation(of negotiation: inout MediaNegotiation) {
+        negotiation.renewAssociation(using: &generator)
+    }
+
+    mutating func connectionPlan(_ credentials: ICECredentials, isControlling: Bool) throws -> ConnectionPlan {
+        var ice = ICEConfiguration(isControlling: isControlling)
+        ice.policy = configuration.media.usesRelaysOnly ? .relayOnly : .all
+        ice.servers = iceServers
+        var handshake = DTLSConfiguration()
+        handshake.suites = configuration.media.suites
+        return ConnectionPlan(
+            ice: ice, credentials: credentials, interfaces: configuration.media.interfaces,
+            hasOwnSocket: isControlling, handshake: .init(try currentIdentity(), handshake))
+    }
+
+    /// The file that the next call is captured in; nil if it is not.
+    mutating func nextCapture() -> String? {
+        guard let file = configuration.behaviour.capture, captures < BehaviourConfiguration.maximumCaptures else {
+            return nil
+        }
+        captures += 1
+        return configuration.behaviour.capture(number: captures) ?? file
+    }
+}

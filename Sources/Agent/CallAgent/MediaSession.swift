@@ -1,0 +1,293 @@
+internal import AudioPort
+internal import JSON
+internal import MediaEngine
+internal import Peering
+internal import SDP
+
+/// The media of one call at its device: where it runs, what is negotiated, its connection, and what it saw.
+struct MediaSession {
+    private struct Preparation {
+        let placement: MediaPlacement
+        var negotiation: MediaNegotiation
+    }
+
+    private enum Stream {
+        case none
+        /// A media worker runs it under this name.
+        case running(MediaCallID)
+        // A report is large, and most calls have not ended.
+        indirect case ended(MediaCallID, MediaReport)
+    }
+
+    private var preparation: Preparation?
+    /// The media engine's name for the connection, if ICE or DTLS connects the call; its stream has the same name.
+    private var connection: MediaCallID?
+    private var candidates = CandidateExchange()
+    private var stream = Stream.none
+
+    /// The media worker's name for the call, once it has run there.
+    var id: MediaCallID? {
+        switch stream {
+        case .none: nil
+        case .running(let id), .ended(let id, _): id
+        }
+    }
+
+    /// The same while it runs.
+    var runningID: MediaCallID? {
+        guard case .running(let id) = stream else { return nil }
+        return id
+    }
+
+    /// What the media saw, once it has ended.
+    var report: MediaReport? {
+        guard case .ended(_, let report) = stream else { return nil }
+        return report
+    }
+
+    /// Whether the media engine knows the stream or the connection by this name.
+    func goes(by name: MediaCallID) -> Bool { id == name || connection == name }
+
+    var isPrepared: Bool { preparation != nil }
+
+    /// How telephone events go to the peer; nil if it takes none.
+    var sentEvents: NegotiatedTelephoneEvents? { preparation?.negotiation.sentEvents }
+
+    // MARK: Offer and answer before media runs
+
+    /// Finds a place for the call's media, and begins to negotiate it.
+    mutating func prepare(usesCard: Bool, with resources: inout MediaResources) throws {
+        let (placement, negotiation) = try resources.prepareCall(usesCard: usesCard)
+        preparation = Preparation(placement: placement, negotiation: negotiation)
+    }
+
+    /// What goes into an invite: our offer.
+    mutating func makeOffer(isWebRTC: Bool, with resources: inout MediaResources) throws -> JSONValue? {
+        if isWebRTC { try connect(isControlling: true, with: &resources) }
+        return try preparation?.negotiation.offer()
+    }
+
+    /// Takes the peer's offer.
+    ///
+    /// - Returns: Our answer, and what was agreed.
+    mutating func makeAnswer(
+        to offer: JSONValue, with resources: inout MediaResources
+    ) throws -> (answer: JSONValue, audio: NegotiatedAudio)? {
+        if MediaNegotiation.usesICE(offer) { try connect(isControlling: false, with: &resources) }
+        _ = try preparation?.negotiation.receive(offer)
+        if preparation?.negotiation.needsDirectConnection == true { try connectDirectly(with: &resources) }
+        guard var negotiation = preparation?.negotiation else { return nil }
+        let (answer, audio) = try negotiation.answer()
+        preparation?.negotiation = negotiation
+        return (answer, audio)
+    }
+
+    /// Takes the peer's first answer.
+    ///
+    /// - Returns: What was agreed.
+    mutating func acceptAnswer(_ answer: JSONValue) throws -> NegotiatedAudio? {
+        guard var negotiation = preparation?.negotiation else { return nil }
+        let (audio, _) = try negotiation.accept(answer)
+        preparation?.negotiation = negotiation
+        return audio
+    }
+
+    /// What the media engine needs for what was agreed: the media worker's plan, and the connection's peer.
+    func plan(
+        for audio: NegotiatedAudio, _ behaviour: AudioBehaviour, start: MediaCallPlan.Start
+    ) throws -> (plan: MediaCallPlan, remote: RemoteConnection?)? {
+        guard let negotiation = preparation?.negotiation else { return nil }
+        return (
+            try negotiation.plan(for: audio, audio: behaviour, start: start), try negotiation.remote(for: audio)
+        )
+    }
+
+    // MARK: The connection
+
+    /// Begins the connection, and lets the negotiation bring it.
+    private mutating func connect(isControlling: Bool, with resources: inout MediaResources) throws {
+        guard connection == nil, let placement = preparation?.placement else { return }
+        let credentials = resources.makeCredentials()
+        let plan = try resources.connectionPlan(credentials, isControlling: isControlling)
+        let (connection, candidates) = try resources.engine.connect(plan, at: placement)
+        self.connection = connection
+        preparation?.negotiation.bring(credentials, candidates: candidates)
+    }
+
+    /// Begins the connection of a call whose peer offers DTLS and no ICE, at an address of the call's own.
+    private mutating func connectDirectly(with resources: inout MediaResources) throws {
+        guard connection == nil, let placement = preparation?.placement else { return }
+        let plan = try resources.connectionPlan(resources.makeCredentials(), isControlling: false)
+        let (connection, addresses) = try resources.engine.connectDirectly(plan, at: placement)
+        self.connection = connection
+        preparation?.negotiation.receive(atOneOf: addresses)
+    }
+
+    /// Tells the connection what was agreed, and the candidates that came early.
+    mutating func connect(to remote: RemoteConnection, on engine: MediaEngine) {
+        guard let connection else { return }
+        engine.connect(connection, to: remote)
+        Self.give(candidates.peerIsKnown(), to: connection, on: engine)
+    }
+
+    /// A call without ICE needs no connection, though its offer had looked like it.
+    mutating func dropConnection(on engine: MediaEngine) {
+        guard let connection else { return }
+        engine.stop(connection)
+        self.connection = nil
+    }
+
+    // MARK: Candidates
+
+    /// The peer can tell whose candidates ours are: what is to be sent now.
+    mutating func peerKnowsCall() -> [JSONValue] { candidates.peerKnowsCall() }
+
+    /// The connection has found a candidate; nil says that there are no more.
+    ///
+    /// - Returns: What is to be sent now.
+    mutating func found(_ candidate: String?) -> [JSONValue] {
+        guard let mid = preparation?.negotiation.mid else { return [] }
+        return candidates.found(candidate, mid: mid)
+    }
+
+    /// A candidate of the peer came.
+    mutating func received(candidate: JSONValue, on engine: MediaEngine) {
+        let known = candidates.received(candidate)
+        if let connection { Self.give(known, to: connection, on: engine) }
+    }
+
+    private static func give(
+        _ candidates: [CandidateExchange.Candidate], to connection: MediaCallID, on engine: MediaEngine
+    ) {
+        for candidate in candidates {
+            switch candidate {
+            case .candidate(let text): engine.addCandidate(text, to: connection)
+            case .end: engine.endCandidates(of: connection)
+            }
+        }
+    }
+
+    // MARK: The stream
+
+    /// Has a media worker run what was agreed.
+    mutating func start(_ plan: MediaCallPlan, line: consuming PortLine?, on engine: MediaEngine) throws {
+        guard let placement = preparation?.placement else { return }
+        stream = .running(try engine.start(plan, at: placement, connection: connection, line: line))
+    }
+
+    /// Sends and receives only as the direction says.
+    func setDirection(_ direction: MediaDirection, on engine: MediaEngine) {
+        if let id { engine.setDirection(id, sends: direction.sends, receives: direction.receives) }
+    }
+
+    /// The media worker has no room for the call.
+    mutating func noteRefused() { stream = .none }
+
+    mutating func noteEnded(_ report: MediaReport) {
+        if let id { stream = .ended(id, report) }
+    }
+
+    /// Stops the stream, or the connection of a call that has none yet.
+    mutating func release(on engine: MediaEngine) {
+        if id == nil {
+            dropConnection(on: engine)
+        } else {
+            stop(on: engine)
+        }
+    }
+
+    /// Stops the stream.
+    ///
+    /// - Returns: Whether it was running, so that its report is still to come.
+    @discardableResult
+    func stop(on engine: MediaEngine) -> Bool {
+        guard let runningID else { return false }
+        engine.stop(runningID)
+        return true
+    }
+
+    // MARK: Offer and answer while media runs
+
+    /// What follows from a peer's new offer.
+    struct NewAnswer {
+        var answer: JSONValue
+        /// Our own offer has given way to the peer's, and is to be made again.
+        var owesRestart: Bool
+    }
+
+    /// The peer negotiates again: hold, resume, another microphone, an ICE restart.
+    ///
+    /// - Parameter isInviter: Whether our offer counts if the two have crossed (docs/protocol.md).
+    /// - Returns: Nil if there is nothing to answer.
+    mutating func answer(
+        newOffer offer: JSONValue, isInviter: Bool, with resources: inout MediaResources
+    ) throws -> NewAnswer? {
+        guard var negotiation = preparation?.negotiation, id != nil else { return nil }
+        let engine = resources.engine
+        if negotiation.hasOffered {
+            if isInviter { return nil }
+            negotiation.yield()
+        }
+        let changes = try negotiation.receive(offer)
+        if changes.contains(.ice), let connection {
+            let credentials = resources.makeCredentials()
+            engine.restart(connection, with: credentials)
+            // The candidates follow one by one, as they did not have to the first time.
+            negotiation.bring(credentials, candidates: [])
+        }
+        if changes.contains(.keys) { resources.renewAssociation(of: &negotiation) }
+        let (answer, audio) = try negotiation.answer()
+        let owesRestart = negotiation.takeOwedRestart(after: changes)
+        preparation?.negotiation = negotiation
+        if let connection { try renew(connection, changes, audio, on: engine) }
+        if changes.contains(.direction) { setDirection(audio.direction, on: engine) }
+        try apply(changes, audio, on: engine)
+        return NewAnswer(answer: answer, owesRestart: owesRestart)
+    }
+
+    /// Makes an offer with new ICE credentials; media goes on by whatever path still works.
+    ///
+    /// - Returns: Nil if the call has no connection by ICE, or its last offer has not been answered.
+    mutating func restartICE(with resources: inout MediaResources) throws(NegotiationError) -> JSONValue? {
+        guard let connection, var negotiation = preparation?.negotiation, !negotiation.hasOffered else { return nil }
+        let credentials = resources.makeCredentials()
+        negotiation.bring(credentials, candidates: [])
+        let offer = try negotiation.offer()
+        resources.engine.restart(connection, with: credentials)
+        preparation?.negotiation = negotiation
+        return offer
+    }
+
+    /// Takes the peer's answer to an offer that we made while media runs.
+    mutating func accept(newAnswer answer: JSONValue, on engine: MediaEngine) throws {
+        guard var negotiation = preparation?.negotiation, negotiation.hasOffered, let connection else { return }
+        let (audio, changes) = try negotiation.accept(answer)
+        preparation?.negotiation = negotiation
+        try renew(connection, changes, audio, on: engine)
+        try apply(changes, audio, on: engine)
+    }
+
+    private func renew(
+        _ connection: MediaCallID, _ changes: NegotiationChanges, _ audio: NegotiatedAudio, on engine: MediaEngine
+    ) throws {
+        // ICE begins again, or a DTLS association does.
+        guard changes.contains(.ice) || changes.contains(.keys),
+            var remote = try preparation?.negotiation.remote(for: audio)
+        else { return }
+        // The DTLS association stays, unless there is to be a new one (RFC 8842 §3.1).
+        if !changes.contains(.keys) { remote.handshake = nil }
+        engine.connect(connection, to: remote)
+    }
+
+    /// Lets the stream go on with the formats, and with the keys of SDES, that were agreed on.
+    private func apply(_ changes: NegotiationChanges, _ audio: NegotiatedAudio, on engine: MediaEngine) throws {
+        guard !changes.isDisjoint(with: [.formats, .keys]), let id,
+            let plan = try preparation?.negotiation.plan(
+                for: audio, audio: AudioBehaviour(source: .silence), start: .atOnce)
+        else { return }
+        if changes.contains(.formats) { try engine.change(id, to: plan) }
+        if changes.contains(.keys), case .keys(let send, let receive) = plan.peer.protection {
+            try engine.rekey(id, send: send, receive: receive)
+        }
+    }
+}
