@@ -26,7 +26,7 @@ extension Device {
             do throws(DigitError) {
                 try press(keys, on: CallID(number: call))
             } catch {
-                programs?.refuse(call: call, "\(error)")
+                refuseProgram(of: CallID(number: call), "\(error)")
             }
         case .hangUp(let call, nil): feed(.user(.hangUp), to: CallID(number: call))
         case .hangUp(let call, let failure?):

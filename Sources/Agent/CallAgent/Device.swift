@@ -61,7 +61,7 @@ public actor Device {
                 relayTrust: configuration.media.relayTrustRoots.map(TLSTrust.file) ?? .system,
                 sound: configuration.sound)
         ) { mediaSink.yield($0) }
-        media = MediaResources(configuration, engine: engine, address: mediaAddress.address)
+        media = MediaResources(configuration, engine: engine, address: mediaAddress)
         card = CardControl(configuration, engine: engine)
     }
 
@@ -283,6 +283,9 @@ public actor Device {
     func endProgram(of id: CallID, _ record: CallRecord) {
         programs?.end(call: id.number, reason: record.reason.rawValue)
     }
+
+    /// What a call's program asked for was not done.
+    func refuseProgram(of id: CallID, _ why: String) { programs?.refuse(call: id.number, why) }
 
     // MARK: The end of calls
 

@@ -8,15 +8,15 @@ internal import SecureTransport
 struct MediaResources {
     let engine: MediaEngine
     private let configuration: DeviceConfiguration
-    /// The address that calls without ICE name, where sockets are bound to all.
-    private let address: SocketAddress
+    /// What calls without ICE name, where sockets are bound to all.
+    private let address: MediaAddress
     private var servers = ICEServerList()
     private var identity: DTLSIdentity?
     /// Calls that have been captured.
     private var captures = 0
     private var generator = SystemRandomNumberGenerator()
 
-    init(_ configuration: DeviceConfiguration, engine: MediaEngine, address: SocketAddress) {
+    init(_ configuration: DeviceConfiguration, engine: MediaEngine, address: MediaAddress) {
         self.engine = engine
         self.configuration = configuration
         self.address = address
@@ -55,7 +55,7 @@ struct MediaResources {
         let bound = placement.localAddress
         // Keys may be written into descriptions only where nobody else can read them.
         let means = MediaNegotiation.Means(
-            address: bound.isUnspecified ? address.withPort(bound.port) : bound, isBoundToAll: bound.isUnspecified,
+            address: bound.isUnspecified ? address.address.withPort(bound.port) : bound, isBoundToAll: bound.isUnspecified,
             keysAllowed: configuration.account.isSignalingPrivate, identity: try currentIdentity())
         return (placement, MediaNegotiation(configuration.media, means, using: &generator))
     }

@@ -105,6 +105,7 @@ final class ProgramRun: @unchecked Sendable {
     func handle(_ input: Input, at now: Instant) {
         switch input {
         case .digit(let key, let milliseconds): send(.digit(key, heldMilliseconds: milliseconds))
+        case .refused(let why): reject(why, at: now)
         case .end(let reason):
             endReason = reason
             feed(.callEnded, at: now)
@@ -291,16 +292,15 @@ final class ProgramRun: @unchecked Sendable {
                 guard case .whole(let bytes) = line else { throw ExecCommand.Fault.tooLong }
                 carryOut(try ExecCommand(line: bytes), at: now)
             } catch {
-                send(.error(error.description))
-                if faultLimit.admit(at: now) != nil { publish(.misunderstood(call: call, error.description)) }
+                reject(error.description, at: now)
             }
         }
     }
 
     /// Tells the program, and the log once in a while, that a command was not followed.
     private func reject(_ why: String, at now: Instant) {
-        say(.error(why))
-        if faults.admit(at: now) != nil { tell(.misunderstood(call: call, why)) }
+        send(.error(why))
+        if faultLimit.admit(at: now) != nil { publish(.misunderstood(call: call, why)) }
     }
 
     private func carryOut(_ command: ExecCommand, at now: Instant) {
