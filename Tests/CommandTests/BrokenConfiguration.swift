@@ -83,6 +83,13 @@ extension BrokenConfiguration {
             "a program that is not there", "account:\n  token_command: [no-such-program]\n", offline: false,
             "2: account.token_command: there is no program \"no-such-program\" that may be run"),
         .device(
+            "somebody's text in the place of a login", "  session_file: garbage.pem\n", offline: false,
+            "4: account.session_file: \"DIR/garbage.pem\": what is in it is no login that this version keeps. Give the"),
+        .device(
+            "one file for logins and records", "  session_file: kept\ndevice:\n  call_records: ./kept\n",
+            offline: false,
+            "6: device.call_records: is the file of account.session_file already; give each a file of its own"),
+        .device(
             "a session that no name can be", "  session: \"a\\u0001\"\n",
             "4: account.session: the session's name has the character U+0001"),
     ]

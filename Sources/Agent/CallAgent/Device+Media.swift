@@ -1,4 +1,5 @@
 internal import AudioDevices
+internal import AudioKit
 internal import CallControl
 internal import JSON
 internal import Logging
@@ -90,6 +91,7 @@ extension Device {
         let line = plan.audio.source == .program ? try beginProgram(for: id) : nil
         let media = try engine.start(plan, at: placement, connection: calls[id]?.connection, line: line)
         calls[id]?.media = media
+        if let capture = plan.capture { logger.info("A call is captured", metadata: ["file": "\(capture)"]) }
         if direction != .sendrecv {
             engine.setDirection(media, sends: direction.sends, receives: direction.receives)
         }
@@ -103,8 +105,13 @@ extension Device {
         }
         captures += 1
         let path = configuration.behaviour.capture(number: captures) ?? file
-        logger.info("A call is captured", metadata: ["file": "\(path)"])
-        return path
+        do throws(AudioFileError) {
+            try AppendedFile.check(path: path)
+            return path
+        } catch {
+            logger.error("A call is not captured: its file cannot be written", metadata: ["error": "\(error)"])
+            return nil
+        }
     }
 
     /// Makes the folder that calls are recorded in, which somebody may have removed.

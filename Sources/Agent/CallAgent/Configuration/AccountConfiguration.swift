@@ -111,7 +111,15 @@ public struct AccountConfiguration: Sendable {
         if let server { use(server: server) } else { judgeAddresses(section, &problems) }
         sessionFile = section.value(\.sessionFile, &problems)
         session = section.value(\.session, &problems)
-        if let credential = Credential(section, keeps: sessionFile != nil, &problems) { self.credential = credential }
+        if let credential = Credential(section, keeps: sessionFile != nil, &problems) {
+            self.credential = credential
+        }
+        judgeSessionFile(section, &problems)
+    }
+
+    /// Where the login is kept.
+    var sessionStore: SessionStore? {
+        sessionFile.map { SessionStore(path: $0, application: appKey, server: authURL) }
     }
 }
 
@@ -129,6 +137,26 @@ extension AccountConfiguration {
                 let message = "\(error.cause). \(error.advice)"
                 problems.append(isServer ? section.problem(\.server, message) : section.problem(key, message))
             }
+        }
+    }
+
+    fileprivate func judgeSessionFile(_ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
+        guard section.fileChecks == .all, let store = sessionStore else { return }
+        do throws(SignalingError) {
+            let content = try store.look()
+            guard case .kept = credential else { return }
+            let missing: String
+            switch content {
+            case .login: return
+            case .nothing: missing = "holds no login"
+            case .foreign: missing = "holds a login of another app_key or at another server"
+            }
+            let message =
+                "\"\(store.path)\" \(missing), and there is no other way in; start once with a secret, such as "
+                + "media_token_file, and the login is kept there"
+            problems.append(section.warning(\.sessionFile, message))
+        } catch {
+            problems.append(section.problem(\.sessionFile, "\"\(store.path)\": \(error.cause). \(error.advice)"))
         }
     }
 
