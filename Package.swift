@@ -169,7 +169,7 @@ let package = Package(
         module(
             "Signaling", "ExchangeServer",
             nio + [
-                "ConfigReader", "Digests", "ExchangeCore", "ExchangeStore", "JSON", "Realtime", "SDP",
+                "ConfigReader", "Digests", "ExchangeCore", "ExchangeStore", "ICE", "JSON", "Realtime", "SDP",
                 "SignalWire", "SignedTokens", "StreamGateway", "Timekeeping", "WebPhone", logging,
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
             ]),

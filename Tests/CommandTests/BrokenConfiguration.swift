@@ -82,6 +82,9 @@ extension BrokenConfiguration {
         .whole(
             "a program that is not there", "account:\n  token_command: [no-such-program]\n", offline: false,
             "2: account.token_command: there is no program \"no-such-program\" that may be run"),
+        .whole(
+            "a folder in the place of a program", "account:\n  token_command: [/tmp]\n", offline: false,
+            "2: account.token_command: there is no program \"/tmp\" that may be run"),
         .device(
             "somebody's text in the place of a login", "  session_file: garbage.pem\n", offline: false,
             "4: account.session_file: \"DIR/garbage.pem\": what is in it is no login that this version keeps. Give the"),
@@ -142,6 +145,9 @@ extension BrokenConfiguration {
         .device(
             "trust roots of relays that are no PEM", "media:\n  relay_trust_roots: garbage.pem\n", offline: false,
             "5: media.relay_trust_roots: reading trusted certificates from \"DIR/garbage.pem\" failed"),
+        .device(
+            "a relay that lets nobody in", "media:\n  ice_servers:\n    - urls: [\"turn:a.example\"]\n",
+            "6: media.ice_servers[1].urls: names a TURN server, which wants username and credential_file beside it"),
         .device(
             "a codec that is none", "media:\n  codecs: [g729]\n",
             "5: media.codecs: \"g729\" is unknown; allowed: opus, pcmu, pcma"),
@@ -226,7 +232,7 @@ extension BrokenConfiguration {
             "7: users[1].password: must not stand in this file; give password_file: PATH or password_env: NAME instead"),
         .exchange(
             "an id of two users", "users:\n  - id: alice\n  - id: bob\n    public_ids: [alice]\n",
-            "7: users[2].id: \"alice\" is the id of alice already"),
+            "8: users[2].public_ids: \"alice\" is the id of alice already"),
         .exchange(
             "a short key for tokens", "users: []\napi_keys:\n  - key: school\n    secret_file: token\n", offline: false,
             "8: api_keys[1].secret_file: must have at least 32 bytes"),
@@ -234,6 +240,15 @@ extension BrokenConfiguration {
             "a TURN name without its password",
             "users: []\nice_servers:\n  - urls: [\"turn:a.example\"]\n    username: u\n",
             "8: ice_servers[1].username: is of no use alone; give username and credential_file together"),
+        .exchange(
+            "a STUN server that no browser takes", "users: []\nice_servers:\n  - urls: [\"http://x\"]\n  - urls: []\n",
+            "7: ice_servers[1].urls: \"http://x\" must be stun:HOST:PORT, stuns:HOST:PORT, turn:HOST:PORT or turns:HOST:",
+            "8: ice_servers[2].urls: needs at least one URL"),
+        .exchange(
+            "one media token of two users",
+            "users:\n  - id: alice\n    media_token_file: token\n  - id: bob\n    media_token_file: token\n",
+            offline: false,
+            "9: users[2].media_token_file: holds a media token of alice already; each user needs tokens of its own"),
         .exchange(
             "an origin that is none", "users: []\nallowed_origins: [calls.example.org]\n",
             "6: allowed_origins: \"calls.example.org\" must be an origin, such as https://calls.example.org"),

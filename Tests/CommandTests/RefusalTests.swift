@@ -46,17 +46,63 @@ struct RefusalTests {
         #expect(Set(all.map(\.text)).count == all.count)
     }
 
-    @Test("A database in a folder that is not there is refused with its line, and `serve` keeps the number that it had")
-    func database() async throws {
+    @Test(
+        "A database that cannot be there, or is none, is refused with its line, and `serve` keeps the number that it had",
+        arguments: ["nowhere/exchange.sqlite", "garbage.pem"])
+    func database(name: String) async throws {
         let site = try BrokenSite()
         defer { site.remove() }
-        let text = BrokenConfiguration.exchange("", "users: []\ndatabase: nowhere/exchange.sqlite\n").text
+        let text = BrokenConfiguration.exchange("", "users: []\ndatabase: \(name)\n").text
         let file = try site.write(text)
         let checked = try await run(["check", file])
         #expect(
             checked.code == 3 && checked.problems.first?.hasPrefix("\(file):6: database: ") == true, "\(checked.text)")
         let started = try await run(["serve", "--config", file])
         #expect(started.code == 11 && started.problems == checked.problems, "\(started.text)")
+    }
+
+    @Test("A file that is no database is warned of if it is to be set aside, and an empty one is a new database")
+    func databaseToBe() async throws {
+        let site = try BrokenSite()
+        defer { site.remove() }
+        #expect(FileManager.default.createFile(atPath: site.path("empty"), contents: nil))
+        for (more, warnings) in [
+            (
+                "database: garbage.pem\ndatabase_if_corrupt: set_aside\n",
+                ["warning: \"\(site.path("garbage.pem"))\" is no database"]
+            ),
+            ("database: empty\n", []),
+        ] {
+            let file = try site.write(BrokenConfiguration.exchange("", "users: []\n" + more).text)
+            let checked = try await run(["check", file])
+            #expect(checked.code == 0 && checked.problems.count == warnings.count, "\(checked.text)")
+            for (problem, warning) in zip(checked.problems, warnings) {
+                #expect(problem.hasPrefix("\(file):6: database: \(warning)"), "\(problem)")
+            }
+        }
+    }
+
+    @Test("What a configuration names and is not there yet is warned of: a kept login, and a users file")
+    func notThereYet() async throws {
+        let site = try BrokenSite()
+        defer { site.remove() }
+        let device = try site.write("account:\n  kind: kept\n  session_file: kept.json\n")
+        let checked = try await run(["check", device])
+        let warning = "\(device):3: account.session_file: warning: \"\(site.path("kept.json"))\" holds no login"
+        #expect(checked.code == 0 && checked.problems.count == 1, "\(checked.text)")
+        #expect(checked.problems.first?.hasPrefix(warning) == true, "\(checked.text)")
+        #expect(try await run(["check", "--offline", device]).problems.isEmpty)
+
+        let exchange = try site.write(BrokenConfiguration.exchange("", "users_file: nothere.yaml\n").text)
+        let accounts = "\(exchange):5: users_file: warning: \"\(site.path("nothere.yaml"))\" is not there"
+        for command in [["check", exchange], ["user", "list", "--config", exchange]] {
+            let said = try await run(command)
+            #expect(said.code == 0 && said.problems.first?.hasPrefix(accounts) == true, "\(command): \(said.text)")
+        }
+        let serving = try HandsetProcess(["serve", "--config", exchange])
+        try await serving.line(containing: accounts)
+        serving.send(SIGTERM)
+        #expect(await serving.ending() == 0)
     }
 
     @Test("A configuration for another command is said to be so, in one line")

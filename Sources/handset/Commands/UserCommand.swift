@@ -84,6 +84,11 @@ struct UsersPlace: ParsableArguments {
             throw CommandFailure(
                 .configuration, "\(config) names no users file; add the line `users_file: users.yaml` to it")
         }
+        if !makesFile, !file.exists {
+            for warning in configuration.warnings where warning.key == "users_file" {
+                Terminal.printError(warning.description)
+            }
+        }
         return (file, configuration.users)
     }
 }
