@@ -61,10 +61,10 @@ extension BrokenConfiguration {
             "4: account.events_url: 192.0.2.1:8555 is another machine"),
         .device(
             "trust roots that are no PEM", "  trust_roots: garbage.pem\n", offline: false,
-            "4: account.trust_roots: \"DIR/garbage.pem\": it cannot be read, or holds no PEM certificate. It should"),
+            "4: account.trust_roots: \"DIR/garbage.pem\": it holds no certificate in PEM form. It should"),
         .device(
             "a key for trust roots", "  trust_roots: good.key\n", offline: false,
-            "4: account.trust_roots: \"DIR/good.key\": it cannot be read, or holds no PEM certificate"),
+            "4: account.trust_roots: \"DIR/good.key\": it holds no certificate in PEM form"),
         .device(
             "a secret in the clear", "  app_secret: hunter2\n",
             "4: account.app_secret: must not stand in this file; give app_secret_file: PATH or app_secret_env: NAME"),
@@ -76,7 +76,7 @@ extension BrokenConfiguration {
             "4: account.app_secret_file: \"DIR/nowhere\" cannot be read: No such file or directory"),
         .device(
             "a secret's variable that is not set", "  app_secret_env: HANDSET_NOT_SET\n", offline: false,
-            "4: account.app_secret_env: names an environment variable that is not set or is empty"),
+            "4: account.app_secret_env: names the environment variable HANDSET_NOT_SET, which is not set or is empty"),
         .whole(
             "no way in", "account:\n  server: http://127.0.0.1:9\n", "2: account.media_token_file: is required: give"),
         .whole(
@@ -176,6 +176,9 @@ extension BrokenConfiguration {
             "a public listener without TLS", listen: "0.0.0.0:0", nobody,
             "1: listen: will not listen on 0.0.0.0:0 without TLS: passwords and keys would cross the network in the clear."
         ),
+        .exchange(
+            "a public listener of IPv6", listen: "'[::]:18010'", nobody,
+            "1: listen: will not listen on [::]:18010 without TLS: passwords and keys would cross the network in the"),
         .exchange(
             "a star", listen: "'*:8555'", nobody,
             "1: listen: must be HOST:PORT with a port from 0 to 65535, such as 127.0.0.1:8443 or [::1]:8443, not "

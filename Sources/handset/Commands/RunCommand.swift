@@ -38,7 +38,7 @@ struct RunCommand: AsyncParsableCommand {
     func run() async throws {
         logs.bootstrap()
         let logger = Logger(label: "handset")
-        try ConfigurationCheck(kinds: ConfigurationKind.all).expect("run", path: config)
+        try ConfigurationCheck.expect("run", path: config)
         var read = try DeviceConfiguration.read(path: config, fileChecks: .all, server: server)
         read.behaviour.capture = capture
         let configuration = read

@@ -1,3 +1,4 @@
+internal import ConfigReader
 internal import Glibc
 import NIOCore
 
@@ -15,7 +16,7 @@ enum ListenAddress {
         } catch {
             throw ExchangeError(
                 .addressNotUsable,
-                "cannot listen on \(configuration.host):\(configuration.port): no address has that name. "
+                "cannot listen on \(configuration.listenPlace): no address has that name. "
                     + "Give an address of this machine, such as 127.0.0.1 or 0.0.0.0.")
         }
         try refusePlainText(
@@ -35,7 +36,7 @@ enum ListenAddress {
         guard isEncrypted || configuration.plainText == .allowed || isLoopback(address) else {
             throw ExchangeError(
                 .plainTextRefused,
-                "will not listen on \(configuration.host):\(configuration.port) without TLS: passwords and keys "
+                "will not listen on \(configuration.listenPlace) without TLS: passwords and keys "
                     + "would cross the network in the clear. Give a certificate and its key, listen on 127.0.0.1, "
                     + "or set plain_text: allowed if something else protects the network.")
         }
@@ -77,7 +78,7 @@ enum ListenAddress {
     private static func explain(
         errno code: Int32, _ said: String, _ configuration: ExchangeConfiguration
     ) -> ExchangeError {
-        let place = "\(configuration.host):\(configuration.port)"
+        let place = configuration.listenPlace
         switch code {
         case EADDRINUSE:
             return ExchangeError(
@@ -95,4 +96,9 @@ enum ListenAddress {
             return ExchangeError(.addressNotUsable, "cannot listen on \(place): \(said).")
         }
     }
+}
+
+extension ExchangeConfiguration {
+    /// Where to listen, as `listen` has it.
+    fileprivate var listenPlace: String { ConfigEndpoint(host: host, port: port).description }
 }
