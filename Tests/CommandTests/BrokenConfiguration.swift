@@ -68,6 +68,7 @@ extension BrokenConfiguration {
         .device(
             "a secret in the clear", "  app_secret: hunter2\n",
             "4: account.app_secret: must not stand in this file; give app_secret_file: PATH or app_secret_env: NAME"),
+        .device("a colon in the program's key", "  app_key: a:b\n", "4: account.app_key: must not contain a colon"),
         .device(
             "another secret in the clear", "  password: hunter2\n", "2: account.kind: give only one of",
             "4: account.password: must not stand in this file; give password_file: PATH or password_env: NAME"),
@@ -114,6 +115,9 @@ extension BrokenConfiguration {
             "a source that is none", "behaviour:\n  source: ehco\n",
             "5: behaviour.source: must be one of echo, play, tone, silence, card, exec, not \"ehco\"; did you mean "
                 + "echo?"),
+        .device(
+            "a country by its name", "behaviour:\n  source: card\naudio:\n  country: Germany\n",
+            "7: audio.country: \"Germany\" is no ISO 3166 code of a country, such as DE, GB or US"),
         .device(
             "recordings beneath a file", "behaviour:\n  record_folder: token/calls\n", offline: false,
             "5: behaviour.record_folder: \"DIR/token/calls\" cannot be written to: "),
@@ -233,6 +237,15 @@ extension BrokenConfiguration {
         .exchange(
             "a user's password in the clear", "users:\n  - id: alice\n    password: hunter2\n",
             "7: users[1].password: must not stand in this file; give password_file: PATH or password_env: NAME instead"),
+        .exchange(
+            "records of calls without a database", "users: []\ncall_records_days: 9\ndatabase_durability: full\n",
+            "6: call_records_days: is for a database, and there is none; give database, or remove this key",
+            "7: database_durability: is for a database, and there is none; give database, or remove this key"),
+        .exchange(
+            "a topic of Apple's for another webhook",
+            "users: []\npush:\n  webhooks:\n    - kind: mail\n      url: https://a.example\n      apns_topic: x\n",
+            "10: push.webhooks[1].apns_topic: is for shape: apns, and the shape is generic; change it, or remove this key"
+        ),
         .exchange(
             "an id of two users", "users:\n  - id: alice\n  - id: bob\n    public_ids: [alice]\n",
             "8: users[2].public_ids: \"alice\" is the id of alice already"),

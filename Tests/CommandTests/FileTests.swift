@@ -71,6 +71,12 @@ struct FileTests {
             let said = try AudioFileReader.samples(ofFile: Site.speech)
             #expect(try #require(LikenessAnalysis().compare(sent: said, received: heard)).likeness > 0.8)
         }
+        // It is replayed as the call went, whatever else is asked for.
+        for (option, value) in [("--ssrc", "5"), ("--payload-type", "111"), ("--frame-ms", "10")] {
+            let replay = try HandsetProcess(["replay", site.path("call.pcap"), option, value])
+            #expect(
+                await replay.ending() == 2 && replay.errorText.contains("leave out \(option)"), "\(replay.errorText)")
+        }
     }
 
     @Test("A place that nothing can be captured to is refused at the start, and one that goes is told of and no more")

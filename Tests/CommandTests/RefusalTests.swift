@@ -139,6 +139,28 @@ struct RefusalTests {
         }
     }
 
+    @Test("What is there and is not used is warned of, and the configuration is good")
+    func idle() async throws {
+        let site = try BrokenSite(for: "good.")
+        defer { site.remove() }
+        for (more, line, showsOffline) in [
+            ("audio:\n  muted: true\n", "4: audio: warning: is for behaviour.source: card", true),
+            ("  trust_roots: good.pem\n", "4: account.trust_roots: warning: is for https://", true),
+            ("  session: lecture\n", "4: account.session: warning: is what a signed token is good for", false),
+        ] {
+            let file = try site.write(BrokenConfiguration.device("", more).text)
+            for command in showsOffline ? [["check"], ["check", "--offline"]] : [["check"]] {
+                let checked = try await run(command + [file])
+                #expect(checked.code == 0 && checked.problems.count == 1, "\(checked.text)")
+                #expect(checked.problems.first?.hasPrefix("\(file):\(line)") == true, "\(checked.text)")
+            }
+        }
+        let used = "behaviour:\n  source: card\naudio:\n  device: \"null\"\n"
+        let device = BrokenConfiguration.device("", server: "https://127.0.0.1:9", "  trust_roots: good.pem\n" + used)
+        let file = try site.write(device.text)
+        #expect(try await run(["check", file]).problems.isEmpty)
+    }
+
     @Test("A secret that every user may read is warned of by `check` and by the command, and is good")
     func readableSecret() async throws {
         let site = try BrokenSite()

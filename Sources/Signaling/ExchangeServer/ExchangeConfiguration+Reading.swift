@@ -78,6 +78,13 @@ extension ExchangeConfiguration {
         callRecordRetention = .seconds(86_400 * section.value(\.callRecordsDays, &problems))
         section.read(\.callRecordsPerUser, into: &callRecordLimits.perCaller, &problems)
         section.read(\.callRecordsTotal, into: &callRecordLimits.total, &problems)
+        guard !section.has(\.database) else { return }
+        let reason = "is for a database, and there is none; give database, or remove this key"
+        section.rejectIdle(\.databaseDurability, reason, &problems)
+        section.rejectIdle(\.databaseIfCorrupt, reason, &problems)
+        section.rejectIdle(\.callRecordsDays, reason, &problems)
+        section.rejectIdle(\.callRecordsPerUser, reason, &problems)
+        section.rejectIdle(\.callRecordsTotal, reason, &problems)
     }
 
     private mutating func readTokens(_ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {

@@ -107,6 +107,12 @@ public struct DeviceConfiguration: Sendable {
         profile.apply(to: &media)
         if let section = root.value(\.audio, &problems) { audio.read(section, &problems) }
         if let section = root.value(\.media, &problems) { media.read(section, &problems) }
+        if root.has(\.audio), behaviour.source != .card, !problems.contains(where: { $0.key == "behaviour.source" }) {
+            // No fault: `handset call --device` uses it.
+            problems.append(
+                root.warning(
+                    \.audio, "is for behaviour.source: card, and the source is another; `handset run` does not use it"))
+        }
         control = root.value(\.control, &problems).flatMap { ControlConfiguration($0, &problems) }
     }
 }
