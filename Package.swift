@@ -174,8 +174,8 @@ let package = Package(
         module("Signaling", "StreamGateway", ["ExchangeCore", "JSON", "SDP", "SignalWire", "Timekeeping"]),
         module(
             "Signaling", "ExchangeServer",
-            [
-                "ConfigReader", "Digests", "ExchangeCore", "ExchangeStore", "HTTPTransport", "JSON", "Realtime", "SDP",
+            nio + [
+                "ConfigReader", "Digests", "ExchangeCore", "ExchangeStore", "ICE", "JSON", "Realtime", "SDP",
                 "SignalWire", "SignedTokens", "StreamGateway", "Timekeeping", "WebPhone", logging,
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "NIOCore", package: "swift-nio"),

@@ -14,6 +14,7 @@ struct CallerConfiguration {
     func read(for callee: String) throws -> DeviceConfiguration {
         var configuration: DeviceConfiguration
         if let config {
+            try ConfigurationCheck.expect("run", path: config)
             configuration = try DeviceConfiguration.read(path: config, server: server)
         } else {
             configuration = DeviceConfiguration(account: .demoCaller)

@@ -77,7 +77,7 @@ extension ExitStatus {
         case let failure as CommandFailure: self = failure.status
         case let error as ConfigError:
             // Scripts know the database's own number, wherever it is found out that there can be none.
-            let isDatabase = error.problems.allSatisfy { $0.key == "database" }
+            let isDatabase = error.problems.allSatisfy { $0.isWarning || $0.key == "database" }
             self = isDatabase ? .databaseUnusable : .configuration
         case let error as AudioFileError: self = error.purpose == .record ? .recordingFailed : .audioFileUnusable
         case let error as SignalingError: self.init(error)

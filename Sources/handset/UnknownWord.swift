@@ -15,7 +15,8 @@ enum UnknownWord {
                 let name = String(word.prefix { $0 != "=" })
                 let known = options(of: command)
                 if known.contains(name) { continue }
-                return NearestName.find(name, among: known).map { "Unknown option '\(name)'. Did you mean '\($0)'?" }
+                let meant = abbreviated(name, known) ?? NearestName.find(name, among: known)
+                return meant.map { "Unknown option '\(name)'. Did you mean '\($0)'?" }
             }
             let commands = command.configuration.subcommands
             // Where there are no commands to choose from, it is a value.
@@ -29,9 +30,25 @@ enum UnknownWord {
         return nil
     }
 
-    /// The parser's message with `hint` for the fault that follows from it.
+    /// The one option that begins with what was given, or with that in the singular: `--secs` for `--seconds`.
+    private static func abbreviated(_ name: String, _ known: [String]) -> String? {
+        var stem = name
+        for _ in 0..<2 {
+            guard stem.count >= 4 else { return nil }
+            let found = Set(known.filter { $0.hasPrefix(stem) })
+            if found.count == 1 { return found.first }
+            guard stem.hasSuffix("s") else { return nil }
+            stem.removeLast()
+        }
+        return nil
+    }
+
+    /// The parser's message with `hint` for the fault that follows from it. A hint of the parser's own stays, unless it is
+    /// about the same word: the parser knows no abbreviations.
     static func message(_ text: String, hint: String?) -> String {
-        guard let hint, !text.contains("Did you mean") else { return text }
+        guard let hint else { return text }
+        let word = hint.prefix { $0 != "." }
+        guard !text.contains("Did you mean") || (word.contains("'") && text.contains(word)) else { return text }
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
         return (["Error: \(hint)"] + lines.drop { !$0.hasPrefix("Usage:") }).joined(separator: "\n")
     }

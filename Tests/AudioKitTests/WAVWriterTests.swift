@@ -86,6 +86,26 @@ import Testing
         #expect(try Data(contentsOf: folder.url.appending(path: "precious")) == Data("precious".utf8))
     }
 
+    @Test("A look at the place of a recording changes nothing there, and finds what would hinder it")
+    func check() throws {
+        let path = folder.path("earlier.wav")
+        let before = Data("an earlier recording".utf8)
+        #expect(
+            FileManager.default.createFile(atPath: path, contents: before, attributes: [.posixPermissions: 0o640]))
+        try WAVWriter.check(path: path)
+        #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == before)
+        #expect(try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int == 0o640)
+        try WAVWriter.check(path: folder.path("new.wav"))
+        #expect(!FileManager.default.fileExists(atPath: folder.path("new.wav")))
+        let identity = try #require(FileIdentity(path: path))
+        let places: [(String, [FileIdentity])] = [
+            (path, [identity]), (folder.path("nowhere/new.wav"), []), ("/dev/null", []), (folder.url.path, []),
+        ]
+        for (path, played) in places {
+            #expect(throws: AudioFileError.self) { try WAVWriter.check(path: path, sparing: played) }
+        }
+    }
+
     @Test("A recording is its owner's alone, whatever the file's mode was, and takes the place of a longer one")
     func mode() throws {
         func mode(_ path: String) throws -> Int? {

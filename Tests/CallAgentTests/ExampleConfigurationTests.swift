@@ -25,7 +25,7 @@ struct ExampleConfigurationTests {
         #expect(try problems(in: text) == [])
         let skipped = [
             "auth_url, identity_url", "file:", "loop:", "record_folder:", "trust_roots:", "token_file, token_env",
-            "rooms:", "command:", "rate_hz:", "encoding:",
+            "rooms:", "session:", "command:", "rate_hz:", "encoding:",
         ]
         let whole = text.split(separator: "\n", omittingEmptySubsequences: false).map { line in
             guard let mark = line.firstRange(of: "  # "), !skipped.contains(where: { line.contains($0) }) else {
@@ -36,6 +36,14 @@ struct ExampleConfigurationTests {
         }.joined(separator: "\n").replacing("source: echo", with: "source: tone")
         #expect(whole.contains("\n  offers: webrtc"))
         #expect(try problems(in: whole) == [])
+        // The card's section is for another source.
+        let card = text.split(separator: "\n", omittingEmptySubsequences: false).split { $0 == "" }
+            .first { $0.first?.hasPrefix("# audio:") == true }?.map { $0.dropFirst(2) }.joined(separator: "\n")
+        let audio = try #require(card)
+        #expect(audio.contains("\n  several_calls: hold") && audio.contains("\n  country: DE"))
+        #expect(try problems(in: text.replacing("source: echo", with: "source: card") + "\n\(audio)\n") == [])
+        let idle = try problems(in: text + "\n\(audio)\n")
+        #expect(idle.map(\.key) == ["audio"] && idle.allSatisfy(\.isWarning), "\(idle)")
     }
 
     @Test("INV-11: max_calls is auto unless it is given, and a number overrides it")

@@ -61,13 +61,14 @@ extension BrokenConfiguration {
             "4: account.events_url: 192.0.2.1:8555 is another machine"),
         .device(
             "trust roots that are no PEM", "  trust_roots: garbage.pem\n", offline: false,
-            "4: account.trust_roots: \"DIR/garbage.pem\": it cannot be read, or holds no PEM certificate. It should"),
+            "4: account.trust_roots: \"DIR/garbage.pem\": it holds no certificate in PEM form. It should"),
         .device(
             "a key for trust roots", "  trust_roots: good.key\n", offline: false,
-            "4: account.trust_roots: \"DIR/good.key\": it cannot be read, or holds no PEM certificate"),
+            "4: account.trust_roots: \"DIR/good.key\": it holds no certificate in PEM form"),
         .device(
             "a secret in the clear", "  app_secret: hunter2\n",
             "4: account.app_secret: must not stand in this file; give app_secret_file: PATH or app_secret_env: NAME"),
+        .device("a colon in the program's key", "  app_key: a:b\n", "4: account.app_key: must not contain a colon"),
         .device(
             "another secret in the clear", "  password: hunter2\n", "2: account.kind: give only one of",
             "4: account.password: must not stand in this file; give password_file: PATH or password_env: NAME"),
@@ -76,12 +77,22 @@ extension BrokenConfiguration {
             "4: account.app_secret_file: \"DIR/nowhere\" cannot be read: No such file or directory"),
         .device(
             "a secret's variable that is not set", "  app_secret_env: HANDSET_NOT_SET\n", offline: false,
-            "4: account.app_secret_env: names an environment variable that is not set or is empty"),
+            "4: account.app_secret_env: names the environment variable HANDSET_NOT_SET, which is not set or is empty"),
         .whole(
             "no way in", "account:\n  server: http://127.0.0.1:9\n", "2: account.media_token_file: is required: give"),
         .whole(
             "a program that is not there", "account:\n  token_command: [no-such-program]\n", offline: false,
             "2: account.token_command: there is no program \"no-such-program\" that may be run"),
+        .whole(
+            "a folder in the place of a program", "account:\n  token_command: [/tmp]\n", offline: false,
+            "2: account.token_command: there is no program \"/tmp\" that may be run"),
+        .device(
+            "somebody's text in the place of a login", "  session_file: garbage.pem\n", offline: false,
+            "4: account.session_file: \"DIR/garbage.pem\": what is in it is no login that this version keeps. Give the"),
+        .device(
+            "one file for logins and records", "  session_file: kept\ndevice:\n  call_records: ./kept\n",
+            offline: false,
+            "6: device.call_records: is the file of account.session_file already; give each a file of its own"),
         .device(
             "a program that is not in the folder", "behaviour:\n  source: exec\n  command: [./no-such-program]\n",
             offline: false,
@@ -109,6 +120,9 @@ extension BrokenConfiguration {
             "a source that is none", "behaviour:\n  source: ehco\n",
             "5: behaviour.source: must be one of echo, play, tone, silence, card, exec, not \"ehco\"; did you mean "
                 + "echo?"),
+        .device(
+            "a country by its name", "behaviour:\n  source: card\naudio:\n  country: Germany\n",
+            "7: audio.country: \"Germany\" is no ISO 3166 code of a country, such as DE, GB or US"),
         .device(
             "recordings beneath a file", "behaviour:\n  record_folder: token/calls\n", offline: false,
             "5: behaviour.record_folder: \"DIR/token/calls\" cannot be written to: "),
@@ -141,6 +155,9 @@ extension BrokenConfiguration {
             "trust roots of relays that are no PEM", "media:\n  relay_trust_roots: garbage.pem\n", offline: false,
             "5: media.relay_trust_roots: reading trusted certificates from \"DIR/garbage.pem\" failed"),
         .device(
+            "a relay that lets nobody in", "media:\n  ice_servers:\n    - urls: [\"turn:a.example\"]\n",
+            "6: media.ice_servers[1].urls: names a TURN server, which wants username and credential_file beside it"),
+        .device(
             "a codec that is none", "media:\n  codecs: [g729]\n",
             "5: media.codecs: \"g729\" is unknown; allowed: opus, pcmu, pcma"),
     ]
@@ -168,6 +185,9 @@ extension BrokenConfiguration {
             "a public listener without TLS", listen: "0.0.0.0:0", nobody,
             "1: listen: will not listen on 0.0.0.0:0 without TLS: passwords and keys would cross the network in the clear."
         ),
+        .exchange(
+            "a public listener of IPv6", listen: "'[::]:18010'", nobody,
+            "1: listen: will not listen on [::]:18010 without TLS: passwords and keys would cross the network in the"),
         .exchange(
             "a star", listen: "'*:8555'", nobody,
             "1: listen: must be HOST:PORT with a port from 0 to 65535, such as 127.0.0.1:8443 or [::1]:8443, not "
@@ -223,8 +243,17 @@ extension BrokenConfiguration {
             "a user's password in the clear", "users:\n  - id: alice\n    password: hunter2\n",
             "7: users[1].password: must not stand in this file; give password_file: PATH or password_env: NAME instead"),
         .exchange(
+            "records of calls without a database", "users: []\ncall_records_days: 9\ndatabase_durability: full\n",
+            "6: call_records_days: is for a database, and there is none; give database, or remove this key",
+            "7: database_durability: is for a database, and there is none; give database, or remove this key"),
+        .exchange(
+            "a topic of Apple's for another webhook",
+            "users: []\npush:\n  webhooks:\n    - kind: mail\n      url: https://a.example\n      apns_topic: x\n",
+            "10: push.webhooks[1].apns_topic: is for shape: apns, and the shape is generic; change it, or remove this key"
+        ),
+        .exchange(
             "an id of two users", "users:\n  - id: alice\n  - id: bob\n    public_ids: [alice]\n",
-            "7: users[2].id: \"alice\" is the id of alice already"),
+            "8: users[2].public_ids: \"alice\" is the id of alice already"),
         .exchange(
             "a short key for tokens", "users: []\napi_keys:\n  - key: school\n    secret_file: token\n", offline: false,
             "8: api_keys[1].secret_file: must have at least 32 bytes"),
@@ -232,6 +261,15 @@ extension BrokenConfiguration {
             "a TURN name without its password",
             "users: []\nice_servers:\n  - urls: [\"turn:a.example\"]\n    username: u\n",
             "8: ice_servers[1].username: is of no use alone; give username and credential_file together"),
+        .exchange(
+            "a STUN server that no browser takes", "users: []\nice_servers:\n  - urls: [\"http://x\"]\n  - urls: []\n",
+            "7: ice_servers[1].urls: \"http://x\" must be stun:HOST:PORT, stuns:HOST:PORT, turn:HOST:PORT or turns:HOST:",
+            "8: ice_servers[2].urls: needs at least one URL"),
+        .exchange(
+            "one media token of two users",
+            "users:\n  - id: alice\n    media_token_file: token\n  - id: bob\n    media_token_file: token\n",
+            offline: false,
+            "9: users[2].media_token_file: holds a media token of alice already; each user needs tokens of its own"),
         .exchange(
             "an origin that is none", "users: []\nallowed_origins: [calls.example.org]\n",
             "6: allowed_origins: \"calls.example.org\" must be an origin, such as https://calls.example.org"),

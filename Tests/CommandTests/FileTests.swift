@@ -71,6 +71,35 @@ struct FileTests {
             let said = try AudioFileReader.samples(ofFile: Site.speech)
             #expect(try #require(LikenessAnalysis().compare(sent: said, received: heard)).likeness > 0.8)
         }
+        // It is replayed as the call went, whatever else is asked for.
+        for (option, value) in [("--ssrc", "5"), ("--payload-type", "111"), ("--frame-ms", "10")] {
+            let replay = try HandsetProcess(["replay", site.path("call.pcap"), option, value])
+            #expect(
+                await replay.ending() == 2 && replay.errorText.contains("leave out \(option)"), "\(replay.errorText)")
+        }
+    }
+
+    @Test("A place that nothing can be captured to is refused at the start, and one that goes is told of and no more")
+    func captureNowhere() async throws {
+        let site = try Site()
+        defer { site.remove() }
+        #expect(symlink(site.path("other.pcap"), site.path("link.pcap")) == 0)
+        for name in ["nowhere/call.pcap", "link.pcap"] {
+            let run = try HandsetProcess([
+                "run", "--config", site.deviceConfiguration, "--capture", site.path(name),
+            ])
+            #expect(await run.ending() == 9 && run.errorText.contains(name), "\(run.errorText)")
+        }
+        try FileManager.default.createDirectory(atPath: site.path("kept"), withIntermediateDirectories: false)
+        let running = try await RunningSite(site, arguments: ["--capture", site.path("kept/call.pcap")])
+        #expect(try FileManager.default.contentsOfDirectory(atPath: site.path("kept")).isEmpty)
+        try FileManager.default.removeItem(atPath: site.path("kept"))
+        #expect(await (try running.call(["--play", Site.speech])).ending() == 0)
+        let line = try await running.device.line(containing: "A call is not captured")
+        #expect(line.contains(#""level":"error""#) && line.contains("No such file or directory"))
+        running.device.send(SIGTERM)
+        #expect(await running.device.ending() == 0)
+        #expect(!running.device.errorText.contains("A call is captured"))
     }
 
     @Test("A recording never overwrites the file that is played, by whatever name: the command ends with 9 first")
@@ -95,6 +124,24 @@ struct FileTests {
             }
         }
         #expect(try Data(contentsOf: URL(fileURLWithPath: speech)) == before)
+    }
+
+    @Test("An earlier recording is kept until another takes its place: a call that nobody can place leaves it as it is")
+    func earlierRecording() async throws {
+        let site = try Site()
+        defer { site.remove() }
+        let record = site.path("back.wav")
+        try FileManager.default.copyItem(atPath: Site.speech, toPath: record)
+        let before = try Data(contentsOf: URL(fileURLWithPath: record))
+        for command in [["call"], ["loopback", "call"]] {
+            for name in [record, site.path("new.wav")] {
+                let process = try HandsetProcess(
+                    command + ["echo@localhost", "--record", name, "--server", "http://localhost:9"])
+                #expect(await process.ending() == 5, "\(process.errorText)")
+            }
+            #expect(try Data(contentsOf: URL(fileURLWithPath: record)) == before)
+            #expect(!FileManager.default.fileExists(atPath: site.path("new.wav")))
+        }
     }
 
     @Test("A named pipe, a device and a folder are refused as files, and nothing waits for them")

@@ -262,6 +262,23 @@ private func failure(_ text: String) -> String {
     }
 }
 
+@Suite struct ConfigEncodingTests {
+    @Test("Text that is not UTF-8 is told with the line where it begins")
+    func encoding() throws {
+        let file = FileManager.default.temporaryDirectory.appendingPathComponent("config-\(UUID().uuidString).yaml")
+        defer { try? FileManager.default.removeItem(at: file) }
+        for (bytes, line) in [("a: 1\nb: \u{E4}\nc: ", 3), ("", 1), ("# \u{1F600}\n\n\n", 4)] {
+            try (Data(bytes.utf8) + [0xE4, 0x0A, 0xFF]).write(to: file)
+            do throws(ConfigError) {
+                _ = try ConfigDocument.read(path: file.path)
+                Issue.record("read")
+            } catch {
+                #expect(error.description == "\(file.path):\(line): cannot be read: it is not UTF-8 text")
+            }
+        }
+    }
+}
+
 @Suite struct ConfigSecretTests {
     private static let value = "hunter2-hunter2"
 
@@ -282,6 +299,25 @@ private func failure(_ text: String) -> String {
         #expect(section.secret("other", &found) == nil)
         #expect(section.path("password_file", readable: true, &found) == directory.path + "/key.txt")
         #expect(found.isEmpty)
+    }
+
+    @Test(
+        "AUTH-12: A variable that is not set is named if it is written as variables are, and may be the secret if not")
+    func unsetVariable() throws {
+        func said(_ name: String) throws -> String {
+            let found = try problems("token_env: \(name)\n") { section, problems in
+                _ = section.secret("token", &problems)
+            }
+            return found.joined(separator: "\n")
+        }
+        for name in ["MY_TOKEN", "TOKEN", "_TOKEN_2"] {
+            let message = "names the environment variable \(name), which is not set or is empty"
+            #expect(try said(name) == "handset.yaml:1: token_env: \(message)")
+        }
+        for name in ["my_token", "Token", "9F86D081884C7D65", "'2_TOKENS'"] {
+            let message = "names an environment variable that is not set or is empty"
+            #expect(try said(name) == "handset.yaml:1: token_env: \(message)")
+        }
     }
 
     @Test("AUTH-12: No problem, print or dump shows a secret's value")

@@ -69,6 +69,8 @@ final class FileChecksTests {
         }
         #expect(try read("sh", .all) == 0 && read("/bin/sh", .all) == 0)
         #expect(try read("no-such-program", .all) == 1 && read("/etc/passwd", .all) == 1)
+        // Folders may be entered, which is the same right.
+        #expect(try read("/tmp", .all) == 1 && read(".", .all) == 1 && read("bin", .all) == 1)
         #expect(try read("no-such-program", .inputs) == 0)
     }
 }

@@ -95,6 +95,7 @@ import Timekeeping
             plain_text: allowed
             token_lifetime_seconds: 60
             stream_ringing_seconds: 20
+            database: exchange.sqlite
             call_records_per_user: 7
             call_records_total: 9
             apps:

@@ -98,6 +98,36 @@ import Timekeeping
         }
     }
 
+    @Test("Only URLs that browsers take are handed out, and none of a TURN server that lets nobody in")
+    func urls() throws {
+        func problems(_ servers: String) throws -> [String] {
+            let text = "apps: []\nusers: []\nice_servers: [\(servers)]\n"
+            var problems: [ConfigProblem] = []
+            let section = try ConfigDocument.read(text: text, environment: { _ in "north-of-everything" })
+            _ = ExchangeConfiguration(section, &problems)
+            return problems.map { "\($0.key): \($0.message)" }
+        }
+        let access = "username: u, credential_env: C"
+        for good in [
+            "{urls: [\"stun:a.example\", \"stuns:a.example:5349\", \"STUN:[2001:db8::1]:3478\"]}",
+            "{urls: [\"turn:a.example?transport=udp\", \"turns:192.0.2.1:443?transport=tcp\"], \(access)}",
+            "{urls: [\"turn:a.example\"], secret_env: S}",
+        ] {
+            #expect(try problems(good) == [], "\(good)")
+        }
+        for bad in [
+            "http://x", "stun", "stun:", "stun://a.example", "stun:a.example?transport=udp", "stun:a.example:0",
+            "stun:a.example:65536", "stun:a.example:", "stun:a.example:3478/", "stun:u@a.example", "stun:[2001:db8::1",
+            "stun:[a.example]", "stun:2001:db8::1", "turn:a.example?transport=sctp", "turn:a.example?", "stun:a b",
+        ] {
+            let found = try problems("{urls: [\"\(bad)\"], \(access)}")
+            #expect(found.count == 1 && found[0].hasPrefix("ice_servers[1].urls: \"\(bad)\" must be stun:"), "\(found)")
+        }
+        #expect(try problems("{urls: []}").map { $0.prefix(40) } == ["ice_servers[1].urls: needs at least one "])
+        let open = try problems("{urls: [\"stun:a.example\", \"turn:a.example\"]}")
+        #expect(open.count == 1 && open[0].hasPrefix("ice_servers[1].urls: names a TURN server"), "\(open)")
+    }
+
     @Test("The configuration takes bounds and names of its own, and says what is wrong with a name")
     func bounds() throws {
         let text = """

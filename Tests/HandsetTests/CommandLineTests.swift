@@ -52,6 +52,8 @@ struct CommandLineSlipTests {
             ("--versoin", "Unknown option '--versoin'. Did you mean '--version'?"),
             ("call a@b --no-wbrtc", "Unknown option '--no-wbrtc'. Did you mean '--no-webrtc'?"),
             ("loopback call a --log-levle x", "Unknown option '--log-levle'. Did you mean '--log-level'?"),
+            ("devices --secs 3", "Unknown option '--secs'. Did you mean '--seconds'?"),
+            ("devices --dev x", "Unknown option '--dev'. Did you mean '--device'?"),
             ("frobnicate", nil), ("call chekc --press 1", nil), ("call a@b -- --confg", nil), ("run --frobnicate", nil),
         ]
         for (line, expected) in slips {
@@ -65,6 +67,26 @@ struct CommandLineSlipTests {
         #expect(UnknownWord.message(text, hint: "Unknown.") == "Error: Unknown.\nUsage: handset run\n  See more")
         #expect(UnknownWord.message(text, hint: nil) == text)
         #expect(UnknownWord.message("Did you mean 'x'?", hint: "Unknown.") == "Did you mean 'x'?")
+        // The parser takes an abbreviation for a slip of something else.
+        let other = "Error: Unknown option '--secs'. Did you mean '--test'?\nUsage: handset devices"
+        let hint = "Unknown option '--secs'. Did you mean '--seconds'?"
+        #expect(UnknownWord.message(other, hint: hint) == "Error: \(hint)\nUsage: handset devices")
+    }
+
+    @Test("What is for trying a card is refused where none is tried, and not passed over")
+    func devicesOptions() {
+        for options in [
+            ["--seconds", "3"], ["--device", "hw:1"], ["--playback", "none"], ["--capture", "a"], ["--period-ms", "5"],
+        ] {
+            do {
+                _ = try Handset.parseAsRoot(["devices"] + options)
+                Issue.record("\(options) is taken")
+            } catch {
+                #expect(Handset.message(for: error).contains("\(options[0]) is for trying a card; give --test"))
+            }
+            #expect(throws: Never.self) { try Handset.parseAsRoot(["devices", "--test"] + options) }
+        }
+        #expect(throws: Never.self) { try Handset.parseAsRoot(["devices", "--all", "--json"]) }
     }
 
     @Test("A call's options are held to what they can be before anybody is called")

@@ -60,6 +60,26 @@ final class RegularFileTests {
         }
     }
 
+    @Test("Paths that lead to one place are known as the same, through links, also before a file is there")
+    func places() throws {
+        #expect(mkdir(path("folder"), 0o755) == 0)
+        #expect(symlink("folder", path("way")) == 0 && symlink("folder/later", path("link")) == 0)
+        func place(_ name: String) -> FilePlace { FilePlace(path: path(name)) }
+        for isThere in [false, true] {
+            if isThere {
+                #expect(FileManager.default.createFile(atPath: path("folder/later"), contents: nil))
+                #expect(link(path("folder/later"), path("hard")) == 0)
+                #expect(place("hard") == place("link"))
+            }
+            for name in ["way/later", "./folder//later", "link", "folder/../link"] {
+                #expect(place(name) == place("folder/later"), "\(name)")
+            }
+            #expect(place("later") != place("folder/later") && place("folder/latest") != place("folder/later"))
+        }
+        #expect(symlink("round", path("round")) == 0)
+        #expect(place("round") == place("round") && place("round") != place("link"))
+    }
+
     @Test("Whatever is no regular file is refused at once, and the error says what it is")
     func kinds() throws {
         #expect(mkfifo(path("pipe"), 0o600) == 0)

@@ -244,6 +244,24 @@ struct TokenTests {
         }
     }
 
+    @Test(
+        "A file that is no login is refused and left alone, so that no login takes its place; an empty one is none yet")
+    func noLogin() throws {
+        let store = SessionStore(path: folder + "/notes", application: "app", server: "here")
+        for text in ["Milk, bread", "{}", #"{"version": 2}"#] {
+            try text.write(toFile: store.path, atomically: true, encoding: .utf8)
+            do throws(SignalingError) {
+                _ = try store.look()
+                Issue.record("\(text) is taken for a login")
+            } catch {
+                #expect(error.code == .badConfiguration && error.advice.contains("remove this one"))
+            }
+            #expect(try String(contentsOfFile: store.path, encoding: .utf8) == text)
+        }
+        try Data().write(to: URL(fileURLWithPath: store.path))
+        #expect(try store.look() == .nothing)
+    }
+
     @Test("AUTH-9: A logout ends the session, makes the token worthless, and removes what is kept")
     func loggedOut() async throws {
         let store = SessionStore(path: folder + "/session", application: "app", server: "here")

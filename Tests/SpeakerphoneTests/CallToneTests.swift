@@ -44,6 +44,12 @@ struct CallToneTests {
         }
     }
 
+    @Test("A country is named by its ISO 3166 code, in either case, whether it has tones of its own or not")
+    func codes() {
+        for code in CallToneSet.countries + ["de", "PL", "Zw"] { #expect(CallToneSet.isCountry(code), "\(code)") }
+        for text in ["Germany", "UK", "ZZ", "D", "", "DE AT"] { #expect(!CallToneSet.isCountry(text), "\(text)") }
+    }
+
     @Test("Frequencies are the country's")
     func frequencies() {
         let british = Self.sound(.ringBack, "gb", milliseconds: 400)[4_800..<14_400]

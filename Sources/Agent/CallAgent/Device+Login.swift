@@ -55,9 +55,7 @@ extension HandsetServiceConfiguration {
     /// data of another application is removed (contract AUTH-8).
     public init(_ configuration: DeviceConfiguration, program: DeviceProgram) throws(SignalingError) {
         let account = configuration.account
-        let store = account.sessionFile.map {
-            SessionStore(path: $0, application: account.appKey, server: account.authURL)
-        }
+        let store = account.sessionStore
         var device = configuration.device.id
         switch try store?.look() {
         case .login(let id, _)?: device = device ?? id.rawValue

@@ -5,43 +5,9 @@ internal import NetworkAddress
 
 /// Turns the servers that a service or a configuration names into addresses (RFC 7064, RFC 7065).
 enum ICEServerLookup {
-    /// One URL of a server, read.
-    struct Location: Equatable {
-        var scheme: Scheme
-        var host: String
-        var port: UInt16
-        var transport: ICE.ICEServer.Transport
-
-        enum Scheme: String {
-            case stun, stuns, turn, turns
-        }
-
-        /// Reads `stun:HOST[:PORT]` or `turn[s]:HOST[:PORT][?transport=udp|tcp]`; nil for unsupported forms.
-        init?(_ url: String) {
-            let parts = url.split(separator: ":", maxSplits: 1)
-            guard parts.count == 2, let scheme = Scheme(rawValue: parts[0].lowercased()), scheme != .stuns else {
-                return nil
-            }
-            let pieces = parts[1].split(separator: "?", maxSplits: 1)
-            guard let authority = pieces.first else { return nil }
-            var (host, digits) = (Substring(authority), Substring(""))
-            if authority.first == "[", let end = authority.firstIndex(of: "]") {
-                host = authority[authority.index(after: authority.startIndex)..<end]
-                digits = authority[authority.index(after: end)...].drop { $0 == ":" }
-            } else if let colon = authority.lastIndex(of: ":") {
-                host = authority[..<colon]
-                digits = authority[authority.index(after: colon)...]
-            }
-            let isSecure = scheme == .turns
-            guard !host.isEmpty, let port = digits.isEmpty ? (isSecure ? 5_349 : 3_478) : UInt16(digits) else {
-                return nil
-            }
-            let wantsTCP = pieces.count > 1 && pieces[1].lowercased() == "transport=tcp"
-            self.scheme = scheme
-            self.host = String(host)
-            self.port = port
-            transport = isSecure ? .tls(hostName: self.host) : wantsTCP ? .tcp : .udp
-        }
+    /// One URL of a server; nil for what we cannot use.
+    static func location(_ url: String) -> ICEServerURL? {
+        ICEServerURL(url).flatMap { $0.scheme == .stuns ? nil : $0 }
     }
 
     /// Resolves all servers. A server without an address, or without required name and password, is left out.
@@ -51,7 +17,7 @@ enum ICEServerLookup {
         await Task.detached {
             servers.flatMap { server in
                 server.urls.compactMap { url in
-                    guard let location = Location(url),
+                    guard let location = Self.location(url),
                         let address = SocketAddress.lookUp(host: location.host, port: location.port)
                     else { return nil }
                     switch location.scheme {

@@ -28,7 +28,9 @@ public enum ConfigDocument {
     ) throws(ConfigError) -> ConfigSection {
         switch SmallFile.read(path: path, maximumBytes: maximumBytes) {
         case .failure(let failure):
-            throw ConfigError([ConfigProblem(file: path, message: "cannot be read: \(failure.message)")])
+            throw ConfigError([
+                ConfigProblem(file: path, line: failure.line, message: "cannot be read: \(failure.message)")
+            ])
         case .success(let text):
             let directory = path.lastIndex(of: "/").map { String(path[...$0]) } ?? ""
             return try parse(

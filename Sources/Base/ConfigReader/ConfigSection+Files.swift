@@ -92,6 +92,6 @@ extension ConfigSection {
     private static func isThere(_ program: String, path: String) -> Bool {
         let places =
             program.contains("/") ? [program] : path.split(separator: ":").map { "\($0)/\(program)" }
-        return places.contains { unsafe access($0, X_OK) == 0 }
+        return places.contains { RegularFile.mayBeRun($0) }
     }
 }

@@ -67,8 +67,7 @@ extension ConfigSection {
         // Another machine has another environment.
         if fileChecks == .none { return nil }
         guard let value = origin.environment(name), !value.isEmpty else {
-            // A name that is not set may be the secret itself, too.
-            problems.append(problem(key, "names an environment variable that is not set or is empty"))
+            problems.append(problem(key, SmallFile.unsetVariable(name)))
             return nil
         }
         return Secret(value)

@@ -90,6 +90,11 @@ public struct KeyedSection<Keys: ConfigKeys>: Sendable {
         section.problem(name(key) ?? schema.keys[keyPath: key].entry.names[0], message)
     }
 
+    /// The same as a warning: the configuration can be used all the same.
+    public func warning<Key: DeclaredKey>(_ key: KeyPath<Keys, Key>, _ message: String) -> ConfigProblem {
+        section.warning(name(key) ?? schema.keys[keyPath: key].entry.names[0], message)
+    }
+
     /// Notes a problem if a key is absent, where that depends on others; ``ConfigKey/required`` declares it for good.
     public func require<Key: DeclaredKey>(_ key: KeyPath<Keys, Key>, _ problems: inout [ConfigProblem]) {
         section.require(schema.keys[keyPath: key].entry.names, &problems)

@@ -7,6 +7,8 @@ public enum SmallFile {
     public struct Failure: Error {
         /// What is wrong with it; never what is in it.
         public let message: String
+        /// Where, 1-based; 0 if the file as a whole is meant.
+        var line = 0
     }
 
     /// Secret files longer than this are refused.
@@ -28,6 +30,24 @@ public enum SmallFile {
         unsafe getenv(name).map { unsafe String(cString: $0) }
     }
 
+    /// What is wrong with a name of which no environment variable is set, to be read after what gives the name.
+    ///
+    /// Someone may have put the secret itself there. So only what is written as variables are is shown: capitals with
+    /// underscores, or capitals alone.
+    public static func unsetVariable(_ name: String) -> String {
+        let isTold =
+            name.utf8.allSatisfy { byte in
+                switch byte {
+                case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "_"): true
+                case UInt8(ascii: "0")...UInt8(ascii: "9"): name.contains("_")
+                default: false
+                }
+            } && name.first?.isNumber == false
+        return isTold
+            ? "names the environment variable \(name), which is not set or is empty"
+            : "names an environment variable that is not set or is empty"
+    }
+
     static func read(path: String, maximumBytes: Int) -> Result<String, Failure> {
         let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else { return .failure(Failure(message: systemMessage(errno))) }
@@ -47,7 +67,9 @@ public enum SmallFile {
             }
         }
         guard let text = String(validating: bytes, as: UTF8.self) else {
-            return .failure(Failure(message: "it is not UTF-8 text"))
+            let lines = bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+            let line = lines.firstIndex { String(validating: $0, as: UTF8.self) == nil }.map { $0 + 1 }
+            return .failure(Failure(message: "it is not UTF-8 text", line: line ?? 0))
         }
         return .success(text)
     }

@@ -46,8 +46,13 @@ public enum RegularFile {
         }
     }
 
-    /// Whether every user of this machine may read the file at `path`: by its mode, and by those of all folders above
-    /// it. Access control lists are ignored.
+    /// Whether a regular file is at `path` that this process may run. A folder may be entered, and not run.
+    public static func mayBeRun(_ path: String) -> Bool {
+        mode(path) & S_IFMT == S_IFREG && (try? checkAccess(path, X_OK)) != nil
+    }
+
+    /// Whether every user of this machine may read the file at `path`: by its own mode, and by those of all folders on the
+    /// way to it. Access control lists are not looked at.
     public static func isReadableByAll(_ path: String) -> Bool {
         guard let whole = unsafe realpath(path, nil) else { return false }
         defer { unsafe free(whole) }
@@ -134,5 +139,40 @@ public struct FileIdentity: Hashable, Sendable {
     private init(_ status: stat) {
         device = UInt64(status.st_dev)
         inode = UInt64(status.st_ino)
+    }
+}
+
+/// Which place of the machine a path leads to, through links, whether a file is there or not.
+public enum FilePlace: Hashable, Sendable {
+    /// A file.
+    case file(FileIdentity)
+    /// A name in a folder that has no such file yet; nil for a folder that may not be looked at.
+    case nothing(folder: FileIdentity?, name: String)
+
+    /// The place that `path` leads to.
+    public init(path: String) {
+        var path = path
+        // As many links in turn as the system follows.
+        for _ in 0..<40 {
+            if let identity = FileIdentity(path: path) {
+                self = .file(identity)
+                return
+            }
+            guard let target = Self.target(ofLink: path) else { break }
+            path = target.hasPrefix("/") ? target : "\(WritableFolder.parent(of: path))/\(target)"
+        }
+        let name = path.split(separator: "/").last.map(String.init) ?? path
+        self = .nothing(folder: FileIdentity(path: WritableFolder.parent(of: path)), name: name)
+    }
+
+    private static func target(ofLink path: String) -> String? {
+        var text = [CChar](repeating: 0, count: 4_096)
+        // Writes so many bytes at most, and no zero behind them.
+        let count = unsafe text.withUnsafeMutableBufferPointer { buffer -> Int in
+            guard let start = buffer.baseAddress else { return 0 }
+            return unsafe readlink(path, start, buffer.count)
+        }
+        guard count > 0 else { return nil }
+        return String(decoding: text[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 }

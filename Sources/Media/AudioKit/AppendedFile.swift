@@ -28,6 +28,11 @@ public struct AppendedFile: ~Copyable, Sendable {
         self.maximumBytes = maximumBytes
     }
 
+    /// Finds out whether a file could begin at `path` now. What is there stays as it is, and nothing is left behind.
+    public static func check(path: String) throws(AudioFileError) {
+        try PosixFile.checkRecording(path, writing: [0], sparing: [])
+    }
+
     /// Writes more.
     public mutating func append(_ more: [UInt8]) throws(AudioFileError) {
         guard !isClosed, !more.isEmpty else { return }

@@ -26,6 +26,25 @@ struct PosixFile: ~Copyable, Sendable {
     /// - Parameter played: Files that must not be written to.
     /// - Returns: The file, and whether it was created.
     static func recording(_ path: String, sparing played: [FileIdentity]) throws(AudioFileError) -> Recording {
+        let recording = try opened(path, sparing: played)
+        if let error = recording.file.restrict() { throw unwritable(path, error) }
+        return recording
+    }
+
+    /// Finds out whether ``recording(_:sparing:)`` would succeed, and whether a new file has room for `bytes`.
+    ///
+    /// A file that exists stays as it is, and none is left behind where there was none.
+    static func checkRecording(
+        _ path: String, writing bytes: [UInt8], sparing played: [FileIdentity]
+    ) throws(AudioFileError) {
+        let recording = try opened(path, sparing: played)
+        guard recording.isNew else { return }
+        let error = recording.file.write(bytes, at: 0).error
+        remove(path)
+        if let error { throw unwritable(path, error) }
+    }
+
+    private static func opened(_ path: String, sparing played: [FileIdentity]) throws(AudioFileError) -> Recording {
         let (descriptor, isNew): (Int32, Bool)
         do throws(RegularFileError) {
             (descriptor, isNew) = try openForWriting(path)
@@ -42,12 +61,15 @@ struct PosixFile: ~Copyable, Sendable {
         if flock(descriptor, LOCK_EX | LOCK_NB) != 0, errno == EWOULDBLOCK {
             throw AudioFileError(.inUse, .record, path: path, reason: "another recording is written to it")
         }
-        guard fchmod(descriptor, 0o600) == 0 else {
-            let code = errno
-            throw AudioFileError(.unwritable, .record, path: path, reason: systemMessage(code), errno: code)
-        }
         return Recording(file: file, isNew: isNew)
     }
+
+    private static func unwritable(_ path: String, _ error: SystemError) -> AudioFileError {
+        AudioFileError(recordingCode(error.code), .record, path: path, reason: error.message, errno: error.code)
+    }
+
+    /// Keeps it to its owner.
+    private func restrict() -> SystemError? { fchmod(descriptor, 0o600) == 0 ? nil : SystemError(code: errno) }
 
     struct Recording: ~Copyable {
         let file: PosixFile

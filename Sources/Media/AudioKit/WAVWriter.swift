@@ -60,6 +60,14 @@ public struct WAVWriter: ~Copyable, Sendable {
         return recording.takeFile()
     }
 
+    /// Finds out whether a recording could begin at `path` now. What is there stays as it is, and nothing is added.
+    ///
+    /// - Parameter played: Files that are not to be overwritten, by whatever name.
+    public static func check(path: String, sparing played: [FileIdentity] = []) throws(AudioFileError) {
+        let head = Self.head(channels: 1, sampleRate: AudioFormat.sampleRate, dataBytes: 0)
+        try PosixFile.checkRecording(path, writing: head, sparing: played)
+    }
+
     deinit {
         if state == .recording { _ = writeOut() }
     }

@@ -52,6 +52,14 @@ public struct StreamReplay: Sendable {
         public var isSame: Bool { pulls > 0 && firstDifferenceMilliseconds == nil }
     }
 
+    /// Whether `recording` is a capture, which is replayed as its call went, whatever is chosen here.
+    public static func isCapture(_ recording: PacketRecording) -> Bool {
+        guard let first = recording.packets.first, first.destinationPort == CaptureNote.port,
+            case .start? = CaptureNote(parsing: first.bytes)
+        else { return false }
+        return true
+    }
+
     /// Replays `recording`: a capture with the call's own timing, any other recording on a virtual clock.
     ///
     /// - Returns: nil if it holds no RTP packet that fits.

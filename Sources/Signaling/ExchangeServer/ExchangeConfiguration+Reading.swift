@@ -68,9 +68,24 @@ extension ExchangeConfiguration {
         databasePath = section.value(\.database, &problems)
         section.read(\.databaseDurability, into: &databaseDurability, &problems)
         section.read(\.databaseIfCorrupt, into: &databaseIfCorrupt, &problems)
+        if section.fileChecks == .all, let path = databasePath,
+            let fault = ExchangeStore.fault(ofFile: path, ifCorrupt: databaseIfCorrupt)
+        {
+            let message = "\"\(path)\" \(fault)"
+            problems.append(
+                databaseIfCorrupt == .refuse
+                    ? section.problem(\.database, message) : section.warning(\.database, message))
+        }
         callRecordRetention = .seconds(86_400 * section.value(\.callRecordsDays, &problems))
         section.read(\.callRecordsPerUser, into: &callRecordLimits.perCaller, &problems)
         section.read(\.callRecordsTotal, into: &callRecordLimits.total, &problems)
+        guard !section.has(\.database) else { return }
+        let reason = "is for a database, and there is none; give database, or remove this key"
+        section.rejectIdle(\.databaseDurability, reason, &problems)
+        section.rejectIdle(\.databaseIfCorrupt, reason, &problems)
+        section.rejectIdle(\.callRecordsDays, reason, &problems)
+        section.rejectIdle(\.callRecordsPerUser, reason, &problems)
+        section.rejectIdle(\.callRecordsTotal, reason, &problems)
     }
 
     private mutating func readTokens(_ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
@@ -93,6 +108,13 @@ extension ExchangeConfiguration {
         guard let path = section.value(\.usersFile, &problems), section.fileChecks != .none else { return }
         let file = UsersFile(path: path)
         usersFile = file
+        guard file.exists else {
+            problems.append(
+                section.warning(
+                    \.usersFile,
+                    "\"\(path)\" is not there, so that it has no accounts until `handset user add` makes it"))
+            return
+        }
         do throws(ConfigError) {
             fileUsers = try file.read(beside: users)
         } catch {
@@ -146,19 +168,17 @@ extension SigningKey {
 }
 
 extension Account {
-    /// The accounts under `users`, each id in them only once.
-    static func list(_ sections: [KeyedSection<Keys>], _ problems: inout [ConfigProblem]) -> [Account] {
-        var owners: [UserID: UserID] = [:]
-        return sections.compactMap { user in
-            Account(user, &problems).map { account in
-                for id in Set([account.id] + account.publicIDs) {
-                    if let owner = owners[id] {
-                        problems.append(user.problem(\.id, "\"\(id)\" is the id of \(owner) already"))
-                    }
-                    owners[id] = account.id
-                }
-                return account
-            }
+    /// The accounts under `users`: what one is known by, no other is.
+    ///
+    /// - Parameter others: Those of the configuration, if these are of a file beside it.
+    static func list(
+        _ sections: [KeyedSection<Keys>], beside others: [Account] = [], _ problems: inout [ConfigProblem]
+    ) -> [Account] {
+        var known = KnownAccounts(others)
+        return sections.compactMap { section in
+            guard let account = Account(section, &problems) else { return nil }
+            known.add(account, section, &problems)
+            return account
         }
     }
 

@@ -95,6 +95,19 @@ public final class ExchangeStore: StateStore {
         }
     }
 
+    /// Finds out whether the file at `path` can be a database, before one is opened: it need not be there, and may be
+    /// empty.
+    ///
+    /// - Returns: What is wrong with it and what to try, to be read after its name; nil if nothing is.
+    public static func fault(ofFile path: String, ifCorrupt: CorruptFilePolicy) -> String? {
+        guard !StoreFiles.canBeDatabase(path) else { return nil }
+        let finding = "is no database of SQLite"
+        return switch ifCorrupt {
+        case .refuse: "\(finding). \(StoreError.corruptRemedy)"
+        case .setAside: "\(finding); it is renamed at the start, and an empty one takes its place"
+        }
+    }
+
     /// What is on disk.
     ///
     /// - Throws: ``StoreError``.

@@ -45,6 +45,19 @@ enum StoreFiles {
         }
     }
 
+    /// Whether the file that is to be a database can be one: it is not there, is empty, or begins as those of SQLite do.
+    ///
+    /// Before the database is open, because closing a second descriptor would drop SQLite's locks.
+    static func canBeDatabase(_ path: String) -> Bool {
+        guard let file = try? RegularFile.open(path, O_RDONLY) else { return true }
+        defer { close(file) }
+        let magic = Array("SQLite format 3\0".utf8)
+        var bytes = [UInt8](repeating: 0, count: magic.count)
+        // Reads so many bytes at most.
+        let count = unsafe bytes.withUnsafeMutableBytes { unsafe read(file, $0.baseAddress, $0.count) }
+        return count <= 0 || bytes == magic
+    }
+
     private static func isOpenToOthers(_ path: String) throws(StoreError) -> Bool {
         var status = Glibc.stat()
         // Fills `status`, or fails.

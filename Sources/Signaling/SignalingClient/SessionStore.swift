@@ -38,7 +38,7 @@ public struct SessionStore: Hashable, Sendable {
 
     /// What the file says of whom it belongs to.
     public enum Content: Hashable, Sendable {
-        /// There is none, or it cannot be made sense of.
+        /// There is none, or it is empty.
         case nothing
         /// A login that this device can go on with, made by the device of this id.
         case login(device: DeviceID, user: UserID?)
@@ -55,7 +55,7 @@ public struct SessionStore: Hashable, Sendable {
 
     /// Looks at what is kept.
     ///
-    /// - Throws: ``SignalingError`` if there is a file that cannot be read.
+    /// - Throws: ``SignalingError`` if there is a file that cannot be read, or that is something else than a login.
     public func look() throws(SignalingError) -> Content {
         guard let kept = try read() else { return .nothing }
         guard belongs(kept) else { return .foreign }
@@ -93,13 +93,22 @@ public struct SessionStore: Hashable, Sendable {
     }
 
     private func read() throws(SignalingError) -> Kept? {
+        let activity = "read the login kept in \"\(path)\""
+        let bytes: [UInt8]
         do throws(PrivateFileError) {
-            guard let bytes = try PrivateFile.read(path, maximumBytes: SignalLimits.messageBytes) else { return nil }
-            let kept = try? SignalCoding.decode(Kept.self, from: bytes)
-            return kept?.version == 1 ? kept : nil
+            guard let found = try PrivateFile.read(path, maximumBytes: SignalLimits.messageBytes) else { return nil }
+            bytes = found
         } catch {
-            throw Self.failure("read the login kept in \"\(path)\"", error)
+            throw Self.failure(activity, error)
         }
+        if bytes.isEmpty { return nil }
+        guard let kept = try? SignalCoding.decode(Kept.self, from: bytes), kept.version == 1 else {
+            // The next login would take the place of whatever it is.
+            throw SignalingError(
+                .badConfiguration, activity: activity, cause: "what is in it is no login that this version keeps",
+                advice: "Give the path of a file that is not there yet, or remove this one if nobody needs it.")
+        }
+        return kept
     }
 
     private func belongs(_ kept: Kept) -> Bool { kept.application == application && kept.server == server }

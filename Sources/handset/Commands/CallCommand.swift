@@ -140,10 +140,7 @@ struct CallCommand: AsyncParsableCommand {
     private func checkFiles() throws(AudioFileError) {
         var played: FileIdentity?
         if let play { played = try AudioFileReader(path: play).identity }
-        if let record {
-            var writer = try WAVWriter(path: record, sparing: [played].compactMap(\.self))
-            try writer.finish()
-        }
+        if let record { try WAVWriter.check(path: record, sparing: [played].compactMap(\.self)) }
     }
 
     /// Places the call and follows it to its end.

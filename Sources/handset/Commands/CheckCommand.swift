@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import ConfigReader
+internal import ExchangeServer
 
 /// A kind of configuration file that some command reads.
 struct ConfigurationKind: Sendable {
@@ -27,7 +28,7 @@ struct ConfigurationCheck: Sendable {
     /// - Returns: The command that the file is for, and warnings.
     /// - Throws: ``ConfigError`` with every problem.
     func check(path: String) throws(ConfigError) -> (command: String, warnings: [ConfigProblem]) {
-        let root = try ConfigDocument.read(path: path, fileChecks: .none)
+        let root = try Self.root(path)
         guard let kind = kind(of: root) else {
             let known = kinds.map { "\($0.signature.joined(separator: " or ")) (for `handset \($0.command)`)" }
             throw ConfigError([
@@ -39,9 +40,19 @@ struct ConfigurationCheck: Sendable {
         return (kind.command, try kind.judge(path, files))
     }
 
-    /// Refuses a file that shows itself to be for another command than `command`: most of its keys would be unknown.
+    /// The command that the file at `path` shows itself to be for, whatever is wrong with it.
+    func command(path: String) -> String? {
+        (try? Self.root(path)).flatMap { kind(of: $0) }?.command
+    }
+
+    /// Refuses a file that shows itself to be of another kind than `command` reads: most of its keys would be unknown.
+    static func expect(_ command: String, path: String) throws(ConfigError) {
+        try ConfigurationCheck(kinds: ConfigurationKind.all).expect(command, path: path)
+    }
+
+    /// The same, of the kinds that are told apart.
     func expect(_ command: String, path: String) throws(ConfigError) {
-        let root = try ConfigDocument.read(path: path, fileChecks: .none)
+        let root = try Self.root(path)
         guard let kind = kind(of: root), kind.command != command else { return }
         let own = kinds.first { $0.command == command }?.signature.first ?? ""
         throw ConfigError([
@@ -49,6 +60,11 @@ struct ConfigurationCheck: Sendable {
                 file: path, line: root.line,
                 message: "is a configuration for `handset \(kind.command)`; one for `handset \(command)` has \(own)")
         ])
+    }
+
+    /// The keys of a file's root. A file of any kind may be as long as those of users.
+    private static func root(_ path: String) throws(ConfigError) -> ConfigSection {
+        try ConfigDocument.read(path: path, maximumBytes: UsersFile.maximumBytes, fileChecks: .none)
     }
 
     /// The kind that has one of these keys; otherwise the one that has a key much like one.
@@ -98,8 +114,10 @@ struct CheckCommand: ParsableCommand {
 /// What `handset check` says of one file.
 struct CheckResult {
     let file: String
-    /// The command that it is good for; nil if it is not good.
+    /// The command that it is for; nil if that cannot be told.
     let command: String?
+    /// Whether the command would take it.
+    let isGood: Bool
     /// With warnings.
     let problems: [ConfigProblem]
 
@@ -107,24 +125,24 @@ struct CheckResult {
         self.file = file
         do throws(ConfigError) {
             let result = try check.check(path: file)
-            command = result.command
+            (command, isGood) = (result.command, true)
             problems = result.warnings
         } catch {
-            command = nil
+            (command, isGood) = (check.command(path: file), false)
             problems = error.problems
         }
     }
 
     func show() {
         for problem in problems { Terminal.printError(problem.description) }
-        if let command { Terminal.print("\(file): good for `handset \(command)`") }
+        if isGood, let command { Terminal.print("\(file): good for `handset \(command)`") }
     }
 
     /// One JSON object on one line.
     var json: String {
         var object = JSONObjectText()
         object.add("file", file)
-        object.add("good", command != nil)
+        object.add("good", isGood)
         object.add("command", command)
         object.add(
             "problems",

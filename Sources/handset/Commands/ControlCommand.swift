@@ -70,6 +70,7 @@ struct ControlCommand: ParsableCommand {
     private func path() throws -> String {
         if let socket { return socket }
         guard let config else { return ControlSocketPath.reaching(nil) }
+        try ConfigurationCheck.expect("run", path: config)
         guard let control = try ControlConfiguration.read(path: config) else {
             throw CommandFailure(
                 .configuration, "\(config) has no control.socket, so a device of this configuration listens nowhere")

@@ -32,6 +32,16 @@ struct DevicesCommand: ParsableCommand {
     var json = false
 
     func validate() throws {
+        if !test {
+            // What is as it would be without the option cannot be told from it.
+            let idle = [
+                ("--device", device != "default"), ("--playback", playback != nil), ("--capture", capture != nil),
+                ("--period-ms", periodMilliseconds != 10), ("--seconds", seconds != 4),
+            ]
+            if let (name, _) = idle.first(where: { $0.1 }) {
+                throw ValidationError("\(name) is for trying a card; give --test with it.")
+            }
+        }
         guard (1...100).contains(periodMilliseconds) else {
             throw ValidationError("--period-ms must be 1…100, not \(periodMilliseconds).")
         }

@@ -30,6 +30,7 @@ struct LogoutCommand: AsyncParsableCommand {
 
     func run() async throws {
         logs.bootstrap()
+        try ConfigurationCheck.expect("run", path: config)
         var configuration = try DeviceConfiguration.read(path: config, server: server)
         guard let path = configuration.account.sessionFile else {
             throw CommandFailure(.configuration, "\(config) has no account.session_file, so no login is kept")

@@ -39,11 +39,8 @@ final class MeasuredEnds: Sendable {
             return
         }
         files = nil
-        if let path {
-            // A place that cannot be written to is told of before anybody is called.
-            var writer = try WAVWriter(path: path, sparing: played)
-            try writer.finish()
-        }
+        // A place that cannot be written to is told of before anybody is called.
+        if let path { try WAVWriter.check(path: path, sparing: played) }
         let own = call.map { call in
             var own = AudioDeviceConfiguration(playback: call.playback, capture: call.capture)
             own.periodMilliseconds = call.periodMilliseconds
@@ -134,8 +131,7 @@ struct SignalFiles {
         recording = path ?? "\(folder)/handset-loopback-back-\(getpid()).wav"
         keepsRecording = path != nil
         // A place that cannot be written to is told of before anybody is called.
-        var writer = try WAVWriter(path: recording, sparing: played)
-        try writer.finish()
+        try WAVWriter.check(path: recording, sparing: played)
         try loopback.write(to: signal)
     }
 

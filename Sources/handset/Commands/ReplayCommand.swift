@@ -44,6 +44,12 @@ struct ReplayCommand: ParsableCommand {
     func run() throws {
         let bytes = try InputFile.bytes(of: recording)
         let packets = try PacketRecording(parsing: bytes)
+        if StreamReplay.isCapture(packets), let option = choice {
+            throw CommandFailure(
+                .usage,
+                "\(recording) is what `handset run --capture` has written of a call, and is replayed as the call went: "
+                    + "leave out \(option)")
+        }
         var replay = StreamReplay()
         replay.ssrc = ssrc.flatMap(Self.number)
         replay.payloadType = payloadType
@@ -55,6 +61,13 @@ struct ReplayCommand: ParsableCommand {
         }
         if let output { try write(result.samples, to: output) }
         Terminal.print(json ? Self.json(result) : Self.text(result, packets))
+    }
+
+    /// An option that chooses how a stream is replayed; nil if none does.
+    private var choice: String? {
+        if ssrc != nil { return "--ssrc" }
+        if payloadType != nil { return "--payload-type" }
+        return frameMilliseconds == 20 ? nil : "--frame-ms"
     }
 
     private static func number(_ text: String) -> UInt32? {

@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import AudioDevices
+internal import AudioKit
 internal import CallAgent
 internal import CallControl
 internal import ConfigReader
@@ -37,11 +38,12 @@ struct RunCommand: AsyncParsableCommand {
     func run() async throws {
         logs.bootstrap()
         let logger = Logger(label: "handset")
-        try ConfigurationCheck(kinds: ConfigurationKind.all).expect("run", path: config)
+        try ConfigurationCheck.expect("run", path: config)
         var read = try DeviceConfiguration.read(path: config, fileChecks: .all, server: server)
         read.behaviour.capture = capture
         let configuration = read
         for warning in configuration.warnings { logger.warning("\(warning)") }
+        if let capture { try AppendedFile.check(path: capture) }
         // Before anything that others would notice: another device may be at work here.
         let socket = try configuration.control.map { try ControlSocket(path: ControlSocketPath.listening($0)) }
         let (device, group) = try DeviceFactory(configuration: configuration, logger: logger).make()

@@ -59,7 +59,7 @@ struct ServeCommand: AsyncParsableCommand {
     private func readConfiguration() throws -> ExchangeConfiguration {
         let endpoint = listen.flatMap { ConfigEndpoint($0) }
         if let config {
-            try ConfigurationCheck(kinds: ConfigurationKind.all).expect("serve", path: config)
+            try ConfigurationCheck.expect("serve", path: config)
             return try .read(path: config, fileChecks: .all, listen: endpoint)
         }
         var configuration = ExchangeConfiguration.demonstration

@@ -57,6 +57,7 @@ struct KeyOptions: ParsableArguments {
     }
 
     private func find(_ config: String) throws -> SigningKey {
+        try ConfigurationCheck.expect("serve", path: config)
         let keys = try ExchangeConfiguration.read(path: config).apiKeys
         let found = keys.filter { key == nil || $0.name == key }
         guard let first = found.first, found.count == 1 else {
@@ -76,8 +77,7 @@ struct KeyOptions: ParsableArguments {
         }
         guard let secretEnv else { throw CommandFailure(.usage, "give --secret-file, --secret-env or --config") }
         guard let value = SmallFile.environmentVariable(secretEnv), !value.isEmpty else {
-            // Somebody may have given the secret itself here, so it is not shown.
-            throw CommandFailure(.configuration, "--secret-env names a variable that is not set or is empty")
+            throw CommandFailure(.configuration, "--secret-env \(SmallFile.unsetVariable(secretEnv))")
         }
         return Secret(value)
     }

@@ -76,13 +76,20 @@ struct UsersPlace: ParsableArguments {
                     .configuration,
                     "there is no users file \(usersFile); check the path, or let `handset user add` make the file")
             }
+            if file.exists { try ConfigurationCheck.expect("user", path: usersFile) }
             return (file, [])
         }
         guard let config else { throw CommandFailure(.usage, "give either --config or --users-file") }
+        try ConfigurationCheck.expect("serve", path: config)
         let configuration = try ExchangeConfiguration.read(path: config)
         guard let file = configuration.usersFile else {
             throw CommandFailure(
                 .configuration, "\(config) names no users file; add the line `users_file: users.yaml` to it")
+        }
+        if !makesFile, !file.exists {
+            for warning in configuration.warnings where warning.key == "users_file" {
+                Terminal.printError(warning.description)
+            }
         }
         return (file, configuration.users)
     }

@@ -45,7 +45,10 @@ struct CallRun {
     }
 
     /// Whether there is something that was played, and something that came back.
-    var hasSoundToCompare: Bool { play != nil && recordingPath != nil && setUpTime != nil }
+    var hasSoundToCompare: Bool { play != nil && recordingPath != nil && isRecorded }
+
+    /// Whether the recording is this call's. One of an earlier call may be there if this one's cannot be written.
+    private var isRecorded: Bool { setUpTime != nil && fileError?.purpose != .record }
 
     /// The report; compares the two recordings, which takes a moment.
     func report() -> CallReport {
@@ -77,7 +80,7 @@ struct CallRun {
     }
 
     private func compare(_ report: inout CallReport) {
-        guard let play, let recordingPath, setUpTime != nil else { return }
+        guard let play, let recordingPath, isRecorded else { return }
         do {
             let sent = try AudioFileReader.samples(ofFile: play)
             let received = try AudioFileReader.samples(ofFile: recordingPath)

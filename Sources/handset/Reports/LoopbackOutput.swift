@@ -34,7 +34,10 @@ extension LoopbackReportOptions {
     /// Those of the command line over those of the file over the usual ones.
     func thresholds(_ mode: LoopbackRun.Mode) throws(ConfigError) -> LoopbackThresholds {
         var thresholds = LoopbackThresholds(mode)
-        if let path = self.thresholds { try LoopbackLimit.read(path: path, into: &thresholds) }
+        if let path = self.thresholds {
+            try ConfigurationCheck.expect("loopback", path: path)
+            try LoopbackLimit.read(path: path, into: &thresholds)
+        }
         for (limit, text) in limits {
             if let text { _ = limit.set(text, in: &thresholds) }
         }

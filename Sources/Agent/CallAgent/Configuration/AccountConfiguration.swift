@@ -73,8 +73,13 @@ public struct AccountConfiguration: Sendable {
             "that of `server`")
         let eventsURL = ConfigKey.url("events_url", schemes: schemes, "base URL of the connection").unset(
             "that of `server`")
-        let appKey = ConfigKey.string("app_key", "the program that logs in, as the service knows it")
-            .defaulting(to: AccountConfiguration(server: defaultServer).appKey)
+        let appKey = ConfigKey<String>.parsed(
+            "app_key", "text", "the program that logs in, as the service knows it, without a colon", show: \.self
+        ) { text throws(ConfigValueFault) in
+            // Key and secret travel as one text with a colon between them (RFC 7617 §2).
+            if !text.contains(":") { return text }
+            throw ConfigValueFault("must not contain a colon")
+        }.defaulting(to: AccountConfiguration(server: defaultServer).appKey)
         let appSecret = ConfigKey.secret("app_secret", "the program's secret")
             .unset("`\(AccountConfiguration(server: defaultServer).appSecret.revealed)`")
         let trustRoots = ConfigKey.path(
@@ -111,7 +116,17 @@ public struct AccountConfiguration: Sendable {
         if let server { use(server: server) } else { judgeAddresses(section, &problems) }
         sessionFile = section.value(\.sessionFile, &problems)
         session = section.value(\.session, &problems)
-        if let credential = Credential(section, keeps: sessionFile != nil, &problems) { self.credential = credential }
+        if let credential = Credential(section, keeps: sessionFile != nil, &problems) {
+            self.credential = credential
+            if session != nil { warnOfSession(section, &problems) }
+        }
+        judgeSessionFile(section, &problems)
+        if server == nil { warnOfTrustRoots(section, &problems) }
+    }
+
+    /// Where the login is kept.
+    var sessionStore: SessionStore? {
+        sessionFile.map { SessionStore(path: $0, application: appKey, server: authURL) }
     }
 }
 
@@ -130,6 +145,48 @@ extension AccountConfiguration {
                 problems.append(isServer ? section.problem(\.server, message) : section.problem(key, message))
             }
         }
+    }
+
+    fileprivate func judgeSessionFile(_ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
+        guard section.fileChecks == .all, let store = sessionStore else { return }
+        do throws(SignalingError) {
+            let content = try store.look()
+            guard case .kept = credential else { return }
+            let missing: String
+            switch content {
+            case .login: return
+            case .nothing: missing = "holds no login"
+            case .foreign: missing = "holds a login of another app_key or at another server"
+            }
+            let message =
+                "\"\(store.path)\" \(missing), and there is no other way in; start once with a secret, such as "
+                + "media_token_file, and the login is kept there"
+            problems.append(section.warning(\.sessionFile, message))
+        } catch {
+            problems.append(section.problem(\.sessionFile, "\"\(store.path)\": \(error.cause). \(error.advice)"))
+        }
+    }
+
+    fileprivate func warnOfTrustRoots(_ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
+        let isPlain = [authURL, identityURL, eventsURL].allSatisfy { !$0.lowercased().hasPrefix("https://") }
+        guard section.has(\.trustRoots), isPlain, !problems.contains(where: { $0.key == "account.trust_roots" }) else {
+            return
+        }
+        problems.append(
+            section.warning(\.trustRoots, "is for https://, and no address here begins so; nothing uses it"))
+    }
+
+    /// The session is joined in any case.
+    fileprivate func warnOfSession(_ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
+        switch credential {
+        case .sessionToken, .kept: return
+        case .mediaToken, .password, .accessToken, .anonymous: break
+        }
+        problems.append(
+            section.warning(
+                \.session,
+                "is what a signed token is good for, and the account has another way in; here it is one more room to "
+                    + "join, which `rooms` is for"))
     }
 
     fileprivate static func trustRoots(_ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) -> String? {

@@ -80,7 +80,11 @@ public struct AudioConfiguration: Sendable, Equatable {
         ).defaulting(to: usual.microphoneDB)
         let muted = ConfigKey.bool("muted", "the microphone is muted from the beginning").defaulting(to: usual.isMuted)
         let tones = ConfigKey.bool("tones", "sound ring, ring-back and busy tones").defaulting(to: usual.soundsTones)
-        let country = ConfigKey.string("country", "whose tones: an ISO 3166 code").unset("those of ITU-T E.180")
+        let country = ConfigKey<String>.parsed("country", "text", "whose tones: an ISO 3166 code", show: \.self) {
+            text throws(ConfigValueFault) in
+            if CallToneSet.isCountry(text) { return text }
+            throw ConfigValueFault("\"\(text.prefix(40))\" is no ISO 3166 code of a country, such as DE, GB or US")
+        }.unset("those of ITU-T E.180")
     }
 
     /// - Parameter section: The section; missing keys leave their values unchanged.

@@ -3,6 +3,7 @@
 public import CallControl
 public import ConfigReader
 internal import MediaEngine
+internal import RegularFiles
 
 /// The contents of a device's configuration file.
 public struct DeviceConfiguration: Sendable {
@@ -85,7 +86,16 @@ public struct DeviceConfiguration: Sendable {
         if let section = root.value(\.account, &problems) {
             account = AccountConfiguration(section, server: server, &problems)
         }
-        if let section = root.value(\.device, &problems) { device = DeviceIdentity(section, &problems) }
+        if let section = root.value(\.device, &problems) {
+            device = DeviceIdentity(section, &problems)
+            if let records = device.callRecords, let sessionFile = account.sessionFile,
+                Self.areSame(records, sessionFile, section.fileChecks)
+            {
+                // Each would take the place of the other.
+                let message = "is the file of account.session_file already; give each a file of its own"
+                problems.append(section.problem(\.callRecords, message))
+            }
+        }
         if let section = root.value(\.answer, &problems) { answer = AnswerPolicy(section, &problems) }
         if let section = root.value(\.behaviour, &problems) {
             behaviour = BehaviourConfiguration(section, &problems)
@@ -97,7 +107,20 @@ public struct DeviceConfiguration: Sendable {
         profile.apply(to: &media)
         if let section = root.value(\.audio, &problems) { audio.read(section, &problems) }
         if let section = root.value(\.media, &problems) { media.read(section, &problems) }
+        if root.has(\.audio), behaviour.source != .card, !problems.contains(where: { $0.key == "behaviour.source" }) {
+            // No fault: `handset call --device` uses it.
+            problems.append(
+                root.warning(
+                    \.audio, "is for behaviour.source: card, and the source is another; `handset run` does not use it"))
+        }
         control = root.value(\.control, &problems).flatMap { ControlConfiguration($0, &problems) }
+    }
+}
+
+extension DeviceConfiguration {
+    /// Whether two paths lead to one file.
+    fileprivate static func areSame(_ path: String, _ other: String, _ checks: FileChecks) -> Bool {
+        path == other || (checks != .none && FilePlace(path: path) == FilePlace(path: other))
     }
 }
 

@@ -1,4 +1,5 @@
 import ConfigReader
+import ICE
 import SignalWire
 
 /// Reading one of `ice_servers`.
@@ -8,7 +9,13 @@ extension ICEServerConfiguration {
 
     /// The keys of one of `ice_servers`.
     struct Keys: ConfigKeys {
-        let urls = ConfigKey.list("urls", "such as `turns:turn.example.org:5349`").required
+        let urls = ConfigKey.list("urls", of: "URLs", "such as `turns:turn.example.org:5349`") {
+            url throws(ConfigValueFault) in
+            if ICEServerURL(url) != nil { return url }
+            throw ConfigValueFault(
+                "\"\(url)\" must be stun:HOST:PORT, stuns:HOST:PORT, turn:HOST:PORT or turns:HOST:PORT, the last two "
+                    + "with ?transport=udp or ?transport=tcp if need be; browsers refuse all else")
+        }.required
         let secret = ConfigKey.secret(
             "secret", suggestsName: true,
             "coturn's static-auth-secret: each client gets a name and password of its own")
@@ -21,12 +28,16 @@ extension ICEServerConfiguration {
     }
 
     init?(_ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
+        let before = problems.count
         let urls = section.value(\.urls, &problems)
+        if urls?.isEmpty == true, problems.count == before {
+            problems.append(section.problem(\.urls, "needs at least one URL; browsers refuse a server without any"))
+        }
         let username = section.value(\.username, &problems)
         let credential = section.value(\.credential, &problems)
         let secret = section.value(\.secret, &problems)
         let lifetime = section.value(\.credentialLifetime, &problems)
-        Self.check(section, &problems)
+        Self.check(section, urls ?? [], &problems)
         guard let urls else { return nil }
         var access = Access.open
         if let secret {
@@ -42,7 +53,9 @@ extension ICEServerConfiguration {
         self.init(urls: urls, access: access)
     }
 
-    private static func check(_ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
+    private static func check(
+        _ section: KeyedSection<Keys>, _ urls: [String], _ problems: inout [ConfigProblem]
+    ) {
         /// At the name, or else at the password.
         func problem(_ message: String) -> ConfigProblem {
             section.has(\.username) ? section.problem(\.username, message) : section.problem(\.credential, message)
@@ -51,6 +64,13 @@ extension ICEServerConfiguration {
             section.rejectIdle(\.credentialLifetime, "is for a secret; give secret_file or secret_env", &problems)
             if section.has(\.username) != section.has(\.credential) {
                 problems.append(problem("is of no use alone; give username and credential_file together"))
+            } else if !section.has(\.username), !section.isInTheClear(\.secret), !section.isInTheClear(\.credential),
+                urls.contains(where: { ICEServerURL($0)?.scheme.isRelay == true })
+            {
+                let message =
+                    "names a TURN server, which lets nobody in without secret_file, or username and "
+                    + "credential_file, beside it"
+                problems.append(section.problem(\.urls, message))
             }
             return
         }

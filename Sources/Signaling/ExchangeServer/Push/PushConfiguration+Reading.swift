@@ -77,6 +77,11 @@ extension PushWebhook {
         let type = section.value(\.apnsPushType, &problems)
         guard let kind, let url else { return nil }
         self.init(kind: kind, url: url, shape: shape ?? Shape(rawValue: kind.text) ?? .generic, secret: secret)
+        if self.shape != .apns {
+            let reason = "is for shape: apns, and the shape is \(self.shape.rawValue); change it, or remove this key"
+            section.rejectIdle(\.apnsTopic, reason, &problems)
+            section.rejectIdle(\.apnsPushType, reason, &problems)
+        }
         apnsTopic = topic
         apnsType = type
     }

@@ -23,7 +23,7 @@ extension ExchangeConfiguration {
         guard isEncrypted || plainText == .allowed || ListenAddress.isLoopback(address) else {
             throw ExchangeError(
                 .plainTextRefused,
-                "will not listen on \(host):\(port) without TLS: passwords and keys "
+                "will not listen on \(listenAddress) without TLS: passwords and keys "
                     + "would cross the network in the clear. Give a certificate and its key, listen on 127.0.0.1, "
                     + "or set plain_text: allowed if something else protects the network.")
         }

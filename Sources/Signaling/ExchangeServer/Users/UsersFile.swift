@@ -32,23 +32,16 @@ public struct UsersFile: Hashable, Sendable {
     /// The users in it; none if there is no such file.
     public func read() throws(ConfigError) -> [Account] { try read(beside: []) }
 
-    /// The users in it, of which none may have an id of the `others`.
+    /// The users in it, of which none may be known by what one of the `others` is.
     func read(beside others: [Account]) throws(ConfigError) -> [Account] {
         guard version != nil else { return [] }
         var problems: [ConfigProblem] = []
         let root = KeyedSection(
             try ConfigDocument.read(path: path, maximumBytes: Self.maximumBytes), Keys.self, &problems)
-        let users = Account.list(root.value(\.users, &problems) ?? [], &problems)
-        let taken = Dictionary(others.flatMap { user in ([user.id] + user.publicIDs).map { ($0, user.id) } }) { $1 }
-        for user in users {
-            if case .digest? = user.password {
-                let message = "the password of \(user.id) must be given as password_hash in this file"
-                problems.append(root.problem(\.users, message))
-            }
-            for id in Set([user.id] + user.publicIDs) {
-                guard let owner = taken[id] else { continue }
-                problems.append(root.problem(\.users, "\"\(id)\" is the id of \(owner) in the configuration already"))
-            }
+        let sections = root.value(\.users, &problems) ?? []
+        let users = Account.list(sections, beside: others, &problems)
+        for section in sections where section.has(\.password) && !section.has(\.passwordHash) {
+            problems.append(section.problem(\.password, "must be given as password_hash in this file"))
         }
         _ = try problems.verdict()
         return users

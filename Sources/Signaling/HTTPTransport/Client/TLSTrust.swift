@@ -1,28 +1,35 @@
-package import NIOSSL
+internal import CallControl
+internal import NIOSSL
+internal import PrivateFiles
 internal import Synchronization
 
-/// Whose certificates a client believes.
-package final class TLSTrust: Sendable {
-    /// The file of additional certificates cannot be read, or has none in PEM form.
-    package struct Unreadable: Error, Hashable, Sendable {
-        package let path: String
-    }
-
-    /// For clients that make their own connections.
-    package let configuration: TLSConfiguration
+/// Whose certificates are believed.
+final class TLSTrust: Sendable {
+    let configuration: TLSConfiguration
+    /// A system's whole list of authorities is some 200 KiB.
+    private static let maximumBytes = 16 << 20
     private let made = Mutex<NIOSSLContext?>(nil)
 
     /// Trusts what the system trusts, and the certificates of a PEM file if one is given.
     package init(trustRootFile: String?) throws(Unreadable) {
         var configuration = TLSConfiguration.makeClientConfiguration()
         if let trustRootFile {
-            do {
-                let certificates = try NIOSSLCertificate.fromPEMFile(trustRootFile)
-                guard !certificates.isEmpty else { throw NIOSSLError.failedToLoadCertificate }
-                configuration.additionalTrustRoots = [.certificates(certificates)]
-            } catch {
-                throw Unreadable(path: trustRootFile)
+            func failure(_ cause: String) -> SignalingError {
+                SignalingError(
+                    .badConfiguration, activity: "read the trust root file \"\(trustRootFile)\"", cause: cause,
+                    advice: "It should hold the certificate of the authority that signed the exchange's.")
             }
+            let found: [UInt8]?
+            do throws(PrivateFileError) {
+                found = try PrivateFile.read(trustRootFile, maximumBytes: Self.maximumBytes)
+            } catch {
+                throw failure("it cannot be read: \(error.cause)")
+            }
+            guard let bytes = found else { throw failure("there is no such file") }
+            guard let certificates = try? NIOSSLCertificate.fromPEMBytes(bytes), !certificates.isEmpty else {
+                throw failure("it holds no certificate in PEM form")
+            }
+            configuration.additionalTrustRoots = [.certificates(certificates)]
         }
         self.configuration = configuration
     }

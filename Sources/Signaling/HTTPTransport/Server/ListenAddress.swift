@@ -19,7 +19,7 @@ package struct ListenError: Error, Sendable, CustomStringConvertible {
 }
 
 /// Where a server listens.
-package struct ListenAddress: Hashable, Sendable {
+package struct ListenAddress: Hashable, Sendable, CustomStringConvertible {
     let host: String
     let port: Int
 
@@ -31,7 +31,8 @@ package struct ListenAddress: Hashable, Sendable {
         self.port = port
     }
 
-    private var place: String { "\(host):\(port)" }
+    /// The host and the port, an IPv6 address in brackets.
+    package var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
 
     /// The address that the host stands for. May wait for a name server.
     package func resolve() throws(ListenError) -> SocketAddress {
@@ -40,7 +41,7 @@ package struct ListenAddress: Hashable, Sendable {
         } catch {
             throw ListenError(
                 code: .addressNotUsable,
-                description: "cannot listen on \(place): no address has that name. "
+                description: "cannot listen on \(self): no address has that name. "
                     + "Give an address of this machine, such as 127.0.0.1 or 0.0.0.0.")
         }
     }
@@ -88,17 +89,17 @@ package struct ListenAddress: Hashable, Sendable {
             ListenError(
                 code: .portInUse,
                 description:
-                    "cannot listen on \(place): the port is in use. `ss -ltnp` names the process that holds it; "
+                    "cannot listen on \(self): the port is in use. `ss -ltnp` names the process that holds it; "
                     + "stop that one, or choose another port (0 lets the system choose).")
         case EACCES:
             ListenError(
                 code: .addressNotUsable,
-                description: "cannot listen on \(place): not permitted. Ports below 1024 need CAP_NET_BIND_SERVICE.")
+                description: "cannot listen on \(self): not permitted. Ports below 1024 need CAP_NET_BIND_SERVICE.")
         case EADDRNOTAVAIL:
             ListenError(
                 code: .addressNotUsable,
-                description: "cannot listen on \(place): that is no address of this machine (`ip address`).")
-        default: ListenError(code: .addressNotUsable, description: "cannot listen on \(place): \(said).")
+                description: "cannot listen on \(self): that is no address of this machine (`ip address`).")
+        default: ListenError(code: .addressNotUsable, description: "cannot listen on \(self): \(said).")
         }
     }
 }

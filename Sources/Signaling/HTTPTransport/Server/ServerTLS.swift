@@ -48,8 +48,8 @@ package enum ServerTLS {
         guard own.notValidAfter > now else {
             throw fault(
                 .chain,
-                "expired \((now - own.notValidAfter) / 86_400) days ago, so that clients refuse it; get a new certificate, or "
-                    + "set this machine's clock right")
+                "expired \(days(now - own.notValidAfter)) ago, so that clients refuse it; get a new certificate, or set "
+                    + "this machine's clock right")
         }
         guard let key = try? NIOSSLPrivateKey(file: certificate.keyPath, format: .pem) else {
             throw fault(.key, "holds no private key in PEM form, without a passphrase, that can be read")
@@ -57,7 +57,16 @@ package enum ServerTLS {
         do {
             return try NIOSSLContext(configuration: configuration(chain, key))
         } catch {
-            throw fault(.key, "is not the private key of the certificate in \"\(certificate.chainPath)\" (\(error))")
+            throw fault(.key, "is not the private key of the certificate in \"\(certificate.chainPath)\"")
+        }
+    }
+
+    /// A time in whole days, in words.
+    static func days(_ seconds: time_t) -> String {
+        switch seconds / 86_400 {
+        case 0: "less than a day"
+        case 1: "a day"
+        case let days: "\(days) days"
         }
     }
 

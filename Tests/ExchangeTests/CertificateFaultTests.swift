@@ -1,0 +1,16 @@
+import Testing
+
+@testable import ExchangeServer
+
+@Suite struct CertificateFaultTests {
+    @Test("How long ago a certificate expired is told in words that fit the number")
+    func days() {
+        for (seconds, words) in [
+            (1, "less than a day"), (86_399, "less than a day"), (86_400, "a day"), (172_799, "a day"),
+            (172_800, "2 days"),
+            (8_640_000, "100 days"),
+        ] {
+            #expect(TLSContext.days(seconds) == words, "\(seconds)")
+        }
+    }
+}
