@@ -55,7 +55,8 @@ struct MediaResources {
         let bound = placement.localAddress
         // Keys may be written into descriptions only where nobody else can read them.
         let means = MediaNegotiation.Means(
-            address: bound.isUnspecified ? address.address.withPort(bound.port) : bound, isBoundToAll: bound.isUnspecified,
+            address: bound.isUnspecified ? address.address.withPort(bound.port) : bound,
+            isBoundToAll: bound.isUnspecified,
             keysAllowed: configuration.account.isSignalingPrivate, identity: try currentIdentity())
         return (placement, MediaNegotiation(configuration.media, means, using: &generator))
     }
