@@ -148,7 +148,7 @@ let package = Package(
             ]),
 
         // Floor 4: signaling.
-        module("Signaling", "HTTPTransport", nio + ["Timekeeping"]),
+        module("Signaling", "HTTPTransport", nio + ["PrivateFiles", "Timekeeping"]),
         module(
             "Signaling", "SignalingClient",
             [
@@ -174,8 +174,9 @@ let package = Package(
         module("Signaling", "StreamGateway", ["ExchangeCore", "JSON", "SDP", "SignalWire", "Timekeeping"]),
         module(
             "Signaling", "ExchangeServer",
-            nio + [
-                "ConfigReader", "Digests", "ExchangeCore", "ExchangeStore", "ICE", "JSON", "Realtime", "SDP",
+            [
+                "ConfigReader", "Digests", "ExchangeCore", "ExchangeStore", "HTTPTransport", "ICE", "JSON", "Realtime",
+                "SDP",
                 "SignalWire", "SignedTokens", "StreamGateway", "Timekeeping", "WebPhone", logging,
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "NIOCore", package: "swift-nio"),

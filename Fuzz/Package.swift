@@ -37,7 +37,7 @@ let targets: [(name: String, modules: [Target.Dependency])] = [
     ("token", ["Bytes", "JSON", "SignalWire"]),
     ("turn", ["ICE", "NetworkAddress", "Timekeeping"]),
     ("wav", ["AudioKit"]),
-    ("websocket", ["SignalWire"]),
+    ("websocket", []),
     ("xml", ["XML"]),
     ("yaml", ["ConfigReader"]),
 ]

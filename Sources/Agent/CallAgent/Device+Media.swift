@@ -63,22 +63,15 @@ extension Device {
         if agreed.remote == nil { calls[id]?.media.dropConnection(on: engine) }
         plan.capture = nextCapture()
         let line = plan.audio.source == .program ? try beginProgram(for: id) : nil
-        let media = try engine.start(plan, at: placement, connection: calls[id]?.connection, line: line)
-        calls[id]?.media = media
+        try calls[id]?.media.start(plan, line: line, on: engine)
         if let capture = plan.capture { logger.info("A call is captured", metadata: ["file": "\(capture)"]) }
-        if direction != .sendrecv {
-            engine.setDirection(media, sends: direction.sends, receives: direction.receives)
-        }
-        if let remote { connect(id, to: remote) }
+        if audio.direction != .sendrecv { calls[id]?.media.setDirection(audio.direction, on: engine) }
+        if let remote = agreed.remote { calls[id]?.media.connect(to: remote, on: engine) }
     }
 
     /// The file that the next call is captured in; nil if it is not.
     private func nextCapture() -> String? {
-        guard let file = configuration.behaviour.capture, captures < BehaviourConfiguration.maximumCaptures else {
-            return nil
-        }
-        captures += 1
-        let path = configuration.behaviour.capture(number: captures) ?? file
+        guard let path = media.nextCapture() else { return nil }
         do throws(AudioFileError) {
             try AppendedFile.check(path: path)
             return path

@@ -27,7 +27,7 @@ extension TLSTrust {
         do throws(Unreadable) { return try TLSTrust(trustRootFile: trustRootFile) } catch {
             throw SignalingError(
                 .badConfiguration, activity: "read the trust root file \"\(error.path)\"",
-                cause: "it cannot be read, or holds no PEM certificate",
+                cause: error.cause,
                 advice: "It should hold the certificate of the authority that signed the exchange's.")
         }
     }

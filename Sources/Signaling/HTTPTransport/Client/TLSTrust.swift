@@ -1,11 +1,18 @@
-internal import CallControl
-internal import NIOSSL
+package import NIOSSL
 internal import PrivateFiles
 internal import Synchronization
 
-/// Whose certificates are believed.
-final class TLSTrust: Sendable {
-    let configuration: TLSConfiguration
+/// Whose certificates a client believes.
+package final class TLSTrust: Sendable {
+    /// The file of additional certificates cannot be read, or has none in PEM form.
+    package struct Unreadable: Error, Hashable, Sendable {
+        package let path: String
+        /// What is wrong with it.
+        package let cause: String
+    }
+
+    /// For clients that make their own connections.
+    package let configuration: TLSConfiguration
     /// A system's whole list of authorities is some 200 KiB.
     private static let maximumBytes = 16 << 20
     private let made = Mutex<NIOSSLContext?>(nil)
@@ -14,24 +21,23 @@ final class TLSTrust: Sendable {
     package init(trustRootFile: String?) throws(Unreadable) {
         var configuration = TLSConfiguration.makeClientConfiguration()
         if let trustRootFile {
-            func failure(_ cause: String) -> SignalingError {
-                SignalingError(
-                    .badConfiguration, activity: "read the trust root file \"\(trustRootFile)\"", cause: cause,
-                    advice: "It should hold the certificate of the authority that signed the exchange's.")
-            }
-            let found: [UInt8]?
-            do throws(PrivateFileError) {
-                found = try PrivateFile.read(trustRootFile, maximumBytes: Self.maximumBytes)
-            } catch {
-                throw failure("it cannot be read: \(error.cause)")
-            }
-            guard let bytes = found else { throw failure("there is no such file") }
-            guard let certificates = try? NIOSSLCertificate.fromPEMBytes(bytes), !certificates.isEmpty else {
-                throw failure("it holds no certificate in PEM form")
-            }
-            configuration.additionalTrustRoots = [.certificates(certificates)]
+            configuration.additionalTrustRoots = [.certificates(try Self.certificates(in: trustRootFile))]
         }
         self.configuration = configuration
+    }
+
+    private static func certificates(in path: String) throws(Unreadable) -> [NIOSSLCertificate] {
+        let found: [UInt8]?
+        do throws(PrivateFileError) {
+            found = try PrivateFile.read(path, maximumBytes: maximumBytes)
+        } catch {
+            throw Unreadable(path: path, cause: "it cannot be read: \(error.cause)")
+        }
+        guard let bytes = found else { throw Unreadable(path: path, cause: "there is no such file") }
+        guard let certificates = try? NIOSSLCertificate.fromPEMBytes(bytes), !certificates.isEmpty else {
+            throw Unreadable(path: path, cause: "it holds no certificate in PEM form")
+        }
+        return certificates
     }
 
     /// What connections over TLS share. The first one makes it: the system's certificates take 0.8 MB, which a client

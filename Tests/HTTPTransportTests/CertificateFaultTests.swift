@@ -1,6 +1,6 @@
 import Testing
 
-@testable import ExchangeServer
+@testable import HTTPTransport
 
 @Suite struct CertificateFaultTests {
     @Test("How long ago a certificate expired is told in words that fit the number")
@@ -10,7 +10,7 @@ import Testing
             (172_800, "2 days"),
             (8_640_000, "100 days"),
         ] {
-            #expect(TLSContext.days(seconds) == words, "\(seconds)")
+            #expect(ServerTLS.days(seconds) == words, "\(seconds)")
         }
     }
 }
