@@ -16,7 +16,7 @@ struct SerializerFixtureTests {
     /// A call from beginning to end: sound, a gap, keys, marks that are played and discarded, a clear.
     private func call(_ name: String) -> [String] {
         var bench = WireBench(name, isOpen: false)
-        var sent = bench.feed(.connected(WireBench.calls[name]!)).texts
+        var sent = bench.feed(.connected(WireBench.facts(of: name))).texts
         let isLinear = name == "exotel"
         // A ramp, and the same one from the other side.
         let ramp = (0..<160).map { Int16(truncatingIfNeeded: ($0 % 40 - 20) * 400 + 2_000) }
