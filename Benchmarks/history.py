@@ -29,11 +29,8 @@ def version_of(path):
 
 
 def newest(folder):
-    """The results of the latest version in a folder."""
-    kept = [path for path in folder.glob("*.json") if VERSION.fullmatch(path.stem)]
-    if not kept:
-        sys.exit(f"history.py: there are no results in {folder}; keep some first: history.py keep VERSION RESULT.json")
-    return max(kept, key=version_of)
+    """The results of the latest version in a folder; None if none were kept."""
+    return max((path for path in folder.glob("*.json") if VERSION.fullmatch(path.stem)), key=version_of, default=None)
 
 
 def read(path):
@@ -94,7 +91,11 @@ def main():
             HISTORY.mkdir(exist_ok=True)
             (HISTORY / f"{version}.json").write_text(json.dumps(kept, indent=1) + "\n")
         case ["compare", result]:
-            sys.exit(0 if compare(read(newest(HISTORY)), read(result)) else 1)
+            later, latest = read(result), newest(HISTORY)
+            if latest is None:
+                print("There is no release to compare with. To keep the results of one: history.py keep VERSION RESULT.json")
+                sys.exit(0)
+            sys.exit(0 if compare(read(latest), later) else 1)
         case ["compare", result, older]:
             sys.exit(0 if compare(read(older), read(result)) else 1)
         case _:

@@ -57,10 +57,9 @@ class FilesTest(unittest.TestCase):
             (self.folder / f"{name}.json").write_text("{}")
         self.assertEqual(history.newest(self.folder).stem, "0.10.0")
 
-    def test_without_results_it_says_how_to_keep_some(self):
-        with self.assertRaises(SystemExit) as ended:
-            history.newest(self.folder)
-        self.assertIn("history.py keep", str(ended.exception))
+    def test_without_a_release_there_is_nothing_to_compare_with(self):
+        (self.folder / "notes.json").write_text("{}")
+        self.assertIsNone(history.newest(self.folder))
 
     def test_a_file_that_is_no_result_is_refused(self):
         for text in ("", "[]", "{}", "\0"):
