@@ -188,7 +188,7 @@ extension Device {
 // What a call's two sides tell each other about its media while it is set up and while it runs: candidates, and new offers
 // and answers.
 extension Device {
-    /// Candidates of ours may go out: the peer can tell whose they are.
+    /// Sends local candidates, because the peer can assign them to the call from now on.
     func peerKnows(_ id: CallID) {
         for data in calls[id]?.media.peerKnowsCall() ?? [] { signal("candidate", data, of: id) }
     }
@@ -212,7 +212,7 @@ extension Device {
         return true
     }
 
-    /// The peer negotiates anew: hold, resume, another microphone, an ICE restart.
+    /// The peer renegotiates: hold, resume, another microphone, an ICE restart.
     private func answer(newOffer offer: JSONValue, in id: CallID) {
         do {
             let isInviter = calls[id]?.machine.isOutgoing == true

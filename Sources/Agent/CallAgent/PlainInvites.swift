@@ -37,7 +37,7 @@ struct PlainInvites {
     private static let mostEarlyAnswers = 128
 
     private var pending: [InviteID: Pending] = [:]
-    /// Answers to invites of ours that came before their names did.
+    /// Answers that arrived before the service confirmed the id of the invite.
     private var earlyAnswers: [InviteID: [OutgoingInviteMachine.Input]] = [:]
     /// For what peers say after their invites are settled.
     private var seen = InviteLedger()
@@ -161,10 +161,10 @@ struct PlainInvites {
         return []
     }
 
-    /// An invite of ours is answered before the service has confirmed it to us: the answer waits. At most one batch for each
+    /// Keeps an answer that arrives before the service has confirmed the outgoing invite. At most one batch for each
     /// invite under way.
     ///
-    /// - Returns: False if no such invite of ours is under way.
+    /// - Returns: False if no such outgoing invite is under way.
     private mutating func keep(_ answer: OutgoingInviteMachine.Input, for id: InviteID) -> Bool {
         guard let answers = earlyAnswers[id] else { return false }
         if answers.count < Self.mostEarlyAnswers { earlyAnswers[id] = answers + [answer] }

@@ -8,7 +8,7 @@ struct SoundEncoder: ~Copyable {
     private var narrowband: G711Encoder?
     private let law: G711?
     private var opusDelaySamples = 0
-    /// Encodes nothing: a placeholder where there is no encoder.
+    /// An empty encoder, which encodes nothing.
     let isEmpty: Bool
     /// Finds the silence that is described rather than sent; none if all is sent.
     private var silence: SilenceDetector?

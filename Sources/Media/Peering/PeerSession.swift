@@ -354,7 +354,7 @@ extension PeerSession {
 
     /// Lets address and SSRC follow a packet that was accepted.
     ///
-    /// - Returns: Whether the packet counts: it is of the stream that the peer is heard by, and not of ours.
+    /// - Returns: Whether the packet belongs to the selected stream of the peer, and is not one that this side sent.
     @_noAllocation @_noLocks
     private mutating func follow(_ header: RTPHeader, from origin: DatagramPath, at arrival: Instant) -> Bool {
         var movesPath = true
@@ -479,7 +479,7 @@ extension PeerSession {
         return length
     }
 
-    /// A media packet of ours goes out.
+    /// Records that a media packet is sent.
     @_noAllocation @_noLocks
     private mutating func noteSent(payloadBytes: Int, mediaTime: UInt32, at now: Instant) {
         counters.packetsSent += 1
@@ -586,7 +586,7 @@ extension PeerSession {
         return protectControl(&packet, start + length)
     }
 
-    /// Writes the next packet of ours that the peer has asked for and that may be sent again, as it was sent before.
+    /// Writes the next sent packet that the peer has requested again and that may be retransmitted, unchanged.
     ///
     /// - Returns: The packet's length; 0 if there is none.
     @_noAllocation @_noLocks

@@ -79,7 +79,7 @@ struct RTCPReporter: ~Copyable {
         return feedback
     }
 
-    /// A media packet of ours goes out.
+    /// Records that a media packet is sent.
     @_noAllocation @_noLocks
     mutating func sentMedia(payloadBytes: Int, timestamp: UInt32, at now: Instant) {
         session.sentMedia(payloadOctets: payloadBytes, timestamp: timestamp, at: now)

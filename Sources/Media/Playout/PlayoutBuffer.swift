@@ -213,14 +213,11 @@ public struct PlayoutBuffer: ~Copyable {
     /// format before that still come, are decoded as before; the change is heard where the first packet of the new format has
     /// its place.
     ///
-    /// A decoder that is of no more use is left in the place of `decoder`, to be freed elsewhere. An empty one changes
-    /// nothing.
+    /// Leaves a decoder that is no longer needed in `decoder`, to be freed elsewhere. An empty one changes nothing.
+    ///
     /// - Returns: The format's number, which its packets are inserted with.
     @_noAllocation @_noLocks
     public mutating func change(to decoder: inout StreamDecoder) -> UInt8 { decoders.change(to: &decoder) }
-
-    /// The number of the newest format, which packets are of that are inserted without one.
-    public var newestFormatNumber: UInt8 { @_noAllocation @_noLocks get { decoders.newestFormat } }
 
     // MARK: Missing packets
 

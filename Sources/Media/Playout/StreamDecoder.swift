@@ -11,7 +11,7 @@ public struct StreamDecoder: ~Copyable {
     /// Samples at 48 kHz for each tick of the stream's timestamps.
     let samplesPerTick: Int64
 
-    /// Decodes nothing: a placeholder where there is no decoder.
+    /// An empty decoder, which decodes nothing.
     public init() { samplesPerTick = 0 }
 
     /// Whether it decodes nothing.
