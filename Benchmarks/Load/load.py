@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Puts an exchange under load: many connections, many invites, a kill, and all devices reconnecting.
 
-usage: load.py HANDSET DEVICES [--connections "N N…"] [--seconds S] [--durability full|normal] [--folder PATH] [--tls]
+usage: load.py HANDSET DEVICES [--connections "N N…"] [--seconds S] [--rate N] [--durability full|normal] [--folder PATH]
+               [--tls]
 
 HANDSET is the program, which serves in a separate process; DEVICES is the load generator. Prints a line of JSON for each
 number of connections.
@@ -149,7 +150,7 @@ def measure(arguments, count):
             most = [with_cpu(exchange, devices, f"invites {min(WINDOW, count // 2)} {arguments.seconds}")
                     for _ in range(arguments.rounds)]
             best = statistics.median(round_["per_second"] for round_ in most)
-            half = with_cpu(exchange, devices, f"paced {best / 2} {arguments.seconds}")
+            half = with_cpu(exchange, devices, f"paced {arguments.rate or best / 2} {arguments.seconds}")
             loaded = exchange.resident_kb()
             exchange.kill()
             lost = time.monotonic()
@@ -163,7 +164,7 @@ def measure(arguments, count):
         return {
             "connections": count, "held": held, "idle_kb": idle, "warm_kb": warm_kb, "held_kb": full, "loaded_kb": loaded,
             "logins_per_second": round((count - warm) / max(held["seconds"], 0.001)),
-            "per_connection_kb": round((full - warm_kb) / (count - warm), 1), "rounds": most, "per_second": best, "half": half,
+            "per_connection_kb": round((full - warm_kb) / (count - warm), 1), "rounds": most, "per_second": best, "half": half, "rate": arguments.rate or best / 2,
             "resume": back, "tls": arguments.tls, "durability": arguments.durability, "load_average": round(os.getloadavg()[0], 1),
             "scheduling": "fifo" if os.sched_getscheduler(0) == os.SCHED_FIFO else "normal",
         }
@@ -176,6 +177,7 @@ def main():
     parser.add_argument("--connections", default="100 300 1000 3000 10000")
     parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rate", type=float, help="paced invites per second, in place of half of the most; to compare two programs")
     parser.add_argument("--durability", default="full", choices=("full", "normal"))
     parser.add_argument("--tls", action="store_true", help="TLS 1.3 in place of plain text")
     parser.add_argument("--folder", help="where the databases go; the disk matters")

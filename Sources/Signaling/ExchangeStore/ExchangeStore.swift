@@ -72,6 +72,9 @@ public final class ExchangeStore: StateStore {
             try queue.writeWithoutTransaction { database in
                 // Opening in WAL mode has set it to NORMAL.
                 try database.execute(sql: "PRAGMA synchronous = \(durability == .full ? "FULL" : "NORMAL")")
+                // Commits wait while a log is copied back: half of SQLite's usual 1,000 pages halves that wait, and under
+                // load the 99th percentile falls from 8 to 6 ms (docs/load.md). Fewer pages cost throughput.
+                try database.execute(sql: "PRAGMA wal_autocheckpoint = 500")
                 // A log that a burst made long does not stay so.
                 try database.execute(sql: "PRAGMA journal_size_limit = 4194304")
                 let verdict = try String.fetchOne(database, sql: "PRAGMA quick_check(1)") ?? "no answer"
