@@ -1,13 +1,13 @@
 /// A dictionary that remembers what was changed in it, so that whoever writes it to disk need not be told.
 struct ChangeTrackingMap<Key: Hashable & Sendable, Value: Sendable>: Sendable {
-    private var byKey: [Key: Value] = [:]
+    private var byKey = PartedDictionary<Key, Value>()
     /// What was there before, for each key that was changed since ``takeChanges()``, in the order of the first change.
     private var changed: [(key: Key, before: Value?)] = []
     private var changedKeys: Set<Key> = []
 
     var count: Int { byKey.count }
-    var keys: some Collection<Key> & Sendable { byKey.keys }
-    var values: some Collection<Value> & Sendable { byKey.values }
+    var keys: [Key] { byKey.keys }
+    var values: [Value] { byKey.values }
 
     subscript(key: Key) -> Value? {
         get { byKey[key] }
@@ -24,7 +24,7 @@ struct ChangeTrackingMap<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
     /// All values of which something holds, with their keys.
     func all(where holds: (Value) -> Bool) -> [(key: Key, value: Value)] {
-        byKey.filter { holds($0.value) }.map { ($0.key, $0.value) }
+        byKey.filter { holds($0.value) }
     }
 
     /// The keys of so many values at most of which something holds.

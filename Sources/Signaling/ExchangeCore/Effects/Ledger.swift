@@ -62,8 +62,8 @@ package struct Ledger: Sendable {
     /// Bytes that guests have caused.
     private(set) var guests = 0
     private var used: [Principal: Int] = [:]
-    private(set) var items: [Item: Charge] = [:]
-    private(set) var bodies: [UInt64: Charge] = [:]
+    private(set) var items = PartedDictionary<Item, Charge>()
+    private(set) var bodies = PartedDictionary<UInt64, Charge>()
 
     init(_ limits: Limits) { self.limits = limits }
 

@@ -41,7 +41,7 @@ struct Calls: Sendable {
         case ended(Call)
     }
 
-    private var byInvite: [InviteID: Entry] = [:]
+    private var byInvite = PartedDictionary<InviteID, Entry>()
     private var callsByEndpoint: [Endpoint: [CallKey]] = [:]
     private var changes: [Step] = []
     private(set) var count = 0
@@ -91,8 +91,10 @@ struct Calls: Sendable {
     /// Adds a call that is on disk already.
     mutating func restore(_ call: Call) {
         count += 1
-        byInvite[call.invite, default: Entry()].calls.append(call)
-        byInvite[call.invite]?.begun += 1
+        var entry = byInvite[call.invite] ?? Entry()
+        entry.calls.append(call)
+        entry.begun += 1
+        byInvite[call.invite] = entry
         for end in [call.inviter, call.invitee] { callsByEndpoint[end, default: []].append(call.id) }
     }
 

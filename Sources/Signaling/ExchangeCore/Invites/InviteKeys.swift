@@ -7,8 +7,8 @@ struct InviteKeys: Sendable {
         var key: IdempotencyKey
     }
 
-    private var inviteByKey: [Key: InviteID] = [:]
-    private var keyByInvite: [InviteID: Key] = [:]
+    private var inviteByKey = PartedDictionary<Key, InviteID>()
+    private var keyByInvite = PartedDictionary<InviteID, Key>()
 
     /// How many keys name an invite.
     var count: Int { inviteByKey.count }
@@ -32,7 +32,8 @@ struct InviteKeys: Sendable {
     /// - Returns: Whether it had one.
     @discardableResult
     mutating func free(_ invite: InviteID) -> Bool {
-        guard let key = keyByInvite.removeValue(forKey: invite) else { return false }
+        guard let key = keyByInvite[invite] else { return false }
+        keyByInvite[invite] = nil
         inviteByKey[key] = nil
         return true
     }

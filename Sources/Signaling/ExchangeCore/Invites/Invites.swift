@@ -32,7 +32,7 @@ struct Invites: Sendable {
     /// How many are known, open or ended.
     var count: Int { records.count }
     /// All that are known, open or ended.
-    var all: some Collection<InviteRecord> & Sendable { records.values }
+    var all: [InviteRecord] { records.values }
     /// How many idempotency keys name an invite.
     var keyCount: Int { keys.count }
     /// Whether as many invites have a key as keys name one.
