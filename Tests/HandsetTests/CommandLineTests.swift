@@ -39,6 +39,28 @@ import Testing
     }
 }
 
+@Suite("The server's URL on the command line")
+struct ServerURLTests {
+    @Test("A URL of another scheme is refused before anything is tried, with what it has to begin with")
+    func scheme() throws {
+        for command in ["run --config a", "call a@b", "loopback call a@b", "logout --config a"] {
+            let words = command.split(separator: " ").map(String.init)
+            for url in ["ws://127.0.0.1:8080", "127.0.0.1:8080", "http://", "http://a:port"] {
+                do {
+                    _ = try Handset.parseAsRoot(words + ["--server", url])
+                    Issue.record("\(command) takes \(url)")
+                } catch {
+                    let message = Handset.message(for: error)
+                    #expect(
+                        message.contains("it must be a URL that begins with http:// or https://")
+                            || message.contains("it must have a port"))
+                }
+            }
+            _ = try Handset.parseAsRoot(words + ["--server", "https://example.org"])
+        }
+    }
+}
+
 @Suite("Slips on the command line")
 struct CommandLineSlipTests {
     @Test("An unknown option or command is told with what may have been meant, whatever the parser misses first")

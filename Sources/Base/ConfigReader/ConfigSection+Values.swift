@@ -75,20 +75,8 @@ extension ConfigSection {
     func url(_ key: String, schemes: [String], _ problems: inout [ConfigProblem]) -> String? {
         let expected = "must be a URL that begins with \(schemes.map { "\($0)://" }.joined(separator: " or "))"
         guard let text = scalar(key, expected: expected, &problems) else { return nil }
-        let host = schemes.lazy.compactMap { scheme -> Substring? in
-            let prefix = "\(scheme)://"
-            return text.lowercased().hasPrefix(prefix) ? text.dropFirst(prefix.count) : nil
-        }.first
-        guard let first = host?.first, first != "/", !text.contains(where: \.isWhitespace) else {
-            // A URL can carry a password, so a wrong one is not shown.
-            problems.append(problem(key, expected))
-            return nil
-        }
-        let authority = (host ?? "").prefix { !"/?#".contains($0) }
-        // A name and a password may precede the host, with a colon between them.
-        let colon = authority.lastIndex { ":]@".contains($0) }
-        if let colon, authority[colon] == ":", UInt16(authority[authority.index(after: colon)...]) == nil {
-            problems.append(problem(key, "must have a port from 1 to 65535, if it has one"))
+        if let fault = URLForm.fault(of: text, schemes: schemes) {
+            problems.append(problem(key, fault))
             return nil
         }
         return text

@@ -41,7 +41,9 @@ struct CallCommand: AsyncParsableCommand {
     @Option(help: "The account's configuration file.")
     var config: String?
 
-    @Option(help: "Base URL of the signaling server, instead of the one that follows from callee or configuration.")
+    @Option(
+        help: "Base URL of the signaling server, instead of the one that follows from callee or configuration.",
+        transform: ServerURL.argument)
     var server: String?
 
     @Flag(

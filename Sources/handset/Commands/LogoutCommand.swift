@@ -17,7 +17,9 @@ struct LogoutCommand: AsyncParsableCommand {
     @Option(help: "The device's configuration file.")
     var config: String
 
-    @Option(help: "Base URL of the signaling server, instead of the configuration's.")
+    @Option(
+        help: "Base URL of the signaling server, instead of the configuration's.",
+        transform: ServerURL.argument)
     var server: String?
 
     @Flag(help: "Unregister the device, too: nothing is pushed to it any more.")

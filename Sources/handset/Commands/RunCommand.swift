@@ -23,7 +23,9 @@ struct RunCommand: AsyncParsableCommand {
     @Option(help: "The device's configuration file.")
     var config: String
 
-    @Option(help: "Base URL of the signaling server, instead of the configuration's.")
+    @Option(
+        help: "Base URL of the signaling server, instead of the configuration's.",
+        transform: ServerURL.argument)
     var server: String?
 
     @Option(
