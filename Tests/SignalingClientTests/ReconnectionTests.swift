@@ -280,13 +280,13 @@ struct ReconnectionTests {
 extension HandsetService {
     /// Sends signals from one place, so that their order is known.
     fileprivate func sendInOrder(
-        _ signals: [CallControl.CallSignal], _ sending: ServiceDriver.Sending = .queued
+        _ signals: [CallControl.CallSignal], _ policy: SendPolicy = .queued
     ) -> [EventLoopFuture<Empty>] {
         signals.map { signal in
             begin { driver, promise in
                 let message = SignalWire.CallSignal(
                     invite: Identifier(ours: signal.invite.rawValue), type: signal.type, data: signal.data)
-                driver.request(message, sending, doing: "send a signal", promise)
+                driver.request(message, policy, doing: "send a signal", promise)
             }
         }
     }

@@ -15,6 +15,7 @@ public final class HandsetService: SignalingService {
     public let events: SignalingEvents
 
     private let loop: any EventLoop
+    private let rest: RESTClient
     private let driver: NIOLoopBoundBox<ServiceDriver>
 
     /// Makes a service that is not connected.
@@ -32,8 +33,10 @@ public final class HandsetService: SignalingService {
         let loop = group.next()
         events = SignalingEvents(hub: hub)
         self.loop = loop
+        let rest = RESTClient(configuration: configuration, trust: trust, loop: loop)
+        self.rest = rest
         driver = NIOLoopBoundBox.makeBoxSendingValue(
-            ServiceDriver(configuration, trust: trust, hub: hub, loop: loop, logger: logger), eventLoop: loop)
+            ServiceDriver(rest, hub: hub, logger: logger), eventLoop: loop)
     }
 
     /// Makes a service that is not connected, on an event loop that all such share.
@@ -47,7 +50,7 @@ public final class HandsetService: SignalingService {
 
     /// Where the connection stands.
     public var connectionState: ConnectionState {
-        get async { await look(orElse: .notConnected) { $0.connection.state } }
+        get async { await look(orElse: .notConnected) { $0.connectionState } }
     }
 
     /// Who this device is to the exchange; `nil` until it has connected.
@@ -76,9 +79,8 @@ public final class HandsetService: SignalingService {
         let forgotten = try? await loop.submit { driver.value.forgetLogin() }.get()
         if let error = forgotten?.error { throw error }
         guard let login = forgotten?.login else { return }
-        let rest = try? await loop.submit { driver.value.rest }.get()
         do throws(ServiceFailure) {
-            try await rest?.logOut(login)
+            try await rest.logOut(login)
         } catch {
             throw error.error
         }
@@ -93,8 +95,9 @@ public final class HandsetService: SignalingService {
     public func invite(_ options: InviteOptions) async throws(SignalingError) -> SentInvite {
         let activity = "invite \(options.to)"
         let message = try InviteSend(options, doing: activity)
+        let hub = events.hub
         let sent = try await ask { (driver, promise: EventLoopPromise<InviteSend.Result>) in
-            driver.request(message, doing: activity, promise) { [hub = driver.hub] sent in
+            driver.request(message, doing: activity, promise) { sent in
                 hub.publish(.inviteSent(InviteID(sent.invite), idempotencyKey: options.idempotencyKey))
             }
         }
@@ -152,10 +155,10 @@ public final class HandsetService: SignalingService {
 
 extension HandsetService {
     func tell<Method: RPCMethod>(
-        _ message: Method, _ sending: ServiceDriver.Sending = .atOnce, doing activity: String
+        _ message: Method, _ policy: SendPolicy = .atOnce, doing activity: String
     ) async throws(SignalingError) where Method.Result == Empty {
         _ = try await ask { (driver, promise: EventLoopPromise<Empty>) in
-            driver.request(message, sending, doing: activity, promise)
+            driver.request(message, policy, doing: activity, promise)
         }
     }
 

@@ -209,6 +209,11 @@ extension HandsetServiceConfiguration.Credentials: CustomStringConvertible, Cust
         }
     }
 
+    /// Whether there can be another access token than the first.
+    var canRenew: Bool {
+        if case .sessionToken(_, .fixed) = self { false } else { true }
+    }
+
     /// Shows no secret to a debugger's or logger's reflection either.
     public var customMirror: Mirror { Mirror(self, children: ["kind": description]) }
 }

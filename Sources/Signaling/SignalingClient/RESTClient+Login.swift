@@ -8,7 +8,7 @@ internal import Timekeeping
 // Who this device is: logging in, renewing the token, logging out (contract AUTH-1 to 4, AUTH-9).
 extension RESTClient {
     /// What a login gives.
-    struct Login: Sendable {
+    struct Login: Hashable, Sendable {
         let token: Redacted<String>
         var refreshToken: Redacted<String>?
         /// How long the token is good; `nil` until it is refused.

@@ -80,6 +80,37 @@ struct RequestTable {
     }
 }
 
+extension RPCMethod {
+    /// This request as a message.
+    func message(id: Int64, doing activity: String) throws(SignalingError) -> [UInt8] {
+        let message: [UInt8]
+        do throws(SignalCodingError) {
+            message = try SignalCoding.request(id: .number(id), self)
+        } catch {
+            throw SignalingError(.invalidRequest, activity: activity, cause: "\(error)")
+        }
+        guard message.count <= SignalLimits.messageBytes else {
+            let cause = "the message has \(message.count) bytes; \(SignalLimits.messageBytes) are allowed"
+            throw SignalingError(.tooLarge, activity: activity, cause: cause)
+        }
+        return message
+    }
+}
+
+extension RPCMessage {
+    /// What this answer to a request says.
+    func result<Method: RPCMethod>(
+        of method: Method.Type, doing activity: String
+    ) -> Result<Method.Result, SignalingError> {
+        do throws(SignalCodingError) {
+            return .success(try result(Method.Result.self))
+        } catch {
+            return .failure(
+                SignalingError(.notAnExchange, activity: activity, cause: "its answer cannot be read: \(error)"))
+        }
+    }
+}
+
 extension SignalingError {
     /// There is no connection to send on, or it went away before the answer came.
     static func connectionGone(_ activity: String) -> SignalingError {

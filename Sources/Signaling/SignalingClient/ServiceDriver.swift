@@ -2,168 +2,146 @@ internal import CallControl
 internal import HTTPTransport
 internal import Logging
 internal import NIOCore
+internal import NIOHTTP1
 internal import SignalWire
 internal import Timekeeping
 
-/// Does what the machines ask for: owns the socket, the clock and the waiting callers, and holds no protocol itself.
+/// Connects the parts of the client with the network and the clock: it gives each machine its inputs, and does what the
+/// machines ask for. It holds no protocol itself.
 ///
-/// Everything happens on one event loop.
+/// Everything happens on one event loop. A part is never in use while its outputs are carried out, because that may call
+/// the part again.
 final class ServiceDriver {
-    let loop: any EventLoop
-    let configuration: HandsetServiceConfiguration
-    let hub: EventHub<SignalingEvent>
-    let logger: Logger
-    let trust: TLSTrust
-    let rest: RESTClient
+    private let rest: RESTClient
+    private let hub: EventHub<SignalingEvent>
+    private let logger: Logger
 
-    var login: LoginMachine
-    var connection: ConnectionMachine
-    var gate = AuthenticationGate<Int>()
-    var requests: RequestTable
-    /// Requests that wait for the connection.
-    var queue = SendQueue<Int>()
-    /// Requests of the application that have no answer yet, by ticket.
-    var waiting: [Int: Waiting] = [:]
-    /// The rooms that this device is in.
-    var rooms = RoomTable()
-    var lastTicket = 0
-
-    /// The socket that requests go out on.
-    var link: WebSocket?
-    /// The attempt that made it.
-    var linkAttempt = 0
-    /// The one that is to take its place.
-    var nextLink: NextLink?
-    /// The attempt whose socket is open, while that is kept from the machine: something waits for its answer on the other.
-    var openAttempt: Int?
-    /// The number of the newest event told, among those of the session's numbering.
-    var newestTold: Int64 = 0
-    /// The token, and what came with it.
-    var held: RESTClient.Login?
-    var tokens: TokenMachine
-    /// Counts the tokens that this device has had.
-    var tokenGeneration = 0
-    /// Whether the newest one has opened a session, or is kept from when it did.
-    var tokenWasGood = false
-    /// Who needs a new token.
-    var tokenWaiters: [(TokenOutcome) -> Void] = []
-    var lastTokenFailure: ServiceFailure?
-    var rejection: Rejection?
-    /// Whether this device has connected before, so that it starts warm.
-    var hasConnected = false
-    var session: SessionGrant?
-    var iceServers: [CallControl.ICEServer] = []
-    /// When to ask for them again; nil if they are good for ever.
-    var serversDue: Instant?
+    private var login: LoginMachine
     /// Counts logins: the outcome of one that was given up is ignored.
-    var loginNumber = 0
+    private var loginNumber = 0
+    private let loginFile: LoginFile
+    private var tokens: TokenKeeper
+    private var servers = ServerList()
+
+    private var connection: ConnectionMachine
+    private var sockets = SocketTable<WebSocket>()
+    private var grant: SessionGrant?
     /// Why the connection last failed for good.
-    var lastError: SignalingError?
+    private var lastError: SignalingError?
+    private var waiters = ConnectionWaiters()
 
-    var connectWaiters: [EventLoopPromise<Void>] = []
-    var disconnectWaiters: [EventLoopPromise<Void>] = []
+    private var requests = ApplicationRequests()
+    /// Requests that have been sent, the device's own among them.
+    private var answers: RequestTable
+    private var events: EventFilter
 
-    private var wakeUp: Scheduled<Void>?
-    private var wakeUpAt: Instant?
+    private var timer: WakeUpTimer
 
-    /// The exchange has asked for another connection.
-    var pendingMove: PendingMove?
-
-    /// A request of the application on its way.
-    struct Waiting {
-        let activity: String
-        let manner: SendQueue<Int>.Manner
-        let send: () -> Void
-        let fail: (SignalingError) -> Void
-    }
-
-    /// Where to move to, and when at the latest.
-    struct PendingMove {
-        let address: String?
-        let deadline: Instant
-    }
-
-    /// A socket that is made while another one stands (contract CONN-12).
-    struct NextLink {
-        let attempt: Int
-        let link: WebSocket
-    }
-
-    init(
-        _ configuration: HandsetServiceConfiguration, trust: TLSTrust, hub: EventHub<SignalingEvent>,
-        loop: any EventLoop,
-        logger: Logger
-    ) {
-        self.configuration = configuration
-        self.trust = trust
+    init(_ rest: RESTClient, hub: EventHub<SignalingEvent>, logger: Logger) {
+        let configuration = rest.configuration
+        self.rest = rest
         self.hub = hub
-        self.loop = loop
         self.logger = logger
-        rest = RESTClient(configuration: configuration, trust: trust, loop: loop)
         login = LoginMachine(patience: configuration.loginPatience, seed: .random(in: .min ... .max))
+        loginFile = LoginFile(configuration, logger: logger)
+        tokens = TokenKeeper(
+            canRenew: configuration.credentials.canRenew, stableAfter: configuration.connection.stableAfter,
+            seed: .random(in: .min ... .max))
         connection = ConnectionMachine(timings: configuration.connection, seed: .random(in: .min ... .max))
-        tokens = TokenMachine(seed: .random(in: .min ... .max))
-        requests = RequestTable(timeout: configuration.requestTimeout)
+        answers = RequestTable(timeout: configuration.requestTimeout)
+        events = EventFilter(device: configuration.device.id)
+        timer = WakeUpTimer(on: rest.loop)
     }
 
-    var now: Instant { Instant(nanoseconds: Int64(clamping: NIODeadline.now().uptimeNanoseconds)) }
+    /// The state of the connection.
+    var connectionState: ConnectionState { connection.state }
 
-    /// A way for other threads and later times to come back to this driver, on its loop.
-    func later(_ work: @escaping @Sendable (ServiceDriver) -> Void) -> @Sendable () -> Void {
-        let driver = NIOLoopBound(self, eventLoop: loop)
-        return { work(driver.value) }
-    }
+    /// Who this device is to the exchange; nil until it has connected.
+    var session: SessionGrant? { grant }
+
+    /// The servers that help media through firewalls.
+    var iceServers: [CallControl.ICEServer] { servers.all }
+
+    private var configuration: HandsetServiceConfiguration { rest.configuration }
+
+    private var now: Instant { Instant(nanoseconds: Int64(clamping: NIODeadline.now().uptimeNanoseconds)) }
 
     // MARK: What callers want
 
     func connect(_ promise: EventLoopPromise<Void>) {
         if connection.state == .connected { return promise.succeed() }
-        connectWaiters.append(promise)
-        if !gate.isOpen { feed(gate: .loginStarted) }
+        waiters.addConnecting(promise)
+        if !requests.isGateOpen { feed(gate: .loginStarted) }
         if login.isLoggedIn { feed(connection: .connect) } else { feed(login: .login) }
     }
 
     func disconnect(_ promise: EventLoopPromise<Void>) {
-        disconnectWaiters.append(promise)
+        waiters.addDisconnecting(promise)
         if !login.isLoggedIn { feed(login: .logout) }
         feed(gate: .loggedOut)
         let error = SignalingError(.disconnected, activity: "connect", cause: "it was asked to disconnect")
-        settle(&connectWaiters, .failure(error))
+        waiters.finishConnecting(.failure(error))
         feed(connection: .disconnect)
-        if connection.state != .disconnecting { settle(&disconnectWaiters, .success(())) }
+        if connection.state != .disconnecting { waiters.finishDisconnecting() }
     }
 
-    private func settle(_ waiters: inout [EventLoopPromise<Void>], _ result: Result<Void, any Error>) {
-        let settled = waiters
-        waiters = []
-        for waiter in settled { waiter.completeWith(result) }
+    /// Forgets the login, here and on disk (contract AUTH-9); one that is only on disk counts as well.
+    func forgetLogin() -> (login: RESTClient.Login?, error: SignalingError?) {
+        let forgotten = tokens.login ?? loginFile.load()
+        defer {
+            withTokens { $0.forget(at: $1, into: &$2) }
+            feed(login: .logout)
+        }
+        do throws(SignalingError) {
+            try loginFile.clear()
+            return (forgotten, nil)
+        } catch {
+            return (forgotten, error)
+        }
     }
 
-    // MARK: Machines in, effects out
+    /// Sends a request of the application, or keeps it as long as `policy` says.
+    ///
+    /// `onSuccess` runs on the loop before anything that the exchange said afterwards is published.
+    func request<Method: RPCMethod>(
+        _ params: Method, _ policy: SendPolicy = .atOnce, doing activity: String,
+        _ promise: EventLoopPromise<Method.Result>, onSuccess: @escaping (Method.Result) -> Void = { _ in }
+    ) {
+        let request = ApplicationRequests.Request(
+            activity: activity, policy: policy,
+            send: { [self] ticket in
+                send(params, doing: activity) { [self] result in
+                    switch result {
+                    case .success(let value):
+                        onSuccess(value)
+                        requests.finish(ticket)
+                        promise.succeed(value)
+                    case .failure(let error) where error.code == .disconnected && policy.isRepeatable:
+                        withRequests { $0.enqueue(ticket, over: $1, at: $2, into: &$3) }
+                    case .failure(let error):
+                        withRequests { $0.fail(ticket, with: error, into: &$3) }
+                    }
+                }
+            },
+            fail: { promise.fail($0) })
+        withRequests { $0.add(request, over: $1, at: $2, into: &$3) }
+    }
 
-    func feed(login input: LoginMachine.Input) {
+    func join(_ join: RoomJoin, _ promise: EventLoopPromise<RoomJoin.Result>) {
+        request(join, doing: "join the room \(join.room)", promise) { [self] result in enter(join, result) }
+    }
+
+    func leave(_ leave: RoomLeave, _ promise: EventLoopPromise<Empty>) {
+        events.leave(leave.room)
+        request(leave, .queued, doing: "leave the room \(leave.room)", promise)
+    }
+
+    // MARK: Login and tokens
+
+    private func feed(login input: LoginMachine.Input) {
         var outbox: [LoginMachine.Output] = []
         login.handle(input, at: now, into: &outbox)
         for output in outbox { perform(output) }
-        scheduleWakeUp()
-    }
-
-    func feed(connection input: ConnectionMachine.Input) {
-        var outbox: [ConnectionMachine.Output] = []
-        connection.handle(input, at: now, into: &outbox)
-        for output in outbox { perform(output) }
-        scheduleWakeUp()
-    }
-
-    func feed(gate input: AuthenticationGate<Int>.Input) {
-        var outbox: [AuthenticationGate<Int>.Output] = []
-        gate.handle(input, at: now, into: &outbox)
-        for output in outbox {
-            switch output {
-            case .proceed(let ticket): enqueue(ticket)
-            case .fail(let ticket, let error): fail(ticket, with: error)
-            }
-        }
         scheduleWakeUp()
     }
 
@@ -178,10 +156,121 @@ final class ServiceDriver {
             feed(connection: .connect)
         case .loginFailed(let error):
             feed(gate: .loginFailed(error))
-            settle(&connectWaiters, .failure(error))
+            waiters.finishConnecting(.failure(error))
         case .loggedOut:
             loginNumber += 1
         }
+    }
+
+    private func sendLogin(_ number: Int) {
+        if let kept = loginFile.load() {
+            take(kept, isKept: true)
+            return feed(login: .succeeded)
+        }
+        ask { rest async throws(ServiceFailure) in
+            try await rest.login()
+        } then: { driver, result in
+            guard driver.loginNumber == number else { return }
+            switch result {
+            case .success(let login):
+                driver.take(login)
+                driver.feed(login: .succeeded)
+            case .failure(let failure):
+                driver.feed(login: .failed(failure))
+            }
+        }
+    }
+
+    /// There is a token: it is kept, and the session goes on with it.
+    private func take(_ login: RESTClient.Login, isKept: Bool = false) {
+        if !isKept { loginFile.save(login) }
+        var outbox: [TokenKeeper.Output] = []
+        tokens.take(login, isKept: isKept, at: now, into: &outbox)
+        renewSession(with: login)
+        perform(outbox)
+    }
+
+    /// If the exchange does not accept the new token, the session ends with the old one.
+    private func renewSession(with login: RESTClient.Login) {
+        guard connection.state == .connected else { return }
+        send(SessionRenew(token: login.token), doing: "go on with the new access token") { [self] result in
+            switch result {
+            case .success: tokens.confirm()
+            case .failure(let error):
+                logger.warning("the session keeps its old access token", metadata: ["because": "\(error)"])
+            }
+        }
+    }
+
+    private func withTokens(_ change: (inout TokenKeeper, Instant, inout [TokenKeeper.Output]) -> Void) {
+        var outbox: [TokenKeeper.Output] = []
+        change(&tokens, now, &outbox)
+        perform(outbox)
+    }
+
+    private func perform(_ outputs: [TokenKeeper.Output]) {
+        for output in outputs {
+            switch output {
+            case .renew(let login, let isRefused):
+                renew(login, isRefused: isRefused)
+            case .retrying(let delay, let error):
+                logger.warning(
+                    "the access token cannot be renewed yet", metadata: ["in": "\(delay.text)", "because": "\(error)"])
+            case .replaced(let attempts, .success(let login)):
+                for attempt in attempts { fetchResources(attempt, with: login.token, isSecondTry: true) }
+            case .replaced(let attempts, .failure(let failure)):
+                for attempt in attempts { feed(connection: .link(.resourcesFailed(failure), attempt: attempt)) }
+            case .lost(let failure):
+                // `tokenExpired`, then `disconnected`; the next `connect` logs in again.
+                sockets.current?.close(1000)
+                for socket in sockets.removeAll() { drop(socket) }
+                feed(connection: .giveUp(failure.error))
+                feed(login: .logout)
+            }
+        }
+        scheduleWakeUp()
+    }
+
+    private func renew(_ old: RESTClient.Login, isRefused: Bool) {
+        ask { rest async throws(ServiceFailure) in
+            try await rest.renew(old, isRefused: isRefused)
+        } then: { driver, result in
+            guard driver.tokens.isRenewing(old) else { return }
+            switch result {
+            case .success(let login):
+                driver.logger.debug("the access token is renewed")
+                driver.take(login)
+            case .failure(let failure):
+                driver.withTokens { $0.renewalFailed(failure, at: $1, into: &$2) }
+            }
+        }
+    }
+
+    /// Asks over HTTP, and brings the outcome back to the loop.
+    private func ask<Answer: Sendable>(
+        _ question: @escaping @Sendable (RESTClient) async throws(ServiceFailure) -> Answer,
+        then finish: @escaping @Sendable (ServiceDriver, Result<Answer, ServiceFailure>) -> Void
+    ) {
+        let driver = NIOLoopBound(self, eventLoop: rest.loop)
+        let rest = rest
+        Task {
+            let outcome: Result<Answer, ServiceFailure>
+            do throws(ServiceFailure) {
+                outcome = .success(try await question(rest))
+            } catch {
+                outcome = .failure(error)
+            }
+            rest.loop.execute { finish(driver.value, outcome) }
+        }
+    }
+
+    // MARK: The connection
+
+    private func feed(connection input: ConnectionMachine.Input) {
+        var outbox: [ConnectionMachine.Output] = []
+        connection.handle(input, at: now, into: &outbox)
+        for output in outbox { perform(output) }
+        scheduleWakeUp()
     }
 
     private func perform(_ output: ConnectionMachine.Output) {
@@ -189,14 +278,14 @@ final class ServiceDriver {
         case .fetchResources(let attempt): fetchResources(attempt)
         case .openSocket(let resources, let attempt): openSocket(resources, attempt)
         case .startSession(let resume, let attempt): startSession(resume, attempt)
-        case .sendPing: link?.ping()
+        case .sendPing: sockets.current?.ping()
         case .endSession: send(SessionEnd(), doing: "end the session") { _ in }
-        case .closeSocket(let code): link?.close(code)
+        case .closeSocket(let code): sockets.current?.close(code)
         case .abandon(let attempt): abandon(attempt)
-        case .moved(let attempt): changeLinks(to: attempt)
+        case .moved(let attempt): drop(sockets.replace(with: attempt))
         case .stayed(let error):
             logger.warning("no other connection can be made; this one stays", metadata: ["because": "\(error)"])
-            sendQueued()
+            withRequests { $0.release(into: &$3) }
         case .stateChanged(let state): stateChanged(to: state)
         case .retrying(let delay, let error):
             logger.warning("no connection, trying again", metadata: ["in": "\(delay.text)", "because": "\(error)"])
@@ -210,68 +299,400 @@ final class ServiceDriver {
         logger.debug("connection state changed", metadata: ["state": "\(state.rawValue)"])
         switch state {
         case .connected:
-            if session?.isResumed != true { rejoinRooms() }
-            sendQueued()
+            if grant?.isResumed != true { rejoinRooms() }
+            withRequests { $0.release(into: &$3) }
             feed(gate: .loginSucceeded)
-            settle(&connectWaiters, .success(()))
+            waiters.finishConnecting(.success(()))
         case .failed:
-            serversDue = nil
-            giveUpQueued()
+            servers.stopAsking()
+            giveUpRequests()
             let error = lastError ?? .connectionGone("connect")
             feed(gate: .loginFailed(error))
-            settle(&connectWaiters, .failure(error))
-            settle(&disconnectWaiters, .success(()))
+            waiters.finishConnecting(.failure(error))
+            waiters.finishDisconnecting()
         case .notConnected:
-            serversDue = nil
-            giveUpQueued()
-            rooms = RoomTable()
-            settle(&disconnectWaiters, .success(()))
+            servers.stopAsking()
+            giveUpRequests()
+            events.leaveAllRooms()
+            waiters.finishDisconnecting()
         case .connecting: break
-        case .reconnecting: pendingMove = nil
-        case .disconnecting: giveUpQueued()
+        case .reconnecting: sockets.cancelMove()
+        case .disconnecting: giveUpRequests()
+        }
+    }
+
+    /// Fetches the resources; a token that is refused (the exchange may have been restarted) is replaced once.
+    private func fetchResources(_ attempt: Int) {
+        guard let login = tokens.login else {
+            return feed(connection: .link(.resourcesFailed(tokens.absence), attempt: attempt))
+        }
+        if tokens.isRejected { return replace(login.token, for: attempt) }
+        fetchResources(attempt, with: login.token, isSecondTry: false)
+    }
+
+    private func replace(_ token: Redacted<String>, for attempt: Int) {
+        withTokens { $0.replace(token, for: attempt, at: $1, into: &$2) }
+    }
+
+    private func fetchResources(_ attempt: Int, with token: Redacted<String>, isSecondTry: Bool) {
+        ask { rest async throws(ServiceFailure) in
+            try await rest.resources(token: token)
+        } then: { driver, result in
+            switch result {
+            case .success(let fetched):
+                let resources = CallControl.ConnectionResources(fetched)
+                driver.takeServers(of: resources)
+                driver.feed(connection: .link(.resourcesFetched(resources), attempt: attempt))
+            case .failure(let failure) where failure.error.isAboutToken && !isSecondTry && driver.tokens.canRenew:
+                driver.replace(token, for: attempt)
+            case .failure(let failure):
+                driver.feed(connection: .link(.resourcesFailed(failure), attempt: attempt))
+            }
+        }
+    }
+
+    private func takeServers(of resources: CallControl.ConnectionResources) {
+        let isChange = servers.take(resources, at: now)
+        scheduleWakeUp()
+        // The first ones are there before the connection is, and whoever connects reads them then.
+        if isChange, grant != nil { hub.publish(.iceServersChanged) }
+    }
+
+    private func renewServers() {
+        // The next connection fetches them.
+        guard connection.state == .connected, let token = tokens.login?.token else { return }
+        ask { rest async throws(ServiceFailure) in
+            try await rest.resources(token: token)
+        } then: { driver, result in
+            switch result {
+            case .success(let resources): driver.takeServers(of: .init(resources))
+            case .failure(let failure):
+                driver.logger.warning(
+                    "new ways in to TURN servers cannot be had, trying again",
+                    metadata: ["in": "\(ServerList.retryInterval.text)", "because": "\(failure.error)"])
+            }
+        }
+    }
+
+    /// A message is read to its end up to this length. One that is longer than ``SignalBounds/delivery`` allows is skipped
+    /// then; only past this the connection fails. The connection's machine has deadlines of its own.
+    private static let socketSettings = WebSocket.Settings(
+        .client, messageBytes: 16 * SignalLimits.deliveredBytes, closingTime: nil)
+
+    private func openSocket(_ resources: CallControl.ConnectionResources, _ attempt: Int) {
+        let activity = "open the WebSocket \(resources.webSocketURL)"
+        let endpoint: HTTPEndpoint
+        do throws(SignalingError) {
+            endpoint = try HTTPEndpoint.of(resources.webSocketURL)
+            try endpoint.check(configuration.plainText, for: activity)
+        } catch {
+            feed(connection: .link(.socketFailed(ServiceFailure(error, remedy: .none)), attempt: attempt))
+            return
+        }
+        let socket = WebSocket(Self.socketSettings) { [weak self] event in
+            self?.handle(event, attempt, endpoint: endpoint, doing: activity)
+        }
+        drop(sockets.add(socket, of: attempt, isNext: connection.isMoving(by: attempt)))
+        let destination = WebSocket.Destination(
+            endpoint, headers: ["User-Agent": configuration.application.userAgent], trust: rest.trust, openingTime: nil)
+        let opened = WebSocket.connect(socket, to: destination, on: rest.loop)
+        opened.assumeIsolated().whenComplete { result in
+            switch result {
+            case .success: self.socketOpened(socket, attempt)
+            case .failure(let error):
+                let failure = ServiceFailure.transport(error, to: endpoint, doing: activity)
+                self.feed(connection: .link(.socketFailed(failure), attempt: attempt))
+            }
+        }
+    }
+
+    private func socketOpened(_ socket: WebSocket, _ attempt: Int) {
+        switch sockets.open(socket, of: attempt) {
+        case .present: feed(connection: .link(.socketOpened, attempt: attempt))
+        case .next: changeSocketsIfQuiet()
+        case .none: socket.abandon()
+        }
+    }
+
+    private func startSession(_ resume: ResumePoint?, _ attempt: Int) {
+        guard let login = tokens.login else {
+            return feed(connection: .link(.sessionRefused(tokens.absence), attempt: attempt))
+        }
+        let start: SessionStart
+        do throws(SignalingError) {
+            start = try SessionStart(configuration, login, resume)
+        } catch {
+            return refuseSession(error, attempt)
+        }
+        send(start, on: sockets.socket(of: attempt), doing: SessionStart.activity) { [weak self] result in
+            guard let self else { return }
+            switch result {
+            case .success(let result):
+                let grant = SessionGrant(result)
+                self.events.begin(grant)
+                self.register(grant, attempt)
+            case .failure(let error) where error.isAboutToken && self.tokens.isWorthReplacing(at: self.now):
+                let failure = ServiceFailure(error, remedy: .retry(after: nil))
+                self.feed(connection: .link(.sessionRefused(failure), attempt: attempt))
+            case .failure(let error): self.refuseSession(error, attempt)
+            }
+        }
+    }
+
+    /// Registers the device; only then the connection counts as established (contract DEV-1).
+    private func register(_ grant: SessionGrant, _ attempt: Int) {
+        guard !grant.isAnonymous else { return sessionStarted(grant, attempt) }
+        let register: DeviceRegister
+        do throws(SignalingError) {
+            // A program that has connected before has missed only what it lost with the connection.
+            register = try DeviceRegister(configuration, isWarm: self.grant != nil)
+        } catch {
+            return refuseSession(error, attempt)
+        }
+        send(register, on: sockets.socket(of: attempt), doing: DeviceRegister.activity) { [weak self] result in
+            switch result {
+            case .success: self?.sessionStarted(grant, attempt)
+            case .failure(let error): self?.refuseSession(error, attempt)
+            }
+        }
+    }
+
+    private func sessionStarted(_ grant: SessionGrant, _ attempt: Int) {
+        self.grant = grant
+        tokens.confirm()
+        feed(connection: .link(.sessionStarted(grant), attempt: attempt))
+    }
+
+    private func refuseSession(_ error: SignalingError, _ attempt: Int) {
+        feed(connection: .link(.sessionRefused(.session(error)), attempt: attempt))
+    }
+
+    // MARK: The sockets
+
+    /// Moves to another connection, if the exchange has asked for it and no request waits for its answer.
+    private func moveIfQuiet() {
+        guard let move = sockets.takeMove(isQuiet: answers.isEmpty, at: now) else { return }
+        feed(connection: .move(to: move.address))
+    }
+
+    /// The session goes on on the next socket once no request waits for its answer on this one.
+    private func changeSocketsIfQuiet() {
+        guard let attempt = sockets.takeOpenAttempt(isQuiet: answers.isEmpty) else { return }
+        feed(connection: .link(.socketOpened, attempt: attempt))
+    }
+
+    /// Drops the socket of an attempt, and fails what waits for answers on it.
+    private func abandon(_ attempt: Int) {
+        guard let dropped = sockets.remove(attempt) else { return }
+        for fail in answers.takeAll(on: dropped) { fail() }
+        dropped.abandon()
+    }
+
+    /// Drops a socket that is out of use.
+    private func drop(_ socket: WebSocket?) {
+        guard let socket else { return }
+        socket.abandon()
+        for fail in answers.takeAll(on: socket) { fail() }
+    }
+
+    /// A socket has ended. The machine is told why before those who wait for answers are: it may be one of them.
+    private func loseSocket(_ report: ConnectionMachine.LinkReport, _ attempt: Int) {
+        let waiting = sockets.remove(attempt).map { answers.takeAll(on: $0) } ?? []
+        feed(connection: .link(report, attempt: attempt))
+        for fail in waiting { fail() }
+        changeSocketsIfQuiet()
+    }
+
+    private func handle(_ event: WebSocket.Event, _ attempt: Int, endpoint: HTTPEndpoint, doing activity: String) {
+        switch event {
+        case .text(let bytes):
+            receive(bytes, attempt)
+        case .pong:
+            feed(connection: .link(.pong, attempt: attempt))
+        case .lifeSign, .binary:
+            feed(connection: .link(.received(sequence: nil), attempt: attempt))
+        case .closed(4001?) where tokens.isWorthReplacing(at: now):
+            let error = SignalingError(
+                .tokenRejected, activity: "keep the connection to the service",
+                cause: "the service closed it, refusing the access token")
+            loseSocket(.socketFailed(ServiceFailure(error, remedy: .retry(after: nil))), attempt)
+        case .closed(let code):
+            loseSocket(.socketClosed(code: code), attempt)
+        case .failed(let error):
+            loseSocket(.socketFailed(.transport(error, to: endpoint, doing: activity)), attempt)
+        case .opened, .refused, .fault, .silent:
+            break  // What opens a socket says so; the others are events of a server.
+        }
+    }
+
+    // MARK: Requests out
+
+    private func feed(gate input: AuthenticationGate<Int>.Input) {
+        withRequests { $0.handle(input, over: $1, at: $2, into: &$3) }
+    }
+
+    private func giveUpRequests() {
+        withRequests { $0.giveUp(into: &$3) }
+    }
+
+    private func withRequests(
+        _ change: (
+            inout ApplicationRequests, ApplicationRequests.Path, Instant, inout [ApplicationRequests.Output]
+        ) -> Void
+    ) {
+        let path = ApplicationRequests.Path(
+            state: connection.state, hasSocket: sockets.current != nil,
+            isChangingSockets: sockets.isReplacing || connection.isChangingLinks)
+        var outbox: [ApplicationRequests.Output] = []
+        change(&requests, path, now, &outbox)
+        for output in outbox {
+            switch output {
+            case .send(let request, let ticket): request.send(ticket)
+            case .fail(let request, let error): request.fail(error)
+            }
+        }
+        scheduleWakeUp()
+    }
+
+    /// Sends a request on the present socket.
+    private func send<Method: RPCMethod>(
+        _ params: Method, doing activity: String,
+        _ complete: @escaping (Result<Method.Result, SignalingError>) -> Void
+    ) {
+        send(params, on: sockets.current, doing: activity, complete)
+    }
+
+    private func send<Method: RPCMethod>(
+        _ params: Method, on socket: WebSocket?, doing activity: String,
+        _ complete: @escaping (Result<Method.Result, SignalingError>) -> Void
+    ) {
+        guard let socket else { return complete(.failure(.connectionGone(activity))) }
+        guard answers.hasRoom else {
+            let cause = "too many requests are waiting for their answers"
+            return complete(.failure(SignalingError(.tooManyRequests, activity: activity, cause: cause)))
+        }
+        let id = answers.add(on: socket, doing: activity, at: now) { answer in
+            complete(answer.flatMap { $0.result(of: Method.self, doing: activity) })
+        }
+        do throws(SignalingError) {
+            socket.send(try params.message(id: id, doing: activity))
+        } catch {
+            answers.take(.number(id))?.complete(.failure(error))
+        }
+    }
+
+    // MARK: Answers and events in
+
+    private func receive(_ bytes: [UInt8], _ attempt: Int) {
+        let message: RPCMessage
+        do throws(RPCMessage.Malformed) {
+            message = try RPCMessage(decoding: bytes, within: .delivery)
+        } catch {
+            logger.warning("message passed over", metadata: ["because": "\(error.error)"])
+            return feed(connection: .link(.received(sequence: nil), attempt: attempt))
+        }
+        switch message.kind {
+        case .notification(NumberedEvent.method):
+            receiveEvent(message, attempt)
+        case .result(let id):
+            feed(connection: .link(.received(sequence: nil), attempt: attempt))
+            answers.take(id)?.complete(.success(message))
+            moveIfQuiet()
+            changeSocketsIfQuiet()
+        case .failure(let id, let error):
+            feed(connection: .link(.received(sequence: nil), attempt: attempt))
+            guard let request = answers.take(id) else { return }
+            request.complete(.failure(SignalingError(error, doing: request.activity)))
+            moveIfQuiet()
+            changeSocketsIfQuiet()
+        case .request, .notification:
+            feed(connection: .link(.received(sequence: nil), attempt: attempt))
+        }
+    }
+
+    private func receiveEvent(_ message: RPCMessage, _ attempt: Int) {
+        do throws(RPCError) {
+            let numbered = try message.params(NumberedEvent.self)
+            let sequence = Int64(clamping: numbered.sequence)
+            feed(connection: .link(.received(sequence: sequence), attempt: attempt))
+            guard events.isNew(sequence) else { return }
+            publish(SignalingEvent(numbered.event))
+            if case .tokenExpiring = numbered.event {
+                withTokens { $0.expire(soonAt: $1, into: &$2) }
+            }
+        } catch {
+            logger.warning("event passed over", metadata: ["because": "\(error)"])
+            feed(connection: .link(.received(sequence: nil), attempt: attempt))
+        }
+    }
+
+    private func publish(_ event: SignalingEvent) {
+        guard events.passes(event) else { return }
+        hub.publish(event)
+        guard case .moveRequested(let limit, let address) = event else { return }
+        sockets.requestMove(to: address, within: limit, at: now)
+        moveIfQuiet()
+        scheduleWakeUp()
+    }
+
+    // MARK: Rooms
+
+    private func enter(_ join: RoomJoin, _ result: RoomJoin.Result) {
+        for event in events.enter(join, result) { hub.publish(event) }
+    }
+
+    /// A new session is in no room: those that the device was in are joined again.
+    private func rejoinRooms() {
+        for join in events.joins { rejoin(join) }
+    }
+
+    private func rejoin(_ join: RoomJoin) {
+        send(join, doing: "join the room \(join.room) again") { [self] result in
+            switch result {
+            case .success(let joined):
+                enter(join, joined)
+                guard let next = joined.next else { return }
+                var rest = join
+                rest.after = next
+                rejoin(rest)
+            case .failure(let error) where error.code == .disconnected: break  // The next session tries again.
+            case .failure(let error):
+                events.leave(join.room)
+                hub.publish(.roomLost(room: join.room.text, error))
+            }
         }
     }
 
     // MARK: The clock
 
-    func scheduleWakeUp() {
+    private func scheduleWakeUp() {
         let deadlines = [
-            login.nextDeadline, connection.nextDeadline, gate.nextDeadline, requests.nextDeadline,
-            queue.nextDeadline, pendingMove?.deadline, isAtRest ? nil : tokens.nextDeadline,
-            isAtRest ? nil : serversDue,
+            login.nextDeadline, connection.nextDeadline, requests.nextDeadline, answers.nextDeadline,
+            sockets.nextDeadline, isAtRest ? nil : tokens.nextDeadline, isAtRest ? nil : servers.nextDeadline,
         ]
-        guard let next = deadlines.compactMap({ $0 }).min() else { return cancelWakeUp() }
-        // A wake-up that comes too early does no harm, so one that is set is left alone unless it is too late.
-        if let wakeUpAt, wakeUpAt <= next { return }
-        wakeUp?.cancel()
-        wakeUpAt = next
-        let time = NIODeadline.uptimeNanoseconds(UInt64(clamping: next.nanoseconds))
-        wakeUp = loop.scheduleTask(deadline: time, later { $0.wake() })
+        timer.set(deadlines.compactMap { $0 }.min(), wakeUp)
     }
 
-    /// Whether nobody wants the connection. Then no token is renewed: the driver does nothing by itself, so that it is let
-    /// go of with its service; the next `connect` renews a token that is due.
-    private var isAtRest: Bool { connection.state == .notConnected && connectWaiters.isEmpty }
-
-    private func cancelWakeUp() {
-        wakeUp?.cancel()
-        wakeUp = nil
-        wakeUpAt = nil
+    private var wakeUp: @Sendable () -> Void {
+        let driver = NIOLoopBound(self, eventLoop: rest.loop)
+        return { driver.value.wake() }
     }
+
+    /// Whether nobody wants the connection. Then no token is renewed: the driver does nothing by itself, so that it is
+    /// released with its service; the next `connect` renews a token that is due.
+    private var isAtRest: Bool { connection.state == .notConnected && !waiters.wantConnection }
 
     private func wake() {
-        wakeUp = nil
-        wakeUpAt = nil
-        for fail in requests.takeExpired(at: now) { fail() }
-        for (ticket, error) in queue.takeExpired(at: now) { fail(ticket, with: error) }
+        timer.clear()
+        for fail in answers.takeExpired(at: now) { fail() }
+        withRequests { $0.wake(over: $1, at: $2, into: &$3) }
         moveIfQuiet()
-        changeLinksIfQuiet()
+        changeSocketsIfQuiet()
         if !isAtRest {
-            renewServersIfDue()
-            feed(tokens: .timerFired)
+            if servers.takeDue(at: now) { renewServers() }
+            withTokens { $0.wake(at: $1, into: &$2) }
         }
         feed(login: .timerFired)
         feed(connection: .timerFired)
-        feed(gate: .timerFired)
     }
 }

@@ -140,7 +140,7 @@ extension CallControl.ConnectionResources {
 extension DeviceDescription {
     /// This device, as it registers itself.
     init(_ device: HandsetServiceConfiguration.Device) throws(SignalingError) {
-        let activity = "register the device"
+        let activity = DeviceRegister.activity
         var capabilities: [Capability] = []
         for name in device.capabilities {
             capabilities.append(try Capability(name, of: "a capability", doing: activity))
@@ -148,6 +148,40 @@ extension DeviceDescription {
         self.init(
             id: try SignalWire.DeviceID(device.id.rawValue, of: "the device's id", doing: activity), name: device.name,
             capabilities: capabilities)
+    }
+}
+
+extension SessionStart {
+    /// What the device does by it, to be read after "cannot".
+    static let activity = "start a session"
+
+    /// The start of a session with this login.
+    init(
+        _ configuration: HandsetServiceConfiguration, _ login: RESTClient.Login, _ resume: ResumePoint?
+    ) throws(SignalingError) {
+        self.init(
+            token: login.token, device: try DeviceDescription(configuration.device),
+            resume: resume.flatMap { .init($0) },
+            user: try .of(login.user, "the user's id", doing: Self.activity),
+            application: try .of(configuration.application.key, "the app key", doing: Self.activity))
+    }
+}
+
+extension DeviceRegister {
+    /// What the device does by it, to be read after "cannot".
+    static let activity = "register the device"
+
+    /// The registration of this device.
+    ///
+    /// - Parameter isWarm: Whether this program has connected before.
+    init(_ configuration: HandsetServiceConfiguration, isWarm: Bool) throws(SignalingError) {
+        self.init(
+            device: try DeviceDescription(configuration.device),
+            start: isWarm || configuration.start == .warm ? .warm : .cold,
+            push: try configuration.device.push?.map { target throws(SignalingError) in
+                let kind = try PushKind(target.kind, of: "a push token's kind", doing: Self.activity)
+                return PushTarget(kind: kind, token: Redacted(target.token))
+            })
     }
 }
 

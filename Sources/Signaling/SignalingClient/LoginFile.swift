@@ -1,0 +1,63 @@
+internal import CallControl
+internal import Logging
+internal import SignalWire
+internal import Timekeeping
+
+/// The login on disk, if the configuration has a place for it (contract AUTH-10).
+struct LoginFile {
+    private let store: SessionStore?
+    private let device: DeviceID
+    /// Whose login it must be; nil if any user's will do.
+    private let user: String?
+    private let logger: Logger
+
+    init(_ configuration: HandsetServiceConfiguration, logger: Logger) {
+        store = configuration.sessionStore
+        device = configuration.device.id
+        user = configuration.credentials.user
+        self.logger = logger
+    }
+
+    /// The login of an earlier run, if it is of this application and this user.
+    func load() -> RESTClient.Login? {
+        guard let store else { return nil }
+        do throws(SignalingError) {
+            guard let kept = try store.load() else {
+                if try store.look() == .foreign { try store.clear() }  // Of another application (AUTH-8).
+                return nil
+            }
+            if let user, let keptUser = kept.user, user != keptUser {
+                try store.clear()
+                return nil
+            }
+            let lifetime = kept.expiresAt.map { Duration.milliseconds($0 - WallClock.now.unixMilliseconds) }
+            return RESTClient.Login(
+                token: kept.token, refreshToken: kept.refreshToken, lifetime: lifetime, user: kept.user,
+                publicIDs: kept.publicIDs)
+        } catch {
+            logger.warning("the login kept from earlier cannot be used", metadata: ["because": "\(error)"])
+            return nil
+        }
+    }
+
+    /// Keeps a login for the next run.
+    func save(_ login: RESTClient.Login) {
+        guard let store else { return }
+        let end = login.lifetime.map {
+            WallClock.now.unixMilliseconds + $0.components.seconds * 1_000
+        }
+        let kept = SessionStore.Kept(
+            application: store.application, server: store.server, device: device.rawValue,
+            user: login.user, token: login.token, refreshToken: login.refreshToken, expiresAt: end,
+            publicIDs: login.publicIDs)
+        do throws(SignalingError) {
+            try store.save(kept)
+        } catch {
+            logger.warning(
+                "the login cannot be kept; after a restart it has to be made anew", metadata: ["because": "\(error)"])
+        }
+    }
+
+    /// Removes the login.
+    func clear() throws(SignalingError) { try store?.clear() }
+}
