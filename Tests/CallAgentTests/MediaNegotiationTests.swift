@@ -1,6 +1,7 @@
 import Foundation
 import ICE
 import JSON
+import CallMedia
 import MediaEngine
 import OpusCodec
 import Peering
