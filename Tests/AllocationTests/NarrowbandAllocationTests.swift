@@ -6,6 +6,7 @@ import Playout
 import Testing
 import Timekeeping
 
+@testable import CallMedia
 @testable import MediaEngine
 import NetworkAddress
 
@@ -48,11 +49,11 @@ struct NarrowbandAllocationTests {
             encoded += encoder.encode(samples.span, into: &room)
             if index % 200 == 100 {
                 buffer.insertNoise(
-                    payload: noise.span.bytes, sequenceNumber: UInt16(truncatingIfNeeded: index),
+                    payload: noise.span.bytes, number: Int64(index),
                     timestamp: UInt32(truncatingIfNeeded: index * 160), ssrc: 1, arrival: now)
             } else if index % 10 != 0, index % 200 < 100 || index % 200 >= 120 {
                 buffer.insert(
-                    payload: bytes.span.bytes, sequenceNumber: UInt16(truncatingIfNeeded: index),
+                    payload: bytes.span.bytes, number: Int64(index),
                     timestamp: UInt32(truncatingIfNeeded: index * 160), marker: false, ssrc: 1, arrival: now)
             }
             var frame = samples.mutableSpan
@@ -72,7 +73,7 @@ struct NarrowbandAllocationTests {
                 sendPayloadType: 111, receivePayloadType: 111, randomSeed: 1),
             encoder: EncoderSettings(), playout: PlayoutConfiguration(), audio: AudioBehaviour(source: .silence),
             start: .atOnce)
-        let call = try MediaCall.make(id: MediaCallID(rawValue: 1), plan: plan, files: CallFiles(), at: .zero)
+        let call = try MediaCall.make(id: MediaCallID(rawValue: 1), plan: plan, rings: CallRings(), at: .zero)
         var changes: [UnsafeMutablePointer<MediaCallChange>] = []
         for index in 0..<12 {
             let before = plan.codec

@@ -43,7 +43,7 @@ struct FormatChangeTests {
 
         mutating func insert(_ packet: (payload: [UInt8], number: UInt16, timestamp: UInt32), format: UInt8) {
             buffer.insert(
-                payload: packet.payload.span.bytes, sequenceNumber: packet.number, timestamp: packet.timestamp,
+                payload: packet.payload.span.bytes, number: Int64(packet.number), timestamp: packet.timestamp,
                 marker: false, ssrc: 1, format: format, arrival: now)
         }
 

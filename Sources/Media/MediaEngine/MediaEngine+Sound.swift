@@ -1,4 +1,6 @@
 public import AudioDevices
+internal import CardAudio
+public import Peering
 public import Speakerphone
 internal import Synchronization
 
@@ -58,7 +60,7 @@ extension MediaEngine {
         if wasThere, !state.withLock({ $0.isStopped }) { order(.focus(next)) }
     }
 
-    private func order(_ order: SoundOrder) {
+    private func order(_ order: CardCommand) {
         guard card != nil else { return }
         workers[Self.cardWorker].enqueue(.sound(order))
     }

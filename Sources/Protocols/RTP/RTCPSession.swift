@@ -31,9 +31,9 @@ public struct RTCPSession: Sendable {
     /// What an incoming RTP packet meant.
     public enum Reception: Equatable, Sendable {
         /// Of the stream we follow.
-        case known(ReceptionStatistics.Outcome)
+        case known(ReceptionStatistics.Arrival)
         /// The first packet of a stream that now replaces the previous one; its count starts over.
-        case newSource
+        case newSource(ReceptionStatistics.Arrival)
         /// It carries our own SSRC: a loop, or a collision to be settled by taking another (RFC 3550 §8.2).
         case ownSource
     }
@@ -88,8 +88,8 @@ public struct RTCPSession: Sendable {
     private var sentReports = SentReports()
     /// A reference time of a peer that only receives, to be sent back with our next report.
     private var peerReference: PeerReport?
-    private var asked = AskedPackets()
-    private var askedBefore = AskedBefore()
+    private var requested = RequestedPackets()
+    private var requestHistory = RequestHistory()
 
     private struct PeerReport {
         var ssrc: UInt32
@@ -133,17 +133,17 @@ public struct RTCPSession: Sendable {
         guard header.ssrc != configuration.ssrc else { return .ownSource }
         scheduler.heardMedia(at: arrival)
         if header.ssrc == remoteSSRC, var statistics = reception {
-            let outcome = statistics.receive(
+            let packet = statistics.receive(
                 header, at: arrival, measuresJitter: measuresJitter, clockRate: clockRate)
             reception = statistics
-            return .known(outcome)
+            return .known(packet)
         }
         if case .some = remoteSSRC { sourceChanges += 1 }
         remoteSSRC = header.ssrc
         var statistics = ReceptionStatistics(clockRate: max(1, clockRate ?? configuration.clockRate))
-        _ = statistics.receive(header, at: arrival, measuresJitter: measuresJitter)
+        let packet = statistics.receive(header, at: arrival, measuresJitter: measuresJitter)
         reception = statistics
-        return .newSource
+        return .newSource(packet)
     }
 }
 
@@ -192,7 +192,7 @@ extension RTCPSession {
 
     /// The next of our packets that the peer has requested and that was not taken yet. At most 64 are remembered.
     @_noAllocation @_noLocks
-    public mutating func takeAsked() -> UInt16? { asked.take() }
+    public mutating func takeRequested() -> UInt16? { requested.take() }
 
     /// Feedback and extended reports. Malformed or unknown content within its bounds is ignored.
     @_noAllocation @_noLocks
@@ -211,8 +211,8 @@ extension RTCPSession {
             while let number = missing.next(in: datagram) {
                 feedback.missingPackets += 1
                 guard media == configuration.ssrc else { continue }
-                asked.append(number)
-                if askedBefore.insert(number) { feedback.newlyMissingPackets += 1 }
+                requested.append(number)
+                if requestHistory.insert(number) { feedback.newlyMissingPackets += 1 }
             }
         case .transportWide?: feedback.transportFeedbacks += 1
         case .pictureRequest?: feedback.pictureRequests += 1
