@@ -108,6 +108,7 @@ let package = Package(
         module("Base", "Bytes"),
         module("Base", "Digests", ["COpenSSL"]),
         module("Base", "JSON"),
+        module("Base", "Identifiers"),
         module("Base", "XML", ["CExpat"]),
         module("Base", "Realtime", ["CRealtime", "Timekeeping"]),
         module("Base", "NetworkAddress", ["CRealtime"]),
@@ -122,8 +123,8 @@ let package = Package(
         module("Protocols", "STUN", ["Bytes", "Digests", "NetworkAddress"]),
         module("Protocols", "ICE", ["NetworkAddress", "STUN", "Timekeeping"]),
         module("Protocols", "MulticastDNS", ["NetworkAddress", "Timekeeping"]),
-        module("Protocols", "SignalWire", ["JSON"]),
-        module("Protocols", "CallControl", ["JSON", "Timekeeping"]),
+        module("Protocols", "SignalWire", ["Identifiers", "JSON"]),
+        module("Protocols", "CallControl", ["Identifiers", "JSON", "Timekeeping"]),
         module("Protocols", "ControlWire", ["JSON"]),
         module("Protocols", "BotWire", ["Bytes", "Digests", "JSON", "Timekeeping", "XML"]),
 

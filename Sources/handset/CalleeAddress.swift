@@ -1,3 +1,4 @@
+internal import ArgumentParser
 internal import CallAgent
 internal import ConfigReader
 internal import NetworkAddress
@@ -9,11 +10,18 @@ struct CalleeAddress {
     /// A host on this machine is spoken to on the embedded exchange's port without TLS, any other by https.
     let server: String?
     /// Who is invited: `user` or `user@host`. A port, or an IP address for a host, only says where the server is.
-    let user: String
+    let user: UserID
 
-    init(_ text: String) {
+    /// Reads what somebody typed.
+    ///
+    /// - Throws: `ValidationError` if it names nobody who could be called.
+    init(_ text: String) throws {
+        guard !text.isEmpty, !text.hasPrefix("@") else {
+            throw ValidationError("\"\(text)\" names nobody to call. Give user@host, such as echo@localhost.")
+        }
         guard let at = text.lastIndex(of: "@"), text.index(after: at) < text.endIndex else {
-            (server, user) = (nil, text)
+            server = nil
+            user = try Self.user(text)
             return
         }
         let authority = String(text[text.index(after: at)...])
@@ -22,7 +30,15 @@ struct CalleeAddress {
         let isLocal = host == "localhost" || address?.isLoopback == true
         let hasPort = host.count < authority.count
         server = "\(isLocal ? "http" : "https")://\(authority)" + (hasPort || !isLocal ? "" : ":8555")
-        user = address == nil ? "\(text[..<at])@\(host)" : String(text[..<at])
+        user = try Self.user(address == nil ? "\(text[..<at])@\(host)" : String(text[..<at]))
+    }
+
+    private static func user(_ text: String) throws -> UserID {
+        do throws(IdentifierFault) {
+            return try UserID(text)
+        } catch {
+            throw ValidationError("The name of whom to call \(error).")
+        }
     }
 
     /// What is before the port, with an IPv6 address's brackets; all of it if there is no port.

@@ -18,7 +18,7 @@ struct CallerConfiguration {
             configuration = try DeviceConfiguration.read(path: config, server: server)
         } else {
             configuration = DeviceConfiguration(account: .demoCaller)
-            if let server = server ?? CalleeAddress(callee).server { configuration.account.use(server: server) }
+            if let server = try server ?? CalleeAddress(callee).server { configuration.account.use(server: server) }
         }
         if let webrtc { configuration.media.offers = webrtc ? .webRTC : .sdes }
         return configuration

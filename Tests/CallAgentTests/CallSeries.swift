@@ -71,7 +71,7 @@ struct CallSeries {
     private func tryCall(_ round: Int) async throws -> Bool {
         let kept = "\(folder)/caller-\(round).wav"
         let call = await caller.device.call(
-            UserID("device\(number)"),
+            UserID(ours: "device\(number)"),
             audio: AudioBehaviour(source: .file(path: "\(folder)/said.wav", loops: false), recording: kept))
         _ = try await caller.established()
         let incoming = try await device.incoming()

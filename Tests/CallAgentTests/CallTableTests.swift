@@ -13,7 +13,7 @@ struct CallTableTests {
         invite: "i1", direction: .outgoing, peer: "echo", began: .zero, duration: .zero, reason: .busy, endedBy: .remote
     )
 
-    private func call(_ key: String, _ source: AudioBehaviour.Source = .silence) -> ActiveCall {
+    private func call(_ key: IdempotencyKey, _ source: AudioBehaviour.Source = .silence) -> ActiveCall {
         ActiveCall(
             machine: CallMachine(dialling: InviteOptions(to: "echo", idempotencyKey: key)),
             audio: AudioBehaviour(source: source), invite: .sending(idempotencyKey: key))

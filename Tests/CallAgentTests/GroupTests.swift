@@ -44,7 +44,7 @@ struct GroupTests {
 
         let hands = try await teacher.device.invite(["ann", "ben"], in: group, data: ["do": "raise"])
         let atAnn = try await invited(ann)
-        #expect(try await invited(ben).received.group == group.rawValue)
+        #expect(try await invited(ben).received.group == group)
         #expect(atAnn.id == hands.id && atAnn.received.data == ["do": "raise"])
         try await atAnn.accept()
         #expect(try await accepted(teacher).invitee == "ann")

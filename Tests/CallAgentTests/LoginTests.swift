@@ -44,7 +44,7 @@ struct LoginTests {
 
         let second = try await Device.login(configuration(site, .kept), logger: site.logger)
         #expect(await second.service.session?.user == name)
-        #expect(kept.device.id.rawValue.hasPrefix("handset-"))
+        #expect(kept.device.id.text.hasPrefix("handset-"))
         let records = try CallJournal.records(in: folder + "/calls.jsonl")
         #expect(records.map(\.reason) == ["completed"])
         #expect(records.first?.peer == "caller")
@@ -104,7 +104,7 @@ struct LoginTests {
         for device in [ann, ben] {
             for await event in device.events {
                 guard case .signaling(.connectionCreated("lobby", let other)) = event else { continue }
-                #expect(!other.connection.isEmpty)
+                #expect(!other.connection.text.isEmpty)
                 break
             }
         }

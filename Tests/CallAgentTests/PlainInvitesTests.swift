@@ -39,7 +39,7 @@ struct PlainInvitesTests {
     func full() {
         var invites = PlainInvites()
         func isTaken(_ id: InviteID) -> Bool { invites.add(received: received(id), InviteTimings(), at: .zero) }
-        let taken = (1...4_097).map { isTaken(InviteID("i\($0)")) }
+        let taken = (1...4_097).map { isTaken(InviteID(ours: "i\($0)")) }
         #expect(taken.firstIndex(of: false) == 4_096)
         let effects = invites.handle(.cancelled, for: "i7", at: .zero)
         #expect(effects == [.publish(.withdrawn("i7", .cancelled))])

@@ -54,7 +54,7 @@ final class Site: Sendable {
             HandsetServiceConfiguration(
                 addresses: .init(exchange.url),
                 application: .init(name: "Test", version: "1", system: "Linux", key: "demo", secret: "demo"),
-                credentials: .mediaToken("token of \(user)"), device: .init(id: DeviceID(name), name: name)),
+                credentials: .mediaToken("token of \(user)"), device: .init(id: DeviceID(ours: name), name: name)),
             group: group, logger: logger)
         let device = try Device(
             configuration, service: hundredths.map { SlowHangUps(service: service, hundredths: $0) } ?? service,

@@ -41,13 +41,13 @@ struct SlowHangUps: SignalingService {
     func send(_ signal: CallSignal, retryAfterReconnect: Bool) async throws(SignalingError) {
         try await service.send(signal, retryAfterReconnect: retryAfterReconnect)
     }
-    func join(room: String, data: String?) async throws(SignalingError) -> [RoomParticipant] {
+    func join(room: RoomName, data: String?) async throws(SignalingError) -> [RoomParticipant] {
         try await service.join(room: room, data: data)
     }
     func send(_ signal: RoomSignal, retryAfterReconnect: Bool) async throws(SignalingError) {
         try await service.send(signal, retryAfterReconnect: retryAfterReconnect)
     }
-    func leave(room: String) async throws(SignalingError) { try await service.leave(room: room) }
+    func leave(room: RoomName) async throws(SignalingError) { try await service.leave(room: room) }
     func createGroup(_ id: GroupID?, name: String?, members: [UserID]) async throws(SignalingError) -> GroupID {
         try await service.createGroup(id, name: name, members: members)
     }

@@ -1,3 +1,5 @@
+import ArgumentParser
+import CallAgent
 import Testing
 
 @testable import handset
@@ -20,9 +22,14 @@ struct CalleeAddressTests {
             ("a@b@calls.example.org:1", "https://calls.example.org:1", "a@b@calls.example.org"),
             ("echo@", nil, "echo@"),
         ])
-    func parts(text: String, server: String?, user: String) {
-        let address = CalleeAddress(text)
+    func parts(text: String, server: String?, user: UserID) throws {
+        let address = try CalleeAddress(text)
         #expect(address.server == server)
         #expect(address.user == user)
+    }
+
+    @Test("Who is called has a name that the service takes", arguments: ["", "@localhost", "a\u{202E}b@localhost", "a\n"])
+    func refusal(text: String) {
+        #expect(throws: ValidationError.self) { try CalleeAddress(text) }
     }
 }

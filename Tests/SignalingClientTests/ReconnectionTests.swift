@@ -285,7 +285,7 @@ extension HandsetService {
         signals.map { signal in
             begin { driver, promise in
                 let message = SignalWire.CallSignal(
-                    invite: Identifier(ours: signal.invite.rawValue), type: signal.type, data: signal.data)
+                    invite: signal.invite, type: signal.type, data: signal.data)
                 driver.request(message, policy, doing: "send a signal", promise)
             }
         }

@@ -68,8 +68,8 @@ enum CallInvite {
     /// The invite came in.
     case received(InviteID)
     /// The service has not given it an id yet.
-    case sending(idempotencyKey: String)
-    case sent(InviteID, idempotencyKey: String)
+    case sending(idempotencyKey: IdempotencyKey)
+    case sent(InviteID, idempotencyKey: IdempotencyKey)
 
     /// The service's id; nil until there is one.
     var id: InviteID? {
@@ -80,7 +80,7 @@ enum CallInvite {
     }
 
     /// What an invite that this device sends is known by until the service gives it an id.
-    var idempotencyKey: String? {
+    var idempotencyKey: IdempotencyKey? {
         switch self {
         case .sending(let key), .sent(_, let key): key
         case .received: nil

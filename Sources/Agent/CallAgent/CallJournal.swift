@@ -40,8 +40,8 @@ public final class CallJournal: Sendable {
     func begin(invite: InviteID?, peer: UserID, direction: CallRecord.Direction) -> String {
         let key = UUID().uuidString.lowercased()
         let entry = KeptCall(
-            call: key, application: application, isOver: false, began: Self.now, invite: invite?.rawValue,
-            direction: direction.rawValue, peer: peer.rawValue)
+            call: key, application: application, isOver: false, began: Self.now, invite: invite?.text,
+            direction: direction.rawValue, peer: peer.text)
         queue.yield(Job(entry: entry, done: {}))
         return key
     }
@@ -49,8 +49,8 @@ public final class CallJournal: Sendable {
     /// Notes how a call ended; `done` is called when that is on disk, or cannot be.
     func end(_ key: String, _ record: CallRecord, done: @escaping @Sendable () -> Void) {
         var entry = KeptCall(
-            call: key, application: application, isOver: true, began: nil, invite: record.invite?.rawValue,
-            direction: record.direction.rawValue, peer: record.peer.rawValue)
+            call: key, application: application, isOver: true, began: nil, invite: record.invite?.text,
+            direction: record.direction.rawValue, peer: record.peer.text)
         entry.ended = Self.now
         entry.answeredAfter = record.answeredAfter.map(Self.milliseconds)
         entry.setUpTime = record.setUpTime.map(Self.milliseconds)

@@ -45,7 +45,7 @@ struct CallTable {
     func id(of invite: InviteID) -> CallID? { calls.first { $0.value.invite.id == invite }?.key }
 
     /// The call that this device made with an idempotency key.
-    func id(ofKey key: String) -> CallID? { calls.first { $0.value.invite.idempotencyKey == key }?.key }
+    func id(ofKey key: IdempotencyKey) -> CallID? { calls.first { $0.value.invite.idempotencyKey == key }?.key }
 
     /// The call whose media, or the connection of its media, the media engine knows by this name.
     func id(of media: MediaCallID) -> CallID? { calls.first { $0.value.media.goes(by: media) }?.key }

@@ -18,13 +18,13 @@ extension Device {
     public func invite(
         _ users: [UserID], in group: GroupID? = nil, data: JSONValue = [:], timeToLive: Duration?? = .none,
         payload: JSONValue? = nil, missedPayload: JSONValue? = nil, onlineOnly: Bool? = nil,
-        idempotencyKey: String? = nil
+        idempotencyKey: IdempotencyKey? = nil
     ) async throws(SignalingError) -> OutgoingInvite {
         let defaults = configuration.invites
         let options = InviteOptions(
             to: users, in: group, data: data, timeToLive: timeToLive ?? defaults.timeToLive,
             payload: payload ?? defaults.payload, timeoutPayload: missedPayload ?? defaults.missedPayload,
-            isOnlineOnly: onlineOnly ?? defaults.isOnlineOnly, idempotencyKey: idempotencyKey ?? newKey())
+            isOnlineOnly: onlineOnly ?? defaults.isOnlineOnly, idempotencyKey: idempotencyKey ?? IdempotencyKey(ours: newKey()))
         let sent = try await service.invite(options)
         let answers = invites.add(sent: sent, options, inviteTimings, at: MonotonicClock.now)
         arm(sent.id)

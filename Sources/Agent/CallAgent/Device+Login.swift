@@ -58,7 +58,7 @@ extension HandsetServiceConfiguration {
         let store = account.sessionStore
         var device = configuration.device.id
         switch try store?.look() {
-        case .login(let id, _)?: device = device ?? id.rawValue
+        case .login(let id, _)?: device = device ?? id
         case .foreign?: try store?.clear()
         case .nothing?, nil: break
         }
@@ -70,7 +70,7 @@ extension HandsetServiceConfiguration {
                 secret: account.appSecret.revealed),
             credentials: account.credential.forService,
             device: .init(
-                id: DeviceID(device ?? "handset-\(UUID().uuidString.lowercased())"), name: configuration.device.name,
+                id: device ?? DeviceID(ours: "handset-\(UUID().uuidString.lowercased())"), name: configuration.device.name,
                 push: configuration.device.push?.map { .init(kind: $0.kind, token: $0.token.revealed) }))
         sessionStore = store
         start = configuration.invites.start
@@ -81,7 +81,7 @@ extension HandsetServiceConfiguration {
 
 extension DeviceConfiguration {
     /// The rooms to join after each login, the account's session first.
-    var allRooms: [String] { (account.session.map { [$0] } ?? []) + rooms }
+    var allRooms: [RoomName] { (account.session.map { [$0] } ?? []) + rooms }
 }
 
 extension AccountConfiguration.Credential {

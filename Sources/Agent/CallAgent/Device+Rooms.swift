@@ -8,12 +8,12 @@ extension Device {
     ///
     /// - Parameter data: Our connection data for the others, up to 1,000 bytes.
     @discardableResult
-    public func join(room: String, data: String? = nil) async throws(SignalingError) -> [RoomParticipant] {
+    public func join(room: RoomName, data: String? = nil) async throws(SignalingError) -> [RoomParticipant] {
         try await service.join(room: room, data: data)
     }
 
     /// Leaves a room.
-    public func leave(room: String) async throws(SignalingError) { try await service.leave(room: room) }
+    public func leave(room: RoomName) async throws(SignalingError) { try await service.leave(room: room) }
 
     /// Sends a signal to everybody in a room, or to one connection there (contract SIG-1).
     ///
@@ -22,7 +22,7 @@ extension Device {
     ///   - data: Up to 8 KiB as JSON text.
     ///   - retryAfterReconnect: Whether to wait or to fail while the device reconnects (CONN-6).
     public func signal(
-        _ type: String, data: JSONValue = .null, in room: String, to connection: String? = nil,
+        _ type: String, data: JSONValue = .null, in room: RoomName, to connection: ConnectionName? = nil,
         retryAfterReconnect: Bool = true
     ) async throws(SignalingError) {
         try await service.send(

@@ -85,6 +85,6 @@ extension BehaviourConfiguration {
 extension InviteID {
     /// The id as a file's name: whatever could lead out of a folder is replaced.
     fileprivate var fileName: String {
-        String(rawValue.prefix(100).map { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "-") ? $0 : "_" })
+        String(text.prefix(100).map { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "-") ? $0 : "_" })
     }
 }

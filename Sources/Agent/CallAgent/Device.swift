@@ -112,7 +112,7 @@ public actor Device {
         _ users: [UserID], in group: GroupID? = nil, audio: AudioBehaviour, timeToLive: Duration?? = .none,
         onlineOnly: Bool? = nil
     ) -> CallID {
-        let key = newKey()
+        let key = IdempotencyKey(ours: newKey())
         let defaults = configuration.invites
         let options = InviteOptions(
             to: users, in: group, timeToLive: timeToLive ?? defaults.timeToLive, payload: defaults.payload,
@@ -272,7 +272,7 @@ public actor Device {
     func beginProgram(for id: CallID) throws(ProgramStartError) -> PortLine? {
         guard let programs, let plan = configuration.program, let machine = calls[id]?.machine else { return nil }
         return try programs.begin(
-            plan, call: id.number, peer: machine.peer.rawValue, isOutgoing: machine.isOutgoing)
+            plan, call: id.number, peer: machine.peer.text, isOutgoing: machine.isOutgoing)
     }
 
     /// The peer has pressed a key.

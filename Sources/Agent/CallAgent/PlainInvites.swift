@@ -153,7 +153,8 @@ struct PlainInvites {
         case .timedOut(let users): _ = keep(.timedOut(users), for: id)
         case .inviteEnded: _ = keep(.endedByService, for: id)
         case .inviteSent: if pending[id] == nil { earlyAnswers[id] = [] }
-        case .hungUp(let news): if seen.contains(id) { return [.publish(.left(id, by: news.from))] }
+        case .hungUp(let news):
+            if seen.contains(id), let user = news.from { return [.publish(.left(id, by: user))] }
         case .inviteFailed, .answerConfirmed, .answerFailed, .cancelConfirmed, .cancelFailed, .handledElsewhere,
             .cancelled, .disconnected:
             break  // Over already, or not about an invite.

@@ -87,7 +87,7 @@ struct ControlDesk: Sendable {
         let state = await device.status
         var status = ControlStatus(
             version: version, pid: getpid(), uptimeSeconds: (began.duration(to: now).seconds * 10).rounded() / 10,
-            device: configuration.device.name, connection: state.connection.rawValue, user: state.user?.rawValue,
+            device: configuration.device.name, connection: state.connection.rawValue, user: state.user?.text,
             server: Self.host(of: configuration.account.eventsURL), behaviour: configuration.behaviour.source.name)
         status.sound = state.sound.map(ControlSound.init)
         if state.sound != nil {
@@ -104,7 +104,13 @@ struct ControlDesk: Sendable {
         return status
     }
 
-    private func call(_ user: String) async throws(ControlFault) -> Outcome {
+    private func call(_ name: String) async throws(ControlFault) -> Outcome {
+        let user: UserID
+        do throws(IdentifierFault) {
+            user = try UserID(name)
+        } catch {
+            throw ControlFault(.wrongValue, "\"to\" \(error)")
+        }
         let state = await device.status
         switch state.connection {
         case .connected, .reconnecting: break
@@ -118,8 +124,8 @@ struct ControlDesk: Sendable {
             throw ControlFault(
                 .tooMany, "there are \(state.calls.count) calls, as many as this machine carries: try again later")
         }
-        let call = await device.call(UserID(user))
-        return Outcome(ControlReply(call: call.number), news: .calling(call: call.number, to: user))
+        let call = await device.call(user)
+        return Outcome(ControlReply(call: call.number), news: .calling(call: call.number, to: name))
     }
 
     private func find(
@@ -169,7 +175,7 @@ extension ControlCall {
             case .ending: .ending
             }
         self.init(
-            call: call.id.number, peer: call.peer.rawValue, isIncoming: call.direction == .incoming, state: state,
+            call: call.id.number, peer: call.peer.text, isIncoming: call.direction == .incoming, state: state,
             durationSeconds: call.duration(at: now).map { ($0.seconds * 10).rounded() / 10 }, isHeld: call.isHeld)
     }
 }

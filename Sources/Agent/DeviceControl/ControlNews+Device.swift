@@ -12,7 +12,7 @@ extension ControlNews {
         case .signaling(.connected), .signaling(.reconnected): self = .connection("connected")
         case .signaling(.reconnecting): self = .connection("reconnecting")
         case .signaling(.disconnected): self = .connection("disconnected")
-        case .incoming(let call, let user): self = .incoming(call: call.number, from: user.rawValue)
+        case .incoming(let call, let user): self = .incoming(call: call.number, from: user.text)
         case .answered(let call): self = .answered(call: call.number)
         case .established(let call, let time):
             self = .established(call: call.number, setUpMilliseconds: (time.seconds * 10_000).rounded() / 10)
@@ -24,7 +24,7 @@ extension ControlNews {
             self = .ended(
                 call: call.number,
                 End(
-                    peer: record.peer.rawValue, reason: record.reason.rawValue, endedBy: record.endedBy.rawValue,
+                    peer: record.peer.text, reason: record.reason.rawValue, endedBy: record.endedBy.rawValue,
                     durationSeconds: (record.duration.seconds * 10).rounded() / 10))
         case .card(let event):
             guard let state = Self.name(of: event) else { return nil }

@@ -149,7 +149,7 @@ public struct CallMachine: ProtocolCore, Sendable {
     }
 
     /// Whether what `user` says about the invite is about this call.
-    public func isWith(_ user: UserID) -> Bool { namedPeer == nil || namedPeer == user }
+    public func isWith(_ user: UserID?) -> Bool { namedPeer == nil || namedPeer == user }
 
     /// Whether we dialled.
     public var isOutgoing: Bool { draft.direction == .outgoing }

@@ -54,9 +54,9 @@ public struct ICEServer: Hashable, Sendable {
 /// The service's answer when it accepts a device.
 public struct SessionGrant: Hashable, Sendable {
     /// The session, to be resumed after a drop.
-    public var session: String
+    public var session: SessionID
     /// This connection's name among the peers.
-    public var connection: String
+    public var connection: ConnectionName
     /// Who this device is.
     public var user: UserID
     /// Under which names the user can be called (contract AUTH-2).
@@ -72,7 +72,7 @@ public struct SessionGrant: Hashable, Sendable {
 
     /// Makes a grant.
     public init(
-        session: String, connection: String, user: UserID, publicIDs: [UserID] = [], isResumed: Bool = false,
+        session: SessionID, connection: ConnectionName, user: UserID, publicIDs: [UserID] = [], isResumed: Bool = false,
         sequence: Int64 = 0, keepalive: Duration, isAnonymous: Bool = false
     ) {
         self.session = session
@@ -89,12 +89,12 @@ public struct SessionGrant: Hashable, Sendable {
 /// From where to go on after a drop.
 public struct ResumePoint: Hashable, Sendable {
     /// The session that dropped.
-    public var session: String
+    public var session: SessionID
     /// The number of the last event that arrived.
     public var after: Int64
 
     /// Makes a resume point.
-    public init(session: String, after: Int64) {
+    public init(session: SessionID, after: Int64) {
         self.session = session
         self.after = after
     }

@@ -1,13 +1,5 @@
 public import JSON
 
-/// Names a group of users.
-public struct GroupID: TextIdentifier {
-    /// The text.
-    public let rawValue: String
-    /// Makes the identifier from its text.
-    public init(rawValue: String) { self.rawValue = rawValue }
-}
-
 /// A group as its members see it (contract GRP-1).
 public struct Group: Hashable, Sendable {
     /// The group.
@@ -56,14 +48,14 @@ public struct GroupChange: Hashable, Sendable {
 /// Somebody in a room.
 public struct RoomParticipant: Hashable, Sendable {
     /// The connection's name.
-    public var connection: String
+    public var connection: ConnectionName
     /// Whose it is.
     public var user: UserID
     /// The connection data from its join or its token.
     public var data: String?
 
     /// Makes a participant.
-    public init(connection: String, user: UserID, data: String? = nil) {
+    public init(connection: ConnectionName, user: UserID, data: String? = nil) {
         self.connection = connection
         self.user = user
         self.data = data
@@ -73,21 +65,22 @@ public struct RoomParticipant: Hashable, Sendable {
 /// A message in a room, to everybody or to one connection (contract SIG-1).
 public struct RoomSignal: Hashable, Sendable {
     /// The room.
-    public var room: String
+    public var room: RoomName
     /// Up to 128 bytes.
     public var type: String
     /// Up to 8 KiB as JSON text.
     public var data: JSONValue
     /// The connection that it is for; `nil` for everybody else in the room.
-    public var to: String?
-    /// The connection that sent it; empty on the way out.
-    public var from: String
-    /// Who sent it; empty on the way out.
-    public var user: UserID
+    public var to: ConnectionName?
+    /// The connection that sent it; nil on the way out.
+    public var from: ConnectionName?
+    /// Who sent it; nil on the way out.
+    public var user: UserID?
 
     /// Makes a signal.
     public init(
-        room: String, type: String, data: JSONValue = .null, to: String? = nil, from: String = "", user: UserID = ""
+        room: RoomName, type: String, data: JSONValue = .null, to: ConnectionName? = nil,
+        from: ConnectionName? = nil, user: UserID? = nil
     ) {
         self.room = room
         self.type = type
@@ -101,16 +94,16 @@ public struct RoomSignal: Hashable, Sendable {
 /// A peer whose signaling connection dropped, or came back (contract CONN-8).
 public struct StreamPeer: Hashable, Sendable {
     /// The room that it is in with us, if that is how we know it.
-    public var room: String?
+    public var room: RoomName?
     /// The call that it is in with us, if that is how we know it.
     public var invite: InviteID?
     /// Its connection.
-    public var connection: String
+    public var connection: ConnectionName
     /// Who it is.
     public var user: UserID
 
     /// Makes a peer.
-    public init(room: String? = nil, invite: InviteID? = nil, connection: String, user: UserID) {
+    public init(room: RoomName? = nil, invite: InviteID? = nil, connection: ConnectionName, user: UserID) {
         self.room = room
         self.invite = invite
         self.connection = connection

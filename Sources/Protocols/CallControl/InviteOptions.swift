@@ -2,8 +2,10 @@ public import JSON
 
 /// The content of an invite, and how long it lasts (contract INV-1).
 public struct InviteOptions: Hashable, Sendable {
-    /// Whom to invite: users or public ids, at least one.
-    public var invitees: [UserID]
+    /// The first invitee, with whom a call is.
+    public let to: UserID
+    /// The other invitees.
+    public let others: [UserID]
     /// The group in which to invite them, all members of which receive it (GRP-2); `nil` for none.
     public var group: GroupID?
     /// Data for the invitee; for a call an object whose key `offer` a call machine fills in.
@@ -17,28 +19,30 @@ public struct InviteOptions: Hashable, Sendable {
     /// Fail with ``SignalingError/Code/noDeviceOnline`` rather than wait for a device to appear.
     public var isOnlineOnly: Bool
     /// The same key names the same invite, however often it is sent.
-    public var idempotencyKey: String
+    public var idempotencyKey: IdempotencyKey
 
-    /// The first invitee, with whom a call is.
-    public var to: UserID { invitees.first ?? "" }
+    /// Whom to invite: users or public ids.
+    public var invitees: [UserID] { [to] + others }
 
     /// Makes the options of an invite to one user.
     public init(
         to: UserID, data: JSONValue = [:], timeToLive: Duration? = .seconds(30), payload: JSONValue? = nil,
-        timeoutPayload: JSONValue? = nil, isOnlineOnly: Bool = false, idempotencyKey: String
+        timeoutPayload: JSONValue? = nil, isOnlineOnly: Bool = false, idempotencyKey: IdempotencyKey
     ) {
         self.init(
             to: [to], data: data, timeToLive: timeToLive, payload: payload, timeoutPayload: timeoutPayload,
             isOnlineOnly: isOnlineOnly, idempotencyKey: idempotencyKey)
     }
 
-    /// Makes the options of an invite to several users.
+    /// Makes the options of an invite to several users, at least one.
     public init(
         to invitees: [UserID], in group: GroupID? = nil, data: JSONValue = [:], timeToLive: Duration? = .seconds(30),
         payload: JSONValue? = nil,
-        timeoutPayload: JSONValue? = nil, isOnlineOnly: Bool = false, idempotencyKey: String
+        timeoutPayload: JSONValue? = nil, isOnlineOnly: Bool = false, idempotencyKey: IdempotencyKey
     ) {
-        self.invitees = invitees
+        guard let first = invitees.first else { preconditionFailure("an invite has no invitee") }
+        to = first
+        others = Array(invitees.dropFirst())
         self.group = group
         self.data = data
         self.timeToLive = timeToLive

@@ -31,7 +31,7 @@ public enum SignalingEvent: Hashable, Sendable {
     // Invites, on the inviter's side.
 
     /// The service accepted an invite of ours; reported before everything else about it.
-    case inviteSent(InviteID, idempotencyKey: String)
+    case inviteSent(InviteID, idempotencyKey: IdempotencyKey)
     /// An invitee accepted.
     case inviteAccepted(InviteAnswer)
     /// An invitee rejected.
@@ -49,9 +49,9 @@ public enum SignalingEvent: Hashable, Sendable {
     /// The peer hung up.
     case callEnded(CallHangUp)
     /// Somebody is in a room that this device is in.
-    case connectionCreated(room: String, RoomParticipant)
+    case connectionCreated(room: RoomName, RoomParticipant)
     /// Somebody left a room that this device is in.
-    case connectionDestroyed(room: String, connection: String, reason: String)
+    case connectionDestroyed(room: RoomName, connection: ConnectionName, reason: String)
 
     /// Somebody in a room says something (SIG-1).
     case roomSignal(RoomSignal)
@@ -62,7 +62,7 @@ public enum SignalingEvent: Hashable, Sendable {
     /// A group that this user is in changed (GRP-1).
     case groupChanged(GroupChange)
     /// A room that this device was in is lost to it: it could not be joined again after a fresh start.
-    case roomLost(room: String, SignalingError)
+    case roomLost(room: RoomName, SignalingError)
     /// The service asks for another connection within the given time (CONN-12); it is made without being asked.
     case moveRequested(within: Duration, webSocketURL: String?)
     /// The service names other servers that help media through firewalls, or other ways in there: calls that begin from
@@ -82,7 +82,7 @@ public struct ReceivedInvite: Hashable, Sendable {
     /// Who invites.
     public var inviter: UserID
     /// The group it was sent in, if any.
-    public var group: String?
+    public var group: GroupID?
     /// Everybody who is invited.
     public var invitees: [UserID]
     /// The inviter's data; for a call an object with the key `offer`.
@@ -94,7 +94,7 @@ public struct ReceivedInvite: Hashable, Sendable {
 
     /// Makes a received invite.
     public init(
-        id: InviteID, inviter: UserID, group: String? = nil, invitees: [UserID], data: JSONValue,
+        id: InviteID, inviter: UserID, group: GroupID? = nil, invitees: [UserID], data: JSONValue,
         remaining: Duration?, payload: JSONValue? = nil
     ) {
         self.id = id
@@ -158,13 +158,13 @@ public struct CallSignal: Hashable, Sendable {
     public var type: String
     /// Up to 8 KiB as JSON text.
     public var data: JSONValue
-    /// Who sent it; empty on the way out.
-    public var from: UserID
+    /// Who sent it; nil on the way out.
+    public var from: UserID?
     /// On the way out, whom it is for, which matters once several have accepted the invite.
     public var peer: UserID?
 
     /// Makes a signal.
-    public init(invite: InviteID, type: String, data: JSONValue, from: UserID = "", peer: UserID? = nil) {
+    public init(invite: InviteID, type: String, data: JSONValue, from: UserID? = nil, peer: UserID? = nil) {
         self.peer = peer
         self.invite = invite
         self.type = type
@@ -183,14 +183,14 @@ public struct CallHangUp: Hashable, Sendable {
     public var cause: CallFailureCause?
     /// How long the call had lasted, by the peer's clock.
     public var duration: Duration
-    /// Who hung up; empty on the way out.
-    public var from: UserID
+    /// Who hung up; nil on the way out.
+    public var from: UserID?
     /// On the way out, with whom it is over, which matters once several have accepted the invite.
     public var peer: UserID?
 
     /// Makes the news.
     public init(
-        invite: InviteID, reason: String, cause: CallFailureCause? = nil, duration: Duration, from: UserID = "",
+        invite: InviteID, reason: String, cause: CallFailureCause? = nil, duration: Duration, from: UserID? = nil,
         peer: UserID? = nil
     ) {
         self.peer = peer

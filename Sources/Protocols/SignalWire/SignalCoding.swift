@@ -31,7 +31,7 @@ public enum SignalLimits {
     /// Bytes in the cause of a call's failure.
     public static let causeBytes = 64
     /// Bytes in an ``Identifier``, and in what people call a device or a group.
-    public static let nameBytes = 256
+    public static let nameBytes = IdentifierLimits.bytes
     /// Capabilities that a device may list.
     public static let capabilities = 32
     /// Users that one invite may ask.

@@ -39,7 +39,7 @@ struct EventFilter {
     }
 
     /// The device has left a room.
-    mutating func leave(_ room: RoomName) { rooms.leave(room.text) }
+    mutating func leave(_ room: RoomName) { rooms.leave(room) }
 
     /// The device is in no room any more.
     mutating func leaveAllRooms() { rooms = RoomTable() }

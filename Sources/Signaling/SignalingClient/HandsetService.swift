@@ -94,49 +94,41 @@ public final class HandsetService: SignalingService {
     /// Sends an invite.
     public func invite(_ options: InviteOptions) async throws(SignalingError) -> SentInvite {
         let activity = "invite \(options.to)"
-        let message = try InviteSend(options, doing: activity)
+        let message = InviteSend(options)
         let hub = events.hub
         let sent = try await ask { (driver, promise: EventLoopPromise<InviteSend.Result>) in
             driver.request(message, doing: activity, promise) { sent in
-                hub.publish(.inviteSent(InviteID(sent.invite), idempotencyKey: options.idempotencyKey))
+                hub.publish(.inviteSent(sent.invite, idempotencyKey: options.idempotencyKey))
             }
         }
-        return SentInvite(id: InviteID(sent.invite), invitees: sent.invitees.map { UserID($0) })
+        return SentInvite(id: sent.invite, invitees: sent.invitees)
     }
 
     /// Accepts an invite.
     public func accept(_ invite: InviteID, data: JSONValue) async throws(SignalingError) {
-        try await tell(
-            InviteAccept(invite: .init(invite, doing: "accept the invite"), data: data), .answer,
-            doing: "accept the invite")
+        try await tell(InviteAccept(invite: invite, data: data), .answer, doing: "accept the invite")
     }
 
     /// Rejects an invite.
     public func reject(_ invite: InviteID, data: JSONValue) async throws(SignalingError) {
-        try await tell(
-            InviteReject(invite: .init(invite, doing: "reject the invite"), data: data), .answer,
-            doing: "reject the invite")
+        try await tell(InviteReject(invite: invite, data: data), .answer, doing: "reject the invite")
     }
 
     /// Changes what a pending invite says.
     public func modify(_ invite: InviteID, data: JSONValue) async throws(SignalingError) {
-        let message = try InviteModify(invite: .init(invite, doing: "change the invite"), data: data)
-        try await tell(message, .queued, doing: "change the invite")
+        try await tell(InviteModify(invite: invite, data: data), .queued, doing: "change the invite")
     }
 
     /// Takes an invite back.
     public func cancel(_ invite: InviteID, data: JSONValue) async throws(SignalingError) {
-        let message = try InviteCancel(invite: .init(invite, doing: "cancel the invite"), data: data)
-        try await tell(message, .lasting, doing: "cancel the invite")
+        try await tell(InviteCancel(invite: invite, data: data), .lasting, doing: "cancel the invite")
     }
 
     /// Sends a message to the peer of a call.
     public func send(_ signal: CallControl.CallSignal, retryAfterReconnect: Bool) async throws(SignalingError) {
-        let activity = "send a signal to the peer"
         let message = SignalWire.CallSignal(
-            invite: try .init(signal.invite, doing: activity), type: signal.type, data: signal.data,
-            peer: try .of(signal.peer?.rawValue, "the peer's id", doing: activity))
-        try await tell(message, retryAfterReconnect ? .queued : .atOnce, doing: activity)
+            invite: signal.invite, type: signal.type, data: signal.data, peer: signal.peer)
+        try await tell(message, retryAfterReconnect ? .queued : .atOnce, doing: "send a signal to the peer")
     }
 
     /// Tells the peer of a call that it is over.
@@ -144,9 +136,8 @@ public final class HandsetService: SignalingService {
         let milliseconds =
             news.duration.components.seconds * 1_000 + news.duration.components.attoseconds / 1_000_000_000_000_000
         let message = CallEnd(
-            invite: try .init(news.invite, doing: "hang up"), reason: news.reason, cause: news.cause?.rawValue,
-            durationMilliseconds: milliseconds,
-            peer: try .of(news.peer?.rawValue, "the peer's id", doing: "hang up"))
+            invite: news.invite, reason: news.reason, cause: news.cause?.rawValue, durationMilliseconds: milliseconds,
+            peer: news.peer)
         try await tell(message, .lasting, doing: "hang up")
     }
 }

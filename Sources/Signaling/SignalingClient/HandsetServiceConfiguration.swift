@@ -166,11 +166,8 @@ extension HandsetServiceConfiguration {
     /// - Parameter member: What is named, such as `the room's name`.
     /// - Throws: ``SignalingError`` if it does not.
     public static func check(name: String, of member: String) throws(SignalingError) {
-        _ = try DeviceIdentifier(name, of: member, doing: "use the name")
+        _ = try DeviceID(name, of: member, doing: "use the name")
     }
-
-    /// One rule holds for names of all kinds.
-    private typealias DeviceIdentifier = SignalWire.DeviceID
 
     /// Finds out whether ``trustRootFile`` can be this file.
     ///

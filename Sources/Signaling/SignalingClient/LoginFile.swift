@@ -47,7 +47,7 @@ struct LoginFile {
             WallClock.now.unixMilliseconds + $0.components.seconds * 1_000
         }
         let kept = SessionStore.Kept(
-            application: store.application, server: store.server, device: device.rawValue,
+            application: store.application, server: store.server, device: device,
             user: login.user, token: login.token, refreshToken: login.refreshToken, expiresAt: end,
             publicIDs: login.publicIDs)
         do throws(SignalingError) {

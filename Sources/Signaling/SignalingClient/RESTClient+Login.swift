@@ -142,9 +142,9 @@ extension RESTClient {
             token: token, lifetime: claims?.lifetime(now: Date().timeIntervalSince1970), user: user ?? claims?.user)
     }
 
-    private static func name(_ user: String) throws(ServiceFailure) -> SignalWire.UserID {
+    private static func name(_ user: String) throws(ServiceFailure) -> UserID {
         do throws(SignalingError) {
-            return try SignalWire.UserID(user, of: "the user's id", doing: "log in")
+            return try UserID(user, of: "the user's id", doing: "log in")
         } catch {
             throw ServiceFailure(error, remedy: .none)
         }

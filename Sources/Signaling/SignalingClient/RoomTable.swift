@@ -9,12 +9,12 @@ struct RoomTable {
     private struct Room {
         /// How it was joined, to join it again after a fresh start.
         let join: RoomJoin
-        var people: [String: CallControl.RoomParticipant]
+        var people: [ConnectionName: CallControl.RoomParticipant]
         /// Who was there before this joining, and has not been named in the answers to it yet.
-        var unconfirmed: Set<String>
+        var unconfirmed: Set<ConnectionName>
     }
 
-    private var rooms: [String: Room] = [:]
+    private var rooms: [RoomName: Room] = [:]
 
     /// How each room was joined.
     var joins: [RoomJoin] { rooms.values.map(\.join) }
@@ -26,7 +26,7 @@ struct RoomTable {
     mutating func enter(
         _ join: RoomJoin, _ others: [CallControl.RoomParticipant], isLast: Bool = true
     ) -> [SignalingEvent] {
-        let name = join.room.text
+        let name = join.room
         let known = rooms[name]
         var room = known ?? Room(join: join, people: [:], unconfirmed: [])
         if join.after == nil {
@@ -52,7 +52,7 @@ struct RoomTable {
     }
 
     /// This device is in a room no more.
-    mutating func leave(_ room: String) { rooms[room] = nil }
+    mutating func leave(_ room: RoomName) { rooms[room] = nil }
 
     /// Notes that somebody came or went.
     ///

@@ -658,7 +658,7 @@ final class ServiceDriver {
             case .failure(let error) where error.code == .disconnected: break  // The next session tries again.
             case .failure(let error):
                 events.leave(join.room)
-                hub.publish(.roomLost(room: join.room.text, error))
+                hub.publish(.roomLost(room: join.room, error))
             }
         }
     }

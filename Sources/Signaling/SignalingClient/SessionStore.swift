@@ -20,7 +20,7 @@ public struct SessionStore: Hashable, Sendable {
         var version = 1
         var application: String
         var server: String
-        var device: String
+        var device: DeviceID
         var user: String?
         var token: Redacted<String>
         var refreshToken: Redacted<String>?
@@ -59,7 +59,9 @@ public struct SessionStore: Hashable, Sendable {
     public func look() throws(SignalingError) -> Content {
         guard let kept = try read() else { return .nothing }
         guard belongs(kept) else { return .foreign }
-        return .login(device: DeviceID(kept.device), user: kept.user.map { UserID($0) })
+        return .login(device: kept.device, user: try kept.user.map { text throws(SignalingError) in
+            try UserID(text, of: "the user's id", doing: "read the login kept in \"\(path)\"")
+        })
     }
 
     /// Forgets the login.

@@ -59,13 +59,13 @@ public protocol SignalingService: Sendable {
     /// Joins a room; gives the connections that are there already, each of which is told as `connectionCreated`, too.
     ///
     /// - Parameter data: What the others are told of us, up to 1,000 bytes.
-    func join(room: String, data: String?) async throws(SignalingError) -> [RoomParticipant]
+    func join(room: RoomName, data: String?) async throws(SignalingError) -> [RoomParticipant]
 
     /// Says something in a room (SIG-1); while the connection is being made anew it waits for it, or fails at once.
     func send(_ signal: RoomSignal, retryAfterReconnect: Bool) async throws(SignalingError)
 
     /// Leaves a room.
-    func leave(room: String) async throws(SignalingError)
+    func leave(room: RoomName) async throws(SignalingError)
 
     /// Makes a group; without an id the service gives it one (GRP-1).
     func createGroup(_ id: GroupID?, name: String?, members: [UserID]) async throws(SignalingError) -> GroupID

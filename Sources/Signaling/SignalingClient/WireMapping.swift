@@ -10,35 +10,35 @@ extension SignalingEvent {
         case .inviteAccepted(let data): self = .inviteAccepted(InviteAnswer(data))
         case .inviteRejected(let data): self = .inviteRejected(InviteAnswer(data))
         case .inviteHandled(let data): self = .inviteHandled(InviteHandling(data))
-        case .inviteCancelled(let data): self = .inviteCancelled(InviteID(data.invite), data: data.data ?? .null)
+        case .inviteCancelled(let data): self = .inviteCancelled(data.invite, data: data.data ?? .null)
         case .inviteTimedOut(let data):
-            self = .inviteTimedOut(InviteID(data.invite), invitees: data.invitees.map { UserID($0) })
-        case .inviteMissed(let data): self = .inviteMissed(InviteID(data.invite), payload: data.payload ?? .null)
-        case .inviteEnded(let data): self = .inviteEnded(InviteID(data.invite))
+            self = .inviteTimedOut(data.invite, invitees: data.invitees)
+        case .inviteMissed(let data): self = .inviteMissed(data.invite, payload: data.payload ?? .null)
+        case .inviteEnded(let data): self = .inviteEnded(data.invite)
         case .callSignal(let data):
             self = .callSignal(
                 CallControl.CallSignal(
-                    invite: InviteID(data.invite), type: data.type, data: data.data ?? .null, from: UserID(data.from)))
+                    invite: data.invite, type: data.type, data: data.data ?? .null, from: data.from))
         case .callEnded(let data):
             self = .callEnded(
                 CallHangUp(
-                    invite: InviteID(data.invite), reason: data.reason,
+                    invite: data.invite, reason: data.reason,
                     cause: CallFailureCause(toldByPeer: data.cause),
                     duration: .milliseconds(min(max(data.durationMilliseconds, 0), 1_000_000_000_000)),
-                    from: UserID(data.from)))
+                    from: data.from))
         case .connectionCreated(let data):
             self = .connectionCreated(
-                room: data.room.text,
-                CallControl.RoomParticipant(connection: data.connection.text, user: UserID(data.user), data: data.data))
+                room: data.room,
+                CallControl.RoomParticipant(connection: data.connection, user: data.user, data: data.data))
         case .connectionDestroyed(let data):
-            self = .connectionDestroyed(room: data.room.text, connection: data.connection.text, reason: data.reason)
-        case .inviteModified(let data): self = .inviteModified(InviteID(data.invite), data: data.data ?? .null)
+            self = .connectionDestroyed(room: data.room, connection: data.connection, reason: data.reason)
+        case .inviteModified(let data): self = .inviteModified(data.invite, data: data.data ?? .null)
         case .groupChanged(let data): self = .groupChanged(GroupChange(data))
         case .roomSignal(let data):
             self = .roomSignal(
                 CallControl.RoomSignal(
-                    room: data.room.text, type: data.type, data: data.data ?? .null, from: data.from.text,
-                    user: UserID(data.user)))
+                    room: data.room, type: data.type, data: data.data ?? .null, from: data.from,
+                    user: data.user))
         case .streamDropped(let data): self = .streamDropped(StreamPeer(data))
         case .streamResumed(let data): self = .streamResumed(StreamPeer(data))
         case .moveRequested(let data):
@@ -69,16 +69,16 @@ extension GroupChange {
             case .dismissed: .dismissed
             }
         self.init(
-            group: GroupID(data.group), kind: kind, user: UserID(data.user),
-            members: data.members?.map { UserID($0) } ?? [])
+            group: data.group, kind: kind, user: data.user,
+            members: data.members ?? [])
     }
 }
 
 extension StreamPeer {
     fileprivate init(_ data: StreamChange) {
         self.init(
-            room: data.room?.text, invite: data.invite.map { InviteID($0) }, connection: data.connection.text,
-            user: UserID(data.user))
+            room: data.room, invite: data.invite, connection: data.connection,
+            user: data.user)
     }
 }
 
@@ -87,8 +87,8 @@ extension ReceivedInvite {
         // 0 is never (INV-9); and nobody waits longer than the wire allows, whatever the number says.
         let seconds = min(data.ttlRemaining, SignalLimits.ttlSeconds)
         self.init(
-            id: InviteID(data.invite), inviter: UserID(data.inviter), group: data.group?.text,
-            invitees: data.invitees.map { UserID($0) }, data: data.data ?? .null,
+            id: data.invite, inviter: data.inviter, group: data.group,
+            invitees: data.invitees, data: data.data ?? .null,
             remaining: seconds > 0 ? .seconds(seconds) : nil, payload: data.payload)
     }
 }
@@ -96,7 +96,7 @@ extension ReceivedInvite {
 extension InviteAnswer {
     fileprivate init(_ data: InviteAnswered) {
         self.init(
-            invite: InviteID(data.invite), invitee: UserID(data.invitee), device: DeviceID(data.device),
+            invite: data.invite, invitee: data.invitee, device: data.device,
             data: data.data ?? .null)
     }
 }
@@ -108,7 +108,7 @@ extension InviteHandling {
             case .accepted: .accepted
             case .rejected: .rejected
             }
-        self.init(invite: InviteID(data.invite), device: DeviceID(data.device), action: action)
+        self.init(invite: data.invite, device: data.device, action: action)
     }
 }
 
@@ -116,8 +116,8 @@ extension SessionGrant {
     /// What the exchange made of a session's start.
     init(_ result: SessionStart.Result) {
         self.init(
-            session: result.session.text, connection: result.connection.text, user: UserID(result.user),
-            publicIDs: result.publicIDs.map { UserID($0) }, isResumed: result.resumed,
+            session: result.session, connection: result.connection, user: result.user,
+            publicIDs: result.publicIDs, isResumed: result.resumed,
             sequence: Int64(clamping: result.sequence), keepalive: .clampedSeconds(result.keepaliveSeconds),
             isAnonymous: result.isAnonymous)
     }
@@ -146,8 +146,7 @@ extension DeviceDescription {
             capabilities.append(try Capability(name, of: "a capability", doing: activity))
         }
         self.init(
-            id: try SignalWire.DeviceID(device.id.rawValue, of: "the device's id", doing: activity), name: device.name,
-            capabilities: capabilities)
+            id: device.id, name: device.name, capabilities: capabilities)
     }
 }
 
@@ -161,7 +160,7 @@ extension SessionStart {
     ) throws(SignalingError) {
         self.init(
             token: login.token, device: try DeviceDescription(configuration.device),
-            resume: resume.flatMap { .init($0) },
+            resume: resume.map { .init($0) },
             user: try .of(login.user, "the user's id", doing: Self.activity),
             application: try .of(configuration.application.key, "the app key", doing: Self.activity))
     }
@@ -187,25 +186,19 @@ extension DeviceRegister {
 
 extension InviteSend {
     /// An invite on the wire, where 0 stands for no time limit.
-    init(_ options: InviteOptions, doing activity: String) throws(SignalingError) {
-        var users: [SignalWire.UserID] = []
-        for user in options.invitees {
-            users.append(try SignalWire.UserID(user.rawValue, of: "the user's id", doing: activity))
-        }
+    init(_ options: InviteOptions) {
         self.init(
-            to: users, group: try .of(options.group?.rawValue, "the group's id", doing: activity), data: options.data,
-            ttl: options.timeToLive?.wireSeconds ?? 0,
+            to: options.invitees, group: options.group, data: options.data, ttl: options.timeToLive?.wireSeconds ?? 0,
             payload: options.payload, timeoutPayload: options.timeoutPayload,
             onlineOnly: options.isOnlineOnly ? true : nil,
-            idempotencyKey: try IdempotencyKey(options.idempotencyKey, of: "the idempotency key", doing: activity))
+            idempotencyKey: options.idempotencyKey)
     }
 }
 
 extension SessionStart.Resume {
-    /// From where to go on; `nil` from a session that the exchange cannot have begun.
-    init?(_ point: ResumePoint) {
-        guard let session = try? SessionID(point.session) else { return nil }
-        self.init(session: session, after: UInt64(clamping: point.after))
+    /// From where to go on.
+    init(_ point: ResumePoint) {
+        self.init(session: point.session, after: UInt64(clamping: point.after))
     }
 }
 

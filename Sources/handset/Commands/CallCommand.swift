@@ -84,9 +84,7 @@ struct CallCommand: AsyncParsableCommand {
     @OptionGroup var logs: LogOptions
 
     func validate() throws {
-        guard !callee.isEmpty, !callee.hasPrefix("@") else {
-            throw ValidationError("\"\(callee)\" names nobody to call. Give user@host, such as echo@localhost.")
-        }
+        _ = try CalleeAddress(callee)
         if play != nil, usesCard { throw ValidationError("--play and a sound card exclude each other.") }
         try CallLimits.check(press: press, duration: duration, ttl: ttl, minimumLikeness: minimumLikeness)
         if minimumLikeness != nil, play == nil {
@@ -101,6 +99,7 @@ struct CallCommand: AsyncParsableCommand {
         logs.bootstrap()
         let logger = Logger(label: "handset")
         let configuration = try deviceConfiguration()
+        let user = try CalleeAddress(callee).user
         try checkFiles()
         let progress = ProgressLines()
         let ending = EndRequest()
@@ -119,7 +118,7 @@ struct CallCommand: AsyncParsableCommand {
             throw error
         }
         run.connectTime = started.duration(to: MonotonicClock.now)
-        await follow(device, &run, progress, ending, configuration)
+        await follow(device, user, &run, progress, ending, configuration)
         if !ending.isMade { await device.finishTones() }
         await device.shutDown()
         try? await group.shutdownGracefully()
@@ -148,7 +147,7 @@ struct CallCommand: AsyncParsableCommand {
 
     /// Places the call and follows it to its end.
     private func follow(
-        _ device: Device, _ run: inout CallRun, _ progress: ProgressLines, _ ending: EndRequest,
+        _ device: Device, _ user: UserID, _ run: inout CallRun, _ progress: ProgressLines, _ ending: EndRequest,
         _ configuration: DeviceConfiguration
     ) async {
         let audio = AudioBehaviour(
@@ -156,7 +155,7 @@ struct CallCommand: AsyncParsableCommand {
             recording: run.recordingPath)
         progress.say("Calling \(callee)")
         let call = await device.call(
-            UserID(CalleeAddress(callee).user), audio: audio, timeToLive: CallLimits.timeToLive(seconds: ttl),
+            user, audio: audio, timeToLive: CallLimits.timeToLive(seconds: ttl),
             onlineOnly: !wait && configuration.invites.callsOnlineOnly)
         // Waits as long as the process lives; to hang up a call that is over does nothing.
         Task {

@@ -75,9 +75,7 @@ struct LoopbackCallCommand: AsyncParsableCommand {
     @OptionGroup var logs: LogOptions
 
     func validate() throws {
-        if let callee, callee.isEmpty || callee.hasPrefix("@") {
-            throw ValidationError("\"\(callee)\" names nobody to call. Give user@host, such as echo@localhost.")
-        }
+        _ = try callee.map(CalleeAddress.init)
         guard callee != nil || cards.mouth != nil else {
             throw ValidationError(
                 "There is nobody to call. Give user@host, such as echo@localhost; or, to measure the call of another phone, "
@@ -112,7 +110,7 @@ struct LoopbackCallCommand: AsyncParsableCommand {
         let ending = EndRequest()
         var run: LoopbackRun
         if let callee, let configuration {
-            var call = MeasuredCall(callee: callee, ends: ends, ringSeconds: ttl)
+            var call = try MeasuredCall(callee: callee, ends: ends, ringSeconds: ttl)
             try await place(&call, configuration, loopback, ending)
             ProgressLines().say("Measuring what came back")
             let path = call.path

@@ -16,6 +16,7 @@ struct MeasuredCall {
     let callee: String
     /// What the measuring cards heard; nil if the call played a file, or did not come about.
     private(set) var heard: MeasuredEnds.Heard?
+    private let user: UserID
     private let ends: MeasuredEnds
     private let ringSeconds: Int
     private var media: MediaReport?
@@ -28,8 +29,9 @@ struct MeasuredCall {
     /// turns are then what they stay.
     static let settleSeconds = 5
 
-    init(callee: String, ends: MeasuredEnds, ringSeconds: Int) {
+    init(callee: String, ends: MeasuredEnds, ringSeconds: Int) throws {
         self.callee = callee
+        user = try CalleeAddress(callee).user
         self.ends = ends
         self.ringSeconds = ringSeconds
     }
@@ -38,7 +40,7 @@ struct MeasuredCall {
     mutating func follow(_ device: Device, _ ending: EndRequest, _ configuration: DeviceConfiguration) async {
         let progress = ProgressLines()
         let call = await device.call(
-            UserID(CalleeAddress(callee).user), audio: ends.behaviour,
+            user, audio: ends.behaviour,
             timeToLive: CallLimits.timeToLive(seconds: ringSeconds),
             onlineOnly: configuration.invites.callsOnlineOnly)
         // Waits as long as the process lives; to hang up a call that is over does nothing.

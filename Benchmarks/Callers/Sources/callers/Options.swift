@@ -65,7 +65,7 @@ struct Options {
         default: throw UsageError(problem: "--suite takes gcm or cm")
         }
         guard let callee = values["--to"] else { throw UsageError(problem: "--to is required") }
-        self.callee = UserID(callee)
+        self.callee = try UserID(callee)
     }
 
     private static let known: Set = [
@@ -88,7 +88,7 @@ struct Options {
         let application = HandsetServiceConfiguration.Application(
             name: "callers", version: "1", system: "Linux", key: try value("--app-key"),
             secret: try secret("--app-secret-file"))
-        let device = HandsetServiceConfiguration.Device(id: DeviceID("callers-\(UUID().uuidString)"), name: "callers")
+        let device = HandsetServiceConfiguration.Device(id: DeviceID(ours: "callers-\(UUID().uuidString)"), name: "callers")
         let configuration = HandsetServiceConfiguration(
             addresses: HandsetServiceConfiguration.Addresses(server), application: application,
             credentials: .mediaToken(try secret("--token-file")), device: device)

@@ -1,4 +1,4 @@
-internal import CallControl
+public import CallControl
 public import ConfigReader
 public import SignalingClient
 
@@ -27,7 +27,7 @@ public struct AccountConfiguration: Sendable {
     /// Where the login is kept, so that a device that starts again needs no secret (AUTH-10).
     public var sessionFile: String?
     /// The session that a signed token is good for, joined after each login (AUTH-5).
-    public var session: String?
+    public var session: RoomName?
 
     /// How to log in.
     public enum Credential: Sendable {
@@ -89,7 +89,7 @@ public struct AccountConfiguration: Sendable {
         ).defaulting(to: false)
         let kind = ConfigKey.choice("kind", of: Credential.Kind.self, "how to log in ([accounts.md](accounts.md))")
             .unset("what the other keys show")
-        let user = ConfigKey.name("user", of: "the user's id", "the user, where the kind needs it")
+        let user = ConfigKey.nameText("user", of: "the user's id", "the user, where the kind needs it")
         let mediaToken = ConfigKey.secret("media_token", "for `kind: media_token`")
         let password = ConfigKey.secret("password", "for `kind: password`")
         let accessToken = ConfigKey.secret(
@@ -98,7 +98,7 @@ public struct AccountConfiguration: Sendable {
             "token", "for `kind: session_token` and `signed_token`; the file is read again for each new token")
         let tokenCommand = ConfigKey.command("token_command", "prints such a token, and is run for each new one")
         let anonymous = ConfigKey.string("anonymous", "for `kind: anonymous`: a name without an account")
-        let session = ConfigKey.name(
+        let session = ConfigKey<RoomName>.name(
             "session", of: "the session's name", "the one session that a signed token is good for")
         let sessionFile = ConfigKey.outputFile(
             "session_file", "keeps the login (mode 0600): a device that starts again needs no secret")

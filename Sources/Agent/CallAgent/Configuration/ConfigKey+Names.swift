@@ -1,27 +1,39 @@
+internal import CallControl
 internal import ConfigReader
 internal import SecureTransport
 internal import SignalingClient
 
 extension ConfigKey {
-    /// A name that the service takes.
+    /// A name.
     ///
     /// - Parameter member: What is named, such as `the device's id`.
-    static func name(_ name: String, of member: String, _ text: String) -> ConfigKey where Value == String {
-        .parsed(name, "name", text) { text throws(ConfigValueFault) in try judge(text, of: member) }
+    static func name<Kind>(_ name: String, of member: String, _ text: String) -> ConfigKey
+    where Value == Identifier<Kind> {
+        .parsed(name, "name", text) { text throws(ConfigValueFault) in try parse(text, of: member) }
     }
 
-    /// Names in a list, all of which the service takes.
-    static func names(_ name: String, of member: String, _ text: String) -> ConfigKey where Value == [String] {
-        .list(name, of: "names", text) { text throws(ConfigValueFault) in try judge(text, of: member) }
+    /// A name that is no identifier of its own, such as a user's that a secret is for.
+    static func nameText(_ name: String, of member: String, _ text: String) -> ConfigKey where Value == String {
+        .parsed(name, "name", text) { text throws(ConfigValueFault) in try check(text, of: member) }
     }
 
-    private static func judge(_ name: String, of member: String) throws(ConfigValueFault) -> String {
+    /// Names in a list.
+    static func names<Kind>(_ name: String, of member: String, _ text: String) -> ConfigKey
+    where Value == [Identifier<Kind>] {
+        .list(name, of: "names", text) { text throws(ConfigValueFault) in try parse(text, of: member) }
+    }
+
+    private static func check(_ name: String, of member: String) throws(ConfigValueFault) -> String {
         do throws(SignalingError) {
             try HandsetServiceConfiguration.check(name: name, of: member)
             return name
         } catch {
             throw ConfigValueFault("\(error.cause). \(error.advice)")
         }
+    }
+
+    private static func parse<Kind>(_ name: String, of member: String) throws(ConfigValueFault) -> Identifier<Kind> {
+        Identifier(ours: try check(name, of: member))
     }
 }
 

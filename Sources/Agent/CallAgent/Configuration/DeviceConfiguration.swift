@@ -17,7 +17,7 @@ public struct DeviceConfiguration: Sendable {
     /// How invites go.
     public var invites = InviteConfiguration()
     /// Rooms that the device joins after each login.
-    public var rooms: [String] = []
+    public var rooms: [RoomName] = []
     /// What an answered call does.
     public var behaviour = BehaviourConfiguration()
     /// What kind of machine it runs on.
@@ -65,7 +65,7 @@ public struct DeviceConfiguration: Sendable {
         let profile = ConfigKey.choice(
             "profile", of: MachineProfile.self, "defaults that suit the machine: `pi` is a small board"
         ).defaulting(to: .desktop)
-        let rooms = ConfigKey.names("rooms", of: "a room's name", "rooms to join after each login")
+        let rooms = ConfigKey<[RoomName]>.names("rooms", of: "a room's name", "rooms to join after each login")
         let invites = ConfigKey.section("invites", InviteConfiguration.Keys.self, "how invites go, calls included")
         let answer = ConfigKey.section("answer", AnswerPolicy.Keys.self, "which calls are answered, and how")
         let behaviour = ConfigKey.section("behaviour", BehaviourConfiguration.Keys.self, "what an answered call does")
@@ -128,7 +128,7 @@ extension DeviceConfiguration {
 /// What a device calls itself.
 public struct DeviceIdentity: Sendable, Equatable {
     /// Unique among the user's devices; with nil a new one is generated at each start.
-    public var id: String?
+    public var id: DeviceID?
     /// For people.
     public var name = "Handset"
     /// A file with a record of every call, answered or missed (contract CALL-7); nil keeps none.
@@ -152,7 +152,7 @@ public struct DeviceIdentity: Sendable, Equatable {
 
         /// The keys of one of `push`.
         struct Keys: ConfigKeys {
-            let kind = ConfigKey.name(
+            let kind = ConfigKey.nameText(
                 "kind", of: "a push token's kind", "`apns`, `fcm`, or any name that whoever gets the pushes knows"
             ).required
             let token = ConfigKey.secret("token", "what that service knows the device by").required
@@ -171,7 +171,7 @@ public struct DeviceIdentity: Sendable, Equatable {
 
     /// The keys of the section `device`.
     struct Keys: ConfigKeys {
-        let id = ConfigKey.name("id", of: "the device's id", "unlike that of any other device of the user")
+        let id = ConfigKey<DeviceID>.name("id", of: "the device's id", "unlike that of any other device of the user")
             .unset("made anew at each start, or kept in `session_file`")
         let name = ConfigKey.string("name", "for people").defaulting(to: DeviceIdentity().name)
         let callRecords = ConfigKey.outputFile(
@@ -212,8 +212,8 @@ extension AnswerPolicy {
         let ringLimit = ConfigKey.seconds(
             "ring_seconds", in: 1...86_400, "nobody decides for so long: the caller is told, whatever its own patience"
         ).defaulting(to: AnswerPolicy(manner: .ring, callLimit: .automatic).ringLimit)
-        let allow = ConfigKey.list("allow", "answer these users only").unset("everybody")
-        let deny = ConfigKey.list("deny", "answer everybody but these; not together with `allow`").unset("nobody")
+        let allow = ConfigKey<[UserID]>.names("allow", of: "a user's id", "answer these users only").unset("everybody")
+        let deny = ConfigKey<[UserID]>.names("deny", of: "a user's id", "answer everybody but these; not together with `allow`").unset("nobody")
     }
 
     init(_ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
@@ -233,9 +233,9 @@ extension AnswerPolicy {
             }
         let callers: Callers =
             if let allowed {
-                .only(Set(allowed.map(UserID.init(rawValue:))))
+                .only(Set(allowed))
             } else if let denied {
-                .everybodyBut(Set(denied.map(UserID.init(rawValue:))))
+                .everybodyBut(Set(denied))
             } else {
                 .everybody
             }

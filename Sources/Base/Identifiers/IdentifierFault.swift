@@ -4,7 +4,7 @@
 public enum IdentifierFault: Error, Hashable, Sendable, CustomStringConvertible {
     /// It has no character.
     case empty
-    /// It has more bytes than ``SignalLimits/nameBytes``.
+    /// It has more bytes than ``IdentifierLimits/bytes``.
     case tooLong(bytes: Int)
     /// It has a character that is not seen, or that changes how others are shown.
     case forbidden(Unicode.Scalar)
@@ -15,7 +15,7 @@ public enum IdentifierFault: Error, Hashable, Sendable, CustomStringConvertible 
     public var description: String {
         switch self {
         case .empty: "must not be empty"
-        case .tooLong(let bytes): "has \(bytes) bytes; 1 to \(SignalLimits.nameBytes) are allowed"
+        case .tooLong(let bytes): "has \(bytes) bytes; 1 to \(IdentifierLimits.bytes) are allowed"
         case .forbidden(let scalar):
             "has the character U+\(Self.hex(scalar)); control, format, bidirectional and zero-width characters, "
                 + "separators of lines and unassigned code points are not allowed"
@@ -27,7 +27,7 @@ public enum IdentifierFault: Error, Hashable, Sendable, CustomStringConvertible 
     init?(in text: String) {
         let bytes = text.utf8.count
         guard bytes > 0 else { self = .empty; return }
-        guard bytes <= SignalLimits.nameBytes else { self = .tooLong(bytes: bytes); return }
+        guard bytes <= IdentifierLimits.bytes else { self = .tooLong(bytes: bytes); return }
         // Nearly all names are of these, which are always in Normalization Form C.
         if text.utf8.allSatisfy({ (0x20...0x7E).contains($0) }) { return nil }
         if let scalar = text.unicodeScalars.first(where: { !$0.mayStandInNames }) {

@@ -1,6 +1,6 @@
 /// A name from outside, or one that stands beside such: of a user, a device, a room, a key.
 ///
-/// It has 1 to ``SignalLimits/nameBytes`` bytes of UTF-8 in Normalization Form C (Unicode Standard Annex #15), and no
+/// It has 1 to ``IdentifierLimits/bytes`` bytes of UTF-8 in Normalization Form C (Unicode Standard Annex #15), and no
 /// character that is not seen or that changes how others are shown: no control and no format characters, which are those
 /// that set the direction of text and those without a width, no separators of lines, nothing that may be left out when
 /// text is shown (Default_Ignorable_Code_Point), and no code point that Unicode has not assigned yet. Whoever holds one
@@ -17,7 +17,7 @@ public struct Identifier<Kind>: Sendable {
 
     /// Takes a text from outside.
     ///
-    /// - Complexity: O(bytes), and no more than ``SignalLimits/nameBytes`` of them.
+    /// - Complexity: O(bytes), and no more than ``IdentifierLimits/bytes`` of them.
     public init(_ text: String) throws(IdentifierFault) {
         if let fault = IdentifierFault(in: text) { throw fault }
         self.text = text

@@ -1,0 +1,2 @@
+/// The names in every message.
+@_exported public import Identifiers
