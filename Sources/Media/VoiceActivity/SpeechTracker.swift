@@ -22,10 +22,10 @@ struct SpeechTracker: Sendable {
     }
 
     /// Odds of each threshold, as natural logarithms, and how many hops they have to last.
-    private static var possible: Float { @_noAllocation @_noLocks get { -0.5 } }
+    private static var possible: Float { @_noAllocation @_noLocks get { 0 } }
     private static var possibleHops: Int { @_noAllocation @_noLocks get { 3 } }
-    private static var strong: Float { @_noAllocation @_noLocks get { 3 } }
-    private static var strongHops: Int { @_noAllocation @_noLocks get { 12 } }
+    private static var strong: Float { @_noAllocation @_noLocks get { 2 } }
+    private static var strongHops: Int { @_noAllocation @_noLocks get { 15 } }
     private static var weakHops: Int { @_noAllocation @_noLocks get { 8 } }
     private static var lasting: Float { @_noAllocation @_noLocks get { -1 } }
     private static var endHops: Int { @_noAllocation @_noLocks get { 30 } }
