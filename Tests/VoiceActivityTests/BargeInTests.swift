@@ -33,7 +33,7 @@ struct BargeInTests {
         #expect(bargeIn.dips == 1 && bargeIn.falseDips == 1 && bargeIn.stops == 0)
     }
 
-    @Test("After 350 ms without certainty the bot is restored; a late confirmation still stops it, and the dip was right")
+    @Test("After 350 ms without certainty the bot is restored; a late confirmation still stops it")
     func patience() {
         var bargeIn = BargeIn(rateHz: 8_000)
         _ = bargeIn.follow(events(.onset, now: 800), isPlaying: true, played: 0, now: 800)

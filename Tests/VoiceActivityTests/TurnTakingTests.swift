@@ -60,12 +60,14 @@ struct TurnTakingTests {
     func nothingLost() {
         var heard = CallScene.noise(seed: 1, count: bot.count, amplitude: 8)
         for start in stride(from: 8_000, to: bot.count, by: 8_000) {
-            heard = CallScene.sum(heard, CallScene.noise(seed: UInt64(start), count: 1_200, amplitude: 9_000), at: start)
+            let burst = CallScene.noise(seed: UInt64(start), count: 1_200, amplitude: 9_000)
+            heard = CallScene.sum(heard, burst, at: start)
         }
         let call = Call(said: bot, heard: heard)
         #expect(call.stop == nil)
         #expect(call.sent.count == bot.count)
-        #expect(zip(call.sent, bot).allSatisfy { abs(Int($0)) <= abs(Int($1)) && abs(Int($0)) * 10 >= abs(Int($1)) - 10 })
+        let levels = zip(call.sent, bot).map { (abs(Int($0)), abs(Int($1))) }
+        #expect(levels.allSatisfy { $0 <= $1 && $0 * 10 >= $1 - 10 })
         #expect(call.sent.suffix(800) == bot.suffix(800))
     }
 

@@ -49,7 +49,8 @@ struct NarrowbandDecimator: Sendable {
         var index = 0
         while index < length {
             let at = position &+ index
-            sums += SIMD4(line[at], line[at &+ 1], line[at &+ 2], line[at &+ 3])
+            sums +=
+                SIMD4(line[at], line[at &+ 1], line[at &+ 2], line[at &+ 3])
                 * SIMD4(taps[index], taps[index &+ 1], taps[index &+ 2], taps[index &+ 3])
             index &+= 4
         }

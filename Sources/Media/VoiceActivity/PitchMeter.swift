@@ -71,7 +71,8 @@ struct PitchMeter: Sendable {
         var at = from
         while at < Self.size {
             let other = at &- lag
-            sums += SIMD4(samples[at], samples[at &+ 1], samples[at &+ 2], samples[at &+ 3])
+            sums +=
+                SIMD4(samples[at], samples[at &+ 1], samples[at &+ 2], samples[at &+ 3])
                 * SIMD4(samples[other], samples[other &+ 1], samples[other &+ 2], samples[other &+ 3])
             at &+= 4
         }

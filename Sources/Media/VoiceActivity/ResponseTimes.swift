@@ -48,8 +48,11 @@ public struct ResponseTimes: Equatable, Sendable {
         return octave == 0 ? step : (step + steps) << (octave - 1) + (1 << (octave - 1)) / 2
     }
 
+    /// Whether both have the same times.
     public static func == (left: Self, right: Self) -> Bool {
-        guard left.count == right.count, left.greatest == right.greatest, left.rateHz == right.rateHz else { return false }
+        guard left.count == right.count, left.greatest == right.greatest, left.rateHz == right.rateHz else {
+            return false
+        }
         for index in 0..<384 where left.counts[index] != right.counts[index] { return false }
         return true
     }

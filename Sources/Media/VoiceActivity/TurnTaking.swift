@@ -1,6 +1,8 @@
 /// What a frame of a call has brought.
 public struct TurnReport: Sendable {
+    /// What the caller's sound began or ended.
     public let events: VoiceEvents
+    /// What became of the program's sound.
     public let bargeIn: BargeInDecision
     /// A turn whose answer begins in this frame, or that turned out to be answered already.
     public let turn: AnsweredTurn?

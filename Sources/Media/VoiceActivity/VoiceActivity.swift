@@ -28,7 +28,8 @@ public struct VoiceActivity: ~Copyable, Sendable {
     /// - Parameter rateHz: 8,000, 16,000, 24,000, 32,000, 40,000 or 48,000.
     public init(rateHz: Int) {
         precondition(
-            rateHz % 8_000 == 0 && (8_000...48_000).contains(rateHz), "Voice is detected at multiples of 8 kHz up to 48")
+            rateHz % 8_000 == 0 && (8_000...48_000).contains(rateHz), "Voice is detected at multiples of 8 kHz up to 48"
+        )
         self.rateHz = rateHz
         heard = NarrowbandDecimator(ratio: rateHz / 8_000)
         said = NarrowbandDecimator(ratio: rateHz / 8_000)

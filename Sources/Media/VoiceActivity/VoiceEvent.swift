@@ -1,6 +1,7 @@
 /// Something that began or ended in what the caller says.
 @frozen
 public struct VoiceEvent: Equatable, Sendable, BitwiseCopyable {
+    /// What has happened.
     @frozen
     public enum Kind: Equatable, Sendable, BitwiseCopyable {
         /// This may be speech.
@@ -13,6 +14,7 @@ public struct VoiceEvent: Equatable, Sendable, BitwiseCopyable {
         case ended
     }
 
+    /// What has happened.
     public let kind: Kind
     /// Samples received before the sound began (`onset`, `confirmed`, `retracted`) or before its end (`ended`), to 10 ms.
     public let position: Int
@@ -30,6 +32,7 @@ public struct VoiceEvent: Equatable, Sendable, BitwiseCopyable {
 /// The events of one frame, in order. A frame of 60 ms has at most seven steps, with one event each.
 public struct VoiceEvents: Sendable {
     private var events = InlineArray<8, VoiceEvent>(repeating: VoiceEvent(.onset, at: 0, decidedAt: 0))
+    /// How many there are, up to eight.
     public private(set) var count = 0
 
     @_noAllocation @_noLocks
