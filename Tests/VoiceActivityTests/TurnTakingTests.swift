@@ -34,7 +34,7 @@ struct TurnTakingTests {
     /// Ten seconds of a bot at 8 kHz that never pauses.
     private let bot = (0..<80_000).map { Int16($0 % 73 < 36 ? 2_000 : -2_000) }
 
-    @Test("The caller's speech lowers the bot within 150 ms, P95, silences it within 350 ms, P50, and tells where")
+    @Test("The caller's speech lowers the bot within 150 ms, P95, silences it within 400 ms, P50, and tells where")
     func bargeIn() throws {
         var lowered: [Int] = []
         var silent: [Int] = []
@@ -53,7 +53,7 @@ struct TurnTakingTests {
             #expect(Array(call.sent[..<stop.loweredAt]) == Array(bot[..<stop.loweredAt]))
         }
         #expect(percentile(lowered, 95) <= 150 * 8, "\(lowered.sorted())")
-        #expect(percentile(silent, 50) <= 350 * 8, "\(silent.sorted())")
+        #expect(percentile(silent, 50) <= 400 * 8, "\(silent.sorted())")
     }
 
     @Test("Bursts of noise stop nothing; what is sent is the bot's sound, sample by sample, but for its level in dips")
