@@ -30,7 +30,7 @@ struct VoiceActivityTests {
         #expect(abs(onset.position - truth) <= rateHz / 10)
     }
 
-    @Test("Half of a synthetic voice's onsets are found within 250 ms over noise and over the bot's echo, and none before it begins")
+    @Test("Half of a synthetic voice's onsets are found within 250 ms over noise and echo, none before it begins")
     func delays() {
         var onsetDelays: [Int] = []
         for seed in 1...3 as ClosedRange<UInt64> {
