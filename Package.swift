@@ -74,6 +74,7 @@ let package = Package(
         .library(name: "AudioKit", targets: ["AudioKit"]),
         .library(name: "LoopbackAnalysis", targets: ["LoopbackAnalysis"]),
         .library(name: "Playout", targets: ["OpusCodec", "Playout", "Timekeeping"]),
+        .library(name: "VoiceActivity", targets: ["VoiceActivity"]),
         .library(name: "AudioDevices", targets: ["AudioDevices", "CScriptedCard", "Realtime", "Timekeeping"]),
         .library(name: "TestSupport", targets: ["TestSupport"]),
     ],
@@ -131,6 +132,7 @@ let package = Package(
         // Floor 3: media.
         module("Media", "AudioKit", ["Bytes", "COpusFile", "CSpeexDSP", "RegularFiles"]),
         module("Media", "AudioPort", ["AudioKit", "Realtime", "Timekeeping"]),
+        module("Media", "VoiceActivity"),
         module("Media", "AudioDevices", ["AudioKit", "CALSA", "CSpeexDSP", "Realtime", "Timekeeping"]),
         module("Media", "LoopbackAnalysis", ["AudioKit"]),
         module("Media", "Speakerphone", ["AudioKit", "CSpeexDSP"]),
@@ -253,6 +255,7 @@ let package = Package(
             name: "TestSupport", dependencies: ["Timekeeping"], path: "Tests/Support", swiftSettings: relaxed),
         tests("AudioKitTests", ["AudioKit", "RegularFiles"], resources: [.copy("Resources/tone-500hz-stereo.opus")]),
         tests("AudioPortTests", ["AudioKit", "AudioPort", "Timekeeping"]),
+        tests("VoiceActivityTests", ["LoopbackAnalysis", "VoiceActivity"]),
         .target(name: "CScriptedCard", path: "Tests/CScriptedCard", exclude: ["plugin"], cSettings: warningsOfC),
         .target(
             name: "CardSupport", dependencies: ["CScriptedCard", "Realtime", "Timekeeping"], path: "Tests/CardSupport",

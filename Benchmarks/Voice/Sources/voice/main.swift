@@ -1,0 +1,75 @@
+import Foundation
+
+@testable import VoiceActivity
+
+// voice features|odds|events RATE [FRAME-MS]
+//
+// Reads pairs of 16-bit samples, what is heard and what we say, from standard input. `features` and `odds` write 32-bit
+// floating point numbers for each 10 ms. `events` writes lines, and the time that a frame took to standard error.
+
+func standardInput() -> (heard: [Int16], said: [Int16]) {
+    let data = FileHandle.standardInput.readDataToEndOfFile()
+    let pairs = data.withUnsafeBytes { Array($0.bindMemory(to: Int16.self)) }
+    let count = pairs.count / 2
+    return ((0..<count).map { pairs[2 * $0] }, (0..<count).map { pairs[2 * $0 + 1] })
+}
+
+func write(_ values: [Float]) {
+    values.withUnsafeBytes { FileHandle.standardOutput.write(Data($0)) }
+}
+
+func features(_ rateHz: Int, odds: Bool) {
+    let (heard, said) = standardInput()
+    var (first, second) = (NarrowbandDecimator(ratio: rateHz / 8_000), NarrowbandDecimator(ratio: rateHz / 8_000))
+    var (features, model) = (VoiceFeatures(), VoiceModel())
+    var out: [Float] = []
+    var count = 0
+    for index in heard.indices {
+        let (x, y) = (first.take(heard[index]), second.take(said[index]))
+        guard let x, let y else { continue }
+        features.add(heard: x, said: y)
+        count += 1
+        guard count == 80 else { continue }
+        count = 0
+        features.measure()
+        let values = features.values
+        if odds {
+            out.append(model.judge(values))
+        } else {
+            for number in 0..<VoiceFeatures.count { out.append(values[number]) }
+        }
+    }
+    write(out)
+}
+
+func events(_ rateHz: Int, frameMilliseconds: Int) {
+    let (heard, said) = standardInput()
+    let length = rateHz * frameMilliseconds / 1_000
+    var activity = VoiceActivity(rateHz: rateHz)
+    var frames = 0
+    let clock = ContinuousClock()
+    let start = clock.now
+    var lines = ""
+    for from in stride(from: 0, through: heard.count - length, by: length) {
+        let found = activity.take(
+            heard.span.extracting(from..<from + length), sent: said.span.extracting(from..<from + length))
+        frames += 1
+        for index in 0..<found.count {
+            lines += "\(found[index].kind) \(found[index].position) \(found[index].decidedAt)\n"
+        }
+    }
+    let elapsed = (clock.now - start) / max(1, frames)
+    print(lines, terminator: "")
+    FileHandle.standardError.write(Data("\(elapsed)\n".utf8))
+}
+
+let arguments = CommandLine.arguments
+guard arguments.count >= 3, let rateHz = Int(arguments[2]) else {
+    print("usage: voice features|odds|events RATE [FRAME-MS]")
+    exit(2)
+}
+switch arguments[1] {
+case "features": features(rateHz, odds: false)
+case "odds": features(rateHz, odds: true)
+default: events(rateHz, frameMilliseconds: arguments.count > 3 ? Int(arguments[3]) ?? 20 : 20)
+}

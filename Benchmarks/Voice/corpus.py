@@ -1,0 +1,255 @@
+"""Recordings for train.py and compare.py, and scenes made of them.
+
+FOLDER holds the unpacked Debian packages of PACKAGES (`corpus.py FOLDER` downloads and unpacks them). Talkers, noises, music
+and effects of the test are other recordings than those of the training.
+"""
+import pathlib
+import pickle
+import subprocess
+import sys
+
+import numpy
+import soundfile
+from scipy import signal
+
+RATE, HOP = 8_000, 80
+PACKAGES = (
+    "asterisk-core-sounds-en-wav asterisk-core-sounds-es-wav asterisk-core-sounds-fr-wav asterisk-core-sounds-it-wav "
+    "asterisk-core-sounds-ru-wav asterisk-moh-opsound-wav klettres-data ktuberling-data pocketsphinx-testdata "
+    "sound-theme-freedesktop wesnoth-1.16-data wesnoth-1.16-music supertux-data hedgewars-data lincity-ng-data "
+    "extremetuxracer-data blanket"  # blanket: ambient recordings, from Debian 13 on
+).split()
+PROMPTS = "usr/share/asterisk/sounds/"
+KTUBERLING = "usr/share/ktuberling/sounds/"
+HEDGEWARS = "usr/share/games/hedgewars/Data/"
+WESNOTH = "usr/share/games/wesnoth/1.16/data/core/"
+SPEECH = {
+    "train": [PROMPTS + name for name in ("en_US_f_Allison", "es_MX_f_Allison", "fr_CA_f_June")]
+    + [KTUBERLING + name for name in ("fr", "ca", "uk", "ru", "wa", "el", "sl", "gl", "lt")]
+    + [HEDGEWARS + "Sounds/voices/" + name for name in ("Default", "Russian", "Mobster", "British", "HillBilly")]
+    + ["usr/share/klettres"],
+    "test": [PROMPTS + name for name in ("it_IT_m_Carlo", "ru_RU_f_IvrvoiceRU")]
+    + [KTUBERLING + name for name in ("en", "de")] + ["usr/share/pocketsphinx"],
+}
+#: Numbers of blanket's recordings in the order of its file; the others are for training.
+TEST_NOISE = (2, 4, 7, 8, 10, 11, 13)
+MUSIC = {
+    "train": [WESNOTH + "music", "usr/share/games/supertux2/music"],
+    "test": ["usr/share/asterisk/moh", HEDGEWARS + "Music", "usr/share/games/etr/music"],
+}
+EFFECTS = {
+    "train": [HEDGEWARS + "Sounds/*.ogg", "usr/share/games/supertux2/sounds", "usr/share/games/lincity-ng/sounds"],
+    "test": [WESNOTH + "sounds", "usr/share/sounds/freedesktop"],
+}
+#: Effects with somebody's voice.
+CRIES = ("human", "dwarf", "elf", "orc", "goblin", "ogre", "troll", "mermaid", "mermen", "naga", "zombie", "ghoul", "lich",
+         "wail", "groan", "ugg", "yeti", "laugh", "cry", "petrified")
+
+
+def download(folder):
+    (folder / "packages").mkdir(parents=True, exist_ok=True)
+    for name in PACKAGES:
+        subprocess.run(["apt-get", "download", "-q", name], cwd=folder / "packages", check=True)
+    for path in (folder / "packages").glob("*.deb"):
+        subprocess.run(["dpkg", "-x", path, folder], check=True)
+
+
+def load(path):
+    """Samples at 8 kHz, at −1…1."""
+    if path.suffix == ".raw":
+        samples, rate = numpy.fromfile(path, "<i2") / 32768, 16_000
+    else:
+        samples, rate = soundfile.read(path, dtype="float32")
+    if samples.ndim > 1:
+        samples = samples.mean(axis=1)
+    if rate != RATE:
+        divisor = numpy.gcd(rate, RATE)
+        samples = signal.resample_poly(samples, RATE // divisor, rate // divisor)
+    return samples.astype(numpy.float32)
+
+
+def sounds(folder, places, seconds=90.0):
+    """All recordings of at least a fifth of a second at `places`, each cut to `seconds`."""
+    found = []
+    for place in places:
+        paths = folder.glob(place) if "*" in place else (folder / place).rglob("*")
+        for path in sorted(paths):
+            if path.suffix not in (".wav", ".ogg", ".raw"):
+                continue
+            try:
+                samples = load(path)[: int(seconds * RATE)]
+            except Exception:  # Some hold another format than their name says.
+                continue
+            if len(samples) > RATE // 5 and numpy.abs(samples).max() > 0.003:
+                found.append((path.name, samples))
+    return found
+
+
+def ambience(folder):
+    """The Ogg streams in blanket's file of resources."""
+    data = (folder / "usr/share/blanket/blanket.gresource").read_bytes()
+    streams, at = [], data.find(b"OggS")
+    while 0 <= at < len(data) - 27:
+        segments = data[at + 26]
+        size = 27 + segments + sum(data[at + 27 : at + 27 + segments])
+        if data[at + 5] & 2:
+            streams.append(bytearray())
+        streams[-1] += data[at : at + size]
+        at = data.find(b"OggS", at + size)
+    for number, stream in enumerate(streams):
+        path = folder / f"ambience-{number}.ogg"
+        path.write_bytes(stream)
+        yield number, load(path)
+
+
+class Corpus:
+    def __init__(self, folder, part):
+        self.part = part
+        self.talkers = []
+        for place in SPEECH[part]:
+            said = [samples for name, samples in sounds(folder, [place], 20) if not name.startswith(("beep", "silence"))]
+            self.talkers.append(said[:: max(1, len(said) // 400)])
+        self.noise = [samples for number, samples in ambience(folder) if (number in TEST_NOISE) == (part == "test")]
+        if part == "test":
+            self.noise += [samples for _, samples in sounds(folder, [WESNOTH + "sounds/ambient"])]
+        self.music = [samples for _, samples in sounds(folder, MUSIC[part], 240)]
+        effects = [(name, s) for name, s in sounds(folder, EFFECTS[part], 5)]
+        self.effects = [samples for name, samples in effects if not name.startswith(CRIES)]
+        self.cries = [samples for name, samples in effects if name.startswith(CRIES)]
+
+
+def open_corpus(folder, part):
+    """The corpus of one part; kept in a file, since reading thousands of recordings takes minutes."""
+    cache = folder / f"{part}.pickle"
+    if not cache.exists():
+        cache.write_bytes(pickle.dumps(Corpus(folder, part)))
+    return pickle.loads(cache.read_bytes())
+
+
+def decibels(value):
+    return 10 ** (value / 20)
+
+
+def level(samples):
+    """Root of the mean square where there is sound."""
+    samples = numpy.pad(samples, (0, -len(samples) % HOP))
+    powers = (samples.reshape(-1, HOP) ** 2).mean(axis=1)
+    return numpy.sqrt(powers[powers >= powers.max() * 1e-3].mean()) + 1e-9
+
+
+def speech_hops(samples, gap=15):
+    """Which hops are speech: within 22 dB of the active level; pauses of up to `gap` hops belong to it."""
+    count = len(samples) // HOP
+    powers = (samples[: count * HOP].reshape(-1, HOP) ** 2).mean(axis=1)
+    active = powers > (level(samples) * decibels(-22)) ** 2
+    # Hops that stand alone are clicks.
+    active &= numpy.convolve(active, numpy.ones(5), "same") >= 3
+    at = numpy.flatnonzero(active)
+    for before, after in zip(at, at[1:]):
+        if after - before <= gap:
+            active[before:after] = True
+    return active
+
+
+def trimmed(samples):
+    """The speech from its first to its last hop, and its hops."""
+    hops = speech_hops(samples)
+    at = numpy.flatnonzero(hops)
+    if len(at) < 15:
+        return None
+    return samples[at[0] * HOP : (at[-1] + 1) * HOP], hops[at[0] : at[-1] + 1]
+
+
+def cough(random):
+    """A burst, turbulent noise through a tract, and often a voiced end; one to three in a row."""
+    out = []
+    for _ in range(random.integers(1, 4)):
+        length = int(random.uniform(0.18, 0.45) * RATE)
+        time = numpy.arange(length) / RATE
+        noise = random.standard_normal(length)
+        tract = numpy.zeros(length)
+        for _ in range(3):
+            tract += signal.lfilter(*signal.iirpeak(random.uniform(400, 3_200), random.uniform(1, 4), RATE), noise)
+        shape = numpy.exp(-time / random.uniform(0.03, 0.12)) + 0.3 * numpy.exp(-time / 0.2)
+        shape *= numpy.minimum(1, time / 0.004)
+        one = tract * shape
+        if random.random() < 0.6:
+            pitch = random.uniform(100, 350) * (1 - 0.3 * time / time[-1])
+            voice = signal.sawtooth(2 * numpy.pi * numpy.cumsum(pitch) / RATE)
+            voice = signal.lfilter(*signal.butter(2, random.uniform(700, 1_500), fs=RATE), voice)
+            one += 0.5 * voice * numpy.exp(-(((time - time[-1] * 0.6) / 0.05) ** 2))
+        out += [one, numpy.zeros(int(random.uniform(0.05, 0.3) * RATE))]
+    return numpy.concatenate(out).astype(numpy.float32)
+
+
+def click(random):
+    length = int(random.uniform(0.003, 0.06) * RATE)
+    return (random.standard_normal(length) * numpy.exp(-numpy.arange(length) / length * 4)).astype(numpy.float32)
+
+
+def put(target, samples, at):
+    end = min(len(target), at + len(samples))
+    if end > at:
+        target[at:end] += samples[: end - at]
+
+
+def fill(recordings, length, random):
+    """`length` samples of one recording, from anywhere in it, repeated if it is short."""
+    samples = recordings[random.integers(len(recordings))]
+    start = random.integers(len(samples))
+    out = numpy.resize(numpy.roll(samples, -start), length)
+    return out / level(out)
+
+
+def room(samples, random, gain):
+    """The echo of what we say: a delay of up to 400 ms, a room, a small loudspeaker's distortion."""
+    delay = int(random.uniform(0.02, 0.4) * RATE)
+    tail = int(random.uniform(0.02, 0.25) * RATE)
+    response = random.standard_normal(tail) * numpy.exp(-numpy.arange(tail) / tail * 5)
+    response[0] += 2
+    response /= numpy.sqrt((response**2).sum())
+    driven = numpy.tanh(samples * random.uniform(0.5, 4) / (level(samples) * 4))
+    heard = signal.fftconvolve(driven, response)[: len(samples)]
+    heard = numpy.concatenate([numpy.zeros(delay), heard])[: len(samples)]
+    if random.random() < 0.3:  # A canceller that comes and goes.
+        switching = numpy.repeat(random.uniform(0.1, 1, len(samples) // 1_600 + 1), 1_600)[: len(samples)]
+        heard = heard * switching
+    return heard / level(heard) * gain
+
+
+def line(samples, random):
+    """What a telephone line or a microphone does: a band, rounding to 16 bits, sometimes µ-law, sometimes clipping."""
+    kind = random.random()
+    if kind < 0.4:
+        samples = signal.sosfilt(signal.butter(4, (300, 3_400), "band", fs=RATE, output="sos"), samples)
+    elif kind < 0.6:
+        low = random.uniform(60, 250)
+        samples = signal.sosfilt(signal.butter(2, low, "high", fs=RATE, output="sos"), samples)
+    clipped = numpy.clip(samples, -1, 0.999)
+    if random.random() < 0.3:
+        coded = numpy.sign(clipped) * numpy.log1p(255 * numpy.abs(clipped)) / numpy.log(256)
+        coded = numpy.round(coded * 128) / 128
+        clipped = numpy.sign(coded) * (256 ** numpy.abs(coded) - 1) / 255
+    return numpy.clip(numpy.round(clipped * 32_767), -32_768, 32_767).astype("<i2")
+
+
+def conversation(talker, length, random, pause=(0.6, 3.5)):
+    """A talker's utterances with pauses, at level 1, and which hops are speech."""
+    samples = numpy.zeros(length, numpy.float32)
+    hops = numpy.zeros(length // HOP, bool)
+    at = int(random.uniform(*pause) * 100)
+    while at < len(hops):
+        piece = trimmed(talker[random.integers(len(talker))])
+        if piece is None:
+            at += 1
+            continue
+        said, active = piece
+        put(samples, said / level(said) * decibels(random.normal(0, 2)), at * HOP)
+        count = min(len(active), len(hops) - at)
+        hops[at : at + count] |= active[:count]
+        at += len(active) + int(random.uniform(*pause) * 100)
+    return samples, hops
+
+
+if __name__ == "__main__":
+    download(pathlib.Path(sys.argv[1]))

@@ -1,0 +1,78 @@
+/// Makes onset, confirmation and end of the odds of each hop.
+///
+/// An onset needs little evidence, since it only lowers a bot's voice. A confirmation needs much, since it stops the bot.
+struct SpeechTracker: Sendable {
+    private enum State: BitwiseCopyable {
+        /// `run` hops in a row, ending now, may be speech.
+        case quiet(run: Int)
+        /// Since hop `start`; `strong` of its hops are like speech beyond doubt, and `weak` hops at the end are not like it.
+        case possible(start: Int, strong: Int, weak: Int)
+        /// The last hop like speech was `last`.
+        case speaking(last: Int)
+    }
+
+    /// What the latest hop has decided; hops count from 0.
+    enum Step: Equatable, BitwiseCopyable {
+        case nothing
+        case onset(hop: Int)
+        case confirmed(start: Int)
+        case retracted(start: Int)
+        /// `hop` is the first that is no speech.
+        case ended(hop: Int)
+    }
+
+    /// Odds of each threshold, as natural logarithms, and how many hops they have to last.
+    private static var possible: Float { @_noAllocation @_noLocks get { 0 } }
+    private static var possibleHops: Int { @_noAllocation @_noLocks get { 3 } }
+    private static var strong: Float { @_noAllocation @_noLocks get { 2 } }
+    private static var strongHops: Int { @_noAllocation @_noLocks get { 15 } }
+    private static var weakHops: Int { @_noAllocation @_noLocks get { 8 } }
+    private static var lasting: Float { @_noAllocation @_noLocks get { -1 } }
+    private static var endHops: Int { @_noAllocation @_noLocks get { 30 } }
+
+    private var state = State.quiet(run: 0)
+    private var hop = 0
+
+    @_noAllocation @_noLocks
+    init() {}
+
+    @_noAllocation @_noLocks
+    mutating func follow(_ odds: Float) -> Step {
+        defer { hop &+= 1 }
+        switch state {
+        case .quiet(let run):
+            guard odds > Self.possible else {
+                state = .quiet(run: 0)
+                return .nothing
+            }
+            guard run &+ 1 >= Self.possibleHops else {
+                state = .quiet(run: run &+ 1)
+                return .nothing
+            }
+            let start = hop &- run
+            state = .possible(start: start, strong: 0, weak: 0)
+            return .onset(hop: start)
+        case .possible(let start, var strong, var weak):
+            if odds > Self.strong { strong &+= 1 }
+            weak = odds > Self.possible ? 0 : weak &+ 1
+            if strong >= Self.strongHops {
+                state = .speaking(last: hop)
+                return .confirmed(start: start)
+            }
+            guard weak < Self.weakHops else {
+                state = .quiet(run: 0)
+                return .retracted(start: start)
+            }
+            state = .possible(start: start, strong: strong, weak: weak)
+            return .nothing
+        case .speaking(let last):
+            if odds > Self.lasting {
+                state = .speaking(last: hop)
+            } else if hop &- last >= Self.endHops {
+                state = .quiet(run: 0)
+                return .ended(hop: last &+ 1)
+            }
+            return .nothing
+        }
+    }
+}

@@ -1,0 +1,86 @@
+/// Finds speech in what a caller sends, while a bot speaks: onset, confirmation and end. Fixed memory, no clock; real-time
+/// safe after `init`.
+///
+/// The sound is analysed at 8 kHz in steps of 10 ms over the latest 32 ms, whatever the length of the frames: the same
+/// samples give the same events in frames of 10 and of 60 ms. What we send is the reference with which the detector knows
+/// its echo.
+public struct VoiceActivity: ~Copyable, Sendable {
+    /// Samples of a step at 8 kHz.
+    private static var hop: Int { @_noAllocation @_noLocks get { 80 } }
+    /// A sound is recognized when it has entered the window of 32 ms, so it began a hop before.
+    private static var lead: Int { @_noAllocation @_noLocks get { 1 } }
+
+    private let rateHz: Int
+    private var heard: NarrowbandDecimator
+    private var said: NarrowbandDecimator
+    private var features = VoiceFeatures()
+    private var model = VoiceModel()
+    private var tracker = SpeechTracker()
+    private var samplesOfHop = 0
+    private var hops = 0
+    /// Samples received so far.
+    public private(set) var position = 0
+    /// The logarithm of the odds that the latest step is speech.
+    public private(set) var odds: Float = -10
+
+    /// Makes a detector for one call; allocates nothing that outlives it.
+    ///
+    /// - Parameter rateHz: 8,000, 16,000, 24,000, 32,000, 40,000 or 48,000.
+    public init(rateHz: Int) {
+        precondition(
+            rateHz % 8_000 == 0 && (8_000...48_000).contains(rateHz), "Voice is detected at multiples of 8 kHz up to 48"
+        )
+        self.rateHz = rateHz
+        heard = NarrowbandDecimator(ratio: rateHz / 8_000)
+        said = NarrowbandDecimator(ratio: rateHz / 8_000)
+    }
+
+    /// Takes a frame of 10 to 60 ms.
+    ///
+    /// - Parameters:
+    ///   - received: What the caller sent.
+    ///   - sent: What we sent at that time. Where it is shorter, it counts as silent.
+    ///   - gain: The factor with which `sent` has been sent.
+    @_noAllocation @_noLocks
+    public mutating func take(
+        _ received: Span<Int16>, sent: Span<Int16>, gain: Float = 1
+    ) -> VoiceEvents {
+        var events = VoiceEvents()
+        for index in 0..<received.count {
+            take(received[index], sent: index < sent.count ? sent[index] : 0, gain: gain, into: &events)
+        }
+        return events
+    }
+
+    /// Takes a sample of both.
+    @_noAllocation @_noLocks
+    mutating func take(_ received: Int16, sent: Int16, gain: Float, into events: inout VoiceEvents) {
+        position &+= 1
+        let saidSample = said.take(sent)
+        guard let sample = heard.take(received), let saidSample else { return }
+        features.add(heard: sample, said: saidSample * gain)
+        samplesOfHop &+= 1
+        guard samplesOfHop == Self.hop else { return }
+        samplesOfHop = 0
+        features.measure()
+        odds = model.judge(features.values)
+        note(tracker.follow(odds), &events)
+    }
+
+    @_noAllocation @_noLocks
+    private func note(_ step: SpeechTracker.Step, _ events: inout VoiceEvents) {
+        switch step {
+        case .nothing: break
+        case .onset(let hop): events.append(event(.onset, before: hop &- Self.lead))
+        case .confirmed(let start): events.append(event(.confirmed, before: start &- Self.lead))
+        case .retracted(let start): events.append(event(.retracted, before: start &- Self.lead))
+        case .ended(let hop): events.append(event(.ended, before: hop &- Self.lead))
+        }
+    }
+
+    /// An event at the first sample of `hop`.
+    @_noAllocation @_noLocks
+    private func event(_ kind: VoiceEvent.Kind, before hop: Int) -> VoiceEvent {
+        VoiceEvent(kind, at: max(0, hop &* Self.hop &* (rateHz / 8_000)), decidedAt: position)
+    }
+}
