@@ -5,6 +5,8 @@ internal import Timekeeping
 /// of the time, locked code is more than half of what it holds.
 struct CallMemory: ProtocolCore {
     enum Input: Sendable {
+        /// The program has started and can have calls.
+        case ready
         case began(CallID)
         case ended(CallID)
         /// `nextDeadline` has come. Early calls are harmless.
@@ -18,16 +20,19 @@ struct CallMemory: ProtocolCore {
         case release
     }
 
+    /// What follows a start by itself, such as the first messages of a connection, is over by then.
+    static let settling = Duration.seconds(1)
     /// Calls that follow each other closely find their code where it is.
     static let patience = Duration.seconds(30)
 
     private var calls: Set<CallID> = []
     private var isLocked = false
-    /// Without calls since then; nil once memory was let go of.
+    /// When memory is let go of; nil while there are calls, and once that is done.
     private(set) var nextDeadline: Instant?
 
     mutating func handle(_ input: Input, at now: Instant, into outbox: inout [Output]) {
         switch input {
+        case .ready: if calls.isEmpty, nextDeadline == nil { nextDeadline = now.advanced(by: Self.settling) }
         case .began(let call):
             calls.insert(call)
             nextDeadline = nil

@@ -23,8 +23,10 @@ actor CallMemoryKeeper {
         }
     }
 
-    /// Lets go of the code that only the start of the program needed, and of freed memory.
-    static func release() {
+    /// The program has started; what only that needed is let go of soon.
+    func becomeReady() { handle(.ready) }
+
+    private func release() {
         ProcessMemory.releaseStartUpCode()
         ProcessMemory.releaseFreeMemory()
     }
@@ -38,7 +40,7 @@ actor CallMemoryKeeper {
             case .lock: if mayLock { try? ProcessMemory.lock() }
             case .release:
                 ProcessMemory.unlock()
-                Self.release()
+                release()
             }
         }
         timer?.cancel()

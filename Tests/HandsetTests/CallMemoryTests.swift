@@ -39,6 +39,27 @@ struct CallMemoryTests {
         #expect(timeline.outputs == [.lock])
     }
 
+    @Test("What only the start of the program needed is let go of a second after it, once")
+    func start() {
+        var timeline = Timeline(CallMemory())
+        timeline.feed(.ready)
+        timeline.advance(by: .milliseconds(999), firing: .timerFired)
+        #expect(timeline.outputs.isEmpty)
+        timeline.advance(by: .milliseconds(1), firing: .timerFired)
+        #expect(timeline.outputs == [.release])
+        timeline.advance(by: .seconds(1_000), firing: .timerFired)
+        #expect(timeline.outputs == [.release])
+    }
+
+    @Test("A call that begins while the program starts keeps its memory")
+    func callAtStart() {
+        var timeline = Timeline(CallMemory())
+        timeline.feed(.began(one))
+        timeline.feed(.ready)
+        timeline.advance(by: .seconds(1_000), firing: .timerFired)
+        #expect(timeline.outputs == [.lock])
+    }
+
     @Test("What a call brought in that was never answered is let go of, too")
     func unanswered() {
         var timeline = Timeline(CallMemory())

@@ -610,9 +610,57 @@ static int release_object(struct dl_phdr_info *object, size_t size, void *contex
     return 0;
 }
 
+// Finds a section of a program; false if it has none of that name.
+static bool find_section(int program, const char *name, uintptr_t *start, uintptr_t *end) {
+    ElfW(Ehdr) header;
+    ElfW(Shdr) names, section;
+    if (pread(program, &header, sizeof header, 0) != sizeof header || header.e_shentsize != sizeof section) return false;
+    off_t table = (off_t)header.e_shoff;
+    if (pread(program, &names, sizeof names, table + header.e_shstrndx * (off_t)sizeof names) != sizeof names) return false;
+    size_t length = strlen(name) + 1;
+    for (int i = 0; i < header.e_shnum; i++) {
+        char own[32];
+        if (pread(program, &section, sizeof section, table + i * (off_t)sizeof section) != sizeof section) return false;
+        if (pread(program, own, length, (off_t)(names.sh_offset + section.sh_name)) != (ssize_t)length) continue;
+        if (memcmp(own, name, length) != 0) continue;
+        *start = section.sh_addr;
+        *end = section.sh_addr + section.sh_size;
+        return true;
+    }
+    return false;
+}
+
+// Releases those pages that are as they are in the file.
+static void release_file_pages(int map, uintptr_t first, uintptr_t end, bool *released) {
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    const uint64_t of_file = UINT64_C(1) << 63 | UINT64_C(1) << 61;  // It is in memory, and belongs to a file.
+    uint64_t entries[512];
+    for (uintptr_t at = (first + page - 1) / page; at < end / page; at += sizeof entries / sizeof *entries) {
+        ssize_t count = pread(map, entries, sizeof entries, (off_t)(at * sizeof *entries)) / (ssize_t)sizeof *entries;
+        for (ssize_t i = 0; i < count && at + (uintptr_t)i < end / page; i++) {
+            if ((entries[i] & of_file) != of_file) continue;
+            if (madvise((void *)((at + (uintptr_t)i) * page), page, MADV_DONTNEED) == 0) *released = true;
+        }
+    }
+}
+
+// Constants of the program lie in a segment that may be written to, because some are addresses, which the loader fills in.
+// Pages with such addresses stay.
+static int release_constants(struct dl_phdr_info *object, size_t size, void *context) {
+    (void)size;
+    int program = open("/proc/self/exe", O_RDONLY | O_CLOEXEC), map = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+    uintptr_t start, end;
+    if (program >= 0 && map >= 0 && find_section(program, ".rodata", &start, &end))
+        release_file_pages(map, object->dlpi_addr + start, object->dlpi_addr + end, context);
+    if (program >= 0) close(program);
+    if (map >= 0) close(map);
+    return 1;  // The first object is the program.
+}
+
 bool handset_release_code_pages(void) {
     bool released = false;
     dl_iterate_phdr(release_object, &released);
+    dl_iterate_phdr(release_constants, &released);
     return released;
 }
 

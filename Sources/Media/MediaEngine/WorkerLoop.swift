@@ -374,6 +374,8 @@ extension WorkerLoop {
             if case .chooseSlot = outcome { unsafe place(call, after: now) }
         }
         unsafe sendControl(of: call, at: now)
+        // The packets of the first calls of a slot do not wait for the frames of the last.
+        if outgoing.count >= Self.mostWaiting { flush() }
     }
 
     @_noAllocation @_noLocks
@@ -406,18 +408,23 @@ extension WorkerLoop {
         emit(.load(governor.load))
     }
 
-    /// Where a call's second frame goes: the less loaded of the two next slots.
+    /// Packets that wait for each other, so that one system call sends them.
+    private static var mostWaiting: Int { @_noAllocation @_noLocks get { 4 } }
+
+    /// Where a call's second frame goes (``Pacer/choice(among:count:room:)``). A call on the card waits for no others.
     @_noAllocation @_noLocks
     func secondFrame(of call: UnsafeMutablePointer<MediaCall>, after first: Instant) -> Instant {
         let grid = unsafe call.pointee.grid
-        let (early, late) = (grid.earliestSlot(after: first), grid.slot(following: grid.earliestSlot(after: first)))
-        var (atEarly, atLate) = (0, 0)
-        for index in 0..<calls.count where unsafe calls[index] != call {
-            let deadline = unsafe calls[index].pointee.nextDeadline
-            if grid.share(deadline, early) { atEarly += 1 }
-            if grid.share(deadline, late) { atLate += 1 }
+        var slots = InlineArray<3, Pacer.Slot>(repeating: Pacer.Slot(due: grid.earliestSlot(after: first)))
+        for number in slots.indices {
+            if number > 0 { slots[number].due = grid.slot(following: slots[number - 1].due) }
+            for index in 0..<calls.count where unsafe calls[index] != call {
+                if grid.share(unsafe calls[index].pointee.nextDeadline, slots[number].due) { slots[number].calls += 1 }
+            }
         }
-        return atEarly <= atLate ? early : late
+        if unsafe call.pointee.usesCard { return Pacer.choice(among: slots, count: 2, room: 0).due }
+        let room = grid.room(costOfCall: governor.load.costOfCall)
+        return Pacer.choice(among: slots, count: slots.count, room: room).due
     }
 
     @_noAllocation @_noLocks

@@ -74,7 +74,7 @@ struct RunCommand: AsyncParsableCommand {
         logger.info(
             "Ready",
             metadata: ["server": "\(configuration.account.eventsURL)", "device": "\(configuration.device.name)"])
-        CallMemoryKeeper.release()
+        await memory.becomeReady()
         if configuration.media.realtimePriority != nil { Self.checkLock(logger) }
         await ending.wait()
         logger.info("Saying goodbye")
