@@ -16,13 +16,13 @@ package enum Pacer {
     }
 
     /// A slot that a call may be put into.
-    struct Slot: BitwiseCopyable {
-        var due: Instant
+    package struct Slot: BitwiseCopyable {
+        package var due: Instant
         /// How many calls have their frames then.
-        var calls = 0
+        package var calls = 0
 
         @_noAllocation @_noLocks
-        init(due: Instant) { self.due = due }
+        package init(due: Instant) { self.due = due }
     }
 
     /// The slot that takes one more call: of the first `count`, the fullest with room for it, because each wake-up finds
@@ -30,7 +30,7 @@ package enum Pacer {
     ///
     /// - Parameter room: How many calls fit into one slot.
     @_noAllocation @_noLocks
-    static func choice(among slots: InlineArray<3, Slot>, count: Int, room: Int) -> Slot {
+    package static func choice(among slots: InlineArray<3, Slot>, count: Int, room: Int) -> Slot {
         var emptiest = slots[0]
         var fullest: Slot?
         for number in 0..<min(count, slots.count) {
