@@ -88,7 +88,7 @@ public struct BehaviourConfiguration: Sendable, Equatable {
         let format = PortFormat(
             rate: section.value(\.rate, &problems), encoding: section.value(\.encoding, &problems))
         recordingFolder = section.value(\.recordFolder, &problems)
-        let bot = section.value(\.bot, &problems)
+        let bot = section.value(\.bot, &problems).flatMap { BotConfiguration.plan($0, &problems) }
         switch kind {
         case .echo: source = .echo
         case .silence: source = .silence
@@ -102,7 +102,7 @@ public struct BehaviourConfiguration: Sendable, Equatable {
             }
         case .bot:
             if let bot {
-                if let plan = BotConfiguration.plan(bot, &problems) { source = .bot(plan) }
+                source = .bot(bot)
             } else if !section.has(\.bot) {
                 problems.append(section.problem(\.bot, "is required with source: bot"))
             }

@@ -109,25 +109,35 @@ enum BotConfiguration {
                 section.problem(
                     \.url, "must begin with one of \(schemes) with wire: \(wire.rawValue), not \(url.scheme)://"))
         }
-        guard let url, let spoken else { return nil }
+        let parameters = section.value(\.parameters, &problems) ?? []
+        if parameters.count > WireLimits.parameters {
+            problems.append(section.problem(\.parameters, "has more than \(WireLimits.parameters) entries"))
+        }
+        let account = section.value(\.account, &problems)
+        let token = section.value(\.authToken, &problems)
+        let allowedHosts = section.value(\.allowedHosts, &problems) ?? []
+        let answerTimeout = section.value(\.answerTimeout, &problems)
+        let fallback = section.value(\.fallback, &problems)
+        if let fallback { section.play(fallback, \.fallback, &problems) }
+        let statusCallback = section.value(\.statusCallback, &problems)
+        let trustRoots = section.certificates(\.trustRoots, &problems)
+        let requests = section.value(\.requests, &problems).flatMap { self.requests($0, &problems) }
+        guard let url, let spoken, problems.count == before else { return nil }
+
         var plan = BotPlan(address: url, wire: spoken)
-        for pair in section.value(\.parameters, &problems) ?? [] {
+        for pair in parameters {
             let equals = pair.firstIndex(of: "=") ?? pair.endIndex
             plan.parameters[String(pair[..<equals])] = String(pair[equals...].dropFirst())
         }
-        if plan.parameters.count > WireLimits.parameters {
-            problems.append(section.problem(\.parameters, "has more than \(WireLimits.parameters) entries"))
-        }
-        plan.account = section.value(\.account, &problems)
-        plan.token = section.value(\.authToken, &problems)
-        plan.allowedHosts = section.value(\.allowedHosts, &problems) ?? []
-        plan.answerTimeout = section.value(\.answerTimeout, &problems)
-        plan.fallback = section.value(\.fallback, &problems)
-        if let fallback = plan.fallback { section.play(fallback, \.fallback, &problems) }
-        plan.statusCallback = section.value(\.statusCallback, &problems)
-        plan.trustRoots = section.certificates(\.trustRoots, &problems)
-        plan.requests = section.value(\.requests, &problems).flatMap { requests($0, &problems) }
-        return problems.count == before ? plan : nil
+        plan.account = account
+        plan.token = token
+        plan.allowedHosts = allowedHosts
+        plan.answerTimeout = answerTimeout
+        plan.fallback = fallback
+        plan.statusCallback = statusCallback
+        plan.trustRoots = trustRoots
+        plan.requests = requests
+        return plan
     }
 
     private static func requests(
