@@ -208,10 +208,13 @@ let package = Package(
         module(
             "Agent", "CallPrograms", ["AudioPort", "BotWire", "CPrograms", "ControlWire", "Realtime", "Timekeeping"]),
         module(
+            "Agent", "BotCalls",
+            nio + ["AudioKit", "AudioPort", "BotWire", "ConfigReader", "HTTPTransport", "Realtime", "Timekeeping"]),
+        module(
             "Agent", "CallAgent",
             [
-                "CallMedia", "CardAudio", "Connectivity",
-                "AudioDevices", "AudioKit", "AudioPort", "CallControl", "CallPrograms", "ConfigReader", "Datagrams",
+                "AudioDevices", "AudioKit", "AudioPort", "BotCalls", "BotWire", "CallControl", "CallMedia", "CallPrograms",
+                "CardAudio", "ConfigReader", "Connectivity", "Datagrams",
                 "ICE", "JSON", "MediaEngine",
                 "NetworkAddress", "OpusCodec", "Peering", "Playout", "PrivateFiles", "RTP", "Realtime", "RegularFiles",
                 "SDP", "SecureTransport", "SignalingClient", "Speakerphone", "Timekeeping", logging,
@@ -345,6 +348,7 @@ let package = Package(
                 "NetworkAddress",
                 "OpusCodec", "Peering", "Playout", "RTP", "Realtime", "SecureTransport", "Speakerphone", "Timekeeping",
             ]),
+        tests("BotCallsTests", ["BotCalls", "BotWire", "Bytes", "JSON", "Timekeeping"]),
         tests("CallProgramsTests", ["AudioPort", "CallPrograms", "Realtime", "Timekeeping"]),
         tests("CallControlTests", ["CallControl", "JSON", "Timekeeping"]),
         tests(
@@ -380,12 +384,14 @@ let package = Package(
         tests(
             "CallAgentTests",
             [
-                "AudioDevices", "AudioKit", "AudioPort", "CThreadCounters", "CallAgent", "CallControl", "CallMedia",
-                "CallPrograms", "ConfigReader", "Connectivity", "ExchangeCore", "ExchangeServer", "ICE", "JSON",
-                "MediaEngine", "NetworkAddress", "OpusCodec", "Peering", "Playout", "SDP",
+                "AudioDevices", "AudioKit", "AudioPort", "BotCalls", "BotWire", "Bytes", "CThreadCounters", "CallAgent",
+                "CallControl", "CallMedia", "CallPrograms", "ConfigReader", "Connectivity", "ExchangeCore",
+                "ExchangeServer", "HTTPTransport", "ICE", "JSON", "MediaEngine", "NetworkAddress", "OpusCodec", "Peering",
+                "Playout", "SDP",
                 "SecureTransport", "SignalWire", "SignalingClient", "SignedTokens", "Speakerphone", "Timekeeping",
                 logging,
                 .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
             ]),
         tests(

@@ -39,6 +39,7 @@ struct AudioPortTests {
         var isOver: Bool { port.isOver }
 
         func write(_ samples: [Int16]) -> Int { port.write(samples.span, at: now) }
+        func write(_ samples: [Int16], rate: PortRate) -> Int { port.write(samples.span, rate: rate, at: now) }
         func mark(_ name: String) -> Bool { port.mark(name) }
         func end(unread: Int) { port.end(unread: unread) }
         func clear(unread: Int = 0) { port.clear(unread: unread) }
@@ -197,6 +198,21 @@ struct AudioPortTests {
         bench.runFrame()
         #expect(bench.events == [.played(mark: "a", played: 30_000)])
         #expect(bench.missed == 500 * 960 - AudioPort.heardCapacity + 960)
+    }
+
+    @Test("Sound at other rates than the port's is played one after the other, and marks between them are exact")
+    func otherRates() throws {
+        let bench = try Bench(.hz8000)
+        for (rate, count) in [(PortRate.hz8000, 800), (.hz48000, 4_800), (.hz16000, 1_600), (.hz24000, 2_400)] {
+            #expect(bench.write([Int16](repeating: 1_000, count: count), rate: rate) == count)
+            #expect(bench.mark("\(rate.rawValue)"))
+        }
+        for _ in 0..<25 { bench.runFrame(isFinal: true) }
+        #expect(
+            bench.events == [
+                .played(mark: "8000", played: 800), .played(mark: "48000", played: 1_600),
+                .played(mark: "16000", played: 2_400), .played(mark: "24000", played: 3_200),
+            ])
     }
 
     @Test(

@@ -117,8 +117,23 @@ extension BrokenConfiguration {
             "a file of another kind", "behaviour:\n  source: play\n  file: song.mp3\n", offline: false,
             "6: behaviour.file: cannot play"),
         .device(
+            "a bot without an address", "behaviour:\n  source: bot\n", "5: behaviour.bot: is required with source: bot"),
+        .device(
+            "a bot on a wire that its address is not for",
+            "behaviour:\n  source: bot\n  bot:\n    url: tcp://127.0.0.1:9092\n",
+            "7: behaviour.bot.url: must begin with one of http://, https://, ws://, wss:// with wire: twilio, not tcp://"
+        ),
+        .device(
+            "a bot's sound that its wire does not have",
+            "behaviour:\n  source: bot\n  bot:\n    url: ws://127.0.0.1:7860/ws\n    rate_hz: 16000\n",
+            "8: behaviour.bot.rate_hz: there is no mulaw sound at 16000 Hz with wire: twilio"),
+        .device(
+            "a host with a port",
+            "behaviour:\n  source: bot\n  bot:\n    url: ws://127.0.0.1:7860/ws\n    allowed_hosts: [a:1]\n",
+            "8: behaviour.bot.allowed_hosts: must be a host's name or address"),
+        .device(
             "a source that is none", "behaviour:\n  source: ehco\n",
-            "5: behaviour.source: must be one of echo, play, tone, silence, card, exec, not \"ehco\"; did you mean "
+            "5: behaviour.source: must be one of echo, play, tone, silence, card, exec, bot, not \"ehco\"; did you mean "
                 + "echo?"),
         .device(
             "a country by its name", "behaviour:\n  source: card\naudio:\n  country: Germany\n",

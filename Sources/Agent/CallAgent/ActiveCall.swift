@@ -1,5 +1,6 @@
 internal import CallControl
 internal import CallMedia
+internal import JSON
 internal import MediaEngine
 
 /// A device's state of a call that has not ended.
@@ -12,6 +13,8 @@ struct ActiveCall {
     var timers = CallTimers()
     /// Sends what the peer is told about the call's media.
     var signals = SignalQueue()
+    /// The caller's offer, while the call waits for its bot.
+    var offerForBot: JSONValue?
     private var ending = Ending.running(journalKey: nil)
 
     private indirect enum Ending {

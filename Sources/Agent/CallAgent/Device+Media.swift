@@ -23,8 +23,24 @@ extension Device {
         }
     }
 
-    /// The answering side takes media from before its accept is sent (contract CALL-1).
+    /// Answers at once, or when the call's bot stands.
     func prepareAnswer(to offer: JSONValue, for id: CallID) {
+        if beginBot(for: id) {
+            calls[id]?.offerForBot = offer
+        } else {
+            answer(offer, for: id)
+        }
+    }
+
+    /// The bot of a call that waits for it stands.
+    func answerWithBot(in id: CallID) {
+        guard let offer = calls[id]?.offerForBot else { return }
+        calls[id]?.offerForBot = nil
+        answer(offer, for: id)
+    }
+
+    /// The answering side takes media from before its accept is sent (contract CALL-1).
+    private func answer(_ offer: JSONValue, for id: CallID) {
         do {
             try prepareMedia(of: id)
             guard let (answer, audio) = try calls[id]?.media.makeAnswer(to: offer, with: &media) else { return }

@@ -1,3 +1,5 @@
+internal import BotCalls
+internal import BotWire
 internal import CallControl
 internal import CallPrograms
 internal import Logging
@@ -34,9 +36,71 @@ extension Device {
                 .media(.failed(MediaFailure(.deviceFault, "the call's program: \(failure)"))), to: CallID(number: call))
         }
     }
+
+    /// Handles what a bot wants and does.
+    func handle(_ news: BotNews) {
+        switch news {
+        case .stands(let call): answerWithBot(in: CallID(number: call))
+        case .refused(let call, let reason, let why):
+            logger.notice("A call is not accepted", metadata: ["call": "call \(call)", "reason": "\(why)"])
+            switch reason {
+            case .busy: feed(.user(.reject(.busy)), to: CallID(number: call))
+            case .rejected: feed(.user(.reject(.declined)), to: CallID(number: call))
+            case nil: feed(.media(.failed(MediaFailure(.deviceFault, why))), to: CallID(number: call))
+            }
+        case .fellBack(let call, let why):
+            logger.error(
+                "A bot has failed, and the fallback is played", metadata: ["call": "call \(call)", "error": "\(why)"])
+        case .misunderstood(let call, let what, let leftOut):
+            var metadata: Logger.Metadata = ["call": "call \(call)", "error": "\(what)"]
+            if leftOut > 0 { metadata["left_out"] = "\(leftOut)" }
+            logger.warning("A bot's message cannot be followed", metadata: metadata)
+        case .behind(let call):
+            logger.warning("A bot does not read what the caller says", metadata: ["call": "call \(call)"])
+        case .press(let call, let keys):
+            do throws(DigitError) {
+                try press(keys, on: CallID(number: call))
+            } catch {
+                logger.warning(
+                    "A bot's keys cannot be pressed", metadata: ["call": "call \(call)", "error": "\(error)"])
+            }
+        case .hangUp(let call, nil): feed(.user(.hangUp), to: CallID(number: call))
+        case .hangUp(let call, let failure?):
+            feed(.media(.failed(MediaFailure(.deviceFault, "the call's bot: \(failure)"))), to: CallID(number: call))
+        case .warned(let what, let leftOut):
+            var metadata: Logger.Metadata = ["error": "\(what)"]
+            if leftOut > 0 { metadata["left_out"] = "\(leftOut)" }
+            logger.warning("Something is wrong around the bot", metadata: metadata)
+        }
+    }
+}
+
+extension TwilioWebhook.Status {
+    /// How a call has ended.
+    init(_ record: CallRecord) {
+        guard record.answeredAfter == nil else {
+            self = .completed
+            return
+        }
+        switch record.reason {
+        case .busy: self = .busy
+        case .noAnswer, .declined: self = .noAnswer
+        case .cancelled: self = .canceled
+        case .completed, .acceptedElsewhere, .declinedElsewhere, .dialFailed, .acceptFailed, .connectionLost,
+            .disconnected,
+            .internalError:
+            self = .failed
+        }
+    }
 }
 
 extension DeviceConfiguration {
+    /// The bot that calls have; nil if they do something else.
+    var bot: BotPlan? {
+        guard case .bot(let plan) = behaviour.source else { return nil }
+        return plan
+    }
+
     /// The program that calls have; nil if they do something else.
     var program: ProgramPlan? {
         guard case .exec(let plan) = behaviour.source else { return nil }

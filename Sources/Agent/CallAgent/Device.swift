@@ -1,4 +1,5 @@
 internal import AudioPort
+internal import BotCalls
 public import CallControl
 internal import CallPrograms
 public import Logging
@@ -31,6 +32,9 @@ public actor Device {
     /// What takes part in calls; nil without the behaviour `exec`.
     private let programs: CallPrograms?
     private let programNews: AsyncStream<ProgramNews>
+    /// The bot that takes part in calls; nil without the behaviour `bot`.
+    private let bots: BotCalls?
+    private let botNews: AsyncStream<BotNews>
     private var listeners: [Task<Void, Never>] = []
 
     /// Opens the media sockets of a device that is not logged in yet.
@@ -54,6 +58,9 @@ public actor Device {
             of: ProgramNews.self, bufferingPolicy: .bufferingOldest(16_384))
         programNews = news
         programs = configuration.program == nil ? nil : try CallPrograms { programSink.yield($0) }
+        let (told, botSink) = AsyncStream.makeStream(of: BotNews.self, bufferingPolicy: .bufferingOldest(16_384))
+        botNews = told
+        bots = configuration.bot.map { BotCalls($0) { botSink.yield($0) } }
         let engine = try MediaEngine(
             MediaEngineConfiguration(
                 bindAddress: mediaAddress.bindAddress, workerCount: configuration.media.workers,
@@ -73,7 +80,9 @@ public actor Device {
                 Task { [service] in for await event in service.events { self.handle(event) } },
                 Task { [mediaEvents] in for await event in mediaEvents { self.handle(event) } },
                 Task { [programNews] in for await news in programNews { self.handle(news) } },
+                Task { [botNews] in for await news in botNews { self.handle(news) } },
             ]
+            try await listenForBots()
         }
         makeRecordingFolder()
         // Before anybody can call: the first certificate takes the longest to make.
@@ -186,6 +195,7 @@ public actor Device {
         card.cancelFailureTone()
         engine.shutdown()
         programs?.finish()
+        await bots?.finish()
         for listener in listeners { listener.cancel() }
         await journal?.close()
         events.hub.finish()
@@ -240,6 +250,7 @@ public actor Device {
         var timings = CallTimings()
         timings.invite = inviteTimings
         timings.invite.answerLimit = configuration.answer.ringLimit
+        if let bot = configuration.bot { timings.prepareTimeout += bot.answerTimeout }
         return timings
     }
 
@@ -269,20 +280,52 @@ public actor Device {
     /// Starts the program of a call whose media is about to start.
     ///
     /// - Returns: What the media worker speaks with it through; nil if the device has none, which is silence.
-    func beginProgram(for id: CallID) throws(ProgramStartError) -> PortLine? {
-        guard let programs, let plan = configuration.program, let machine = calls[id]?.machine else { return nil }
+    func beginProgram(for id: CallID) throws -> PortLine? {
+        guard let machine = calls[id]?.machine else { return nil }
+        if let bots {
+            // The bot of a call that came in stands already.
+            if machine.isOutgoing { beginBot(for: id) }
+            return try bots.attach(call: id.number)
+        }
+        guard let programs, let plan = configuration.program else { return nil }
         return try programs.begin(
             plan, call: id.number, peer: machine.peer.text, isOutgoing: machine.isOutgoing)
     }
 
+    /// Connects with the bot for a call; false if the device has none.
+    @discardableResult
+    func beginBot(for id: CallID) -> Bool {
+        guard let bots, let call = calls[id], call.audio.source == .program else { return false }
+        bots.begin(
+            call: id.number, peer: call.machine.peer.text, own: user?.text ?? "",
+            isOutgoing: call.machine.isOutgoing)
+        return true
+    }
+
+    /// Listens for what the bot's server asks for.
+    private func listenForBots() async throws(SignalingError) {
+        do {
+            if let port = try await bots?.listen() {
+                logger.info("Listening for requests of bots", metadata: ["port": "\(port)"])
+            }
+        } catch {
+            throw SignalingError(.mediaFailed, activity: "listen for requests of bots", cause: "\(error)")
+        }
+    }
+
+    /// The port at which requests of bots' servers are taken; nil if none are.
+    public var botRequestPort: Int? { bots?.port }
+
     /// The peer has pressed a key.
     func sendDigit(_ digit: Character, heldFor time: Duration, toProgramOf id: CallID) {
         programs?.sendDigit(digit, heldMilliseconds: Int(time.milliseconds), to: id.number)
+        bots?.sendDigit(digit, heldMilliseconds: Int(time.milliseconds), to: id.number)
     }
 
     /// A call is over, and so is its program's part in it.
     func endProgram(of id: CallID, _ record: CallRecord) {
         programs?.end(call: id.number, reason: record.reason.rawValue)
+        bots?.end(call: id.number, .init(record), seconds: Int(record.duration.seconds))
     }
 
     /// What a call's program asked for was not done.

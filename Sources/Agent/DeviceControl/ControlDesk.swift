@@ -190,6 +190,7 @@ extension BehaviourConfiguration.Source {
         case .file: "play"
         case .card: "card"
         case .exec: "exec"
+        case .bot: "bot"
         }
     }
 }

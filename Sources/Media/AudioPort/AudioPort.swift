@@ -94,7 +94,10 @@ public struct AudioPort: ~Copyable {
     // MARK: Sound for the caller
 
     /// Samples that ``write(_:at:)`` takes now.
-    public var room: Int { max(0, queue.space - widener.heldSamples) / rate.ratio }
+    public var room: Int { roomAt48kHz / rate.ratio }
+
+    /// The same in samples at 48 kHz, for sound at any rate.
+    public var roomAt48kHz: Int { max(0, queue.space - widener.heldSamples) }
 
     /// Samples that wait to be played.
     public var waiting: Int { ledger.waiting }
@@ -105,9 +108,19 @@ public struct AudioPort: ~Copyable {
     /// Queues as many samples as there is room for.
     ///
     /// - Returns: How many were taken; offer the rest again.
-    public mutating func write(_ samples: Span<Int16>, at now: Instant) -> Int {
-        let count = min(samples.count, room)
+    public mutating func write(_ samples: Span<Int16>, at now: Instant) -> Int { write(samples, rate: rate, at: now) }
+
+    /// Queues as many samples as there is room for, at another rate than the port's. Marks and lengths stay at the port's.
+    ///
+    /// - Returns: How many were taken; offer the rest again.
+    public mutating func write(_ samples: Span<Int16>, rate: PortRate, at now: Instant) -> Int {
+        let count = min(samples.count, roomAt48kHz / rate.ratio)
         guard count > 0 else { return 0 }
+        if rate != widener.rate {
+            // The room counts what is held as written.
+            flush()
+            widener = SpurtResampler(rate)
+        }
         var done = 0
         while done < count {
             let piece = samples.extracting(done..<min(count, done + Self.blockSamples / rate.ratio))
@@ -115,7 +128,7 @@ public struct AudioPort: ~Copyable {
             put(made)
             done += piece.count
         }
-        ledger.accept(count)
+        ledger.accept(samplesAt48kHz: count * rate.ratio)
         lastWrite = now
         return count
     }
@@ -134,7 +147,7 @@ public struct AudioPort: ~Copyable {
     /// - Parameter unread: Samples that the program has given, and that are discarded before they are written.
     public mutating func clear(unread: Int = 0) {
         widener.reset()
-        ledger.accept(unread)
+        ledger.accept(samplesAt48kHz: unread * rate.ratio)
         waitingOrder = ledger.clear()
         sendOrder()
     }
@@ -158,6 +171,11 @@ public struct AudioPort: ~Copyable {
         }
         let idle = lastWrite.map { $0.duration(to: now) } ?? .zero
         guard ledger.needsFlush(held: widener.heldSamples, idle: idle, isFinal: isFinal) else { return }
+        flush()
+    }
+
+    /// Brings what the resampler holds into the queue, as far as there is room.
+    private mutating func flush() {
         while widener.heldSamples > 0 {
             let made = widener.flush(into: &block)
             put(made)

@@ -58,8 +58,8 @@ struct PlaybackLedger: Sendable {
     }
 
     private let ratio: Int
-    /// Samples of the program's so far.
-    private(set) var accepted = 0
+    /// Samples of the program's so far, at 48 kHz.
+    private var acceptedSamples = 0
     /// Samples of the queue so far.
     private var written = 0
     /// The base of what the worker plays now.
@@ -77,14 +77,20 @@ struct PlaybackLedger: Sendable {
     /// - Parameter ratio: Samples at 48 kHz in one of the program's.
     init(ratio: Int) { self.ratio = ratio }
 
+    /// Samples of the program's so far.
+    var accepted: Int { acceptedSamples / ratio }
+
     /// Samples of the program that were sent to the caller.
     var played: Int { playedSamples / ratio }
 
     /// Samples of the program that are neither played nor discarded. Samples that an order covers count as discarded.
-    var waiting: Int { max(0, accepted * ratio - max(position, clears.last.map { $0.target + $0.base } ?? 0)) / ratio }
+    var waiting: Int { max(0, acceptedSamples - max(position, clears.last.map { $0.target + $0.base } ?? 0)) / ratio }
 
     /// The program has given so many samples.
-    mutating func accept(_ count: Int) { accepted += count }
+    mutating func accept(_ count: Int) { accept(samplesAt48kHz: count * ratio) }
+
+    /// The same at 48 kHz.
+    mutating func accept(samplesAt48kHz count: Int) { acceptedSamples += count }
 
     /// So many samples at 48 kHz were put into the queue.
     mutating func wrote(_ count: Int) { written += count }
@@ -94,7 +100,7 @@ struct PlaybackLedger: Sendable {
     /// - Returns: False if too many wait. There is always room for the end's.
     mutating func mark(_ mark: Mark, unread: Int) -> Bool {
         guard marks.count < Self.mostMarks || mark == .end else { return false }
-        let place = (accepted + unread) * ratio
+        let place = acceptedSamples + unread * ratio
         marks.append(Place(mark: mark, position: max(place, marks.last?.position ?? 0)))
         return true
     }
@@ -109,7 +115,7 @@ struct PlaybackLedger: Sendable {
     /// - Returns: The position for the worker's order: the queue's samples before it.
     mutating func clear() -> Int {
         clears.append(
-            Clear(target: written, base: accepted * ratio - written, marks: markCount + marks.count))
+            Clear(target: written, base: acceptedSamples - written, marks: markCount + marks.count))
         return written
     }
 

@@ -4,7 +4,7 @@ internal import Realtime
 /// Brings a program's sound to 48 kHz, talk spurt by talk spurt: of each, exactly as many samples come out as its length at
 /// 48 kHz, so that a position in one rate is a position in the other.
 struct SpurtResampler: ~Copyable {
-    private let rate: PortRate
+    let rate: PortRate
     /// Nil between spurts, and at 48 kHz.
     private var resampler: Resampler?
     private var silence = SampleBuffer(capacity: 256)

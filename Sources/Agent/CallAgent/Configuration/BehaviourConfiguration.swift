@@ -1,5 +1,6 @@
 internal import AudioKit
 internal import AudioPort
+public import BotCalls
 public import CallPrograms
 internal import ConfigReader
 
@@ -17,6 +18,8 @@ public struct BehaviourConfiguration: Sendable, Equatable {
         case card
         /// A program, which hears the caller and speaks to it.
         case exec(ProgramPlan)
+        /// A voice bot, which is connected with as a telephone service connects with it.
+        case bot(BotPlan)
     }
 
     /// Where the sound that the caller hears comes from.
@@ -35,7 +38,7 @@ public struct BehaviourConfiguration: Sendable, Equatable {
 
     /// The kinds of source, by the names of `source`.
     enum Kind: String, CaseIterable {
-        case echo, play, tone, silence, card, exec
+        case echo, play, tone, silence, card, exec, bot
     }
 
     /// The keys of the section `behaviour`.
@@ -64,6 +67,9 @@ public struct BehaviourConfiguration: Sendable, Equatable {
         let encoding = ConfigKey.choice(
             "encoding", of: PortFormat.Encoding.self, "with `source: exec`: what a sample is"
         ).defaulting(to: PortFormat().encoding)
+        let bot = ConfigKey.section(
+            "bot", BotConfiguration.Keys.self,
+            "with `source: bot`, which requires it: the bot that takes part in each call ([bots.md](bots.md))")
         let recordFolder = ConfigKey.outputFolder(
             "record_folder", "keep what callers say, a WAV for each call (mode 0600); made if it is missing")
     }
@@ -82,6 +88,7 @@ public struct BehaviourConfiguration: Sendable, Equatable {
         let format = PortFormat(
             rate: section.value(\.rate, &problems), encoding: section.value(\.encoding, &problems))
         recordingFolder = section.value(\.recordFolder, &problems)
+        let bot = section.value(\.bot, &problems).flatMap { BotConfiguration.plan($0, &problems) }
         switch kind {
         case .echo: source = .echo
         case .silence: source = .silence
@@ -93,10 +100,16 @@ public struct BehaviourConfiguration: Sendable, Equatable {
             } else if !section.has(\.command) {
                 problems.append(section.problem(\.command, "is required with source: exec"))
             }
+        case .bot:
+            if let bot {
+                source = .bot(bot)
+            } else if !section.has(\.bot) {
+                problems.append(section.problem(\.bot, "is required with source: bot"))
+            }
         case .play:
             if let file {
                 source = .file(path: file, loops: loops)
-                Self.play(file, section, &problems)
+                section.play(file, \.file, &problems)
             } else if !section.has(\.file) {
                 problems.append(section.problem(\.file, "is required with source: play"))
             }
@@ -122,18 +135,21 @@ public struct BehaviourConfiguration: Sendable, Equatable {
             section.rejectIdle(\.rate, reason(.exec), &problems)
             section.rejectIdle(\.encoding, reason(.exec), &problems)
         }
+        if kind != .bot { section.rejectIdle(\.bot, reason(.bot), &problems) }
     }
+}
 
+extension KeyedSection {
     /// Reads the beginning of a file as a call would: one that cannot be played would fail every call.
-    private static func play(_ file: String, _ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
-        guard section.fileChecks != .none else { return }
+    func play(_ file: String, _ key: KeyPath<Keys, ConfigKey<String>>, _ problems: inout [ConfigProblem]) {
+        guard fileChecks != .none else { return }
         do throws(AudioFileError) {
             var reader = try AudioFileReader(path: file)
             var block = [Int16](repeating: 0, count: 4_800)
             var room = block.mutableSpan
             _ = try reader.read(into: &room)
         } catch {
-            problems.append(section.problem(\.file, "\(error)"))
+            problems.append(problem(key, "\(error)"))
         }
     }
 }

@@ -5,12 +5,15 @@ public struct WebAddress: Hashable, Sendable {
     /// What is spoken there.
     public enum Scheme: String, CaseIterable, Hashable, Sendable {
         case http, https, ws, wss
+        /// AudioSocket's, which has no URL of its own.
+        case tcp
 
         /// The port if none is named.
         public var port: Int {
             switch self {
             case .http, .ws: 80
             case .https, .wss: 443
+            case .tcp: 9_092
             }
         }
         /// Whether TLS protects it.

@@ -17,6 +17,16 @@ public enum WireLimits {
     /// The time in which one fault is forgiven: 0.1 s, so that a bot may send ten messages a second that mean nothing here.
     public static let faultNanoseconds: Int64 = 100_000_000
 
+    /// Bytes of a bot's sound that wait for the 0.68 s of ``AudioPort`` to have room: 4.4 minutes of µ-law, or 65 s at 16 kHz.
+    /// With that many no more is read, until half of them are played. The message that reaches the bound is kept as a whole.
+    public static let backlogBytes = 1 << 21
+    /// Bytes that wait for a bot to read them. With more, what the caller says is left out and counted.
+    public static let outboundBytes = 1 << 16
+    /// With so many, because the bot does not read what it asks for either, the connection is given up.
+    public static let outboundBytesAtMost = 1 << 20
+    /// Redirects of a webhook's answer in a row.
+    public static let redirects = 10
+
     /// Parameters of a stream that are passed on to the bot.
     public static let parameters = 64
     /// Bytes of a parameter's name and value together, as at Twilio.

@@ -17,6 +17,11 @@ package final class TLSTrust: Sendable {
     private static let maximumBytes = 16 << 20
     private let made = Mutex<NIOSSLContext?>(nil)
 
+    /// What the system trusts.
+    package static var system: TLSTrust { TLSTrust(TLSConfiguration.makeClientConfiguration()) }
+
+    private init(_ configuration: TLSConfiguration) { self.configuration = configuration }
+
     /// Trusts what the system trusts, and the certificates of a PEM file if one is given.
     package init(trustRootFile: String?) throws(Unreadable) {
         var configuration = TLSConfiguration.makeClientConfiguration()

@@ -63,6 +63,10 @@ package struct TransportFailure: Error, Hashable, Sendable, CustomStringConverti
             self = .closed(by: endpoint)
         case let error as IOError:
             self.init(Self.isNobodyThere(error) ? .nobodyThere : .unreachable, Self.cause(of: error, at: place))
+        case HTTPFetch.Failure.closed: self = .closed(by: endpoint)
+        case HTTPFetch.Failure.tooLate: self = .silent(endpoint)
+        case HTTPFetch.Failure.tooLong(let limit):
+            self.init(.fault, "what \(place) answers has more than \(limit) bytes", "")
         case let error as WebSocket.OpeningError: self = Self.opening(error, at: place)
         case let error as WebSocket.Fault:
             self.init(.fault, "the WebSocket of \(place) has failed: \(error)", "")

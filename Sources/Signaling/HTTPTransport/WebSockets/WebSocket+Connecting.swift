@@ -12,16 +12,19 @@ extension WebSocket {
         let subprotocols: [String]
         let trust: TLSTrust
         let openingTime: TimeAmount?
+        let address: SocketAddress?
 
         /// - Parameters:
+        ///   - address: The address to connect to, if the endpoint's name was looked up before, and judged.
         ///   - headers: Fields of the upgrade request, in addition to `Host` and those of RFC 6455.
         ///   - subprotocols: Names that the server may choose from (RFC 6455 §1.9), best first.
         ///   - openingTime: For looking up the name, TCP, TLS and the upgrade together; nil for a caller that has a deadline of
         ///     its own and calls ``WebSocket/abandon()``. TCP alone has 5 s.
         package init(
             _ endpoint: HTTPEndpoint, headers: HTTPHeaders = [:], subprotocols: [String] = [], trust: TLSTrust,
-            openingTime: TimeAmount?
+            openingTime: TimeAmount?, address: SocketAddress? = nil
         ) {
+            self.address = address
             self.endpoint = endpoint
             self.headers = headers
             self.subprotocols = subprotocols
@@ -80,7 +83,8 @@ extension WebSocket {
             bootstrap = bootstrap.channelOption(
                 .writeBufferWaterMark, value: ChannelOptions.Types.WriteBufferWaterMark(low: limit / 4, high: limit))
         }
-        bootstrap
+        bootstrap =
+            bootstrap
             .channelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
                     try socket.value.attach(to: channel)
@@ -106,8 +110,10 @@ extension WebSocket {
                     answer.cascade(to: opened)
                 }
             }
-            .connect(host: destination.endpoint.host, port: destination.endpoint.port)
-            .cascadeFailure(to: opened)
+        let connecting =
+            destination.address.map { bootstrap.connect(to: $0) }
+            ?? bootstrap.connect(host: destination.endpoint.host, port: destination.endpoint.port)
+        connecting.cascadeFailure(to: opened)
         return opened.futureResult
     }
 

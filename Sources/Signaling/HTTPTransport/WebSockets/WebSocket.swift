@@ -97,6 +97,8 @@ package final class WebSocket: ChannelInboundHandler, NIOScheduledCallbackHandle
     private var frames = FrameAllowance()
     private var isPaused = false
     private var closeCode: UInt16?
+    /// Whether the peer has sent a close frame: one that has not may have died.
+    package private(set) var hasSeenClose = false
 
     /// - Parameters:
     ///   - meter: At a server, what measures the connection's bytes until ``admit()``.
@@ -292,6 +294,7 @@ package final class WebSocket: ChannelInboundHandler, NIOScheduledCallbackHandle
         guard let context else { return }
         var payload = frame.unmaskedData
         closeCode = payload.getInteger(at: payload.readerIndex)
+        hasSeenClose = true
         if state == .open {
             // The same code back, or none if there was none (RFC 6455 §5.5.1).
             write(.connectionClose, payload.readSlice(length: min(2, payload.readableBytes)) ?? ByteBuffer())

@@ -1,0 +1,418 @@
+internal import AudioPort
+internal import BotWire
+internal import ConfigReader
+internal import Glibc
+internal import HTTPTransport
+internal import NIOCore
+internal import NIOPosix
+internal import Realtime
+internal import Timekeeping
+
+/// One call's bot: carries out what its course and its line ask for.
+final class BotCall: @unchecked Sendable {
+    // Only its event loop uses it.
+
+    /// Which call it is.
+    struct Parties: Sendable {
+        var call: UInt64
+        var peer: String
+        var own: String
+        var isOutgoing: Bool
+    }
+
+    let parties: Parties
+    /// The name by which the bot's requests name the call.
+    let name: String
+    private let environment: BotEnvironment
+    private var course: BotCourse
+    private var line: BotLine?
+    private var socket: (any BotSocket)?
+    private var port: AudioPort?
+    private var format = PortFormat(rate: .hz8000)
+    /// Wakes the loop for each frame of the call.
+    private var frames: (any Channel)?
+    /// The line has ended what it says.
+    private var isFinal = false
+    /// Counts connections and questions, so that late news of an earlier one is told apart.
+    private var attempt = 0
+    private var timer: Scheduled<Void>?
+    private var isOver = false
+
+    init(_ parties: Parties, _ environment: BotEnvironment) {
+        self.parties = parties
+        self.environment = environment
+        name = environment.plan.wire.callName(Self.random())
+        course = BotCourse(
+            isAnswered: parties.isOutgoing, hasFallback: environment.fallback != nil,
+            timeout: environment.plan.answerTimeout)
+    }
+
+    private static func random() -> [UInt8] {
+        var generator = SystemRandomNumberGenerator()
+        return (0..<WireName.randomBytes).map { _ in UInt8.random(in: 0...255, using: &generator) }
+    }
+
+    // MARK: - The device's side
+
+    /// Asks the webhook, or connects.
+    func begin() {
+        let plan = environment.plan
+        switch plan.address.scheme {
+        case .http, .https: feed(.ask(Webhook(plan.address)))
+        case .ws, .wss, .tcp: feed(.connect(BotCourse.Stream(address: plan.address, parameters: plan.parameters)))
+        }
+    }
+
+    /// The call's media is about to run.
+    ///
+    /// - Parameter wakeup: A descriptor of this call's own that is readable with each frame.
+    func attach(_ port: consuming AudioPort, wakeup: Int32) {
+        guard !isOver else {
+            close(wakeup)
+            return
+        }
+        self.port = consume port
+        watch(wakeup)
+        tellRoom()
+    }
+
+    func take(digit: Character, heldMilliseconds: Int) {
+        feed(line: .digit(digit, heldMilliseconds: heldMilliseconds))
+    }
+
+    /// The call is over, or never came about.
+    func end(_ status: TwilioWebhook.Status, seconds: Int) {
+        guard !isOver else { return }
+        feed(line: .end(.callOver))
+        closeSocket()
+        _ = course.handle(.callOver, at: MonotonicClock.now)
+        isOver = true
+        attempt += 1
+        line = nil
+        timer?.cancel()
+        frames?.close(promise: nil)
+        frames = nil
+        port = nil
+        tellEnd(status, seconds: seconds)
+    }
+
+    /// Carries out a request of the bot's server.
+    func carryOut(_ order: BotRequest.Order) throws(ServiceFault) -> (WireCall, TwilioWebhook.Status) {
+        let before = course.status
+        switch order {
+        case .end(_, onlyUnanswered: true) where before != .ringing:
+            throw ServiceFault(.callOver, .twilio, "the call is answered already; end it with the status completed")
+        case .end:
+            feed(.end)
+            return (wireCall(stream: ""), .completed)
+        case .redirect(_, let instructions):
+            feed(.redirect(instructions))
+            return (wireCall(stream: ""), before)
+        case .place: throw ServiceFault(.forbidden, .twilio, "calls cannot be placed here")
+        }
+    }
+
+    // MARK: - Its course
+
+    private func feed(_ input: BotCourse.Input) {
+        guard !isOver else { return }
+        for output in course.handle(input, at: MonotonicClock.now) { carryOut(output) }
+        arm()
+    }
+
+    private func carryOut(_ output: BotCourse.Output) {
+        switch output {
+        case .ask(let webhook): ask(webhook)
+        case .open(let stream): open(stream)
+        case .finishStream: feed(line: .finish)
+        case .abandon:
+            attempt += 1
+            socket?.abandon()
+            socket = nil
+            line = nil
+        case .accept: environment.publish(.stands(call: parties.call))
+        case .reject(let reason, let why): environment.publish(.refused(call: parties.call, reason, why))
+        case .fallBack(let why):
+            environment.publish(.fellBack(call: parties.call, why))
+            begin(BotLine(saying: environment.fallback ?? [], .linear(48_000)))
+        case .hangUp(let failure): environment.publish(.hangUp(call: parties.call, failure: failure))
+        }
+    }
+
+    private func ask(_ webhook: Webhook) {
+        attempt += 1
+        let (number, plan) = (attempt, environment.plan)
+        let question = TwilioWebhook(wireCall(stream: ""), course.status, more: plan.wire.moreFields(name))
+        guard let request = question.request(to: webhook, token: plan.token?.revealed) else {
+            return feed(.failed("the request cannot be signed: this system's OpenSSL refuses HMAC-SHA1"))
+        }
+        environment.send(request).assumeIsolated().whenComplete { [self] result in
+            guard number == attempt else { return }
+            switch result {
+            case .success(let answer): take(answer, from: webhook.address)
+            case .failure(let error): feed(.failed(environment.explain(error, webhook.address)))
+            }
+        }
+    }
+
+    private func take(_ answer: HTTPFetch.Answer, from address: WebAddress) {
+        guard (200..<300).contains(answer.status) else {
+            let hint = (300..<400).contains(answer.status) ? "; redirects are not followed" : ""
+            return feed(.failed("the webhook answers with status \(answer.status)\(hint)"))
+        }
+        do throws(MarkupFault) {
+            feed(.told(try CallMarkup(answer.body, environment.plan.wire.dialect, from: address)))
+        } catch {
+            feed(.failed("the webhook's answer, line \(error.line): \(error)"))
+        }
+    }
+
+    // MARK: - Its connection
+
+    private func open(_ stream: BotCourse.Stream) {
+        attempt += 1
+        let (number, wire) = (attempt, environment.plan.wire.makeWire(stream.callerFormat))
+        guard let rate = PortRate(rawValue: wire.callerFormat.rateHz), port == nil || port?.rate == rate else {
+            return feed(.failed("the stream's sound has another rate than the call's"))
+        }
+        format = PortFormat(rate: rate, encoding: PortFormat.Encoding(wire.callerFormat.encoding))
+        begin(BotLine(wire))
+        environment.addresses(of: stream.address).assumeIsolated().whenComplete { [self] result in
+            guard number == attempt else { return }
+            switch result {
+            case .success(let addresses): connect(to: addresses[...], stream)
+            case .failure(let error): fail(environment.explain(error, stream.address))
+            }
+        }
+    }
+
+    private func connect(to addresses: ArraySlice<SocketAddress>, _ stream: BotCourse.Stream) {
+        guard let address = addresses.first else { return fail("the bot's host has no address") }
+        let (number, rest) = (attempt, addresses.dropFirst())
+        var hasOpened = false
+        let tell: (BotSocketEvent) -> Void = { [self] event in
+            guard number == attempt else { return }
+            switch event {
+            case .opened(let socket):
+                hasOpened = true
+                self.socket = socket
+                let call = wireCall(
+                    stream: environment.plan.wire.streamName(Self.random()), parameters: stream.parameters)
+                feed(line: .opened(call))
+                feed(.opened)
+            case .message(let message): feed(line: .message(message))
+            case .closed(let failure):
+                socket = nil
+                if hasOpened { return feed(line: .closed(failure: failure)) }
+                if !rest.isEmpty { return connect(to: rest, stream) }
+                fail(failure ?? "the bot has closed the connection at once")
+            }
+        }
+        switch environment.plan.wire.makeWire(nil).transport {
+        case .webSocket:
+            guard let endpoint = try? HTTPEndpoint(stream.address) else { return fail("the bot's URL is unusable") }
+            let signature = environment.plan.token.flatMap {
+                TwilioSignature.text(of: stream.address.text, token: $0.revealed)
+            }
+            socket = WebBotSocket(
+                endpoint, at: address, signature: signature, trust: environment.trust, on: environment.loop, tell)
+        case .tcp:
+            socket = StreamBotSocket(
+                "\(stream.address.host):\(stream.address.port)", at: address, on: environment.loop, tell)
+        }
+    }
+
+    /// There is no connection.
+    private func fail(_ why: String) {
+        line = nil
+        socket = nil
+        feed(.failed(why))
+    }
+
+    private func closeSocket() {
+        // Late news of it are of no interest.
+        attempt += 1
+        socket?.close()
+        socket = nil
+    }
+
+    // MARK: - Its line
+
+    private func begin(_ line: BotLine) {
+        self.line = line
+        isFinal = false
+        tellRoom()
+    }
+
+    private func tellRoom() {
+        if let room = port?.roomAt48kHz { feed(line: .attached(room: room)) }
+    }
+
+    private func feed(line input: BotLine.Input) {
+        guard !isOver, let outputs = line?.handle(input, at: MonotonicClock.now) else { return }
+        for output in outputs { carryOut(output) }
+        arm()
+    }
+
+    private func carryOut(_ output: BotLine.Output) {
+        switch output {
+        case .send(let message): socket?.send(message)
+        case .write(let sound, let written): write(sound, written)
+        case .mark(let name): _ = port?.mark(name)
+        case .clear: port?.clear()
+        case .endPlayback:
+            isFinal = true
+            port?.end()
+        case .pause: socket?.pause()
+        case .resume: socket?.resume()
+        case .close: closeSocket()
+        case .press(let keys): environment.publish(.press(call: parties.call, keys: keys))
+        case .fault(let what, let leftOut):
+            environment.publish(.misunderstood(call: parties.call, what, leftOut: leftOut))
+        case .behind: environment.publish(.behind(call: parties.call))
+        case .over(let failure):
+            line = nil
+            closeSocket()
+            feed(failure.map { .failed($0) } ?? .streamOver)
+        }
+    }
+
+    private func write(_ sound: [UInt8], _ written: WireFormat) {
+        guard let rate = PortRate(rawValue: written.rateHz) else { return }
+        let samples = PortFormat(rate: rate, encoding: PortFormat.Encoding(written.encoding)).samples(of: sound)
+        _ = port?.write(samples.span, rate: rate, at: MonotonicClock.now)
+    }
+
+    /// A frame of the call has run.
+    private func runFrame() {
+        var (samples, events): ([Int16], [PlaybackEvent]) = ([], [])
+        port?.read(into: &samples)
+        port?.update(at: MonotonicClock.now, isFinal: isFinal, into: &events)
+        for event in events {
+            switch event {
+            case .played(let mark, _): feed(line: .playback(.played(mark: mark)))
+            case .discarded(let mark): feed(line: .playback(.discarded(mark: mark)))
+            case .cleared: feed(line: .playback(.cleared))
+            case .ended: feed(line: .playback(.ended))
+            }
+        }
+        guard let room = port?.roomAt48kHz else { return }
+        var frame = BotLine.Frame(room: room, outboundBytes: socket?.waitingBytes ?? 0)
+        frame.missedAt48kHz = port?.missedSamples ?? 0
+        format.append(samples, to: &frame.sound)
+        feed(line: .frame(frame))
+    }
+
+    private func watch(_ wakeup: Int32) {
+        NIOPipeBootstrap(group: environment.loop)
+            .channelInitializer { [self] channel in
+                channel.eventLoop.makeCompletedFuture {
+                    try channel.pipeline.syncOperations.addHandler(FrameHandler { [weak self] in self?.runFrame() })
+                }
+            }
+            .takingOwnershipOfDescriptor(input: wakeup)
+            .assumeIsolated()
+            .whenComplete { [self] result in
+                switch result {
+                case .success(let channel):
+                    if isOver { channel.close(promise: nil) } else { frames = channel }
+                case .failure(let error):
+                    close(wakeup)
+                    environment.publish(.hangUp(call: parties.call, failure: "its frames cannot be watched: \(error)"))
+                }
+            }
+    }
+
+    private func arm() {
+        timer?.cancel()
+        timer = nil
+        let deadlines = [course.nextDeadline, line?.nextDeadline].compactMap { $0 }.filter { $0.nanoseconds < .max }
+        guard !isOver, let deadline = deadlines.min() else { return }
+        let wait = max(0, MonotonicClock.now.nanoseconds(to: deadline))
+        timer = environment.loop.scheduleTask(in: .nanoseconds(wait)) { [weak self] in
+            self?.feed(line: .timerFired)
+            self?.feed(.timerFired)
+        }
+    }
+
+    // MARK: - What the bot is told of the call
+
+    private func wireCall(stream: String, parameters: [String: String] = [:]) -> WireCall {
+        WireCall(
+            call: name, stream: stream, account: environment.plan.account,
+            from: parties.isOutgoing ? parties.own : parties.peer,
+            to: parties.isOutgoing ? parties.peer : parties.own,
+            direction: parties.isOutgoing ? .outgoing : .incoming, parameters: parameters,
+            startMilliseconds: MonotonicClock.wallTime.unixMilliseconds)
+    }
+
+    private func tellEnd(_ status: TwilioWebhook.Status, seconds: Int) {
+        guard let address = environment.plan.statusCallback else { return }
+        let news = TwilioWebhook(
+            wireCall(stream: ""), status,
+            more: [FormFields.Field("CallDuration", "\(seconds)")] + environment.plan.wire.moreFields(name))
+        guard let request = news.request(to: Webhook(address), token: environment.plan.token?.revealed) else { return }
+        let environment = environment
+        environment.send(request).whenFailure { error in
+            environment.publish(
+                .warned("the status callback failed: \(environment.explain(error, address))", leftOut: 0))
+        }
+    }
+}
+
+/// Tells of frames: what is read is the count of a wake-up, which does not matter.
+private final class FrameHandler: ChannelInboundHandler {
+    typealias InboundIn = ByteBuffer
+
+    private let tell: () -> Void
+
+    init(_ tell: @escaping () -> Void) { self.tell = tell }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) { tell() }
+}
+
+extension ProtocolCore {
+    /// Takes an input, and returns what is to be done.
+    mutating func handle(_ input: Input, at now: Instant) -> [Output] {
+        var outbox: [Output] = []
+        handle(input, at: now, into: &outbox)
+        return outbox
+    }
+}
+
+extension PortFormat.Encoding {
+    init(_ encoding: WireFormat.Encoding) {
+        switch encoding {
+        case .mulaw: self = .muLaw
+        case .alaw: self = .aLaw
+        case .linear: self = .linear
+        }
+    }
+}
+
+extension BotProtocol {
+    /// A call's name as the service makes them.
+    func callName(_ random: [UInt8]) -> String {
+        switch self {
+        case .twilio: WireName.sid("CA", random)
+        case .exotel: WireName.sid("", random)
+        case .telnyx, .plivo, .audioSocket: WireName.uuid(random)
+        }
+    }
+
+    func streamName(_ random: [UInt8]) -> String {
+        switch self {
+        case .twilio: WireName.sid("MZ", random)
+        case .exotel: WireName.sid("", random)
+        case .telnyx, .plivo, .audioSocket: WireName.uuid(random)
+        }
+    }
+
+    /// What a webhook is told in the service's own words, beyond Twilio's.
+    func moreFields(_ call: String) -> [FormFields.Field] {
+        switch self {
+        case .plivo: [FormFields.Field("CallUUID", call), FormFields.Field("Event", "StartApp")]
+        case .twilio, .telnyx, .exotel, .audioSocket: []
+        }
+    }
+}

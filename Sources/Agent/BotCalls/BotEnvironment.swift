@@ -1,0 +1,93 @@
+internal import BotWire
+internal import HTTPTransport
+internal import NIOCore
+internal import NIOHTTP1
+
+/// What all calls of a device's bot share. On its event loop.
+final class BotEnvironment: Sendable {
+    let plan: BotPlan
+    let loop: any EventLoop
+    let hosts: HostGuard
+    let trust: TLSTrust
+    /// What callers hear without the bot: linear, at 48 kHz. Without a fallback there is none.
+    let fallback: [UInt8]?
+    let publish: @Sendable (BotNews) -> Void
+
+    /// The most of a fallback that is kept, in samples: a minute.
+    static let fallbackSamples = 60 * 48_000
+    private static let bounds = HTTPFetch.Bounds(bodyBytes: WireLimits.markupBytes, time: .seconds(10))
+
+    init(
+        _ plan: BotPlan, fallback: [UInt8]?, trust: TLSTrust, loop: any EventLoop,
+        publish: @escaping @Sendable (BotNews) -> Void
+    ) {
+        self.plan = plan
+        self.fallback = fallback
+        self.trust = trust
+        self.loop = loop
+        self.publish = publish
+        let own = [plan.address] + [plan.statusCallback].compactMap { $0 }
+        hosts = HostGuard(own: own.map(\.host), allowed: plan.allowedHosts)
+    }
+
+    /// Where a host that may be connected with is. ``HostGuard/Refusal`` if it may not.
+    func addresses(of address: WebAddress) -> EventLoopFuture<[SocketAddress]> {
+        let host = address.host
+        do throws(HostGuard.Refusal) {
+            try hosts.check(host)
+        } catch {
+            return loop.makeFailedFuture(error)
+        }
+        return BotLookup.addresses(of: host, port: address.port, on: loop).flatMapThrowing { [hosts] found in
+            for one in found { try hosts.check(host, at: one.ipAddress ?? "") }
+            return found
+        }
+    }
+
+    /// Sends a request to a bot's server.
+    func send(_ request: TwilioWebhook.Request) -> EventLoopFuture<HTTPFetch.Answer> {
+        let address = request.webhook.address
+        let endpoint: HTTPEndpoint
+        do { endpoint = try HTTPEndpoint(address) } catch { return loop.makeFailedFuture(error) }
+        var fetch = HTTPFetch.Request(
+            request.webhook.method == .get ? .GET : .POST, endpoint, target: request.target, body: request.body)
+        fetch.headers.add(name: "User-Agent", value: "Handset")
+        if let type = request.contentType { fetch.headers.add(name: "Content-Type", value: type) }
+        if let signature = request.signature { fetch.headers.add(name: "X-Twilio-Signature", value: signature) }
+        return addresses(of: address).flatMap { [fetch, trust, loop] found in
+            Self.send(fetch, to: found[...], trust, loop)
+        }
+    }
+
+    private static func send(
+        _ fetch: HTTPFetch.Request, to addresses: ArraySlice<SocketAddress>, _ trust: TLSTrust, _ loop: any EventLoop
+    ) -> EventLoopFuture<HTTPFetch.Answer> {
+        guard let address = addresses.first else { return loop.makeFailedFuture(HTTPFetch.Failure.closed) }
+        let answer = HTTPFetch.send(fetch, to: address, trust: trust, within: bounds, on: loop)
+        let rest = addresses.dropFirst()
+        guard !rest.isEmpty else { return answer }
+        return answer.flatMapError { error in
+            TransportFailure(error, to: fetch.endpoint).kind == .nobodyThere
+                ? send(fetch, to: rest, trust, loop) : loop.makeFailedFuture(error)
+        }
+    }
+
+    /// Says why a bot, or its server, cannot be reached.
+    func explain(_ error: any Error, _ address: WebAddress) -> String {
+        switch error {
+        case let refusal as HostGuard.Refusal: return refusal.description
+        case is SocketAddressError: return "the name \"\(address.host)\" is not known"
+        default:
+            guard let endpoint = try? HTTPEndpoint(address) else { return "\(error)" }
+            return TransportFailure(error, to: endpoint).description
+        }
+    }
+}
+
+extension HTTPEndpoint {
+    /// The endpoint of an address, which has the same parts.
+    init(_ address: WebAddress) throws(Malformed) {
+        let host = address.host.contains(":") ? "[\(address.host)]" : address.host
+        try self.init("\(address.scheme.isSecure ? "https" : "http")://\(host):\(address.port)\(address.target)")
+    }
+}

@@ -1,0 +1,288 @@
+"""Has real Pipecat bots, with the stock serializers, answer real calls of a Handset device.
+
+    calls.py HANDSET [WIRE...]
+
+HANDSET is the program. For each wire (twilio, telnyx, plivo, exotel) a device with `source: bot` answers a call of `handset call`.
+The bot is a pipeline of Pipecat behind its FastAPI WebSocket transport: it greets with a tone, says back what it hears, gets a
+telephone key, and after two seconds says a last word of half a second and ends its pipeline. Its serializer then hangs up by its
+own request, which Handset answers; Exotel's has none, and closes. Twilio's bot is asked by its webhook first.
+
+The serializers of Telnyx and Plivo have the addresses of these services built in. Requests to them are sent to Handset by a change
+of aiohttp in this program, as DNS would do it.
+"""
+import asyncio
+import json
+import math
+import os
+import pathlib
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import wave
+
+import aiohttp
+import uvicorn
+from fastapi import FastAPI, Request, Response, WebSocket
+from loguru import logger
+
+logger.remove()
+
+from pipecat.frames.frames import (  # noqa: E402
+    EndWorkerFrame, InputAudioRawFrame, InputDTMFFrame, OutputAudioRawFrame, StartFrame,
+)
+from pipecat.pipeline.pipeline import Pipeline  # noqa: E402
+from pipecat.pipeline.worker import PipelineParams, PipelineWorker  # noqa: E402
+from pipecat.processors.frame_processor import FrameDirection, FrameProcessor  # noqa: E402
+from pipecat.runner.utils import parse_telephony_websocket  # noqa: E402
+from pipecat.serializers.exotel import ExotelFrameSerializer  # noqa: E402
+from pipecat.serializers.plivo import PlivoFrameSerializer  # noqa: E402
+from pipecat.serializers.telnyx import TelnyxFrameSerializer  # noqa: E402
+from pipecat.serializers.twilio import TwilioFrameSerializer  # noqa: E402
+from pipecat.transports.websocket.fastapi import FastAPIWebsocketParams, FastAPIWebsocketTransport  # noqa: E402
+from pipecat.workers.runner import WorkerRunner  # noqa: E402
+
+WIRES = ["twilio", "telnyx", "plivo", "exotel"]
+ACCOUNT, PASSWORD = "AC00000000000000000000000000000003", "a password"
+RATE = 8_000
+GREETING, LAST_WORD, TALK = 0.4, 0.5, 2.0
+AMPLITUDE = 8_000
+
+
+def tone(seconds, hertz):
+    return b"".join(
+        struct.pack("<h", int(AMPLITUDE * math.sin(2 * math.pi * hertz * n / RATE))) for n in range(int(seconds * RATE)))
+
+
+class Echo(FrameProcessor):
+    """Greets, says back what it hears, says a last word, and ends."""
+
+    def __init__(self, seen):
+        super().__init__()
+        self.seen = seen
+        self.heard = 0.0
+        self.is_done = False
+
+    async def say(self, sound):
+        await self.push_frame(OutputAudioRawFrame(audio=sound, sample_rate=RATE, num_channels=1))
+
+    async def process_frame(self, frame, direction):
+        await super().process_frame(frame, direction)
+        if isinstance(frame, StartFrame):
+            await self.push_frame(frame, direction)
+            await self.say(tone(GREETING, 700))
+        elif isinstance(frame, InputAudioRawFrame):
+            self.heard += len(frame.audio) / 2 / frame.sample_rate
+            if self.heard < TALK:
+                await self.say(frame.audio)
+            elif not self.is_done:
+                self.is_done = True
+                await self.say(tone(LAST_WORD, 1_100))
+                await self.push_frame(EndWorkerFrame(), FrameDirection.UPSTREAM)
+        elif isinstance(frame, InputDTMFFrame):
+            self.seen["key"] = frame.button.value
+        else:
+            await self.push_frame(frame, direction)
+
+
+class Server:
+    """The bot's server, as for any of the services."""
+
+    def __init__(self):
+        self.app = FastAPI()
+        self.seen = {}
+        self.base = ""
+        self.app.post("/answer")(self.answer)
+        self.app.websocket("/ws")(self.take)
+
+    async def answer(self, request: Request):
+        self.seen["form"] = (await request.body()).decode()
+        self.seen["signature"] = request.headers.get("X-Twilio-Signature")
+        return Response(
+            f'<Response><Connect><Stream url="ws://127.0.0.1:{self.port}/ws"><Parameter name="who" value="you"/></Stream>'
+            '</Connect><Pause length="20"/></Response>', media_type="text/xml")
+
+    def serializer(self, wire, call):
+        match wire:
+            case "twilio":
+                return TwilioFrameSerializer(
+                    stream_sid=call["stream_id"], call_sid=call["call_id"], account_sid=ACCOUNT, auth_token=PASSWORD,
+                    base_url=self.base)
+            case "telnyx":
+                return TelnyxFrameSerializer(
+                    stream_id=call["stream_id"], call_control_id=call["call_id"], outbound_encoding=call["outbound_encoding"],
+                    inbound_encoding="PCMU", api_key=PASSWORD)
+            case "plivo":
+                return PlivoFrameSerializer(
+                    stream_id=call["stream_id"], call_id=call["call_id"], auth_id=ACCOUNT, auth_token=PASSWORD)
+            case "exotel":
+                return ExotelFrameSerializer(stream_sid=call["stream_id"], call_sid=call["call_id"])
+
+    async def take(self, websocket: WebSocket):
+        await websocket.accept()
+        wire, call = await parse_telephony_websocket(websocket)
+        self.seen["wire"], self.seen["call"] = wire, dict(call)
+        transport = FastAPIWebsocketTransport(
+            websocket=websocket,
+            params=FastAPIWebsocketParams(
+                audio_in_enabled=True, audio_out_enabled=True, add_wav_header=False, serializer=self.serializer(wire, call)))
+        echo = Echo(self.seen)
+        worker = PipelineWorker(
+            Pipeline([transport.input(), echo, transport.output()]),
+            params=PipelineParams(audio_in_sample_rate=RATE, audio_out_sample_rate=RATE))
+        runner = WorkerRunner(handle_sigint=False)
+        await runner.add_workers(worker)
+        await runner.run()
+
+    async def start(self):
+        listener = socket.create_server(("127.0.0.1", 0))
+        self.port = listener.getsockname()[1]
+        self.server = uvicorn.Server(uvicorn.Config(self.app, log_level="error", ws="websockets-sansio"))
+        self.task = asyncio.create_task(self.server.serve(sockets=[listener]))
+
+    async def stop(self):
+        self.server.should_exit = True
+        await self.task
+
+
+requests = []
+aiohttp_request = aiohttp.ClientSession._request
+
+
+def send_requests_to(server):
+    async def request(self, method, url, **arguments):
+        url = str(url)
+        for service in ("https://api.telnyx.com", "https://api.plivo.com"):
+            url = url.replace(service, server.base)
+        answer = await aiohttp_request(self, method, url, **arguments)
+        requests.append(f"{method} {answer.status}")
+        return answer
+
+    aiohttp.ClientSession._request = request
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return listener.getsockname()[1]
+
+
+async def logged(path, text, process):
+    """The first line of a log with a text in it."""
+    for _ in range(400):
+        for line in path.read_text().splitlines() if path.exists() else []:
+            if text in line:
+                return line
+        if process.poll() is not None:
+            break
+        await asyncio.sleep(0.05)
+    sys.exit(f"{path.read_text()}\nthe process above did not get ready: no {text}")
+
+
+def heard(path, hertz):
+    """Seconds of a tone of AMPLITUDE in a recording."""
+    with wave.open(str(path)) as recording:
+        rate = recording.getframerate()
+        samples = struct.unpack(f"<{recording.getnframes()}h", recording.readframes(recording.getnframes()))
+    # In blocks of 20 ms, by Goertzel's algorithm; those of at least a quarter of the power count.
+    size, count = rate // 50, 0.0
+    for start in range(0, len(samples) - size, size):
+        coefficient, (before, last) = 2 * math.cos(2 * math.pi * hertz / rate), (0.0, 0.0)
+        for sample in samples[start:start + size]:
+            before, last = last, sample + coefficient * last - before
+        power = (before * before + last * last - coefficient * before * last) / (size * size / 4)
+        count += power > AMPLITUDE * AMPLITUDE / 4
+    return count * 0.02
+
+
+async def call(handset, wire, server, exchange, folder):
+    port = free_port()
+    server.base = f"http://127.0.0.1:{port}"
+    server.seen.clear()
+    requests.clear()
+    address = f"http://127.0.0.1:{server.port}/answer" if wire == "twilio" else f"ws://127.0.0.1:{server.port}/ws"
+    (folder / "password").write_text(PASSWORD)
+    (folder / "password").chmod(0o600)
+    (folder / "token").write_text("demo-echo-token")
+    (folder / "device.yaml").write_text(f"""
+account:
+  server: {exchange}
+  media_token_file: {os.environ['DEMO_TOKEN']}
+media:
+  address: 127.0.0.1
+behaviour:
+  source: bot
+  bot:
+    url: {address}
+    wire: {wire}
+    account: {ACCOUNT}
+    auth_token_file: password
+    requests:
+      listen: 127.0.0.1:{port}
+      password_file: password
+""")
+    log = folder / f"{wire}.log"
+    with open(log, "w") as sink:
+        device = subprocess.Popen(
+            [handset, "run", "--config", folder / "device.yaml", "--log-format", "json"], stderr=sink)
+    try:
+        await logged(log, '"Ready"', device)
+        record = folder / f"{wire}.wav"
+        caller = await asyncio.create_subprocess_exec(
+            handset, "call", "echo@localhost", "--server", exchange, "--play", folder / "voice.wav", "--record", record,
+            "--press", "5", "--duration", "20", "--json", "--log-level", "error", stdout=subprocess.PIPE)
+        report = json.loads((await asyncio.wait_for(caller.communicate(), 40))[0])
+    finally:
+        device.terminate()
+        device.wait()
+    problems = []
+
+    def expect(condition, what):
+        if not condition:
+            problems.append(what)
+
+    expect(report.get("reason") == "completed", f"the call ended as {report.get('reason')}")
+    expect(report.get("ended_by", report.get("endedBy")) == "remote", f"the bot has not hung up: {report}")
+    expect(server.seen.get("wire") == wire, f"Pipecat takes the wire for {server.seen.get('wire')}")
+    if wire != "exotel":
+        expect(server.seen.get("key") == "5", f"the bot got the key {server.seen.get('key')}")
+        expect(
+            requests == [{"twilio": "POST 200", "telnyx": "POST 200", "plivo": "DELETE 204"}[wire]],
+            f"its requests were answered {requests}")
+    if wire == "twilio":
+        expect("From=caller" in server.seen.get("form", ""), f"the webhook was told {server.seen.get('form')}")
+        expect(server.seen.get("signature"), "the webhook's request was not signed")
+    sounds = {
+        "greeting": (heard(record, 700), GREETING), "echo": (heard(record, 440), 1.0), "last word": (heard(record, 1_100), LAST_WORD)}
+    for name, (seconds, least) in sounds.items():
+        expect(seconds >= least - 0.06, f"of the {name} {seconds:.2f} s were heard, of {least:.2f}")
+    state = "ok" if not problems else "FAILED: " + "; ".join(problems) + "\n" + log.read_text()
+    print(f"{wire}: {state} (heard: {', '.join(f'{name} {seconds:.2f} s' for name, (seconds, _) in sounds.items())})", flush=True)
+    return not problems
+
+
+async def main():
+    handset, wires = sys.argv[1], sys.argv[2:] or WIRES
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        with wave.open(str(folder / "voice.wav"), "wb") as voice:
+            voice.setparams((1, 2, RATE, 0, "NONE", ""))
+            voice.writeframes(tone(15, 440))
+        log = folder / "exchange.log"
+        with open(log, "w") as sink:
+            exchange = subprocess.Popen([handset, "serve", "--listen", "127.0.0.1:0", "--log-format", "json"], stderr=sink)
+        try:
+            line = await logged(log, '"Listening"', exchange)
+            url = line.split('"url":"')[1].split('"')[0].replace("\\/", "/")
+            server = Server()
+            await server.start()
+            send_requests_to(server)
+            passed = [await call(handset, wire, server, url, folder) for wire in wires]
+            await server.stop()
+        finally:
+            exchange.terminate()
+            exchange.wait()
+    sys.exit(0 if all(passed) else 1)
+
+
+asyncio.run(main())
