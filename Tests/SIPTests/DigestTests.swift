@@ -48,7 +48,9 @@ struct DigestTests {
             computation(.sha512With256, realm: realm, nonce: nonce, cnonce: cnonce, uri: "/doe.json").response(key: key)
                 == "7a4e1192babbba02e91182d2895bfdbf7adafc6e48d4e517ca301974843d840c")
         let forms: [(DigestComputation.Quality?, Bool, String)] = [
-            (.authInt, false, "17fa3acb5ccf016e21637813ab69f54fdce51a2045035cc68694d2039302490c"), (.auth, true, "5c97fc4054e02320327ab8bbece467aba86b873300c8f4b3be3eeb640d0c3e30"), (nil, false, "c64c22e21c09dcd7aa58e230f11cebaf75152de471f89436e3f2d21ce5d37873"),
+            (.authInt, false, "17fa3acb5ccf016e21637813ab69f54fdce51a2045035cc68694d2039302490c"),
+            (.auth, true, "5c97fc4054e02320327ab8bbece467aba86b873300c8f4b3be3eeb640d0c3e30"),
+            (nil, false, "c64c22e21c09dcd7aa58e230f11cebaf75152de471f89436e3f2d21ce5d37873"),
         ]
         for (quality, session, expected) in forms {
             let key = DigestComputation.key(.sha256, username: "a", realm: "r", password: "p")
@@ -126,13 +128,16 @@ struct DigestTests {
         #expect(client.take(challenge(401, [digest("3", "")], to: request), to: request) == .retry)
         for nonce in 4..<6 {
             client.authorize(&request)
-            #expect(client.take(challenge(401, [digest("\(nonce)", ", stale=TRUE")], to: request), to: request) == .retry)
+            #expect(
+                client.take(challenge(401, [digest("\(nonce)", ", stale=TRUE")], to: request), to: request) == .retry)
         }
         client.authorize(&request)
         #expect(client.take(challenge(401, [digest("9", ", stale=true")], to: request), to: request) == .rejected)
     }
 
-    @Test("Client and server agree with each algorithm; a wrong password, a repeated count and an old nonce fail", arguments: DigestAlgorithm.allCases)
+    @Test(
+        "Client and server agree with each algorithm; a wrong password, a repeated count and an old nonce fail",
+        arguments: DigestAlgorithm.allCases)
     func clientAndServer(algorithm: DigestAlgorithm) throws {
         var server = DigestServer(realm: "r \"q\"", key: [UInt8](repeating: 9, count: 16), algorithms: [algorithm])
         var now = Instant.zero
@@ -161,7 +166,9 @@ struct DigestTests {
         #expect(isTrue)
         var moved = request
         moved.uri = Sample.uri("sip:eve@b.example")
-        guard case .missing = server.credentials(moved, at: now) else { throw TestFailure("credentials of another URI") }
+        guard case .missing = server.credentials(moved, at: now) else {
+            throw TestFailure("credentials of another URI")
+        }
     }
 
     @Test("A nonce of another server's making is stale")

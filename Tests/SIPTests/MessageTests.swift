@@ -151,7 +151,8 @@ struct MessageTests {
         #expect(Outcome(message(headers: 1, value: SIPLimits.valueBytes + 1)) == .refused(400))
         #expect(Outcome(message(headers: 8, value: 8_000)) == .refused(513))
         let long = "OPTIONS sip:" + String(repeating: "a", count: SIPLimits.uriBytes) + " SIP/2.0\r\n"
-        #expect(Outcome(Array(long.utf8) + message(headers: 0, value: 0).drop { $0 != 10 }.dropFirst()) == .refused(414))
+        #expect(
+            Outcome(Array(long.utf8) + message(headers: 0, value: 0).drop { $0 != 10 }.dropFirst()) == .refused(414))
     }
 
     @Test("A stream is cut into messages wherever its pieces end, with keepalives between")

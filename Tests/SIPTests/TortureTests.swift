@@ -197,7 +197,9 @@ struct TortureTests {
         let again = try SIPMessage(parsing: message.bytes)
         #expect(again.body == message.body)
         #expect(again.bytes == message.bytes)
-        #expect(again.headers.all.filter { $0.name != "Content-Length" } == message.headers.all.filter { $0.name != "Content-Length" })
+        #expect(
+            again.headers.all.filter { $0.name != "Content-Length" }
+                == message.headers.all.filter { $0.name != "Content-Length" })
     }
 
     @Test("A message cut anywhere, and one with any byte changed, does not trap", arguments: accepted)

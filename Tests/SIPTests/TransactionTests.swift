@@ -21,7 +21,8 @@ enum Sample {
     static func tokens(_ seed: UInt8 = 1) -> TokenSource { TokenSource(key: [UInt8](repeating: seed, count: 16)) }
 
     /// A request; with a branch, as a peer sends it.
-    static func request(_ method: SIPMethod, branch: String? = nil, number: UInt32 = 1, toTag: String? = nil) -> SIPRequest
+    static func request(_ method: SIPMethod, branch: String? = nil, number: UInt32 = 1, toTag: String? = nil)
+        -> SIPRequest
     {
         var request = SIPRequest(method: method, uri: uri("sip:bob@b.example"))
         if let branch { request.headers.append("Via", "SIP/2.0/UDP 192.0.2.9:5060;branch=\(branch)") }

@@ -81,7 +81,9 @@ enum BodyParts {
                 continue
             }
             if let start {
-                guard parts.count < SIPLimits.parts, let part = part(body[start..<max(start, index)]) else { return nil }
+                guard parts.count < SIPLimits.parts, let part = part(body[start..<max(start, index)]) else {
+                    return nil
+                }
                 parts.append(part)
             }
             index += delimiter.count

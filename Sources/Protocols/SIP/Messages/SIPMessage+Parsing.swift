@@ -21,7 +21,9 @@ private struct MessageParser {
     init(_ bytes: [UInt8]) { self.bytes = bytes }
 
     mutating func message() throws(SIPParseError) -> SIPMessage {
-        guard bytes.count <= SIPLimits.messageBytes else { throw dropped("longer than \(SIPLimits.messageBytes) bytes") }
+        guard bytes.count <= SIPLimits.messageBytes else {
+            throw dropped("longer than \(SIPLimits.messageBytes) bytes")
+        }
         while index < bytes.count, bytes[index] == 13 || bytes[index] == 10 { index += 1 }
         guard let line = nextLine(), !line.isEmpty else { throw dropped("expected a start line") }
         let start = try startLine(Array(line))
@@ -142,7 +144,8 @@ private struct MessageParser {
         if method != .ack, headers.vias != nil, headers.count("Via") > 0 {
             // The URI is no part of an answer.
             let request = SIPRequest(method: method, uri: .other(scheme: "x", rest: "x"), headers: headers)
-            answer = SIPResponse(status, to: request)
+            // No dialog comes of it, so the tag need not be unique.
+            answer = SIPResponse(status, to: request, toTag: "malformed")
         }
         return SIPParseError(status: status, message: message, answer: answer)
     }

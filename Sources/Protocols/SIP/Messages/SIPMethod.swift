@@ -45,7 +45,8 @@ public struct SIPMethod: RawRepresentable, Hashable, Sendable, CustomStringConve
 
     /// Those that some element may serve: a refusal of one says 405, and of any other 501.
     static let known: Set<SIPMethod> = [
-        .invite, .ack, .bye, .cancel, .register, .options, .prack, .update, .info, .refer, .notify, .subscribe, .message,
+        .invite, .ack, .bye, .cancel, .register, .options, .prack, .update, .info, .refer, .notify, .subscribe,
+        .message,
         .publish,
     ]
 }
