@@ -127,6 +127,7 @@ let package = Package(
         module("Protocols", "SignalWire", ["Identifiers", "JSON"]),
         module("Protocols", "CallControl", ["Identifiers", "JSON", "Timekeeping"]),
         module("Protocols", "ControlWire", ["JSON"]),
+        module("Protocols", "SIP", ["Digests", "NetworkAddress", "Timekeeping"]),
         module("Protocols", "BotWire", ["Bytes", "Digests", "JSON", "Timekeeping", "XML"]),
 
         // Floor 3: media.
@@ -306,6 +307,7 @@ let package = Package(
         tests("NetworkAddressTests", ["NetworkAddress"]),
         tests("RTPTests", ["Bytes", "RTP", "Timekeeping"]),
         tests("SDPTests", ["SDP"]),
+        tests("SIPTests", ["SIP", "Timekeeping"], resources: [.copy("Vectors")]),
         tests("STUNTests", ["NetworkAddress", "STUN"]),
         tests("MulticastDNSTests", ["MulticastDNS", "NetworkAddress", "Timekeeping"]),
         tests("ICETests", ["ICE", "NetworkAddress", "STUN", "Timekeeping"]),

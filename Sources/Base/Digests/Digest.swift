@@ -28,6 +28,9 @@ public enum Digest {
     /// mode.
     public static func md5(_ input: [UInt8]) -> [UInt8] { unsafe digest(input, EVP_md5()) }
 
+    /// SHA-512/256 of `input`: 32 bytes, or none if the library refuses.
+    public static func sha512With256(_ input: [UInt8]) -> [UInt8] { unsafe digest(input, EVP_sha512_256()) }
+
     /// Compares two runs of bytes in a time that depends on nothing but their lengths.
     public static func areEqual(_ left: [UInt8], _ right: [UInt8]) -> Bool {
         // Reads `left.count` bytes of each.

@@ -1,0 +1,84 @@
+import FuzzInput
+import SIP
+import Timekeeping
+
+/// Called by libFuzzer with each input: a message, as a datagram and as a stream, which then goes to a user agent.
+@_cdecl("LLVMFuzzerTestOneInput")
+public func fuzzSIP(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt { fuzz(start, count, read) }
+
+private func read(_ bytes: [UInt8]) {
+    frame(bytes)
+    do throws(SIPParseError) {
+        let message = try SIPMessage(parsing: bytes)
+        check(message)
+        serve(message)
+    } catch {
+        require(error.status.map { (400...699).contains($0) } ?? true, "a refusal has a status of its own")
+        if let answer = error.answer { check(.response(answer)) }
+    }
+}
+
+/// What was read is written, and read again the same.
+private func check(_ message: SIPMessage) {
+    let written = message.bytes
+    guard written.count <= SIPLimits.headerBytes else { return }
+    // Answers to malformed requests repeat what is malformed.
+    guard let again = try? SIPMessage(parsing: written) else { return }
+    require(again.bytes == written, "a message that was read is written the same")
+    require(again.body == message.body, "the body comes back")
+    let parts = again.parts ?? []
+    require(parts.count <= SIPLimits.parts, "parts are bounded")
+    for contact in again.headers.contacts ?? [] {
+        let text = contact.description
+        require(NameAddress(text)?.description == text, "an address is written and read again the same")
+        require(contact.uri.isEquivalent(to: contact.uri), "a URI is equivalent to itself")
+    }
+    for via in again.headers.vias ?? [] {
+        require(Via(via.description)?.description == via.description, "a hop is written and read again the same")
+    }
+}
+
+/// Cuts of any size give the same messages.
+private func frame(_ bytes: [UInt8]) {
+    var whole: [SIPStreamFramer.Element] = []
+    var pieces: [SIPStreamFramer.Element] = []
+    var framer = SIPStreamFramer()
+    let isWhole = (try? framer.take(bytes, into: &whole)) != nil
+    framer = SIPStreamFramer()
+    var isRead = true
+    for start in stride(from: 0, to: bytes.count, by: 7) where isRead {
+        isRead = (try? framer.take(Array(bytes[start..<min(start + 7, bytes.count)]), into: &pieces)) != nil
+    }
+    guard isWhole, isRead else { return }
+    let messages = { (elements: [SIPStreamFramer.Element]) in
+        elements.filter { if case .message = $0 { true } else { false } }
+    }
+    require(messages(whole) == messages(pieces), "messages do not depend on how the stream is cut")
+}
+
+/// A user agent takes any message, accepts what rings, and ends in time.
+private func serve(_ message: SIPMessage) {
+    guard let host = SIPHost("192.0.2.1"), let uri = AnyURI("sip:fuzz@192.0.2.1") else { broken("a host and a URI") }
+    let flow = SIPFlow(id: 1, transport: .udp, localHost: host, localPort: nil)
+    var agent = UserAgent(
+        UserAgentConfiguration(address: NameAddress(uri), contact: uri), key: [UInt8](repeating: 1, count: 16))
+    var outbox: [UserAgentOutput] = []
+    var now = Instant.zero
+    agent.handle(.received(message, flow), at: now, into: &outbox)
+    for case .call(let call, .incoming) in outbox {
+        agent.handle(.command(call, .ring(answer: [1])), at: now, into: &outbox)
+        agent.handle(.command(call, .accept([2])), at: now, into: &outbox)
+    }
+    agent.handle(.received(message, flow), at: now, into: &outbox)
+    var turns = 0
+    while let deadline = agent.nextDeadline {
+        now = max(now, deadline)
+        agent.handle(.timerFired, at: now, into: &outbox)
+        turns += 1
+        require(turns < 1_000, "a message keeps nobody busy for ever")
+    }
+    require(agent.callsInMemory == 0 && agent.transactionsInMemory == 0, "nothing is left of a message")
+    for case .transmit(let sent, _) in outbox {
+        require(!sent.bytes.isEmpty, "what is sent can be written")
+    }
+}

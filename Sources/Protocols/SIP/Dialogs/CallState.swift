@@ -1,0 +1,178 @@
+internal import Timekeeping
+
+/// A response that is sent again until it is acknowledged: a 2xx, or a reliable provisional one.
+struct RepeatedResponse: Sendable {
+    let response: SIPResponse
+    private var interval: Duration
+    private let longest: Duration
+    private(set) var next: Instant
+    let limit: Instant
+
+    init(_ response: SIPResponse, timers: TransactionTimers, longest: Duration, at now: Instant) {
+        self.response = response
+        self.longest = longest
+        interval = timers.t1
+        next = now.advanced(by: timers.t1)
+        limit = now.advanced(by: timers.timeout)
+    }
+
+    var deadline: Instant { min(next, limit) }
+
+    mutating func sent(at now: Instant) {
+        interval = min(interval * 2, longest)
+        next = now.advanced(by: interval)
+    }
+}
+
+/// One call of a user agent. Each stage holds what is valid in it.
+struct Call: Sendable {
+    enum Stage: Sendable {
+        /// Our INVITE has no final answer.
+        case calling(Calling)
+        /// A peer's INVITE has none.
+        case ringing(Ringing)
+        /// There is a confirmed dialog.
+        case talking(Talking)
+        /// Our BYE has no answer; the owner has been told of the end (RFC 5407 §2, Mortal).
+        case mortal(Dialog)
+    }
+
+    /// Our INVITE, and the early dialogs that it forked into.
+    struct Calling: Sendable {
+        struct Fork: Sendable {
+            var dialog: Dialog
+            /// The last reliable response in order.
+            var lastReliable: UInt32?
+            /// The answer came in a reliable response.
+            var isAnswered = false
+        }
+
+        let request: SIPRequest
+        let transaction: UInt64
+        let offer: [UInt8]
+        let flow: SIPFlow
+        let ringLimit: Instant
+        var forks: [String: Fork] = [:]
+        var hasProvisional = false
+        /// The owner has ended the call, and with what cause.
+        var end: Ending?
+
+        struct Ending: Sendable {
+            let cause: Int?
+            var isSent = false
+        }
+    }
+
+    /// A peer's INVITE.
+    struct Ringing: Sendable {
+        enum Step: Sendable {
+            case ring([UInt8]?)
+            case accept([UInt8])
+        }
+
+        let request: SIPRequest
+        let transaction: TransactionID
+        var dialog: Dialog
+        let replacing: SIPCall?
+        let ringLimit: Instant
+        var nextReliable: UInt32
+        /// A reliable response that waits for its PRACK; meanwhile steps queue.
+        var unacknowledged: RepeatedResponse?
+        var steps: [Step] = []
+        /// The answer that went with a provisional response. A 2xx repeats it unless it was reliable.
+        var earlyAnswer: [UInt8]?
+        var isAnsweredReliably = false
+    }
+
+    /// A confirmed dialog.
+    struct Talking: Sendable {
+        /// Who waits for whom about an offer, or another INVITE.
+        enum Negotiation: Sendable {
+            case stable
+            /// Our INVITE or UPDATE is on its way; a refresh of the session is not told.
+            case sent(transaction: UInt64, description: [UInt8]?, isRefresh: Bool)
+            /// The peer's is to be answered by the owner.
+            case received(SIPRequest, TransactionID)
+        }
+
+        /// An offer that met the peer's, to be made again then (RFC 3261 §14.1).
+        struct PostponedOffer: Sendable {
+            var until: Instant
+            let description: [UInt8]
+            let isRefresh: Bool
+        }
+
+        /// Our 2xx that has no ACK.
+        struct Unacknowledged: Sendable {
+            var response: RepeatedResponse
+            let transaction: TransactionID
+            let sequence: UInt32
+            /// Our description in it was the offer, so that the ACK has the answer.
+            let isOffer: Bool
+        }
+
+        var dialog: Dialog
+        /// We sent the first INVITE and so own the Call-ID.
+        let isCaller: Bool
+        /// Our description that is in force.
+        var description: [UInt8]
+        var negotiation = Negotiation.stable
+        var postponed: PostponedOffer?
+        var unacknowledged: Unacknowledged?
+        var timer: SessionTimer?
+        /// The owner ended the call, and the BYE waits for the ACK (RFC 3261 §15).
+        var endsWithCause: Int??
+        /// A REFER that the owner has not decided on.
+        var referral: (request: SIPRequest, transaction: TransactionID)?
+
+        init(dialog: Dialog, isCaller: Bool, description: [UInt8]) {
+            self.dialog = dialog
+            self.isCaller = isCaller
+            self.description = description
+        }
+
+        var deadline: Instant? {
+            var deadlines: [Instant] = []
+            if let unacknowledged { deadlines.append(unacknowledged.response.deadline) }
+            if let timer { deadlines.append(timer.deadline) }
+            if let postponed { deadlines.append(postponed.until) }
+            return deadlines.min()
+        }
+    }
+
+    var stage: Stage
+
+    /// When something is due.
+    var deadline: Instant? {
+        switch stage {
+        case .calling(let calling): calling.end == nil ? calling.ringLimit : nil
+        case .ringing(let ringing): min(ringing.unacknowledged?.deadline ?? ringing.ringLimit, ringing.ringLimit)
+        case .talking(let talking): talking.deadline
+        case .mortal: nil
+        }
+    }
+}
+
+/// What a request of ours is for.
+struct RequestUse: Sendable {
+    enum Kind: Sendable {
+        case invite
+        case reinvite
+        case update
+        case bye
+        case prack
+        case info
+        case refer
+        case notify
+        case cancel
+    }
+
+    let kind: Kind
+    let call: SIPCall
+    let request: SIPRequest
+    let flow: SIPFlow
+    /// How often it was sent again with credentials or other terms.
+    var attempts = 0
+    /// The ACKs of an INVITE's 2xx, by the tag of the fork.
+    var acks: [String: SIPRequest] = [:]
+}

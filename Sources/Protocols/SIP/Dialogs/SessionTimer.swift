@@ -1,0 +1,60 @@
+internal import Timekeeping
+
+/// When a session must be refreshed, and when it is dead (RFC 4028).
+struct SessionTimer: Sendable {
+    let seconds: UInt32
+    let weRefresh: Bool
+    private let refreshAt: Instant?
+    private let endAt: Instant
+
+    /// Starts when a 2xx is sent or received (§7.2, §10).
+    init(seconds: UInt32, weRefresh: Bool, at now: Instant) {
+        self.seconds = seconds
+        self.weRefresh = weRefresh
+        let interval = Duration.seconds(Int64(seconds))
+        refreshAt = weRefresh ? now.advanced(by: interval / 2) : nil
+        // Whoever does not refresh gives up shortly before the end, so that a BYE still finds a dialog.
+        endAt = now.advanced(by: weRefresh ? interval : interval - min(.seconds(32), interval / 3))
+    }
+
+    private init(_ timer: SessionTimer) {
+        seconds = timer.seconds
+        weRefresh = timer.weRefresh
+        refreshAt = nil
+        endAt = timer.endAt
+    }
+
+    var deadline: Instant { min(refreshAt ?? endAt, endAt) }
+
+    func isRefreshDue(at now: Instant) -> Bool { refreshAt.map { $0 <= now } ?? false }
+    func isOver(at now: Instant) -> Bool { endAt <= now }
+
+    /// The same timer while a refresh is on its way.
+    var refreshing: SessionTimer { SessionTimer(self) }
+}
+
+/// What both sides agree on (RFC 4028 §7 to §9).
+struct SessionTerms: Equatable, Sendable {
+    let expires: SessionExpires
+    /// The peer must hold to it.
+    let isRequired: Bool
+
+    /// The answer to a request.
+    ///
+    /// - Returns: `nil` if there is to be no timer.
+    static func answer(_ headers: SIPHeaders, wanted: UInt32?, shortest: UInt32) -> SessionTerms? {
+        let isSupported = headers.has(option: "timer", in: "Supported") || headers.has(option: "timer", in: "Require")
+        let floor = max(shortest, min(headers.number("Min-SE") ?? 90, SIPLimits.seconds))
+        guard let asked = headers.sessionExpires else {
+            guard let wanted else { return nil }
+            return SessionTerms(
+                expires: SessionExpires(seconds: max(wanted, floor), refresher: isSupported ? .uac : .uas),
+                isRequired: isSupported)
+        }
+        let seconds = max(min(asked.seconds, wanted ?? asked.seconds), floor)
+        let refresher = isSupported ? asked.refresher ?? .uac : .uas
+        return SessionTerms(
+            expires: SessionExpires(seconds: max(seconds, 90), refresher: refresher),
+            isRequired: isSupported && refresher == .uac)
+    }
+}

@@ -1,0 +1,206 @@
+internal import Timekeeping
+
+/// Calls of ours, until they are accepted.
+extension UserAgent {
+    mutating func place(
+        _ id: SIPCall, to uri: AnyURI, offer: [UInt8], flow: SIPFlow, headers: SIPHeaders, _ now: Instant,
+        _ outbox: inout [UserAgentOutput]
+    ) {
+        guard calls[id] == nil, case .outgoing = id else { return }
+        guard calls.count < SIPLimits.calls else { return outbox.append(.call(id, .ended(.failed))) }
+        var request = SIPRequest(method: .invite, uri: uri, body: offer)
+        request.headers.append("Max-Forwards", "70")
+        for route in configuration.routes { request.headers.append("Route", route.description) }
+        var from = configuration.address
+        from.tag = tokens.next()
+        request.headers.append("From", from.description)
+        request.headers.append("To", NameAddress(uri).description)
+        request.headers.append("Call-ID", tokens.next())
+        request.headers.append(
+            "CSeq", CSeq(UInt32(truncatingIfNeeded: tokens.number() & 0xFFFF) + 1, .invite).description)
+        request.headers.append("Content-Type", MediaType.sdp.description)
+        if let seconds = configuration.sessionSeconds {
+            request.headers.append("Session-Expires", String(seconds))
+            request.headers.append("Min-SE", String(configuration.shortestSessionSeconds))
+        }
+        for header in headers.all { request.headers.append(header.name, header.value) }
+        invite(id, request, offer, flow, attempts: 0, now, &outbox)
+    }
+
+    /// Sends an INVITE that makes a dialog, for the first time or again with a higher number.
+    private mutating func invite(
+        _ id: SIPCall, _ request: SIPRequest, _ offer: [UInt8], _ flow: SIPFlow, attempts: Int, _ now: Instant,
+        _ outbox: inout [UserAgentOutput]
+    ) {
+        let number = nextNumber(.invite, id, request, flow)
+        uses[number]?.attempts = attempts
+        var request = request
+        addContact(&request.headers)
+        addAbilities(&request.headers)
+        if let product = configuration.product { request.headers.set("User-Agent", product) }
+        digest?.authorize(&request)
+        uses[number] = RequestUse(kind: .invite, call: id, request: request, flow: flow, attempts: attempts)
+        if let callID = request.headers.callID, let tag = request.headers.from?.tag {
+            dialogs[Self.dialogKey(callID, tag)] = id
+        }
+        keep(
+            id,
+            .calling(
+                Call.Calling(
+                    request: request, transaction: number, offer: offer, flow: flow,
+                    ringLimit: now.advanced(by: configuration.ringLimit))))
+        pass(.start(number, request, flow), now, &outbox)
+    }
+
+    /// Ends a call of ours that nobody accepted. The CANCEL waits for a provisional response (RFC 3261 §9.1).
+    mutating func cancel(
+        _ id: SIPCall, _ calling: Call.Calling, _ cause: Int?, _ end: CallEnd, _ now: Instant,
+        _ outbox: inout [UserAgentOutput]
+    ) {
+        guard calling.end == nil else { return }
+        var calling = calling
+        calling.end = Call.Calling.Ending(cause: cause)
+        keep(id, .calling(calling))
+        tell(id, .ended(end), now, &outbox)
+        sendCancel(id, calling, now, &outbox)
+    }
+
+    private mutating func sendCancel(
+        _ id: SIPCall, _ calling: Call.Calling, _ now: Instant, _ outbox: inout [UserAgentOutput]
+    ) {
+        guard calling.hasProvisional, let end = calling.end, !end.isSent else { return }
+        var calling = calling
+        calling.end?.isSent = true
+        keep(id, .calling(calling))
+        var headers = SIPHeaders()
+        if let cause = end.cause { headers.append("Reason", "SIP;cause=\(cause)") }
+        let number = nextNumber(.cancel, id, calling.request, calling.flow)
+        pass(.cancel(calling.transaction, by: number, headers), now, &outbox)
+    }
+
+    /// A response to an INVITE that is to make a dialog.
+    mutating func receiveInviteResponse(
+        _ response: SIPResponse, _ number: UInt64, _ use: RequestUse, _ now: Instant,
+        _ outbox: inout [UserAgentOutput]
+    ) {
+        if response.isSuccess { return receiveAcceptance(response, number, use, now, &outbox) }
+        guard case .calling(var calling)? = calls[use.call]?.stage, calling.transaction == number else {
+            if !response.isProvisional { uses[number] = nil }
+            return
+        }
+        if response.isProvisional {
+            calling.hasProvisional = true
+            keep(use.call, .calling(calling))
+            if calling.end != nil { return sendCancel(use.call, calling, now, &outbox) }
+            return receiveProgress(response, use.call, calling, now, &outbox)
+        }
+        uses[number] = nil
+        guard calling.end == nil else { return forget(use.call) }
+        if let again = amended(use, response) {
+            return invite(
+                use.call, again, calling.offer, calling.flow, attempts: use.attempts + 1, now, &outbox)
+        }
+        let isUnauthorized = response.status == 401 || response.status == 407
+        let contacts = (response.headers.contacts ?? []).map(\.uri)
+        tell(
+            use.call, .ended(isUnauthorized ? .unauthorized : .refused(response.status, contacts: contacts)), now,
+            &outbox)
+        forget(use.call)
+    }
+
+    /// The INVITE as it is sent again after a challenge (401, 407) or with a longer session interval (422).
+    private mutating func amended(_ use: RequestUse, _ response: SIPResponse) -> SIPRequest? {
+        guard use.attempts < 5, let sequence = use.request.headers.sequence else { return nil }
+        var request = use.request
+        switch response.status {
+        case 401, 407: guard digest?.take(response, to: use.request) == .retry else { return nil }
+        case 422:
+            guard let least = response.headers.number("Min-SE"), let asked = request.headers.sessionExpires,
+                least > asked.seconds, least <= SIPLimits.seconds
+            else { return nil }
+            request.headers.set("Session-Expires", String(least))
+            request.headers.set("Min-SE", String(least))
+        default: return nil
+        }
+        request.headers.set("CSeq", CSeq(sequence.number + 1, .invite).description)
+        return request
+    }
+
+    private mutating func receiveProgress(
+        _ response: SIPResponse, _ id: SIPCall, _ calling: Call.Calling, _ now: Instant,
+        _ outbox: inout [UserAgentOutput]
+    ) {
+        guard response.status > 100, let tag = response.headers.to?.tag else {
+            if response.status > 100 { tell(id, .progress(response.status, early: nil), now, &outbox) }
+            return
+        }
+        var calling = calling
+        guard var fork = fork(tag, response, calling) else { return }
+        let description = SIPMessage.response(response).sessionDescription
+        if response.headers.has(option: "100rel", in: "Require"), let sequence = response.headers.reliableSequence {
+            // Those out of order come again in order, and repetitions were acknowledged (RFC 3262 §4).
+            if let last = fork.lastReliable, sequence != last &+ 1 { return }
+            fork.lastReliable = sequence
+            fork.isAnswered = fork.isAnswered || description != nil
+            var prack = fork.dialog.request(.prack)
+            let invite = CSeq(calling.request.headers.sequence?.number ?? 0, .invite)
+            prack.headers.append("RAck", RAck(response: sequence, sequence: invite).description)
+            calling.forks[tag] = fork
+            keep(id, .calling(calling))
+            send(prack, .prack, id, calling.flow, now, &outbox)
+        } else {
+            calling.forks[tag] = fork
+            keep(id, .calling(calling))
+        }
+        tell(id, .progress(response.status, early: description), now, &outbox)
+    }
+
+    /// The early dialog of a response; `nil` beyond ``SIPLimits/forks``.
+    private func fork(_ tag: String, _ response: SIPResponse, _ calling: Call.Calling) -> Call.Calling.Fork? {
+        if let known = calling.forks[tag] { return known }
+        guard calling.forks.count < SIPLimits.forks,
+            var dialog = Dialog(request: calling.request, response: response, flow: calling.flow)
+        else { return nil }
+        for other in calling.forks.values { dialog.raiseSequence(to: other.dialog.localSequence) }
+        return Call.Calling.Fork(dialog: dialog)
+    }
+
+    /// A 2xx: of the call, again, or of another fork, which is acknowledged and ended (RFC 3261 §13.2.2.4).
+    private mutating func receiveAcceptance(
+        _ response: SIPResponse, _ number: UInt64, _ use: RequestUse, _ now: Instant,
+        _ outbox: inout [UserAgentOutput]
+    ) {
+        let tag = response.headers.to?.tag ?? ""
+        if let ack = use.acks[tag] { return pass(.sendWithoutTransaction(ack, use.flow), now, &outbox) }
+        guard use.acks.count < SIPLimits.forks else { return }
+        guard var dialog = Dialog(request: use.request, response: response, flow: use.flow) else {
+            // Without a tag or with a malformed route there is no dialog, and nobody to send a BYE to.
+            guard case .calling(let stage)? = calls[use.call]?.stage, stage.transaction == number else { return }
+            uses[number] = nil
+            if stage.end == nil { tell(use.call, .ended(.failed), now, &outbox) }
+            return forget(use.call)
+        }
+        var calling: Call.Calling?
+        if case .calling(let stage)? = calls[use.call]?.stage, stage.transaction == number { calling = stage }
+        for fork in calling?.forks.values ?? [:].values { dialog.raiseSequence(to: fork.dialog.localSequence) }
+        if use.acks.isEmpty { accepted.append((now.advanced(by: configuration.timers.timeout), number)) }
+        let ack = dialog.ack(of: use.request)
+        uses[number]?.acks[tag] = ack
+        pass(.sendWithoutTransaction(ack, use.flow), now, &outbox)
+        digest?.succeeded()
+        guard let calling, calling.end == nil else {
+            // Nobody waits for it any more, or another fork was first.
+            if calling != nil { forget(use.call) }
+            send(dialog.request(.bye), .bye, use.call, use.flow, now, &outbox)
+            return
+        }
+        var talking = Call.Talking(dialog: dialog, isCaller: true, description: calling.offer)
+        if let expires = response.headers.sessionExpires, configuration.screen.options.contains("timer") {
+            talking.timer = SessionTimer(
+                seconds: max(expires.seconds, 90), weRefresh: expires.refresher != .uas, at: now)
+        }
+        keep(use.call, .talking(talking))
+        let answer = SIPMessage.response(response).sessionDescription
+        tell(use.call, .accepted(calling.forks[tag]?.isAnswered == true ? nil : answer), now, &outbox)
+    }
+}

@@ -1,0 +1,162 @@
+internal import Timekeeping
+
+/// What the owner of the calls wants.
+extension UserAgent {
+    mutating func handle(
+        _ command: CallCommand, _ id: SIPCall, _ now: Instant, _ outbox: inout [UserAgentOutput]
+    ) {
+        if case .place(let uri, let offer, let flow, let replaces) = command {
+            var headers = SIPHeaders()
+            if let replaces {
+                headers.append("Replaces", replaces.description)
+                headers.append("Require", "replaces")
+            }
+            return place(id, to: uri, offer: offer, flow: flow, headers: headers, now, &outbox)
+        }
+        switch calls[id]?.stage {
+        case .calling(let calling)?:
+            if case .end(let cause) = command { cancel(id, calling, cause, .local, now, &outbox) }
+        case .ringing(let ringing)?: handle(command, id, ringing, now, &outbox)
+        case .talking(let talking)?:
+            if talking.endsWithCause == nil { handle(command, id, talking, now, &outbox) }
+        case .mortal?, nil: break
+        }
+    }
+
+    private mutating func handle(
+        _ command: CallCommand, _ id: SIPCall, _ ringing: Call.Ringing, _ now: Instant,
+        _ outbox: inout [UserAgentOutput]
+    ) {
+        switch command {
+        case .ring(let answer): step(id, ringing, .ring(answer), now, &outbox)
+        case .accept(let description): step(id, ringing, .accept(description), now, &outbox)
+        case .refuse(let status):
+            guard (300...699).contains(status) else { return }
+            refuse(id, ringing, status, .local, now, &outbox)
+        case .end(let cause): refuse(id, ringing, 603, .local, cause: cause, now, &outbox)
+        case .place, .offer, .answer, .refuseOffer, .digit, .transfer, .acceptTransfer, .refuseTransfer: break
+        }
+    }
+
+    private mutating func handle(
+        _ command: CallCommand, _ id: SIPCall, _ talking: Call.Talking, _ now: Instant,
+        _ outbox: inout [UserAgentOutput]
+    ) {
+        var talking = talking
+        switch command {
+        case .end(let cause):
+            // A callee may not send BYE before it has the ACK (RFC 3261 §15).
+            guard !talking.isCaller, talking.unacknowledged != nil else {
+                return end(id, talking, .local, cause: cause, now, &outbox)
+            }
+            tell(id, .ended(.local), now, &outbox)
+            talking.endsWithCause = .some(cause)
+            keep(id, .talking(talking))
+        case .offer(let description): offer(id, description, isRefresh: false, now, &outbox)
+        case .answer(let description): answer(id, talking, description, now, &outbox)
+        case .refuseOffer: answer(id, talking, nil, now, &outbox)
+        case .digit(let digit, let milliseconds):
+            guard "0123456789*#ABCD".contains(digit) else { return }
+            var request = talking.dialog.request(.info)
+            request.headers.append("Content-Type", MediaType.dtmfRelay.description)
+            request.body = InfoDigit.body(digit, milliseconds: milliseconds)
+            keep(id, .talking(talking))
+            send(request, .info, id, talking.dialog.flow, now, &outbox)
+        case .transfer(let uri, let other): transfer(id, talking, uri, other, now, &outbox)
+        case .acceptTransfer(let number, let offer): acceptTransfer(id, talking, number, offer, now, &outbox)
+        case .refuseTransfer:
+            guard let referral = talking.referral else { return }
+            talking.referral = nil
+            keep(id, .talking(talking))
+            respond(referral.transaction, SIPResponse(603, to: referral.request), now, &outbox)
+        case .place, .ring, .accept, .refuse: break
+        }
+    }
+
+    /// Offers by re-INVITE. While another offer is on its way, the owner's is refused at once, as by the peer.
+    mutating func offer(
+        _ id: SIPCall, _ description: [UInt8], isRefresh: Bool, _ now: Instant, _ outbox: inout [UserAgentOutput]
+    ) {
+        guard case .talking(var talking)? = calls[id]?.stage else { return }
+        guard case .stable = talking.negotiation, talking.postponed == nil, talking.unacknowledged == nil else {
+            if !isRefresh { tell(id, .offerRefused(491), now, &outbox) }
+            return
+        }
+        // A refresh by UPDATE needs no description (RFC 4028 §7.4).
+        let usesUpdate = isRefresh && talking.dialog.allows(.update)
+        var request = talking.dialog.request(usesUpdate ? .update : .invite)
+        if !usesUpdate {
+            request.headers.append("Content-Type", MediaType.sdp.description)
+            request.body = description
+        }
+        if let timer = talking.timer {
+            let expires = SessionExpires(seconds: timer.seconds, refresher: timer.weRefresh ? .uac : .uas)
+            request.headers.append("Session-Expires", expires.description)
+        }
+        keep(id, .talking(talking))
+        let kind: RequestUse.Kind = usesUpdate ? .update : .reinvite
+        let number = nextNumber(kind, id, request, talking.dialog.flow)
+        talking.negotiation = .sent(
+            transaction: number, description: usesUpdate ? nil : description, isRefresh: isRefresh)
+        keep(id, .talking(talking))
+        transmit(number, request, kind, id, talking.dialog.flow, attempts: 0, now, &outbox)
+    }
+
+    /// Sends a request whose number is in the call's state already.
+    mutating func transmit(
+        _ number: UInt64, _ request: SIPRequest, _ kind: RequestUse.Kind, _ id: SIPCall, _ flow: SIPFlow,
+        attempts: Int, _ now: Instant, _ outbox: inout [UserAgentOutput]
+    ) {
+        var request = request
+        addContact(&request.headers)
+        addAbilities(&request.headers)
+        if let product = configuration.product { request.headers.set("User-Agent", product) }
+        digest?.authorize(&request)
+        uses[number] = RequestUse(kind: kind, call: id, request: request, flow: flow, attempts: attempts)
+        pass(.start(number, request, flow), now, &outbox)
+    }
+
+    private mutating func transfer(
+        _ id: SIPCall, _ talking: Call.Talking, _ uri: AnyURI, _ other: SIPCall?, _ now: Instant,
+        _ outbox: inout [UserAgentOutput]
+    ) {
+        var talking = talking
+        var target = uri
+        var replaces: Replaces?
+        if let other {
+            guard case .talking(let consulted)? = calls[other]?.stage, other != id else {
+                return tell(id, .transferRefused(481), now, &outbox)
+            }
+            // As the consulted peer sees the dialog: its own tag is the one that we call remote.
+            replaces = Replaces(
+                callID: consulted.dialog.callID, toTag: consulted.dialog.remoteTag,
+                fromTag: consulted.dialog.localTag)
+            target = consulted.dialog.target
+        }
+        var request = talking.dialog.request(.refer)
+        request.headers.append("Refer-To", ReferTarget.text(target, replaces))
+        request.headers.append("Referred-By", "<\(configuration.address.uri)>")
+        keep(id, .talking(talking))
+        send(request, .refer, id, talking.dialog.flow, now, &outbox)
+    }
+
+    private mutating func acceptTransfer(
+        _ id: SIPCall, _ talking: Call.Talking, _ number: UInt64, _ offer: [UInt8], _ now: Instant,
+        _ outbox: inout [UserAgentOutput]
+    ) {
+        guard let referral = talking.referral, calls[.outgoing(number)] == nil,
+            let address = referral.request.headers.addresses("Refer-To")?.first,
+            let (uri, replaces) = ReferTarget.read(address.uri)
+        else { return }
+        var talking = talking
+        talking.referral = nil
+        keep(id, .talking(talking))
+        respond(referral.transaction, SIPResponse(202, to: referral.request), now, &outbox)
+        notify(id, 100, isFinal: false, now, &outbox)
+        var headers = SIPHeaders()
+        if let replaces { headers.append("Replaces", replaces.description) }
+        if let by = referral.request.headers["Referred-By"] { headers.append("Referred-By", by) }
+        transfers[.outgoing(number)] = id
+        place(.outgoing(number), to: uri, offer: offer, flow: talking.dialog.flow, headers: headers, now, &outbox)
+    }
+}

@@ -1,0 +1,170 @@
+internal import Timekeeping
+
+/// Responses to requests of ours.
+extension UserAgent {
+    mutating func receive(
+        _ response: SIPResponse, _ number: UInt64, _ now: Instant, _ outbox: inout [UserAgentOutput]
+    ) {
+        guard let use = uses[number] else { return }
+        if use.kind == .invite { return receiveInviteResponse(response, number, use, now, &outbox) }
+        if use.kind == .reinvite, response.isSuccess {
+            return receiveReinviteSuccess(response, number, use, now, &outbox)
+        }
+        guard !response.isProvisional else { return }
+        uses[number] = nil
+        if response.isSuccess { digest?.succeeded() }
+        if response.status == 401 || response.status == 407, use.attempts < 5,
+            digest?.take(response, to: use.request) == .retry, resend(use, number, now, &outbox)
+        {
+            return
+        }
+        finish(use, number, response.status, response, now, &outbox)
+    }
+
+    /// No response came (408), or none can (503).
+    mutating func failed(_ number: UInt64, _ status: Int, _ now: Instant, _ outbox: inout [UserAgentOutput]) {
+        guard let use = uses.removeValue(forKey: number) else { return }
+        guard use.kind == .invite else { return finish(use, number, status, nil, now, &outbox) }
+        guard case .calling(let calling)? = calls[use.call]?.stage, calling.transaction == number else { return }
+        if calling.end == nil { tell(use.call, .ended(status == 408 ? .unanswered : .failed), now, &outbox) }
+        forget(use.call)
+    }
+
+    /// Sends a request of a dialog again, with credentials and a new number.
+    private mutating func resend(
+        _ use: RequestUse, _ number: UInt64, _ now: Instant, _ outbox: inout [UserAgentOutput]
+    ) -> Bool {
+        guard let call = calls[use.call] else { return false }
+        switch call.stage {
+        case .talking(var talking):
+            let request = renumbered(use.request, &talking.dialog)
+            if case .sent(number, let description, let isRefresh) = talking.negotiation {
+                let next = nextNumber(use.kind, use.call, request, use.flow)
+                talking.negotiation = .sent(transaction: next, description: description, isRefresh: isRefresh)
+                keep(use.call, .talking(talking))
+                transmit(next, request, use.kind, use.call, use.flow, attempts: use.attempts + 1, now, &outbox)
+            } else {
+                keep(use.call, .talking(talking))
+                send(request, use.kind, use.call, use.flow, attempts: use.attempts + 1, now, &outbox)
+            }
+        case .mortal(var dialog):
+            let request = renumbered(use.request, &dialog)
+            keep(use.call, .mortal(dialog))
+            send(request, use.kind, use.call, use.flow, attempts: use.attempts + 1, now, &outbox)
+        case .calling(var calling):
+            guard let tag = use.request.headers.to?.tag, var fork = calling.forks[tag] else { return false }
+            let request = renumbered(use.request, &fork.dialog)
+            calling.forks[tag] = fork
+            keep(use.call, .calling(calling))
+            send(request, use.kind, use.call, use.flow, attempts: use.attempts + 1, now, &outbox)
+        case .ringing: return false
+        }
+        return true
+    }
+
+    private func renumbered(_ request: SIPRequest, _ dialog: inout Dialog) -> SIPRequest {
+        var request = request
+        let number = dialog.request(request.method).headers["CSeq"]
+        request.headers.set("CSeq", number)
+        return request
+    }
+
+    /// The final response, or none, to a request other than the first INVITE.
+    private mutating func finish(
+        _ use: RequestUse, _ number: UInt64, _ status: Int, _ response: SIPResponse?, _ now: Instant,
+        _ outbox: inout [UserAgentOutput]
+    ) {
+        let id = use.call
+        switch calls[id]?.stage {
+        case .mortal?: if use.kind == .bye { forget(id) }
+        case .talking(let talking)?:
+            switch use.kind {
+            case .reinvite, .update: finishOffer(id, talking, number, status, response, now, &outbox)
+            case .refer where status >= 300: tell(id, .transferRefused(status), now, &outbox)
+            case .refer, .info, .notify: break
+            case .invite, .bye, .prack, .cancel: return
+            }
+            // The peer does not know the dialog, or is gone (RFC 3261 §12.2.1.2). A digit or a notification that gets no
+            // answer says less (RFC 5057 §5).
+            let isGone =
+                switch use.kind {
+                case .reinvite, .update, .refer: status == 481 || status == 408
+                case .info: status == 481
+                case .invite, .bye, .prack, .cancel, .notify: false
+                }
+            guard isGone, case .talking(let talking)? = calls[id]?.stage else { return }
+            end(id, talking, .lost, bye: status == 408, now, &outbox)
+        case .calling?, .ringing?, nil: break
+        }
+    }
+
+    private mutating func finishOffer(
+        _ id: SIPCall, _ talking: Call.Talking, _ number: UInt64, _ status: Int, _ response: SIPResponse?,
+        _ now: Instant, _ outbox: inout [UserAgentOutput]
+    ) {
+        guard case .sent(number, let description, let isRefresh) = talking.negotiation else { return }
+        var talking = talking
+        talking.negotiation = .stable
+        if (200..<300).contains(status), let response {
+            talking.dialog.refresh(response.headers)
+            restartTimer(&talking, response.headers, now)
+            return keep(id, .talking(talking))
+        }
+        if status == 491 {
+            // Whoever owns the Call-ID waits longer, so that the offers do not meet again (RFC 3261 §14.1).
+            let step = Int64(truncatingIfNeeded: tokens.number() % (talking.isCaller ? 191 : 201))
+            let wait = Duration.milliseconds((talking.isCaller ? 2_100 : 0) + 10 * step)
+            talking.postponed = Call.Talking.PostponedOffer(
+                until: now.advanced(by: wait), description: description ?? talking.description, isRefresh: isRefresh)
+            return keep(id, .talking(talking))
+        }
+        keep(id, .talking(talking))
+        if !isRefresh { tell(id, .offerRefused(status), now, &outbox) }
+    }
+
+    private mutating func receiveReinviteSuccess(
+        _ response: SIPResponse, _ number: UInt64, _ use: RequestUse, _ now: Instant,
+        _ outbox: inout [UserAgentOutput]
+    ) {
+        if let ack = use.acks[""] { return pass(.sendWithoutTransaction(ack, use.flow), now, &outbox) }
+        accepted.append((now.advanced(by: configuration.timers.timeout), number))
+        digest?.succeeded()
+        var stage = calls[use.call]?.stage
+        // The new target counts for the ACK already.
+        switch stage {
+        case .talking(var talking)?:
+            talking.dialog.refresh(response.headers)
+            stage = .talking(talking)
+        case .mortal(var dialog)?:
+            dialog.refresh(response.headers)
+            stage = .mortal(dialog)
+        case .calling?, .ringing?, nil: return
+        }
+        let dialog: Dialog
+        switch stage {
+        case .talking(let talking)?: dialog = talking.dialog
+        case .mortal(let mortal)?: dialog = mortal
+        case .calling?, .ringing?, nil: return
+        }
+        let ack = dialog.ack(of: use.request)
+        uses[number]?.acks[""] = ack
+        pass(.sendWithoutTransaction(ack, use.flow), now, &outbox)
+        guard case .talking(var talking)? = stage,
+            case .sent(number, let description, let isRefresh) = talking.negotiation
+        else { return }
+        talking.negotiation = .stable
+        talking.description = description ?? talking.description
+        restartTimer(&talking, response.headers, now)
+        keep(use.call, .talking(talking))
+        let answer = SIPMessage.response(response).sessionDescription
+        // A refresh that changes nothing is no news; a peer may still answer with other addresses.
+        if !isRefresh || answer != nil { tell(use.call, .answered(answer), now, &outbox) }
+    }
+
+    /// A 2xx of ours that answers a refresh, or ends the timer if it says nothing of it (RFC 4028 §7.2).
+    private func restartTimer(_ talking: inout Call.Talking, _ headers: SIPHeaders, _ now: Instant) {
+        talking.timer = headers.sessionExpires.map {
+            SessionTimer(seconds: max($0.seconds, 90), weRefresh: $0.refresher != .uas, at: now)
+        }
+    }
+}

@@ -1,0 +1,137 @@
+/// The name of a call in one user agent.
+public enum SIPCall: Hashable, Sendable {
+    /// One of ours; whoever places it chooses the number.
+    case outgoing(UInt64)
+    /// One of a peer's; the user agent chooses the number.
+    case incoming(UInt64)
+}
+
+/// What a user agent is.
+public struct UserAgentConfiguration: Sendable {
+    /// Our address of record, as others call us.
+    public var address: NameAddress
+    /// Our `Contact`, where requests in dialogs reach us: with `transport`, or a GRUU.
+    public var contact: AnyURI
+    /// What requests outside of dialogs pass: an outbound proxy, then the `Service-Route`.
+    public var routes: [NameAddress] = []
+    /// What is served.
+    public var screen = RequestScreen.userAgent
+    /// The interval of session timers that we ask for, in seconds; `nil` asks for none, but serves a peer's.
+    public var sessionSeconds: UInt32? = 1_800
+    /// The shortest interval that we accept, in seconds; not below 90 (RFC 4028 §4).
+    public var shortestSessionSeconds: UInt32 = 90
+    /// How long a call may ring, in either direction.
+    public var ringLimit: Duration = .seconds(180)
+    /// `User-Agent` and `Server`; `nil` says nothing.
+    public var product: String?
+    /// The timers of transactions.
+    public var timers = TransactionTimers()
+
+    /// Makes a configuration.
+    public init(address: NameAddress, contact: AnyURI) {
+        self.address = address
+        self.contact = contact
+    }
+}
+
+/// What the owner of a call wants.
+public enum CallCommand: Sendable {
+    /// Place a call, with an offer. `replacing` is a dialog that the peer is to give up for it.
+    case place(to: AnyURI, offer: [UInt8], SIPFlow, replacing: Replaces?)
+    /// Tell the caller that it rings (180), or with an answer that there is early media (183).
+    case ring(answer: [UInt8]?)
+    /// Accept the call, with the answer, or with an offer if the INVITE had none.
+    case accept([UInt8])
+    /// Refuse the call with that status.
+    case refuse(Int)
+    /// End the call in whatever state it is. The cause goes into `Reason: SIP`.
+    case end(cause: Int?)
+    /// Offer something else: hold, other media or addresses.
+    case offer([UInt8])
+    /// Answer ``CallEvent/offered(_:)``; or make the offer that an empty one asks for.
+    case answer([UInt8])
+    /// Refuse the peer's offer with 488; the session stays as it was.
+    case refuseOffer
+    /// Send a digit by INFO.
+    case digit(Character, milliseconds: Int)
+    /// Ask the peer to call somebody else, who may be at the other end of another call of ours (attended transfer).
+    case transfer(to: AnyURI, replacing: SIPCall?)
+    /// Do what the peer asked with ``CallEvent/transferRequested(_:replaces:)``: place that call with this offer; the peer is
+    /// told how it goes.
+    case acceptTransfer(placing: UInt64, offer: [UInt8])
+    /// Refuse it with 603.
+    case refuseTransfer
+}
+
+/// Why a call ended.
+public enum CallEnd: Equatable, Sendable {
+    /// We ended it.
+    case local
+    /// The peer ended it: BYE, or CANCEL with the cause of its `Reason: SIP`, such as 200 if another device answered.
+    case remote(cause: Int?)
+    /// Our INVITE was refused with that status; `Contact` has other addresses for 3xx.
+    case refused(Int, contacts: [AnyURI])
+    /// Nobody answered in time.
+    case unanswered
+    /// Our password is wrong, or the challenge is of no kind that we have.
+    case unauthorized
+    /// The peer is gone: no ACK, no answer to a request, or the session was not refreshed.
+    case lost
+    /// The flow failed, or there are too many transactions.
+    case failed
+    /// Another call took its place.
+    case replaced
+}
+
+/// What happens to a call.
+public enum CallEvent: Equatable, Sendable {
+    /// A peer calls; without an offer, one is to be made when the call is accepted.
+    case incoming(from: NameAddress, offer: [UInt8]?, replacing: SIPCall?)
+    /// The peer's side has come so far; with a description there is early media.
+    case progress(Int, early: [UInt8]?)
+    /// The peer accepted our call, with its answer, unless that came early.
+    case accepted([UInt8]?)
+    /// The caller knows that we accepted; with the answer, if ours was the offer.
+    case confirmed([UInt8]?)
+    /// The peer offers something else, or (`nil`) asks for an offer.
+    case offered([UInt8]?)
+    /// Our offer was answered; `nil` if the answer came early, or there was none.
+    case answered([UInt8]?)
+    /// Our offer was refused with that status; the session stays as it was.
+    case offerRefused(Int)
+    /// A digit came by INFO.
+    case digit(Character, milliseconds: Int)
+    /// Another INFO came, and was answered with 200.
+    case info(MediaType?, [UInt8])
+    /// The peer asks us to call somebody, in place of a dialog that it has.
+    case transferRequested(AnyURI, replaces: Replaces?)
+    /// The peer does what we asked, and its call has this status; the last one is final.
+    case transferProgress(Int, isFinal: Bool)
+    /// The peer does not do what we asked.
+    case transferRefused(Int)
+    /// It is over. Nothing comes after this.
+    case ended(CallEnd)
+}
+
+/// An input of ``UserAgent``.
+public enum UserAgentInput: Sendable {
+    /// A message came in by that flow; the top `Via` of a request is stamped already.
+    case received(SIPMessage, SIPFlow)
+    /// A command for a call. Commands that have no meaning in the call's state, or for a call that has ended, are ignored.
+    case command(SIPCall, CallCommand)
+    /// The registration has given us another contact, such as a GRUU, or a `Service-Route`; for new calls and the next
+    /// requests of those that there are.
+    case registered(contact: AnyURI, routes: [NameAddress])
+    /// The flow is gone.
+    case flowFailed(SIPFlow)
+    /// ``UserAgent/nextDeadline`` has come. Early calls are harmless.
+    case timerFired
+}
+
+/// An output of ``UserAgent``.
+public enum UserAgentOutput: Equatable, Sendable {
+    /// Put the message on the wire.
+    case transmit(SIPMessage, SIPFlow)
+    /// Something happened to a call.
+    case call(SIPCall, CallEvent)
+}

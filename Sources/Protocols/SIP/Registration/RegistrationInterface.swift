@@ -1,0 +1,88 @@
+/// What is registered, and where.
+public struct RegistrationConfiguration: Sendable {
+    /// The domain's registrar, such as `sip:example.com`.
+    public var registrar: AnyURI
+    /// The address of record.
+    public var address: NameAddress
+    /// Where we are reached.
+    public var contact: AnyURI
+    /// An outbound proxy that requests pass.
+    public var routes: [NameAddress] = []
+    /// How long the binding is to last, in seconds.
+    public var seconds: UInt32 = 600
+    /// `urn:uuid:…`, the same for the life of the device (RFC 5626 §4.1); `nil` asks for neither outbound nor a GRUU.
+    public var instance: String?
+    /// The number of this flow, from 1 (RFC 5626 §4.2).
+    public var flowNumber = 1
+    /// The wait after the first failure, at most; it doubles with each (RFC 5626 §4.5).
+    public var firstWait: Duration = .seconds(30)
+    /// No wait is longer, unless the registrar says so.
+    public var longestWait: Duration = .seconds(1_800)
+    /// `User-Agent`; `nil` says nothing.
+    public var product: String?
+
+    /// Makes a configuration.
+    public init(registrar: AnyURI, address: NameAddress, contact: AnyURI) {
+        self.registrar = registrar
+        self.address = address
+        self.contact = contact
+    }
+}
+
+/// What a registrar has told us of our binding.
+public struct Registration: Equatable, Sendable {
+    /// How long it lasts.
+    public let seconds: UInt32
+    /// What our requests outside of dialogs are to pass (RFC 3608).
+    public let serviceRoutes: [NameAddress]
+    /// Addresses of this very device (RFC 5627), to be used as `Contact`.
+    public let publicGRUU: AnyURI?
+    /// One that does not tell who we are.
+    public let temporaryGRUU: AnyURI?
+    /// The registrar keeps the flow for requests to us (RFC 5626 §6), which so needs keepalives.
+    public let usesOutbound: Bool
+    /// Seconds between keepalives that the edge asks for (`Flow-Timer`).
+    public let keepaliveSeconds: UInt32?
+}
+
+/// Why a registration does not come about.
+public enum RegistrationFailure: Equatable, Sendable {
+    /// Wrong password, or a challenge that we cannot meet. It is not tried again.
+    case unauthorized
+    /// Refused for good, such as 403 and 404. It is not tried again.
+    case refused(Int)
+    /// It is tried again after that time. 408 and 503 stand for no answer and a failed flow, too.
+    case temporary(Int, retryAfter: Duration)
+}
+
+/// An input of ``RegistrationMachine``.
+public enum RegistrationInput: Sendable {
+    /// There is a flow to the registrar, for the first time or again after ``flowLost``: register at once.
+    case flowOpened
+    /// The flow is gone. Nothing is sent until there is another.
+    case flowLost
+    /// The answer to the request that was sent last.
+    case response(SIPResponse)
+    /// It had no answer: 408, or 503 if it could not be sent.
+    case failed(Int)
+    /// Our address has changed: register again at once.
+    case contactChanged(AnyURI)
+    /// Remove the binding and end.
+    case unregister
+    /// ``RegistrationMachine/nextDeadline`` has come. Early calls are harmless.
+    case timerFired
+}
+
+/// An output of ``RegistrationMachine``.
+public enum RegistrationOutput: Equatable, Sendable {
+    /// Send this as a transaction; its final response, or that there is none, is an input.
+    case send(SIPRequest)
+    /// We are registered, for the first time or again.
+    case registered(Registration)
+    /// It failed. A binding of before lasts until ``lost``.
+    case failed(RegistrationFailure)
+    /// The binding has expired, or its flow is gone: calls do not reach us.
+    case lost
+    /// The binding is removed, or nothing more can be done about it.
+    case unregistered
+}

@@ -1,0 +1,276 @@
+public import Timekeeping
+
+/// Keeps one binding at a registrar (RFC 3261 §10.2; RFC 3327, 3608, 5626, 5627).
+public struct RegistrationMachine: ProtocolCore, Sendable {
+    private enum State {
+        /// Nothing has been asked, or there is no flow.
+        case offline
+        case requesting(SIPRequest, attempts: Int)
+        case registered(refreshAt: Instant)
+        /// It failed and is tried again.
+        case waiting(until: Instant)
+        case unregistering(SIPRequest, attempts: Int)
+        /// Refused for good, or unregistered.
+        case ended
+    }
+
+    /// Challenges and corrections in a row before it counts as a failure.
+    private static let attempts = 6
+
+    private var configuration: RegistrationConfiguration
+    private var digest: DigestClient?
+    private var tokens: TokenSource
+    private let callID: String
+    private let tag: String
+    private var sequence: UInt32 = 0
+    private var seconds: UInt32
+    /// Whether the first hop may know of outbound.
+    private var asksForOutbound: Bool
+    private var state = State.offline
+    private var failures = 0
+    /// Until when the registrar has our binding; `nil` if it has none.
+    private var validUntil: Instant?
+
+    /// Makes a machine that waits for a flow.
+    ///
+    /// - Parameter key: 16 random bytes or more, of its own.
+    public init(_ configuration: RegistrationConfiguration, key: [UInt8], digest: DigestClient? = nil) {
+        self.configuration = configuration
+        self.digest = digest
+        tokens = TokenSource(key: key)
+        callID = tokens.next()
+        tag = tokens.next()
+        seconds = max(1, min(configuration.seconds, SIPLimits.seconds))
+        asksForOutbound = configuration.instance != nil
+    }
+
+    /// Whether the registrar has our binding, as far as we know.
+    public var isRegistered: Bool { validUntil != nil }
+
+    /// When ``handle(_:at:into:)`` must next be called.
+    public var nextDeadline: Instant? {
+        let own: Instant? =
+            switch state {
+            case .registered(let refreshAt): refreshAt
+            case .waiting(let until): until
+            case .offline, .requesting, .unregistering, .ended: nil
+            }
+        return [own, validUntil].compactMap { $0 }.min()
+    }
+
+    /// Takes one input.
+    public mutating func handle(_ input: RegistrationInput, at now: Instant, into outbox: inout [RegistrationOutput]) {
+        switch input {
+        case .flowOpened: open(&outbox)
+        case .flowLost: loseFlow(&outbox)
+        case .contactChanged(let contact):
+            configuration.contact = contact
+            switch state {
+            case .offline, .unregistering, .ended: break
+            case .requesting, .registered, .waiting: request(attempts: 0, &outbox)
+            }
+        case .unregister: unregister(&outbox)
+        case .response(let response): receive(response, now, &outbox)
+        case .failed(let status): fail(status, nil, now, &outbox)
+        case .timerFired: fire(now, &outbox)
+        }
+    }
+
+    private mutating func open(_ outbox: inout [RegistrationOutput]) {
+        switch state {
+        case .offline, .waiting, .registered: request(attempts: 0, &outbox)
+        case .requesting, .unregistering, .ended: break
+        }
+    }
+
+    private mutating func loseFlow(_ outbox: inout [RegistrationOutput]) {
+        switch state {
+        case .requesting, .registered, .waiting: state = .offline
+        case .unregistering: finish(&outbox)
+        case .offline, .ended: return
+        }
+        // By another flow the registrar cannot reach us.
+        if validUntil != nil {
+            validUntil = nil
+            outbox.append(.lost)
+        }
+    }
+
+    private mutating func fire(_ now: Instant, _ outbox: inout [RegistrationOutput]) {
+        if let until = validUntil, until <= now {
+            validUntil = nil
+            outbox.append(.lost)
+        }
+        switch state {
+        case .registered(let due) where due <= now: request(attempts: 0, &outbox)
+        case .waiting(let due) where due <= now: request(attempts: 0, &outbox)
+        case .offline, .requesting, .registered, .waiting, .unregistering, .ended: break
+        }
+    }
+
+    private mutating func unregister(_ outbox: inout [RegistrationOutput]) {
+        switch state {
+        case .registered, .requesting, .waiting:
+            let request = makeRequest(seconds: 0)
+            state = .unregistering(request, attempts: 0)
+            outbox.append(.send(request))
+        case .offline: finish(&outbox)
+        case .unregistering, .ended: break
+        }
+    }
+
+    private mutating func finish(_ outbox: inout [RegistrationOutput]) {
+        state = .ended
+        validUntil = nil
+        outbox.append(.unregistered)
+    }
+
+    // MARK: Requests
+
+    private mutating func request(attempts: Int, _ outbox: inout [RegistrationOutput]) {
+        let request = makeRequest(seconds: seconds)
+        state = .requesting(request, attempts: attempts)
+        outbox.append(.send(request))
+    }
+
+    private mutating func makeRequest(seconds: UInt32) -> SIPRequest {
+        sequence += 1
+        var request = SIPRequest(method: .register, uri: configuration.registrar)
+        request.headers.append("Max-Forwards", "70")
+        for route in configuration.routes { request.headers.append("Route", route.description) }
+        var from = configuration.address
+        from.tag = tag
+        request.headers.append("From", from.description)
+        request.headers.append("To", NameAddress(configuration.address.uri).description)
+        request.headers.append("Call-ID", callID)
+        request.headers.append("CSeq", CSeq(sequence, .register).description)
+        var contact = NameAddress(configuration.contact)
+        if let instance = configuration.instance {
+            contact.parameters.setQuoted("+sip.instance", "<\(instance)>")
+            if asksForOutbound { contact.parameters["reg-id"] = String(configuration.flowNumber) }
+        }
+        contact.parameters["expires"] = String(seconds)
+        request.headers.append("Contact", contact.description)
+        request.headers.append("Expires", String(seconds))
+        let gruu = configuration.instance == nil ? "" : ", gruu"
+        request.headers.append("Supported", "path" + (asksForOutbound ? ", outbound" : "") + gruu)
+        request.headers.append("Allow", RequestScreen.userAgent.allow)
+        if let product = configuration.product { request.headers.append("User-Agent", product) }
+        digest?.authorize(&request)
+        return request
+    }
+
+    // MARK: Responses
+
+    private mutating func receive(_ response: SIPResponse, _ now: Instant, _ outbox: inout [RegistrationOutput]) {
+        guard !response.isProvisional, response.headers.callID == callID,
+            response.headers.sequence?.number == sequence
+        else { return }
+        switch state {
+        case .requesting(let request, let attempts):
+            if response.isSuccess { return succeed(response, now, &outbox) }
+            guard attempts < Self.attempts else { return fail(response.status, response, now, &outbox) }
+            correct(response, request, attempts, now, &outbox)
+        case .unregistering(let request, let attempts):
+            guard response.status == 401 || response.status == 407, attempts < Self.attempts,
+                digest?.take(response, to: request) == .retry
+            else { return finish(&outbox) }
+            let again = makeRequest(seconds: 0)
+            state = .unregistering(again, attempts: attempts + 1)
+            outbox.append(.send(again))
+        case .offline, .registered, .waiting, .ended: break
+        }
+    }
+
+    /// Does what a refusal asks for, at once, or fails.
+    private mutating func correct(
+        _ response: SIPResponse, _ request: SIPRequest, _ attempts: Int, _ now: Instant,
+        _ outbox: inout [RegistrationOutput]
+    ) {
+        switch response.status {
+        case 401, 407:
+            switch digest?.take(response, to: request) {
+            case .retry?: self.request(attempts: attempts + 1, &outbox)
+            case .rejected?, .unsupported?, nil: end(.unauthorized, &outbox)
+            }
+        case 423:
+            guard let least = response.headers.number("Min-Expires"), least > seconds, least <= SIPLimits.seconds
+            else { return fail(423, response, now, &outbox) }
+            seconds = least
+            self.request(attempts: attempts + 1, &outbox)
+        case 420 where asksForOutbound, 439 where asksForOutbound:
+            // The first hop has no outbound (RFC 5626 §4.2.1).
+            asksForOutbound = false
+            self.request(attempts: attempts + 1, &outbox)
+        case 403, 404, 405, 410, 501, 604: end(.refused(response.status), &outbox)
+        default: fail(response.status, response, now, &outbox)
+        }
+    }
+
+    private mutating func end(_ failure: RegistrationFailure, _ outbox: inout [RegistrationOutput]) {
+        state = .ended
+        outbox.append(.failed(failure))
+        if validUntil != nil {
+            validUntil = nil
+            outbox.append(.lost)
+        }
+    }
+
+    private mutating func fail(
+        _ status: Int, _ response: SIPResponse?, _ now: Instant, _ outbox: inout [RegistrationOutput]
+    ) {
+        switch state {
+        case .requesting: break
+        case .unregistering: return finish(&outbox)
+        case .offline, .registered, .waiting, .ended: return
+        }
+        let wait: Duration
+        if let seconds = response?.headers.retryAfterSeconds {
+            // All devices of a registrar get the same number, and must not come back at once.
+            wait = .seconds(Int64(seconds)) + .milliseconds(Int64(tokens.number() % UInt64(100 * seconds + 1_000)))
+        } else {
+            let upper = min(configuration.longestWait, configuration.firstWait * (1 << min(failures, 20)))
+            wait = upper * (0.5 + 0.5 * Double(tokens.number() % 1_000) / 1_000)
+        }
+        failures += 1
+        state = .waiting(until: now.advanced(by: wait))
+        outbox.append(.failed(.temporary(status, retryAfter: wait)))
+    }
+
+    private mutating func succeed(_ response: SIPResponse, _ now: Instant, _ outbox: inout [RegistrationOutput]) {
+        failures = 0
+        digest?.succeeded()
+        let binding = ownBinding(response)
+        let granted =
+            binding?.expires ?? response.headers.number("Expires").map { min($0, SIPLimits.seconds) } ?? seconds
+        guard granted > 0 else {
+            // A registrar that keeps nothing has refused.
+            return fail(503, response, now, &outbox)
+        }
+        let interval = Duration.seconds(Int64(granted))
+        validUntil = now.advanced(by: interval)
+        // Early enough for a repetition, and not all devices at once.
+        let share = 0.80 + 0.1 * Double(tokens.number() % 1_000) / 1_000
+        state = .registered(refreshAt: now.advanced(by: granted < 60 ? interval / 2 : interval * share))
+        let gruu = { (name: String) in binding?.parameters[name].flatMap { AnyURI($0) } }
+        outbox.append(
+            .registered(
+                Registration(
+                    seconds: granted, serviceRoutes: response.headers.addresses("Service-Route") ?? [],
+                    publicGRUU: gruu("pub-gruu"), temporaryGRUU: gruu("temp-gruu"),
+                    usesOutbound: response.headers.has(option: "outbound", in: "Require"),
+                    keepaliveSeconds: response.headers.number("Flow-Timer").map { min($0, SIPLimits.seconds) })))
+    }
+
+    /// Our own of all the user's bindings: by instance and flow, or by the URI.
+    private func ownBinding(_ response: SIPResponse) -> NameAddress? {
+        let contacts = response.headers.contacts ?? []
+        if let instance = configuration.instance {
+            let own = contacts.filter { $0.parameters["+sip.instance"]?.isSame(as: "<\(instance)>") ?? false }
+            let number = String(configuration.flowNumber)
+            if let exact = own.first(where: { $0.parameters["reg-id"] == number }) { return exact }
+            if let same = own.first(where: { $0.uri.isEquivalent(to: configuration.contact) }) { return same }
+        }
+        return contacts.first { $0.uri.isEquivalent(to: configuration.contact) }
+    }
+}

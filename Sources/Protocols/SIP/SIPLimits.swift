@@ -1,0 +1,31 @@
+// SIP: messages, transactions, digest, dialogs and registration of RFC 3261 and its companions, as pure values.
+
+/// Every bound on what SIP peers send, and on what is kept of it.
+public enum SIPLimits {
+    /// Bytes of one message, headers and body. A UDP datagram holds no more.
+    public static let messageBytes = 65_535
+    /// Bytes from the start line to the empty line.
+    public static let headerBytes = 32_768
+    /// Header lines of one message, unfolded.
+    public static let headers = 256
+    /// Bytes of one header's value, unfolded.
+    public static let valueBytes = 8_192
+    /// Elements of one comma list, or of several headers of one name together; `Via` and `Route` too.
+    public static let elements = 64
+    /// Parameters of one value or URI, and headers of one URI.
+    public static let parameters = 64
+    /// Bytes of a URI.
+    public static let uriBytes = 4_096
+    /// Parts of a multipart body; parts within parts are not opened.
+    public static let parts = 16
+    /// The highest sequence number (RFC 3261 §8.1.1.5).
+    public static let sequence: UInt32 = 0x7FFF_FFFF
+    /// The longest that a peer's `Retry-After`, `Expires` or `Session-Expires` counts, in seconds.
+    public static let seconds: UInt32 = 86_400 * 7
+    /// Transactions of one table, client and server together.
+    public static let transactions = 4_096
+    /// Dialogs that one INVITE may fork into.
+    public static let forks = 16
+    /// Calls of one user agent.
+    public static let calls = 256
+}

@@ -1,0 +1,138 @@
+/// Answers the challenges of servers and proxies for one account, and keeps the nonces for later requests
+/// (RFC 3261 §22, RFC 8760, RFC 7616).
+public struct DigestClient: Sendable, CustomStringConvertible {
+    /// What to do about a challenge.
+    public enum Verdict: Equatable, Sendable {
+        /// Send the request again, with a higher `CSeq`: ``authorize(_:)`` adds the credentials.
+        case retry
+        /// User or password are wrong: the server saw them, and does not ask for a new nonce only.
+        case rejected
+        /// There is no challenge of a scheme and algorithm that we have.
+        case unsupported
+    }
+
+    private struct Session: Sendable {
+        var challenge: DigestChallenge
+        var clientNonce: String
+        /// The last nonce count that was sent.
+        var count: UInt32 = 0
+        /// Challenges in a row that called the nonce stale.
+        var staleAnswers = 0
+    }
+
+    private struct Protection: Hashable, Sendable {
+        let realm: String
+        let isProxy: Bool
+    }
+
+    /// Challenges of so many realms are kept; of more, the account is not served.
+    private static let realms = 8
+    /// A server that calls each new nonce stale is given up after so many.
+    private static let staleAnswers = 3
+
+    private let username: String
+    private let password: String
+    private let weakest: DigestAlgorithm
+    private var tokens: TokenSource
+    private var sessions: [Protection: Session] = [:]
+
+    /// Makes one that has seen no challenge.
+    ///
+    /// - Parameter weakest: Challenges with weaker algorithms are not answered.
+    public init(username: String, password: String, tokens: TokenSource, weakest: DigestAlgorithm = .md5) {
+        self.username = username
+        self.password = password
+        self.weakest = weakest
+        self.tokens = tokens
+    }
+
+    /// Without the password.
+    public var description: String { "digest credentials of \(username)" }
+
+    /// Takes the challenges of a 401 or 407 to `request`, which was sent as it is given here.
+    public mutating func take(_ response: SIPResponse, to request: SIPRequest) -> Verdict {
+        let isProxy = response.status == 407
+        let best = bestChallenges(response, isProxy: isProxy)
+        guard !best.isEmpty else { return .unsupported }
+        for challenge in best {
+            let protection = Protection(realm: challenge.realm, isProxy: isProxy)
+            var session = Session(challenge: challenge, clientNonce: tokens.next())
+            if let sent = credentials(in: request, protection), let known = sessions[protection] {
+                // A nonce that was accepted before may have expired without the word for it.
+                let isFirstUse = known.count <= 1 && sent.parameters["nonce"] == known.challenge.nonce
+                if !challenge.isStale, isFirstUse || challenge.nonce == known.challenge.nonce { return .rejected }
+                session.staleAnswers = known.staleAnswers + 1
+                guard session.staleAnswers <= Self.staleAnswers else { return .rejected }
+            }
+            guard sessions[protection] != nil || sessions.count < Self.realms else { return .unsupported }
+            sessions[protection] = session
+        }
+        return .retry
+    }
+
+    /// A request was served: its nonces are good.
+    public mutating func succeeded() {
+        for protection in sessions.keys { sessions[protection]?.staleAnswers = 0 }
+    }
+
+    /// Replaces a request's credentials by new ones for every realm that is known.
+    public mutating func authorize(_ request: inout SIPRequest) {
+        request.headers.removeAll("Authorization")
+        request.headers.removeAll("Proxy-Authorization")
+        for protection in sessions.keys.sorted(by: { $0.realm < $1.realm }) {
+            guard var session = sessions[protection] else { continue }
+            session.count += 1
+            sessions[protection] = session
+            request.headers.append(
+                protection.isProxy ? "Proxy-Authorization" : "Authorization", text(session, request))
+        }
+    }
+
+    private func text(_ session: Session, _ request: SIPRequest) -> String {
+        let challenge = session.challenge
+        let uri = request.uri.description
+        let computation = DigestComputation(
+            algorithm: challenge.algorithm, isSession: challenge.isSession, realm: challenge.realm,
+            nonce: challenge.nonce, quality: challenge.quality, clientNonce: session.clientNonce,
+            count: session.count, method: request.method.rawValue, uri: uri, body: request.body)
+        let key = DigestComputation.key(
+            challenge.algorithm, username: username, realm: challenge.realm, password: password)
+        var value = AuthenticationValue(scheme: "Digest")
+        value.parameters.setQuoted("username", username)
+        value.parameters.setQuoted("realm", challenge.realm)
+        value.parameters.setQuoted("nonce", challenge.nonce)
+        value.parameters.setQuoted("uri", uri)
+        value.parameters.setQuoted("response", computation.response(key: key))
+        value.parameters["algorithm"] = challenge.algorithm.rawValue + (challenge.isSession ? "-sess" : "")
+        if challenge.quality != nil || challenge.isSession {
+            value.parameters.setQuoted("cnonce", session.clientNonce)
+        }
+        if let quality = challenge.quality {
+            value.parameters["qop"] = quality.rawValue
+            value.parameters["nc"] = computation.countText
+        }
+        if let opaque = challenge.opaque { value.parameters.setQuoted("opaque", opaque) }
+        return value.description
+    }
+
+    /// The strongest challenge of each realm; of equals the first.
+    private func bestChallenges(_ response: SIPResponse, isProxy: Bool) -> [DigestChallenge] {
+        var best: [DigestChallenge] = []
+        for line in response.headers.lines(isProxy ? "Proxy-Authenticate" : "WWW-Authenticate") {
+            guard let value = AuthenticationValue(line), let challenge = DigestChallenge(value),
+                challenge.algorithm >= weakest
+            else { continue }
+            if let index = best.firstIndex(where: { $0.realm == challenge.realm }) {
+                if best[index].algorithm < challenge.algorithm { best[index] = challenge }
+            } else {
+                best.append(challenge)
+            }
+        }
+        return best
+    }
+
+    private func credentials(in request: SIPRequest, _ protection: Protection) -> AuthenticationValue? {
+        request.headers.lines(protection.isProxy ? "Proxy-Authorization" : "Authorization")
+            .compactMap(AuthenticationValue.init).first { $0.parameters["realm"] == protection.realm }
+    }
+}

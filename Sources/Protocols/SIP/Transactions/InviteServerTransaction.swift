@@ -1,0 +1,102 @@
+internal import Timekeeping
+
+/// An INVITE from its receiver's side (RFC 3261 §17.2.1, RFC 6026 §7.1).
+struct InviteServerTransaction {
+    private enum State {
+        case proceeding(last: SIPResponse?, tryingAt: Instant?)
+        /// Timers G (`resend`) and H (`timeout`).
+        case completed(SIPResponse, resend: Instant?, interval: Duration, timeout: Instant)
+        /// Timer I.
+        case confirmed(until: Instant)
+        /// Timer L.
+        case accepted(until: Instant)
+        case terminated
+    }
+
+    let request: SIPRequest
+    private let isReliable: Bool
+    private let timers: TransactionTimers
+    private var state: State
+
+    init(_ request: SIPRequest, isReliable: Bool, timers: TransactionTimers, at now: Instant) {
+        self.request = request
+        self.isReliable = isReliable
+        self.timers = timers
+        state = .proceeding(last: nil, tryingAt: now.advanced(by: timers.trying))
+    }
+
+    var deadline: Instant? {
+        switch state {
+        case .proceeding(_, let tryingAt): tryingAt
+        case .completed(_, let resend, _, let timeout): min(resend ?? timeout, timeout)
+        case .confirmed(let until), .accepted(let until): until
+        case .terminated: nil
+        }
+    }
+
+    var isTerminated: Bool {
+        if case .terminated = state { true } else { false }
+    }
+
+    /// Whether a CANCEL still has an effect.
+    var isProceeding: Bool {
+        if case .proceeding = state { true } else { false }
+    }
+
+    /// The same INVITE again.
+    func repeated(into effects: inout [TransactionEffect]) {
+        switch state {
+        case .proceeding(let last?, _): effects.append(.transmit(.response(last)))
+        case .completed(let response, _, _, _): effects.append(.transmit(.response(response)))
+        case .proceeding(nil, _), .confirmed, .accepted, .terminated: break
+        }
+    }
+
+    /// An ACK with the INVITE's branch.
+    ///
+    /// - Returns: Whether it is for the user, because the INVITE was accepted.
+    mutating func acknowledge(at now: Instant) -> Bool {
+        switch state {
+        case .completed: state = isReliable ? .terminated : .confirmed(until: now.advanced(by: timers.t4))
+        case .accepted: return true
+        case .proceeding, .confirmed, .terminated: break
+        }
+        return false
+    }
+
+    mutating func respond(_ response: SIPResponse, at now: Instant, into effects: inout [TransactionEffect]) {
+        switch state {
+        case .proceeding:
+            if response.isProvisional {
+                state = .proceeding(last: response, tryingAt: nil)
+            } else if response.isSuccess {
+                state = .accepted(until: now.advanced(by: timers.timeout))
+            } else {
+                state = .completed(
+                    response, resend: isReliable ? nil : now.advanced(by: timers.t1), interval: timers.t1,
+                    timeout: now.advanced(by: timers.timeout))
+            }
+            effects.append(.transmit(.response(response)))
+        case .accepted:
+            // The user repeats its 2xx until the ACK comes (RFC 3261 §13.3.1.4).
+            if response.isSuccess { effects.append(.transmit(.response(response))) }
+        case .completed, .confirmed, .terminated: break
+        }
+    }
+
+    mutating func fire(at now: Instant, into effects: inout [TransactionEffect]) {
+        guard let deadline, deadline <= now else { return }
+        switch state {
+        case .proceeding:
+            respond(SIPResponse(100, to: request), at: now, into: &effects)
+        case .completed(let response, _, let interval, let timeout) where timeout > now:
+            let next = min(interval * 2, timers.t2)
+            state = .completed(response, resend: now.advanced(by: next), interval: next, timeout: timeout)
+            effects.append(.transmit(.response(response)))
+        case .completed:
+            state = .terminated
+            effects.append(.ackMissing)
+        case .confirmed, .accepted, .terminated: state = .terminated
+        }
+    }
+}

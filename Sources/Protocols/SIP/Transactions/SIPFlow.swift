@@ -1,0 +1,37 @@
+/// How messages travel.
+public enum SIPTransport: String, Hashable, Sendable {
+    /// Datagrams: requests and responses are repeated.
+    case udp = "UDP"
+    /// A TCP connection.
+    case tcp = "TCP"
+    /// A TLS connection.
+    case tls = "TLS"
+    /// A WebSocket (RFC 7118).
+    case ws = "WS"
+    /// A WebSocket over TLS.
+    case wss = "WSS"
+
+    /// Whether nothing is repeated.
+    public var isReliable: Bool { self != .udp }
+}
+
+/// Where messages are sent to and come from: a connection, or for UDP a socket and the peer's address. Whoever owns the
+/// sockets gives each a number.
+public struct SIPFlow: Hashable, Sendable {
+    /// Its number.
+    public let id: Int
+    /// Its transport.
+    public let transport: SIPTransport
+    /// Our host in `Via` and `Contact`.
+    public let localHost: SIPHost
+    /// Our port there.
+    public let localPort: UInt16?
+
+    /// Makes a flow.
+    public init(id: Int, transport: SIPTransport, localHost: SIPHost, localPort: UInt16?) {
+        self.id = id
+        self.transport = transport
+        self.localHost = localHost
+        self.localPort = localPort
+    }
+}

@@ -1,0 +1,200 @@
+import SIP
+import TestSupport
+import Testing
+import Timekeeping
+
+@Suite("Registration")
+struct RegistrationTests {
+    private struct Run {
+        var timeline: Timeline<RegistrationMachine>
+
+        init(_ change: (inout RegistrationConfiguration) -> Void = { _ in }, password: String = "secret") {
+            var configuration = RegistrationConfiguration(
+                registrar: Sample.uri("sip:example.com"), address: NameAddress(Sample.uri("sip:alice@example.com")),
+                contact: Sample.uri("sip:alice@192.0.2.1:5060;transport=tcp"))
+            change(&configuration)
+            timeline = Timeline(
+                RegistrationMachine(
+                    configuration, key: [UInt8](repeating: 1, count: 16),
+                    digest: DigestClient(username: "alice", password: password, tokens: Sample.tokens(2))))
+        }
+
+        var requests: [SIPRequest] {
+            timeline.outputs.compactMap { if case .send(let request) = $0 { request } else { nil } }
+        }
+        var told: [RegistrationOutput] {
+            timeline.outputs.filter { if case .send = $0 { false } else { true } }
+        }
+
+        mutating func answer(_ status: Int, _ headers: [(String, String)] = []) throws {
+            var response = SIPResponse(status, to: try #require(requests.last), toTag: "r")
+            for (name, value) in headers { response.headers.append(SIPHeaderName(name), value) }
+            timeline.feed(.response(response))
+        }
+
+        mutating func advance(_ seconds: Int64) { timeline.advance(by: .seconds(seconds), firing: .timerFired) }
+    }
+
+    private let granted = ("Contact", "<sip:alice@192.0.2.1:5060;transport=tcp>;expires=100")
+
+    @Test("A binding is made, and refreshed before it ends with the same Call-ID and the next number")
+    func refresh() throws {
+        var run = Run()
+        run.timeline.feed(.flowOpened)
+        let first = try #require(run.requests.first)
+        #expect(first.uri.description == "sip:example.com")
+        #expect(first.headers["Expires"] == "600")
+        #expect(first.headers.tokens("Supported") == ["path"])
+        try run.answer(200, [("Contact", "<sip:other@192.0.2.5>;expires=7"), granted])
+        guard case .registered(let registration)? = run.told.last else { throw TestFailure("registered") }
+        #expect(registration.seconds == 100)
+        run.advance(79)
+        #expect(run.requests.count == 1)
+        run.advance(12)
+        #expect(run.requests.count == 2)
+        #expect(run.requests[1].headers.callID == first.headers.callID)
+        #expect(run.requests[1].headers.sequence == CSeq(2, .register))
+        #expect(run.timeline.core.isRegistered)
+    }
+
+    @Test("Path, outbound, GRUU, Service-Route and Flow-Timer are asked for and kept")
+    func outbound() throws {
+        let instance = "urn:uuid:00000000-0000-1000-8000-000A95A0E128"
+        var run = Run { $0.instance = instance }
+        run.timeline.feed(.flowOpened)
+        let contact = try #require(run.requests[0].headers.contacts?.first)
+        #expect(contact.parameters["+sip.instance"] == "<\(instance)>")
+        #expect(contact.parameters["reg-id"] == "1")
+        #expect(run.requests[0].headers.tokens("Supported") == ["path", "outbound", "gruu"])
+        let own =
+            "<sip:nat@192.0.2.1>;pub-gruu=\"sip:alice@example.com;gr=\(instance)\";temp-gruu=\"sip:tgruu.7hs@example.com;gr\""
+            + ";+sip.instance=\"<\(instance)>\";reg-id=1;expires=300"
+        try run.answer(
+            200,
+            [
+                ("Contact", own), ("Service-Route", "<sip:s1.example.com;lr>, <sip:s2.example.com;lr>"),
+                ("Require", "outbound"), ("Flow-Timer", "120"),
+            ])
+        guard case .registered(let registration)? = run.told.last else { throw TestFailure("registered") }
+        #expect(registration.seconds == 300)
+        #expect(registration.publicGRUU?.description == "sip:alice@example.com;gr=\(instance)")
+        #expect(registration.temporaryGRUU?.description == "sip:tgruu.7hs@example.com;gr")
+        #expect(
+            registration.serviceRoutes.map(\.description) == ["<sip:s1.example.com;lr>", "<sip:s2.example.com;lr>"])
+        #expect(registration.usesOutbound)
+        #expect(registration.keepaliveSeconds == 120)
+    }
+
+    @Test("A challenge is met, and a wrong password ends it")
+    func challenge() throws {
+        var run = Run()
+        let server = DigestServer(realm: "example.com", key: [UInt8](repeating: 3, count: 16))
+        run.timeline.feed(.flowOpened)
+        for _ in 0..<2 {
+            let request = try #require(run.requests.last)
+            run.timeline.feed(.response(server.challenge(request, toTag: "r", at: .zero)))
+        }
+        #expect(run.requests.count == 2)
+        #expect(run.requests[1].headers.count("Authorization") == 1)
+        #expect(run.told == [.failed(.unauthorized)])
+        #expect(run.timeline.core.nextDeadline == nil)
+    }
+
+    @Test("423 is answered with the least interval, and not again if the registrar repeats itself")
+    func tooBrief() throws {
+        var run = Run()
+        run.timeline.feed(.flowOpened)
+        try run.answer(423, [("Min-Expires", "1800")])
+        #expect(run.requests.last?.headers["Expires"] == "1800")
+        try run.answer(423, [("Min-Expires", "1800")])
+        #expect(run.requests.count == 2)
+        guard case .failed(.temporary(423, _))? = run.told.last else { throw TestFailure("a failure") }
+    }
+
+    @Test("Retry-After of a 503 is honoured, and devices come back spread")
+    func retryAfter() throws {
+        var run = Run()
+        run.timeline.feed(.flowOpened)
+        try run.answer(503, [("Retry-After", "120 (maintenance)")])
+        run.advance(119)
+        #expect(run.requests.count == 1)
+        run.advance(15)
+        #expect(run.requests.count == 2)
+    }
+
+    @Test("Failures are retried after waits that double up to half an hour, and begin again after success")
+    func backoff() throws {
+        var run = Run()
+        run.timeline.feed(.flowOpened)
+        var waits: [Double] = []
+        for _ in 0..<9 {
+            run.timeline.feed(.failed(408))
+            guard case .failed(.temporary(408, let wait))? = run.told.last else { throw TestFailure("a failure") }
+            waits.append(wait.seconds)
+            run.advance(1_801)
+        }
+        for (index, wait) in waits.enumerated() {
+            let upper = min(1_800, 30 * Double(1 << index))
+            #expect(wait >= upper / 2 && wait <= upper)
+        }
+        try run.answer(200, [granted])
+        run.advance(95)
+        run.timeline.feed(.failed(503))
+        guard case .failed(.temporary(503, let wait))? = run.told.last else { throw TestFailure("a failure") }
+        #expect(wait <= .seconds(30))
+        // The binding runs out meanwhile, which is told once.
+        run.advance(6)
+        #expect(run.told.filter { $0 == .lost }.count == 1)
+        #expect(!run.timeline.core.isRegistered)
+    }
+
+    @Test("A refusal for good is not tried again, and outbound is given up where the first hop has none")
+    func refusals() throws {
+        var run = Run { $0.instance = "urn:uuid:1" }
+        run.timeline.feed(.flowOpened)
+        try run.answer(439)
+        #expect(run.requests.last?.headers.contacts?.first?.parameters["reg-id"] == nil)
+        #expect(run.requests.last?.headers.tokens("Supported") == ["path", "gruu"])
+        try run.answer(403)
+        #expect(run.told == [.failed(.refused(403))])
+        run.advance(10_000)
+        #expect(run.requests.count == 2)
+    }
+
+    @Test("A lost flow ends the binding and sends nothing; a new one and a new address register at once")
+    func flows() throws {
+        var run = Run()
+        run.timeline.feed(.flowOpened)
+        try run.answer(200, [granted])
+        run.timeline.feed(.flowLost)
+        #expect(run.told.last == .lost)
+        run.advance(1_000)
+        #expect(run.requests.count == 1)
+        run.timeline.feed(.flowOpened)
+        #expect(run.requests.count == 2)
+        run.timeline.feed(.contactChanged(Sample.uri("sip:alice@192.0.2.77")))
+        #expect(run.requests.count == 3)
+        #expect(run.requests[2].headers["Contact"]?.contains("192.0.2.77") == true)
+        // The answer to the request before is no news.
+        let stale = SIPResponse(200, to: run.requests[1], toTag: "r")
+        run.timeline.feed(.response(stale))
+        #expect(!run.timeline.core.isRegistered)
+    }
+
+    @Test("Unregistering asks for zero seconds, through a challenge, and ends even without an answer")
+    func unregister() throws {
+        var run = Run()
+        let server = DigestServer(realm: "r", key: [UInt8](repeating: 3, count: 16))
+        run.timeline.feed(.flowOpened)
+        try run.answer(200, [granted])
+        run.timeline.feed(.unregister)
+        #expect(run.requests.last?.headers["Expires"] == "0")
+        let request = try #require(run.requests.last)
+        run.timeline.feed(.response(server.challenge(request, toTag: "r", at: .zero)))
+        #expect(run.requests.last?.headers.contacts?.first?.parameters["expires"] == "0")
+        run.timeline.feed(.failed(408))
+        #expect(run.told.last == .unregistered)
+        run.timeline.feed(.flowOpened)
+        #expect(run.requests.count == 3)
+    }
+}
