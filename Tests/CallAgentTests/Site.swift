@@ -8,7 +8,6 @@ import CallMedia
 import MediaEngine
 import NIOCore
 import NIOPosix
-import struct SignalWire.Identifier
 import SignalingClient
 import SignedTokens
 

@@ -28,7 +28,8 @@ struct CalleeAddressTests {
         #expect(address.user == user)
     }
 
-    @Test("Who is called has a name that the service takes", arguments: ["", "@localhost", "a\u{202E}b@localhost", "a\n"])
+    @Test(
+        "Who is called has a name that the service takes", arguments: ["", "@localhost", "a\u{202E}b@localhost", "a\n"])
     func refusal(text: String) {
         #expect(throws: ValidationError.self) { try CalleeAddress(text) }
     }

@@ -109,7 +109,9 @@ struct DriverPartsTests {
         #expect(tokens.absence.error.code == .tokenExpired)
     }
 
-    @Test("AUTH-11: A refused token is worth another one if it was good once, and not if its successor is refused at once")
+    @Test(
+        "AUTH-11: A refused token is worth another one if it was good once, and not if its successor is refused at once"
+    )
     func worthReplacing() {
         var (tokens, outbox) = (keeper(), [TokenKeeper.Output]())
         tokens.take(login("a"), isKept: false, at: .zero, into: &outbox)

@@ -24,7 +24,8 @@ extension Device {
         let options = InviteOptions(
             to: users, in: group, data: data, timeToLive: timeToLive ?? defaults.timeToLive,
             payload: payload ?? defaults.payload, timeoutPayload: missedPayload ?? defaults.missedPayload,
-            isOnlineOnly: onlineOnly ?? defaults.isOnlineOnly, idempotencyKey: idempotencyKey ?? IdempotencyKey(ours: newKey()))
+            isOnlineOnly: onlineOnly ?? defaults.isOnlineOnly,
+            idempotencyKey: idempotencyKey ?? IdempotencyKey(ours: newKey()))
         let sent = try await service.invite(options)
         let answers = invites.add(sent: sent, options, inviteTimings, at: MonotonicClock.now)
         arm(sent.id)

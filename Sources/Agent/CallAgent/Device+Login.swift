@@ -70,7 +70,8 @@ extension HandsetServiceConfiguration {
                 secret: account.appSecret.revealed),
             credentials: account.credential.forService,
             device: .init(
-                id: device ?? DeviceID(ours: "handset-\(UUID().uuidString.lowercased())"), name: configuration.device.name,
+                id: device ?? DeviceID(ours: "handset-\(UUID().uuidString.lowercased())"),
+                name: configuration.device.name,
                 push: configuration.device.push?.map { .init(kind: $0.kind, token: $0.token.revealed) }))
         sessionStore = store
         start = configuration.invites.start

@@ -59,9 +59,11 @@ public struct SessionStore: Hashable, Sendable {
     public func look() throws(SignalingError) -> Content {
         guard let kept = try read() else { return .nothing }
         guard belongs(kept) else { return .foreign }
-        return .login(device: kept.device, user: try kept.user.map { text throws(SignalingError) in
-            try UserID(text, of: "the user's id", doing: "read the login kept in \"\(path)\"")
-        })
+        return .login(
+            device: kept.device,
+            user: try kept.user.map { text throws(SignalingError) in
+                try UserID(text, of: "the user's id", doing: "read the login kept in \"\(path)\"")
+            })
     }
 
     /// Forgets the login.

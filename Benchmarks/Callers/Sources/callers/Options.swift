@@ -88,7 +88,8 @@ struct Options {
         let application = HandsetServiceConfiguration.Application(
             name: "callers", version: "1", system: "Linux", key: try value("--app-key"),
             secret: try secret("--app-secret-file"))
-        let device = HandsetServiceConfiguration.Device(id: DeviceID(ours: "callers-\(UUID().uuidString)"), name: "callers")
+        let device = HandsetServiceConfiguration.Device(
+            id: DeviceID(ours: "callers-\(UUID().uuidString)"), name: "callers")
         let configuration = HandsetServiceConfiguration(
             addresses: HandsetServiceConfiguration.Addresses(server), application: application,
             credentials: .mediaToken(try secret("--token-file")), device: device)

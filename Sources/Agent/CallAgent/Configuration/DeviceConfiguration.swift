@@ -213,7 +213,9 @@ extension AnswerPolicy {
             "ring_seconds", in: 1...86_400, "nobody decides for so long: the caller is told, whatever its own patience"
         ).defaulting(to: AnswerPolicy(manner: .ring, callLimit: .automatic).ringLimit)
         let allow = ConfigKey<[UserID]>.names("allow", of: "a user's id", "answer these users only").unset("everybody")
-        let deny = ConfigKey<[UserID]>.names("deny", of: "a user's id", "answer everybody but these; not together with `allow`").unset("nobody")
+        let deny = ConfigKey<[UserID]>.names(
+            "deny", of: "a user's id", "answer everybody but these; not together with `allow`"
+        ).unset("nobody")
     }
 
     init(_ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
