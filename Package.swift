@@ -117,6 +117,7 @@ let package = Package(
         module("Base", "RegularFiles"),
         module("Base", "ConfigReader", ["CYAML", "RegularFiles"]),
         module("Base", "PrivateFiles", ["RegularFiles"]),
+        module("Base", "ServiceManager", ["Timekeeping"]),
 
         // Floor 2: protocols, pure.
         module("Protocols", "RTP", ["Bytes", "Timekeeping"]),
@@ -245,8 +246,10 @@ let package = Package(
                 "AudioDevices", "AudioKit", "CallAgent", "CallControl", "ConfigReader", "ControlWire",
                 "DeviceControl", "ExchangeCore", "ExchangeServer", "ExchangeStore", "Loopback", "LoopbackAnalysis",
                 "LoopbackReport",
-                "MediaEngine", "NetworkAddress", "OpusCodec", "Peering", "Playout", "RTP", "Realtime", "RegularFiles",
-                "SecureTransport", "SignalWire", "SignalingClient", "SignedTokens", "Speakerphone", "Timekeeping",
+                "MediaEngine", "NetworkAddress", "OpusCodec", "Peering", "Playout", "PrivateFiles", "RTP", "Realtime",
+                "RegularFiles",
+                "SecureTransport", "ServiceManager", "SignalWire", "SignalingClient", "SignedTokens", "Speakerphone",
+                "Timekeeping",
                 logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
@@ -283,6 +286,7 @@ let package = Package(
         tests("ConfigReaderTests", ["ConfigReader"]),
         tests("PrivateFilesTests", ["PrivateFiles"]),
         tests("RegularFilesTests", ["RegularFiles"]),
+        tests("ServiceManagerTests", ["ServiceManager", "Timekeeping"]),
         tests(
             "HandsetTests",
             [

@@ -10,7 +10,9 @@ final class EndRequest: Sendable {
     private let state = Mutex(State())
 
     /// Listens to the process's signals from now on.
-    init() { Shutdown.onFirstSignal { [weak self] in self?.make() } }
+    ///
+    /// - Parameter moreSeconds: What the end may take beyond ``Shutdown/graceSeconds``.
+    init(moreSeconds: Int = 0) { Shutdown.onFirstSignal(moreSeconds: moreSeconds) { [weak self] in self?.make() } }
 
     /// Whether the process has been asked to end.
     var isMade: Bool { state.withLock { $0.isMade } }

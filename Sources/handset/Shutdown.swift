@@ -13,7 +13,7 @@ struct ShutdownPolicy: Equatable, Sendable {
     }
 
     enum Action: Equatable, Sendable {
-        /// Ask the command to end, and give it ``Shutdown/graceSeconds``.
+        /// Ask the command to end, and give it the time that it asked for.
         case askToEnd
         /// End the process at once.
         case exitNow
@@ -41,11 +41,11 @@ struct ShutdownPolicy: Equatable, Sendable {
 /// The signals are blocked in every thread and taken by the first one, which waits for nothing else; so no code runs
 /// inside a signal handler. (Were the first thread left to Dispatch, as an `async` main does, it would unblock them.)
 enum Shutdown {
-    /// The time that a command has for its orderly end.
+    /// The time that a command has for its orderly end, unless it asks for more.
     static let graceSeconds = 2
 
-    /// What the running command does when it is asked to end.
-    private static let ending = Mutex<(@Sendable () -> Void)?>(nil)
+    /// What the running command does when it is asked to end, and how many seconds that may take.
+    private static let ending = Mutex<(seconds: Int, end: @Sendable () -> Void)?>(nil)
 
     /// What the running command does about SIGUSR1.
     private static let wish = Mutex<(@Sendable () -> Void)?>(nil)
@@ -61,9 +61,9 @@ enum Shutdown {
     }
 
     /// Says what ends the command in order. `end` is called once, on the first thread, and must not block; the process
-    /// has ``graceSeconds`` from then on.
-    static func onFirstSignal(_ end: @escaping @Sendable () -> Void) {
-        ending.withLock { $0 = end }
+    /// has ``graceSeconds`` from then on, and as many more as it asks for.
+    static func onFirstSignal(moreSeconds: Int = 0, _ end: @escaping @Sendable () -> Void) {
+        ending.withLock { $0 = (graceSeconds + moreSeconds, end) }
     }
 
     /// Says what SIGUSR1 leads to; without this, nothing. `act` is called on the first thread, and must not block.
@@ -88,11 +88,11 @@ enum Shutdown {
         while true {
             let input = wait(for: &signals, until: deadline)
             guard let input else { continue }
-            let end = ending.withLock { $0 }
-            switch policy.handle(input, canEnd: end != nil) {
+            let ending = ending.withLock { $0 }
+            switch policy.handle(input, canEnd: ending != nil) {
             case .askToEnd:
-                deadline = MonotonicClock.now.nanoseconds + Int64(graceSeconds) * 1_000_000_000
-                end?()
+                deadline = MonotonicClock.now.nanoseconds + Int64(ending?.seconds ?? 0) * 1_000_000_000
+                ending?.end()
             case .exitNow: _exit(ExitStatus.interrupted.rawValue)
             case .none: break
             }

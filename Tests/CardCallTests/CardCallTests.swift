@@ -49,6 +49,10 @@ struct CardCallTests {
         let call = try CardCall(playback: "card", capture: "card")
         try await call.card(.unavailable(CardFailure(direction: .playback, errno: ENODEV)))
         try await call.exchanges(packets: 25, after: try await call.report())
+        // A watchdog does not starve.
+        _ = call.device.areWorkersAlive()
+        try await call.exchanges(packets: 5, after: try await call.report())
+        #expect(call.device.areWorkersAlive())
         card.control.absent_errno = 0
         try await call.card(.running)
         try await call.hearsTone()

@@ -31,6 +31,23 @@ struct PrivateFileTests {
         #expect(try PrivateFile.read(path) == nil)
     }
 
+    @Test("A lock is one holder's at a time, and ends with it; its file stays and is its owner's alone")
+    func locks() throws {
+        let path = folder + "/session.lock"
+        do {
+            let lock = try LockFile(path)
+            do throws(PrivateFileError) {
+                _ = try LockFile(path)
+                Issue.record("it was locked twice")
+            } catch {
+                #expect("\(error)" == "cannot lock \"\(path)\": another process has locked it.")
+            }
+            withExtendedLifetime(lock) {}
+        }
+        _ = try LockFile(path)
+        #expect(try mode(path) == 0o600)
+    }
+
     @Test("An error names the file, what was done with it, and what to do about it")
     func errors() throws {
         do throws(PrivateFileError) {

@@ -182,6 +182,16 @@ public actor Device {
     /// does not change pushes.
     public func unregister() async throws(SignalingError) { try await service.unregister() }
 
+    /// Takes no more calls, and returns when those that there are have ended, or after `limit`.
+    public func finishCalls(within limit: Duration) async {
+        drain.begin()
+        await allCallsEnded(within: limit)
+    }
+
+    /// Whether the device and its media workers work, for a watchdog that asks every few seconds: false if a worker has not
+    /// answered since this was last asked, or does not run its calls. Returns only if the device itself works.
+    public func isAlive() -> Bool { engine.areWorkersAlive() }
+
     private func endCalls() async {
         drain.begin()
         for id in calls.ids { feed(.user(.hangUp), to: id) }

@@ -9,6 +9,19 @@ struct FileDescriptor: ~Copyable {
         number = try Self.open(path, flags, doing: activity)
     }
 
+    /// Opens a file, which is made if it is missing, and locks it until it is closed.
+    init(locking path: String) throws(PrivateFileError) {
+        let opened = try Self.open(path, O_RDWR | O_CREAT, doing: "lock")
+        guard flock(opened, LOCK_EX | LOCK_NB) == 0 else {
+            let code = errno
+            close(opened)
+            throw code == EWOULDBLOCK
+                ? PrivateFileError(doing: "lock", path, "another process has locked it")
+                : PrivateFileError(doing: "lock", path, code)
+        }
+        number = opened
+    }
+
     private static func open(
         _ path: String, _ flags: Int32, doing activity: String
     ) throws(PrivateFileError) -> Int32 {

@@ -43,6 +43,7 @@ public final class MediaEngine: Sendable {
         /// How busy each worker was last.
         var loads: [WorkerLoad] = []
         var admission = CallAdmission()
+        var pulses = WorkerPulses()
         /// Calls on the sound card; the last one has it, where only one may.
         var onCard: [MediaCallID] = []
     }
@@ -288,6 +289,7 @@ extension MediaEngine {
     private func take(_ event: WorkerEvent, of worker: MediaWorker) {
         switch event {
         case .load(let load): note(load, of: worker)
+        case .pulse(let overdue): note(overdueNanoseconds: overdue, of: worker)
         case .mediaReceived(let id, let time): onEvent(.mediaReceived(id, at: time))
         case .established(let id, let time): onEvent(.established(id, at: time))
         case .playbackEnded(let id): onEvent(.playbackEnded(id))

@@ -187,6 +187,7 @@ extension WorkerLoop {
         case .sound(let order): unsafe mixer?.pointee.handle(order)
         case .connecting(let isBeginning): connecting += isBeginning ? 1 : -1
         case .warmUp: warmUp()
+        case .pulse: emit(.pulse(overdueNanoseconds: overdueNanoseconds(at: now)))
         case .stop: stop(at: now)
         }
     }

@@ -29,6 +29,8 @@ enum WorkerCommand: BitwiseCopyable {
     case sound(CardCommand)
     /// Has the worker's own memory there before a call needs it.
     case warmUp
+    /// Asks whether the worker works; ``WorkerEvent/pulse(overdueNanoseconds:)`` answers.
+    case pulse
     case stop
 }
 
@@ -62,5 +64,7 @@ enum WorkerEvent: BitwiseCopyable {
     case socketRemoved(UnsafeMutablePointer<UDPSocket>)
     /// How busy the worker was in the last quarter of a second.
     case load(WorkerLoad)
+    /// The worker works; and for how long the frame has been due that a call has waited for the longest.
+    case pulse(overdueNanoseconds: Int64)
     case stopped(WorkerCounters)
 }

@@ -12,7 +12,9 @@ internal import NIOCore
 internal import NIOPosix
 internal import Peering
 internal import Playout
+internal import PrivateFiles
 internal import Realtime
+internal import ServiceManager
 internal import Speakerphone
 internal import Timekeeping
 
@@ -36,7 +38,20 @@ struct RunCommand: AsyncParsableCommand {
             """)
     var capture: String?
 
+    @Option(
+        help: """
+            Seconds for which calls go on after SIGTERM, while new ones are refused as busy; with 0 they are hung up at \
+            once. A second signal ends the process.
+            """)
+    var drain = 0
+
     @OptionGroup var logs: LogOptions
+
+    func validate() throws {
+        guard (0...86_400).contains(drain) else {
+            throw ValidationError("--drain \(drain) is not a number of seconds from 0 to 86400.")
+        }
+    }
 
     func run() async throws {
         logs.bootstrap()
@@ -48,21 +63,27 @@ struct RunCommand: AsyncParsableCommand {
         for warning in configuration.warnings { logger.warning("\(warning)") }
         if let capture { try AppendedFile.check(path: capture) }
         // Before anything that others would notice: another device may be at work here.
+        let lock = try Self.lock(configuration)
         let socket = try configuration.control.map { try ControlSocket(path: ControlSocketPath.listening($0)) }
         let (device, group) = try DeviceFactory(configuration: configuration, logger: logger).make()
         let control = try await Self.listen(socket, for: device, configuration, group, logger)
+        let unit = ServiceUnit(logger: logger)
+        unit.tell(status: "Logging in")
+        let watchdog = unit.feedWatchdog { await device.isAlive() }
+        let patience = Self.becomeReady(unit, within: Self.loginPatience)
         let memory = CallMemoryKeeper(mayLock: configuration.media.realtimePriority != nil)
         let listener = Task {
             for await event in device.events {
                 await memory.hear(event)
                 Self.log(event, configuration, logger)
+                if case .signaling(let event) = event { Self.tell(event, to: unit) }
                 await control?.tell(event)
                 if case .ended(let call, _, let report?) = event, report.sound != nil {
                     Self.log(report, of: call, card: await device.cardStatistics, logger)
                 }
             }
         }
-        let ending = EndRequest()
+        let ending = EndRequest(moreSeconds: drain)
         do throws(SignalingError) {
             try await connect(device, unless: ending)
         } catch {
@@ -74,14 +95,52 @@ struct RunCommand: AsyncParsableCommand {
         logger.info(
             "Ready",
             metadata: ["server": "\(configuration.account.eventsURL)", "device": "\(configuration.device.name)"])
+        patience.cancel()
+        unit.tell(.ready, status: Self.connectedStatus)
         await memory.becomeReady()
         if configuration.media.realtimePriority != nil { Self.checkLock(logger) }
         await ending.wait()
+        unit.tell(.stopping, status: "Ending")
+        if drain > 0 {
+            logger.info("Waiting for calls to end", metadata: ["seconds": "\(drain)"])
+            await device.finishCalls(within: .seconds(drain))
+        }
         logger.info("Saying goodbye")
+        watchdog?.cancel()
         await device.shutDown()
         _ = await listener.value
         await control?.close()
         try? await group.shutdownGracefully()
+        withExtendedLifetime(lock) {}
+    }
+
+    /// How long the service manager waits for the login before it goes on: a device without a network has started, too, and
+    /// logs in when there is one.
+    private static let loginPatience = Duration.seconds(5)
+
+    private static func becomeReady(_ unit: ServiceUnit, within limit: Duration) -> Task<Void, Never> {
+        Task {
+            guard (try? await Task.sleep(for: limit)) != nil else { return }
+            unit.tell(.ready, status: "Logging in: the service has not answered yet")
+        }
+    }
+
+    private static let connectedStatus = "Connected: can be called"
+
+    private static func tell(_ event: SignalingEvent, to unit: ServiceUnit) {
+        if case .reconnecting = event { unit.tell(status: "Not connected: cannot be called, and tries again") }
+        if case .reconnected = event { unit.tell(status: connectedStatus) }
+    }
+
+    /// Keeps a second device away from this one's stored login: each of them would end the other's sessions.
+    private static func lock(_ configuration: DeviceConfiguration) throws -> LockFile? {
+        guard let file = configuration.account.sessionFile else { return nil }
+        do throws(PrivateFileError) {
+            return try LockFile(file + ".lock")
+        } catch {
+            throw CommandFailure(
+                .failed, "\(error) Each running device needs an account.session_file of its own; is this one running?")
+        }
     }
 
     /// Tells, before there is a call, if the media threads may wait for memory that was written out or dropped.

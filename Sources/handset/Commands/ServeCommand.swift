@@ -5,6 +5,7 @@ internal import ExchangeServer
 internal import Logging
 internal import NIOCore
 internal import NIOPosix
+internal import ServiceManager
 internal import SignalWire
 internal import Timekeeping
 
@@ -50,7 +51,15 @@ struct ServeCommand: AsyncParsableCommand {
             logger.info("Asking devices to reconnect", metadata: ["within": "\(Self.movingTime.text)"])
             server.requestMoves(within: Self.movingTime)
         }
+        let unit = ServiceUnit(logger: logger)
+        unit.tell(.ready, status: "Listening at \(server.url)")
+        let watchdog = unit.feedWatchdog {
+            _ = await server.counters()
+            return true
+        }
         await ending.wait()
+        unit.tell(.stopping, status: "Telling clients to go")
+        watchdog?.cancel()
         logger.info("Telling clients to go")
         await server.stop()
         try? await group.shutdownGracefully()

@@ -1,0 +1,70 @@
+// ServiceManager: tells the service manager that started this process how it is doing, as sd_notify(3) says, without libsystemd.
+
+internal import Glibc
+internal import Timekeeping
+
+/// The service manager that waits for news of this process. Its methods may be called from any thread.
+public final class ServiceManager: Sendable {
+    /// The longest time between two ``ServiceNotice/alive``, after which the service manager ends this process; nil if it
+    /// watches nothing.
+    public let watchdogLimit: Duration?
+
+    private let address: NotifyAddress
+    private let descriptor: Int32
+
+    /// The service manager that the environment names; nil if it names none.
+    ///
+    /// - Parameters:
+    ///   - environment: What the process's variables hold.
+    ///   - process: This process's number.
+    /// - Throws: ``ServiceManagerError`` if it names one that cannot be told anything.
+    public init?(environment: (String) -> String?, process: Int32) throws(ServiceManagerError) {
+        guard let name = environment("NOTIFY_SOCKET"), !name.isEmpty else { return nil }
+        guard let address = NotifyAddress(name) else {
+            throw ServiceManagerError(
+                name, "it is neither a path nor an abstract name of at most 107 bytes", "Start without NOTIFY_SOCKET.")
+        }
+        self.address = address
+        watchdogLimit = Self.watchdogLimit(environment, process)
+        descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        guard descriptor >= 0 else { throw ServiceManagerError(name, errno: errno) }
+    }
+
+    /// The service manager of this process; nil if it has none.
+    public static func ofThisProcess() throws(ServiceManagerError) -> ServiceManager? {
+        try ServiceManager(
+            environment: { name in unsafe getenv(name).map { unsafe String(cString: $0) } }, process: getpid())
+    }
+
+    deinit { if descriptor >= 0 { close(descriptor) } }
+
+    /// Tells it something, without waiting.
+    public func tell(_ notices: ServiceNotice...) throws(ServiceManagerError) {
+        let text = notices.map(\.text).joined(separator: "\n")
+        guard address.send(Array(text.utf8), through: descriptor) else {
+            throw ServiceManagerError("NOTIFY_SOCKET", errno: errno)
+        }
+    }
+
+    /// Not of another process, from which this one has inherited its environment.
+    private static func watchdogLimit(_ environment: (String) -> String?, _ process: Int32) -> Duration? {
+        guard let limit = environment("WATCHDOG_USEC").flatMap({ Int64($0) }), limit > 0 else { return nil }
+        if let watched = environment("WATCHDOG_PID"), watched != "\(process)" { return nil }
+        return .microseconds(limit)
+    }
+}
+
+/// The service manager cannot be told anything.
+public struct ServiceManagerError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// What was done, what the system said, and what to try.
+    public let description: String
+
+    init(_ name: String, _ cause: String, _ advice: String) {
+        description = "cannot tell the service manager at \(name): \(cause). \(advice)"
+    }
+
+    init(_ name: String, errno code: Int32) {
+        let cause = unsafe strerror(code).map { unsafe String(cString: $0) } ?? "error \(code)"
+        self.init(name, cause, "Check that it listens there, and that the unit has NotifyAccess=main.")
+    }
+}

@@ -1,0 +1,236 @@
+internal import ArgumentParser
+internal import AudioDevices
+internal import CallAgent
+internal import ConfigReader
+internal import ExchangeCore
+internal import ExchangeServer
+internal import Glibc
+internal import Logging
+internal import PrivateFiles
+internal import RegularFiles
+internal import SignalWire
+internal import Timekeeping
+
+/// `handset setup`: from nothing to a device that can run.
+struct SetupCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "setup", abstract: "Write a device's configuration, and try it.",
+        discussion: """
+            Writes FOLDER/NAME.yaml and FOLDER/NAME.token for `handset run` and the unit handset@NAME, checks them, tries \
+            the sound card, logs in, and has the device call itself. On a terminal it asks for what no option says. \
+            The account is made in the exchange of --exchange-config, on this machine; or --token-file has the media token \
+            of one that there is. docs/install.md shows both.
+            """)
+
+    @Argument(help: "The device's name: of its unit, its account and its files.")
+    var name: String
+
+    @Option(help: "The exchange's base URL; \(SetupPlan(name: "").server) unless given.")
+    var server: String?
+
+    @Option(help: "Make the account in this exchange: its configuration, which names a users_file.")
+    var exchangeConfig: String?
+
+    @Option(help: "Take the account whose media token is in this file; \"-\" is standard input.")
+    var tokenFile: String?
+
+    @Option(help: "Certificates to trust in addition to the system's.")
+    var trustRoots: String?
+
+    @Option(help: "What the device does in calls: card, echo, tone or silence; echo unless given.")
+    var source: String?
+
+    @Option(help: "The sound card, with --source card; see `handset devices`.")
+    var device: String?
+
+    @Option(help: "Where configurations are.")
+    var folder = "/etc/handset"
+
+    @Option(help: "Where the device keeps its login and records; /var/lib/handset/NAME unless given.")
+    var state: String?
+
+    @Option(help: "Where programs on this machine control the device; /run/handset/NAME/control.sock unless given.")
+    var control: String?
+
+    @Option(help: "The program that logs in, as the exchange knows it; demo, as in the examples, unless given.")
+    var appKey: String?
+
+    @Option(help: "The file with that program's secret.")
+    var appSecretFile: String?
+
+    @Option(help: "The group of the unit's user, which may read the files; if there is none, only their owner may.")
+    var group = "handset"
+
+    @Flag(help: "Replace a configuration that there is.")
+    var force = false
+
+    @Flag(help: "Only write and check.")
+    var noTrial = false
+
+    @Flag(help: "Enable and start the unit handset@NAME at the end.")
+    var enable = false
+
+    @OptionGroup var logs: LogOptions
+
+    func validate() throws {
+        if let problem = SetupPlan.problem(withName: name) { throw ValidationError(problem) }
+        if exchangeConfig != nil, tokenFile != nil {
+            throw ValidationError("--exchange-config and --token-file exclude each other.")
+        }
+        guard (appKey == nil) == (appSecretFile == nil) else {
+            throw ValidationError("--app-key and --app-secret-file go together.")
+        }
+        if let source, SetupPlan.Source(rawValue: source) == nil {
+            throw ValidationError("--source \(source) is none of \(Self.sources.joined(separator: ", ")).")
+        }
+    }
+
+    private static let sources = SetupPlan.Source.allCases.map(\.rawValue)
+
+    func run() async throws {
+        logs.bootstrap()
+        let progress = ProgressLines()
+        let plan = try plan()
+        guard force || !Self.isThere(plan.configurationPath) else {
+            throw CommandFailure(.failed, "there is a \(plan.configurationPath) already; --force replaces it")
+        }
+        let token = try token(of: plan, progress)
+        try write(plan, token)
+        progress.say("Wrote \(plan.configurationPath) and \(plan.tokenPath)")
+        try ConfigurationCheck.expect("run", path: plan.configurationPath)
+        let configuration = try DeviceConfiguration.read(path: plan.configurationPath, fileChecks: .all)
+        for warning in configuration.warnings { progress.warn("\(warning)") }
+        if !noTrial { try await tryOut(plan, configuration, progress) }
+        Terminal.print("\(plan.configurationPath): good for `handset run`")
+        guard enable else {
+            progress.say("To run it now and at each start: systemctl enable --now handset@\(name)")
+            return
+        }
+        try SystemProgram.become(["systemctl", "enable", "--now", "handset@\(name)"])
+    }
+
+    // MARK: Answers
+
+    private func plan() throws -> SetupPlan {
+        var plan = SetupPlan(name: name)
+        plan.folder = folder
+        plan.trustRoots = trustRoots
+        if let state { plan.state = state }
+        if let control { plan.controlSocket = control }
+        if let appKey, let appSecretFile { plan.application = (appKey, appSecretFile) }
+        plan.server = server ?? plan.server
+        plan.source = source.flatMap { SetupPlan.Source(rawValue: $0) } ?? plan.source
+        plan.device = device
+        guard isatty(STDIN_FILENO) == 1, tokenFile != "-" else { return plan }
+        let questions = SetupQuestions { question in
+            Terminal.write(question, to: STDERR_FILENO)
+            return readLine(strippingNewline: true)
+        }
+        if server == nil { plan.server = try Self.given(questions.answer("The exchange's URL", usual: plan.server)) }
+        if source == nil {
+            let usual = CardDirectory().cards.isEmpty ? SetupPlan.Source.echo : .card
+            let word = try Self.given(
+                questions.choice("What the device does in calls", of: Self.sources, usual: usual.rawValue))
+            plan.source = SetupPlan.Source(rawValue: word) ?? usual
+        }
+        if plan.source == .card, device == nil {
+            plan.device = try Self.given(
+                questions.answer("The sound card, as `handset devices` names it", usual: "default"))
+        }
+        return plan
+    }
+
+    private static func given(_ answer: String?) throws(CommandFailure) -> String {
+        guard let answer else { throw CommandFailure(.usage, "there was no answer; give options instead") }
+        return answer
+    }
+
+    // MARK: The account
+
+    private func token(of plan: SetupPlan, _ progress: ProgressLines) throws -> String {
+        if tokenFile == "-" { return try UserCommand.secretFromInput() }
+        if let tokenFile { return try Self.secret(in: tokenFile) }
+        if let exchangeConfig { return try makeAccount(exchangeConfig, plan, progress) }
+        guard Self.isThere(plan.tokenPath) else {
+            throw CommandFailure(
+                .usage,
+                "give --exchange-config to make an account, or --token-file with the media token of one that there is")
+        }
+        progress.say("Taking the token in \(plan.tokenPath)")
+        return try Self.secret(in: plan.tokenPath)
+    }
+
+    private func makeAccount(_ exchange: String, _ plan: SetupPlan, _ progress: ProgressLines) throws -> String {
+        var place = UsersPlace()
+        (place.config, place.usersFile) = (exchange, nil)
+        let (file, configured) = try place.resolve(makesFile: true)
+        let token = FreshSecret.make().secret
+        let id = UserID(ours: name)
+        try file.change { users in
+            guard !(configured + users).contains(where: { ([$0.id] + $0.publicIDs).contains(id) }) else {
+                throw CommandFailure(
+                    .failed,
+                    "the exchange has a user \"\(name)\" already: give its media token with --token-file, or choose another "
+                        + "name")
+            }
+            users.append(Account(id: id, mediaTokens: [SecretDigest(of: token)]))
+        }
+        progress.say("Added the user \(name) to \(file.path)")
+        return token
+    }
+
+    private static func secret(in path: String) throws -> String {
+        let bytes: [UInt8]?
+        do throws(PrivateFileError) {
+            bytes = try PrivateFile.read(path, maximumBytes: 4_096)
+        } catch {
+            throw CommandFailure(.failed, "\(error)")
+        }
+        let line = bytes.map { String(decoding: $0, as: UTF8.self) }?.split(whereSeparator: \.isNewline).first
+        guard let line else { throw CommandFailure(.failed, "there is no token in \"\(path)\"") }
+        return String(line)
+    }
+
+    // MARK: Files
+
+    private static func isThere(_ path: String) -> Bool { (try? RegularFile.checkAccess(path, F_OK)) != nil }
+
+    private func write(_ plan: SetupPlan, _ token: String) throws {
+        do {
+            try WritableFolder.make(plan.folder)
+            try WritableFolder.make(plan.state)
+            for (path, text) in [(plan.tokenPath, token + "\n"), (plan.configurationPath, plan.text)] {
+                try PrivateFile.replace(path, with: Array(text.utf8))
+                try PrivateFile.share(path, withGroup: group)
+            }
+        } catch let error as RegularFileError {
+            throw CommandFailure(
+                .failed, "cannot make \(plan.folder) or \(plan.state): \(error.message). Are you root?")
+        } catch {
+            throw CommandFailure(.failed, "\(error)")
+        }
+    }
+
+    // MARK: Trials
+
+    private func tryOut(
+        _ plan: SetupPlan, _ configuration: DeviceConfiguration, _ progress: ProgressLines
+    ) async throws {
+        if plan.source == .card {
+            progress.say("Playing a tone in every other half second, and listening, for 4 s.")
+            let name = plan.device ?? "default"
+            let result = try SoundTrial(AudioDeviceConfiguration(playback: name, capture: name)).run()
+            Terminal.print(SoundTrialReport(result: result).text)
+            guard result.isWell else {
+                throw CommandFailure(
+                    .soundCardUnusable,
+                    "the card cannot be used as it is; `handset devices` lists all. Then repeat this with --device and --force"
+                )
+            }
+        }
+        progress.say("Logging in at \(plan.server), and calling itself")
+        let trial = SetupTrial(configuration: configuration, logger: Logger(label: "handset"))
+        let time = try await trial.callItself(waitsForAccount: exchangeConfig != nil)
+        progress.say("Media flows both ways after \(time.milliseconds.rounded(toPlaces: 1)) ms")
+    }
+}

@@ -1,0 +1,56 @@
+internal import Logging
+internal import ServiceManager
+internal import Timekeeping
+
+/// This process as a unit of a service manager. Nothing happens if it is none.
+struct ServiceUnit: Sendable {
+    private let manager: ServiceManager?
+    private let logger: Logger
+
+    init(logger: Logger) {
+        self.logger = logger
+        do throws(ServiceManagerError) {
+            manager = try ServiceManager.ofThisProcess()
+        } catch {
+            logger.warning("The service manager hears nothing", metadata: ["error": "\(error)"])
+            manager = nil
+        }
+    }
+
+    /// Tells the service manager something, and what that means in one line.
+    func tell(_ notice: ServiceNotice, status: String) {
+        send { manager throws(ServiceManagerError) in try manager.tell(notice, .status(status)) }
+    }
+
+    /// Tells the service manager what the process is doing.
+    func tell(status: String) {
+        send { manager throws(ServiceManagerError) in try manager.tell(.status(status)) }
+    }
+
+    /// Feeds the watchdog, if there is one, three times as often as it must be fed, each time after `isAlive` has said yes.
+    /// If that says no, or says nothing, the service manager ends this process.
+    ///
+    /// - Returns: To be cancelled at the end.
+    func feedWatchdog(while isAlive: @escaping @Sendable () async -> Bool) -> Task<Void, Never>? {
+        guard let limit = manager?.watchdogLimit else { return nil }
+        return Task {
+            while !Task.isCancelled {
+                if await isAlive() {
+                    send { manager throws(ServiceManagerError) in try manager.tell(.alive) }
+                } else {
+                    logger.error("The watchdog is not fed: a part of the process does not answer")
+                }
+                try? await Task.sleep(for: limit / 3)
+            }
+        }
+    }
+
+    private func send(_ tell: (ServiceManager) throws(ServiceManagerError) -> Void) {
+        guard let manager else { return }
+        do throws(ServiceManagerError) {
+            try tell(manager)
+        } catch {
+            logger.warning("The service manager does not hear", metadata: ["error": "\(error)"])
+        }
+    }
+}

@@ -1,0 +1,75 @@
+/// What `handset setup` writes: a device's configuration and its token, and where. A value.
+struct SetupPlan: Sendable {
+    /// What a device does in its calls.
+    enum Source: String, CaseIterable, Sendable {
+        case card, echo, tone, silence
+    }
+
+    /// Of the unit's instance, the account and the files.
+    var name: String
+    /// The exchange's base URL.
+    var server = "http://127.0.0.1:8555"
+    /// Certificates to trust in addition to the system's.
+    var trustRoots: String?
+    var source = Source.echo
+    /// With ``Source/card``; nil is the default card.
+    var device: String?
+    /// Where configurations are.
+    var folder = "/etc/handset"
+    /// Where the device keeps its login and its records.
+    var state: String
+    var controlSocket: String
+    /// The program that logs in, as the exchange knows it, and the file with its secret; nil is that of the examples.
+    var application: (key: String, secretFile: String)?
+
+    init(name: String) {
+        self.name = name
+        state = "/var/lib/handset/\(name)"
+        controlSocket = "/run/handset/\(name)/control.sock"
+    }
+
+    var configurationPath: String { "\(folder)/\(name).yaml" }
+    var tokenPath: String { "\(folder)/\(name).token" }
+
+    /// What is wrong with a name; nil if it can be that of a unit, a user and a file.
+    static func problem(withName name: String) -> String? {
+        let isPlain = name.utf8.allSatisfy { byte in
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"),
+                UInt8(ascii: "_"):
+                true
+            default: false
+            }
+        }
+        if name == "exchange" { return "\"exchange\" is the name of the exchange's own configuration." }
+        guard isPlain, (1...64).contains(name.utf8.count), name.utf8.first != UInt8(ascii: "-") else {
+            return "\"\(name)\" is not a name of 1 to 64 small letters, digits, - and _, such as front-door."
+        }
+        return nil
+    }
+
+    /// The configuration, as text.
+    var text: String {
+        var lines = [
+            "# Written by `handset setup`. /usr/share/doc/handset/examples/device-full.yaml shows every other key.",
+            "", "account:", "  server: \(Self.quoted(server))", "  media_token_file: \(name).token",
+            "  session_file: \(Self.quoted(state + "/session.json"))",
+        ]
+        if let application {
+            lines.append("  app_key: \(Self.quoted(application.key))")
+            lines.append("  app_secret_file: \(Self.quoted(application.secretFile))")
+        }
+        if let trustRoots { lines.append("  trust_roots: \(Self.quoted(trustRoots))") }
+        lines += [
+            "", "device:", "  name: \(Self.quoted(name))", "  call_records: \(Self.quoted(state + "/calls.jsonl"))", "",
+            "answer:",
+            "  mode: auto", "", "behaviour:", "  source: \(source.rawValue)",
+        ]
+        if source == .card, let device { lines += ["", "audio:", "  device: \(Self.quoted(device))"] }
+        lines += ["", "control:", "  socket: \(Self.quoted(controlSocket))", ""]
+        return lines.joined(separator: "\n")
+    }
+
+    /// A text as YAML's double-quoted scalar.
+    private static func quoted(_ text: String) -> String { JSONText.quoted(text) }
+}
