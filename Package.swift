@@ -215,7 +215,8 @@ let package = Package(
         module(
             "Agent", "CallAgent",
             [
-                "AudioDevices", "AudioKit", "AudioPort", "BotCalls", "BotWire", "CallControl", "CallMedia", "CallPrograms",
+                "AudioDevices", "AudioKit", "AudioPort", "BotCalls", "BotWire", "CallControl", "CallMedia",
+                "CallPrograms",
                 "CardAudio", "ConfigReader", "Connectivity", "Datagrams",
                 "ICE", "JSON", "MediaEngine",
                 "NetworkAddress", "OpusCodec", "Peering", "Playout", "PrivateFiles", "RTP", "Realtime", "RegularFiles",
@@ -392,7 +393,8 @@ let package = Package(
             [
                 "AudioDevices", "AudioKit", "AudioPort", "BotCalls", "BotWire", "Bytes", "CThreadCounters", "CallAgent",
                 "CallControl", "CallMedia", "CallPrograms", "ConfigReader", "Connectivity", "ExchangeCore",
-                "ExchangeServer", "HTTPTransport", "ICE", "JSON", "MediaEngine", "NetworkAddress", "OpusCodec", "Peering",
+                "ExchangeServer", "HTTPTransport", "ICE", "JSON", "MediaEngine", "NetworkAddress", "OpusCodec",
+                "Peering",
                 "Playout", "SDP",
                 "SecureTransport", "SignalWire", "SignalingClient", "SignedTokens", "Speakerphone", "Timekeeping",
                 logging,

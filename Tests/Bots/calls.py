@@ -203,7 +203,6 @@ async def call(handset, wire, server, exchange, folder):
     address = f"http://127.0.0.1:{server.port}/answer" if wire == "twilio" else f"ws://127.0.0.1:{server.port}/ws"
     (folder / "password").write_text(PASSWORD)
     (folder / "password").chmod(0o600)
-    (folder / "token").write_text("demo-echo-token")
     (folder / "device.yaml").write_text(f"""
 account:
   server: {exchange}
