@@ -29,6 +29,16 @@ import Testing
         }
     }
 
+    @Test("What a client says when it is told that its socket is open arrives")
+    func greeting() async throws {
+        try await withEchoServer { server in
+            let client = try await EchoClient.open("ws://127.0.0.1:\(server.port)/echo", greeting: "hello")
+            try await until { !client.heard.isEmpty }
+            #expect(client.heard == [.text("hello")])
+            client.perform { $0.abandon() }
+        }
+    }
+
     @Test("The server's choice among the subprotocols is told, and one that was not offered is refused")
     func subprotocols() async throws {
         try await withEchoServer { server in

@@ -31,10 +31,12 @@ final class EchoClient: Sendable {
         self.log = log
     }
 
+    /// - Parameter greeting: What it says when it is told that the socket is open.
     /// - Throws: ``TransportFailure``.
     static func open(
         _ url: String, messageBytes: Int = 1 << 20, outboundBytes: Int? = nil, headers: HTTPHeaders = [:],
-        subprotocols: [String] = [], trustRootFile: String? = nil, openingTime: TimeAmount = .seconds(30)
+        subprotocols: [String] = [], trustRootFile: String? = nil, openingTime: TimeAmount = .seconds(30),
+        greeting: String? = nil
     ) async throws -> EchoClient {
         let endpoint = try HTTPEndpoint(url)
         let destination = WebSocket.Destination(
@@ -50,7 +52,8 @@ final class EchoClient: Sendable {
                 case .pong: log.note(.pong)
                 case .closed(let code): log.note(.closed(code))
                 case .failed(let error): log.note(.failed("\(TransportFailure(error, to: endpoint))"))
-                case .opened, .lifeSign, .refused, .fault, .silent: break
+                case .opened(let socket): if let greeting { socket.send(Array(greeting.utf8)) }
+                case .lifeSign, .refused, .fault, .silent: break
                 }
             }
             let opened = WebSocket.connect(socket, to: destination, on: loop)

@@ -17,7 +17,7 @@ private final class End {
 
     var events: [String] { log.events }
 
-    init(_ settings: WebSocket.Settings) throws {
+    init(_ settings: WebSocket.Settings, hasBegun: Bool = true) throws {
         let log = Log()
         self.log = log
         socket = WebSocket(settings) { event in
@@ -36,6 +36,7 @@ private final class End {
         }
         channel = EmbeddedChannel(handler: socket, loop: loop)
         try channel.connect(to: SocketAddress(ipAddress: "127.0.0.1", port: 1)).wait()
+        if hasBegun { socket.begin() }
     }
 
     func receive(_ opcode: WebSocketOpcode, _ bytes: [UInt8] = [], isMasked: Bool, isFinal: Bool = true) throws {
@@ -73,6 +74,19 @@ private final class End {
             #expect(sent.map(\.bytes) == [[104, 105], [0, 255], []])
             #expect(sent.allSatisfy { $0.isMasked == (settings === client) })
         }
+    }
+
+    @Test("What a server sends together with the end of the upgrade reaches the client after it is told of its socket")
+    func earlyFrames() throws {
+        let end = try End(client, hasBegun: false)
+        try end.receive(.text, [104], isMasked: false)
+        try end.receive(.ping, [7], isMasked: false)
+        #expect(try end.events.isEmpty && end.sent().isEmpty)
+        end.socket.begin()
+        #expect(end.events == ["opened", "text h", "life sign"])
+        #expect(try end.sent().map(\.opcode) == [.pong])
+        end.socket.begin()
+        #expect(end.events.count == 3)
     }
 
     @Test("Messages of both kinds arrive whole, pings are answered between their fragments, and pongs are told")

@@ -107,6 +107,8 @@ extension WebSocket {
                         }
                     }
                     answer.whenFailure { _ in channel.close(promise: nil) }
+                    // What is written before the upgrade's own handler is gone would be lost.
+                    answer.whenSuccess { _ in loop.assumeIsolated().execute { socket.value.begin() } }
                     answer.cascade(to: opened)
                 }
             }

@@ -96,6 +96,8 @@ package final class WebSocket: ChannelInboundHandler, NIOScheduledCallbackHandle
     private var hasBeenHeard = true
     private var frames = FrameAllowance()
     private var isPaused = false
+    /// Frames that a client's socket got before it could write: they came in one read with the end of the upgrade.
+    private var early: [WebSocketFrame]?
     private var closeCode: UInt16?
     /// Whether the peer has sent a close frame: one that has not may have died.
     package private(set) var hasSeenClose = false
@@ -114,7 +116,18 @@ package final class WebSocket: ChannelInboundHandler, NIOScheduledCallbackHandle
         self.context = context
         meter?.enter(.message)
         if let keepalive = settings.keepalive { schedule(in: keepalive) }
+        switch settings.role {
+        case .server: onEvent?(.opened(self))
+        case .client: early = []
+        }
+    }
+
+    /// A client's connection is upgraded, and what it sends from now on arrives.
+    package func begin() {
+        guard let context, let frames = early else { return }
+        early = nil
         onEvent?(.opened(self))
+        for frame in frames where self.context != nil { handle(frame, context) }
     }
 
     package func handlerRemoved(context: ChannelHandlerContext) {
@@ -145,6 +158,10 @@ package final class WebSocket: ChannelInboundHandler, NIOScheduledCallbackHandle
     package func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         hasBeenHeard = true
         let frame = unwrapInboundIn(data)
+        if early != nil { early?.append(frame) } else { handle(frame, context) }
+    }
+
+    private func handle(_ frame: WebSocketFrame, _ context: ChannelHandlerContext) {
         guard state == .closing || mayCome(context) else { return close(1008, "too many frames") }
         switch frame.opcode {
         case .connectionClose: answerClose(frame)
