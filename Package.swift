@@ -140,11 +140,27 @@ let package = Package(
             "Media", "Peering",
             ["Bytes", "Datagrams", "ICE", "NetworkAddress", "RTP", "SecureTransport", "Timekeeping"]),
         module(
+            "Media", "CallMedia",
+            [
+                "AudioKit", "AudioPort", "Bytes", "Datagrams", "NetworkAddress", "OpusCodec", "Peering", "Playout",
+                "RTP",
+                "Realtime", "Speakerphone", "Timekeeping",
+            ]),
+        module(
+            "Media", "CardAudio",
+            ["AudioDevices", "Bytes", "CallMedia", "Peering", "Realtime", "Speakerphone", "Timekeeping"]),
+        module(
+            "Media", "Connectivity",
+            [
+                "Datagrams", "ICE", "MulticastDNS", "NetworkAddress", "Peering", "Realtime", "STUN", "SecureTransport",
+                "Timekeeping",
+            ]),
+        module(
             "Media", "MediaEngine",
             [
-                "AudioDevices", "AudioKit", "AudioPort", "Bytes", "Datagrams", "ICE", "MulticastDNS", "NetworkAddress",
-                "OpusCodec", "Peering", "Playout", "RTP", "Realtime", "RegularFiles", "STUN", "SecureTransport",
-                "Speakerphone", "Timekeeping",
+                "AudioDevices", "AudioKit", "AudioPort", "Bytes", "CallMedia", "CardAudio", "Connectivity", "Datagrams",
+                "ICE", "NetworkAddress", "OpusCodec", "Peering", "Playout", "RTP", "Realtime", "RegularFiles", "STUN",
+                "SecureTransport", "Speakerphone", "Timekeeping",
             ]),
 
         // Floor 4: signaling.
@@ -191,6 +207,7 @@ let package = Package(
         module(
             "Agent", "CallAgent",
             [
+                "CallMedia", "CardAudio", "Connectivity",
                 "AudioDevices", "AudioKit", "AudioPort", "CallControl", "CallPrograms", "ConfigReader", "Datagrams",
                 "ICE", "JSON", "MediaEngine",
                 "NetworkAddress", "OpusCodec", "Peering", "Playout", "PrivateFiles", "RTP", "Realtime", "RegularFiles",
@@ -217,6 +234,7 @@ let package = Package(
         .executableTarget(
             name: "handset",
             dependencies: [
+                "CallMedia",
                 "AudioDevices", "AudioKit", "CallAgent", "CallControl", "ConfigReader", "ControlWire",
                 "DeviceControl", "ExchangeCore", "ExchangeServer", "ExchangeStore", "Loopback", "LoopbackAnalysis",
                 "LoopbackReport",
@@ -301,6 +319,7 @@ let package = Package(
         tests(
             "MediaEngineTests",
             [
+                "CallMedia", "CardAudio", "Connectivity",
                 "AudioKit", "AudioPort", "MediaEngine", "Datagrams", "NetworkAddress", "OpusCodec", "Peering",
                 "Playout", "RTP", "RelaySupport",
                 "SecureTransport", "ICE", "MulticastDNS", "Realtime", "Timekeeping",
@@ -308,6 +327,7 @@ let package = Package(
         tests(
             "CardCallTests",
             [
+                "CallMedia", "CardAudio",
                 "AudioDevices", "AudioKit", "CThreadCounters", "CScriptedCard", "CallAgent", "CallControl",
                 "CardSupport", "ConfigReader", "MediaEngine", "NetworkAddress", "OpusCodec", "Peering", "Playout",
                 "Realtime", "SecureTransport", "Speakerphone", "Timekeeping",
@@ -316,6 +336,7 @@ let package = Package(
         tests(
             "AllocationTests",
             [
+                "CallMedia", "CardAudio", "Connectivity",
                 "AudioDevices", "AudioKit", "AudioPort", "CThreadCounters", "MediaEngine", "Datagrams",
                 "NetworkAddress",
                 "OpusCodec", "Peering", "Playout", "RTP", "Realtime", "SecureTransport", "Speakerphone", "Timekeeping",
@@ -355,6 +376,7 @@ let package = Package(
         tests(
             "CallAgentTests",
             [
+                "CallMedia", "Connectivity",
                 "AudioDevices", "AudioKit", "AudioPort", "CThreadCounters", "CallAgent", "CallControl", "CallPrograms",
                 "ConfigReader", "ExchangeCore", "ExchangeServer", "ICE", "JSON", "MediaEngine", "NetworkAddress",
                 "OpusCodec",

@@ -7,6 +7,7 @@ internal import ExchangeCore
 internal import ExchangeServer
 internal import Glibc
 internal import Loopback
+internal import CallMedia
 internal import MediaEngine
 internal import RTP
 internal import Realtime

@@ -11,6 +11,9 @@ import SecureTransport
 import TestSupport
 import Testing
 import Timekeeping
+@testable import CallMedia
+@testable import CardAudio
+@testable import Connectivity
 @testable import MediaEngine
 
 /// Two worker loops on real sockets, run by hand on the test's own thread, so that each allocation of theirs counts.
@@ -219,10 +222,10 @@ struct HandDrivenWorker: ~Copyable {
         peer.headerExtensions.remoteTransportSequenceIdentifier = 3
         let plan = MediaCallPlan(
             peer: peer, encoder: EncoderSettings(), playout: PlayoutConfiguration(), audio: audio, start: .atOnce)
-        var files = CallFiles()
-        files.line = line
+        var rings = CallRings()
+        rings.line = line
         let call = try MediaCall.make(
-            id: MediaCallID(rawValue: UInt64(number)), plan: plan, files: files, at: MonotonicClock.now)
+            id: MediaCallID(rawValue: UInt64(number)), plan: plan, rings: rings, at: MonotonicClock.now)
         calls[count] = call
         count += 1
         let taken = commands.push(.add(call))

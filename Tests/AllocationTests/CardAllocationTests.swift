@@ -1,5 +1,7 @@
 @testable import AudioDevices
 import CThreadCounters
+@testable import CallMedia
+@testable import CardAudio
 @testable import MediaEngine
 import Peering
 import Realtime
@@ -50,7 +52,7 @@ struct CardAllocationTests {
         run(&caller, &device, &card, captured, forFrames: 300)
         let spent = Spent(caller, device).since(before)
 
-        let ticks = mixer.pointee.report(on: device.call(0)).ticks
+        let ticks = mixer.pointee.report(on: CardCall(device.call(0))).ticks
         #expect(ticks > 300)
         #expect(spent.frames >= 1_200)
         #expect(spent.allocations == 0)

@@ -6,6 +6,7 @@ import Playout
 import Testing
 import Timekeeping
 
+@testable import CallMedia
 @testable import MediaEngine
 import NetworkAddress
 
@@ -72,7 +73,7 @@ struct NarrowbandAllocationTests {
                 sendPayloadType: 111, receivePayloadType: 111, randomSeed: 1),
             encoder: EncoderSettings(), playout: PlayoutConfiguration(), audio: AudioBehaviour(source: .silence),
             start: .atOnce)
-        let call = try MediaCall.make(id: MediaCallID(rawValue: 1), plan: plan, files: CallFiles(), at: .zero)
+        let call = try MediaCall.make(id: MediaCallID(rawValue: 1), plan: plan, rings: CallRings(), at: .zero)
         var changes: [UnsafeMutablePointer<MediaCallChange>] = []
         for index in 0..<12 {
             let before = plan.codec

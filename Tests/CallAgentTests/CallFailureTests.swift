@@ -1,6 +1,7 @@
 import CallAgent
 import CallControl
 import JSON
+import CallMedia
 import MediaEngine
 import Testing
 

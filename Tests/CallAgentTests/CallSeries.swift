@@ -2,6 +2,7 @@ import AudioKit
 import CallAgent
 import CallControl
 import Foundation
+import CallMedia
 import MediaEngine
 import Peering
 import Playout

@@ -1,6 +1,7 @@
 @testable import CallAgent
 @testable import CallControl
 import ICE
+import CallMedia
 import MediaEngine
 import NetworkAddress
 import Testing

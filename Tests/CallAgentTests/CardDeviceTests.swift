@@ -2,6 +2,7 @@ import AudioDevices
 @testable import CallAgent
 import CallControl
 import ConfigReader
+import CallMedia
 import MediaEngine
 import OpusCodec
 import Speakerphone

@@ -1,5 +1,6 @@
 import CallAgent
 import CallControl
+import CallMedia
 import MediaEngine
 import Peering
 import Testing

@@ -5,6 +5,7 @@ import CallControl
 import CallPrograms
 import Foundation
 import Glibc
+import CallMedia
 import MediaEngine
 import TestSupport
 import Testing

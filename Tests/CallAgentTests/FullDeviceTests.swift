@@ -2,6 +2,7 @@ import CallControl
 import Testing
 
 @testable import CallAgent
+@testable import CallMedia
 @testable import MediaEngine
 
 @Suite("Devices whose machine is full, with real sockets", .timeLimit(.minutes(5)))

@@ -3,6 +3,7 @@ import CallAgent
 import CallControl
 import ExchangeCore
 import JSON
+import CallMedia
 import MediaEngine
 import Peering
 import TestSupport

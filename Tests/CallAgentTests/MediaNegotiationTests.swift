@@ -1,6 +1,8 @@
 import Foundation
 import ICE
 import JSON
+import CallMedia
+import Connectivity
 import MediaEngine
 import OpusCodec
 import Peering

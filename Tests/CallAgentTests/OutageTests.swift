@@ -2,6 +2,7 @@ import CallAgent
 import CallControl
 import ExchangeServer
 import Foundation
+import CallMedia
 import MediaEngine
 import NIOCore
 import Peering

@@ -4,6 +4,7 @@ import CallControl
 import ExchangeCore
 import ExchangeServer
 import Logging
+import CallMedia
 import MediaEngine
 import NIOCore
 import NIOPosix

@@ -5,6 +5,7 @@ import ConfigReader
 import ExchangeCore
 import Foundation
 import JSON
+import CallMedia
 import MediaEngine
 import struct SignalWire.Identifier
 import SignalingClient

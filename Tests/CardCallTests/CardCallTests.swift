@@ -1,6 +1,8 @@
 import CScriptedCard
 import CardSupport
 import Foundation
+import CallMedia
+import CardAudio
 import MediaEngine
 import NetworkAddress
 import OpusCodec

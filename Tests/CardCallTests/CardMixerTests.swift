@@ -1,3 +1,5 @@
+@testable import CallMedia
+@testable import CardAudio
 @testable import MediaEngine
 import Speakerphone
 import Testing

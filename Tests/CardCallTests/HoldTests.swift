@@ -2,6 +2,8 @@ import AudioDevices
 import AudioKit
 import CardSupport
 import Foundation
+import CallMedia
+import CardAudio
 import MediaEngine
 import NetworkAddress
 import OpusCodec

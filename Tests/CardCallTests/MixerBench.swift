@@ -7,6 +7,8 @@ import Speakerphone
 import Testing
 import Timekeeping
 @testable import AudioDevices
+@testable import CallMedia
+@testable import CardAudio
 @testable import MediaEngine
 
 /// A mixer between calls without a network and a card of which the test holds the other end, in time that the test makes.
@@ -55,14 +57,14 @@ final class MixerBench {
                 canonicalName: "peer", sendPayloadType: 111, receivePayloadType: 111, randomSeed: number),
             encoder: encoder, playout: PlayoutConfiguration(), audio: AudioBehaviour(source: .card), start: .atOnce)
         let id = MediaCallID(rawValue: number)
-        calls.pointee.append(try MediaCall.make(id: id, plan: plan, files: CallFiles(), at: now))
+        calls.pointee.append(try MediaCall.make(id: id, plan: plan, rings: CallRings(), at: now))
         frames[number] = frameMilliseconds * 48
         return id
     }
 
     func handle(_ order: SoundOrder) { mixer.pointee.handle(order) }
 
-    func report(_ index: Int) -> SoundReport { mixer.pointee.report(on: calls.pointee[index]) }
+    func report(_ index: Int) -> SoundReport { mixer.pointee.report(on: calls.pointee.onCard[index]) }
 
     /// Runs two ticks, 20 ms.
     ///
@@ -73,15 +75,15 @@ final class MixerBench {
     func run(microphone: Int16, heard: [Int16]) -> (played: Int16, sent: [Int16]) {
         var sent = [Int16](repeating: -1, count: calls.pointee.count)
         var played: Int16 = 0
-        mixer.pointee.settle(calls.pointee, at: now)
+        mixer.pointee.settle(calls.pointee.onCard, at: now)
         for tick in 0..<2 {
             feed(microphone)
-            mixer.pointee.capture(for: calls.pointee, at: now)
+            mixer.pointee.capture(for: calls.pointee.onCard, at: now)
             for index in 0..<calls.pointee.count {
                 bring(heard[index], index)
                 sent[index] = take(index, tick: tick) ?? sent[index]
             }
-            mixer.pointee.play(from: calls.pointee, at: now)
+            mixer.pointee.play(from: calls.pointee.onCard, at: now)
             played = drain().last ?? played
             now = now.advanced(byNanoseconds: 10_000_000)
         }
@@ -131,10 +133,10 @@ final class MixerBench {
     }
 
     private func toneTick() -> [Int16] {
-        mixer.pointee.settle(calls.pointee, at: now)
+        mixer.pointee.settle(calls.pointee.onCard, at: now)
         if mixer.pointee.nextTick == now {
-            mixer.pointee.capture(for: calls.pointee, at: now)
-            mixer.pointee.play(from: calls.pointee, at: now)
+            mixer.pointee.capture(for: calls.pointee.onCard, at: now)
+            mixer.pointee.play(from: calls.pointee.onCard, at: now)
         }
         now = now.advanced(byNanoseconds: 10_000_000)
         return drain()

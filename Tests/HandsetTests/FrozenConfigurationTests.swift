@@ -89,7 +89,9 @@ private func flatten(_ value: Any, _ path: String, into lines: inout Set<String>
         return flatten(inner, path, into: &lines)
     }
     guard mirror.displayStyle == .struct, !(value is any CustomStringConvertible), !mirror.children.isEmpty else {
-        lines.insert("\(path) = \(value)".trimmingCharacters(in: .whitespaces))
+        // Cases in a list come with the names of their module, which nobody outside sees, and of their type.
+        let text = "\(value)".replacing(#/\b[A-Z]\w*\.(?=[A-Z]\w*\.)/#, with: "")
+        lines.insert("\(path) = \(text)".trimmingCharacters(in: .whitespaces))
         return
     }
     for child in mirror.children { flatten(child.value, "\(path).\(child.label ?? "?")", into: &lines) }

@@ -1,5 +1,6 @@
 import AudioKit
 import Foundation
+@testable import CallMedia
 @testable import MediaEngine
 import Realtime
 import Synchronization
@@ -26,14 +27,14 @@ struct AudioFileThreadTests {
     private func copy(_ files: inout CallFiles) async throws -> [Int16] {
         var heard: [Int16] = []
         var frame = [Int16](repeating: 0, count: 960)
-        while files.player?.hasEnded() == false {
+        while files.rings.player?.hasEnded() == false {
             // Where the thread sleeps, the time limit ends this.
             var room = frame.mutableSpan
-            let count = files.player?.read(into: &room) ?? 0
+            let count = files.rings.player?.read(into: &room) ?? 0
             heard += frame[..<count]
             var rest = frame[..<count]
             while !rest.isEmpty {
-                rest = rest.dropFirst(files.recorder?.write(rest.span) ?? rest.count)
+                rest = rest.dropFirst(files.rings.recorder?.write(rest.span) ?? rest.count)
                 if !rest.isEmpty { try await Task.sleep(for: .milliseconds(1)) }
             }
             if count == 0 { try await Task.sleep(for: .milliseconds(1)) }
@@ -53,7 +54,7 @@ struct AudioFileThreadTests {
                 source: .file(path: path("in.wav"), loops: false), recording: path("out-\(round).wav"))
             var files = try thread.open(behaviour) { Issue.record("\($0)") }
             #expect(try await copy(&files) == samples, "call \(round)")
-            files.recorder?.close()
+            files.rings.recorder?.close()
             // What follows comes when the thread has no streams left and is on its way to wait.
             await withCheckedContinuation { done in thread.stop(files.ids) { done.resume() } }
             #expect(try AudioFileReader.samples(ofFile: path("out-\(round).wav")) == samples, "call \(round)")
@@ -70,7 +71,7 @@ struct AudioFileThreadTests {
             var files = try thread.open(AudioBehaviour(source: .echo, recording: path("\(round).wav"))) {
                 Issue.record("\($0)")
             }
-            #expect(files.recorder?.write(samples.span) == samples.count)
+            #expect(files.rings.recorder?.write(samples.span) == samples.count)
             if round == 1 {
                 await withCheckedContinuation { done in thread.stop(files.ids) { done.resume() } }
             } else {
@@ -95,7 +96,7 @@ struct AudioFileThreadTests {
                 AudioBehaviour(source: .file(path: path("in.wav"), loops: false), recording: path(recording))
             ) { failure in failures.withLock { $0.append(failure.code) } }
             #expect(failures.withLock { $0 } == [code])
-            let isRecorded = files.recorder != nil
+            let isRecorded = files.rings.recorder != nil
             #expect(!isRecorded)
             #expect(try await copy(&files) == samples)
             await withCheckedContinuation { done in thread.stop(files.ids) { done.resume() } }
@@ -107,7 +108,7 @@ struct AudioFileThreadTests {
             second.withLock { $0.append(failure.code) }
         }
         #expect(second.withLock { $0 } == [.inUse])
-        #expect(first.recorder?.write(samples.span) == samples.count)
+        #expect(first.rings.recorder?.write(samples.span) == samples.count)
         thread.finish()
         #expect(try AudioFileReader.samples(ofFile: path("out.wav")) == samples)
         #expect(try AudioFileReader.samples(ofFile: path("in.wav")) == samples)

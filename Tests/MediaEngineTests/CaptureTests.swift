@@ -10,6 +10,7 @@ import TestSupport
 import Testing
 import Timekeeping
 
+@testable import CallMedia
 @testable import MediaEngine
 
 /// What a device writes of a call, and that the call can be replayed from it.
@@ -54,9 +55,11 @@ struct CaptureTests {
         change(&plan)
         let order = CaptureOrder(
             path: folder.file, codec: plan.codec, playout: plan.playout, at: .zero, records: 1 << 15)
-        let files = try thread.open(plan.audio, capture: order) { Issue.record("\($0)") }
+        var files = try thread.open(plan.audio, capture: order) { Issue.record("\($0)") }
         let ids = files.ids
-        var call = try VirtualCall(voice: voice, rightFiles: files, change)
+        var rings = CallRings()
+        swap(&rings, &files.rings)
+        var call = try VirtualCall(voice: voice, rightRings: rings, change)
         try run(&call)
         let report = call.reports.right
         let heard = call.takeHeard()

@@ -1,4 +1,6 @@
 import ICE
+import CallMedia
+import Connectivity
 import MediaEngine
 import NetworkAddress
 import OpusCodec

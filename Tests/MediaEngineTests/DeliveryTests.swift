@@ -9,6 +9,7 @@ import TestSupport
 import Testing
 import Timekeeping
 
+@testable import CallMedia
 @testable import MediaEngine
 import NetworkAddress
 
@@ -38,7 +39,7 @@ struct DeliveryTests {
                 encoder: EncoderSettings(), playout: PlayoutConfiguration(), audio: AudioBehaviour(source: .silence),
                 start: .atOnce)
             calls.append(
-                try MediaCall.make(id: MediaCallID(rawValue: number), plan: plan, files: CallFiles(), at: .zero))
+                try MediaCall.make(id: MediaCallID(rawValue: number), plan: plan, rings: CallRings(), at: .zero))
             let peer = UnsafeMutablePointer<PeerSession>.allocate(capacity: 1)
             peer.initialize(
                 to: try PeerSession(

@@ -1,3 +1,4 @@
+import CallMedia
 import MediaEngine
 import Peering
 import Playout

@@ -1,5 +1,6 @@
 import Datagrams
 import ICE
+import CallMedia
 import MediaEngine
 import NetworkAddress
 import Peering

@@ -3,6 +3,7 @@ import Peering
 import Playout
 import Testing
 
+@testable import CallMedia
 @testable import MediaEngine
 
 @Suite("Formats that change in a call")

@@ -5,6 +5,7 @@ import TestSupport
 import Testing
 import Timekeeping
 
+@testable import CallMedia
 @testable import MediaEngine
 
 @Suite("Where a call's frames stand")

@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 import Timekeeping
 
+@testable import CallMedia
 @testable import MediaEngine
 
 /// A worker on one core in virtual time: each call has a frame every 20 ms, which takes what its complexity takes.

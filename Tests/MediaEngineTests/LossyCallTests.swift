@@ -5,6 +5,7 @@ import TestSupport
 import Testing
 import Timekeeping
 
+@testable import CallMedia
 @testable import MediaEngine
 
 /// Calls between two of ours, over paths that lose packets by seeded chains, in virtual time.

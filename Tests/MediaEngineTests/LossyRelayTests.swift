@@ -1,4 +1,5 @@
 import Foundation
+import CallMedia
 import MediaEngine
 import NetworkAddress
 import Peering

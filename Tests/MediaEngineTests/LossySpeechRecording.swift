@@ -7,6 +7,7 @@ import TestSupport
 import Testing
 import Timekeeping
 
+@testable import CallMedia
 @testable import MediaEngine
 
 /// Writes what is heard of speech over paths that lose packets, for measures of quality outside of this package.

@@ -1,6 +1,7 @@
 import AudioKit
 import Datagrams
 import Foundation
+import CallMedia
 import MediaEngine
 import NetworkAddress
 import OpusCodec

@@ -6,6 +6,7 @@ import Realtime
 import Testing
 import Timekeeping
 
+@testable import CallMedia
 @testable import MediaEngine
 
 @Suite("A program's sound in a call")
@@ -34,11 +35,11 @@ struct ProgramSoundTests {
         var port = pair.port
         let kept = AudioRing(capacity: 1 << 18)
         var heard = kept.consumer
-        var left = CallFiles()
-        var right = CallFiles()
+        var left = CallRings()
+        var right = CallRings()
         left.line = .some(pair.line)
         right.recorder = .some(kept.producer)
-        var call = try VirtualCall(leftFiles: left, rightFiles: right) { plan in
+        var call = try VirtualCall(leftRings: left, rightRings: right) { plan in
             let isLeft = plan.peer.localSSRC == 1
             plan.audio =
                 isLeft
@@ -71,11 +72,11 @@ struct ProgramSoundTests {
         var port = pair.port
         let kept = AudioRing(capacity: 1 << 18)
         var heard = kept.consumer
-        var left = CallFiles()
-        var right = CallFiles()
+        var left = CallRings()
+        var right = CallRings()
         left.line = .some(pair.line)
         right.recorder = .some(kept.producer)
-        var call = try VirtualCall(leftFiles: left, rightFiles: right) { plan in
+        var call = try VirtualCall(leftRings: left, rightRings: right) { plan in
             let isLeft = plan.peer.localSSRC == 1
             plan.audio = AudioBehaviour(source: isLeft ? .program : .silence, recording: isLeft ? nil : "")
         }

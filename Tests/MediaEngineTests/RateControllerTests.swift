@@ -4,6 +4,7 @@ import Playout
 import Testing
 import Timekeeping
 
+@testable import CallMedia
 @testable import MediaEngine
 
 @Suite("What reports make of a call's sending")

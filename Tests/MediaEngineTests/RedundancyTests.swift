@@ -1,3 +1,4 @@
+import CallMedia
 import MediaEngine
 import OpusCodec
 import Peering

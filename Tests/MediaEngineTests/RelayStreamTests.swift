@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 import Timekeeping
 
+@testable import Connectivity
 @testable import MediaEngine
 import NetworkAddress
 

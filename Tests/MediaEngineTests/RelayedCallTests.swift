@@ -1,4 +1,6 @@
 import ICE
+import Connectivity
+import CallMedia
 import MediaEngine
 import NetworkAddress
 import Peering

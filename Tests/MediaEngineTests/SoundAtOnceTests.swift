@@ -5,6 +5,8 @@ import SecureTransport
 import TestSupport
 import Testing
 
+@testable import CallMedia
+@testable import CardAudio
 @testable import MediaEngine
 
 @Suite("Sound does not wait for media to be known to flow both ways")
@@ -16,7 +18,7 @@ struct SoundAtOnceTests {
 
     /// The rings of a call that plays a file and records.
     private struct Files: ~Copyable {
-        var forCall = CallFiles()
+        var forCall = CallRings()
         var recording: AudioRing.Consumer
 
         /// A file of 40 ms of tone and then silence.
@@ -70,7 +72,7 @@ struct SoundAtOnceTests {
         let right = Files()
         var leftRecording = left.recording
         var rightRecording = right.recording
-        var call = try VirtualCall(leftFiles: left.forCall, rightFiles: right.forCall) { plan in
+        var call = try VirtualCall(leftRings: left.forCall, rightRings: right.forCall) { plan in
             plan.audio = Self.behaviour
             plan.codec = .pcmu
             plan.peer.clockRate = 8_000
@@ -98,7 +100,7 @@ struct SoundAtOnceTests {
         let left = Files()
         let right = Files()
         var heard = right.recording
-        var call = try VirtualCall(leftFiles: left.forCall, rightFiles: right.forCall) { $0.audio = Self.behaviour }
+        var call = try VirtualCall(leftRings: left.forCall, rightRings: right.forCall) { $0.audio = Self.behaviour }
         call.right.pointee.setDirection(sends: false, receives: true)
         call.deliversControl = false
         try call.run(seconds: 1.5)
@@ -111,7 +113,7 @@ struct SoundAtOnceTests {
     func tone() throws {
         let right = Files()
         var heard = right.recording
-        var call = try VirtualCall(rightFiles: right.forCall) { plan in
+        var call = try VirtualCall(rightRings: right.forCall) { plan in
             if plan.peer.localSSRC == 2 { plan.audio = AudioBehaviour(source: .silence, recording: "") }
         }
         call.right.pointee.setDirection(sends: false, receives: true)
@@ -131,7 +133,7 @@ struct SoundAtOnceTests {
         var work = SampleBuffer(capacity: CardMixer.tickSamples)
         var loudest = 0
         for _ in 0..<16 {
-            call.right.pointee.hearTurn(at: call.now, through: &work)
+            call.right.pointee.hearTick(at: call.now, through: &work)
             call.right.pointee.audio.withContribution { samples in
                 for index in samples.indices { loudest = max(loudest, abs(Int(samples[index]))) }
             }

@@ -9,6 +9,7 @@ import TestSupport
 import Testing
 import Timekeeping
 
+@testable import CallMedia
 @testable import MediaEngine
 import NetworkAddress
 
@@ -57,7 +58,7 @@ struct VirtualCall: ~Copyable {
     /// - Parameter voice: What left says instead of `audio`; then what right hears is kept, see ``takeHeard()``.
     init(
         audio: AudioBehaviour = AudioBehaviour(source: .tone(frequencyHz: 440, levelDBFS: -12)), voice: [Int16]? = nil,
-        leftFiles: consuming CallFiles = CallFiles(), rightFiles: consuming CallFiles = CallFiles(),
+        leftRings: consuming CallRings = CallRings(), rightRings: consuming CallRings = CallRings(),
         _ change: (inout MediaCallPlan) -> Void = { _ in }
     ) throws {
         var made: [UnsafeMutablePointer<MediaCall>] = []
@@ -79,13 +80,13 @@ struct VirtualCall: ~Copyable {
         if let voice {
             var said = AudioRing(capacity: 1 << 22)
             _ = said.producer.write(voice.span)
-            leftFiles.player = .some(said.consumer)
+            leftRings.player = .some(said.consumer)
             let kept = AudioRing(capacity: 1 << 22)
-            rightFiles.recorder = .some(kept.producer)
+            rightRings.recorder = .some(kept.producer)
             heard = .some(kept.consumer)
         }
-        made.append(try MediaCall.make(id: MediaCallID(rawValue: 1), plan: plans[0], files: leftFiles, at: .zero))
-        made.append(try MediaCall.make(id: MediaCallID(rawValue: 2), plan: plans[1], files: rightFiles, at: .zero))
+        made.append(try MediaCall.make(id: MediaCallID(rawValue: 1), plan: plans[0], rings: leftRings, at: .zero))
+        made.append(try MediaCall.make(id: MediaCallID(rawValue: 2), plan: plans[1], rings: rightRings, at: .zero))
         (left, right) = (made[0], made[1])
     }
 
@@ -152,7 +153,9 @@ struct VirtualCall: ~Copyable {
             case .chooseSlot: call.pointee.place(nextFrame: now.advanced(by: .milliseconds(20)))
             }
         }
-        call.pointee.sendControlIfDue(at: now, into: &batch)
+        if call.pointee.isControlDue(at: now) {
+            call.pointee.sendControl(at: now, wallNanoseconds: MonotonicClock.wallNanoseconds, into: &batch)
+        }
         call.pointee.sendFeedbackIfDue(at: now, into: &batch)
         call.pointee.sendRequestsIfDue(at: now, into: &batch)
         let source = try #require(SocketAddress(host: isFromLeft ? "192.0.2.1" : "192.0.2.2", port: 5_000))

@@ -1,3 +1,4 @@
+@testable import CallMedia
 @testable import MediaEngine
 import Realtime
 import Testing

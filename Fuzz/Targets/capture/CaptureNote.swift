@@ -1,1 +1,1 @@
-../../Modules/Media/MediaEngine/Capture/CaptureNote.swift
+../../Modules/Media/CallMedia/Capture/CaptureNote.swift

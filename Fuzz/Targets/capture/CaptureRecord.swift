@@ -1,1 +1,1 @@
-../../Modules/Media/MediaEngine/Capture/CaptureRecord.swift
+../../Modules/Media/CallMedia/Capture/CaptureRecord.swift

@@ -1,1 +1,1 @@
-../../Modules/Media/MediaEngine/Capture/SampleChecksum.swift
+../../Modules/Media/CallMedia/Capture/SampleChecksum.swift

@@ -1,1 +1,1 @@
-../../Modules/Media/MediaEngine/SoundCodec.swift
+../../Modules/Media/CallMedia/SoundCodec.swift

@@ -1,4 +1,5 @@
 internal import CallControl
+internal import CallMedia
 internal import MediaEngine
 
 /// A device's state of a call that has not ended.

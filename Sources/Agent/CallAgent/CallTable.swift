@@ -1,4 +1,5 @@
 internal import CallControl
+internal import Peering
 internal import MediaEngine
 
 /// The calls of a device that have not ended, by their numbers, which are never used again.

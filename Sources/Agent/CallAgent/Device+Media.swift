@@ -3,6 +3,8 @@ internal import AudioKit
 internal import CallControl
 internal import JSON
 internal import Logging
+internal import CallMedia
+internal import Peering
 internal import MediaEngine
 internal import RegularFiles
 internal import SDP

@@ -1,6 +1,7 @@
 internal import CallControl
 internal import JSON
 internal import Logging
+internal import CallMedia
 internal import MediaEngine
 
 // Events of the service, and the calls that they concern.

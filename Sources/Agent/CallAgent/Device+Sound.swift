@@ -1,6 +1,7 @@
 public import AudioDevices
 internal import CallControl
-public import MediaEngine
+public import CallMedia
+internal import MediaEngine
 public import Speakerphone
 
 // The device's sound card: its call, its tones, and its volume.

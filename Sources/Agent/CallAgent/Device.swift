@@ -2,7 +2,8 @@ internal import AudioPort
 public import CallControl
 internal import CallPrograms
 public import Logging
-public import MediaEngine
+public import CallMedia
+internal import MediaEngine
 public import Realtime
 internal import SecureTransport
 public import SignalingClient

@@ -1,7 +1,8 @@
 public import AudioDevices
 public import AudioKit
 public import CallControl
-public import MediaEngine
+public import CallMedia
+internal import MediaEngine
 public import Realtime
 
 /// Names one call of a device; never used again for another.

@@ -7,4 +7,6 @@
 /// The data of invites and signals.
 @_exported public import enum JSON.JSONValue
 /// Sound settings of calls, and their reports.
+@_exported public import CallMedia
+@_exported public import CardAudio
 @_exported public import MediaEngine

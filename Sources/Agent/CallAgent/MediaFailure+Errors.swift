@@ -1,4 +1,5 @@
 internal import CallControl
+internal import CallMedia
 internal import MediaEngine
 internal import Peering
 internal import SDP

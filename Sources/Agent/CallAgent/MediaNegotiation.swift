@@ -1,6 +1,8 @@
 internal import Datagrams
 internal import ICE
 internal import JSON
+internal import CallMedia
+internal import Connectivity
 internal import MediaEngine
 internal import NetworkAddress
 internal import OpusCodec

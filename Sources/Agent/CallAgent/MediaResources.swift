@@ -1,4 +1,5 @@
 internal import ICE
+internal import Connectivity
 internal import MediaEngine
 internal import NetworkAddress
 internal import Realtime

@@ -1,5 +1,7 @@
 internal import AudioPort
 internal import JSON
+internal import CallMedia
+internal import Connectivity
 internal import MediaEngine
 internal import Peering
 internal import SDP

@@ -1,5 +1,5 @@
 internal import AudioKit
-internal import AudioPort
+internal import CallMedia
 internal import Realtime
 internal import Synchronization
 
@@ -58,7 +58,7 @@ final class AudioFileThread: Sendable {
             if case .file(let path, let loops) = audio.source {
                 let reader = try AudioFileReader(path: path, loops: loops)
                 let ring = AudioRing(capacity: Self.playCapacity)
-                files.player = .some(ring.consumer)
+                files.rings.player = .some(ring.consumer)
                 files.ids.append(add(PlayerStream(reader, into: ring.producer, onFailure: onFailure)))
             }
         } catch {
@@ -82,7 +82,7 @@ final class AudioFileThread: Sendable {
         do throws(AudioFileError) {
             let writer = try WAVWriter(path: path, sparing: played)
             let ring = AudioRing(capacity: Self.recordCapacity)
-            files.recorder = .some(ring.producer)
+            files.rings.recorder = .some(ring.producer)
             files.ids.append(add(RecorderStream(writer, from: ring.consumer, onFailure: onFailure)))
         } catch {
             onFailure(error)
@@ -95,7 +95,7 @@ final class AudioFileThread: Sendable {
         do throws(AudioFileError) {
             let ring = SPSCRing<CaptureRecord>(capacity: order.records)
             let stream = try CaptureStream(order, from: ring.consumer, onFailure: onFailure)
-            files.capture = .some(CaptureTape(ring.producer, at: order.at))
+            files.rings.capture = .some(CaptureTape(ring.producer, at: order.at))
             files.ids.append(add(stream))
         } catch {
             onFailure(error)
@@ -167,11 +167,8 @@ final class AudioFileThread: Sendable {
     }
 }
 
-/// The halves of a call's audio rings, and the files behind them; and a program's line.
+/// A call's files: the call's ends of their rings, and their names on the file thread.
 struct CallFiles: ~Copyable {
-    var player: AudioRing.Consumer?
-    var recorder: AudioRing.Producer?
-    var capture: CaptureTape?
-    var line: PortLine?
+    var rings = CallRings()
     var ids: [AudioFileThread.StreamID] = []
 }

@@ -1,6 +1,9 @@
+public import CallMedia
+public import Connectivity
 internal import Datagrams
 public import ICE
 public import NetworkAddress
+public import Peering
 internal import Realtime
 internal import Timekeeping
 
@@ -45,11 +48,9 @@ extension MediaEngine {
         }
         let id = newID()
         noteConnection(id, on: placement.worker)
-        let session = ConnectionSession(
+        worker.setConnecting(true)
+        let candidates = connections.open(
             id, worker: placement.worker, plan, slots: addresses, ownSlots: own, at: MonotonicClock.now)
-        let candidates = session.takeFirstCandidates()
-        worker.enqueue(.connecting(true))
-        connections.send(.open(ConnectionThread.SessionBox(session: session)))
         return (id, candidates, own.compactMap { worker.boundAddress($0) })
     }
 

@@ -1,4 +1,6 @@
 public import AudioDevices
+internal import CardAudio
+public import Peering
 public import Speakerphone
 internal import Synchronization
 

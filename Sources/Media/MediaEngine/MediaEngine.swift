@@ -1,6 +1,11 @@
+// MediaEngine: media workers, which run calls on sockets, and the files that calls play and record.
+
 public import AudioPort
+public import CallMedia
+internal import CardAudio
+internal import Connectivity
 internal import OpusCodec
-internal import Peering
+public import Peering
 internal import RTP
 public import Realtime
 internal import STUN
@@ -150,11 +155,11 @@ public final class MediaEngine: Sendable {
         var files = try files.open(plan.audio, capture: capture) { [onEvent] failure in
             onEvent(.fileFailed(id, failure))
         }
-        files.line = line
+        files.rings.line = line
         let streams = files.ids
         let call: UnsafeMutablePointer<MediaCall>
         do throws(MediaStartError) {
-            unsafe call = try MediaCall.make(id: id, plan: plan, files: files, at: now)
+            unsafe call = try MediaCall.make(id: id, plan: plan, rings: files.rings, at: now)
         } catch {
             self.files.stop(streams) {}
             throw error
@@ -195,10 +200,7 @@ public final class MediaEngine: Sendable {
     public func rekey(_ id: MediaCallID, send: SRTPKey, receive: SRTPKey) throws(MediaStartError) {
         guard let worker = worker(of: id) else { return }
         do throws(SRTPError) {
-            let pair = try SRTPPair(send: send, receive: receive)
-            let memory = UnsafeMutablePointer<SRTPPair>.allocate(capacity: 1)
-            unsafe memory.initialize(to: pair)
-            unsafe worker.enqueue(.install(id, memory))
+            worker.install(try SRTPPair(send: send, receive: receive), for: id)
         } catch {
             throw MediaStartError("the call's keys cannot be changed: \(error)")
         }
@@ -326,7 +328,7 @@ extension MediaEngine {
         let id = unsafe call.pointee.id
         let running = state.withLock { $0.calls.removeValue(forKey: id) }
         leaveCard(id)
-        if let change = unsafe call.pointee.waitingChange {
+        if let change = unsafe call.pointee.takeWaitingChange() {
             unsafe change.deinitialize(count: 1)
             unsafe change.deallocate()
         }

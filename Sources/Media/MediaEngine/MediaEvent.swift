@@ -1,5 +1,7 @@
 public import AudioDevices
 public import AudioKit
+public import CallMedia
+public import CardAudio
 public import ICE
 public import NetworkAddress
 public import Peering
@@ -94,17 +96,4 @@ public struct MediaPlacement: Sendable {
     let worker: Int
     /// The address that the call receives media at; the host may be the wildcard address.
     public let localAddress: SocketAddress
-}
-
-/// A call's media could not be started.
-public struct MediaStartError: Error, Sendable, CustomStringConvertible {
-    /// What went wrong, and what to try.
-    public let description: String
-    /// The file that cannot be used, if that was the reason.
-    public let file: AudioFileError?
-
-    init(_ description: String, file: AudioFileError? = nil) {
-        self.description = description
-        self.file = file
-    }
 }

@@ -1,12 +1,16 @@
+internal import CardAudio
+internal import Connectivity
 internal import Datagrams
 internal import Glibc
 internal import NetworkAddress
+internal import Peering
 internal import Realtime
+internal import SecureTransport
 internal import Synchronization
 
 /// The control side of one media worker: its thread, its sockets, and the rings to it. All methods may be called from
 /// any thread, but each ring's other end by one thread only, as said there.
-final class MediaWorker: Sendable {
+final class MediaWorker: ConnectionTransport {
     /// Address at which calls without their own socket receive media; the host may be the wildcard address.
     let localAddress: SocketAddress
     private let thread: RealtimeThread
@@ -122,9 +126,6 @@ final class MediaWorker: Sendable {
         return finalCounters == nil
     }
 
-    /// The next datagram that is not media. For the connection thread.
-    func nextForwarded() -> ForwardedDatagram? { forwarded.withLock { $0.ring.pop() } }
-
     /// The counters, once the worker has stopped.
     var finalCounters: WorkerCounters? { events.withLock { $0.final } }
 
@@ -135,12 +136,23 @@ final class MediaWorker: Sendable {
     }
 }
 
-// MARK: Sockets
+// MARK: For the connection thread
 
 extension MediaWorker {
-    /// Opens a separate socket for a call, or for a TURN server.
-    ///
-    /// - Returns: Its slot.
+    func nextForwarded() -> ForwardedDatagram? { forwarded.withLock { $0.ring.pop() } }
+
+    func use(_ path: MediaPath?, roundTripNanoseconds: Int64?, for call: MediaCallID) {
+        enqueue(.use(call, path, roundTripNanoseconds: roundTripNanoseconds))
+    }
+
+    func install(_ keys: consuming SRTPPair, for call: MediaCallID) {
+        let memory = UnsafeMutablePointer<SRTPPair>.allocate(capacity: 1)
+        unsafe memory.initialize(to: keys)
+        unsafe enqueue(.install(call, memory))
+    }
+
+    func setConnecting(_ isBeginning: Bool) { enqueue(.connecting(isBeginning)) }
+
     func openSocket(boundTo address: SocketAddress) throws(RealtimeError) -> Int {
         let slot = try sockets.withLock { book throws(RealtimeError) in
             let (slot, socket) = unsafe try book.open(address)
@@ -150,12 +162,6 @@ extension MediaWorker {
         return slot
     }
 
-    /// Makes a pair of joined sockets, one of which the worker gets, for a TURN server that is reached by a stream.
-    ///
-    /// - Parameters:
-    ///   - bytes: See ``UDPSocket/init(joinedTo:sendBufferBytes:)``.
-    ///   - otherEnd: Becomes the caller's.
-    /// - Returns: The slot of the worker's.
     func openPair(holdingBack bytes: Int32, otherEnd: inout UDPSocket?) throws(RealtimeError) -> Int {
         try sockets.withLock { book throws(RealtimeError) in
             let (slot, socket) = unsafe try book.openPair(holdingBack: bytes, otherEnd: &otherEnd)
@@ -164,18 +170,15 @@ extension MediaWorker {
         }
     }
 
-    /// Closes what ``openSocket(boundTo:)`` or ``openPair(holdingBack:otherEnd:)`` opened. Nothing may be sent through the slot from now on.
     func closeSocket(_ slot: Int) {
         sockets.withLock { $0.retire(slot) }
         enqueue(.removeSocket(slot: slot))
     }
 
-    /// Sends a datagram at once, through the socket in a slot.
     func transmit(_ bytes: [UInt8], by path: DatagramPath) {
         sockets.withLock { $0.send(bytes, by: path) }
     }
 
-    /// What the socket in a slot is bound to; nil if there is none.
     func boundAddress(_ slot: Int) -> SocketAddress? { sockets.withLock { $0.boundAddress(slot) } }
 
     /// Frees a socket that the thread has released.

@@ -1,3 +1,5 @@
+internal import CallMedia
+internal import Connectivity
 internal import Datagrams
 internal import NetworkAddress
 internal import OpusCodec
@@ -88,7 +90,7 @@ enum Rehearsal {
             let plan = MediaCallPlan(
                 peer: peer, encoder: EncoderSettings(), playout: PlayoutConfiguration(), audio: audio, start: .atOnce)
             let made = unsafe try MediaCall.make(
-                id: MediaCallID(rawValue: 0), plan: plan, files: CallFiles(), at: now)
+                id: MediaCallID(rawValue: 0), plan: plan, rings: CallRings(), at: now)
             unsafe call = made
             _ = unsafe commands.push(.add(made))
         }

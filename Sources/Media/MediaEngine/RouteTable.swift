@@ -1,3 +1,4 @@
+internal import CallMedia
 internal import Datagrams
 internal import NetworkAddress
 internal import Peering
@@ -43,6 +44,11 @@ struct RouteTable: ~Copyable {
         @_noAllocation @_noLocks get { unsafe calls[index] }
     }
 
+    /// The calls as the sound card's mixer sees them; valid until calls are added or removed.
+    var onCard: CardCalls {
+        @_noAllocation @_noLocks get { unsafe CardCalls(calls, count: count) }
+    }
+
     /// Adds a call; the caller has checked that there is room.
     @_noAllocation @_noLocks
     mutating func append(_ call: UnsafeMutablePointer<MediaCall>) {
@@ -74,7 +80,7 @@ struct RouteTable: ~Copyable {
     @_noAllocation @_noLocks
     func index(slot: Int, channel: UInt16) -> Int? {
         for index in 0..<count {
-            guard let path = unsafe calls[index].pointee.peer.path, path.datagrams.socket == slot,
+            guard let path = unsafe calls[index].pointee.path, path.datagrams.socket == slot,
                 let own = path.channel, own == channel
             else { continue }
             return index
@@ -156,11 +162,11 @@ struct RouteTable: ~Copyable {
 
     @_noAllocation @_noLocks
     private static func route(of call: UnsafeMutablePointer<MediaCall>) -> Route {
-        let remoteSSRC = unsafe call.pointee.peer.remoteSSRC
+        let remoteSSRC = unsafe call.pointee.remoteSSRC
         return unsafe Route(
-            ssrc: remoteSSRC ?? 0, knowsSSRC: remoteSSRC != nil, isFresh: !call.pointee.peer.hasReceivedMedia,
-            isProtected: call.pointee.peer.isProtected, address: call.pointee.peer.path?.datagrams.remote,
-            control: call.pointee.peer.separateControlAddress)
+            ssrc: remoteSSRC ?? 0, knowsSSRC: remoteSSRC != nil, isFresh: !call.pointee.hasReceivedMedia,
+            isProtected: call.pointee.isProtected, address: call.pointee.path?.datagrams.remote,
+            control: call.pointee.separateControlAddress)
     }
 
     @_noAllocation @_noLocks

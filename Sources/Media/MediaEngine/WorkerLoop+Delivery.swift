@@ -1,3 +1,4 @@
+internal import CallMedia
 internal import Datagrams
 internal import NetworkAddress
 internal import Peering
@@ -78,7 +79,7 @@ extension WorkerLoop {
             let refusal = unsafe calls[first].pointee.receive(
                 &datagram, isControl: isControl, from: origin, arrival: arrival)
             guard let refusal else { return .call(first) }
-            unsafe calls[first].pointee.peer.count(refusal)
+            unsafe calls[first].pointee.count(refusal)
             return .dropped
         }
         // A check that fails may leave the datagram half decrypted.
@@ -94,7 +95,7 @@ extension WorkerLoop {
                 &datagram, isControl: isControl, from: origin, arrival: arrival)
             guard case .some = other else { return .call(position) }
         }
-        unsafe calls[first].pointee.peer.count(refusal)
+        unsafe calls[first].pointee.count(refusal)
         return .dropped
     }
 }

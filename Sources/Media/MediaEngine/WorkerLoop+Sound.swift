@@ -1,3 +1,5 @@
+internal import CallMedia
+internal import CardAudio
 internal import Timekeeping
 
 // The sound card's ticks between the frames of the calls that use it.
@@ -5,19 +7,19 @@ extension WorkerLoop {
     /// Takes the card's ticks that are due, each of the microphone's with the frames of its calls, so that sound goes out in
     /// the very tick in which it came.
     @_noAllocation @_noLocks
-    mutating func takeTurns(at now: Instant) {
+    mutating func takeTicks(at now: Instant) {
         guard let mixer = unsafe mixer else { return }
-        unsafe mixer.pointee.settle(calls, at: now)
+        unsafe mixer.pointee.settle(calls.onCard, at: now)
         while let tick = unsafe mixer.pointee.tick(at: now) {
             switch tick {
             case .capture(let due):
-                unsafe mixer.pointee.capture(for: calls, at: due)
+                unsafe mixer.pointee.capture(for: calls.onCard, at: due)
                 runCalls(at: CardMixer.isLast(due, at: now) ? now : due)
                 let shift = unsafe mixer.pointee.follow(due)
                 shiftFrames(byNanoseconds: shift)
             case .play(let due):
-                unsafe mixer.pointee.hear(calls, at: due)
-                unsafe mixer.pointee.play(from: calls, at: due)
+                unsafe mixer.pointee.hear(calls.onCard, at: due)
+                unsafe mixer.pointee.play(from: calls.onCard, at: due)
             }
         }
     }
@@ -27,12 +29,12 @@ extension WorkerLoop {
     mutating func place(_ call: UnsafeMutablePointer<MediaCall>, after first: Instant) {
         var slot = unsafe secondFrame(of: call, after: first)
         if let mixer = unsafe mixer, unsafe call.pointee.usesCard {
-            if CardMixer.hasPlaced(calls) {
+            if CardMixer.hasPlaced(calls.onCard) {
                 slot = unsafe mixer.pointee.tick(notBefore: call.pointee.grid.earliestSlot(after: first))
             } else {
                 slot = unsafe mixer.pointee.align(to: slot, at: first)
             }
-            unsafe call.pointee.audio.port?.isPlaced = true
+            unsafe CardCall(call).notePlaced()
         }
         unsafe call.pointee.place(nextFrame: slot)
     }
@@ -41,8 +43,7 @@ extension WorkerLoop {
     @_noAllocation @_noLocks
     private func shiftFrames(byNanoseconds shift: Int64) {
         guard shift != 0 else { return }
-        for index in 0..<calls.count where unsafe calls[index].pointee.usesCard {
-            guard unsafe calls[index].pointee.audio.port?.isPlaced ?? false else { continue }
+        for index in 0..<calls.count where calls.onCard[index].isPlaced {
             unsafe calls[index].pointee.shiftFrames(byNanoseconds: shift)
         }
     }
@@ -51,6 +52,6 @@ extension WorkerLoop {
     @_noAllocation @_noLocks
     func noteSound(of index: Int) {
         guard let mixer = unsafe mixer, unsafe calls[index].pointee.usesCard else { return }
-        unsafe calls[index].pointee.sound = mixer.pointee.report(on: calls[index])
+        unsafe calls[index].pointee.sound = mixer.pointee.report(on: calls.onCard[index])
     }
 }

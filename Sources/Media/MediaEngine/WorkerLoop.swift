@@ -1,4 +1,7 @@
 internal import Bytes
+internal import CallMedia
+internal import CardAudio
+internal import Connectivity
 internal import Datagrams
 internal import NetworkAddress
 internal import Peering
@@ -91,7 +94,7 @@ struct WorkerLoop: ~Copyable {
         counters.wakeups += 1
         receiveAll()
         while let command = commands.pop() { handle(command, at: now) }
-        takeTurns(at: now)
+        takeTicks(at: now)
         runCalls(at: now)
         removeLeavingCalls()
         flush()
@@ -144,7 +147,8 @@ extension WorkerLoop {
             guard let index = calls.index(of: id) else { return }
             noteSound(of: index)
             if outgoing.isFull { flush() }
-            unsafe calls[index].pointee.leave(at: now, batch: &outgoing)
+            unsafe calls[index].pointee.leave(
+                at: now, wallNanoseconds: MonotonicClock.wallNanoseconds, batch: &outgoing)
             unsafe calls[index].pointee.isLeaving = true
         case .report(let id, let report):
             let index = calls.index(of: id)
@@ -205,7 +209,8 @@ extension WorkerLoop {
         for index in 0..<calls.count {
             noteSound(of: index)
             if outgoing.isFull { flush() }
-            unsafe calls[index].pointee.leave(at: now, batch: &outgoing)
+            unsafe calls[index].pointee.leave(
+                at: now, wallNanoseconds: MonotonicClock.wallNanoseconds, batch: &outgoing)
             unsafe calls[index].pointee.isLeaving = true
         }
         removeLeavingCalls()
@@ -295,7 +300,7 @@ extension WorkerLoop {
     private mutating func takeNews(of position: Int, at arrival: Instant) {
         let call = unsafe calls[position]
         unsafe tellNews(of: call)
-        let news = unsafe call.pointee.peer.takeNews()
+        let news = unsafe call.pointee.takeNews()
         guard !news.isEmpty else { return }
         let id = unsafe call.pointee.id
         if news.contains(.routeChanged) || news.contains(.mediaReceived) { calls.update(position) }
@@ -309,7 +314,7 @@ extension WorkerLoop {
         while let digit = unsafe call.pointee.takeDigit() {
             emit(.digit(unsafe call.pointee.id, code: digit.code, milliseconds: digit.milliseconds))
         }
-        if let change = unsafe call.pointee.control.takeChange() {
+        if let change = unsafe call.pointee.takeSendingChange() {
             emit(.sendingChanged(unsafe call.pointee.id, change))
         }
     }
@@ -350,7 +355,7 @@ extension WorkerLoop {
             if let rest = unsafe call.pointee.takeUpChange() { unsafe emit(.changed(rest)) }
             unsafe runFrames(of: call, at: now)
             unsafe tellNews(of: call)
-            if unsafe call.pointee.control.takeSilence(at: now) { emit(.fellSilent(unsafe call.pointee.id)) }
+            if unsafe call.pointee.takeSilence(at: now) { emit(.fellSilent(unsafe call.pointee.id)) }
             if unsafe call.pointee.takePlaybackEnd() { emit(.playbackEnded(unsafe call.pointee.id)) }
         }
     }
@@ -358,7 +363,7 @@ extension WorkerLoop {
     @_noAllocation @_noLocks
     private mutating func runFrames(of call: UnsafeMutablePointer<MediaCall>, at now: Instant) {
         unsafe call.pointee.prepareFrames(at: now)
-        unsafe call.pointee.encoder.limit(complexity: governor.complexityLimit)
+        unsafe call.pointee.limit(complexity: governor.complexityLimit)
         let due = unsafe call.pointee.nextDeadline
         running: while true {
             if outgoing.isFull { flush() }
@@ -374,7 +379,10 @@ extension WorkerLoop {
     @_noAllocation @_noLocks
     private mutating func sendControl(of call: UnsafeMutablePointer<MediaCall>, at now: Instant) {
         if outgoing.isFull { flush() }
-        unsafe call.pointee.sendControlIfDue(at: now, into: &outgoing)
+        if unsafe call.pointee.isControlDue(at: now) {
+            unsafe call.pointee.sendControl(
+                at: now, wallNanoseconds: MonotonicClock.wallNanoseconds, into: &outgoing)
+        }
         if outgoing.isFull { flush() }
         unsafe call.pointee.sendFeedbackIfDue(at: now, into: &outgoing)
         if outgoing.isFull { flush() }
@@ -391,7 +399,7 @@ extension WorkerLoop {
         guard governor.isWindowOver(at: now) else { return }
         var highest: Int?
         for index in 0..<calls.count {
-            guard let own = unsafe calls[index].pointee.encoder.complexity else { continue }
+            guard let own = unsafe calls[index].pointee.complexity else { continue }
             highest = max(highest ?? 0, own)
         }
         governor.endWindow(at: now, highestComplexity: highest)

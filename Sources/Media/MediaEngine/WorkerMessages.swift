@@ -1,6 +1,9 @@
+internal import CallMedia
+internal import CardAudio
 internal import Datagrams
 internal import NetworkAddress
 internal import Peering
+internal import SecureTransport
 internal import Timekeeping
 
 /// Commands of the control side to a worker. Ownership of pointers passes with the message.
@@ -40,7 +43,7 @@ enum WorkerEvent: BitwiseCopyable {
     /// The peer has pressed a telephone key, given by its event number.
     case digit(MediaCallID, code: UInt8, milliseconds: Int32)
     /// Our sending has stopped, or goes on.
-    case sendingChanged(MediaCallID, RateController.Change)
+    case sendingChanged(MediaCallID, SendingChange)
     /// Nothing has come from the peer for a while.
     case fellSilent(MediaCallID)
     /// The peer said goodbye (RTCP BYE).

@@ -3,6 +3,7 @@ internal import AudioKit
 internal import CallAgent
 internal import CallControl
 internal import Logging
+internal import CallMedia
 internal import MediaEngine
 internal import NIOCore
 internal import NIOPosix

@@ -4,6 +4,7 @@ internal import CallAgent
 internal import CallControl
 internal import Loopback
 internal import LoopbackReport
+internal import CallMedia
 internal import MediaEngine
 internal import Peering
 internal import Playout

@@ -4,6 +4,7 @@ internal import CallAgent
 internal import Glibc
 internal import Loopback
 internal import LoopbackReport
+internal import CallMedia
 internal import MediaEngine
 internal import Realtime
 internal import RegularFiles

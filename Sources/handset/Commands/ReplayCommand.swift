@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import AudioKit
+internal import CallMedia
 internal import MediaEngine
 internal import OpusCodec
 internal import Playout

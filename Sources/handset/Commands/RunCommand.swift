@@ -6,6 +6,7 @@ internal import CallControl
 internal import ConfigReader
 internal import DeviceControl
 internal import Logging
+internal import CallMedia
 internal import MediaEngine
 internal import NIOCore
 internal import NIOPosix

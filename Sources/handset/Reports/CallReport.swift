@@ -3,6 +3,7 @@ internal import AudioKit
 internal import CallControl
 internal import LoopbackAnalysis
 internal import LoopbackReport
+internal import CallMedia
 internal import MediaEngine
 internal import Peering
 internal import Playout

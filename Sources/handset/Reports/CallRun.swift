@@ -3,6 +3,7 @@ internal import AudioKit
 internal import CallControl
 internal import Glibc
 internal import LoopbackAnalysis
+internal import CallMedia
 internal import MediaEngine
 internal import Realtime
 internal import Timekeeping

@@ -1,4 +1,5 @@
 internal import AudioDevices
+internal import CallMedia
 internal import MediaEngine
 internal import Speakerphone
 

@@ -1,5 +1,6 @@
 internal import AudioDevices
 internal import ConfigReader
+internal import CardAudio
 internal import MediaEngine
 internal import Speakerphone
 

@@ -2,6 +2,7 @@
 
 public import CallControl
 public import ConfigReader
+internal import CardAudio
 internal import MediaEngine
 internal import RegularFiles
 

@@ -1,7 +1,8 @@
 public import CallControl
 internal import ConfigReader
 internal import Datagrams
-public import MediaEngine
+public import CallMedia
+public import Connectivity
 public import NetworkAddress
 public import OpusCodec
 public import Playout

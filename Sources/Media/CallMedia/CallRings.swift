@@ -1,0 +1,17 @@
+package import AudioPort
+package import Realtime
+
+/// A call's ends of the rings that join it with other threads: those of its files, and of a program.
+package struct CallRings: ~Copyable {
+    /// Filled from the file that is played.
+    package var player: AudioRing.Consumer?
+    /// Emptied into the recording.
+    package var recorder: AudioRing.Producer?
+    /// Records the inputs of the playout, if the call is captured.
+    package var capture: CaptureTape?
+    /// The worker's side of a program's port.
+    package var line: PortLine?
+
+    /// None.
+    package init() {}
+}

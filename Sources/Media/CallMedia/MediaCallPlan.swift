@@ -1,0 +1,77 @@
+public import OpusCodec
+public import Peering
+public import Playout
+
+/// All that a worker needs to know to run a call: fixed before the call starts, so that starting it allocates nothing
+/// on the worker.
+public struct MediaCallPlan: Sendable {
+    /// The network half: addresses, keys, payload types.
+    public var peer: PeerPlan
+    /// How sound is coded, both ways.
+    public var codec = SoundCodec.opus
+    /// How our Opus is encoded; its frame duration is also the call's tick.
+    public var encoder: EncoderSettings
+    /// How the peer's packets are played out.
+    public var playout: PlayoutConfiguration
+    /// What is sent, and what is recorded.
+    public var audio: AudioBehaviour
+    /// When our first packet goes out.
+    public var start: Start
+    /// Path of a file for the jitter buffer's inputs, so that the call can be replayed (``StreamReplay``).
+    public var capture: String?
+
+    /// When a call's first packet goes out.
+    public enum Start: Sendable, Equatable {
+        /// As soon as the worker has the call: for the side that knows that the peer is ready.
+        case atOnce
+        /// With the first authenticated packet of the peer, but no later than this: for the answering side, whose
+        /// peer may not have the answer, and with it our key, yet.
+        case withFirstPacket(noLaterThan: Duration)
+        /// As soon as there are a path and keys: for calls that ICE and DTLS connect.
+        case whenConnected
+    }
+
+    /// Makes a plan.
+    public init(
+        peer: PeerPlan, encoder: EncoderSettings, playout: PlayoutConfiguration, audio: AudioBehaviour, start: Start
+    ) {
+        self.peer = peer
+        self.encoder = encoder
+        self.playout = playout
+        self.audio = audio
+        self.start = start
+    }
+}
+
+/// What a call sends and records: one source, and optionally a recording.
+///
+/// A file and a recording begin together, with the peer's first authenticated packet (without protection: its first valid
+/// one), or a second after our first frame if none has come, and so does a program; a card, an echo and a tone do not wait.
+public struct AudioBehaviour: Sendable, Equatable {
+    /// Where the audio we send comes from.
+    public enum Source: Sendable, Equatable {
+        /// Nothing but silence.
+        case silence
+        /// What the peer sends.
+        case echo
+        /// A sine wave. `levelDBFS` is that of its peak, 0 being full scale.
+        case tone(frequencyHz: Double, levelDBFS: Double)
+        /// A WAV or Ogg Opus file; silence after its end unless it loops.
+        case file(path: String, loops: Bool)
+        /// The engine's sound card: its microphone is sent, and what the peer sends is played on it.
+        case card
+        /// A program, through the line of ``CallRings``; silence without one.
+        case program
+    }
+
+    /// Where the audio we send comes from.
+    public var source: Source
+    /// Path of a WAV file to keep what the peer sends in.
+    public var recording: String?
+
+    /// Makes a behaviour.
+    public init(source: Source, recording: String? = nil) {
+        self.source = source
+        self.recording = recording
+    }
+}
