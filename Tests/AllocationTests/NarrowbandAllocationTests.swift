@@ -49,11 +49,11 @@ struct NarrowbandAllocationTests {
             encoded += encoder.encode(samples.span, into: &room)
             if index % 200 == 100 {
                 buffer.insertNoise(
-                    payload: noise.span.bytes, sequenceNumber: UInt16(truncatingIfNeeded: index),
+                    payload: noise.span.bytes, number: Int64(index),
                     timestamp: UInt32(truncatingIfNeeded: index * 160), ssrc: 1, arrival: now)
             } else if index % 10 != 0, index % 200 < 100 || index % 200 >= 120 {
                 buffer.insert(
-                    payload: bytes.span.bytes, sequenceNumber: UInt16(truncatingIfNeeded: index),
+                    payload: bytes.span.bytes, number: Int64(index),
                     timestamp: UInt32(truncatingIfNeeded: index * 160), marker: false, ssrc: 1, arrival: now)
             }
             var frame = samples.mutableSpan

@@ -93,7 +93,7 @@ struct LatePacketWaitTests {
         for index in 0..<10 {
             let arrival = Instant.zero.advanced(by: .milliseconds(20 * index))
             playout.insert(
-                payload: packet.span.bytes, sequenceNumber: UInt16(index), timestamp: UInt32(960 * index),
+                payload: packet.span.bytes, number: Int64(index), timestamp: UInt32(960 * index),
                 marker: false, ssrc: 1, arrival: arrival)
             _ = playout.pull(into: &samples, at: arrival.advanced(by: .milliseconds(3)))
         }

@@ -13,7 +13,7 @@ struct FormatChangeTests {
         var opus: OpusEncoder
         var narrowband = G711Encoder(.muLaw)
         var tone = ToneGenerator(frequencyHz: 400, levelDBFS: -12)
-        var number: UInt16 = 65_500
+        var number: Int64 = 65_500
         var timestamp: UInt32 = 0xFFFF_F000
         var now = Instant.zero
         /// The level of each 10 ms that was played.
@@ -27,7 +27,7 @@ struct FormatChangeTests {
         }
 
         /// The next packet, with its number and timestamp.
-        mutating func next(isOpus: Bool) -> (payload: [UInt8], number: UInt16, timestamp: UInt32) {
+        mutating func next(isOpus: Bool) -> (payload: [UInt8], number: Int64, timestamp: UInt32) {
             var samples = [Int16](repeating: 0, count: 960)
             var span = samples.mutableSpan
             tone.fill(&span)
@@ -35,15 +35,15 @@ struct FormatChangeTests {
             var room = bytes.mutableSpan
             let count = isOpus ? opus.encode(samples.span, into: &room) : narrowband.encode(samples.span, into: &room)
             defer {
-                number &+= 1
+                number += 1
                 timestamp &+= isOpus ? 960 : 160
             }
             return (Array(bytes[..<count]), number, timestamp)
         }
 
-        mutating func insert(_ packet: (payload: [UInt8], number: UInt16, timestamp: UInt32), format: UInt8) {
+        mutating func insert(_ packet: (payload: [UInt8], number: Int64, timestamp: UInt32), format: UInt8) {
             buffer.insert(
-                payload: packet.payload.span.bytes, sequenceNumber: packet.number, timestamp: packet.timestamp,
+                payload: packet.payload.span.bytes, number: packet.number, timestamp: packet.timestamp,
                 marker: false, ssrc: 1, format: format, arrival: now)
         }
 

@@ -31,7 +31,7 @@ struct GapTests {
     ) {
         let packet = payload ?? voice[index % voice.count]
         buffer.insert(
-            payload: packet.span.bytes, sequenceNumber: UInt16(truncatingIfNeeded: sequence ?? index),
+            payload: packet.span.bytes, number: Int64(sequence ?? index),
             timestamp: UInt32(timestamp ?? index * 960), marker: false, ssrc: 1, arrival: instant(milliseconds))
     }
 
@@ -43,7 +43,7 @@ struct GapTests {
         let packet = voice[index % voice.count]
         buffer.insertCopy(
             payload: packet.span.bytes, timestampOffset: UInt32((age ?? carrier - index) * 960),
-            sequenceNumber: UInt16(truncatingIfNeeded: sequence ?? carrier),
+            number: Int64(sequence ?? carrier),
             timestamp: UInt32(timestamp ?? carrier * 960), ssrc: 1, arrival: instant(milliseconds))
     }
 

@@ -32,7 +32,7 @@ import Timekeeping
     private func insert(_ index: Int, into buffer: inout PlayoutBuffer) {
         let packet = Self.packets[index % 100]
         buffer.insert(
-            payload: packet.span.bytes, sequenceNumber: UInt16(index), timestamp: UInt32(index * 160), marker: false,
+            payload: packet.span.bytes, number: Int64(index), timestamp: UInt32(index * 160), marker: false,
             ssrc: 1, arrival: Instant(nanoseconds: Int64(index) * 20_000_000))
     }
 
@@ -86,7 +86,7 @@ import Timekeeping
         }
         let payload: [UInt8] = [50]
         buffer.insertNoise(
-            payload: payload.span.bytes, sequenceNumber: 50, timestamp: 8_000, ssrc: 1,
+            payload: payload.span.bytes, number: 50, timestamp: 8_000, ssrc: 1,
             arrival: Instant(nanoseconds: 1_000_000_000))
         for index in 50..<150 {
             let (frame, samples) = pull(&buffer, index)
@@ -96,7 +96,7 @@ import Timekeeping
         for index in 150..<200 {
             let packet = Self.packets[index % 100]
             buffer.insert(
-                payload: packet.span.bytes, sequenceNumber: UInt16(index - 99), timestamp: UInt32(index * 160),
+                payload: packet.span.bytes, number: Int64(index - 99), timestamp: UInt32(index * 160),
                 marker: true, ssrc: 1, arrival: Instant(nanoseconds: Int64(index) * 20_000_000))
             let (_, samples) = pull(&buffer, index)
             if index > 152 { #expect(abs(level(samples) + 12) < 0.5) }
@@ -110,7 +110,7 @@ import Timekeeping
         for (index, length) in [1_000, 1_400].enumerated() {
             let bytes = [UInt8](repeating: 0xD5, count: length)
             buffer.insert(
-                payload: bytes.span.bytes, sequenceNumber: UInt16(index), timestamp: 0, marker: false, ssrc: 1,
+                payload: bytes.span.bytes, number: Int64(index), timestamp: 0, marker: false, ssrc: 1,
                 arrival: .zero)
         }
         #expect(buffer.statistics.packetsDiscarded == 2)
@@ -125,10 +125,10 @@ import Timekeeping
         }
         let none: [UInt8] = []
         if isNoise {
-            buffer.insertNoise(payload: none.span.bytes, sequenceNumber: 50, timestamp: 8_000, ssrc: 1, arrival: .zero)
+            buffer.insertNoise(payload: none.span.bytes, number: 50, timestamp: 8_000, ssrc: 1, arrival: .zero)
         } else {
             buffer.insert(
-                payload: none.span.bytes, sequenceNumber: 50, timestamp: 8_000, marker: false, ssrc: 1, arrival: .zero)
+                payload: none.span.bytes, number: 50, timestamp: 8_000, marker: false, ssrc: 1, arrival: .zero)
         }
         let statistics = buffer.statistics
         #expect(statistics.packetsReceived == 51)

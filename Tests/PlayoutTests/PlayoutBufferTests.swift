@@ -24,7 +24,7 @@ import Timekeeping
     ) {
         let packet = payload ?? Self.voice[index]
         buffer.insert(
-            payload: packet.span.bytes, sequenceNumber: sequence ?? UInt16(index),
+            payload: packet.span.bytes, number: Int64(sequence ?? UInt16(index)),
             timestamp: timestamp ?? UInt32(index * 960), marker: false, ssrc: ssrc,
             arrival: Instant(nanoseconds: Int64(milliseconds) * 1_000_000))
     }
@@ -102,7 +102,7 @@ import Timekeeping
         #expect(try buffer { insert(9, at: 200, into: &$0, sequence: 10, payload: []) })
         #expect(try !buffer { insert(10, at: 200, into: &$0) }, "nothing is missing")
         #expect(try !buffer { insert(11, at: 200, into: &$0) }, "one is lost")
-        #expect(try !buffer { $0.passOver(sequenceNumber: 10, ssrc: 1) }, "a telephone event")
+        #expect(try !buffer { $0.passOver(number: 10, ssrc: 1) }, "a telephone event")
     }
 
     @Test("After a packet came late the decoder is as if it had come in time")
@@ -161,7 +161,7 @@ import Timekeeping
                 if index > 0 {
                     let packet = Self.voice[index - 1]
                     buffer.insertCopy(
-                        payload: packet.span.bytes, timestampOffset: 960, sequenceNumber: UInt16(index),
+                        payload: packet.span.bytes, timestampOffset: 960, number: Int64(index),
                         timestamp: UInt32(index * 960), ssrc: 1,
                         arrival: Instant(nanoseconds: Int64(index) * 20_000_000))
                 }
@@ -183,7 +183,7 @@ import Timekeeping
         for index in 0..<100 {
             let isEvent = (50..<60).contains(index)
             if isEvent, index != 55 {
-                buffer.passOver(sequenceNumber: UInt16(index), ssrc: 1)
+                buffer.passOver(number: Int64(index), ssrc: 1)
             } else if !isEvent {
                 insert(index, at: index * 20, into: &buffer)
             }
@@ -203,9 +203,9 @@ import Timekeeping
             _ = pull(&buffer, at: index * 20 + 5)
         }
         #expect(buffer.statistics.packetsLost == 1)
-        buffer.passOver(sequenceNumber: 50, ssrc: 2)
+        buffer.passOver(number: 50, ssrc: 2)
         #expect(buffer.statistics.packetsLost == 1, "of another stream")
-        buffer.passOver(sequenceNumber: 50, ssrc: 1)
+        buffer.passOver(number: 50, ssrc: 1)
         #expect(buffer.statistics.packetsLost == 0)
     }
 
@@ -274,7 +274,7 @@ import Timekeeping
                 let step = Int(now / 20_000_000) + Int.random(in: -8...8, using: &random)
                 buffer.insert(
                     payload: payload.span.bytes,
-                    sequenceNumber: near ? UInt16(truncatingIfNeeded: step) : .random(in: 0...(.max), using: &random),
+                    number: near ? Int64(step) : .random(in: -(1 << 40)...(1 << 40), using: &random),
                     timestamp: near
                         ? UInt32(truncatingIfNeeded: step * 960) : .random(in: 0...(.max), using: &random),
                     marker: false, ssrc: UInt32(Int.random(in: 0...200, using: &random) / 200),

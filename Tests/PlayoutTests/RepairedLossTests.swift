@@ -40,7 +40,7 @@ struct RepairedLossTests {
         for index in 0..<12 where ![6, 9, 10].contains(index) {
             let packet = packets[index]
             buffer.insert(
-                payload: packet.span.bytes, sequenceNumber: UInt16(65_530) &+ UInt16(index),
+                payload: packet.span.bytes, number: Int64(65_530 + index),
                 timestamp: UInt32(index * 960), marker: false, ssrc: 1, arrival: Instant(nanoseconds: 0))
         }
         var found: [(UInt16, Int64)] = []

@@ -88,7 +88,7 @@ struct SimulatedCall {
 
     private func insert(_ packet: [UInt8], _ index: Int, _ at: Instant, into buffer: inout PlayoutBuffer) {
         buffer.insert(
-            payload: packet.span.bytes, sequenceNumber: firstSequence &+ UInt16(truncatingIfNeeded: index),
+            payload: packet.span.bytes, number: Int64(firstSequence) + Int64(index),
             timestamp: firstTimestamp &+ UInt32(truncatingIfNeeded: index * packetMilliseconds * 48),
             marker: index == 0, ssrc: 0x1234, arrival: at)
     }

@@ -1,7 +1,8 @@
-import RTP
 import TestSupport
 import Testing
 import Timekeeping
+
+@testable import RTP
 
 @Suite("Reception statistics")
 struct ReceptionStatisticsTests {
@@ -50,22 +51,46 @@ struct ReceptionStatisticsTests {
     func restart() {
         var statistics = ReceptionStatistics()
         _ = statistics.receive(header(100), at: .zero)
-        #expect(statistics.receive(header(30_000), at: .zero) == .outOfPlace)
-        #expect(statistics.receive(header(101), at: .zero) == .counted)
-        #expect(statistics.receive(header(30_000), at: .zero) == .outOfPlace)
-        #expect(statistics.receive(header(30_001), at: .zero) == .restarted)
+        #expect(statistics.receive(header(30_000), at: .zero).outcome == .outOfPlace)
+        #expect(statistics.receive(header(101), at: .zero).outcome == .counted)
+        #expect(statistics.receive(header(30_000), at: .zero).outcome == .outOfPlace)
+        #expect(statistics.receive(header(30_001), at: .zero).outcome == .restarted)
         #expect(statistics.packetsReceived == 1)
         #expect(statistics.restarts == 1)
         #expect(statistics.cumulativeLost == 0)
     }
 
+    @Test("Sequence numbers are extended across wraps, and go on where a stream is restarted")
+    func numbers() {
+        var statistics = ReceptionStatistics()
+        let sent: [UInt16] = [65_534, 65_535, 1, 0, 65_533, 2, 40_000, 40_001, 39_999, 30_000, 3, 30_000, 30_001]
+        let numbers = sent.map { statistics.receive(header($0), at: .zero).number }
+        #expect(
+            numbers == [
+                65_534, 65_535, 65_537, 65_536, 65_533, 65_538, 105_536, 105_537, 105_535, 161_072, 131_075, 161_072,
+                161_073,
+            ])
+        #expect(statistics.restarts == 2)
+        #expect(statistics.extendedHighestSequence == 161_073)
+    }
+
+    @Test(
+        "A packet that the very first ones have overtaken across a wrap comes before them, and no other number is negative"
+    )
+    func beforeTheFirst() {
+        var statistics = ReceptionStatistics()
+        #expect(statistics.receive(header(1), at: .zero).number == 1)
+        #expect(statistics.receive(header(65_535), at: .zero) == .init(.counted, number: -1))
+        #expect(statistics.receive(header(64_000), at: .zero) == .init(.outOfPlace, number: 64_000))
+    }
+
     @Test("On probation a stream counts from its second packet in sequence (A.1)")
     func probation() {
         var statistics = ReceptionStatistics(packetsOnProbation: 2)
-        #expect(statistics.receive(header(10), at: .zero) == .onProbation)
-        #expect(statistics.receive(header(500), at: .zero) == .onProbation)
+        #expect(statistics.receive(header(10), at: .zero).outcome == .onProbation)
+        #expect(statistics.receive(header(500), at: .zero).outcome == .onProbation)
         #expect(!statistics.isStarted)
-        #expect(statistics.receive(header(501), at: .zero) == .counted)
+        #expect(statistics.receive(header(501), at: .zero).outcome == .counted)
         #expect(statistics.packetsExpected == 1)
         #expect(statistics.packetsReceived == 1)
     }

@@ -88,14 +88,14 @@ private func insertBlocks(
         let frame = bytes.extracting(block.data)
         if index == payload.count - 1 {
             playout.insert(
-                payload: frame, sequenceNumber: header.sequenceNumber, timestamp: header.timestamp,
+                payload: frame, number: packet.number, timestamp: header.timestamp,
                 marker: header.marker, ssrc: header.ssrc, format: format, arrival: arrival)
             var sound = header
             sound.payloadType = block.payloadType
             tape?.note(.packet, frame, sound, format: format, arrival: arrival)
         } else {
             playout.insertCopy(
-                payload: frame, timestampOffset: UInt32(block.timestampOffset), sequenceNumber: header.sequenceNumber,
+                payload: frame, timestampOffset: UInt32(block.timestampOffset), number: packet.number,
                 timestamp: header.timestamp, ssrc: header.ssrc, format: format, arrival: arrival)
             tape?.note(
                 .copy, frame, header, format: format, timestampOffset: UInt32(block.timestampOffset), arrival: arrival)

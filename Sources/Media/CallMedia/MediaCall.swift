@@ -416,7 +416,7 @@ private func insert(
     let header = packet.header
     let payload = datagram.bytes.extracting(header.payload)
     playout.insert(
-        payload: payload, sequenceNumber: header.sequenceNumber, timestamp: header.timestamp, marker: header.marker,
+        payload: payload, number: packet.number, timestamp: header.timestamp, marker: header.marker,
         ssrc: header.ssrc, format: packet.format, arrival: packet.arrival)
     tape?.note(.packet, payload, header, format: packet.format, arrival: packet.arrival)
 }
@@ -429,7 +429,7 @@ private func insertNoise(
     let header = packet.header
     let payload = datagram.bytes.extracting(header.payload)
     playout.insertNoise(
-        payload: payload, sequenceNumber: header.sequenceNumber, timestamp: header.timestamp, ssrc: header.ssrc,
+        payload: payload, number: packet.number, timestamp: header.timestamp, ssrc: header.ssrc,
         format: packet.format, arrival: packet.arrival)
     tape?.note(.noise, payload, header, format: packet.format, arrival: packet.arrival)
 }

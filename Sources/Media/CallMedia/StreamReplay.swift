@@ -70,6 +70,7 @@ public struct StreamReplay: Sendable {
         var result = Result(ssrc: stream.ssrc, payloadType: stream.payloadType)
         var frame = SampleBuffer(capacity: frameSamples)
         let period = Int64(frameSamples) * 1_000_000_000 / 48_000
+        var numbers = StreamNumbers()
         var now = Instant(nanoseconds: recording.packets.first?.offsetNanoseconds ?? 0)
         for packet in recording.packets {
             guard let header = Self.header(of: packet), stream.matches(header) else {
@@ -83,8 +84,8 @@ public struct StreamReplay: Sendable {
             }
             buffer.insert(
                 payload: unsafe packet.bytes.span.bytes.extracting(header.payload),
-                sequenceNumber: header.sequenceNumber,
-                timestamp: header.timestamp, marker: header.marker, ssrc: header.ssrc, arrival: arrival)
+                number: numbers.extend(header.sequenceNumber, of: header.ssrc), timestamp: header.timestamp,
+                marker: header.marker, ssrc: header.ssrc, arrival: arrival)
         }
         // Waiting sound is played at the end too: at most a second.
         for _ in 0..<(48_000 / frameSamples) {

@@ -329,10 +329,10 @@ extension PeerSession {
                 return .dropped
             }
             guard follow(header, from: origin, at: arrival) else { return .dropped }
-            count(header, kind, clockRate: formats.clockRate, at: arrival)
+            guard let number = count(header, kind, clockRate: formats.clockRate, at: arrival) else { return .dropped }
             arrivals.received(header, in: datagram, at: arrival)
             note(flow.received(at: arrival), .mediaReceived)
-            let packet = ReceivedPacket(header, format: formats.format, arrival: arrival)
+            let packet = ReceivedPacket(header, number: number, format: formats.format, arrival: arrival)
             switch kind {
             case .sound: return .media(packet)
             case .comfortNoise: return .comfortNoise(packet)
@@ -373,16 +373,22 @@ extension PeerSession {
     }
 
     /// Counts a packet of the peer's stream.
+    ///
+    /// - Returns: Its extended sequence number; nil if it is one that this side sent.
     @_noAllocation @_noLocks
-    private mutating func count(_ header: RTPHeader, _ kind: PayloadKinds.Kind, clockRate: Int, at arrival: Instant) {
+    private mutating func count(
+        _ header: RTPHeader, _ kind: PayloadKinds.Kind, clockRate: Int, at arrival: Instant
+    ) -> Int64? {
         var isEvent = false
         if case .telephoneEvent = kind { isEvent = true }
         let roundTrip = roundTripNanoseconds
         let isRepair = repairs.received(header.sequenceNumber, roundTrip: roundTrip, at: arrival)
         if isRepair { counters.feedback.packetsRepaired += 1 }
-        reporter.receivedMedia(header, measuresJitter: !isEvent && !isRepair, clockRate: clockRate, at: arrival)
+        let number = reporter.receivedMedia(
+            header, measuresJitter: !isEvent && !isRepair, clockRate: clockRate, at: arrival)
         counters.packetsReceived += 1
         counters.payloadBytesReceived += header.payload.count
+        return number
     }
 
     @_noAllocation @_noLocks

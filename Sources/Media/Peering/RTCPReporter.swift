@@ -86,9 +86,16 @@ struct RTCPReporter: ~Copyable {
     }
 
     /// A media packet of the peer has been accepted.
+    ///
+    /// - Returns: Its extended sequence number; nil if it carries our own SSRC.
     @_noAllocation @_noLocks
-    mutating func receivedMedia(_ header: RTPHeader, measuresJitter: Bool, clockRate: Int, at arrival: Instant) {
-        _ = session.receivedMedia(header, at: arrival, measuresJitter: measuresJitter, clockRate: clockRate)
+    mutating func receivedMedia(
+        _ header: RTPHeader, measuresJitter: Bool, clockRate: Int, at arrival: Instant
+    ) -> Int64? {
+        switch session.receivedMedia(header, at: arrival, measuresJitter: measuresJitter, clockRate: clockRate) {
+        case .known(let packet), .newSource(let packet): packet.number
+        case .ownSource: nil
+        }
     }
 
     /// Timestamps of what we send count so many ticks a second from the next packet on.

@@ -2,18 +2,19 @@ public import Timekeeping
 
 /// A packet that later ones have overtaken.
 public struct MissingPacket: Equatable, Sendable, BitwiseCopyable {
-    /// Counts without wrapping, from the stream's first packet.
+    /// Its sequence number, extended.
     public var number: Int64
     /// The number in its header.
-    public var sequenceNumber: UInt16
+    public var sequenceNumber: UInt16 {
+        @_noAllocation @_noLocks get { UInt16(truncatingIfNeeded: number) }
+    }
     /// The pull that needs it.
     public var dueAt: Instant
 
     /// Names a packet.
     @_noAllocation @_noLocks
-    public init(number: Int64, sequenceNumber: UInt16, dueAt: Instant) {
+    public init(number: Int64, dueAt: Instant) {
         self.number = number
-        self.sequenceNumber = sequenceNumber
         self.dueAt = dueAt
     }
 }

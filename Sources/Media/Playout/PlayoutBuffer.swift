@@ -45,7 +45,7 @@ public struct PlayoutBuffer: ~Copyable {
     ///
     /// - Parameters:
     ///   - payload: One Opus packet, without RTP header and padding.
-    ///   - sequenceNumber: From the RTP header.
+    ///   - number: The sequence number of the RTP header, extended so that it never wraps.
     ///   - timestamp: From the RTP header, at 48 kHz (RFC 7587 §4.1).
     ///   - marker: From the RTP header; the first packet after silence has it set. Not relied upon.
     ///   - ssrc: From the RTP header; another one starts the buffer afresh.
@@ -53,26 +53,26 @@ public struct PlayoutBuffer: ~Copyable {
     ///   - arrival: When the packet came, as exactly as is known: by the kernel's timestamp if there is one.
     @_noAllocation @_noLocks
     public mutating func insert(
-        payload: RawSpan, sequenceNumber: UInt16, timestamp: UInt32, marker: Bool, ssrc: UInt32, format: UInt8? = nil,
+        payload: RawSpan, number: Int64, timestamp: UInt32, marker: Bool, ssrc: UInt32, format: UInt8? = nil,
         arrival: Instant
     ) {
         let format = format ?? decoders.newestFormat
         insert(
-            payload, decoders.samples(in: payload, of: format), isNoise: false, format, sequenceNumber, timestamp, ssrc,
+            payload, decoders.samples(in: payload, of: format), isNoise: false, format, number, timestamp, ssrc,
             arrival)
     }
 
     /// Takes one packet of comfort noise (RFC 3389): the sender is silent from then on. For streams of G.711.
     ///
-    /// Parameters are those of ``insert(payload:sequenceNumber:timestamp:marker:ssrc:arrival:)``.
+    /// Parameters are those of ``insert(payload:number:timestamp:marker:ssrc:arrival:)``.
     @_noAllocation @_noLocks
     public mutating func insertNoise(
-        payload: RawSpan, sequenceNumber: UInt16, timestamp: UInt32, ssrc: UInt32, format: UInt8? = nil,
+        payload: RawSpan, number: Int64, timestamp: UInt32, ssrc: UInt32, format: UInt8? = nil,
         arrival: Instant
     ) {
         // Played for as long as a frame; what follows goes on by itself.
         insert(
-            payload, Self.noiseSamples, isNoise: true, format ?? decoders.newestFormat, sequenceNumber, timestamp, ssrc,
+            payload, Self.noiseSamples, isNoise: true, format ?? decoders.newestFormat, number, timestamp, ssrc,
             arrival)
     }
 
@@ -81,21 +81,21 @@ public struct PlayoutBuffer: ~Copyable {
 
     @_noAllocation @_noLocks
     private mutating func insert(
-        _ payload: RawSpan, _ duration: Int, isNoise: Bool, _ format: UInt8, _ sequenceNumber: UInt16,
+        _ payload: RawSpan, _ duration: Int, isNoise: Bool, _ format: UInt8, _ number: Int64,
         _ timestamp: UInt32, _ ssrc: UInt32, _ arrival: Instant
     ) {
         statistics.packetsReceived &+= 1
-        guard payload.byteCount > 0 else { return passOver(sequenceNumber, ssrc, isPadding: true) }
+        guard payload.byteCount > 0 else { return passOver(number, ssrc, isPadding: true) }
         guard duration > 0, payload.byteCount <= PacketStore.blockSize else {
             statistics.packetsDiscarded &+= 1
             return
         }
         if stream.identify(by: ssrc) { startAfresh(with: format) }
-        guard let place = place(sequenceNumber, timestamp, of: format, arrival) else {
+        guard let time = mediaTime(of: number, timestamp, format, arrival) else {
             statistics.packetsDiscarded &+= 1
             return
         }
-        var entry = decoders.entry(place.sequence, place.timestamp, payload, duration, of: format, arrival: arrival)
+        var entry = decoders.entry(number, time, payload, duration, of: format, arrival: arrival)
         if isNoise {
             entry.isNoise = true
             entry.isDiscontinuous = true
@@ -104,22 +104,22 @@ public struct PlayoutBuffer: ~Copyable {
         take(entry, payload)
     }
 
-    /// A packet's place in the stream, which starts afresh if the packet cannot belong to what came before; nil if its format
-    /// is known no more.
+    /// A packet's media time in the stream, which starts afresh if the packet cannot belong to what came before; nil if its
+    /// format is known no more.
     @_noAllocation @_noLocks
-    private mutating func place(
-        _ sequenceNumber: UInt16, _ timestamp: UInt32, of format: UInt8, _ arrival: Instant
-    ) -> (sequence: Int64, timestamp: Int64)? {
-        if !stream.isNumbered(by: format), format == decoders.newestFormat {
+    private mutating func mediaTime(
+        of number: Int64, _ timestamp: UInt32, _ format: UInt8, _ arrival: Instant
+    ) -> Int64? {
+        if !stream.isTimed(by: format), format == decoders.newestFormat {
             let goesOn = stream.change(
-                to: format, samplesPerTick: decoders.samplesPerTick(of: format), at: sequenceNumber, timestamp,
+                to: format, samplesPerTick: decoders.samplesPerTick(of: format), at: number, timestamp,
                 arrival: arrival, baseline: delay.baseline)
             if !goesOn { decoders.use(format) }
         }
-        guard let place = stream.extend(sequenceNumber, timestamp, of: format) else { return nil }
-        guard stream.isJump(place, arrival, baseline: delay.baseline) else { return place }
+        guard let time = stream.extend(timestamp, of: format) else { return nil }
+        guard stream.isJump(number, time, arrival, baseline: delay.baseline) else { return time }
         startAfresh(with: format)
-        return stream.extend(sequenceNumber, timestamp, of: format)
+        return stream.extend(timestamp, of: format)
     }
 
     @_noAllocation @_noLocks
@@ -155,22 +155,22 @@ public struct PlayoutBuffer: ~Copyable {
     /// - Parameters:
     ///   - payload: The copy.
     ///   - timestampOffset: By how many ticks it is older than the packet that carries it.
-    ///   - sequenceNumber: From the RTP header of the packet that carries it, as the three that follow.
+    ///   - number: The extended sequence number of the packet that carries it; the three that follow are that packet's, too.
     @_noAllocation @_noLocks
     public mutating func insertCopy(
-        payload: RawSpan, timestampOffset: UInt32, sequenceNumber: UInt16, timestamp: UInt32, ssrc: UInt32,
+        payload: RawSpan, timestampOffset: UInt32, number: Int64, timestamp: UInt32, ssrc: UInt32,
         format: UInt8? = nil, arrival: Instant
     ) {
         let format = format ?? decoders.newestFormat
         let duration = decoders.samples(in: payload, of: format)
         // A copy from before a change comes with a packet from after it: its timestamp counts in other ticks.
         guard duration > 0, timestampOffset > 0, payload.byteCount <= PacketStore.blockSize,
-            stream.isNumbered(by: format), let carrier = stream.number(of: sequenceNumber, ssrc: ssrc),
+            stream.isTimed(by: format), stream.contains(number, ssrc: ssrc),
             let (sequence, time) = stream.place(
-                ofCopy: timestampOffset, before: timestamp, duration, in: carrier, queue)
+                ofCopy: timestampOffset, before: timestamp, duration, in: number, queue)
         else { return }
         delay.learn(
-            fromCopyOf: sequence, in: carrier, transit: arrival.nanoseconds &- StreamClock.nanoseconds(samples: time),
+            fromCopyOf: sequence, in: number, transit: arrival.nanoseconds &- StreamClock.nanoseconds(samples: time),
             isMissing: stream.gap(before: sequence) >= 0)
         guard sequence >= position.nextSequence, !queue.contains(sequence), !queue.isSoundless(sequence) else { return }
         let entry = decoders.entry(sequence, time, payload, duration, of: format, arrival: arrival)
@@ -181,17 +181,17 @@ public struct PlayoutBuffer: ~Copyable {
     /// Takes note of a packet of the stream that holds no sound, such as a telephone event: it is not waited for, and
     /// the sender is silent in its place.
     @_noAllocation @_noLocks
-    public mutating func passOver(sequenceNumber: UInt16, ssrc: UInt32) {
-        passOver(sequenceNumber, ssrc, isPadding: false)
+    public mutating func passOver(number: Int64, ssrc: UInt32) {
+        passOver(number, ssrc, isPadding: false)
     }
 
     /// - Parameter isPadding: There is nothing in it, as in those that probe a path (RFC 3550 §5.1): the sound goes on.
     @_noAllocation @_noLocks
-    private mutating func passOver(_ sequenceNumber: UInt16, _ ssrc: UInt32, isPadding: Bool) {
-        guard let sequence = stream.number(of: sequenceNumber, ssrc: ssrc) else { return }
-        if position.isPast(sequence) { return statistics.recordNotLost() }
-        queue.insertSoundless(sequence, isPadding: isPadding)
-        stream.noteSoundless(sequence)
+    private mutating func passOver(_ number: Int64, _ ssrc: UInt32, isPadding: Bool) {
+        guard stream.contains(number, ssrc: ssrc) else { return }
+        if position.isPast(number) { return statistics.recordNotLost() }
+        queue.insertSoundless(number, isPadding: isPadding)
+        stream.noteSoundless(number)
     }
 
     /// Begins with another stream: keeps what was learnt of the path's jitter, and what is decoded already.
@@ -240,9 +240,7 @@ public struct PlayoutBuffer: ~Copyable {
         let played = position.mediaTime(decoded: sound.count)
         let pulls = max(mediaTime &- played, 0) / Int64(frameSamples)
         let wait = StreamClock.nanoseconds(samples: pulls &* Int64(frameSamples))
-        return MissingPacket(
-            number: sequence, sequenceNumber: stream.sequenceNumber(of: sequence),
-            dueAt: Instant(nanoseconds: nextPull.nanoseconds &+ wait))
+        return MissingPacket(number: sequence, dueAt: Instant(nanoseconds: nextPull.nanoseconds &+ wait))
     }
 
     /// When a packet that has just been overtaken counts as missing; nil if there is none. As of the last time that all

@@ -1,10 +1,10 @@
 internal import Timekeeping
 
-/// The stream that is received: whose it is, how its packets are numbered, and how far it has come.
+/// The stream that is received: whose it is, the media times of its packets, and how far it has come.
 struct ReceivedStream {
     /// nil before the first packet.
     private var ssrc: UInt32?
-    private var numbering: StreamNumbering
+    private var timeline: MediaTimeline
     /// One past the newest packet received, as number and as media time.
     private(set) var endSequence: Int64 = 0
     private var endTimestamp: Int64 = 0
@@ -24,12 +24,12 @@ struct ReceivedStream {
     /// 400 ms: more than ordinary networks hold packets back.
     private static var pauseSamples: Int64 { @_noAllocation @_noLocks get { 19_200 } }
 
-    init(samplesPerTick: Int64) { numbering = StreamNumbering(format: 0, samplesPerTick: samplesPerTick) }
+    init(samplesPerTick: Int64) { timeline = MediaTimeline(format: 0, samplesPerTick: samplesPerTick) }
 
     /// Begins with another stream.
     @_noAllocation @_noLocks
     mutating func startAfresh(in format: UInt8, samplesPerTick: Int64) {
-        numbering = StreamNumbering(format: format, samplesPerTick: samplesPerTick)
+        timeline = MediaTimeline(format: format, samplesPerTick: samplesPerTick)
         endSequence = 0
         endTimestamp = 0
         endOfArrivals = 0
@@ -49,26 +49,24 @@ struct ReceivedStream {
 
     // MARK: Numbers and times
 
-    /// Whether packets of a format are what numbers and times are counted by.
+    /// Whether packets of a format are what times are counted by.
     @_noAllocation @_noLocks
-    func isNumbered(by format: UInt8) -> Bool { numbering.isOf(format) }
+    func isTimed(by format: UInt8) -> Bool { timeline.isOf(format) }
 
     /// Goes on in another format, from a packet on.
     ///
     /// - Returns: Whether it goes on. It begins in that format if nothing has been received.
     @_noAllocation @_noLocks
     mutating func change(
-        to format: UInt8, samplesPerTick: Int64, at sequenceNumber: UInt16, _ timestamp: UInt32, arrival: Instant,
+        to format: UInt8, samplesPerTick: Int64, at sequence: Int64, _ timestamp: UInt32, arrival: Instant,
         baseline: Int64
     ) -> Bool {
-        guard receivedNanoseconds > 0, let number = numbering.number(of: sequenceNumber) else {
-            numbering = StreamNumbering(format: format, samplesPerTick: samplesPerTick)
+        guard receivedNanoseconds > 0 else {
+            timeline = MediaTimeline(format: format, samplesPerTick: samplesPerTick)
             return false
         }
-        let time = predictedTime(of: number, arrival.nanoseconds &- baseline)
-        numbering.change(
-            to: format, samplesPerTick: samplesPerTick, number: number, sequenceNumber: sequenceNumber, time: time,
-            timestamp: timestamp)
+        let time = predictedTime(of: sequence, arrival.nanoseconds &- baseline)
+        timeline.change(to: format, samplesPerTick: samplesPerTick, time: time, timestamp: timestamp)
         return true
     }
 
@@ -81,35 +79,25 @@ struct ReceivedStream {
         return byArrival &- byNumber > Self.pauseSamples ? byArrival : byNumber
     }
 
-    /// A packet's place in the stream; nil if its format is known no more.
+    /// A packet's media time; nil if its format is known no more.
     @_noAllocation @_noLocks
-    mutating func extend(
-        _ sequenceNumber: UInt16, _ timestamp: UInt32, of format: UInt8
-    ) -> (sequence: Int64, timestamp: Int64)? {
-        numbering.extend(sequenceNumber, timestamp, of: format)
-    }
+    mutating func extend(_ timestamp: UInt32, of format: UInt8) -> Int64? { timeline.extend(timestamp, of: format) }
 
     /// Whether a place is so far from the packets before that it is of another stream.
     @_noAllocation @_noLocks
-    func isJump(_ place: (sequence: Int64, timestamp: Int64), _ arrival: Instant, baseline: Int64) -> Bool {
+    func isJump(_ sequence: Int64, _ time: Int64, _ arrival: Instant, baseline: Int64) -> Bool {
         guard receivedNanoseconds > 0 else { return false }
-        let transit = arrival.nanoseconds &- StreamClock.nanoseconds(samples: place.timestamp)
+        let transit = arrival.nanoseconds &- StreamClock.nanoseconds(samples: time)
         let isFarInTime = abs(transit &- baseline) > Self.timestampJumpNanoseconds
-        return isFarInTime || abs(place.sequence &- endSequence) > Self.sequenceJump
+        return isFarInTime || abs(sequence &- endSequence) > Self.sequenceJump
     }
 
-    /// The extended number of a packet whose timestamp does not matter; nil if it is of another stream.
+    /// Whether a packet whose timestamp does not matter is of this stream.
     @_noAllocation @_noLocks
-    func number(of sequenceNumber: UInt16, ssrc: UInt32) -> Int64? {
-        guard let own = self.ssrc, own == ssrc, receivedNanoseconds > 0,
-            let number = numbering.number(of: sequenceNumber), abs(number &- endSequence) <= Self.sequenceJump
-        else { return nil }
-        return number
+    func contains(_ sequence: Int64, ssrc: UInt32) -> Bool {
+        guard let own = self.ssrc, own == ssrc, receivedNanoseconds > 0 else { return false }
+        return abs(sequence &- endSequence) <= Self.sequenceJump
     }
-
-    /// The number in the header of a packet.
-    @_noAllocation @_noLocks
-    func sequenceNumber(of number: Int64) -> UInt16 { numbering.sequenceNumber(of: number) }
 
     // MARK: How far it has come
 
@@ -155,9 +143,9 @@ struct ReceivedStream {
         ofCopy ticks: UInt32, before timestamp: UInt32, _ duration: Int, in carrier: Int64,
         _ queue: borrowing PacketQueue
     ) -> (sequence: Int64, timestamp: Int64)? {
-        guard let time = numbering.time(of: timestamp &- ticks) else { return nil }
+        guard let time = timeline.time(of: timestamp &- ticks) else { return nil }
         // How many packets before the carrier that is, if the sender was not silent in between.
-        let age = numbering.samples(inTicks: ticks) / Int64(duration)
+        let age = timeline.samples(inTicks: ticks) / Int64(duration)
         guard age >= 1 else { return nil }
         var sequence = carrier &- age
         if carrier > endOfArrivals, time >= endOfArrivalsTimestamp {

@@ -31,9 +31,9 @@ public struct RTCPSession: Sendable {
     /// What an incoming RTP packet meant.
     public enum Reception: Equatable, Sendable {
         /// Of the stream we follow.
-        case known(ReceptionStatistics.Outcome)
+        case known(ReceptionStatistics.Arrival)
         /// The first packet of a stream that now replaces the previous one; its count starts over.
-        case newSource
+        case newSource(ReceptionStatistics.Arrival)
         /// It carries our own SSRC: a loop, or a collision to be settled by taking another (RFC 3550 §8.2).
         case ownSource
     }
@@ -133,17 +133,17 @@ public struct RTCPSession: Sendable {
         guard header.ssrc != configuration.ssrc else { return .ownSource }
         scheduler.heardMedia(at: arrival)
         if header.ssrc == remoteSSRC, var statistics = reception {
-            let outcome = statistics.receive(
+            let packet = statistics.receive(
                 header, at: arrival, measuresJitter: measuresJitter, clockRate: clockRate)
             reception = statistics
-            return .known(outcome)
+            return .known(packet)
         }
         if case .some = remoteSSRC { sourceChanges += 1 }
         remoteSSRC = header.ssrc
         var statistics = ReceptionStatistics(clockRate: max(1, clockRate ?? configuration.clockRate))
-        _ = statistics.receive(header, at: arrival, measuresJitter: measuresJitter)
+        let packet = statistics.receive(header, at: arrival, measuresJitter: measuresJitter)
         reception = statistics
-        return .newSource
+        return .newSource(packet)
     }
 }
 

@@ -14,6 +14,21 @@ public struct ReceptionStatistics: Equatable, Sendable {
         case restarted
     }
 
+    /// What a packet is to the stream.
+    public struct Arrival: Equatable, Sendable {
+        /// Its effect on the counts.
+        public let outcome: Outcome
+        /// Its sequence number, extended so that it never wraps (RFC 3550 §A.1): its low 16 bits are those of the header, and
+        /// the stream's first packet keeps its own. A little below zero for a packet that was overtaken by the first ones.
+        public let number: Int64
+
+        @_noAllocation @_noLocks
+        init(_ outcome: Outcome, number: Int64) {
+            self.outcome = outcome
+            self.number = number
+        }
+    }
+
     /// Ticks of the RTP timestamp per second, as of the last packet.
     public private(set) var clockRate: Int
     /// Packets of this stream, repeated ones included.
@@ -26,7 +41,7 @@ public struct ReceptionStatistics: Equatable, Sendable {
     private var hasStarted = false
     private var base: Int64 = 0
     private var highest: Int64 = 0
-    private var suspect: UInt16?
+    private var suspect: Int64?
     private var expectedAtReport: Int64 = 0
     private var receivedAtReport: Int64 = 0
     private var lastTransit: Int32?
@@ -34,9 +49,12 @@ public struct ReceptionStatistics: Equatable, Sendable {
     private var scaledJitter: Int64 = 0
 
     /// The largest gap that is still loss (RFC 3550 A.1, MAX_DROPOUT).
-    private static var maxDropout: Int { @_noAllocation @_noLocks get { 3000 } }
+    private static var maxDropout: Int64 { @_noAllocation @_noLocks get { 3000 } }
     /// How far behind a packet may be and still be a late one (RFC 3550 A.1, MAX_MISORDER).
-    private static var maxMisorder: Int { @_noAllocation @_noLocks get { 100 } }
+    private static var maxMisorder: Int64 { @_noAllocation @_noLocks get { 100 } }
+    /// How far behind a packet's number may be before it is taken for one that is ahead: a minute. Those between this and
+    /// ``maxMisorder`` are out of place, but behind.
+    private static var maxBehind: Int64 { @_noAllocation @_noLocks get { 3_000 } }
 
     /// Makes an empty count.
     ///
@@ -52,7 +70,7 @@ public struct ReceptionStatistics: Equatable, Sendable {
         probation = packetsOnProbation
     }
 
-    /// Counts one packet.
+    /// Counts one packet, and extends its sequence number. Everything else that needs the number takes it from here.
     ///
     /// - Parameters:
     ///   - arrival: When it came in; the kernel's receive time if there is one.
@@ -61,9 +79,10 @@ public struct ReceptionStatistics: Equatable, Sendable {
     @_noAllocation @_noLocks
     public mutating func receive(
         _ header: RTPHeader, at arrival: Instant, measuresJitter: Bool = true, clockRate: Int? = nil
-    ) -> Outcome {
+    ) -> Arrival {
         if let clockRate, measuresJitter { change(to: clockRate) }
-        let outcome = place(header.sequenceNumber)
+        let number = extended(header.sequenceNumber)
+        let outcome = place(number)
         switch outcome {
         case .counted, .restarted:
             packetsReceived += 1
@@ -73,7 +92,16 @@ public struct ReceptionStatistics: Equatable, Sendable {
         case .onProbation, .outOfPlace:
             break
         }
-        return outcome
+        return Arrival(outcome, number: number)
+    }
+
+    @_noAllocation @_noLocks
+    private func extended(_ sequenceNumber: UInt16) -> Int64 {
+        guard hasStarted else { return Int64(sequenceNumber) }
+        let ahead = Int64(sequenceNumber &- UInt16(truncatingIfNeeded: highest))
+        let number = highest + (ahead < 65_536 - Self.maxBehind ? ahead : ahead - 65_536)
+        // Only a packet that the stream's first ones have overtaken is before them.
+        return number > -Self.maxMisorder ? number : number + 65_536
     }
 
     /// Changes the clock rate; the first packet at the new rate is not compared with the last one at the old rate. RFC
@@ -88,49 +116,49 @@ public struct ReceptionStatistics: Equatable, Sendable {
     }
 
     @_noAllocation @_noLocks
-    private mutating func place(_ sequenceNumber: UInt16) -> Outcome {
+    private mutating func place(_ number: Int64) -> Outcome {
         guard hasStarted else {
-            start(at: sequenceNumber)
+            start(at: number)
             return probation > 0 ? .onProbation : .counted
         }
-        let step = Int(sequenceNumber &- UInt16(truncatingIfNeeded: highest))
+        let step = number - highest
         if probation > 0 {
             guard step == 1 else {
-                start(at: sequenceNumber)
+                start(at: number)
                 return .onProbation
             }
             probation -= 1
-            highest += 1
+            highest = number
             guard probation == 0 else { return .onProbation }
             base = highest
             return .counted
         }
-        if step < Self.maxDropout {
-            highest += Int64(step)
+        if step >= 0, step < Self.maxDropout {
+            highest = number
             suspect = nil
-        } else if step <= 65_536 - Self.maxMisorder {
-            guard sequenceNumber == suspect else {
-                suspect = sequenceNumber &+ 1
+        } else if step >= 0 || step <= -Self.maxMisorder {
+            guard number == suspect else {
+                suspect = number + 1
                 return .outOfPlace
             }
-            restart(at: sequenceNumber)
+            restart(at: number)
             return .restarted
         }
         return .counted
     }
 
     @_noAllocation @_noLocks
-    private mutating func start(at sequenceNumber: UInt16) {
+    private mutating func start(at number: Int64) {
         hasStarted = true
         probation = max(0, packetsOnProbation - 1)
-        base = Int64(sequenceNumber)
+        base = number
         highest = base
         suspect = nil
     }
 
     @_noAllocation @_noLocks
-    private mutating func restart(at sequenceNumber: UInt16) {
-        base = Int64(sequenceNumber)
+    private mutating func restart(at number: Int64) {
+        base = number
         highest = base
         suspect = nil
         packetsReceived = 0

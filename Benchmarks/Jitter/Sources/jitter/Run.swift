@@ -71,7 +71,7 @@ struct Run {
         let payload = packets[arrival.packet]
         // The numbers wrap around early in the run.
         buffer.insert(
-            payload: payload.span.bytes, sequenceNumber: UInt16(truncatingIfNeeded: arrival.packet + 65_000),
+            payload: payload.span.bytes, number: Int64(arrival.packet + 65_000),
             timestamp: UInt32(truncatingIfNeeded: arrival.packet * 960 + 4_294_000_000), marker: false, ssrc: 1,
             arrival: arrival.at)
     }

@@ -12,6 +12,7 @@ struct CaptureReplay: ~Copyable {
     private var result = StreamReplay.Result()
     private var comparison: StreamReplay.Comparison
     private var pulled = 0
+    private var numbers = StreamNumbers()
 
     /// The call that a recording is a capture of; nil if it is not a capture.
     init?(_ recording: PacketRecording) throws {
@@ -49,16 +50,17 @@ struct CaptureReplay: ~Copyable {
         case .advance(let nanoseconds): buffer.advancePulls(nanoseconds: nanoseconds)
         case .patience(let nanoseconds): buffer.pullPatienceNanoseconds = nanoseconds
         case .repair(let nanoseconds): buffer.repairNanoseconds = nanoseconds
-        case .request(let number):
-            buffer.noteRequest(for: MissingPacket(number: number, sequenceNumber: 0, dueAt: time))
-        case .passOver(let sequenceNumber, let ssrc): buffer.passOver(sequenceNumber: sequenceNumber, ssrc: ssrc)
+        case .request(let number): buffer.noteRequest(for: MissingPacket(number: number, dueAt: time))
+        case .passOver(let sequenceNumber, let ssrc):
+            buffer.passOver(number: numbers.extend(sequenceNumber, of: ssrc), ssrc: ssrc)
         case .change(let codec):
             var decoder = try MediaCall.makeDecoder(codec)
             _ = buffer.change(to: &decoder)
         case .copy(let offset, let sequenceNumber, let timestamp, let ssrc, let format, let payload):
             unsafe buffer.insertCopy(
-                payload: payload.span.bytes, timestampOffset: offset, sequenceNumber: sequenceNumber,
-                timestamp: timestamp, ssrc: ssrc, format: format, arrival: time)
+                payload: payload.span.bytes, timestampOffset: offset,
+                number: numbers.extend(sequenceNumber, of: ssrc), timestamp: timestamp, ssrc: ssrc, format: format,
+                arrival: time)
         case .lost(let count): comparison.recordsLost += count
         }
     }
@@ -71,13 +73,14 @@ struct CaptureReplay: ~Copyable {
         result.ssrc = header.ssrc
         if !isNoise { result.payloadType = header.payloadType }
         let payload = unsafe packet.bytes.span.bytes.extracting(header.payload)
+        let number = numbers.extend(header.sequenceNumber, of: header.ssrc)
         if isNoise {
             buffer.insertNoise(
-                payload: payload, sequenceNumber: header.sequenceNumber, timestamp: header.timestamp, ssrc: header.ssrc,
+                payload: payload, number: number, timestamp: header.timestamp, ssrc: header.ssrc,
                 format: format, arrival: time)
         } else {
             buffer.insert(
-                payload: payload, sequenceNumber: header.sequenceNumber, timestamp: header.timestamp,
+                payload: payload, number: number, timestamp: header.timestamp,
                 marker: header.marker, ssrc: header.ssrc, format: format, arrival: time)
         }
         return true
