@@ -246,7 +246,7 @@ struct HandDrivenWorker: ~Copyable {
     }
 
     /// Gives the mixer an order.
-    mutating func order(_ order: SoundOrder) {
+    mutating func order(_ order: CardCommand) {
         let taken = commands.push(.sound(order))
         precondition(taken, "the ring has room")
     }

@@ -21,7 +21,7 @@ final class CardBench {
     /// The worker does nothing until then.
     var workerStallsUntil: Instant?
     /// Whether the worker keeps its frames to the card's beats.
-    var followsBeats = false
+    var followsPeriods = false
     private var follower: PeriodTracker
     private var frames = 0
     private var skipping = 0
@@ -132,10 +132,10 @@ final class CardBench {
         line.play(frame.span, at: now, skipping: skipping)
         skipping = 0
         var space = frame.mutableSpan
-        if followsBeats {
-            line.capture(into: &space, at: due, afterBeat: follower.wait)
+        if followsPeriods {
+            line.capture(into: &space, at: due, afterBoundary: follower.wait)
             let lacked = line.counters.captureUnderrun > missed
-            let shift = follower.follow(due, line.lastBeat, lacked: lacked, mayJump: frames < 50)
+            let shift = follower.follow(due, line.lastBoundary, lacked: lacked, mayJump: frames < 50)
             frames += 1
             if abs(shift) > 1_000_000 { line.pause(at: due) }
             following = following.advanced(byNanoseconds: shift)

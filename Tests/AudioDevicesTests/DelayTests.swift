@@ -65,7 +65,7 @@ struct DelayTests {
         bench.world.capture.ppm = ppm
         bench.workerJitterNanoseconds = 500_000
         bench.cardJitterNanoseconds = 500_000
-        bench.followsBeats = true
+        bench.followsPeriods = true
         bench.start()
         bench.run(seconds: 8)
         let before = bench.worker
@@ -85,7 +85,7 @@ struct DelayTests {
     @Test("A worker that keeps to beats takes frames at any time again when the card's thread comes up to 6 ms late")
     func lostBeats() {
         let bench = CardBench(frameMilliseconds: 10)
-        bench.followsBeats = true
+        bench.followsPeriods = true
         bench.start()
         bench.run(seconds: 15)
         #expect(bench.statistics.capture.targetMilliseconds < 6)
@@ -100,7 +100,7 @@ struct DelayTests {
     @Test("A card's thread that is late once costs a moment of sound, after which the rate does not swing")
     func lateOnce() {
         let bench = CardBench(frameMilliseconds: 10)
-        bench.followsBeats = true
+        bench.followsPeriods = true
         bench.start()
         bench.run(seconds: 10)
         bench.cardJitterNanoseconds = 9_000_000

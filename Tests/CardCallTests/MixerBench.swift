@@ -62,7 +62,7 @@ final class MixerBench {
         return id
     }
 
-    func handle(_ order: SoundOrder) { mixer.pointee.handle(order) }
+    func handle(_ order: CardCommand) { mixer.pointee.handle(order) }
 
     func report(_ index: Int) -> SoundReport { mixer.pointee.report(on: calls.pointee.onCard[index]) }
 

@@ -13,7 +13,7 @@ import Timekeeping
 final class DuplexBench {
     let card: ScriptedCard
     private var loop: DuplexLoop<ALSACard>
-    private var tape: LoopbackTape
+    private var stream: LoopbackStream
     private var signal: AudioRing.Producer
     private var captured: AudioRing.Consumer
     private var notes: SPSCRing<DuplexNote>.Consumer
@@ -44,14 +44,14 @@ final class DuplexBench {
         card.control.now_ns = now.nanoseconds
         var alsa = ALSACard(AudioDeviceConfiguration(playback: "card", capture: "card"))
         guard alsa.open() == nil, let playing = alsa.grant(.playback), let capturing = alsa.grant(.capture),
-            let tape = LoopbackTape(
+            let stream = LoopbackStream(
                 test, followedBy: following, playbackRate: playing.rate, captureRate: capturing.rate)
         else { return nil }
         grants = (playing, capturing)
         let rate = playing.rate
         width = keepsPairs && capturing.channels == 2 ? 2 : 1
         channels = ChannelRecorder(test, outputs: playing.channels, inputs: width)
-        self.tape = tape
+        self.stream = stream
         let played = AudioRing(capacity: 2 * rate)
         let heard = AudioRing(capacity: 2 * rate * width)
         let ring = SPSCRing<DuplexNote>(capacity: 4_096)
@@ -67,10 +67,10 @@ final class DuplexBench {
         loop = made
     }
 
-    var statistics: DuplexStatistics { tape.statistics }
-    var alignment: BlockAlignment { tape.alignment }
-    var interruptions: [Range<Int>] { tape.interruptions }
-    var clockRate: Double { tape.clockRate }
+    var statistics: DuplexStatistics { stream.statistics }
+    var alignment: BlockAlignment { stream.alignment }
+    var interruptions: [Range<Int>] { stream.interruptions }
+    var clockRate: Double { stream.clockRate }
     /// What there is to say of the card.
     var facts: CardFacts {
         CardFacts(
@@ -103,14 +103,14 @@ final class DuplexBench {
 
     private func feed() {
         while isFeeding, signal.space > 9_600 {
-            let frames = tape.frames(4_800)
+            let frames = stream.frames(4_800)
             _ = signal.write(frames.span)
         }
     }
 
     private func collect() {
         while let note = notes.pop() {
-            tape.take(note)
+            stream.take(note)
             if case .exchanged = note.event { continue }
             told.append(note)
         }
@@ -119,10 +119,10 @@ final class DuplexBench {
         let count = captured.read(into: &room)
         guard count > 0 else { return }
         guard width == 2 else {
-            samples += tape.samples(of: Array(block.prefix(count)))
+            samples += stream.samples(of: Array(block.prefix(count)))
             return
         }
-        let both = tape.samples(ofPairs: Array(block.prefix(count)))
+        let both = stream.samples(ofPairs: Array(block.prefix(count)))
         samples += both.mean
         channels.add(both.left, both.right)
     }

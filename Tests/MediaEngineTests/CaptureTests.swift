@@ -198,16 +198,16 @@ struct CaptureTests {
 
     @Test("What finds no room is left out and counted, in the file as in the report")
     func overrun() throws {
-        var tape = SPSCRing<CaptureRecord>(capacity: 4)
-        var end = CaptureTape(tape.producer, at: .zero)
+        var ring = SPSCRing<CaptureRecord>(capacity: 4)
+        var end = CaptureWriter(ring.producer, at: .zero)
         for number in 0..<10 { end.note(.advance, Int64(number)) }
         #expect(end.countLost() == 6)
         for number in 0..<4 {
-            let kept = tape.consumer.pop()?.value
+            let kept = ring.consumer.pop()?.value
             #expect(kept == Int64(number))
         }
         end.note(.advance, 10)
-        let next = tape.consumer.pop()
+        let next = ring.consumer.pop()
         let record = try #require(next)
         #expect(record.lostBefore == 6 && record.value == 10)
         let notes = record.datagrams.map { CaptureNote(parsing: $0.bytes) }

@@ -109,8 +109,8 @@ public actor CallCards {
             signal, maximumDelay: Self.maximumDelay, playedSamples: playedSamples, follows: follows)
         try session.start()
         while recorder.samples.count < end, !mustStop() {
-            if var state = try recorder.add(session.exchange(), session.tape.statistics, configuration) {
-                state.timing = state.timing.aligned(to: session.tape.alignment, clockRate: session.tape.clockRate)
+            if var state = try recorder.add(session.exchange(), session.stream.statistics, configuration) {
+                state.timing = state.timing.aligned(to: session.stream.alignment, clockRate: session.stream.clockRate)
                     .without(
                         (ownMilliseconds ?? session.facts.ownMilliseconds ?? 0) * Double(AudioFormat.sampleRate) / 1_000
                     )
@@ -122,8 +122,8 @@ public actor CallCards {
         session.stop()
         let facts = session.facts
         return Heard(
-            samples: recorder.samples, ownMilliseconds: facts.ownMilliseconds, alignment: session.tape.alignment,
-            clockRate: session.tape.clockRate, interruptions: session.tape.interruptions,
+            samples: recorder.samples, ownMilliseconds: facts.ownMilliseconds, alignment: session.stream.alignment,
+            clockRate: session.stream.clockRate, interruptions: session.stream.interruptions,
             facts: facts.factsOfMeasuringCards)
     }
 }

@@ -87,7 +87,7 @@ public struct CardLoopback: Sendable {
         var recorder = CardRecorder(signal, maximumDelay: maximumDelay, playedSamples: signal.count, follows: follows)
         try session.start()
         while recorder.samples.count < end, !mustStop() {
-            if let state = try recorder.add(session.exchange(), session.tape.statistics, configuration) {
+            if let state = try recorder.add(session.exchange(), session.stream.statistics, configuration) {
                 tell(.state(state))
             }
             if isEnough(session.facts.trouble), !mustStop() {
@@ -98,10 +98,10 @@ public struct CardLoopback: Sendable {
         }
         session.stop()
         var measurement = LoopbackAnalyser(signal, maximumDelay: maximumDelay)
-            .analyse(recorder.samples, interruptions: session.tape.interruptions)
-        measurement.timing = measurement.timing.aligned(to: session.tape.alignment)
+            .analyse(recorder.samples, interruptions: session.stream.interruptions)
+        measurement.timing = measurement.timing.aligned(to: session.stream.alignment)
         session.channels.measure(
-            recorder.samples, signal, maximumDelay: maximumDelay, interruptions: session.tape.interruptions,
+            recorder.samples, signal, maximumDelay: maximumDelay, interruptions: session.stream.interruptions,
             &measurement)
         var run = LoopbackRun(mode: .device, startedAt: startedAt, measurement: measurement)
         session.describe(&run)
@@ -118,28 +118,28 @@ public struct CardLoopback: Sendable {
         seconds: Double?, mustStop: () -> Bool, keep: ([SoakMonitor.Moment]) throws(LoopbackError) -> [String],
         tell: (Progress) -> Void
     ) throws(LoopbackError) -> LoopbackRun {
-        var soak = SoakTape(maximumDelay: AudioFormat.samples(milliseconds: maximumDelayMilliseconds))
+        var soak = SoakMeasurement(maximumDelay: AudioFormat.samples(milliseconds: maximumDelayMilliseconds))
         var session = try CardSession(self, soak.signal)
         let end = seconds.map { Int($0 * Double(AudioFormat.sampleRate)) } ?? Int.max
         var absence: Int32?
         try session.start()
         while soak.captured < end, !mustStop() {
             let samples = session.exchange()
-            for minute in soak.add(samples, &session.tape) {
+            for minute in soak.add(samples, &session.stream) {
                 tell(.minute(minute))
                 if soak.hasNewMoments { soak.files = try keep(soak.takeMoments()) }
             }
-            if session.tape.statistics.absence != absence {
-                absence = session.tape.statistics.absence
+            if session.stream.statistics.absence != absence {
+                absence = session.stream.statistics.absence
                 tell(.card(absence: absence))
             }
             if let state = soak.state(everySamples: 9_600, total: seconds) { tell(.state(state)) }
             if !session.hasMore { Self.rest() }
         }
         session.stop()
-        if let minute = soak.finish(&session.tape) { tell(.minute(minute)) }
+        if let minute = soak.finish(&session.stream) { tell(.minute(minute)) }
         soak.files = try keep(soak.takeMoments())
-        var run = soak.run(startedAt: startedAt, alignment: session.tape.alignment)
+        var run = soak.run(startedAt: startedAt, alignment: session.stream.alignment)
         session.describe(&run)
         return run
     }
@@ -179,9 +179,9 @@ struct CardRecorder {
     }
 }
 
-/// A card at work: its thread, and the tape that it is fed from.
+/// A card at work: its thread, and the stream that it is fed from.
 struct CardSession: ~Copyable {
-    var tape: LoopbackTape
+    var stream: LoopbackStream
     /// What the channels of the card have captured.
     private(set) var channels: ChannelRecorder
     /// The last exchange brought something, so that more may be waiting.
@@ -208,13 +208,13 @@ struct CardSession: ~Copyable {
             throw explain(error)
         }
         guard
-            let tape = LoopbackTape(
+            let stream = LoopbackStream(
                 signal, followedBy: following, playbackRate: card.playback.rate, captureRate: card.capture.rate)
         else { throw LoopbackError(.cardUnusable, loopback.configuration, EINVAL) }
         configuration = loopback.configuration
         channels = ChannelRecorder(signal, outputs: card.playback.channels, inputs: card.captureWidth)
         self.card = card
-        self.tape = tape
+        self.stream = stream
         fill()
     }
 
@@ -231,14 +231,14 @@ struct CardSession: ~Copyable {
     /// Feeds the card, and takes what it has captured, at 48 kHz.
     mutating func exchange() -> [Int16] {
         fill()
-        while let note = card.nextNote() { tape.take(note) }
+        while let note = card.nextNote() { stream.take(note) }
         var block = [Int16](repeating: 0, count: card.capture.rate / 2 * card.captureWidth)
         var room = block.mutableSpan
         let count = card.capture(into: &room)
         hasMore = count > 0
         guard hasMore else { return [] }
-        guard card.captureWidth == 2 else { return tape.samples(of: Array(block.prefix(count))) }
-        let samples = tape.samples(ofPairs: Array(block.prefix(count)))
+        guard card.captureWidth == 2 else { return stream.samples(of: Array(block.prefix(count))) }
+        let samples = stream.samples(ofPairs: Array(block.prefix(count)))
         channels.add(samples.left, samples.right)
         return samples.mean
     }
@@ -248,7 +248,7 @@ struct CardSession: ~Copyable {
         let piece = card.playback.rate / 10
         let ahead = card.playback.rate * (DuplexCard.ringSeconds - 4)
         while card.playSpace > ahead + piece {
-            let frames = tape.frames(piece)
+            let frames = stream.frames(piece)
             guard card.play(frames.span) == frames.count else { return }
         }
     }
@@ -256,7 +256,7 @@ struct CardSession: ~Copyable {
     /// The facts about the card.
     var facts: CardFacts {
         CardFacts(
-            configuration: configuration, playback: card.playback, capture: card.capture, statistics: tape.statistics)
+            configuration: configuration, playback: card.playback, capture: card.capture, statistics: stream.statistics)
     }
 
     func describe(_ run: inout LoopbackRun) {

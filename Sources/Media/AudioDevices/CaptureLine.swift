@@ -12,7 +12,7 @@ struct CaptureLine: ~Copyable {
     private var ring: AudioRing.Producer
     private var referenceRing: AudioRing.Producer
     private var marks: SPSCRing<LineMark>.Consumer
-    private var beats: SPSCRing<CardBeat>.Producer
+    private var boundaries: SPSCRing<PeriodBoundary>.Producer
     private var resampler: ClockResampler?
     /// What the card plays meanwhile.
     var reference = EchoReference()
@@ -47,12 +47,12 @@ struct CaptureLine: ~Copyable {
 
     init(
         _ ring: consuming AudioRing.Producer, reference: consuming AudioRing.Producer,
-        _ marks: consuming SPSCRing<LineMark>.Consumer, _ beats: consuming SPSCRing<CardBeat>.Producer
+        _ marks: consuming SPSCRing<LineMark>.Consumer, _ boundaries: consuming SPSCRing<PeriodBoundary>.Producer
     ) {
         self.ring = ring
         referenceRing = reference
         self.marks = marks
-        self.beats = beats
+        self.boundaries = boundaries
         margin = DelayMargin(leastSamples: Self.leastMargin, mostSamples: 528)
     }
 
@@ -171,7 +171,7 @@ struct CaptureLine: ~Copyable {
     mutating func measure(queueFrames: Int, behindFrames: Int, at now: Instant) {
         statistics.cardMilliseconds = Double(queueFrames) * 1_000 / Double(cardRate)
         statistics.behindCardMilliseconds = Double(behindFrames) * 1_000 / Double(cardRate)
-        beat(queueFrames: queueFrames, at: now)
+        noteBoundary(queueFrames: queueFrames, at: now)
         guard follow(at: now) else { return }
         followWait(at: now)
         let ringSamples = held(at: now)
@@ -187,12 +187,12 @@ struct CaptureLine: ~Copyable {
 
     /// Tells the worker when a period was full. If the card knows its position within the period, that is exact.
     @_noAllocation @_noLocks
-    private mutating func beat(queueFrames: Int, at now: Instant) {
+    private mutating func noteBoundary(queueFrames: Int, at now: Instant) {
         let end = framesRead &+ queueFrames
         guard end / periodFrames > framesRead / periodFrames else { return }
         let since = Int64(end % periodFrames) &* 1_000_000_000 / Int64(cardRate)
-        _ = beats.push(
-            CardBeat(nanoseconds: now.nanoseconds &- since, periodNanoseconds: periodNanoseconds))
+        _ = boundaries.push(
+            PeriodBoundary(nanoseconds: now.nanoseconds &- since, periodNanoseconds: periodNanoseconds))
     }
 
     @_noAllocation @_noLocks

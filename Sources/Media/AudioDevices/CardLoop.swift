@@ -35,7 +35,7 @@ struct CardLoop<Card: SoundCard & ~Copyable>: ~Copyable {
     ) {
         self.card = card
         playback = PlaybackLine(ends.playing, ends.playingMarks)
-        capture = CaptureLine(ends.capturing, reference: ends.referring, ends.capturingMarks, ends.beats)
+        capture = CaptureLine(ends.capturing, reference: ends.referring, ends.capturingMarks, ends.boundaries)
         self.events = events
         self.eventSignal = eventSignal
         outbox.reserveCapacity(16)

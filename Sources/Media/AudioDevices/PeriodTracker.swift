@@ -1,13 +1,13 @@
 public import Timekeeping
 
-/// Aligns a worker's frames to just after the period boundaries (beats) of the capturing card, so that samples are
+/// Aligns a worker's frames to just after the period boundaries of the capturing card, so that samples are
 /// taken as soon as they are available, although the card has its own clock.
 ///
 /// It follows a clock: each frame reports its deviation, and gets the correction for the following ones. A very late
-/// beat moves them no further than a slightly late one.
+/// boundary moves them no further than a slightly late one.
 public struct PeriodTracker: BitwiseCopyable, Sendable {
     private let frameNanoseconds: Int64
-    /// The target time of a frame after a beat, in nanoseconds: it increases after frames that came too early for their
+    /// The target time of a frame after a boundary, in nanoseconds: it increases after frames that came too early for their
     /// samples, and slowly decreases again.
     private var wanted = PeriodTracker.leastWait
     /// The error of late, smoothed, in nanoseconds.
@@ -27,14 +27,14 @@ public struct PeriodTracker: BitwiseCopyable, Sendable {
     private static var mostShift: Int64 { @_noAllocation @_noLocks get { 2_500 } }
     /// The same of frames that are beyond ``reach``: so slowly that the card's delay follows unheard.
     private static var approach: Int64 { @_noAllocation @_noLocks get { 300 } }
-    /// A card whose beats are less regular than this is not followed: 0.8 ms on average.
+    /// A card whose boundaries are less regular than this is not followed: 0.8 ms on average.
     private static var mostSpread: Int64 { @_noAllocation @_noLocks get { 800_000 } }
     /// Frames within 1.25 ms of their target are kept there.
     private static var reach: Int64 { @_noAllocation @_noLocks get { 1_250_000 } }
     /// Frames with a small error until the card may count on them.
     private static var framesToTrust: Int { @_noAllocation @_noLocks get { 30 } }
 
-    /// How long after beats frames come, in nanoseconds, for ``SoundLine/capture(into:at:afterBeat:)``; nil while they
+    /// How long after boundaries frames come, in nanoseconds, for ``SoundLine/capture(into:at:afterBoundary:)``; nil while they
     /// come at any time.
     public var wait: Int64? {
         @_noAllocation @_noLocks get {
@@ -42,36 +42,36 @@ public struct PeriodTracker: BitwiseCopyable, Sendable {
         }
     }
 
-    /// The first instant that is not before `earliest` and is at the target time after a beat; `earliest` if the card
-    /// has no regular beat.
+    /// The first instant that is not before `earliest` and is at the target time after a boundary; `earliest` if the card
+    /// has no regular boundary.
     @_noAllocation @_noLocks
-    public func aligned(_ earliest: Instant, to beat: CardBeat?) -> Instant {
-        guard let beat, canFollow(beat, at: earliest) else { return earliest }
-        let first = beat.nanoseconds &+ min(wanted, beat.periodNanoseconds / 2)
-        let rest = (earliest.nanoseconds &- first) % beat.periodNanoseconds
+    public func aligned(_ earliest: Instant, to boundary: PeriodBoundary?) -> Instant {
+        guard let boundary, canFollow(boundary, at: earliest) else { return earliest }
+        let first = boundary.nanoseconds &+ min(wanted, boundary.periodNanoseconds / 2)
+        let rest = (earliest.nanoseconds &- first) % boundary.periodNanoseconds
         guard rest != 0 else { return earliest }
-        return earliest.advanced(byNanoseconds: rest < 0 ? -rest : beat.periodNanoseconds &- rest)
+        return earliest.advanced(byNanoseconds: rest < 0 ? -rest : boundary.periodNanoseconds &- rest)
     }
 
     /// Learns from a frame.
     ///
     /// - Parameters:
     ///   - due: When it was due.
-    ///   - beat: The card's last beat.
+    ///   - boundary: The card's last boundary.
     ///   - lacked: Whether samples were missing in it.
     ///   - mayJump: Whether frames may move by half a period at once.
     /// - Returns: How much later, in nanoseconds, all that follow are to come.
     @_noAllocation @_noLocks
-    public mutating func follow(_ due: Instant, _ beat: CardBeat?, lacked: Bool, mayJump: Bool) -> Int64 {
-        guard let beat, canFollow(beat, at: due) else {
+    public mutating func follow(_ due: Instant, _ boundary: PeriodBoundary?, lacked: Bool, mayJump: Bool) -> Int64 {
+        guard let boundary, canFollow(boundary, at: due) else {
             steadyFrames = 0
             (error, spread) = (0, 0)
             return 0
         }
-        adapt(lacked: lacked && steadyFrames >= Self.framesToTrust, beat.periodNanoseconds, at: due)
-        let period = beat.periodNanoseconds
-        // Of beats that are a whole number of periods apart, any will do.
-        var distance = (due.nanoseconds &- beat.nanoseconds &- min(wanted, period / 2)) % period
+        adapt(lacked: lacked && steadyFrames >= Self.framesToTrust, boundary.periodNanoseconds, at: due)
+        let period = boundary.periodNanoseconds
+        // Of boundaries that are a whole number of periods apart, any will do.
+        var distance = (due.nanoseconds &- boundary.nanoseconds &- min(wanted, period / 2)) % period
         if distance > period / 2 { distance &-= period }
         if distance < -period / 2 { distance &+= period }
         let isFar = abs(distance) > Self.reach
@@ -103,11 +103,11 @@ public struct PeriodTracker: BitwiseCopyable, Sendable {
         }
     }
 
-    /// Whether frames have a constant distance from the card's beats, and the last beat is recent.
+    /// Whether frames have a constant distance from the card's boundaries, and the last boundary is recent.
     @_noAllocation @_noLocks
-    private func canFollow(_ beat: CardBeat, at due: Instant) -> Bool {
-        let period = beat.periodNanoseconds
+    private func canFollow(_ boundary: PeriodBoundary, at due: Instant) -> Bool {
+        let period = boundary.periodNanoseconds
         return period >= 4_000_000 && frameNanoseconds % period < 1_000
-            && abs(due.nanoseconds &- beat.nanoseconds) < 4 &* frameNanoseconds
+            && abs(due.nanoseconds &- boundary.nanoseconds) < 4 &* frameNanoseconds
     }
 }

@@ -12,7 +12,7 @@ public struct SoundLine: ~Copyable, Sendable {
     private var capturing: AudioRing.Consumer
     private var referring: AudioRing.Consumer
     private var capturingMarks: SPSCRing<LineMark>.Producer
-    private var beats: SPSCRing<CardBeat>.Consumer
+    private var boundaries: SPSCRing<PeriodBoundary>.Consumer
     private var played = 0
     private var captured = 0
     /// Samples that this end has dropped or lacked.
@@ -26,20 +26,20 @@ public struct SoundLine: ~Copyable, Sendable {
         public var captureUnderrun = 0
     }
 
-    /// When the card last delivered captured samples, as far as ``capture(into:at:afterBeat:)`` has seen.
-    public private(set) var lastBeat: CardBeat?
+    /// When the card last delivered captured samples, as far as ``capture(into:at:afterBoundary:)`` has seen.
+    public private(set) var lastBoundary: PeriodBoundary?
 
     init(
         playing: consuming AudioRing.Producer, playingMarks: consuming SPSCRing<LineMark>.Producer,
         capturing: consuming AudioRing.Consumer, referring: consuming AudioRing.Consumer,
-        capturingMarks: consuming SPSCRing<LineMark>.Producer, beats: consuming SPSCRing<CardBeat>.Consumer
+        capturingMarks: consuming SPSCRing<LineMark>.Producer, boundaries: consuming SPSCRing<PeriodBoundary>.Consumer
     ) {
         self.playing = playing
         self.playingMarks = playingMarks
         self.capturing = capturing
         self.referring = referring
         self.capturingMarks = capturingMarks
-        self.beats = beats
+        self.boundaries = boundaries
     }
 
     /// Hands over the next samples to be played, at the worker's rhythm. Real-time safe.
@@ -64,14 +64,14 @@ public struct SoundLine: ~Copyable, Sendable {
     ///   - reference: Is filled with what the card played while it captured that: as many samples, in the card's own time,
     ///     so that the echo of one follows at the same distance whatever is done to delays. 2 ms early.
     ///   - now: When the frame was due, or is taken, on the machine's monotonic clock.
-    ///   - wait: How long after the card's beats frames are taken, in ns, if that is constant: then samples need not
-    ///     wait for frames at any time between two beats. Nil if it is not constant.
+    ///   - wait: How long after the card's boundaries frames are taken, in ns, if that is constant: then samples need not
+    ///     wait for frames at any time between two boundaries. Nil if it is not constant.
     @_noAllocation @_noLocks
     public mutating func capture(
         into samples: inout MutableSpan<Int16>, reference: inout MutableSpan<Int16>, at now: Instant,
-        afterBeat wait: Int64? = nil
+        afterBoundary wait: Int64? = nil
     ) {
-        let read = read(into: &samples, at: now, afterBeat: wait)
+        let read = read(into: &samples, at: now, afterBoundary: wait)
         var place = Self.read(read, from: &referring, into: &reference)
         while place < reference.count {
             reference[place] = 0
@@ -79,11 +79,12 @@ public struct SoundLine: ~Copyable, Sendable {
         }
     }
 
-    /// Fills `samples` as ``capture(into:reference:at:afterBeat:)`` does, for those who do not care what was played.
+    /// Fills `samples` as ``capture(into:reference:at:afterBoundary:)`` does, for those who do not care what was played.
     @_noAllocation @_noLocks
-    public mutating func capture(into samples: inout MutableSpan<Int16>, at now: Instant, afterBeat wait: Int64? = nil)
-    {
-        referring.skip(read(into: &samples, at: now, afterBeat: wait))
+    public mutating func capture(
+        into samples: inout MutableSpan<Int16>, at now: Instant, afterBoundary wait: Int64? = nil
+    ) {
+        referring.skip(read(into: &samples, at: now, afterBoundary: wait))
     }
 
     @_noAllocation @_noLocks
@@ -95,8 +96,10 @@ public struct SoundLine: ~Copyable, Sendable {
     }
 
     @_noAllocation @_noLocks
-    private mutating func read(into samples: inout MutableSpan<Int16>, at now: Instant, afterBeat wait: Int64?) -> Int {
-        while let beat = beats.pop() { lastBeat = beat }
+    private mutating func read(into samples: inout MutableSpan<Int16>, at now: Instant, afterBoundary wait: Int64?)
+        -> Int
+    {
+        while let boundary = boundaries.pop() { lastBoundary = boundary }
         let read = capturing.read(into: &samples)
         captured &+= read
         for index in read..<samples.count { samples[index] = 0 }
@@ -119,7 +122,7 @@ public struct SoundLine: ~Copyable, Sendable {
 
 /// A moment at which a card delivered captured samples, and the interval at which it does.
 @frozen
-public struct CardBeat: BitwiseCopyable, Equatable, Sendable {
+public struct PeriodBoundary: BitwiseCopyable, Equatable, Sendable {
     /// When, on the monotonic clock.
     public let nanoseconds: Int64
     /// The card's period in nanoseconds.
@@ -131,7 +134,7 @@ public struct CardBeat: BitwiseCopyable, Equatable, Sendable {
         self.periodNanoseconds = periodNanoseconds
     }
 
-    /// Beats that may wait for the worker: more than between two frames of any length.
+    /// Boundaries that may wait for the worker: more than between two frames of any length.
     static var capacity: Int { 64 }
 }
 
@@ -145,7 +148,7 @@ struct LineMark: BitwiseCopyable, Sendable {
     @usableFromInline let nanoseconds: Int64
     /// Samples that the worker asked for in vain.
     @usableFromInline let missing: Int32
-    /// How long after the card's beats frames are taken, in ns; negative if they are taken at any time.
+    /// How long after the card's boundaries frames are taken, in ns; negative if they are taken at any time.
     @usableFromInline let wait: Int32
     /// Samples before this frame that are to be left out.
     @usableFromInline let skipped: Int32
@@ -186,7 +189,7 @@ struct LineEnds: ~Copyable {
     /// What was played meanwhile: always as many samples as were captured.
     @usableFromInline var referring: AudioRing.Producer
     @usableFromInline var capturingMarks: SPSCRing<LineMark>.Consumer
-    @usableFromInline var beats: SPSCRing<CardBeat>.Producer
+    @usableFromInline var boundaries: SPSCRing<PeriodBoundary>.Producer
 }
 
 /// Both ends of a new line.
@@ -201,12 +204,12 @@ struct LinePair: ~Copyable {
         let referring = AudioRing(capacity: LineMark.ringSamples)
         let playingMarks = SPSCRing<LineMark>(capacity: LineMark.capacity)
         let capturingMarks = SPSCRing<LineMark>(capacity: LineMark.capacity)
-        let beats = SPSCRing<CardBeat>(capacity: CardBeat.capacity)
+        let boundaries = SPSCRing<PeriodBoundary>(capacity: PeriodBoundary.capacity)
         worker = SoundLine(
             playing: playing.producer, playingMarks: playingMarks.producer, capturing: capturing.consumer,
-            referring: referring.consumer, capturingMarks: capturingMarks.producer, beats: beats.consumer)
+            referring: referring.consumer, capturingMarks: capturingMarks.producer, boundaries: boundaries.consumer)
         device = LineEnds(
             playing: playing.consumer, playingMarks: playingMarks.consumer, capturing: capturing.producer,
-            referring: referring.producer, capturingMarks: capturingMarks.consumer, beats: beats.producer)
+            referring: referring.producer, capturingMarks: capturingMarks.consumer, boundaries: boundaries.producer)
     }
 }

@@ -8,7 +8,7 @@ package struct CallRings: ~Copyable {
     /// Emptied into the recording.
     package var recorder: AudioRing.Producer?
     /// Records the inputs of the playout, if the call is captured.
-    package var capture: CaptureTape?
+    package var capture: CaptureWriter?
     /// The worker's side of a program's port.
     package var line: PortLine?
 

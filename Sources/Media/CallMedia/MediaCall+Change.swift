@@ -49,7 +49,7 @@ extension MediaCall {
         _ change: UnsafeMutablePointer<MediaCallChange>
     ) -> UnsafeMutablePointer<MediaCallChange>? {
         if unsafe !change.pointee.decoder.isEmpty {
-            tape?.note(.change, Int64(unsafe change.pointee.codecNumber))
+            capture?.note(.change, Int64(unsafe change.pointee.codecNumber))
         }
         let number = unsafe playout.change(to: &change.pointee.decoder)
         unsafe peer.expect(change.pointee.peer, decoder: number)

@@ -26,7 +26,7 @@ extension MediaCall {
     mutating func receiveEvent(_ datagram: borrowing MutableRawSpan, _ packet: ReceivedPacket, clockRate: Int) {
         let header = packet.header
         playout.passOver(number: packet.number, ssrc: header.ssrc)
-        tape?.notePassOver(header, at: packet.arrival)
+        capture?.notePassOver(header, at: packet.arrival)
         guard receives, let payload = eventPayload(datagram, header) else { return }
         digits.receive(payload, timestamp: header.timestamp, clockRate: clockRate, at: packet.arrival)
     }

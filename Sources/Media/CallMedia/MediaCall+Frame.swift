@@ -19,7 +19,7 @@ extension MediaCall {
     @_noAllocation @_noLocks
     mutating func hearTick(at due: Instant, through work: inout SampleBuffer) {
         guard case .running = pace else { return }
-        hear(from: &playout, into: &work, &tape, CardPort.tickSamples, at: due)
+        hear(from: &playout, into: &work, &capture, CardPort.tickSamples, at: due)
         if peer.hasHeardPeer { bring(work, CardPort.tickSamples, to: &audio) }
     }
 
@@ -27,7 +27,7 @@ extension MediaCall {
     @_noAllocation @_noLocks
     mutating func advancePulls(nanoseconds: Int64) {
         playout.advancePulls(nanoseconds: nanoseconds)
-        tape?.note(.advance, nanoseconds)
+        capture?.note(.advance, nanoseconds)
     }
 
     @_noAllocation @_noLocks
@@ -35,9 +35,9 @@ extension MediaCall {
         due: Instant, at now: Instant, scratch: inout FrameScratch, batch: inout DatagramBatch
     ) {
         // The playout's clock is the grid of the frames, not the moments at which a busy machine gets to them.
-        counters.captureRecordsLost = tape?.countLost() ?? 0
+        counters.captureRecordsLost = capture?.countLost() ?? 0
         // On the sound card, playback has its own ticks.
-        if !usesCard { hear(from: &playout, into: &scratch.heard, &tape, frameSamples, at: due) }
+        if !usesCard { hear(from: &playout, into: &scratch.heard, &capture, frameSamples, at: due) }
         if usesCard {
             takeFromCard(&audio, into: &scratch.sending, frameSamples)
         } else {
@@ -130,13 +130,13 @@ private func encode(
 
 @_semantics("no_performance_analysis") @inline(__always)
 private func hear(
-    from playout: inout PlayoutBuffer, into frame: inout SampleBuffer, _ tape: inout CaptureTape?, _ count: Int,
+    from playout: inout PlayoutBuffer, into frame: inout SampleBuffer, _ capture: inout CaptureWriter?, _ count: Int,
     at now: Instant
 ) {
-    tape?.noteSettings(patience: playout.pullPatienceNanoseconds, repair: playout.repairNanoseconds)
+    capture?.noteSettings(patience: playout.pullPatienceNanoseconds, repair: playout.repairNanoseconds)
     var samples = frame.mutableSamples(count)
     _ = playout.pull(into: &samples, at: now)
-    tape?.notePull(samples.span, at: now)
+    capture?.notePull(samples.span, at: now)
 }
 
 @_semantics("no_performance_analysis") @inline(__always)

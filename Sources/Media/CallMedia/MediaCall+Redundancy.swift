@@ -11,7 +11,7 @@ extension MediaCall {
     @_noAllocation @_noLocks
     mutating func receiveRedundant(_ datagram: borrowing MutableRawSpan, _ packet: ReceivedPacket) {
         guard receives else { return }
-        if !insertBlocks(of: datagram, packet, peer.received, into: &playout, &tape) {
+        if !insertBlocks(of: datagram, packet, peer.received, into: &playout, &capture) {
             counters.payloadsMalformed += 1
         }
     }
@@ -76,7 +76,7 @@ extension RedundancyWriter {
 @_semantics("no_performance_analysis") @inline(__always)
 private func insertBlocks(
     of datagram: borrowing MutableRawSpan, _ packet: ReceivedPacket, _ formats: ReceivedFormats,
-    into playout: inout PlayoutBuffer, _ tape: inout CaptureTape?
+    into playout: inout PlayoutBuffer, _ capture: inout CaptureWriter?
 ) -> Bool {
     let (header, arrival) = (packet.header, packet.arrival)
     let bytes = datagram.bytes
@@ -92,12 +92,12 @@ private func insertBlocks(
                 marker: header.marker, ssrc: header.ssrc, format: format, arrival: arrival)
             var sound = header
             sound.payloadType = block.payloadType
-            tape?.note(.packet, frame, sound, format: format, arrival: arrival)
+            capture?.note(.packet, frame, sound, format: format, arrival: arrival)
         } else {
             playout.insertCopy(
                 payload: frame, timestampOffset: UInt32(block.timestampOffset), number: packet.number,
                 timestamp: header.timestamp, ssrc: header.ssrc, format: format, arrival: arrival)
-            tape?.note(
+            capture?.note(
                 .copy, frame, header, format: format, timestampOffset: UInt32(block.timestampOffset), arrival: arrival)
         }
     }

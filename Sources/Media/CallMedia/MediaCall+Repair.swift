@@ -41,7 +41,7 @@ extension MediaCall {
         requestsDueAt = nil
         guard peer.repairsLoss, receives, peer.canSend, let path = peer.controlPath else { return }
         playout.repairNanoseconds = peer.repairNanoseconds(at: now)
-        tape?.noteSettings(patience: playout.pullPatienceNanoseconds, repair: playout.repairNanoseconds)
+        capture?.noteSettings(patience: playout.pullPatienceNanoseconds, repair: playout.repairNanoseconds)
         let nextPull = nextDeadline
         var number = Int64.min
         while let missing = playout.nextMissing(
@@ -51,7 +51,7 @@ extension MediaCall {
             let left = now.nanoseconds(to: missing.dueAt)
             if peer.ask(for: missing.sequenceNumber, nanosecondsLeft: left, at: now) {
                 playout.noteRequest(for: missing)
-                tape?.note(.request, missing.number)
+                capture?.note(.request, missing.number)
                 watchForRepairs()
             }
         }

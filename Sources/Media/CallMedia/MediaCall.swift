@@ -22,7 +22,7 @@ package struct MediaCall: ~Copyable {
     var encoder: SoundEncoder
     var audio: CallAudioEndpoint
     /// Records the inputs of the playout, if the call is captured.
-    var tape: CaptureTape?
+    var capture: CaptureWriter?
     /// The card mixer's statistics of the call when it left.
     package var sound: SoundReport?
     var frameSamples: Int
@@ -64,7 +64,7 @@ package struct MediaCall: ~Copyable {
 
     init(
         id: MediaCallID, peer: consuming PeerSession, playout: consuming PlayoutBuffer,
-        encoder: consuming SoundEncoder, audio: consuming CallAudioEndpoint, tape: consuming CaptureTape?,
+        encoder: consuming SoundEncoder, audio: consuming CallAudioEndpoint, capture: consuming CaptureWriter?,
         plan: MediaCallPlan,
         firstTimestamp: UInt32,
         now: Instant
@@ -74,7 +74,7 @@ package struct MediaCall: ~Copyable {
         self.playout = playout
         self.encoder = encoder
         self.audio = audio
-        self.tape = tape
+        self.capture = capture
         digits = DigitExchange(
             clockRate: plan.peer.telephoneEvents.first?.clockRate,
             frameMilliseconds: plan.encoder.frameDuration.rawValue)
@@ -127,9 +127,9 @@ package struct MediaCall: ~Copyable {
         _ datagram: inout MutableRawSpan, isControl: Bool, from origin: DatagramPath, arrival: Instant
     ) -> PeerSession.Refusal? {
         switch peer.receive(&datagram, isControl: isControl, from: origin, at: arrival) {
-        case .media(let packet): if receives { insert(datagram, packet, into: &playout, &tape) }
+        case .media(let packet): if receives { insert(datagram, packet, into: &playout, &capture) }
         case .telephoneEvent(let packet, let clockRate): receiveEvent(datagram, packet, clockRate: clockRate)
-        case .comfortNoise(let packet): if receives { insertNoise(datagram, packet, into: &playout, &tape) }
+        case .comfortNoise(let packet): if receives { insertNoise(datagram, packet, into: &playout, &capture) }
         case .redundantMedia(let packet): receiveRedundant(datagram, packet)
         case .control:
             control.heard(at: arrival)
@@ -393,7 +393,7 @@ extension MediaCall {
                     plan.codec, plan.encoder, describesNoise: plan.peer.sendComfortNoisePayloadType != nil),
                 audio: CallAudioEndpoint(
                     plan.audio, player: rings.player, recorder: rings.recorder, line: rings.line),
-                tape: rings.capture,
+                capture: rings.capture,
                 plan: plan,
                 firstTimestamp: UInt32(truncatingIfNeeded: plan.peer.randomSeed >> 32), now: now)
             let memory = UnsafeMutablePointer<MediaCall>.allocate(capacity: 1)
@@ -411,25 +411,25 @@ extension MediaCall {
 @_semantics("no_performance_analysis") @inline(__always)
 private func insert(
     _ datagram: borrowing MutableRawSpan, _ packet: ReceivedPacket, into playout: inout PlayoutBuffer,
-    _ tape: inout CaptureTape?
+    _ capture: inout CaptureWriter?
 ) {
     let header = packet.header
     let payload = datagram.bytes.extracting(header.payload)
     playout.insert(
         payload: payload, number: packet.number, timestamp: header.timestamp, marker: header.marker,
         ssrc: header.ssrc, format: packet.format, arrival: packet.arrival)
-    tape?.note(.packet, payload, header, format: packet.format, arrival: packet.arrival)
+    capture?.note(.packet, payload, header, format: packet.format, arrival: packet.arrival)
 }
 
 @_semantics("no_performance_analysis") @inline(__always)
 private func insertNoise(
     _ datagram: borrowing MutableRawSpan, _ packet: ReceivedPacket, into playout: inout PlayoutBuffer,
-    _ tape: inout CaptureTape?
+    _ capture: inout CaptureWriter?
 ) {
     let header = packet.header
     let payload = datagram.bytes.extracting(header.payload)
     playout.insertNoise(
         payload: payload, number: packet.number, timestamp: header.timestamp, ssrc: header.ssrc,
         format: packet.format, arrival: packet.arrival)
-    tape?.note(.noise, payload, header, format: packet.format, arrival: packet.arrival)
+    capture?.note(.noise, payload, header, format: packet.format, arrival: packet.arrival)
 }

@@ -34,7 +34,7 @@ public struct CallSound: Equatable, Sendable {
 }
 
 /// Commands of the control side to the mixer.
-package enum SoundOrder: BitwiseCopyable {
+package enum CardCommand: BitwiseCopyable {
     case mute(Bool)
     case volume(dB: Double)
     case microphone(dB: Double)

@@ -11,11 +11,11 @@ extension CardMixer {
     @_semantics("no_performance_analysis") @inline(__always)
     static func capture(
         _ frame: inout SampleBuffer, _ reference: inout SampleBuffer, from line: inout SoundLine, at due: Instant,
-        afterBeat wait: Int64?
+        afterBoundary wait: Int64?
     ) {
         var samples = frame.mutableSamples(tickSamples)
         var played = reference.mutableSamples(tickSamples)
-        line.capture(into: &samples, reference: &played, at: due, afterBeat: wait)
+        line.capture(into: &samples, reference: &played, at: due, afterBoundary: wait)
     }
 
     @_semantics("no_performance_analysis") @inline(__always)
@@ -40,7 +40,7 @@ extension CardMixer {
 
     @_semantics("no_performance_analysis") @inline(__always)
     static func add(
-        _ tones: inout DeskTones, to mixer: inout CallMixer, through work: inout SampleBuffer, isInCall: Bool
+        _ tones: inout CallProgressTones, to mixer: inout CallMixer, through work: inout SampleBuffer, isInCall: Bool
     ) {
         var samples = work.mutableSamples(tickSamples)
         tones.fill(&samples, isInCall: isInCall)

@@ -29,7 +29,7 @@ package struct CardMixer: ~Copyable {
     private var loudspeaker = VolumeControl()
     private var microphoneMeter = LevelDisplay()
     private var loudspeakerMeter = LevelDisplay()
-    private var tones: DeskTones
+    private var tones: CallProgressTones
     private var mixer = CallMixer()
     /// Captured sound, what the card played meanwhile, the mix for one call of several, and what was played in the last
     /// tick.
@@ -57,14 +57,14 @@ package struct CardMixer: ~Copyable {
         self.line = line
         processor = try SpeakerphoneProcessor(sound.processing)
         sharing = sound.sharing
-        tones = DeskTones(CallToneSet(country: sound.country))
+        tones = CallProgressTones(CallToneSet(country: sound.country))
         microphone.set(gainDB: sound.microphoneDB)
         microphone.set(isMuted: sound.isMuted)
         loudspeaker.set(gainDB: sound.volumeDB)
     }
 
     @_noAllocation @_noLocks
-    package mutating func handle(_ order: SoundOrder) {
+    package mutating func handle(_ order: CardCommand) {
         switch order {
         case .mute(let isMuted): microphone.set(isMuted: isMuted)
         case .volume(let decibels): loudspeaker.set(gainDB: decibels)
@@ -82,7 +82,7 @@ package struct CardMixer: ~Copyable {
     package mutating func settle(_ calls: CardCalls, at now: Instant) {
         let isUsed = tones.isSounding || Self.usesCard(calls)
         if isUsed, !isTakingTicks {
-            let first = follower.aligned(Self.slot(after: now), to: line.lastBeat)
+            let first = follower.aligned(Self.slot(after: now), to: line.lastBoundary)
             (nextCapture, nextPlay) = (first, first)
             place.begin()
             skipping = 0
@@ -152,7 +152,7 @@ package struct CardMixer: ~Copyable {
     @_noAllocation @_noLocks
     package mutating func align(to slot: Instant, at now: Instant) -> Instant {
         guard let due = nextCapture else { return slot }
-        let aligned = follower.aligned(slot, to: line.lastBeat)
+        let aligned = follower.aligned(slot, to: line.lastBoundary)
         let rest = due.nanoseconds(to: aligned) % Self.tickNanoseconds
         guard rest != 0 else { return aligned }
         let first = due.advanced(byNanoseconds: rest < 0 ? rest + Self.tickNanoseconds : rest)
@@ -169,7 +169,7 @@ package struct CardMixer: ~Copyable {
         let lacked = line.counters.captureUnderrun > missed
         missed = line.counters.captureUnderrun
         let shift = follower.follow(
-            due, line.lastBeat, lacked: lacked, mayJump: ticksSinceStart < Self.ticksUnheard)
+            due, line.lastBoundary, lacked: lacked, mayJump: ticksSinceStart < Self.ticksUnheard)
         guard let capture = nextCapture, let play = nextPlay else { return 0 }
         ticksSinceStart += 1
         // Resets the delays of both directions.
@@ -227,7 +227,7 @@ extension CardMixer {
     /// A microphone's tick: from the card to the calls.
     @_noAllocation @_noLocks
     package mutating func capture(for calls: CardCalls, at due: Instant) {
-        Self.capture(&captured, &reference, from: &line, at: due, afterBeat: follower.wait)
+        Self.capture(&captured, &reference, from: &line, at: due, afterBoundary: follower.wait)
         Self.process(&captured, with: &processor, reference)
         Self.finish(&captured, &microphone, &microphoneMeter)
         beginSharing(calls)

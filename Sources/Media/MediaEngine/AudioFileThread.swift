@@ -95,7 +95,7 @@ final class AudioFileThread: Sendable {
         do throws(AudioFileError) {
             let ring = SPSCRing<CaptureRecord>(capacity: order.records)
             let stream = try CaptureStream(order, from: ring.consumer, onFailure: onFailure)
-            files.rings.capture = .some(CaptureTape(ring.producer, at: order.at))
+            files.rings.capture = .some(CaptureWriter(ring.producer, at: order.at))
             files.ids.append(add(stream))
         } catch {
             onFailure(error)

@@ -17,7 +17,7 @@ struct CaptureOrder {
     /// When the call begins.
     var at: Instant
     /// Capacity of the ring; more for a call that runs faster than real time.
-    var records = CaptureTape.capacity
+    var records = CaptureWriter.capacity
 }
 
 /// Empties a capture's ring into its file.

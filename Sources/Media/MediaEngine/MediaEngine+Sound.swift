@@ -60,7 +60,7 @@ extension MediaEngine {
         if wasThere, !state.withLock({ $0.isStopped }) { order(.focus(next)) }
     }
 
-    private func order(_ order: SoundOrder) {
+    private func order(_ order: CardCommand) {
         guard card != nil else { return }
         workers[Self.cardWorker].enqueue(.sound(order))
     }

@@ -24,7 +24,7 @@ public final class MediaEngine: Sendable {
     private let eventThread: RealtimeThread
     let card: SoundCardUse?
     let state = Mutex(State())
-    private let rehearsal = RehearsalThread()
+    private let warmUpThread = WarmUpThread()
     let onEvent: @Sendable (MediaEvent) -> Void
     let callLimitPerWorker: Int
 
@@ -116,14 +116,14 @@ public final class MediaEngine: Sendable {
         guard isNeeded else { return }
         for worker in workers { _ = worker.send(.warmUp) }
         // If there is no thread, nothing is lost: this call loads its code itself, and the next one tries again.
-        if !rehearsal.begin({ Rehearsal.run() }) { state.withLock { $0.warmedAfter = nil } }
+        if !warmUpThread.begin({ WarmUpCall.run() }) { state.withLock { $0.warmedAfter = nil } }
     }
 
     /// Times that ``warmUp()`` had something to do.
     var warmUps: Int { state.withLock { $0.warmUps } }
 
     /// Waits until what ``warmUp()`` began is done.
-    func waitUntilWarm() { rehearsal.wait() }
+    func waitUntilWarm() { warmUpThread.wait() }
 
     /// Where a new call would run: the worker with the fewest calls.
     ///
@@ -265,7 +265,7 @@ public final class MediaEngine: Sendable {
         if isFirst {
             connections.stop()
             for worker in workers { worker.stop() }
-            rehearsal.end()
+            warmUpThread.end()
             card?.stop()
             eventThread.join()
             files.finish()

@@ -26,7 +26,7 @@ enum WorkerCommand: BitwiseCopyable {
     /// A connection is being made: datagrams are handled as they come until it is there, or given up.
     case connecting(Bool)
     /// Something for the sound card's mixer, if the worker has it.
-    case sound(SoundOrder)
+    case sound(CardCommand)
     /// Has the worker's own memory there before a call needs it.
     case warmUp
     case stop

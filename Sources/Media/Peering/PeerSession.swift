@@ -599,7 +599,7 @@ extension PeerSession {
     public mutating func writeRepair(at now: Instant, into packet: inout MutableRawSpan) -> Int {
         guard sender.formats.repairsLoss else { return 0 }
         let roundTrip = roundTripNanoseconds
-        while let number = reporter.takeAsked() {
+        while let number = reporter.takeRequested() {
             let length = sender.writeAgain(number, roundTrip: roundTrip, at: now, into: &packet)
             if length > 0 {
                 counters.feedback.packetsResent += 1

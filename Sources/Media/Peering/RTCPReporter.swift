@@ -108,7 +108,7 @@ struct RTCPReporter: ~Copyable {
 
     /// The next packet of ours that the peer has asked for.
     @_noAllocation @_noLocks
-    mutating func takeAsked() -> UInt16? { session.takeAsked() }
+    mutating func takeRequested() -> UInt16? { session.takeRequested() }
 
     /// The peer's newest report on our stream, once.
     @_noAllocation @_noLocks

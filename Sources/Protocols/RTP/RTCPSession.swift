@@ -88,8 +88,8 @@ public struct RTCPSession: Sendable {
     private var sentReports = SentReports()
     /// A reference time of a peer that only receives, to be sent back with our next report.
     private var peerReference: PeerReport?
-    private var asked = AskedPackets()
-    private var askedBefore = AskedBefore()
+    private var requested = RequestedPackets()
+    private var requestHistory = RequestHistory()
 
     private struct PeerReport {
         var ssrc: UInt32
@@ -192,7 +192,7 @@ extension RTCPSession {
 
     /// The next of our packets that the peer has requested and that was not taken yet. At most 64 are remembered.
     @_noAllocation @_noLocks
-    public mutating func takeAsked() -> UInt16? { asked.take() }
+    public mutating func takeRequested() -> UInt16? { requested.take() }
 
     /// Feedback and extended reports. Malformed or unknown content within its bounds is ignored.
     @_noAllocation @_noLocks
@@ -211,8 +211,8 @@ extension RTCPSession {
             while let number = missing.next(in: datagram) {
                 feedback.missingPackets += 1
                 guard media == configuration.ssrc else { continue }
-                asked.append(number)
-                if askedBefore.insert(number) { feedback.newlyMissingPackets += 1 }
+                requested.append(number)
+                if requestHistory.insert(number) { feedback.newlyMissingPackets += 1 }
             }
         case .transportWide?: feedback.transportFeedbacks += 1
         case .pictureRequest?: feedback.pictureRequests += 1

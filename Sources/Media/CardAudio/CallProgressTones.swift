@@ -1,7 +1,7 @@
 internal import Speakerphone
 
 /// The call tones of one country, ready to sound.
-struct DeskTones: Sendable {
+struct CallProgressTones: Sendable {
     private let dial: CallToneGenerator
     private let ringBack: CallToneGenerator
     private let busy: CallToneGenerator

@@ -2,11 +2,11 @@
 import Synchronization
 import Testing
 
-@Suite("The thread of rehearsals")
-struct RehearsalThreadTests {
-    @Test("Nothing is rehearsed once an engine has ended, so that no thread is left")
+@Suite("The thread of warm-up calls")
+struct WarmUpThreadTests {
+    @Test("No warm-up call runs once an engine has ended, so that no thread is left")
     func afterEnd() {
-        let thread = RehearsalThread()
+        let thread = WarmUpThread()
         final class Count: Sendable { let runs = Atomic<Int>(0) }
         let count = Count()
         #expect(thread.begin { count.runs.add(1, ordering: .relaxed) })

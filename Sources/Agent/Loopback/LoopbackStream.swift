@@ -9,7 +9,7 @@ public import LoopbackAnalysis
 ///
 /// Frames of a card with 48 kHz are unchanged. For others speexdsp's resampler converts them, at a fixed ratio and with
 /// its own delay removed, so that it neither hides drift nor adds to the delay.
-public struct LoopbackTape: ~Copyable {
+public struct LoopbackStream: ~Copyable {
     /// The card's reports.
     public private(set) var statistics = DuplexStatistics()
     /// The relation of captured and played sample numbers, for the whole measurement.

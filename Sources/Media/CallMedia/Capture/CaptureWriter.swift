@@ -7,7 +7,7 @@ package import Timekeeping
 ///
 /// The ring holds ``capacity`` records, some two seconds of a call. When the file thread does not keep up, records that
 /// do not fit are dropped and counted, in the file and in the call's report.
-package struct CaptureTape: ~Copyable {
+package struct CaptureWriter: ~Copyable {
     /// Records on their way to the file thread, which looks every 40 ms.
     package static let capacity = 512
 

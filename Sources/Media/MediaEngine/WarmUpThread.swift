@@ -1,8 +1,8 @@
 internal import Realtime
 internal import Synchronization
 
-/// The thread on which an engine's ``Rehearsal`` runs: one at a time, and none once the engine is ending.
-final class RehearsalThread: Sendable {
+/// The thread on which an engine's ``WarmUpCall`` runs: one at a time, and none once the engine is ending.
+final class WarmUpThread: Sendable {
     private struct State {
         var thread: RealtimeThread?
         var isEnded = false
@@ -18,7 +18,7 @@ final class RehearsalThread: Sendable {
         state.withLock { state in
             guard !state.isEnded else { return true }
             state.thread?.join()
-            state.thread = try? RealtimeThread(name: "media-rehearsal", body)
+            state.thread = try? RealtimeThread(name: "media-warm-up", body)
             return state.thread != nil
         }
     }

@@ -11,7 +11,7 @@ internal import Timekeeping
 
 /// A call of a few frames between two workers' loops on the calling thread, so that the code of a call is in memory
 /// before a media worker needs it: on a worker's thread each page fault would delay a frame.
-enum Rehearsal {
+enum WarmUpCall {
     /// Media time: enough for sound to be decoded and encoded on both sides, and for reports.
     private static let frames = 8
 
@@ -85,7 +85,7 @@ enum Rehearsal {
         ) throws {
             let peer = PeerPlan(
                 transport: .direct(to: remote), protection: .keys(send: send, receive: receive),
-                remoteSSRC: remoteSSRC, localSSRC: localSSRC, canonicalName: "rehearsal", sendPayloadType: 111,
+                remoteSSRC: remoteSSRC, localSSRC: localSSRC, canonicalName: "warm-up", sendPayloadType: 111,
                 receivePayloadType: 111, randomSeed: UInt64(localSSRC))
             let plan = MediaCallPlan(
                 peer: peer, encoder: EncoderSettings(), playout: PlayoutConfiguration(), audio: audio, start: .atOnce)

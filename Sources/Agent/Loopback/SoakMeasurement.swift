@@ -3,7 +3,7 @@ internal import LoopbackAnalysis
 internal import LoopbackReport
 
 /// Hours of carrier, minute by minute.
-struct SoakTape {
+struct SoakMeasurement {
     let signal = LoopbackSignal(soakWith: Carrier())
     private var monitor: SoakMonitor
     private(set) var captured = 0
@@ -23,25 +23,25 @@ struct SoakTape {
     }
 
     /// Takes what was captured; answers with the minutes that ended in it.
-    mutating func add(_ samples: [Int16], _ tape: inout LoopbackTape) -> [SoakMonitor.Minute] {
+    mutating func add(_ samples: [Int16], _ stream: inout LoopbackStream) -> [SoakMonitor.Minute] {
         captured += samples.count
         meter.add(samples.span)
         var ended: [SoakMonitor.Minute] = []
         monitor.add(samples.span, into: &ended)
-        return ended.map { keep($0, &tape) }
+        return ended.map { keep($0, &stream) }
     }
 
-    private mutating func keep(_ minute: SoakMonitor.Minute, _ tape: inout LoopbackTape) -> SoakMonitor.Minute {
-        let minute = minute.aligned(to: tape.takeRecentAlignment())
+    private mutating func keep(_ minute: SoakMonitor.Minute, _ stream: inout LoopbackStream) -> SoakMonitor.Minute {
+        let minute = minute.aligned(to: stream.takeRecentAlignment())
         if minutes.count < Self.minuteLimit { minutes.append(minute) } else { minutesLeftOut += 1 }
         return minute
     }
 
     /// Ends the soak; returns the unfinished minute, unless nothing of it was heard.
-    mutating func finish(_ tape: inout LoopbackTape) -> SoakMonitor.Minute? {
+    mutating func finish(_ stream: inout LoopbackStream) -> SoakMonitor.Minute? {
         let last = monitor.finish()
         let length = captured - last.number * 60 * AudioFormat.sampleRate
-        return length < AudioFormat.sampleRate ? nil : keep(last, &tape)
+        return length < AudioFormat.sampleRate ? nil : keep(last, &stream)
     }
 
     /// Whether the worst moments are others than those taken last.

@@ -1,6 +1,6 @@
 /// Our packets that the peer has requested and that are not yet handled, in order: at most 64; further requests are
 /// dropped.
-struct AskedPackets: Sendable {
+struct RequestedPackets: Sendable {
     private var numbers = InlineArray<64, UInt16>(repeating: 0)
     private var first = 0
     private var end = 0
@@ -26,7 +26,7 @@ struct AskedPackets: Sendable {
 }
 
 /// Tells packets that are asked for the first time from those that were asked for already: over the last 64 numbers.
-struct AskedBefore: Sendable {
+struct RequestHistory: Sendable {
     /// One more than the number in each slot; 0 if the slot is empty.
     private var numbers = InlineArray<64, Int32>(repeating: 0)
 
