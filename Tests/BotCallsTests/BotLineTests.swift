@@ -129,6 +129,21 @@ struct BotLineTests {
         #expect(bench.sound == speech)
     }
 
+    @Test("A bot presses ten keys a second in the long run; of more it is told in the log, and the call goes on")
+    func keyFlood() {
+        var bench = opened(PlivoWire(caller: .mulaw))
+        let key = WireMessage.text(Array(#"{"event":"sendDTMF","dtmf":"1"}"#.utf8))
+        for _ in 0..<300 { bench.feed(.message(key)) }
+        func pressed() -> Int { bench.other.count { if case .press = $0 { true } else { false } } }
+        #expect(pressed() == 32)
+        #expect(
+            bench.other.contains { if case .fault(let text, _) = $0 { text.contains("press keys") } else { false } })
+        bench.now = bench.now.advanced(by: .seconds(2))
+        for _ in 0..<300 { bench.feed(.message(key)) }
+        #expect(pressed() == 52)
+        #expect(!bench.other.contains { if case .over = $0 { true } else { false } })
+    }
+
     @Test("What a bot says before the call's media runs waits for it")
     func early() {
         var bench = opened(attached: false)

@@ -25,7 +25,8 @@ struct ExampleConfigurationTests {
         #expect(try problems(in: text) == [])
         let skipped = [
             "auth_url, identity_url", "file:", "loop:", "record_folder:", "trust_roots:", "token_file, token_env",
-            "rooms:", "session:", "command:", "rate_hz:", "encoding:",
+            "rooms:", "session:", "command:", "rate_hz:", "encoding:", "bot:", " url:", "wire:", "answer_timeout_ms:",
+            "fallback:",
         ]
         let whole = text.split(separator: "\n", omittingEmptySubsequences: false).map { line in
             guard let mark = line.firstRange(of: "  # "), !skipped.contains(where: { line.contains($0) }) else {
@@ -42,6 +43,13 @@ struct ExampleConfigurationTests {
         let audio = try #require(card)
         #expect(audio.contains("\n  several_calls: hold") && audio.contains("\n  country: DE"))
         #expect(try problems(in: text.replacing("source: echo", with: "source: card") + "\n\(audio)\n") == [])
+        // So is the bot's.
+        let bot = ["bot:", "  url:", "  wire:", "  answer_timeout_ms:"].map { "  # \($0)" }
+        let answered = text.split(separator: "\n", omittingEmptySubsequences: false).map { line in
+            bot.contains { line.hasPrefix($0) } ? "  " + line.dropFirst(4) : String(line)
+        }.joined(separator: "\n").replacing("source: echo", with: "source: bot")
+        #expect(answered.contains("\n    wire: twilio"))
+        #expect(try problems(in: answered) == [])
         let idle = try problems(in: text + "\n\(audio)\n")
         #expect(idle.map(\.key) == ["audio"] && idle.allSatisfy(\.isWarning), "\(idle)")
     }

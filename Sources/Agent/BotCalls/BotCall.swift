@@ -172,7 +172,7 @@ final class BotCall: @unchecked Sendable {
     private func open(_ stream: BotCourse.Stream) {
         attempt += 1
         let (number, wire) = (attempt, environment.plan.wire.makeWire(stream.callerFormat))
-        guard let rate = PortRate(rawValue: wire.callerFormat.rateHz), port == nil || port?.rate == rate else {
+        guard let rate = PortRate(rawValue: wire.callerFormat.rateHz), rate == environment.plan.wire.portRate else {
             return feed(.failed("the stream's sound has another rate than the call's"))
         }
         format = PortFormat(rate: rate, encoding: PortFormat.Encoding(wire.callerFormat.encoding))
@@ -317,7 +317,7 @@ final class BotCall: @unchecked Sendable {
                 case .success(let channel):
                     if isOver { channel.close(promise: nil) } else { frames = channel }
                 case .failure(let error):
-                    close(wakeup)
+                    // The channel has closed the descriptor, which may be another's by now.
                     environment.publish(.hangUp(call: parties.call, failure: "its frames cannot be watched: \(error)"))
                 }
             }

@@ -43,6 +43,10 @@ public final class BotCalls: Sendable {
         guard let path = plan.fallback else { return nil }
         do throws(AudioFileError) {
             let samples = try AudioFileReader.samples(ofFile: path, maximumSamples: BotEnvironment.fallbackSamples)
+            guard !samples.isEmpty else {
+                publish(.warned("there is no fallback: \(path) has no sound", leftOut: 0))
+                return nil
+            }
             var bytes: [UInt8] = []
             PortFormat(rate: .hz48000).append(samples, to: &bytes)
             return bytes

@@ -2,6 +2,7 @@ internal import BotWire
 internal import HTTPTransport
 internal import NIOCore
 internal import NIOHTTP1
+internal import Timekeeping
 
 /// What all calls of a device's bot share. On its event loop.
 final class BotEnvironment: Sendable {
@@ -15,13 +16,17 @@ final class BotEnvironment: Sendable {
 
     /// The most of a fallback that is kept, in samples: a minute.
     static let fallbackSamples = 60 * 48_000
-    private static let bounds = HTTPFetch.Bounds(bodyBytes: WireLimits.markupBytes, time: .seconds(10))
+    private let bounds: HTTPFetch.Bounds
 
     init(
         _ plan: BotPlan, fallback: [UInt8]?, trust: TLSTrust, loop: any EventLoop,
         publish: @escaping @Sendable (BotNews) -> Void
     ) {
         self.plan = plan
+        let time = max(.seconds(10), plan.answerTimeout)
+        bounds = HTTPFetch.Bounds(
+            bodyBytes: WireLimits.markupBytes,
+            time: .nanoseconds(Instant.zero.nanoseconds(to: .zero.advanced(by: time))))
         self.fallback = fallback
         self.trust = trust
         self.loop = loop
@@ -54,21 +59,19 @@ final class BotEnvironment: Sendable {
         fetch.headers.add(name: "User-Agent", value: "Handset")
         if let type = request.contentType { fetch.headers.add(name: "Content-Type", value: type) }
         if let signature = request.signature { fetch.headers.add(name: "X-Twilio-Signature", value: signature) }
-        return addresses(of: address).flatMap { [fetch, trust, loop] found in
-            Self.send(fetch, to: found[...], trust, loop)
-        }
+        return addresses(of: address).flatMap { [fetch, self] found in send(fetch, to: found[...]) }
     }
 
-    private static func send(
-        _ fetch: HTTPFetch.Request, to addresses: ArraySlice<SocketAddress>, _ trust: TLSTrust, _ loop: any EventLoop
+    private func send(
+        _ fetch: HTTPFetch.Request, to addresses: ArraySlice<SocketAddress>
     ) -> EventLoopFuture<HTTPFetch.Answer> {
         guard let address = addresses.first else { return loop.makeFailedFuture(HTTPFetch.Failure.closed) }
         let answer = HTTPFetch.send(fetch, to: address, trust: trust, within: bounds, on: loop)
         let rest = addresses.dropFirst()
         guard !rest.isEmpty else { return answer }
-        return answer.flatMapError { error in
+        return answer.flatMapError { [self] error in
             TransportFailure(error, to: fetch.endpoint).kind == .nobodyThere
-                ? send(fetch, to: rest, trust, loop) : loop.makeFailedFuture(error)
+                ? send(fetch, to: rest) : loop.makeFailedFuture(error)
         }
     }
 

@@ -112,6 +112,8 @@ struct BotLine: ProtocolCore, Sendable {
     private var missed = 0
     private var missedTold = 0
     private var faults = LogLimit(burst: 5, perSecond: 0.2)
+    /// Messages that press keys: each costs the media worker an order.
+    private var presses = LogLimit(burst: 32, perSecond: 10)
 
     init(_ wire: any VoiceWire) { self.wire = wire }
 
@@ -176,7 +178,12 @@ struct BotLine: ProtocolCore, Sendable {
         case .play(let sound, let format): backlog.append(sound, format)
         case .setMark(let name): backlog.append(mark: name)
         case .clear: clear(at: now, into: &outbox)
-        case .press(let keys): outbox.append(.press(keys))
+        case .press(let keys):
+            if presses.admit(at: now) != nil {
+                outbox.append(.press(keys))
+            } else if let leftOut = faults.admit(at: now) {
+                outbox.append(.fault("more than ten messages a second press keys", leftOut: leftOut))
+            }
         case .hangUp(let drains):
             if !drains { clear(at: now, into: &outbox) }
             drain(nil, at: now)

@@ -37,6 +37,7 @@ final class WebBotSocket: BotSocket {
     ) {
         let settings = WebSocket.Settings(
             .client, messageBytes: WireLimits.messageBytes, keepalive: .seconds(20),
+            frameRate: FrameRate(burst: 10_000, perSecond: 1_000),
             outboundBytes: WireLimits.outboundBytesAtMost)
         let socket = WebSocket(settings) { [weak self] event in
             switch event {
@@ -194,6 +195,8 @@ final class StreamBotSocket: BotSocket {
             let written = context.eventLoop.makePromise(of: Void.self)
             written.futureResult.whenComplete { _ in channel.close(promise: nil) }
             context.writeAndFlush(wrapOutboundOut(ByteBuffer()), promise: written)
+            // A bot that reads nothing keeps nothing open.
+            context.eventLoop.assumeIsolated().scheduleTask(in: .seconds(1)) { channel.close(promise: nil) }
         }
 
         func abandon() {

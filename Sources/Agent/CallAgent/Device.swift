@@ -58,7 +58,8 @@ public actor Device {
             of: ProgramNews.self, bufferingPolicy: .bufferingOldest(16_384))
         programNews = news
         programs = configuration.program == nil ? nil : try CallPrograms { programSink.yield($0) }
-        let (told, botSink) = AsyncStream.makeStream(of: BotNews.self, bufferingPolicy: .bufferingOldest(16_384))
+        // Each line bounds what it tells; a hang-up must not be lost behind it.
+        let (told, botSink) = AsyncStream.makeStream(of: BotNews.self, bufferingPolicy: .unbounded)
         botNews = told
         bots = configuration.bot.map { BotCalls($0) { botSink.yield($0) } }
         let engine = try MediaEngine(

@@ -65,6 +65,13 @@ public enum RegularFile {
         return true
     }
 
+    /// The path from the root: a relative one is taken from the working folder.
+    public static func absolute(_ path: String) -> String {
+        guard !path.hasPrefix("/"), let folder = unsafe getcwd(nil, 0) else { return path }
+        defer { unsafe free(folder) }
+        return unsafe "\(String(cString: folder))/\(path)"
+    }
+
     private static func mode(_ path: String) -> mode_t {
         var status = stat()
         // Writes one status.

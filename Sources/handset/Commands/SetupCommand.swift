@@ -95,7 +95,7 @@ struct SetupCommand: AsyncParsableCommand {
             throw CommandFailure(.failed, "there is a \(plan.configurationPath) already; --force replaces it")
         }
         let token = try token(of: plan, progress)
-        try write(plan, token)
+        try write([(plan.tokenPath, token + "\n"), (plan.configurationPath, plan.text)], plan)
         progress.say("Wrote \(plan.configurationPath) and \(plan.tokenPath)")
         try ConfigurationCheck.expect("run", path: plan.configurationPath)
         let configuration = try DeviceConfiguration.read(path: plan.configurationPath, fileChecks: .all)
@@ -106,18 +106,20 @@ struct SetupCommand: AsyncParsableCommand {
             progress.say("To run it now and at each start: systemctl enable --now handset@\(name)")
             return
         }
-        try SystemProgram.become(["systemctl", "enable", "--now", "handset@\(name)"])
+        // A unit that runs already takes the new configuration.
+        try SystemProgram.become(["sh", "-c", "systemctl enable \"$0\" && systemctl restart \"$0\"", "handset@\(name)"])
     }
 
     // MARK: Answers
 
     private func plan() throws -> SetupPlan {
         var plan = SetupPlan(name: name)
-        plan.folder = folder
-        plan.trustRoots = trustRoots
-        if let state { plan.state = state }
-        if let control { plan.controlSocket = control }
-        if let appKey, let appSecretFile { plan.application = (appKey, appSecretFile) }
+        // The configuration is read from its own folder, and not from this one.
+        plan.folder = RegularFile.absolute(folder)
+        plan.trustRoots = trustRoots.map(RegularFile.absolute)
+        if let state { plan.state = RegularFile.absolute(state) }
+        if let control { plan.controlSocket = RegularFile.absolute(control) }
+        if let appKey, let appSecretFile { plan.application = (appKey, RegularFile.absolute(appSecretFile)) }
         plan.server = server ?? plan.server
         plan.source = source.flatMap { SetupPlan.Source(rawValue: $0) } ?? plan.source
         plan.device = device
@@ -164,18 +166,32 @@ struct SetupCommand: AsyncParsableCommand {
         var place = UsersPlace()
         (place.config, place.usersFile) = (exchange, nil)
         let (file, configured) = try place.resolve(makesFile: true)
-        let token = FreshSecret.make().secret
+        // The token is on disk before the exchange knows its digest: an account whose token is lost is of no use.
+        let kept = Self.isThere(plan.tokenPath) ? try Self.secret(in: plan.tokenPath) : nil
+        let token = kept ?? FreshSecret.make().secret
+        if kept == nil { try write([(plan.tokenPath, token + "\n")], plan) }
+        let digest = SecretDigest(of: token)
         let id = UserID(ours: name)
-        try file.change { users in
-            guard !(configured + users).contains(where: { ([$0.id] + $0.publicIDs).contains(id) }) else {
+        var isAdded = false
+        do {
+            try file.change { users in
+                guard let account = (configured + users).first(where: { ([$0.id] + $0.publicIDs).contains(id) }) else {
+                    users.append(Account(id: id, mediaTokens: [digest]))
+                    isAdded = true
+                    return
+                }
+                // An earlier attempt has made it.
+                guard !account.mediaTokens.contains(digest) else { return }
                 throw CommandFailure(
                     .failed,
                     "the exchange has a user \"\(name)\" already: give its media token with --token-file, or choose another "
                         + "name")
             }
-            users.append(Account(id: id, mediaTokens: [SecretDigest(of: token)]))
+        } catch {
+            if kept == nil { try? PrivateFile.remove(plan.tokenPath) }
+            throw error
         }
-        progress.say("Added the user \(name) to \(file.path)")
+        if isAdded { progress.say("Added the user \(name) to \(file.path)") }
         return token
     }
 
@@ -195,11 +211,11 @@ struct SetupCommand: AsyncParsableCommand {
 
     private static func isThere(_ path: String) -> Bool { (try? RegularFile.checkAccess(path, F_OK)) != nil }
 
-    private func write(_ plan: SetupPlan, _ token: String) throws {
+    private func write(_ files: [(path: String, text: String)], _ plan: SetupPlan) throws {
         do {
             try WritableFolder.make(plan.folder)
             try WritableFolder.make(plan.state)
-            for (path, text) in [(plan.tokenPath, token + "\n"), (plan.configurationPath, plan.text)] {
+            for (path, text) in files {
                 try PrivateFile.replace(path, with: Array(text.utf8))
                 try PrivateFile.share(path, withGroup: group)
             }
