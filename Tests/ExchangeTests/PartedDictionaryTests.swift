@@ -1,10 +1,11 @@
+import TestSupport
 import Testing
 
 @testable import ExchangeCore
 
 struct PartedDictionaryTests {
     @Test func holdsWhatADictionaryHolds() {
-        var generator = SystemRandomNumberGenerator()
+        var generator = SeededGenerator(seed: 1)
         var parted = PartedDictionary<Int, Int>()
         var whole: [Int: Int] = [:]
         for step in 0..<20_000 {

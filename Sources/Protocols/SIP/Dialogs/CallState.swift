@@ -153,7 +153,7 @@ struct Call: Sendable {
     }
 }
 
-/// What a request of ours is for.
+/// What our request is for.
 struct RequestUse: Sendable {
     enum Kind: Sendable {
         case invite

@@ -1,6 +1,6 @@
 internal import Timekeeping
 
-/// Calls of ours, until they are accepted.
+/// Outgoing calls, until they are accepted.
 extension UserAgent {
     mutating func place(
         _ id: SIPCall, to uri: AnyURI, offer: [UInt8], flow: SIPFlow, headers: SIPHeaders, _ now: Instant,
@@ -52,7 +52,7 @@ extension UserAgent {
         pass(.start(number, request, flow), now, &outbox)
     }
 
-    /// Ends a call of ours that nobody accepted. The CANCEL waits for a provisional response (RFC 3261 §9.1).
+    /// Ends an outgoing call that nobody accepted. The CANCEL waits for a provisional response (RFC 3261 §9.1).
     mutating func cancel(
         _ id: SIPCall, _ calling: Call.Calling, _ cause: Int?, _ end: CallEnd, _ now: Instant,
         _ outbox: inout [UserAgentOutput]

@@ -176,7 +176,7 @@ extension UserAgent {
         respond(transaction, response, now, &outbox)
     }
 
-    /// An ACK of a 2xx of ours.
+    /// An ACK of our 2xx.
     mutating func acknowledged(_ request: SIPRequest, _ now: Instant, _ outbox: inout [UserAgentOutput]) {
         guard let tag = request.headers.to?.tag, let callID = request.headers.callID,
             let id = dialogs[Self.dialogKey(callID, tag)], case .talking(var talking)? = calls[id]?.stage,

@@ -1,6 +1,6 @@
 internal import Timekeeping
 
-/// Responses to requests of ours.
+/// Responses to our requests.
 extension UserAgent {
     mutating func receive(
         _ response: SIPResponse, _ number: UInt64, _ now: Instant, _ outbox: inout [UserAgentOutput]
@@ -161,7 +161,7 @@ extension UserAgent {
         if !isRefresh || answer != nil { tell(use.call, .answered(answer), now, &outbox) }
     }
 
-    /// A 2xx of ours that answers a refresh, or ends the timer if it says nothing of it (RFC 4028 §7.2).
+    /// Our 2xx that answers a refresh, or ends the timer if it says nothing of it (RFC 4028 §7.2).
     private func restartTimer(_ talking: inout Call.Talking, _ headers: SIPHeaders, _ now: Instant) {
         talking.timer = headers.sessionExpires.map {
             SessionTimer(seconds: max($0.seconds, 90), weRefresh: $0.refresher != .uas, at: now)

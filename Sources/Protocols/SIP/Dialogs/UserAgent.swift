@@ -3,9 +3,9 @@ public import Timekeeping
 /// The calls of one account (RFC 3261 §8, §12 to §15; RFC 3262, 3311, 3515, 3891, 4028, 6141).
 ///
 /// It holds its transactions and matches messages with dialogs. It knows no media: descriptions pass through as bytes, and
-/// each INVITE of ours has an offer.
+/// each of our INVITEs has an offer.
 ///
-/// Capacity: ``SIPLimits/calls``; a call beyond is refused with 486, and one of ours fails.
+/// Capacity: ``SIPLimits/calls``; an incoming call beyond that is refused with 486, and an outgoing one fails.
 public struct UserAgent: ProtocolCore, Sendable {
     private(set) var configuration: UserAgentConfiguration
     var table: TransactionTable
@@ -78,7 +78,7 @@ public struct UserAgent: ProtocolCore, Sendable {
 
     // MARK: Sending
 
-    /// Sends a request with what each of ours says, and follows it.
+    /// Sends a request with the headers that all our requests have, and follows it.
     @discardableResult
     mutating func send(
         _ request: SIPRequest, _ kind: RequestUse.Kind, _ call: SIPCall, _ flow: SIPFlow, attempts: Int = 0,

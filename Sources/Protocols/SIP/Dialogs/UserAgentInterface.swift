@@ -54,7 +54,7 @@ public enum CallCommand: Sendable {
     case refuseOffer
     /// Send a digit by INFO.
     case digit(Character, milliseconds: Int)
-    /// Ask the peer to call somebody else, who may be at the other end of another call of ours (attended transfer).
+    /// Ask the peer to call somebody else, who may be at the other end of another of our calls (attended transfer).
     case transfer(to: AnyURI, replacing: SIPCall?)
     /// Do what the peer asked with ``CallEvent/transferRequested(_:replaces:)``: place that call with this offer; the peer is
     /// told how it goes.

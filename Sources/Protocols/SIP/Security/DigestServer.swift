@@ -131,7 +131,7 @@ public struct DigestServer: Sendable {
         return Hex.text(time + Digest.hmacSHA256(key, time).prefix(16))
     }
 
-    /// When a nonce of ours was issued.
+    /// When our nonce was issued.
     private func issued(_ nonce: String) -> Instant? {
         guard nonce.utf8.count == 48, let bits = UInt64(nonce.prefix(16), radix: 16) else { return nil }
         let issued = Instant(nanoseconds: Int64(bitPattern: bits))

@@ -37,7 +37,7 @@ public enum TransactionOutput: Equatable, Sendable {
     case cancelled(SIPRequest, TransactionID, SIPFlow, invite: TransactionID?)
     /// An ACK for a 2xx, or for nothing that is known here.
     case ack(SIPRequest, SIPFlow)
-    /// A response to a request of ours; for an INVITE all that come, of each fork, until it ends.
+    /// A response to our request; for an INVITE all that come, of each fork, until it ends.
     case response(SIPResponse, TransactionID)
     /// No final response came in time: to be treated as 408.
     case timedOut(TransactionID)
@@ -74,7 +74,7 @@ public struct TransactionTable: ProtocolCore, Sendable {
     private var serverCount: UInt64 = 0
     /// Requests that found the table full.
     public private(set) var refusals = 0
-    /// Responses that belong to no request of ours, or came by more than one hop.
+    /// Responses that belong to none of our requests, or came by more than one hop.
     public private(set) var strays = 0
 
     /// Makes an empty table.
@@ -107,7 +107,7 @@ public struct TransactionTable: ProtocolCore, Sendable {
         }
     }
 
-    // MARK: Requests of ours
+    // MARK: Our requests
 
     private mutating func withVia(_ request: SIPRequest, _ flow: SIPFlow) -> (SIPRequest, String) {
         var request = request
