@@ -27,6 +27,14 @@ import Testing
         #expect(report.foundWindows == report.speechWindows)
     }
 
+    @Test("A tone, which is like itself at many delays, does not come back before it is sent")
+    func tone() throws {
+        let sent = (0..<96_000).map { Int16(8_000 * sin(2 * .pi * 440 * Double($0) / 48_000)) }
+        let report = try #require(compare(sent: sent, received: Array(sent.dropFirst(30))))
+        #expect(try #require(report.delayMilliseconds) >= 0)
+        #expect(report.likeness > 0.999)
+    }
+
     @Test("Gain, an offset and limiting to 16 bits change little")
     func gain() throws {
         let quiet = delayed(sent.map { $0 / 8 + 1_000 }, by: 3_000)

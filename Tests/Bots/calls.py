@@ -12,20 +12,19 @@ of aiohttp in this program, as DNS would do it.
 """
 import asyncio
 import json
-import math
 import os
 import pathlib
 import socket
-import struct
 import subprocess
 import sys
 import tempfile
-import wave
 
 import aiohttp
 import uvicorn
 from fastapi import FastAPI, Request, Response, WebSocket
 from loguru import logger
+
+from trial import GREETING, LAST_WORD, RATE, VOICE, free_port, heard, logged, started_exchange, tone, write_voice
 
 logger.remove()
 
@@ -45,14 +44,7 @@ from pipecat.workers.runner import WorkerRunner  # noqa: E402
 
 WIRES = ["twilio", "telnyx", "plivo", "exotel"]
 ACCOUNT, PASSWORD = "AC00000000000000000000000000000003", "a password"
-RATE = 8_000
-GREETING, LAST_WORD, TALK = 0.4, 0.5, 2.0
-AMPLITUDE = 8_000
-
-
-def tone(seconds, hertz):
-    return b"".join(
-        struct.pack("<h", int(AMPLITUDE * math.sin(2 * math.pi * hertz * n / RATE))) for n in range(int(seconds * RATE)))
+GREETING_SECONDS, LAST_WORD_SECONDS, TALK_SECONDS = 0.4, 0.5, 2.0
 
 
 class Echo(FrameProcessor):
@@ -71,14 +63,14 @@ class Echo(FrameProcessor):
         await super().process_frame(frame, direction)
         if isinstance(frame, StartFrame):
             await self.push_frame(frame, direction)
-            await self.say(tone(GREETING, 700))
+            await self.say(tone(GREETING_SECONDS, GREETING))
         elif isinstance(frame, InputAudioRawFrame):
             self.heard += len(frame.audio) / 2 / frame.sample_rate
-            if self.heard < TALK:
+            if self.heard < TALK_SECONDS:
                 await self.say(frame.audio)
             elif not self.is_done:
                 self.is_done = True
-                await self.say(tone(LAST_WORD, 1_100))
+                await self.say(tone(LAST_WORD_SECONDS, LAST_WORD))
                 await self.push_frame(EndWorkerFrame(), FrameDirection.UPSTREAM)
         elif isinstance(frame, InputDTMFFrame):
             self.seen["key"] = frame.button.value
@@ -162,39 +154,6 @@ def send_requests_to(server):
     aiohttp.ClientSession._request = request
 
 
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()[1]
-
-
-async def logged(path, text, process):
-    """The first line of a log with a text in it."""
-    for _ in range(400):
-        for line in path.read_text().splitlines() if path.exists() else []:
-            if text in line:
-                return line
-        if process.poll() is not None:
-            break
-        await asyncio.sleep(0.05)
-    sys.exit(f"{path.read_text()}\nthe process above did not get ready: no {text}")
-
-
-def heard(path, hertz):
-    """Seconds of a tone of AMPLITUDE in a recording."""
-    with wave.open(str(path)) as recording:
-        rate = recording.getframerate()
-        samples = struct.unpack(f"<{recording.getnframes()}h", recording.readframes(recording.getnframes()))
-    # In blocks of 20 ms, by Goertzel's algorithm; those of at least a quarter of the power count.
-    size, count = rate // 50, 0.0
-    for start in range(0, len(samples) - size, size):
-        coefficient, (before, last) = 2 * math.cos(2 * math.pi * hertz / rate), (0.0, 0.0)
-        for sample in samples[start:start + size]:
-            before, last = last, sample + coefficient * last - before
-        power = (before * before + last * last - coefficient * before * last) / (size * size / 4)
-        count += power > AMPLITUDE * AMPLITUDE / 4
-    return count * 0.02
-
-
 async def call(handset, wire, server, exchange, folder):
     port = free_port()
     server.base = f"http://127.0.0.1:{port}"
@@ -253,7 +212,8 @@ behaviour:
         expect("From=caller" in server.seen.get("form", ""), f"the webhook was told {server.seen.get('form')}")
         expect(server.seen.get("signature"), "the webhook's request was not signed")
     sounds = {
-        "greeting": (heard(record, 700), GREETING), "echo": (heard(record, 440), 1.0), "last word": (heard(record, 1_100), LAST_WORD)}
+        "greeting": (heard(record, GREETING), GREETING_SECONDS), "echo": (heard(record, VOICE), 1.0),
+        "last word": (heard(record, LAST_WORD), LAST_WORD_SECONDS)}
     for name, (seconds, least) in sounds.items():
         expect(seconds >= least - 0.06, f"of the {name} {seconds:.2f} s were heard, of {least:.2f}")
     state = "ok" if not problems else "FAILED: " + "; ".join(problems) + "\n" + log.read_text()
@@ -265,15 +225,9 @@ async def main():
     handset, wires = sys.argv[1], sys.argv[2:] or WIRES
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        with wave.open(str(folder / "voice.wav"), "wb") as voice:
-            voice.setparams((1, 2, RATE, 0, "NONE", ""))
-            voice.writeframes(tone(15, 440))
-        log = folder / "exchange.log"
-        with open(log, "w") as sink:
-            exchange = subprocess.Popen([handset, "serve", "--listen", "127.0.0.1:0", "--log-format", "json"], stderr=sink)
+        write_voice(folder / "voice.wav")
+        exchange, url = await started_exchange(handset, folder)
         try:
-            line = await logged(log, '"Listening"', exchange)
-            url = line.split('"url":"')[1].split('"')[0].replace("\\/", "/")
             server = Server()
             await server.start()
             send_requests_to(server)

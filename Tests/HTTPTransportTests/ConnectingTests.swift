@@ -172,6 +172,11 @@ import Testing
             let plain = try await failure { try await EchoClient.open("wss://127.0.0.1:\(port)/") }
             #expect(plain.kind == .plainText)
         }
+        try await RawServer.with(answer: nil) { port in
+            let closed = try await failure { try await EchoClient.open("wss://127.0.0.1:\(port)/") }
+            #expect(closed.kind == .handshake && closed.advice.contains("use http and ws"))
+            #expect(!closed.cause.contains("NIOSSL"))
+        }
     }
 
     /// A certificate for `localhost` that signed itself: its file, and a server's context with it.

@@ -40,7 +40,7 @@ struct WindowSearch {
 
     private func search(around place: Int, windowAt start: Int, _ best: inout Match) {
         for place in place - Self.fineRadius...place + Self.fineRadius {
-            guard place >= 0, place + LikenessAnalysis.windowSamples <= received.count else { continue }
+            guard place >= start, place + LikenessAnalysis.windowSamples <= received.count else { continue }
             let likeness = likeness(windowAt: start, at: place)
             if likeness > best.likeness { best = Match(likeness: likeness, delay: place - start) }
         }
@@ -51,7 +51,8 @@ struct WindowSearch {
         let startLow = start / LikenessAnalysis.decimation
         let window = sentLow[startLow..<min(startLow + windowLow, sentLow.count)]
         let expected = (start + delay) / LikenessAnalysis.decimation
-        let from = max(0, expected - radius)
+        // Nothing returns before it is sent.
+        let from = max(startLow, expected - radius)
         let to = min(receivedLow.count, expected + radius + windowLow)
         guard to - from >= window.count else { return start + delay }
         let area = receivedLow[from..<to]

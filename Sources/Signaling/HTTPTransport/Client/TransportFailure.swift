@@ -121,6 +121,11 @@ package struct TransportFailure: Error, Hashable, Sendable, CustomStringConverti
             return TransportFailure(
                 .plainText, "\(place) does not speak TLS", "Check the port. On this machine http and ws may be used.")
         }
+        if words.contains("EOF during handshake") {
+            return TransportFailure(
+                .handshake, "\(place) closed the connection during the TLS handshake",
+                "If it does not speak TLS, use http and ws.")
+        }
         return TransportFailure(.handshake, "the TLS handshake with \(place) failed: \(words)", "")
     }
 

@@ -1,0 +1,67 @@
+"""What the trials with real bots share: tones and how much of them is heard, free ports, and processes that get ready."""
+import asyncio
+import math
+import socket
+import struct
+import subprocess
+import sys
+import wave
+
+RATE = 8_000
+AMPLITUDE = 8_000
+# What is said, in hertz: by the bot first and last, and by the caller.
+GREETING, LAST_WORD, VOICE = 700, 1_100, 440
+
+
+def tone(seconds, hertz):
+    return b"".join(
+        struct.pack("<h", int(AMPLITUDE * math.sin(2 * math.pi * hertz * n / RATE))) for n in range(int(seconds * RATE)))
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return listener.getsockname()[1]
+
+
+async def logged(path, text, process):
+    """The first line of a log with a text in it."""
+    for _ in range(400):
+        for line in path.read_text().splitlines() if path.exists() else []:
+            if text in line:
+                return line
+        if process.poll() is not None:
+            break
+        await asyncio.sleep(0.05)
+    sys.exit(f"{path.read_text()}\nthe process above did not get ready: no {text}")
+
+
+def heard(path, hertz):
+    """Seconds of a tone of AMPLITUDE in a recording."""
+    with wave.open(str(path)) as recording:
+        rate = recording.getframerate()
+        samples = struct.unpack(f"<{recording.getnframes()}h", recording.readframes(recording.getnframes()))
+    # In blocks of 20 ms, by Goertzel's algorithm; those of at least a quarter of the power count.
+    size, count = rate // 50, 0.0
+    for start in range(0, len(samples) - size, size):
+        coefficient, (before, last) = 2 * math.cos(2 * math.pi * hertz / rate), (0.0, 0.0)
+        for sample in samples[start:start + size]:
+            before, last = last, sample + coefficient * last - before
+        power = (before * before + last * last - coefficient * before * last) / (size * size / 4)
+        count += power > AMPLITUDE * AMPLITUDE / 4
+    return count * 0.02
+
+
+async def started_exchange(handset, folder):
+    """An exchange with the built-in users, and its address."""
+    log = folder / "exchange.log"
+    with open(log, "w") as sink:
+        exchange = subprocess.Popen([handset, "serve", "--listen", "127.0.0.1:0", "--log-format", "json"], stderr=sink)
+    line = await logged(log, '"Listening"', exchange)
+    return exchange, line.split('"url":"')[1].split('"')[0].replace("\\/", "/")
+
+
+def write_voice(path):
+    """A caller who says one tone for 15 s."""
+    with wave.open(str(path), "wb") as voice:
+        voice.setparams((1, 2, RATE, 0, "NONE", ""))
+        voice.writeframes(tone(15, VOICE))
