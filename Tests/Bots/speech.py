@@ -4,9 +4,10 @@
 
 HANDSET is the program. The caller's voice is espeak-ng's. It asks for the weather, interrupts the long answer to ask for the time,
 and says goodbye; then the bot hangs up. What the caller heard is transcribed, and must hold the answers in this order, without the
-end of the one that was interrupted. The same happens twice.
+end of the one that was interrupted. `handset call` does that twice, and then a browser with the web phone.
 """
 import asyncio
+import base64
 import json
 import os
 import pathlib
@@ -21,6 +22,9 @@ from faster_whisper import WhisperModel
 from trial import free_port, logged, started_exchange
 
 ROOT = pathlib.Path(__file__).parents[2]
+sys.path.append(str(ROOT / "Tests/Interop"))
+from phones import Failed, Phone  # noqa: E402
+
 PASSWORD = "a password"
 # When the caller says what, in seconds. The weather is still being told when the third is said.
 SCRIPT = [(5.0, "What is the weather?"), (14.0, "What is the time?"), (24.0, "Goodbye")]
@@ -41,30 +45,69 @@ def write_script(path, folder):
         voice.writeframes(sound + bytes(rate * 2 * 10))
 
 
+def problems_of(record, model):
+    """What a recording lacks, or has in excess, and its words."""
+    text = ""
+    if record.exists():
+        text = " ".join(segment.text.strip() for segment in model.transcribe(str(record), language="en")[0]).lower()
+    text = text.replace("9:10", "ten past nine").replace("10 past 9", "ten past nine")
+    problems, place = [], 0
+    for words in HEARD:
+        found = text.find(words, place)
+        if found < 0:
+            problems.append(f'"{words}" was not heard, or out of its order')
+        else:
+            place = found
+    if NOT_HEARD in text:
+        problems.append("the interrupted answer was heard to its end")
+    return problems, text
+
+
 async def call(handset, number, exchange, folder, model):
     record = folder / f"call-{number}.wav"
     caller = await asyncio.create_subprocess_exec(
         handset, "call", "echo@localhost", "--server", exchange, "--play", folder / "script.wav", "--record", record,
         "--press", "5", "--duration", "60", "--json", "--log-level", "error", stdout=subprocess.PIPE)
     report = json.loads((await asyncio.wait_for(caller.communicate(), 90))[0])
-    problems = []
+    problems, text = problems_of(record, model)
     if report.get("outcome") != "completed":
         problems.append(f"the call ended as {report.get('outcome')}: {report.get('error')}")
     elif report["duration_ms"] > 55_000:
         problems.append("the bot has not hung up")
-    text = ""
-    if record.exists():
-        text = " ".join(segment.text for segment in model.transcribe(str(record), language="en")[0]).lower()
-    place = 0
-    for words in HEARD:
-        found = text.replace("9:10", "ten past nine").replace("10 past 9", "ten past nine").find(words, place)
-        if found < 0:
-            problems.append(f"\"{words}\" was not heard, or out of its order")
-        else:
-            place = found
-    if NOT_HEARD in text:
-        problems.append("the interrupted answer was heard to its end")
-    print(f"speech, call {number}: {'ok' if not problems else 'FAILED: ' + '; '.join(problems)} (heard: {text.strip()})", flush=True)
+    print(f"speech, call {number}: {'ok' if not problems else 'FAILED: ' + '; '.join(problems)} (heard: {text})", flush=True)
+    return not problems
+
+
+def call_by_browser(exchange, folder, model):
+    """Chromium calls with the script for a microphone, and records what it receives."""
+    record, problems = folder / "browser.webm", []
+    phone = Phone(exchange + "/", microphone=folder / "script.wav")
+    try:
+        phone.sign_in("alice")
+        phone.call("echo")
+        phone.phase("talking")
+        phone.run("""
+            const track = connections.at(-1).getReceivers()[0].track;
+            window.recorder = new MediaRecorder(new MediaStream([track]));
+            window.recorded = new Promise((done) => {
+              recorder.ondataavailable = ({ data }) => {
+                const reader = new FileReader();
+                reader.onload = () => done(reader.result);
+                reader.readAsDataURL(data);
+              };
+            });
+            recorder.start();""")
+        try:
+            phone.phase("ended", seconds=55)
+        except Failed:
+            problems.append("the bot has not hung up")
+        phone.run("if (recorder.state !== 'inactive') recorder.stop();")
+        record.write_bytes(base64.b64decode(phone.run_async("recorded").split(",", 1)[1]))
+    finally:
+        phone.close()
+    missing, text = problems_of(record, model)
+    problems += missing
+    print(f"speech, Chromium: {'ok' if not problems else 'FAILED: ' + '; '.join(problems)} (heard: {text})", flush=True)
     return not problems
 
 
@@ -112,6 +155,7 @@ behaviour:
                     [handset, "run", "--config", folder / "device.yaml", "--log-format", "json"], stderr=sink))
             await logged(folder / "device.log", '"Ready"', processes[-1])
             passed = [await call(handset, number, url, folder, model) for number in (1, 2)]
+            passed.append(await asyncio.to_thread(call_by_browser, url, folder, model))
             told = [json.loads(line) for line in log.read_text().splitlines() if line.startswith("{")]
             if [event for event in told if event.get("key") == "5"] == []:
                 print("the bot got no telephone key")
