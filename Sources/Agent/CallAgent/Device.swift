@@ -216,8 +216,8 @@ public actor Device {
 
     var engine: MediaEngine { media.engine }
 
-    /// Whether the device takes no more calls.
-    var isDraining: Bool { drain.hasBegun }
+    /// Whether the device takes no more calls, and makes none.
+    public var isDraining: Bool { drain.hasBegun }
 
     /// Who this device is to the service; nil until it has connected.
     var user: UserID? { signaling.user }
