@@ -160,6 +160,17 @@ struct BotCourseTests {
         #expect(bench.outputs.isEmpty, "the call stands already")
     }
 
+    @Test("A redirect while the fallback plays stops it, and the webhook's answer is followed")
+    func redirectOfFallback() throws {
+        var bench = Bench(hasFallback: true)
+        bench.feed(.connect(try socket()))
+        bench.feed(.failed("nothing listens"))
+        bench.feed(.redirect(.ask(try webhook())))
+        #expect(bench.outputs == [.stopFallback, .ask(try webhook())])
+        bench.feed(.told(try markup("<Connect><Stream url=\"ws://other.example/ws\"/></Connect>")))
+        #expect(bench.outputs == [.open(try socket("ws://other.example/ws"))])
+    }
+
     @Test("Answers that redirect for ever are given up")
     func redirectLoop() throws {
         var bench = Bench()

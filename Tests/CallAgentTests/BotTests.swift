@@ -324,6 +324,37 @@ struct BotTests {
         try await site.close(caller)
     }
 
+    @Test("The status callback of a call that the device's end ends is sent before the device is gone")
+    func lastNews() async throws {
+        let site = try await Site()
+        let bot = try await ScriptedBot(on: site.group) { _, _ in }
+        let device = try await device(
+            site,
+            try plan("ws://127.0.0.1:\(bot.port)/ws") {
+                $0.statusCallback = WebAddress("http://127.0.0.1:\(bot.port)/status", [.http])
+            })
+        let caller = try await site.device("caller", named: "mobile")
+        _ = await caller.device.call("echo", audio: AudioBehaviour(source: .silence))
+        _ = try await caller.established()
+        await device.device.shutDown()
+        #expect(bot.questions.count == 1 && bot.questions.last?.body.contains("CallStatus=completed") == true)
+        await bot.stop()
+        try await site.close(caller)
+    }
+
+    @Test("A device that takes no more calls makes none")
+    func draining() async throws {
+        let site = try await Site()
+        let bot = try await ScriptedBot(on: site.group) { _, _ in }
+        let device = try await device(site, try plan("ws://127.0.0.1:\(bot.port)/ws"))
+        let callee = try await site.device("caller", named: "mobile", answer: answering)
+        await device.device.finishCalls(within: .seconds(1))
+        _ = await device.device.call("caller")
+        #expect(try await device.ended().record.cause == .deviceFull)
+        await bot.stop()
+        try await site.close(callee, device)
+    }
+
     /// Sends a request, and returns its status.
     private func ask(
         _ method: HTTPMethod, _ port: Int, _ path: String, _ authorization: String, _ body: String = "", on site: Site

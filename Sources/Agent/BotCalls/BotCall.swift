@@ -24,6 +24,7 @@ final class BotCall: @unchecked Sendable {
     /// The name by which the bot's requests name the call.
     let name: String
     private let environment: BotEnvironment
+    private let courier: StatusCourier
     private var course: BotCourse
     private var line: BotLine?
     private var socket: (any BotSocket)?
@@ -33,14 +34,17 @@ final class BotCall: @unchecked Sendable {
     private var frames: (any Channel)?
     /// The line has ended what it says.
     private var isFinal = false
-    /// Counts connections and questions, so that late news of an earlier one is told apart.
-    private var attempt = 0
+    /// Count connections and questions, so that late news of an earlier one is told apart. Each has its own: a connection may
+    /// end while something is asked.
+    private var connection = 0
+    private var question = 0
     private var timer: Scheduled<Void>?
     private var isOver = false
 
-    init(_ parties: Parties, _ environment: BotEnvironment) {
+    init(_ parties: Parties, _ environment: BotEnvironment, _ courier: StatusCourier) {
         self.parties = parties
         self.environment = environment
+        self.courier = courier
         name = environment.plan.wire.callName(Self.random())
         course = BotCourse(
             isAnswered: parties.isOutgoing, hasFallback: environment.fallback != nil,
@@ -87,7 +91,7 @@ final class BotCall: @unchecked Sendable {
         closeSocket()
         _ = course.handle(.callOver, at: MonotonicClock.now)
         isOver = true
-        attempt += 1
+        question += 1
         line = nil
         timer?.cancel()
         frames?.close(promise: nil)
@@ -126,7 +130,8 @@ final class BotCall: @unchecked Sendable {
         case .open(let stream): open(stream)
         case .finishStream: feed(line: .finish)
         case .abandon:
-            attempt += 1
+            question += 1
+            connection += 1
             socket?.abandon()
             socket = nil
             line = nil
@@ -135,19 +140,22 @@ final class BotCall: @unchecked Sendable {
         case .fallBack(let why):
             environment.publish(.fellBack(call: parties.call, why))
             begin(BotLine(saying: environment.fallback ?? [], .linear(48_000)))
+        case .stopFallback:
+            line = nil
+            port?.abandon()
         case .hangUp(let failure): environment.publish(.hangUp(call: parties.call, failure: failure))
         }
     }
 
     private func ask(_ webhook: Webhook) {
-        attempt += 1
-        let (number, plan) = (attempt, environment.plan)
-        let question = TwilioWebhook(wireCall(stream: ""), course.status, more: plan.wire.moreFields(name))
-        guard let request = question.request(to: webhook, token: plan.token?.revealed) else {
+        question += 1
+        let (number, plan) = (question, environment.plan)
+        let asked = TwilioWebhook(wireCall(stream: ""), course.status, more: plan.wire.moreFields(name))
+        guard let request = asked.request(to: webhook, token: plan.token?.revealed) else {
             return feed(.failed("the request cannot be signed: this system's OpenSSL refuses HMAC-SHA1"))
         }
         environment.send(request).assumeIsolated().whenComplete { [self] result in
-            guard number == attempt else { return }
+            guard number == question else { return }
             switch result {
             case .success(let answer): take(answer, from: webhook.address)
             case .failure(let error): feed(.failed(environment.explain(error, webhook.address)))
@@ -170,15 +178,15 @@ final class BotCall: @unchecked Sendable {
     // MARK: - Its connection
 
     private func open(_ stream: BotCourse.Stream) {
-        attempt += 1
-        let (number, wire) = (attempt, environment.plan.wire.makeWire(stream.callerFormat))
+        connection += 1
+        let (number, wire) = (connection, environment.plan.wire.makeWire(stream.callerFormat))
         guard let rate = PortRate(rawValue: wire.callerFormat.rateHz), rate == environment.plan.wire.portRate else {
             return feed(.failed("the stream's sound has another rate than the call's"))
         }
         format = PortFormat(rate: rate, encoding: PortFormat.Encoding(wire.callerFormat.encoding))
         begin(BotLine(wire))
         environment.addresses(of: stream.address).assumeIsolated().whenComplete { [self] result in
-            guard number == attempt else { return }
+            guard number == connection else { return }
             switch result {
             case .success(let addresses): connect(to: addresses[...], stream)
             case .failure(let error): fail(environment.explain(error, stream.address))
@@ -188,10 +196,10 @@ final class BotCall: @unchecked Sendable {
 
     private func connect(to addresses: ArraySlice<SocketAddress>, _ stream: BotCourse.Stream) {
         guard let address = addresses.first else { return fail("the bot's host has no address") }
-        let (number, rest) = (attempt, addresses.dropFirst())
+        let (number, rest) = (connection, addresses.dropFirst())
         var hasOpened = false
         let tell: (BotSocketEvent) -> Void = { [self] event in
-            guard number == attempt else { return }
+            guard number == connection else { return }
             switch event {
             case .opened(let socket):
                 hasOpened = true
@@ -231,7 +239,7 @@ final class BotCall: @unchecked Sendable {
 
     private func closeSocket() {
         // Late news of it are of no interest.
-        attempt += 1
+        connection += 1
         socket?.close()
         socket = nil
     }
@@ -245,7 +253,8 @@ final class BotCall: @unchecked Sendable {
     }
 
     private func tellRoom() {
-        if let room = port?.roomAt48kHz { feed(line: .attached(room: room)) }
+        guard let room = port?.roomAt48kHz, let missed = port?.missedSamples else { return }
+        feed(line: .attached(room: room, missedAt48kHz: missed))
     }
 
     private func feed(line input: BotLine.Input) {
@@ -352,11 +361,7 @@ final class BotCall: @unchecked Sendable {
             wireCall(stream: ""), status,
             more: [FormFields.Field("CallDuration", "\(seconds)")] + environment.plan.wire.moreFields(name))
         guard let request = news.request(to: Webhook(address), token: environment.plan.token?.revealed) else { return }
-        let environment = environment
-        environment.send(request).whenFailure { error in
-            environment.publish(
-                .warned("the status callback failed: \(environment.explain(error, address))", leftOut: 0))
-        }
+        courier.tell(StatusQueue.News(call: parties.call, status: status, request: request))
     }
 }
 

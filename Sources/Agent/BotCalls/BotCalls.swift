@@ -18,6 +18,7 @@ public final class BotCalls: Sendable {
     private let group: MultiThreadedEventLoopGroup
     private let loop: any EventLoop
     private let environment: BotEnvironment
+    private let courier: StatusCourier
     private let registry: BotRegistry
     private let server = Mutex<(any Channel)?>(nil)
 
@@ -36,6 +37,7 @@ public final class BotCalls: Sendable {
         loop = group.next()
         environment = BotEnvironment(
             plan, fallback: Self.fallback(of: plan, publish), trust: trust, loop: loop, publish: publish)
+        courier = StatusCourier(environment)
         registry = BotRegistry()
     }
 
@@ -90,7 +92,7 @@ public final class BotCalls: Sendable {
     ///   - isOutgoing: Whether this side called; the call then stands already.
     public func begin(call: UInt64, peer: String, own: String, isOutgoing: Bool) {
         let bot = BotCall(
-            BotCall.Parties(call: call, peer: peer, own: own, isOutgoing: isOutgoing), environment)
+            BotCall.Parties(call: call, peer: peer, own: own, isOutgoing: isOutgoing), environment, courier)
         loop.execute { [registry] in
             registry.add(bot)
             bot.begin()
@@ -125,14 +127,21 @@ public final class BotCalls: Sendable {
         loop.execute { [registry] in registry.remove(call)?.end(status, seconds: seconds) }
     }
 
-    /// Ends all connections and the loop. What was sent before goes out.
+    /// How long status callbacks may take when everything ends.
+    private static let lastNews = TimeAmount.seconds(1)
+
+    /// Ends all connections and the loop. What was sent before goes out; status callbacks have a second for it.
     public func finish() async {
         let listening = server.withLock { server in
             defer { server = nil }
             return server
         }
         try? await listening?.close()
-        try? await loop.submit { [registry] in registry.removeAll() }.get()
+        try? await loop.flatSubmit { [registry, courier] in
+            registry.removeAll()
+            return courier.finish(within: Self.lastNews)
+        }.get()
+        try? await loop.submit { [environment] in environment.lookup.finish() }.get()
         try? await group.shutdownGracefully()
     }
 }

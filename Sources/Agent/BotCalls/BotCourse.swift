@@ -41,6 +41,8 @@ struct BotCourse: ProtocolCore, Sendable {
         case reject(CallMarkup.RejectReason?, String)
         /// Play the fallback; ``Input/streamOver`` tells when it is over.
         case fallBack(String)
+        /// Play no more of the fallback.
+        case stopFallback
         case hangUp(failure: String?)
     }
 
@@ -213,7 +215,11 @@ struct BotCourse: ProtocolCore, Sendable {
             outbox.append(.abandon)
             if case .hangUp = next, !isAnswered { return reject(.rejected, "the bot's server ended it", &outbox) }
             run(next, at: now, into: &outbox)
-        case .waiting, .fallingBack: run(next, at: now, into: &outbox)
+        case .fallingBack:
+            // It must not go on while something else is asked, or is opened.
+            outbox.append(.stopFallback)
+            run(next, at: now, into: &outbox)
+        case .waiting: run(next, at: now, into: &outbox)
         case .new, .over: break
         }
     }
