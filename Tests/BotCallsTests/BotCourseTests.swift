@@ -188,6 +188,13 @@ struct BotCourseTests {
         }
     }
 
+    @Test("A call that was placed with its instructions follows them once it is answered")
+    func placedWithInstructions() throws {
+        var bench = Bench(isAnswered: true)
+        bench.feed(.told(try markup("<Connect><Stream url=\"ws://bot.example/ws\"/></Connect>")))
+        #expect(bench.outputs == [.open(try socket())] && bench.course.status == .inProgress)
+    }
+
     @Test("The answer's action is asked once the stream has ended")
     func action() throws {
         var bench = Bench()

@@ -25,6 +25,12 @@ final class BotCall: @unchecked Sendable {
     let name: String
     private let environment: BotEnvironment
     private let courier: StatusCourier
+    /// What the bot's server has placed the call with.
+    private let placed: BotRequest.PlacedCall?
+    /// How a call goes that was placed and is not answered yet.
+    private var waits: TwilioWebhook.Status?
+    /// Status callbacks so far.
+    private var told = 0
     private var course: BotCourse
     private var line: BotLine?
     private var socket: (any BotSocket)?
@@ -41,7 +47,12 @@ final class BotCall: @unchecked Sendable {
     private var timer: Scheduled<Void>?
     private var isOver = false
 
-    init(_ parties: Parties, _ environment: BotEnvironment, _ courier: StatusCourier) {
+    init(
+        _ parties: Parties, _ environment: BotEnvironment, _ courier: StatusCourier,
+        _ placed: BotRequest.PlacedCall? = nil
+    ) {
+        self.placed = placed
+        waits = placed == nil ? nil : .queued
         self.parties = parties
         self.environment = environment
         self.courier = courier
@@ -58,8 +69,28 @@ final class BotCall: @unchecked Sendable {
 
     // MARK: - The device's side
 
+    /// The call is being made.
+    func wasPlaced() -> ServiceAnswer {
+        tell(.initiated)
+        return .placed(wireCall(stream: ""))
+    }
+
+    /// Whoever is called is being asked.
+    func ring() {
+        guard waits == .queued else { return }
+        waits = .ringing
+        tell(.ringing)
+    }
+
     /// Asks the webhook, or connects.
     func begin() {
+        waits = nil
+        tell(parties.isOutgoing ? .inProgress : .ringing)
+        switch placed?.instructions {
+        case .markup(let markup): return feed(.told(markup))
+        case .ask(let webhook): return feed(.ask(webhook))
+        case nil: break
+        }
         let plan = environment.plan
         switch plan.address.scheme {
         case .http, .https: feed(.ask(Webhook(plan.address)))
@@ -97,13 +128,18 @@ final class BotCall: @unchecked Sendable {
         frames?.close(promise: nil)
         frames = nil
         port = nil
-        tellEnd(status, seconds: seconds)
+        tell(status, [FormFields.Field("CallDuration", "\(seconds)")])
     }
 
     /// Carries out a request of the bot's server.
     func carryOut(_ order: BotRequest.Order) throws(ServiceFault) -> (WireCall, TwilioWebhook.Status) {
-        let before = course.status
+        let before = waits ?? course.status
         switch order {
+        case .end where waits != nil:
+            environment.publish(.hangUp(call: parties.call, failure: nil))
+            return (wireCall(stream: ""), .canceled)
+        case .redirect where waits != nil:
+            throw ServiceFault(.callOver, .twilio, "the call is not answered yet: it cannot be redirected")
         case .end(_, onlyUnanswered: true) where before != .ringing:
             throw ServiceFault(.callOver, .twilio, "the call is answered already; end it with the status completed")
         case .end:
@@ -135,7 +171,9 @@ final class BotCall: @unchecked Sendable {
             socket?.abandon()
             socket = nil
             line = nil
-        case .accept: environment.publish(.stands(call: parties.call))
+        case .accept:
+            tell(.inProgress)
+            environment.publish(.stands(call: parties.call))
         case .reject(let reason, let why): environment.publish(.refused(call: parties.call, reason, why))
         case .fallBack(let why):
             environment.publish(.fellBack(call: parties.call, why))
@@ -355,12 +393,18 @@ final class BotCall: @unchecked Sendable {
             startMilliseconds: MonotonicClock.wallTime.unixMilliseconds)
     }
 
-    private func tellEnd(_ status: TwilioWebhook.Status, seconds: Int) {
-        guard let address = environment.plan.statusCallback else { return }
-        let news = TwilioWebhook(
-            wireCall(stream: ""), status,
-            more: [FormFields.Field("CallDuration", "\(seconds)")] + environment.plan.wire.moreFields(name))
-        guard let request = news.request(to: Webhook(address), token: environment.plan.token?.revealed) else { return }
+    /// Tells how the call goes, if that is asked for: of a call that was placed, in the request, else in the configuration.
+    private func tell(_ status: TwilioWebhook.Status, _ more: [FormFields.Field] = []) {
+        let plan = environment.plan
+        let configured = (plan.statusCallback.map { Webhook($0) }, Set(plan.statusEvents.map(\.rawValue)))
+        let (webhook, events) = placed.map { ($0.statusCallback, $0.statusEvents) } ?? configured
+        guard let webhook, events.contains(BotPlan.StatusEvent(status).rawValue) else { return }
+        let fields = [
+            FormFields.Field("CallbackSource", "call-progress-events"), FormFields.Field("SequenceNumber", "\(told)"),
+        ]
+        told += 1
+        let news = TwilioWebhook(wireCall(stream: ""), status, more: fields + more + plan.wire.moreFields(name))
+        guard let request = news.request(to: webhook, token: plan.token?.revealed) else { return }
         courier.tell(StatusQueue.News(call: parties.call, status: status, request: request))
     }
 }
@@ -382,6 +426,18 @@ extension ProtocolCore {
         var outbox: [Output] = []
         handle(input, at: now, into: &outbox)
         return outbox
+    }
+}
+
+extension BotPlan.StatusEvent {
+    /// What tells that a call goes so.
+    init(_ status: TwilioWebhook.Status) {
+        switch status {
+        case .queued, .initiated: self = .initiated
+        case .ringing: self = .ringing
+        case .inProgress: self = .answered
+        case .completed, .busy, .failed, .noAnswer, .canceled: self = .completed
+        }
     }
 }
 

@@ -67,8 +67,9 @@ public final class BotCalls: Sendable {
         guard let requests = environment.plan.requests else { return nil }
         let address = ListenAddress(host: requests.listen.host, port: requests.listen.port)
         let place = try address.resolve()
+        let tls = try requests.certificate?.load()
         let listener = try await loop.submit { [environment, registry, loop] in
-            NIOLoopBound(BotRequestServer.listener(environment, requests, registry), eventLoop: loop)
+            NIOLoopBound(BotRequestServer.listener(environment, requests, registry, tls), eventLoop: loop)
         }.get()
         do {
             let channel = try await HTTPListener.listen(at: place, with: listener, on: loop)
@@ -91,12 +92,42 @@ public final class BotCalls: Sendable {
     ///   - own: Who this device is.
     ///   - isOutgoing: Whether this side called; the call then stands already.
     public func begin(call: UInt64, peer: String, own: String, isOutgoing: Bool) {
-        let bot = BotCall(
-            BotCall.Parties(call: call, peer: peer, own: own, isOutgoing: isOutgoing), environment, courier)
-        loop.execute { [registry] in
+        let parties = BotCall.Parties(call: call, peer: peer, own: own, isOutgoing: isOutgoing)
+        loop.execute { [registry, environment, courier] in
+            // A call that a bot's server has placed is there already.
+            let bot = registry[call] ?? BotCall(parties, environment, courier)
             registry.add(bot)
             bot.begin()
         }
+    }
+
+    /// The device makes a call that the bot's server has placed. ``begin(call:peer:own:isOutgoing:)`` follows when it is
+    /// answered.
+    public func placed(_ number: UInt64, call: UInt64, peer: String, own: String) {
+        let parties = BotCall.Parties(call: call, peer: peer, own: own, isOutgoing: true)
+        loop.execute { [registry, environment, courier] in
+            guard let (placed, reply) = registry.placements.take(number) else { return }
+            let bot = BotCall(parties, environment, courier, placed)
+            registry.add(bot)
+            reply(bot.wasPlaced())
+        }
+    }
+
+    /// The device does not make a call that the bot's server has placed.
+    public func refuse(_ number: UInt64, _ refusal: BotPlacement.Refusal, _ why: String) {
+        loop.execute { [registry] in
+            let fault =
+                switch refusal {
+                case .callee: ServiceFault(.badRequest, .twilio, twilioCode: 21_211, why)
+                case .unavailable: ServiceFault(.unavailable, .twilio, why)
+                }
+            registry.placements.take(number)?.reply(.refused(fault))
+        }
+    }
+
+    /// Whoever this device calls is being asked.
+    public func ring(call: UInt64) {
+        loop.execute { [registry] in registry[call]?.ring() }
     }
 
     /// Gives a call that stands its line for the media worker.
@@ -161,6 +192,7 @@ final class BotRegistry: @unchecked Sendable {
     // Only the event loop uses it.
     private var calls: [UInt64: BotCall] = [:]
     private var numbers: [String: UInt64] = [:]
+    let placements = Placements()
 
     subscript(call: UInt64) -> BotCall? { calls[call] }
 

@@ -108,7 +108,8 @@ struct BotCourse: ProtocolCore, Sendable {
         case (.new, .connect(let stream)): open(stream, rest: [], at: now, into: &outbox)
         case (_, .ask), (_, .connect): break
 
-        case (.asking, .told(let markup)): run(markup.verbs[...], at: now, into: &outbox)
+        // A call that was placed can have its instructions with it.
+        case (.asking, .told(let markup)), (.new, .told(let markup)): run(markup.verbs[...], at: now, into: &outbox)
         case (.asking, .failed(let why)), (.opening, .failed(let why)), (.streaming, .failed(let why)):
             fail(why, into: &outbox)
         case (.finishing(let next), .failed), (.finishing(let next), .streamOver):
