@@ -11,6 +11,7 @@ import PackageDescription
 
 let targets: [(name: String, modules: [Target.Dependency])] = [
     ("bot-audiosocket", ["BotWire", "FuzzWire"]),
+    ("bot-call", ["BotWire", "Timekeeping"]),
     ("bot-exotel", ["BotWire", "FuzzWire"]),
     ("bot-plivo", ["BotWire", "FuzzWire"]),
     ("bot-request", ["BotWire"]),

@@ -160,6 +160,17 @@ struct BotCourseTests {
         #expect(bench.outputs.isEmpty, "the call stands already")
     }
 
+    @Test("A redirect while the fallback plays stops it, and the webhook's answer is followed")
+    func redirectOfFallback() throws {
+        var bench = Bench(hasFallback: true)
+        bench.feed(.connect(try socket()))
+        bench.feed(.failed("nothing listens"))
+        bench.feed(.redirect(.ask(try webhook())))
+        #expect(bench.outputs == [.stopFallback, .ask(try webhook())])
+        bench.feed(.told(try markup("<Connect><Stream url=\"ws://other.example/ws\"/></Connect>")))
+        #expect(bench.outputs == [.open(try socket("ws://other.example/ws"))])
+    }
+
     @Test("Answers that redirect for ever are given up")
     func redirectLoop() throws {
         var bench = Bench()
@@ -175,6 +186,13 @@ struct BotCourseTests {
             Issue.record("\(bench.outputs)")
             return
         }
+    }
+
+    @Test("A call that was placed with its instructions follows them once it is answered")
+    func placedWithInstructions() throws {
+        var bench = Bench(isAnswered: true)
+        bench.feed(.told(try markup("<Connect><Stream url=\"ws://bot.example/ws\"/></Connect>")))
+        #expect(bench.outputs == [.open(try socket())] && bench.course.status == .inProgress)
     }
 
     @Test("The answer's action is asked once the stream has ended")

@@ -307,6 +307,14 @@ struct BotRequestTests {
             let fault = #expect(throws: ServiceFault.self) { try request(calls, body).order() }
             #expect(fault?.kind == .badRequest, "\(body.prefix(60))")
         }
+        for (body, code) in [
+            ("From=2&Url=http://a/", 21_201), ("To=1&Url=http://a/", 21_213), ("To=1&From=2", 21_205),
+            ("To=1&From=2&Url=file:///x", 21_205), ("To=1&From=2&Twiml=<x/>", 12_100),
+        ] as [(String, Int64)] {
+            let fault = try #require(throws: ServiceFault.self) { try request(calls, body).order() }
+            let answer = try JSONDecoder().decode(JSONValue.self, from: Data(ServiceAnswer.refused(fault).body))
+            #expect(answer["code"]?.integer == code && answer["status"]?.integer == 400)
+        }
         for body in ["", "Status=secret", "Status=", "Status=completed&Status=completed"] {
             let fault = #expect(throws: ServiceFault.self) {
                 try request(Self.account + "/Calls/CA1.json", body).order()
@@ -380,7 +388,7 @@ struct BotRequestTests {
         for service in BotService.allCases {
             for kind in ServiceFault.Kind.allCases {
                 let answer = ServiceAnswer.refused(ServiceFault(kind, service, "x"))
-                #expect((400...499).contains(answer.status) && answer.contentType == "application/json")
+                #expect((400...599).contains(answer.status) && answer.contentType == "application/json")
             }
             #expect(ServiceAnswer.refused(ServiceFault(.unauthorized, service, "x")).status == 401)
         }

@@ -167,6 +167,25 @@ struct AudioSocketWireTests {
         #expect(sent == sound)
     }
 
+    @Test("Ten thousand frames at once are taken, and a thousand a second; more end the connection as a flood")
+    func flood() {
+        func frames(_ count: Int) -> WireInput {
+            .message(.binary((0..<count).flatMap { _ in [0x10, 0, 2, 1, 2] as [UInt8] }))
+        }
+        var wire = AudioSocketWire()
+        var outbox: [WireOutput] = []
+        wire.handle(.connected(WireBench.calls["audiosocket"]!), at: .zero, into: &outbox)
+        wire.handle(frames(10_000), at: .zero, into: &outbox)
+        wire.handle(frames(1_000), at: Instant.zero.advanced(by: .seconds(1)), into: &outbox)
+        #expect(outbox.failure == nil && wire.counts.messages == 11_000)
+        outbox = []
+        wire.handle(frames(2), at: Instant.zero.advanced(by: .seconds(1)), into: &outbox)
+        #expect(outbox.failure == .flood && outbox.count == 1 && wire.counts.faults[.flood] == 1)
+        outbox = []
+        wire.handle(frames(1), at: Instant.zero.advanced(by: .seconds(60)), into: &outbox)
+        #expect(outbox.isEmpty)
+    }
+
     @Test("Frames are the same in whatever pieces they come", arguments: [1, 2, 3, 4, 5, 7, 11])
     func pieces(size: Int) {
         let bytes: [UInt8] = [

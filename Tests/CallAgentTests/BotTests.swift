@@ -324,18 +324,215 @@ struct BotTests {
         try await site.close(caller)
     }
 
+    @Test("The status callback of a call that the device's end ends is sent before the device is gone")
+    func lastNews() async throws {
+        let site = try await Site()
+        let bot = try await ScriptedBot(on: site.group) { _, _ in }
+        let device = try await device(
+            site,
+            try plan("ws://127.0.0.1:\(bot.port)/ws") {
+                $0.statusCallback = WebAddress("http://127.0.0.1:\(bot.port)/status", [.http])
+            })
+        let caller = try await site.device("caller", named: "mobile")
+        _ = await caller.device.call("echo", audio: AudioBehaviour(source: .silence))
+        _ = try await caller.established()
+        await device.device.shutDown()
+        #expect(bot.questions.count == 1 && bot.questions.last?.body.contains("CallStatus=completed") == true)
+        await bot.stop()
+        try await site.close(caller)
+    }
+
+    @Test("A device that takes no more calls makes none")
+    func draining() async throws {
+        let site = try await Site()
+        let bot = try await ScriptedBot(on: site.group) { _, _ in }
+        let device = try await device(site, try plan("ws://127.0.0.1:\(bot.port)/ws"))
+        let callee = try await site.device("caller", named: "mobile", answer: answering)
+        await device.device.finishCalls(within: .seconds(1))
+        _ = await device.device.call("caller")
+        #expect(try await device.ended().record.cause == .deviceFull)
+        await bot.stop()
+        try await site.close(callee, device)
+    }
+
     /// Sends a request, and returns its status.
     private func ask(
         _ method: HTTPMethod, _ port: Int, _ path: String, _ authorization: String, _ body: String = "", on site: Site
     ) async throws -> Int {
+        try await send(method, "http://127.0.0.1:\(port)", path, authorization, body, on: site).status
+    }
+
+    private func send(
+        _ method: HTTPMethod, _ server: String, _ path: String, _ authorization: String, _ body: String = "",
+        trust: TLSTrust = .system, on site: Site
+    ) async throws -> HTTPFetch.Answer {
+        let endpoint = try HTTPEndpoint(server)
         let request = HTTPFetch.Request(
-            method, try HTTPEndpoint("http://127.0.0.1:\(port)"), target: path,
+            method, endpoint, target: path,
             headers: ["Authorization": authorization, "Content-Type": "application/x-www-form-urlencoded"],
             body: Array(body.utf8))
         return try await HTTPFetch.send(
-            request, to: try SocketAddress(ipAddress: "127.0.0.1", port: port), trust: .system,
+            request, to: try SocketAddress(ipAddress: "127.0.0.1", port: endpoint.port), trust: trust,
             within: .init(bodyBytes: 10_000, time: .seconds(30)), on: site.group.next()
-        ).get().status
+        ).get()
+    }
+
+    private func basic(_ user: String, _ password: String) -> String {
+        "Basic " + Base64.text(Array("\(user):\(password)".utf8))
+    }
+
+    /// A plan whose bot's server may place calls.
+    private func placingPlan(_ bot: ScriptedBot, _ change: (inout BotPlan.PlacedCalls) -> Void = { _ in }) throws
+        -> BotPlan
+    {
+        try plan("ws://127.0.0.1:\(bot.port)/ws") {
+            var calls = BotPlan.PlacedCalls(key: "SK1", password: Secret("place"))
+            calls.callees = ["caller"]
+            change(&calls)
+            $0.requests = BotPlan.Requests(
+                listen: ConfigEndpoint(host: "127.0.0.1", port: 0), password: Secret("open"))
+            $0.requests?.calls = calls
+        }
+    }
+
+    private static let calls = "/2010-04-01/Accounts/\(BotPlan.usualAccount)/Calls"
+
+    @Test("A bot's server places a call, which is connected as it says, and is told how it goes, in order")
+    func places() async throws {
+        let site = try await Site()
+        let bot = try await ScriptedBot(on: site.group) { message, line in
+            guard message?["event"]?.string == "start" else { return }
+            line.say(Self.tone(0.3))
+            line.close()
+        }
+        let device = try await device(site, try placingPlan(bot))
+        let callee = try await site.device("caller", named: "mobile", answer: answering) {
+            $0.behaviour.source = .silence
+        }
+        let server = "http://127.0.0.1:\(try #require(await device.device.botRequestPort))"
+        let twiml = "<Response><Connect><Stream url=\"ws://127.0.0.1:\(bot.port)/ws\"/></Connect></Response>"
+        let form = FormFields([
+            .init("To", "caller"), .init("From", "+1"), .init("Twiml", twiml),
+            .init("StatusCallback", "http://127.0.0.1:\(bot.port)/status"),
+            .init("StatusCallbackEvent", "initiated ringing answered completed"),
+        ])
+        let body = String(decoding: form.body, as: UTF8.self)
+        let answer = try await send(.POST, server, "\(Self.calls).json", basic("SK1", "place"), body, on: site)
+        let placed = try #require(JSONValue(plain: answer.body, nesting: 4))
+        #expect(answer.status == 201 && placed["status"]?.string == "queued" && placed["to"]?.string == "caller")
+        let ended = try await callee.ended()
+        #expect(ended.record.reason == .completed && ended.record.endedBy == .remote)
+        #expect(bot.messages("start").first?["start"]?["callSid"] == placed["sid"])
+        try await until { bot.questions.count == 4 }
+        let told = bot.questions.compactMap { FormFields(body: Array($0.body.utf8)) }
+        #expect(
+            told.flatMap { $0.values("CallStatus") } == ["initiated", "ringing", "in-progress", "completed"])
+        #expect(told.flatMap { $0.values("SequenceNumber") } == ["0", "1", "2", "3"])
+        #expect(told.allSatisfy { $0.values("CallSid").first == placed["sid"]?.string })
+        #expect(told.allSatisfy { $0.values("Direction") == ["outbound-api"] && $0.values("To") == ["caller"] })
+        await bot.stop()
+        try await site.close(callee, device)
+    }
+
+    @Test("A call that a bot's server places rings until it cancels it; the webhook is asked only once it is answered")
+    func cancels() async throws {
+        let site = try await Site()
+        let bot = try await ScriptedBot(on: site.group) { _, _ in }
+        let device = try await device(site, try placingPlan(bot))
+        let callee = try await site.device(
+            "caller", named: "mobile", answer: AnswerPolicy(manner: .ring, callLimit: .calls(1)))
+        let server = "http://127.0.0.1:\(try #require(await device.device.botRequestPort))"
+        let key = basic("SK1", "place")
+        let form =
+            "To=caller&From=1&Url=http://127.0.0.1:\(bot.port)/answer&StatusCallback=http://127.0.0.1:\(bot.port)/s"
+        let answer = try await send(.POST, server, "\(Self.calls).json", key, form, on: site)
+        let sid = try #require(JSONValue(plain: answer.body, nesting: 4)?["sid"]?.string)
+        _ = try await callee.incoming()
+        let path = "\(Self.calls)/\(sid).json"
+        let early = try await send(.POST, server, path, key, "Url=http://127.0.0.1:\(bot.port)/x", on: site)
+        #expect(early.status == 400 && JSONValue(plain: early.body, nesting: 4)?["code"]?.integer == 21_220)
+        let cancelled = try await send(.POST, server, path, key, "Status=canceled", on: site)
+        #expect(
+            cancelled.status == 200
+                && JSONValue(plain: cancelled.body, nesting: 4)?["status"]?.string == "canceled")
+        #expect(try await callee.ended().record.reason == .cancelled)
+        try await until { bot.questions.count == 1 }
+        #expect(bot.questions[0].body.contains("CallStatus=canceled"))
+        await bot.stop()
+        try await site.close(callee, device)
+    }
+
+    @Test(
+        "Calls are not placed with other credentials, to others, too often, or by a device that stops; each has its code"
+    )
+    func refusesToPlace() async throws {
+        let site = try await Site()
+        let bot = try await ScriptedBot(on: site.group) { _, _ in }
+        let device = try await device(
+            site,
+            try placingPlan(bot) {
+                $0.callees = ["caller", "nobody*", "\u{7F}*"]
+                $0.perMinute = 6
+            })
+        let server = "http://127.0.0.1:\(try #require(await device.device.botRequestPort))"
+        let url = "Url=http://127.0.0.1:\(bot.port)/"
+        func place(
+            _ form: String, _ user: String = "SK1", _ password: String = "place", account: String? = nil
+        ) async throws -> [Int64] {
+            let path = account.map { "/2010-04-01/Accounts/\($0)/Calls.json" } ?? "\(Self.calls).json"
+            let answer = try await send(.POST, server, path, basic(user, password), form, on: site)
+            let code = JSONValue(plain: answer.body, nesting: 4)?["code"]?.integer
+            return [Int64(answer.status), code ?? 0]
+        }
+        let good = "To=caller&From=1&\(url)"
+        #expect(try await place(good, "SK1", "open") == [401, 20_003])
+        #expect(try await place(good, BotPlan.usualAccount, "place") == [401, 20_003])
+        #expect(try await place(good, BotPlan.usualAccount, "open") == [403, 20_008])
+        #expect(try await place(good, account: "ACother") == [404, 20_404])
+        #expect(try await place("To=caller&From=1") == [400, 21_205])
+        #expect(try await place("To=somebody&From=1&\(url)") == [403, 21_216])
+        #expect(try await place("To=caller&From=1&Url=http://127.0.0.2/") == [400, 21_205])
+        await device.device.finishCalls(within: .seconds(1))
+        #expect(try await place(good) == [503, 20_503])
+        for _ in 0..<3 { _ = try await place("To=somebody&From=1&\(url)") }
+        #expect(try await place(good) == [429, 20_429])
+        #expect(bot.questions.isEmpty)
+        await bot.stop()
+        try await site.close(device)
+    }
+
+    @Test("Requests come by TLS when there is a certificate, and not in plain text; one that cannot be used is told")
+    func requestsOverTLS() async throws {
+        let site = try await Site()
+        let bot = try await ScriptedBot(on: site.group) { _, _ in }
+        let (chain, key) = (temporaryFile("chain.pem"), temporaryFile("key.pem"))
+        defer { for path in [chain, key] { try? FileManager.default.removeItem(atPath: path) } }
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/openssl")
+        process.arguments = [
+            "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "1",
+            "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-keyout", key, "-out", chain,
+        ]
+        process.standardError = FileHandle.nullDevice
+        try process.run()
+        process.waitUntilExit()
+        var plan = try placingPlan(bot)
+        plan.requests?.certificate = .init(chainPath: chain, keyPath: key)
+        let device = try await device(site, plan)
+        let port = try #require(await device.device.botRequestPort)
+        let answer = try await send(
+            .POST, "https://localhost:\(port)", "\(Self.calls)/CA1.json", basic(BotPlan.usualAccount, "open"),
+            "Status=completed", trust: try TLSTrust(trustRootFile: chain), on: site)
+        #expect(answer.status == 404)
+        await #expect(throws: (any Error).self) {
+            try await send(.POST, "http://localhost:\(port)", "\(Self.calls)/CA1.json", "", on: site)
+        }
+        await device.device.shutDown()
+        plan.requests?.certificate = .init(chainPath: key, keyPath: key)
+        let fault = #expect(throws: BotPlan.Certificate.Fault.self) { try plan.requests?.certificate?.check() }
+        #expect(fault?.isOfKey == false && fault?.description.contains("holds no certificate") == true)
+        await bot.stop()
+        try await site.close()
     }
 
     @Test(
@@ -359,9 +556,8 @@ struct BotTests {
         _ = try await caller.established()
         try await until { !bot.messages("start").isEmpty }
         let call = try #require(bot.messages("start").first?["start"]?["callSid"]?.string)
-        let account = BotPlan.usualAccount
-        func basic(_ password: String) -> String { "Basic " + Base64.text(Array("\(account):\(password)".utf8)) }
-        let calls = "/2010-04-01/Accounts/\(account)/Calls"
+        let calls = Self.calls
+        func basic(_ password: String) -> String { self.basic(BotPlan.usualAccount, password) }
         #expect(try await ask(.POST, port, "\(calls)/\(call).json", basic("shut"), "Status=completed", on: site) == 401)
         #expect(try await ask(.POST, port, "\(calls)/CAother.json", basic("open"), "Status=completed", on: site) == 404)
         #expect(try await ask(.POST, port, "\(calls)/\(call).json", basic("open"), "Status=maybe", on: site) == 400)

@@ -132,6 +132,28 @@ extension BrokenConfiguration {
             "behaviour:\n  source: bot\n  bot:\n    url: ws://127.0.0.1:7860/ws\n    allowed_hosts: [a:1]\n",
             "8: behaviour.bot.allowed_hosts: must be a host's name or address"),
         .device(
+            "a bot's server that may place calls on another wire, with the same password",
+            requests("wire: plivo", "calls:\n        key: SK1\n        password_file: token\n"),
+            "12: behaviour.bot.requests.calls: is for wire: twilio, and the wire is plivo",
+            "14: behaviour.bot.requests.calls.password_file: must be another one than that of behaviour.bot.requests"),
+        .device(
+            "a bot's server that places calls as the account",
+            requests(
+                "account: AC1",
+                "calls:\n        key: AC1\n        password_file: song.mp3\n        callees: [\"a*b\"]\n"),
+            "13: behaviour.bot.requests.calls.key: must be another one than behaviour.bot.account",
+            "15: behaviour.bot.requests.calls.callees: must be a user's name, or the beginning of one"),
+        .device(
+            "a certificate for a bot's requests that is none",
+            requests(
+                "wire: twilio", "certificate:\n        chain_file: garbage.pem\n        key_file: good.key\n"),
+            offline: false,
+            "13: behaviour.bot.requests.certificate.chain_file: \"DIR/garbage.pem\" holds no certificate in PEM form"),
+        .device(
+            "a status that calls do not have",
+            "behaviour:\n  source: bot\n  bot:\n    url: ws://127.0.0.1:7860/ws\n    status_callback_events: [done]\n",
+            "8: behaviour.bot.status_callback_events: "),
+        .device(
             "a source that is none", "behaviour:\n  source: ehco\n",
             "5: behaviour.source: must be one of echo, play, tone, silence, card, exec, bot, not \"ehco\"; did you mean "
                 + "echo?"),
@@ -238,6 +260,21 @@ extension BrokenConfiguration {
 
     /// As much as an exchange needs.
     private static let nobody = "users: []\n"
+
+    /// A bot with requests: line 8 is `more`, and what is in the section begins on line 12.
+    private static func requests(_ more: String, _ section: String) -> String {
+        """
+        behaviour:
+          source: bot
+          bot:
+            url: ws://127.0.0.1:7860/ws
+            \(more)
+            requests:
+              listen: 127.0.0.1:0
+              password_file: token
+              \(section)
+        """
+    }
 
     private static func certified(_ chain: String, _ key: String) -> String {
         "users: []\ncertificate:\n  chain_file: \(chain)\n  key_file: \(key)\n"

@@ -24,6 +24,13 @@ final class BotCall: @unchecked Sendable {
     /// The name by which the bot's requests name the call.
     let name: String
     private let environment: BotEnvironment
+    private let courier: StatusCourier
+    /// What the bot's server has placed the call with.
+    private let placed: BotRequest.PlacedCall?
+    /// How a call goes that was placed and is not answered yet.
+    private var waits: TwilioWebhook.Status?
+    /// Status callbacks so far.
+    private var told = 0
     private var course: BotCourse
     private var line: BotLine?
     private var socket: (any BotSocket)?
@@ -33,14 +40,22 @@ final class BotCall: @unchecked Sendable {
     private var frames: (any Channel)?
     /// The line has ended what it says.
     private var isFinal = false
-    /// Counts connections and questions, so that late news of an earlier one is told apart.
-    private var attempt = 0
+    /// Count connections and questions, so that late news of an earlier one is told apart. Each has its own: a connection may
+    /// end while something is asked.
+    private var connection = 0
+    private var question = 0
     private var timer: Scheduled<Void>?
     private var isOver = false
 
-    init(_ parties: Parties, _ environment: BotEnvironment) {
+    init(
+        _ parties: Parties, _ environment: BotEnvironment, _ courier: StatusCourier,
+        _ placed: BotRequest.PlacedCall? = nil
+    ) {
+        self.placed = placed
+        waits = placed == nil ? nil : .queued
         self.parties = parties
         self.environment = environment
+        self.courier = courier
         name = environment.plan.wire.callName(Self.random())
         course = BotCourse(
             isAnswered: parties.isOutgoing, hasFallback: environment.fallback != nil,
@@ -54,8 +69,28 @@ final class BotCall: @unchecked Sendable {
 
     // MARK: - The device's side
 
+    /// The call is being made.
+    func wasPlaced() -> ServiceAnswer {
+        tell(.initiated)
+        return .placed(wireCall(stream: ""))
+    }
+
+    /// Whoever is called is being asked.
+    func ring() {
+        guard waits == .queued else { return }
+        waits = .ringing
+        tell(.ringing)
+    }
+
     /// Asks the webhook, or connects.
     func begin() {
+        waits = nil
+        tell(parties.isOutgoing ? .inProgress : .ringing)
+        switch placed?.instructions {
+        case .markup(let markup): return feed(.told(markup))
+        case .ask(let webhook): return feed(.ask(webhook))
+        case nil: break
+        }
         let plan = environment.plan
         switch plan.address.scheme {
         case .http, .https: feed(.ask(Webhook(plan.address)))
@@ -87,19 +122,24 @@ final class BotCall: @unchecked Sendable {
         closeSocket()
         _ = course.handle(.callOver, at: MonotonicClock.now)
         isOver = true
-        attempt += 1
+        question += 1
         line = nil
         timer?.cancel()
         frames?.close(promise: nil)
         frames = nil
         port = nil
-        tellEnd(status, seconds: seconds)
+        tell(status, [FormFields.Field("CallDuration", "\(seconds)")])
     }
 
     /// Carries out a request of the bot's server.
     func carryOut(_ order: BotRequest.Order) throws(ServiceFault) -> (WireCall, TwilioWebhook.Status) {
-        let before = course.status
+        let before = waits ?? course.status
         switch order {
+        case .end where waits != nil:
+            environment.publish(.hangUp(call: parties.call, failure: nil))
+            return (wireCall(stream: ""), .canceled)
+        case .redirect where waits != nil:
+            throw ServiceFault(.callOver, .twilio, "the call is not answered yet: it cannot be redirected")
         case .end(_, onlyUnanswered: true) where before != .ringing:
             throw ServiceFault(.callOver, .twilio, "the call is answered already; end it with the status completed")
         case .end:
@@ -126,28 +166,34 @@ final class BotCall: @unchecked Sendable {
         case .open(let stream): open(stream)
         case .finishStream: feed(line: .finish)
         case .abandon:
-            attempt += 1
+            question += 1
+            connection += 1
             socket?.abandon()
             socket = nil
             line = nil
-        case .accept: environment.publish(.stands(call: parties.call))
+        case .accept:
+            tell(.inProgress)
+            environment.publish(.stands(call: parties.call))
         case .reject(let reason, let why): environment.publish(.refused(call: parties.call, reason, why))
         case .fallBack(let why):
             environment.publish(.fellBack(call: parties.call, why))
             begin(BotLine(saying: environment.fallback ?? [], .linear(48_000)))
+        case .stopFallback:
+            line = nil
+            port?.abandon()
         case .hangUp(let failure): environment.publish(.hangUp(call: parties.call, failure: failure))
         }
     }
 
     private func ask(_ webhook: Webhook) {
-        attempt += 1
-        let (number, plan) = (attempt, environment.plan)
-        let question = TwilioWebhook(wireCall(stream: ""), course.status, more: plan.wire.moreFields(name))
-        guard let request = question.request(to: webhook, token: plan.token?.revealed) else {
+        question += 1
+        let (number, plan) = (question, environment.plan)
+        let asked = TwilioWebhook(wireCall(stream: ""), course.status, more: plan.wire.moreFields(name))
+        guard let request = asked.request(to: webhook, token: plan.token?.revealed) else {
             return feed(.failed("the request cannot be signed: this system's OpenSSL refuses HMAC-SHA1"))
         }
         environment.send(request).assumeIsolated().whenComplete { [self] result in
-            guard number == attempt else { return }
+            guard number == question else { return }
             switch result {
             case .success(let answer): take(answer, from: webhook.address)
             case .failure(let error): feed(.failed(environment.explain(error, webhook.address)))
@@ -170,15 +216,15 @@ final class BotCall: @unchecked Sendable {
     // MARK: - Its connection
 
     private func open(_ stream: BotCourse.Stream) {
-        attempt += 1
-        let (number, wire) = (attempt, environment.plan.wire.makeWire(stream.callerFormat))
+        connection += 1
+        let (number, wire) = (connection, environment.plan.wire.makeWire(stream.callerFormat))
         guard let rate = PortRate(rawValue: wire.callerFormat.rateHz), rate == environment.plan.wire.portRate else {
             return feed(.failed("the stream's sound has another rate than the call's"))
         }
         format = PortFormat(rate: rate, encoding: PortFormat.Encoding(wire.callerFormat.encoding))
         begin(BotLine(wire))
         environment.addresses(of: stream.address).assumeIsolated().whenComplete { [self] result in
-            guard number == attempt else { return }
+            guard number == connection else { return }
             switch result {
             case .success(let addresses): connect(to: addresses[...], stream)
             case .failure(let error): fail(environment.explain(error, stream.address))
@@ -188,10 +234,10 @@ final class BotCall: @unchecked Sendable {
 
     private func connect(to addresses: ArraySlice<SocketAddress>, _ stream: BotCourse.Stream) {
         guard let address = addresses.first else { return fail("the bot's host has no address") }
-        let (number, rest) = (attempt, addresses.dropFirst())
+        let (number, rest) = (connection, addresses.dropFirst())
         var hasOpened = false
         let tell: (BotSocketEvent) -> Void = { [self] event in
-            guard number == attempt else { return }
+            guard number == connection else { return }
             switch event {
             case .opened(let socket):
                 hasOpened = true
@@ -231,7 +277,7 @@ final class BotCall: @unchecked Sendable {
 
     private func closeSocket() {
         // Late news of it are of no interest.
-        attempt += 1
+        connection += 1
         socket?.close()
         socket = nil
     }
@@ -245,7 +291,8 @@ final class BotCall: @unchecked Sendable {
     }
 
     private func tellRoom() {
-        if let room = port?.roomAt48kHz { feed(line: .attached(room: room)) }
+        guard let room = port?.roomAt48kHz, let missed = port?.missedSamples else { return }
+        feed(line: .attached(room: room, missedAt48kHz: missed))
     }
 
     private func feed(line input: BotLine.Input) {
@@ -346,17 +393,19 @@ final class BotCall: @unchecked Sendable {
             startMilliseconds: MonotonicClock.wallTime.unixMilliseconds)
     }
 
-    private func tellEnd(_ status: TwilioWebhook.Status, seconds: Int) {
-        guard let address = environment.plan.statusCallback else { return }
-        let news = TwilioWebhook(
-            wireCall(stream: ""), status,
-            more: [FormFields.Field("CallDuration", "\(seconds)")] + environment.plan.wire.moreFields(name))
-        guard let request = news.request(to: Webhook(address), token: environment.plan.token?.revealed) else { return }
-        let environment = environment
-        environment.send(request).whenFailure { error in
-            environment.publish(
-                .warned("the status callback failed: \(environment.explain(error, address))", leftOut: 0))
-        }
+    /// Tells how the call goes, if that is asked for: of a call that was placed, in the request, else in the configuration.
+    private func tell(_ status: TwilioWebhook.Status, _ more: [FormFields.Field] = []) {
+        let plan = environment.plan
+        let configured = (plan.statusCallback.map { Webhook($0) }, Set(plan.statusEvents.map(\.rawValue)))
+        let (webhook, events) = placed.map { ($0.statusCallback, $0.statusEvents) } ?? configured
+        guard let webhook, events.contains(BotPlan.StatusEvent(status).rawValue) else { return }
+        let fields = [
+            FormFields.Field("CallbackSource", "call-progress-events"), FormFields.Field("SequenceNumber", "\(told)"),
+        ]
+        told += 1
+        let news = TwilioWebhook(wireCall(stream: ""), status, more: fields + more + plan.wire.moreFields(name))
+        guard let request = news.request(to: webhook, token: plan.token?.revealed) else { return }
+        courier.tell(StatusQueue.News(call: parties.call, status: status, request: request))
     }
 }
 
@@ -377,6 +426,18 @@ extension ProtocolCore {
         var outbox: [Output] = []
         handle(input, at: now, into: &outbox)
         return outbox
+    }
+}
+
+extension BotPlan.StatusEvent {
+    /// What tells that a call goes so.
+    init(_ status: TwilioWebhook.Status) {
+        switch status {
+        case .queued, .initiated: self = .initiated
+        case .ringing: self = .ringing
+        case .inProgress: self = .answered
+        case .completed, .busy, .failed, .noAnswer, .canceled: self = .completed
+        }
     }
 }
 

@@ -18,6 +18,7 @@ public final class BotCalls: Sendable {
     private let group: MultiThreadedEventLoopGroup
     private let loop: any EventLoop
     private let environment: BotEnvironment
+    private let courier: StatusCourier
     private let registry: BotRegistry
     private let server = Mutex<(any Channel)?>(nil)
 
@@ -36,6 +37,7 @@ public final class BotCalls: Sendable {
         loop = group.next()
         environment = BotEnvironment(
             plan, fallback: Self.fallback(of: plan, publish), trust: trust, loop: loop, publish: publish)
+        courier = StatusCourier(environment)
         registry = BotRegistry()
     }
 
@@ -65,8 +67,9 @@ public final class BotCalls: Sendable {
         guard let requests = environment.plan.requests else { return nil }
         let address = ListenAddress(host: requests.listen.host, port: requests.listen.port)
         let place = try address.resolve()
+        let tls = try requests.certificate?.load()
         let listener = try await loop.submit { [environment, registry, loop] in
-            NIOLoopBound(BotRequestServer.listener(environment, requests, registry), eventLoop: loop)
+            NIOLoopBound(BotRequestServer.listener(environment, requests, registry, tls), eventLoop: loop)
         }.get()
         do {
             let channel = try await HTTPListener.listen(at: place, with: listener, on: loop)
@@ -89,12 +92,42 @@ public final class BotCalls: Sendable {
     ///   - own: Who this device is.
     ///   - isOutgoing: Whether this side called; the call then stands already.
     public func begin(call: UInt64, peer: String, own: String, isOutgoing: Bool) {
-        let bot = BotCall(
-            BotCall.Parties(call: call, peer: peer, own: own, isOutgoing: isOutgoing), environment)
-        loop.execute { [registry] in
+        let parties = BotCall.Parties(call: call, peer: peer, own: own, isOutgoing: isOutgoing)
+        loop.execute { [registry, environment, courier] in
+            // A call that a bot's server has placed is there already.
+            let bot = registry[call] ?? BotCall(parties, environment, courier)
             registry.add(bot)
             bot.begin()
         }
+    }
+
+    /// The device makes a call that the bot's server has placed. ``begin(call:peer:own:isOutgoing:)`` follows when it is
+    /// answered.
+    public func placed(_ number: UInt64, call: UInt64, peer: String, own: String) {
+        let parties = BotCall.Parties(call: call, peer: peer, own: own, isOutgoing: true)
+        loop.execute { [registry, environment, courier] in
+            guard let (placed, reply) = registry.placements.take(number) else { return }
+            let bot = BotCall(parties, environment, courier, placed)
+            registry.add(bot)
+            reply(bot.wasPlaced())
+        }
+    }
+
+    /// The device does not make a call that the bot's server has placed.
+    public func refuse(_ number: UInt64, _ refusal: BotPlacement.Refusal, _ why: String) {
+        loop.execute { [registry] in
+            let fault =
+                switch refusal {
+                case .callee: ServiceFault(.badRequest, .twilio, twilioCode: 21_211, why)
+                case .unavailable: ServiceFault(.unavailable, .twilio, why)
+                }
+            registry.placements.take(number)?.reply(.refused(fault))
+        }
+    }
+
+    /// Whoever this device calls is being asked.
+    public func ring(call: UInt64) {
+        loop.execute { [registry] in registry[call]?.ring() }
     }
 
     /// Gives a call that stands its line for the media worker.
@@ -125,14 +158,21 @@ public final class BotCalls: Sendable {
         loop.execute { [registry] in registry.remove(call)?.end(status, seconds: seconds) }
     }
 
-    /// Ends all connections and the loop. What was sent before goes out.
+    /// How long status callbacks may take when everything ends.
+    private static let lastNews = TimeAmount.seconds(1)
+
+    /// Ends all connections and the loop. What was sent before goes out; status callbacks have a second for it.
     public func finish() async {
         let listening = server.withLock { server in
             defer { server = nil }
             return server
         }
         try? await listening?.close()
-        try? await loop.submit { [registry] in registry.removeAll() }.get()
+        try? await loop.flatSubmit { [registry, courier] in
+            registry.removeAll()
+            return courier.finish(within: Self.lastNews)
+        }.get()
+        try? await loop.submit { [environment] in environment.lookup.finish() }.get()
         try? await group.shutdownGracefully()
     }
 }
@@ -152,6 +192,7 @@ final class BotRegistry: @unchecked Sendable {
     // Only the event loop uses it.
     private var calls: [UInt64: BotCall] = [:]
     private var numbers: [String: UInt64] = [:]
+    let placements = Placements()
 
     subscript(call: UInt64) -> BotCall? { calls[call] }
 

@@ -41,6 +41,8 @@ struct BotCourse: ProtocolCore, Sendable {
         case reject(CallMarkup.RejectReason?, String)
         /// Play the fallback; ``Input/streamOver`` tells when it is over.
         case fallBack(String)
+        /// Play no more of the fallback.
+        case stopFallback
         case hangUp(failure: String?)
     }
 
@@ -106,7 +108,8 @@ struct BotCourse: ProtocolCore, Sendable {
         case (.new, .connect(let stream)): open(stream, rest: [], at: now, into: &outbox)
         case (_, .ask), (_, .connect): break
 
-        case (.asking, .told(let markup)): run(markup.verbs[...], at: now, into: &outbox)
+        // A call that was placed can have its instructions with it.
+        case (.asking, .told(let markup)), (.new, .told(let markup)): run(markup.verbs[...], at: now, into: &outbox)
         case (.asking, .failed(let why)), (.opening, .failed(let why)), (.streaming, .failed(let why)):
             fail(why, into: &outbox)
         case (.finishing(let next), .failed), (.finishing(let next), .streamOver):
@@ -213,7 +216,11 @@ struct BotCourse: ProtocolCore, Sendable {
             outbox.append(.abandon)
             if case .hangUp = next, !isAnswered { return reject(.rejected, "the bot's server ended it", &outbox) }
             run(next, at: now, into: &outbox)
-        case .waiting, .fallingBack: run(next, at: now, into: &outbox)
+        case .fallingBack:
+            // It must not go on while something else is asked, or is opened.
+            outbox.append(.stopFallback)
+            run(next, at: now, into: &outbox)
+        case .waiting: run(next, at: now, into: &outbox)
         case .new, .over: break
         }
     }

@@ -13,6 +13,7 @@ final class BotEnvironment: Sendable {
     /// What callers hear without the bot: linear, at 48 kHz. Without a fallback there is none.
     let fallback: [UInt8]?
     let publish: @Sendable (BotNews) -> Void
+    let lookup: BotLookup
 
     /// The most of a fallback that is kept, in samples: a minute.
     static let fallbackSamples = 60 * 48_000
@@ -31,6 +32,7 @@ final class BotEnvironment: Sendable {
         self.trust = trust
         self.loop = loop
         self.publish = publish
+        lookup = BotLookup(on: loop)
         let own = [plan.address] + [plan.statusCallback].compactMap { $0 }
         hosts = HostGuard(own: own.map(\.host), allowed: plan.allowedHosts)
     }
@@ -43,7 +45,7 @@ final class BotEnvironment: Sendable {
         } catch {
             return loop.makeFailedFuture(error)
         }
-        return BotLookup.addresses(of: host, port: address.port, on: loop).flatMapThrowing { [hosts] found in
+        return lookup.addresses(of: host, port: address.port).flatMapThrowing { [hosts] found in
             for one in found { try hosts.check(host, at: one.ipAddress ?? "") }
             return found
         }
@@ -79,6 +81,7 @@ final class BotEnvironment: Sendable {
     func explain(_ error: any Error, _ address: WebAddress) -> String {
         switch error {
         case let refusal as HostGuard.Refusal: return refusal.description
+        case let refusal as LookupQueue.Refusal: return "the name \"\(address.host)\" \(refusal.description)"
         case is SocketAddressError: return "the name \"\(address.host)\" is not known"
         default:
             guard let endpoint = try? HTTPEndpoint(address) else { return "\(error)" }

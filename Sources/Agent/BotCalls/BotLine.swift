@@ -10,8 +10,10 @@ struct BotLine: ProtocolCore, Sendable {
         /// Messages can be sent.
         case opened(WireCall)
         case message(WireMessage)
-        /// The call's media runs, and takes so many samples at 48 kHz. Before that, all that the bot sends waits here.
-        case attached(room: Int)
+        /// The call's media runs, and takes so many samples at 48 kHz. Before that, all that the bot sends waits here. What the
+        /// call has lost until now (``Frame/missedAt48kHz``) was not this stream's.
+        case attached(room: Int, missedAt48kHz: Int = 0)
+        /// A frame of the call has run. The first one says that the caller can hear.
         case frame(Frame)
         case playback(Playback)
         case digit(Character, heldMilliseconds: Int)
@@ -77,6 +79,8 @@ struct BotLine: ProtocolCore, Sendable {
     static let lastWord = Duration.milliseconds(250)
     /// How much longer than it should take the last sound may take, before the line ends all the same.
     static let drainMargin = Duration.seconds(5)
+    /// How long a bot that has closed waits for the caller to hear. A call that never gets so far ends before.
+    static let hearingLimit = Duration.seconds(60)
     /// What the port holds at most.
     private static let portDuration = Duration.milliseconds(683)
 
@@ -105,12 +109,16 @@ struct BotLine: ProtocolCore, Sendable {
     /// Marks in the port.
     private var marks = 0
     private var isAttached = false
+    /// A frame has run.
+    private var canHear = false
     private var room = 0
     private var isPaused = false
     private var isBehind = false
     /// Samples of the caller at 48 kHz that the bot did not get: those lost before the port, and those of which it knows.
     private var missed = 0
     private var missedTold = 0
+    /// Samples at 48 kHz that the call had lost before the stream was opened.
+    private var missedBefore = 0
     private var faults = LogLimit(burst: 5, perSecond: 0.2)
     /// Messages that press keys: each costs the media worker an order.
     private var presses = LogLimit(burst: 32, perSecond: 10)
@@ -145,9 +153,10 @@ struct BotLine: ProtocolCore, Sendable {
         case .message(let message):
             guard case .open = phase else { return }
             give(.message(message), at: now, into: &outbox)
-        case .attached(let room):
+        case .attached(let room, let missed):
             isAttached = true
             self.room = room
+            missedBefore = missed
         case .frame(let frame): take(frame, at: now, into: &outbox)
         case .playback(let playback): take(playback, at: now, into: &outbox)
         case .digit(let key, let milliseconds):
@@ -219,12 +228,20 @@ struct BotLine: ProtocolCore, Sendable {
 
     private mutating func take(_ frame: Frame, at now: Instant, into outbox: inout [Output]) {
         room = frame.room
+        if !canHear {
+            canHear = true
+            // What waited for the caller is heard from now on.
+            if case .draining(let failure, let hasAsked, _) = phase {
+                phase = .draining(failure: failure, hasAsked: hasAsked, until: now.advanced(by: drainTime))
+            }
+        }
+        if case .opening = phase { missedBefore = frame.missedAt48kHz }
         guard case .open = phase else { return }
         let rate = wire.callerFormat.rateHz
         let samples = frame.sound.count / wire.callerFormat.sampleBytes
         var isLate = frame.outboundBytes > WireLimits.outboundBytes
         if isLate { missed += samples * (48_000 / rate) }
-        let lost = (missed + frame.missedAt48kHz) * rate / 48_000
+        let lost = (missed + frame.missedAt48kHz - missedBefore) * rate / 48_000
         if lost > missedTold {
             give(.missed(samples: lost - missedTold), at: now, into: &outbox)
             missedTold = lost
@@ -287,11 +304,14 @@ struct BotLine: ProtocolCore, Sendable {
     private mutating func drain(_ failure: String?, at now: Instant) {
         switch phase {
         case .opening, .open:
-            let longest = backlog.duration + Self.portDuration + Self.drainMargin
+            let longest = drainTime + (canHear ? .zero : Self.hearingLimit)
             phase = .draining(failure: failure, hasAsked: false, until: now.advanced(by: longest))
         case .draining, .lingering, .over: break
         }
     }
+
+    /// The longest that the sound so far may take.
+    private var drainTime: Duration { backlog.duration + Self.portDuration + Self.drainMargin }
 
     private mutating func timeOut(at now: Instant, into outbox: inout [Output]) {
         guard let deadline = nextDeadline, now >= deadline else { return }

@@ -1,6 +1,7 @@
 public import BotWire
 public import ConfigReader
 internal import HTTPTransport
+internal import NIOSSL
 
 /// The bot that takes part in a device's calls: where it is, what it speaks, and what it may do.
 public struct BotPlan: Sendable, Equatable {
@@ -20,8 +21,10 @@ public struct BotPlan: Sendable, Equatable {
     public var answerTimeout = Duration.seconds(5)
     /// What callers hear without the bot: a file.
     public var fallback: String?
-    /// Who is told that a call is over, as Twilio tells it.
+    /// Who is told how a call goes, as Twilio tells it.
     public var statusCallback: WebAddress?
+    /// What is told there.
+    public var statusEvents: Set<StatusEvent> = [.completed]
     /// A file of certificates to trust in addition to the system's.
     public var trustRoots: String?
     /// Where the bot's server may ask for something; nil for nowhere.
@@ -33,12 +36,77 @@ public struct BotPlan: Sendable, Equatable {
         public var listen: ConfigEndpoint
         /// What the server must know, with the account as the user's name; Telnyx's has it as its key.
         public var password: Secret
+        /// Speaks TLS; nil for plain text.
+        public var certificate: Certificate?
+        /// Which calls the server may place; nil for none.
+        public var calls: PlacedCalls?
 
         /// Makes one.
         public init(listen: ConfigEndpoint, password: Secret) {
             self.listen = listen
             self.password = password
         }
+
+        /// Whether passwords may cross a network in plain text.
+        public var isExposed: Bool {
+            certificate == nil && listen.host != "localhost" && listen.host != "::1" && !listen.host.hasPrefix("127.")
+        }
+    }
+
+    /// The files of a certificate, both in PEM form.
+    public struct Certificate: Sendable, Equatable {
+        /// The chain, the server's own certificate first.
+        public var chainPath: String
+        /// The private key, without a passphrase.
+        public var keyPath: String
+
+        /// Makes one.
+        public init(chainPath: String, keyPath: String) {
+            self.chainPath = chainPath
+            self.keyPath = keyPath
+        }
+
+        /// Why the files cannot be used.
+        public struct Fault: Error, Equatable, CustomStringConvertible {
+            /// Whether the key is to blame, or the chain.
+            public let isOfKey: Bool
+            /// The file, what is wrong with it, and what to try.
+            public let description: String
+        }
+
+        /// Reads the files.
+        public func check() throws(Fault) { _ = try load() }
+
+        func load() throws(Fault) -> NIOSSLContext? {
+            do throws(CertificateFault) {
+                return try ServerTLS.load(ServerCertificate(chainPath: chainPath, keyPath: keyPath))
+            } catch {
+                throw Fault(isOfKey: error.part == .key, description: "\"\(error.path)\" \(error.message)")
+            }
+        }
+    }
+
+    /// Which calls a bot's server may place.
+    public struct PlacedCalls: Sendable, Equatable {
+        /// The user of these requests, as Twilio's API keys are.
+        public var key: String
+        /// What the server must know.
+        public var password: Secret
+        /// Who may be called: names, and beginnings of names that end with an asterisk.
+        public var callees: [String] = []
+        /// Calls a minute, and as many at once.
+        public var perMinute = 10
+
+        /// Makes one that allows nobody to be called.
+        public init(key: String, password: Secret) {
+            self.key = key
+            self.password = password
+        }
+    }
+
+    /// What is told of a call, in Twilio's words.
+    public enum StatusEvent: String, CaseIterable, Sendable {
+        case initiated, ringing, answered, completed
     }
 
     /// An account's name of Twilio's form.
@@ -96,6 +164,25 @@ public enum BotProtocol: Sendable, Equatable {
     }
 }
 
+/// A call that a bot's server asks for. It is answered with ``BotCalls/placed(_:call:peer:own:)`` or
+/// ``BotCalls/refuse(_:_:_:)``.
+public struct BotPlacement: Sendable, Equatable {
+    /// Which one it is.
+    public let number: UInt64
+    /// Who is to be called: any text.
+    public let to: String
+    /// How long it rings, in seconds.
+    public let timeoutSeconds: Int
+
+    /// Why a call is not made.
+    public enum Refusal: Sendable, Equatable {
+        /// Nobody can have this name.
+        case callee
+        /// There is no room for it, or the device does not take part in calls now.
+        case unavailable
+    }
+}
+
 /// Events of bots for their device.
 public enum BotNews: Sendable, Equatable {
     /// The call can be accepted.
@@ -108,6 +195,8 @@ public enum BotNews: Sendable, Equatable {
     case misunderstood(call: UInt64, String, leftOut: Int)
     /// The bot does not read what the caller says fast enough; told once for each connection.
     case behind(call: UInt64)
+    /// The bot's server wants somebody called.
+    case place(BotPlacement)
     /// The bot wants keys pressed.
     case press(call: UInt64, keys: String)
     /// The call is to end: the bot is done, or has failed.

@@ -3,10 +3,11 @@ internal import ConfigReader
 internal import HTTPTransport
 internal import NIOCore
 internal import NIOHTTP1
+internal import NIOSSL
 internal import Realtime
 internal import Timekeeping
 
-/// Answers the requests with which bots end or redirect their calls, in the words of the services. On the event loop.
+/// Answers the requests with which bots end, redirect or place calls, in the words of the services. On the event loop.
 final class BotRequestServer: HTTPService, ConnectionService, OutboundWatch {
     private struct Full: Error {}
 
@@ -18,29 +19,31 @@ final class BotRequestServer: HTTPService, ConnectionService, OutboundWatch {
     private let requests: BotPlan.Requests
     private let registry: BotRegistry
     private var connections = 0
+    private var rules: PlacementRules?
     private var refusals = LogLimit(burst: 5, perSecond: 0.2)
 
     private init(_ environment: BotEnvironment, _ requests: BotPlan.Requests, _ registry: BotRegistry) {
         self.environment = environment
         self.requests = requests
         self.registry = registry
+        rules = requests.calls.map { PlacementRules($0) }
     }
 
     static func listener(
-        _ environment: BotEnvironment, _ requests: BotPlan.Requests, _ registry: BotRegistry
+        _ environment: BotEnvironment, _ requests: BotPlan.Requests, _ registry: BotRegistry, _ tls: NIOSSLContext?
     ) -> HTTPListener {
         HTTPListener(
-            BotRequestServer(environment, requests, registry), tls: nil, budget: InboundBudget(limit: 4 << 20),
+            BotRequestServer(environment, requests, registry), tls: tls, budget: InboundBudget(limit: 4 << 20),
             bounds: bounds, messageBytes: 1)
     }
 
     // MARK: - Requests
 
     func answer(_ request: HTTPRequest, on channel: any Channel, then reply: @escaping (HTTPAnswer) -> Void) {
-        reply(Self.http(answer(request)))
+        answer(request) { reply(Self.http($0)) }
     }
 
-    private func answer(_ request: HTTPRequest) -> ServiceAnswer {
+    private func answer(_ request: HTTPRequest, _ reply: @escaping Placements.Reply) {
         let headers = request.head.headers
         do throws(ServiceFault) {
             let asked = try BotRequest(
@@ -48,26 +51,42 @@ final class BotRequestServer: HTTPService, ConnectionService, OutboundWatch {
                     method: request.head.method.rawValue, target: request.head.uri,
                     authorization: headers.first(name: "Authorization"),
                     contentType: headers.first(name: "Content-Type"), body: request.body))
-            guard isKnown(asked) else {
+            let mayPlace = mayPlaceCalls(asked)
+            guard mayPlace || isKnown(asked) else {
                 throw ServiceFault(.unauthorized, asked.service, "the account or its password is unknown")
             }
             let order = try asked.order()
-            let name: String
+            let isOwn = asked.account == nil || asked.account == environment.plan.account
             switch order {
-            case .end(let call, _), .redirect(let call, _): name = call
-            case .place: throw ServiceFault(.forbidden, asked.service, "calls cannot be placed here")
+            case .end(let name, _), .redirect(let name, _):
+                guard let bot = registry[name], isOwn else {
+                    throw ServiceFault(.noSuchCall, asked.service, "there is no such call, or it is over")
+                }
+                let (call, status) = try bot.carryOut(order)
+                reply(.done(asked.service, call, status))
+            case .place(let placed):
+                guard isOwn else { throw ServiceFault(.noSuchPath, .twilio, "there is no such account") }
+                guard mayPlace else {
+                    throw ServiceFault(
+                        .forbidden, .twilio,
+                        rules == nil
+                            ? "calls cannot be placed here" : "these credentials are not those that may place calls")
+                }
+                try rules?.check(placed, environment.hosts, at: MonotonicClock.now)
+                environment.publish(.place(registry.placements.add(placed, reply)))
             }
-            guard let bot = registry[name], asked.account == nil || asked.account == environment.plan.account else {
-                throw ServiceFault(.noSuchCall, asked.service, "there is no such call, or it is over")
-            }
-            let (call, status) = try bot.carryOut(order)
-            return .done(asked.service, call, status)
         } catch {
             if let leftOut = refusals.admit(at: MonotonicClock.now) {
                 environment.publish(.warned("a request was refused: \(error.description)", leftOut: leftOut))
             }
-            return .refused(error)
+            reply(.refused(error))
         }
+    }
+
+    /// Whether the request is of somebody who may place calls.
+    private func mayPlaceCalls(_ request: BotRequest) -> Bool {
+        guard let calls = requests.calls, request.service == .twilio else { return false }
+        return request.credentials.match(user: calls.key, password: calls.password.revealed)
     }
 
     private func isKnown(_ request: BotRequest) -> Bool {

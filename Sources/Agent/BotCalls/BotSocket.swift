@@ -37,7 +37,7 @@ final class WebBotSocket: BotSocket {
     ) {
         let settings = WebSocket.Settings(
             .client, messageBytes: WireLimits.messageBytes, keepalive: .seconds(20),
-            frameRate: FrameRate(burst: 10_000, perSecond: 1_000),
+            frameRate: FrameRate(burst: WireLimits.messages, perSecond: WireLimits.messagesPerSecond),
             outboundBytes: WireLimits.outboundBytesAtMost)
         let socket = WebSocket(settings) { [weak self] event in
             switch event {

@@ -13,6 +13,9 @@ internal import SignalingClient
 // A call's media: preparation, start and events.
 extension Device {
     func prepareOffer(for id: CallID) {
+        guard !isDraining else {
+            return feed(.media(.failed(MediaFailure(.deviceFull, "the device takes no more calls: it stops"))), to: id)
+        }
         do {
             try prepareMedia(of: id)
             let isWebRTC = configuration.media.offers == .webRTC

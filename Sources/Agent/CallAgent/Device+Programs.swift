@@ -57,6 +57,7 @@ extension Device {
             logger.warning("A bot's message cannot be followed", metadata: metadata)
         case .behind(let call):
             logger.warning("A bot does not read what the caller says", metadata: ["call": "call \(call)"])
+        case .place(let placement): place(placement)
         case .press(let call, let keys):
             do throws(DigitError) {
                 try press(keys, on: CallID(number: call))

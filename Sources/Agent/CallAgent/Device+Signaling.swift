@@ -17,6 +17,7 @@ extension Device {
             calls[id]?.invite.noteSent(as: invite)
             feed(.service(.inviteSent(invite, invitees: [])), to: id)
             peerKnows(id)
+            ringBot(of: id)
         case .inviteHandled(let handling): feed(.handledElsewhere(handling.action), about: handling.invite)
         case .inviteCancelled(let invite, _): feed(.cancelled, about: invite)
         case .inviteAccepted(let answer): feed(.accepted(answer), about: answer.invite)

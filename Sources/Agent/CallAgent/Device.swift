@@ -216,8 +216,8 @@ public actor Device {
 
     var engine: MediaEngine { media.engine }
 
-    /// Whether the device takes no more calls.
-    var isDraining: Bool { drain.hasBegun }
+    /// Whether the device takes no more calls, and makes none.
+    public var isDraining: Bool { drain.hasBegun }
 
     /// Who this device is to the service; nil until it has connected.
     var user: UserID? { signaling.user }
@@ -312,6 +312,42 @@ public actor Device {
             isOutgoing: call.machine.isOutgoing)
         return true
     }
+
+    /// Calls whom the bot's server wants called.
+    func place(_ placement: BotPlacement) {
+        guard let callee = try? UserID(placement.to) else {
+            bots?.refuse(placement.number, .callee, "nobody can have the callee's name")
+            return
+        }
+        if let why = whyNoCall {
+            bots?.refuse(placement.number, .unavailable, why)
+            return
+        }
+        let id = call(
+            [callee], audio: configuration.behaviour.audio(named: "outgoing-\(newKey())"),
+            timeToLive: .seconds(placement.timeoutSeconds))
+        guard let call = calls[id], call.record == nil else {
+            bots?.refuse(placement.number, .unavailable, "the call could not be made")
+            return
+        }
+        bots?.placed(placement.number, call: id.number, peer: callee.text, own: user?.text ?? "")
+    }
+
+    /// Why no call can be made now; nil if one can.
+    private var whyNoCall: String? {
+        if isDraining { return "the device takes no more calls: it stops" }
+        switch connection {
+        case .connected, .reconnecting: break
+        case .connecting, .disconnected: return "the device is not connected to its service"
+        }
+        if case .calls(let limit) = configuration.answer.callLimit, calls.count >= limit {
+            return "the device has as many calls as it may have"
+        }
+        return hasRoom() ? nil : "the device has as many calls as its machine carries"
+    }
+
+    /// Whoever a call asks for has been asked.
+    func ringBot(of id: CallID) { bots?.ring(call: id.number) }
 
     /// Listens for what the bot's server asks for.
     private func listenForBots() async throws(SignalingError) {

@@ -117,6 +117,9 @@ struct ControlDesk: Sendable {
         case .connecting, .disconnected:
             throw ControlFault(.notConnected, "the device is not connected to its service, so nobody can be called")
         }
+        if await device.isDraining {
+            throw ControlFault(.tooMany, "the device takes no more calls: it stops when those that it has are over")
+        }
         if case .calls(let limit) = configuration.answer.callLimit, state.calls.count >= limit {
             throw ControlFault(.tooMany, "there are \(limit) calls, as many as answer.max_calls allows")
         }

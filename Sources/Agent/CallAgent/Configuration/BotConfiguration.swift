@@ -45,13 +45,9 @@ enum BotConfiguration {
             return text
         }
         let account = ConfigKey<String>.parsed(
-            "account", "text", "the account's name, which the bot is told and its requests must have", show: \.self
-        ) { text throws(ConfigValueFault) in
-            guard (1...64).contains(text.utf8.count),
-                text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != 0x3A && $0 != 0x2F })
-            else { throw ConfigValueFault("must be 1 to 64 letters, without a colon, a slash or a space") }
-            return text
-        }.defaulting(to: BotPlan.usualAccount)
+            "account", "text", "the account's name, which the bot is told and its requests must have", show: \.self,
+            BotConfiguration.name
+        ).defaulting(to: BotPlan.usualAccount)
         let authToken = ConfigKey.secret(
             "auth_token", "signs requests to the bot's server (`X-Twilio-Signature`); without it they are not signed")
         let allowedHosts = ConfigKey<[String]>.list(
@@ -72,7 +68,7 @@ enum BotConfiguration {
         let fallback = ConfigKey.path(
             "fallback", "WAV or Ogg Opus, up to a minute: what callers hear, once, if the bot fails")
         let statusCallback = ConfigKey<WebAddress>.parsed(
-            "status_callback", "URL", in: "http://, https://", "is told when a call is over, as Twilio tells it",
+            "status_callback", "URL", in: "http://, https://", "is told how calls go, as Twilio tells it",
             show: \.text
         ) { text throws(ConfigValueFault) in
             guard let address = WebAddress(text, WebAddress.Scheme.requests) else {
@@ -80,19 +76,62 @@ enum BotConfiguration {
             }
             return address
         }
+        let statusEvents = ConfigKey.choices(
+            "status_callback_events", of: BotPlan.StatusEvent.self,
+            "what it is told of; `initiated` is for calls that are placed"
+        ).unset("completed")
         let trustRoots = ConfigKey.path("trust_roots", "PEM certificates to trust in addition to the system's")
         let requests = ConfigKey.section(
-            "requests", Requests.self, "where the bot's server may end and redirect calls; without it, nowhere")
+            "requests", Requests.self, "where the bot's server may end, redirect and place calls; without it, nowhere")
     }
 
     /// The keys of the section `requests`.
     struct Requests: ConfigKeys {
         let listen = ConfigKey.endpoint(
-            "listen", "where this device listens for the requests (the bot's `base_url`), in plain text"
+            "listen",
+            "where this device listens for the requests (the bot's `base_url`), in plain text without `certificate`"
         ).required
         let password = ConfigKey.secret(
             "password", "what the bot's server must know, with `account` as the user; Telnyx bots have it as API key"
         ).required
+        let certificate = ConfigKey.section("certificate", Certificate.self, "TLS")
+        let calls = ConfigKey.section(
+            "calls", PlacedCalls.self, "which calls the bot's server may place, with `wire: twilio`; without it, none")
+    }
+
+    /// The keys of the section `certificate`.
+    struct Certificate: ConfigKeys {
+        let chainFile = ConfigKey.path("chain_file", readable: true, "PEM, the device's own certificate first")
+            .required
+        let keyFile = ConfigKey.path("key_file", readable: true, "PEM, the private key").required
+    }
+
+    /// The keys of the section `calls`.
+    struct PlacedCalls: ConfigKeys {
+        let key = ConfigKey<String>.parsed(
+            "key", "text", "the user of these requests, as Twilio's API keys are; another one than `account`",
+            show: \.self, BotConfiguration.name
+        ).required
+        let password = ConfigKey.secret("password", "what goes with it; another one than that of `requests`").required
+        let callees = ConfigKey<[String]>.list(
+            "callees", of: "users", "who may be called: names, or beginnings of names with `*` behind them"
+        ) { text throws(ConfigValueFault) in
+            guard (1...256).contains(text.utf8.count), !text.dropLast().contains("*") else {
+                throw ConfigValueFault(
+                    "must be a user's name, or the beginning of one with * behind it, not \"\(text.prefix(80))\"")
+            }
+            return text
+        }.unset("nobody")
+        let perMinute = ConfigKey.integer("per_minute", in: 1...600, "calls a minute, and as many at once")
+            .defaulting(to: 10)
+    }
+
+    /// A name that is a user's in Basic authentication.
+    private static func name(_ text: String) throws(ConfigValueFault) -> String {
+        guard (1...64).contains(text.utf8.count),
+            text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != 0x3A && $0 != 0x2F })
+        else { throw ConfigValueFault("must be 1 to 64 letters, without a colon, a slash or a space") }
+        return text
     }
 
     /// Reads the section.
@@ -120,9 +159,10 @@ enum BotConfiguration {
         let fallback = section.value(\.fallback, &problems)
         if let fallback { section.play(fallback, \.fallback, &problems) }
         let statusCallback = section.value(\.statusCallback, &problems)
+        let statusEvents = section.value(\.statusEvents, &problems)
         let trustRoots = section.certificates(\.trustRoots, &problems)
-        let requests = section.value(\.requests, &problems).flatMap { self.requests($0, &problems) }
-        guard let url, let spoken, problems.count == before else { return nil }
+        let requests = section.value(\.requests, &problems).flatMap { self.requests($0, wire, account, &problems) }
+        guard let url, let spoken, problems[before...].allSatisfy(\.isWarning) else { return nil }
 
         var plan = BotPlan(address: url, wire: spoken)
         for pair in parameters {
@@ -135,18 +175,67 @@ enum BotConfiguration {
         plan.answerTimeout = answerTimeout
         plan.fallback = fallback
         plan.statusCallback = statusCallback
+        if let statusEvents { plan.statusEvents = Set(statusEvents) }
         plan.trustRoots = trustRoots
         plan.requests = requests
         return plan
     }
 
     private static func requests(
-        _ section: KeyedSection<Requests>, _ problems: inout [ConfigProblem]
+        _ section: KeyedSection<Requests>, _ wire: Wire, _ account: String, _ problems: inout [ConfigProblem]
     ) -> BotPlan.Requests? {
         let listen = section.value(\.listen, &problems)
         let password = section.requiredSecret(\.password, &problems)
+        let certificate = section.value(\.certificate, &problems).flatMap { self.certificate($0, &problems) }
+        let calls = section.value(\.calls, &problems).flatMap { self.calls($0, account, password, &problems) }
+        if section.has(\.calls), wire != .twilio {
+            problems.append(section.problem(\.calls, "is for wire: twilio, and the wire is \(wire.rawValue)"))
+        }
         guard let listen, let password else { return nil }
-        return BotPlan.Requests(listen: listen, password: password)
+        var requests = BotPlan.Requests(listen: listen, password: password)
+        requests.certificate = certificate
+        requests.calls = calls
+        if requests.isExposed, !section.has(\.certificate) {
+            problems.append(
+                section.warning(
+                    \.listen, "passwords cross the network in plain text; give a certificate, or listen on 127.0.0.1"))
+        }
+        return requests
+    }
+
+    private static func certificate(
+        _ section: KeyedSection<Certificate>, _ problems: inout [ConfigProblem]
+    ) -> BotPlan.Certificate? {
+        let chain = section.value(\.chainFile, &problems)
+        let key = section.value(\.keyFile, &problems)
+        guard let chain, let key else { return nil }
+        let certificate = BotPlan.Certificate(chainPath: chain, keyPath: key)
+        section.warnOfReaders(\.keyFile, key, &problems)
+        guard section.fileChecks == .all else { return certificate }
+        do throws(BotPlan.Certificate.Fault) {
+            try certificate.check()
+        } catch {
+            problems.append(section.problem(error.isOfKey ? \.keyFile : \.chainFile, "\(error)"))
+        }
+        return certificate
+    }
+
+    private static func calls(
+        _ section: KeyedSection<PlacedCalls>, _ account: String, _ other: Secret?, _ problems: inout [ConfigProblem]
+    ) -> BotPlan.PlacedCalls? {
+        let key = section.value(\.key, &problems)
+        let password = section.requiredSecret(\.password, &problems)
+        let callees = section.value(\.callees, &problems) ?? []
+        let perMinute = section.value(\.perMinute, &problems)
+        if key == account { problems.append(section.problem(\.key, "must be another one than behaviour.bot.account")) }
+        guard let key, let password else { return nil }
+        if password == other {
+            problems.append(section.problem(\.password, "must be another one than that of behaviour.bot.requests"))
+        }
+        var calls = BotPlan.PlacedCalls(key: key, password: password)
+        calls.callees = callees
+        calls.perMinute = perMinute
+        return calls
     }
 
     /// The wire with its format.

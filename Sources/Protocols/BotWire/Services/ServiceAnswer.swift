@@ -56,7 +56,7 @@ public struct ServiceAnswer: Equatable, Sendable {
     }
 
     private static func twilio(_ fault: ServiceFault) -> ServiceAnswer {
-        let (status, code): (Int, Int64) =
+        let (status, usualCode): (Int, Int64) =
             switch fault.kind {
             case .noSuchPath, .noSuchCall: (404, 20_404)
             case .wrongMethod: (405, 20_004)
@@ -64,7 +64,10 @@ public struct ServiceAnswer: Equatable, Sendable {
             case .callOver: (400, 21_220)
             case .badRequest: (400, 20_001)
             case .forbidden: (403, 20_008)
+            case .tooMany: (429, 20_429)
+            case .unavailable: (503, 20_503)
             }
+        let code = fault.twilioCode ?? usualCode
         return ServiceAnswer(
             status,
             [
@@ -83,6 +86,8 @@ public struct ServiceAnswer: Equatable, Sendable {
             case .callOver: (422, "90018", "Call has already ended")
             case .badRequest: (400, "10015", "Bad Request")
             case .forbidden: (403, "10010", "Authorization failed")
+            case .tooMany: (429, "10011", "Too many requests")
+            case .unavailable: (503, "10007", "Unexpected error")
             }
         return ServiceAnswer(
             status, ["errors": [["code": code, "title": title, "detail": .string(fault.description)]]])
@@ -96,6 +101,8 @@ public struct ServiceAnswer: Equatable, Sendable {
             case .unauthorized: 401
             case .badRequest: 400
             case .forbidden: 403
+            case .tooMany: 429
+            case .unavailable: 503
             }
         return ServiceAnswer(status, ["error": .string(fault.description)])
     }

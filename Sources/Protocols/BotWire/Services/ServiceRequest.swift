@@ -46,21 +46,28 @@ public struct ServiceFault: Error, Hashable, Sendable, CustomStringConvertible {
         case callOver
         /// The body is not understood.
         case badRequest
-        /// It must not be done: the callee is not allowed, or there were too many requests.
+        /// It must not be done: the callee is not allowed, or the credentials are for something else.
         case forbidden
+        /// There were too many requests.
+        case tooMany
+        /// It cannot be done now.
+        case unavailable
     }
 
     /// Which kind it is.
     public let kind: Kind
     /// Whose words the bot understands; `nil` if the path tells nothing of it.
     public let service: BotService?
+    /// Twilio's number for it, if it has one of its own; else that of the kind.
+    public let twilioCode: Int64?
     /// The words.
     public let description: String
 
     /// Makes one.
-    public init(_ kind: Kind, _ service: BotService?, _ description: String) {
+    public init(_ kind: Kind, _ service: BotService?, twilioCode: Int64? = nil, _ description: String) {
         self.kind = kind
         self.service = service
+        self.twilioCode = twilioCode
         self.description = description
     }
 }

@@ -33,22 +33,25 @@ struct TwilioRequest {
 
     /// Places a call.
     func place() throws(ServiceFault) -> BotRequest.Order {
-        guard let instructions = try instructions() else { throw Self.bad("there must be a Url or a Twiml") }
+        guard let instructions = try instructions() else {
+            throw Self.bad("there must be a Url or a Twiml", Self.wrongAddress)
+        }
         let events = Set(form.values("StatusCallbackEvent").flatMap { $0.split(separator: " ").map(String.init) })
         guard events.isSubset(of: Self.events) else {
-            throw Self.bad("StatusCallbackEvent must be initiated, ringing, answered or completed")
+            throw Self.bad("StatusCallbackEvent must be initiated, ringing, answered or completed", 21_626)
         }
         return .place(
             BotRequest.PlacedCall(
-                to: try party("To"), from: try party("From"), instructions: instructions,
+                to: try party("To", missing: 21_201), from: try party("From", missing: 21_213),
+                instructions: instructions,
                 statusCallback: try webhook("StatusCallback", method: "StatusCallbackMethod"),
                 statusEvents: events.isEmpty ? ["completed"] : events, timeoutSeconds: try timeout()))
     }
 
-    private func party(_ name: String) throws(ServiceFault) -> String {
+    private func party(_ name: String, missing: Int64) throws(ServiceFault) -> String {
         guard let party = try value(name), (1...WireLimits.nameBytes).contains(party.utf8.count),
             party.unicodeScalars.allSatisfy({ $0.value >= 0x20 && $0.value != 0x7F })
-        else { throw Self.bad("\(name) must be 1 to \(WireLimits.nameBytes) bytes") }
+        else { throw Self.bad("\(name) must be 1 to \(WireLimits.nameBytes) bytes", missing) }
         return party
     }
 
@@ -67,14 +70,16 @@ struct TwilioRequest {
         do throws(MarkupFault) {
             return .markup(try CallMarkup(Array(document.utf8)))
         } catch {
-            throw Self.bad("Twiml cannot be followed: \(error)")
+            throw Self.bad("Twiml cannot be followed: \(error)", 12_100)
         }
     }
 
     private func webhook(_ name: String, method: String) throws(ServiceFault) -> Webhook? {
         guard let text = try value(name) else { return nil }
         guard let address = WebAddress(text, WebAddress.Scheme.requests) else {
-            throw Self.bad("\(name) must be a URL that begins with https:// or http://, and have no user in it")
+            throw Self.bad(
+                "\(name) must be a URL that begins with https:// or http://, and have no user in it",
+                name == "Url" ? Self.wrongAddress : 21_609)
         }
         guard let word = try value(method) else { return Webhook(address) }
         guard let known = Webhook.Method(rawValue: word.uppercased()) else {
@@ -90,5 +95,10 @@ struct TwilioRequest {
         return values.first.flatMap { $0.isEmpty ? nil : $0 }
     }
 
-    private static func bad(_ words: String) -> ServiceFault { ServiceFault(.badRequest, .twilio, words) }
+    /// Twilio's code for an address that is missing or cannot be used.
+    private static let wrongAddress: Int64 = 21_205
+
+    private static func bad(_ words: String, _ code: Int64? = nil) -> ServiceFault {
+        ServiceFault(.badRequest, .twilio, twilioCode: code, words)
+    }
 }

@@ -45,6 +45,9 @@ public struct AudioSocketWire: VoiceWire {
     private let rate: Rate
     private var state = State.unopened
     private var ledger = FaultLedger()
+    /// The frames, of which even empty ones cost something.
+    private var frames = LogLimit(
+        burst: Double(WireLimits.messages), perSecond: Double(WireLimits.messagesPerSecond))
 
     /// Makes one for a call. The bot is sent ``WireCall/stream`` as the connection's UUID; other text than that of a UUID fails
     /// the wire.
@@ -114,6 +117,11 @@ public struct AudioSocketWire: VoiceWire {
         reader.append(bytes)
         while let frame = reader.next() {
             ledger.countMessage()
+            guard frames.admit(at: now) != nil else {
+                ledger.countFlood()
+                outbox.append(.failed(.tooFast))
+                return
+            }
             do throws(WireFault) {
                 let output = try output(of: frame)
                 outbox.append(output)

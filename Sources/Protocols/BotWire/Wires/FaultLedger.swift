@@ -9,6 +9,9 @@ struct FaultLedger: Sendable {
     mutating func countMessage() { counts.messages += 1 }
     mutating func countSound(_ bytes: Int) { counts.soundBytes += bytes }
 
+    /// Counts that there were too many messages.
+    mutating func countFlood() { counts.faults[.flood, default: 0] += 1 }
+
     /// Counts a fault.
     ///
     /// - Returns: Whether the wire may go on.
@@ -18,7 +21,7 @@ struct FaultLedger: Sendable {
         guard now.nanoseconds(to: forgiven) > Int64(WireLimits.faults) * WireLimits.faultNanoseconds else {
             return true
         }
-        counts.faults[.flood, default: 0] += 1
+        countFlood()
         return false
     }
 }

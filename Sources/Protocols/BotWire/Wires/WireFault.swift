@@ -42,6 +42,10 @@ public struct WireFault: Error, Hashable, Sendable, CustomStringConvertible {
         .flood,
         "the bot has sent more than \(WireLimits.faults) messages that cannot be followed; the newest one is counted too"
     )
+    static let tooFast = WireFault(
+        .flood,
+        "the bot has sent more than \(WireLimits.messages) messages at once, or \(WireLimits.messagesPerSecond) a second"
+    )
     static let early = WireFault(.early, "the bot has sent something before the stream was opened")
     static let otherStream = WireFault(.otherStream, "the message names another stream than this one")
 }

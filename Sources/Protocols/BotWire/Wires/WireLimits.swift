@@ -17,6 +17,11 @@ public enum WireLimits {
     /// The time in which one fault is forgiven: 0.1 s, so that a bot may send ten messages a second that mean nothing here.
     public static let faultNanoseconds: Int64 = 100_000_000
 
+    /// Messages at once before a connection is given up. A WebSocket counts its frames, AudioSocket its own.
+    public static let messages = 10_000
+    /// Messages a second in the long run.
+    public static let messagesPerSecond = 1_000
+
     /// Bytes of a bot's sound that wait for the 0.68 s of ``AudioPort`` to have room: 4.4 minutes of µ-law, or 65 s at 16 kHz.
     /// With that many no more is read, until half of them are played. The message that reaches the bound is kept as a whole.
     public static let backlogBytes = 1 << 21

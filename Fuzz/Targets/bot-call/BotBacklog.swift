@@ -1,0 +1,1 @@
+../../Modules/Agent/BotCalls/BotBacklog.swift

@@ -1,0 +1,68 @@
+internal import BotWire
+internal import HTTPTransport
+internal import NIOCore
+internal import Realtime
+internal import Timekeeping
+
+/// Sends what a ``StatusQueue`` asks for.
+final class StatusCourier: @unchecked Sendable {
+    // Only the event loop uses it.
+    private let environment: BotEnvironment
+    private var queue = StatusQueue()
+    private var timer: Scheduled<Void>?
+    private var warnings = LogLimit(burst: 5, perSecond: 0.2)
+    private var end: EventLoopPromise<Void>?
+
+    init(_ environment: BotEnvironment) { self.environment = environment }
+
+    func tell(_ news: StatusQueue.News) { feed(.tell(news)) }
+
+    /// Completes once everything is told or lost, after this time at the latest.
+    func finish(within limit: TimeAmount) -> EventLoopFuture<Void> {
+        let promise = environment.loop.makePromise(of: Void.self)
+        end = promise
+        feed(.finish)
+        let patience = environment.loop.scheduleTask(in: limit) { [self] in
+            environment.publish(
+                .warned("\(queue.count) status callbacks are not told: the device stops", leftOut: 0))
+            end = nil
+            promise.succeed()
+        }
+        promise.futureResult.whenComplete { _ in patience.cancel() }
+        return promise.futureResult
+    }
+
+    private func feed(_ input: StatusQueue.Input) {
+        for output in queue.handle(input, at: MonotonicClock.now) {
+            switch output {
+            case .send(let news): send(news)
+            case .lost(let news, let why): warn(news, why)
+            }
+        }
+        timer?.cancel()
+        timer = queue.nextDeadline.map { deadline in
+            let wait = max(0, MonotonicClock.now.nanoseconds(to: deadline))
+            return environment.loop.scheduleTask(in: .nanoseconds(wait)) { [weak self] in self?.feed(.timerFired) }
+        }
+        if queue.isEmpty {
+            end?.succeed()
+            end = nil
+        }
+    }
+
+    private func send(_ news: StatusQueue.News) {
+        environment.send(news.request).assumeIsolated().whenComplete { [self] result in
+            switch result {
+            case .success(let answer): feed(.answered(call: news.call, answer.status))
+            case .failure(let error):
+                feed(.failed(call: news.call, environment.explain(error, news.request.webhook.address)))
+            }
+        }
+    }
+
+    private func warn(_ news: StatusQueue.News, _ why: String) {
+        guard let leftOut = warnings.admit(at: MonotonicClock.now) else { return }
+        environment.publish(
+            .warned("the status callback \"\(news.status.rawValue)\" has failed: \(why)", leftOut: leftOut))
+    }
+}

@@ -1,0 +1,134 @@
+internal import BotWire
+internal import Timekeeping
+
+/// Status callbacks on their way: those of a call in order, each tried three times at most, and a bounded number of them.
+struct StatusQueue: ProtocolCore, Sendable {
+    /// Something that a bot's server is told of a call.
+    struct News: Equatable, Sendable {
+        var call: UInt64
+        var status: TwilioWebhook.Status
+        var request: TwilioWebhook.Request
+    }
+
+    enum Input: Equatable, Sendable {
+        case tell(News)
+        /// The server has answered a call's news with this status of HTTP.
+        case answered(call: UInt64, Int)
+        /// It did not answer.
+        case failed(call: UInt64, String)
+        /// Nothing follows, and nothing waits any longer to be tried again.
+        case finish
+        /// `nextDeadline` has come. Early calls are harmless.
+        case timerFired
+    }
+
+    enum Output: Equatable, Sendable {
+        case send(News)
+        /// News that the server was not told, and why.
+        case lost(News, String)
+    }
+
+    /// News that may wait.
+    static let mostWaiting = 1_024
+    /// Requests at a time.
+    static let mostSending = 32
+    /// How long after a failure, of which the service is to blame, the next try comes.
+    static let pauses: [Duration] = [.seconds(1), .seconds(4)]
+
+    private enum Step: Sendable {
+        case ready
+        case sending
+        case waiting(until: Instant)
+    }
+
+    private struct Line: Sendable {
+        var news: [News]
+        var tries = 0
+        var step = Step.ready
+    }
+
+    private var lines: [UInt64: Line] = [:]
+    /// The calls in ``Step/ready``, longest first.
+    private var ready: [UInt64] = []
+    private var sending = 0
+    private var waiting = 0
+    private var isFinishing = false
+
+    /// Whether everything is told, or lost.
+    var isEmpty: Bool { lines.isEmpty }
+    /// News that are neither told nor lost.
+    var count: Int { waiting }
+
+    var nextDeadline: Instant? {
+        lines.values.compactMap { line in
+            guard case .waiting(let until) = line.step else { return nil }
+            return until
+        }.min()
+    }
+
+    mutating func handle(_ input: Input, at now: Instant, into outbox: inout [Output]) {
+        switch input {
+        case .tell(let news): add(news, into: &outbox)
+        case .answered(let call, let status):
+            switch status {
+            case 200..<300: settle(call, lost: nil, into: &outbox)
+            case 429, 500...: retry(call, "its answer has the status \(status)", at: now, into: &outbox)
+            default: settle(call, lost: "its answer has the status \(status)", into: &outbox)
+            }
+        case .failed(let call, let why): retry(call, why, at: now, into: &outbox)
+        case .finish:
+            isFinishing = true
+            wake { _ in true }
+        case .timerFired: wake { $0 <= now }
+        }
+        while sending < Self.mostSending, !ready.isEmpty {
+            let call = ready.removeFirst()
+            guard let news = lines[call]?.news.first else { continue }
+            lines[call]?.step = .sending
+            sending += 1
+            outbox.append(.send(news))
+        }
+    }
+
+    private mutating func add(_ news: News, into outbox: inout [Output]) {
+        guard waiting < Self.mostWaiting else {
+            return outbox.append(.lost(news, "\(Self.mostWaiting) others wait already"))
+        }
+        waiting += 1
+        if lines[news.call] == nil {
+            lines[news.call] = Line(news: [news])
+            ready.append(news.call)
+        } else {
+            lines[news.call]?.news.append(news)
+        }
+    }
+
+    /// The first news of a call are told, or lost.
+    private mutating func settle(_ call: UInt64, lost why: String?, into outbox: inout [Output]) {
+        guard var line = lines[call], case .sending = line.step else { return }
+        sending -= 1
+        waiting -= 1
+        let news = line.news.removeFirst()
+        if let why { outbox.append(.lost(news, why)) }
+        line.tries = 0
+        line.step = .ready
+        lines[call] = line.news.isEmpty ? nil : line
+        if !line.news.isEmpty { ready.append(call) }
+    }
+
+    private mutating func retry(_ call: UInt64, _ why: String, at now: Instant, into outbox: inout [Output]) {
+        guard let line = lines[call], case .sending = line.step else { return }
+        guard !isFinishing, line.tries < Self.pauses.count else { return settle(call, lost: why, into: &outbox) }
+        sending -= 1
+        lines[call]?.step = .waiting(until: now.advanced(by: Self.pauses[line.tries]))
+        lines[call]?.tries += 1
+    }
+
+    private mutating func wake(_ isDue: (Instant) -> Bool) {
+        for (call, line) in lines.sorted(by: { $0.key < $1.key }) {
+            guard case .waiting(let until) = line.step, isDue(until) else { continue }
+            lines[call]?.step = .ready
+            ready.append(call)
+        }
+    }
+}
