@@ -12,6 +12,7 @@ import PackageDescription
 let targets: [(name: String, modules: [Target.Dependency])] = [
     ("bot-audiosocket", ["BotWire", "FuzzWire"]),
     ("bot-exotel", ["BotWire", "FuzzWire"]),
+    ("bot-offer", ["BotWire", "Timekeeping"]),
     ("bot-plivo", ["BotWire", "FuzzWire"]),
     ("bot-request", ["BotWire"]),
     ("bot-telnyx", ["BotWire", "FuzzWire"]),
