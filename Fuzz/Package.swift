@@ -13,6 +13,7 @@ let targets: [(name: String, modules: [Target.Dependency])] = [
     ("bot-audiosocket", ["BotWire", "FuzzWire"]),
     ("bot-call", ["BotWire", "Timekeeping"]),
     ("bot-exotel", ["BotWire", "FuzzWire"]),
+    ("bot-offer", ["BotWire", "Timekeeping"]),
     ("bot-plivo", ["BotWire", "FuzzWire"]),
     ("bot-request", ["BotWire"]),
     ("bot-telnyx", ["BotWire", "FuzzWire"]),

@@ -2,10 +2,14 @@
 
     calls.py HANDSET [WIRE...]
 
-HANDSET is the program. For each wire (twilio, telnyx, plivo, exotel) a device with `source: bot` answers a call of `handset call`.
+HANDSET is the program. For each wire (twilio, telnyx, plivo, exotel, smallwebrtc, realtime) a device with `source: bot` answers a call of `handset call`.
 The bot is a pipeline of Pipecat behind its FastAPI WebSocket transport: it greets with a tone, says back what it hears, gets a
 telephone key, and after two seconds says a last word of half a second and ends its pipeline. Its serializer then hangs up by its
 own request, which Handset answers; Exotel's has none, and closes. Twilio's bot is asked by its webhook first.
+
+With smallwebrtc the bot is behind Pipecat's SmallWebRTC transport, at the path and with the request handler of Pipecat's runner. With
+realtime the same bot is behind the form of `POST /v1/realtime/calls`, which is written here. Both are sent sound over ICE, DTLS and
+Opus by aiortc, get no keys, because aiortc has none, and hang up by closing their peer connection.
 
 The serializers of Telnyx and Plivo have the addresses of these services built in. Requests to them are sent to Handset by a change
 of aiohttp in this program, as DNS would do it.
@@ -21,7 +25,7 @@ import tempfile
 
 import aiohttp
 import uvicorn
-from fastapi import FastAPI, Request, Response, WebSocket
+from fastapi import BackgroundTasks, FastAPI, Request, Response, WebSocket
 from loguru import logger
 
 from trial import GREETING, LAST_WORD, RATE, VOICE, free_port, heard, logged, started_exchange, tone, write_voice
@@ -39,38 +43,48 @@ from pipecat.serializers.exotel import ExotelFrameSerializer  # noqa: E402
 from pipecat.serializers.plivo import PlivoFrameSerializer  # noqa: E402
 from pipecat.serializers.telnyx import TelnyxFrameSerializer  # noqa: E402
 from pipecat.serializers.twilio import TwilioFrameSerializer  # noqa: E402
+from pipecat.transports.base_transport import TransportParams  # noqa: E402
+from pipecat.transports.smallwebrtc.connection import SmallWebRTCConnection  # noqa: E402
+from pipecat.transports.smallwebrtc.request_handler import SmallWebRTCRequest, SmallWebRTCRequestHandler  # noqa: E402
+from pipecat.transports.smallwebrtc.transport import SmallWebRTCTransport  # noqa: E402
 from pipecat.transports.websocket.fastapi import FastAPIWebsocketParams, FastAPIWebsocketTransport  # noqa: E402
 from pipecat.workers.runner import WorkerRunner  # noqa: E402
 
-WIRES = ["twilio", "telnyx", "plivo", "exotel"]
+LEGS = {"smallwebrtc": "/api/offer", "realtime": "/v1/realtime/calls"}
+WIRES = ["twilio", "telnyx", "plivo", "exotel", *LEGS]
 ACCOUNT, PASSWORD = "AC00000000000000000000000000000003", "a password"
+WIDE_RATE = 16_000
 GREETING_SECONDS, LAST_WORD_SECONDS, TALK_SECONDS = 0.4, 0.5, 2.0
 
 
 class Echo(FrameProcessor):
     """Greets, says back what it hears, says a last word, and ends."""
 
-    def __init__(self, seen):
+    def __init__(self, seen, rate=RATE, greets=True):
         super().__init__()
-        self.seen = seen
+        self.seen, self.rate, self.greets = seen, rate, greets
         self.heard = 0.0
         self.is_done = False
 
     async def say(self, sound):
-        await self.push_frame(OutputAudioRawFrame(audio=sound, sample_rate=RATE, num_channels=1))
+        await self.push_frame(OutputAudioRawFrame(audio=sound, sample_rate=self.rate, num_channels=1))
+
+    async def greet(self):
+        await self.say(tone(GREETING_SECONDS, GREETING, self.rate))
 
     async def process_frame(self, frame, direction):
         await super().process_frame(frame, direction)
         if isinstance(frame, StartFrame):
             await self.push_frame(frame, direction)
-            await self.say(tone(GREETING_SECONDS, GREETING))
+            if self.greets:
+                await self.greet()
         elif isinstance(frame, InputAudioRawFrame):
             self.heard += len(frame.audio) / 2 / frame.sample_rate
             if self.heard < TALK_SECONDS:
                 await self.say(frame.audio)
             elif not self.is_done:
                 self.is_done = True
-                await self.say(tone(LAST_WORD_SECONDS, LAST_WORD))
+                await self.say(tone(LAST_WORD_SECONDS, LAST_WORD, self.rate))
                 await self.push_frame(EndWorkerFrame(), FrameDirection.UPSTREAM)
         elif isinstance(frame, InputDTMFFrame):
             self.seen["key"] = frame.button.value
@@ -87,6 +101,9 @@ class Server:
         self.base = ""
         self.app.post("/answer")(self.answer)
         self.app.websocket("/ws")(self.take)
+        self.app.post(LEGS["smallwebrtc"])(self.offer)
+        self.app.post(LEGS["realtime"])(self.create)
+        self.handler = SmallWebRTCRequestHandler()
 
     async def answer(self, request: Request):
         self.seen["form"] = (await request.body()).decode()
@@ -127,6 +144,44 @@ class Server:
         await runner.add_workers(worker)
         await runner.run()
 
+    async def offer(self, request: SmallWebRTCRequest, tasks: BackgroundTasks):
+        self.seen["wire"], self.seen["data"] = "smallwebrtc", request.request_data
+
+        async def begin(connection):
+            tasks.add_task(self.speak, connection)
+
+        return await self.handler.handle_web_request(request, begin)
+
+    async def create(self, request: Request, tasks: BackgroundTasks):
+        form = await request.form()
+        self.seen["wire"], self.seen["data"] = "realtime", json.loads(form["session"])
+        self.seen["key"] = request.headers.get("Authorization")
+        connection = SmallWebRTCConnection()
+        await connection.initialize(sdp=form["sdp"], type="offer")
+        tasks.add_task(self.speak, connection)
+        return Response(
+            connection.get_answer()["sdp"], status_code=201, media_type="application/sdp",
+            headers={"Location": f"{LEGS['realtime']}/rtc_1"})
+
+    async def speak(self, connection):
+        transport = SmallWebRTCTransport(connection, TransportParams(audio_in_enabled=True, audio_out_enabled=True))
+        echo = Echo(self.seen, WIDE_RATE, greets=False)
+        worker = PipelineWorker(
+            Pipeline([transport.input(), echo, transport.output()]),
+            params=PipelineParams(audio_in_sample_rate=WIDE_RATE, audio_out_sample_rate=WIDE_RATE))
+
+        @transport.event_handler("on_client_connected")
+        async def greet(transport, client):
+            await echo.greet()
+
+        @transport.event_handler("on_client_disconnected")
+        async def leave(transport, client):
+            await worker.cancel()
+
+        runner = WorkerRunner(handle_sigint=False)
+        await runner.add_workers(worker)
+        await runner.run()
+
     async def start(self):
         listener = socket.create_server(("127.0.0.1", 0))
         self.port = listener.getsockname()[1]
@@ -154,12 +209,24 @@ def send_requests_to(server):
     aiohttp.ClientSession._request = request
 
 
+def surroundings(wire, port):
+    match wire:
+        case "smallwebrtc":
+            return "    parameters: [tenant=acme]"
+        case "realtime":
+            return "    session: '{\"type\": \"realtime\"}'"
+        case _:
+            return f"    requests:\n      listen: 127.0.0.1:{port}\n      password_file: password"
+
+
 async def call(handset, wire, server, exchange, folder):
     port = free_port()
     server.base = f"http://127.0.0.1:{port}"
     server.seen.clear()
     requests.clear()
     address = f"http://127.0.0.1:{server.port}/answer" if wire == "twilio" else f"ws://127.0.0.1:{server.port}/ws"
+    if wire in LEGS:
+        address = f"http://127.0.0.1:{server.port}{LEGS[wire]}"
     (folder / "password").write_text(PASSWORD)
     (folder / "password").chmod(0o600)
     (folder / "device.yaml").write_text(f"""
@@ -175,9 +242,7 @@ behaviour:
     wire: {wire}
     account: {ACCOUNT}
     auth_token_file: password
-    requests:
-      listen: 127.0.0.1:{port}
-      password_file: password
+{surroundings(wire, port)}
 """)
     log = folder / f"{wire}.log"
     with open(log, "w") as sink:
@@ -203,11 +268,15 @@ behaviour:
     # The caller itself hangs up after 20 s.
     expect(report.get("duration_ms", 20_000) < 15_000, f"the bot has not hung up: {report}")
     expect(server.seen.get("wire") == wire, f"Pipecat takes the wire for {server.seen.get('wire')}")
-    if wire != "exotel":
+    if wire in LEGS:
+        expect(server.seen.get("data") == ({"tenant": "acme"} if wire == "smallwebrtc" else {"type": "realtime"}), f"{server.seen}")
+    elif wire != "exotel":
         expect(server.seen.get("key") == "5", f"the bot got the key {server.seen.get('key')}")
         expect(
             requests == [{"twilio": "POST 200", "telnyx": "POST 200", "plivo": "DELETE 204"}[wire]],
             f"its requests were answered {requests}")
+    if wire == "realtime":
+        expect(server.seen.get("key") == f"Bearer {PASSWORD}", "the bearer token is wrong")
     if wire == "twilio":
         expect("From=caller" in server.seen.get("form", ""), f"the webhook was told {server.seen.get('form')}")
         expect(server.seen.get("signature"), "the webhook's request was not signed")

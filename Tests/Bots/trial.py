@@ -13,9 +13,9 @@ AMPLITUDE = 8_000
 GREETING, LAST_WORD, VOICE = 700, 1_100, 440
 
 
-def tone(seconds, hertz):
+def tone(seconds, hertz, rate=RATE):
     return b"".join(
-        struct.pack("<h", int(AMPLITUDE * math.sin(2 * math.pi * hertz * n / RATE))) for n in range(int(seconds * RATE)))
+        struct.pack("<h", int(AMPLITUDE * math.sin(2 * math.pi * hertz * n / rate))) for n in range(int(seconds * rate)))
 
 
 def free_port():

@@ -51,17 +51,18 @@ final class ScriptedBot: Sendable {
 
     /// - Parameters:
     ///   - markup: What the webhook answers; `PORT` in it is the port.
+    ///   - respond: What it answers requests, instead of the markup.
     ///   - script: What the bot does; every message, and nil for the connection's end.
     init(
         markup: String = "", status: HTTPResponseStatus = .ok, on group: MultiThreadedEventLoopGroup,
-        _ script: @escaping Script
+        respond: (@Sendable (HTTPRequest) -> HTTPAnswer)? = nil, _ script: @escaping Script
     ) async throws {
         let log = Log()
         let loop = group.next()
         let listener = try await loop.submit {
             NIOLoopBound(
                 HTTPListener(
-                    Service(markup, status, log, script), tls: nil, budget: InboundBudget(limit: 1 << 24),
+                    Service(markup, status, log, respond, script), tls: nil, budget: InboundBudget(limit: 1 << 24),
                     bounds: StrangerBounds(bodyBytes: 65_536, messageBytes: 1 << 20), messageBytes: 1 << 20),
                 eventLoop: loop)
         }.get()
@@ -89,13 +90,18 @@ final class ScriptedBot: Sendable {
         private let markup: String
         private let status: HTTPResponseStatus
         private let log: Log
+        private let respond: (@Sendable (HTTPRequest) -> HTTPAnswer)?
         private let script: Script
         private var newest: (any Channel)?
 
-        init(_ markup: String, _ status: HTTPResponseStatus, _ log: Log, _ script: @escaping Script) {
+        init(
+            _ markup: String, _ status: HTTPResponseStatus, _ log: Log,
+            _ respond: (@Sendable (HTTPRequest) -> HTTPAnswer)?, _ script: @escaping Script
+        ) {
             self.markup = markup
             self.status = status
             self.log = log
+            self.respond = respond
             self.script = script
         }
 
@@ -117,6 +123,7 @@ final class ScriptedBot: Sendable {
                         request.head.headers.first(name: "X-Twilio-Signature")
                     ))
             }
+            if let respond { return reply(respond(request)) }
             let text = markup.replacing("PORT", with: "\(channel.localAddress?.port ?? 0)")
             reply(
                 HTTPAnswer(

@@ -92,9 +92,10 @@ final class BotCall: @unchecked Sendable {
         case nil: break
         }
         let plan = environment.plan
-        switch plan.address.scheme {
-        case .http, .https: feed(.ask(Webhook(plan.address)))
-        case .ws, .wss, .tcp: feed(.connect(BotCourse.Stream(address: plan.address, parameters: plan.parameters)))
+        if WebAddress.Scheme.requests.contains(plan.address.scheme), plan.wire.leg == nil {
+            feed(.ask(Webhook(plan.address)))
+        } else {
+            feed(.connect(BotCourse.Stream(address: plan.address, parameters: plan.parameters)))
         }
     }
 
@@ -226,7 +227,9 @@ final class BotCall: @unchecked Sendable {
         environment.addresses(of: stream.address).assumeIsolated().whenComplete { [self] result in
             guard number == connection else { return }
             switch result {
-            case .success(let addresses): connect(to: addresses[...], stream)
+            // An offer tries all addresses itself.
+            case .success(let addresses):
+                connect(to: environment.plan.wire.leg == nil ? addresses[...] : addresses.prefix(1), stream)
             case .failure(let error): fail(environment.explain(error, stream.address))
             }
         }
@@ -265,7 +268,18 @@ final class BotCall: @unchecked Sendable {
         case .tcp:
             socket = StreamBotSocket(
                 "\(stream.address.host):\(stream.address.port)", at: address, on: environment.loop, tell)
+        case .offer:
+            guard let leg = environment.plan.wire.leg else { return fail("the bot's wire has no legs") }
+            socket = LegBotSocket(
+                leg.form(stream.parameters), to: stream.address, call: parties.call, environment,
+                waiting: { [weak self] in self?.waitingSamples ?? 0 }, tell)
         }
+    }
+
+    /// Samples at 48 kHz of the bot's that wait for the caller.
+    private var waitingSamples: Int {
+        let backlog = line.map { Instant.zero.nanoseconds(to: .zero.advanced(by: $0.waiting)) } ?? 0
+        return Int(backlog * 48 / 1_000_000) + (port?.waiting ?? 0) * 48_000 / environment.plan.wire.portRate.rawValue
     }
 
     /// There is no connection.
@@ -351,23 +365,16 @@ final class BotCall: @unchecked Sendable {
     }
 
     private func watch(_ wakeup: Int32) {
-        NIOPipeBootstrap(group: environment.loop)
-            .channelInitializer { [self] channel in
-                channel.eventLoop.makeCompletedFuture {
-                    try channel.pipeline.syncOperations.addHandler(FrameHandler { [weak self] in self?.runFrame() })
-                }
+        FrameHandler.watch(wakeup, on: environment.loop) { [weak self] in
+            self?.runFrame()
+        } then: { [self] result in
+            switch result {
+            case .success(let channel):
+                if isOver { channel.close(promise: nil) } else { frames = channel }
+            case .failure(let error):
+                environment.publish(.hangUp(call: parties.call, failure: "its frames cannot be watched: \(error)"))
             }
-            .takingOwnershipOfDescriptor(input: wakeup)
-            .assumeIsolated()
-            .whenComplete { [self] result in
-                switch result {
-                case .success(let channel):
-                    if isOver { channel.close(promise: nil) } else { frames = channel }
-                case .failure(let error):
-                    // The channel has closed the descriptor, which may be another's by now.
-                    environment.publish(.hangUp(call: parties.call, failure: "its frames cannot be watched: \(error)"))
-                }
-            }
+        }
     }
 
     private func arm() {
@@ -410,7 +417,7 @@ final class BotCall: @unchecked Sendable {
 }
 
 /// Tells of frames: what is read is the count of a wake-up, which does not matter.
-private final class FrameHandler: ChannelInboundHandler {
+final class FrameHandler: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
 
     private let tell: () -> Void
@@ -418,6 +425,23 @@ private final class FrameHandler: ChannelInboundHandler {
     init(_ tell: @escaping () -> Void) { self.tell = tell }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) { tell() }
+
+    /// Has each frame told that is signalled on a descriptor, which is closed with the channel, or if there is none.
+    static func watch(
+        _ wakeup: Int32, on loop: any EventLoop, _ tell: @escaping () -> Void,
+        then: @escaping (Result<any Channel, any Error>) -> Void
+    ) {
+        let tell = NIOLoopBound(tell, eventLoop: loop)
+        NIOPipeBootstrap(group: loop)
+            .channelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    try channel.pipeline.syncOperations.addHandler(FrameHandler(tell.value))
+                }
+            }
+            .takingOwnershipOfDescriptor(input: wakeup)
+            .assumeIsolated()
+            .whenComplete(then)
+    }
 }
 
 extension ProtocolCore {
@@ -457,7 +481,7 @@ extension BotProtocol {
         switch self {
         case .twilio: WireName.sid("CA", random)
         case .exotel: WireName.sid("", random)
-        case .telnyx, .plivo, .audioSocket: WireName.uuid(random)
+        case .telnyx, .plivo, .audioSocket, .leg: WireName.uuid(random)
         }
     }
 
@@ -465,7 +489,7 @@ extension BotProtocol {
         switch self {
         case .twilio: WireName.sid("MZ", random)
         case .exotel: WireName.sid("", random)
-        case .telnyx, .plivo, .audioSocket: WireName.uuid(random)
+        case .telnyx, .plivo, .audioSocket, .leg: WireName.uuid(random)
         }
     }
 
@@ -473,7 +497,7 @@ extension BotProtocol {
     func moreFields(_ call: String) -> [FormFields.Field] {
         switch self {
         case .plivo: [FormFields.Field("CallUUID", call), FormFields.Field("Event", "StartApp")]
-        case .twilio, .telnyx, .exotel, .audioSocket: []
+        case .twilio, .telnyx, .exotel, .audioSocket, .leg: []
         }
     }
 }

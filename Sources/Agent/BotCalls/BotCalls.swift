@@ -17,7 +17,7 @@ internal import Synchronization
 public final class BotCalls: Sendable {
     private let group: MultiThreadedEventLoopGroup
     private let loop: any EventLoop
-    private let environment: BotEnvironment
+    let environment: BotEnvironment
     private let courier: StatusCourier
     private let registry: BotRegistry
     private let server = Mutex<(any Channel)?>(nil)
@@ -178,7 +178,7 @@ public final class BotCalls: Sendable {
 }
 
 /// Hands a port to the loop's thread.
-private final class PortBox: @unchecked Sendable {
+final class PortBox: @unchecked Sendable {
     // Written by the thread that makes it, and taken by the loop, which gets it through its queue.
     private var port: AudioPort?
 

@@ -18,6 +18,8 @@ final class BotEnvironment: Sendable {
     /// The most of a fallback that is kept, in samples: a minute.
     static let fallbackSamples = 60 * 48_000
     private let bounds: HTTPFetch.Bounds
+    /// Legs to bots that are offered them by HTTP.
+    let legs = LegTable()
 
     init(
         _ plan: BotPlan, fallback: [UInt8]?, trust: TLSTrust, loop: any EventLoop,
@@ -64,7 +66,7 @@ final class BotEnvironment: Sendable {
         return addresses(of: address).flatMap { [fetch, self] found in send(fetch, to: found[...]) }
     }
 
-    private func send(
+    func send(
         _ fetch: HTTPFetch.Request, to addresses: ArraySlice<SocketAddress>
     ) -> EventLoopFuture<HTTPFetch.Answer> {
         guard let address = addresses.first else { return loop.makeFailedFuture(HTTPFetch.Failure.closed) }

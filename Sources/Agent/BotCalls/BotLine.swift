@@ -135,6 +135,8 @@ struct BotLine: ProtocolCore, Sendable {
     /// The format of ``Frame/sound``.
     var callerFormat: WireFormat { wire.callerFormat }
     var counts: WireCounts { wire.counts }
+    /// How long what waits here takes to be played.
+    var waiting: Duration { backlog.duration }
 
     var nextDeadline: Instant? {
         switch phase {

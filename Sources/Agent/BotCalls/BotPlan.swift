@@ -5,7 +5,7 @@ internal import NIOSSL
 
 /// The bot that takes part in a device's calls: where it is, what it speaks, and what it may do.
 public struct BotPlan: Sendable, Equatable {
-    /// A WebSocket, AudioSocket's TCP address, or a webhook whose answer names the WebSocket.
+    /// A WebSocket, AudioSocket's TCP address, a webhook whose answer names the WebSocket, or where a WebRTC leg is offered.
     public var address: WebAddress
     /// What is spoken there.
     public var wire: BotProtocol
@@ -13,7 +13,7 @@ public struct BotPlan: Sendable, Equatable {
     public var parameters: [String: String] = [:]
     /// The account that the bot is told, and that its requests must name.
     public var account = BotPlan.usualAccount
-    /// Signs what the bot's server is asked; nil signs nothing.
+    /// Signs what the bot's server is asked, or is the bearer token of an offer; nil signs nothing.
     public var token: Secret?
     /// Hosts other than that of ``address`` that the bot's server may name: names, addresses, and `*.example.org`.
     public var allowedHosts: [String] = []
@@ -132,6 +132,8 @@ public enum BotProtocol: Sendable, Equatable {
     case exotel(ExotelWire.Rate)
     /// The rate of the caller's sound.
     case audioSocket(AudioSocketWire.Rate)
+    /// A WebRTC leg that is offered by HTTP.
+    case leg(LegKind)
 
     /// A wire for a stream.
     ///
@@ -143,6 +145,7 @@ public enum BotProtocol: Sendable, Equatable {
         case .plivo(let format): PlivoWire(caller: named ?? format)
         case .exotel(let rate): ExotelWire(rate: rate)
         case .audioSocket(let rate): AudioSocketWire(rate: rate)
+        case .leg: LegWire()
         }
     }
 
@@ -150,7 +153,15 @@ public enum BotProtocol: Sendable, Equatable {
     var dialect: CallMarkup.Dialect {
         switch self {
         case .plivo: .plivo
-        case .twilio, .telnyx, .exotel, .audioSocket: .twilio
+        case .twilio, .telnyx, .exotel, .audioSocket, .leg: .twilio
+        }
+    }
+
+    /// How a WebRTC leg is offered; nil for the wires of telephone services.
+    public var leg: LegKind? {
+        switch self {
+        case .leg(let kind): kind
+        case .twilio, .telnyx, .plivo, .exotel, .audioSocket: nil
         }
     }
 
@@ -160,6 +171,25 @@ public enum BotProtocol: Sendable, Equatable {
         case .twilio, .telnyx, .plivo: WebAddress.Scheme.sockets.union(WebAddress.Scheme.requests)
         case .exotel: WebAddress.Scheme.sockets
         case .audioSocket: [.tcp]
+        case .leg: WebAddress.Scheme.requests
+        }
+    }
+}
+
+/// How a WebRTC leg is offered.
+public enum LegKind: Sendable, Equatable {
+    /// As Pipecat's SmallWebRTC has it.
+    case smallWebRTC
+    /// As `POST /v1/realtime/calls`, with a session's configuration in JSON, or without.
+    case realtime(session: String?)
+
+    /// The offer's form.
+    ///
+    /// - Parameter parameters: What the bot is told of the configuration.
+    func form(_ parameters: [String: String]) -> OfferForm {
+        switch self {
+        case .smallWebRTC: .smallWebRTC(data: parameters)
+        case .realtime(let session): .realtime(session: session.map { Array($0.utf8) })
         }
     }
 }
@@ -201,6 +231,8 @@ public enum BotNews: Sendable, Equatable {
     case press(call: UInt64, keys: String)
     /// The call is to end: the bot is done, or has failed.
     case hangUp(call: UInt64, failure: String?)
+    /// A bot's leg, by its number, needs something of the media.
+    case leg(UInt64, LegOrder)
     /// A request was refused, how many more were left out, or something else that the operator must know.
     case warned(String, leftOut: Int)
 }

@@ -137,6 +137,7 @@ extension Device {
 
     /// Handles what the media side tells.
     func handle(_ event: MediaEvent) {
+        if handleLeg(event) { return }
         switch event {
         case .established(let media, let time):
             with(media) { feed(.media(.flowing), to: $0, at: time) }
@@ -197,7 +198,7 @@ extension Device {
             if case .report = event { return }
             publish(.card(event))
         // The call ends by signaling; without it, by loss of media.
-        case .mediaReceived, .goodbyeReceived, .pathLost: break
+        case .mediaReceived, .goodbyeReceived, .pathLost, .secured: break
         }
     }
 

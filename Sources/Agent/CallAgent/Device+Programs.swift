@@ -68,6 +68,7 @@ extension Device {
         case .hangUp(let call, nil): feed(.user(.hangUp), to: CallID(number: call))
         case .hangUp(let call, let failure?):
             feed(.media(.failed(MediaFailure(.deviceFault, "the call's bot: \(failure)"))), to: CallID(number: call))
+        case .leg(let number, let order): carryOut(order, ofLeg: number)
         case .warned(let what, let leftOut):
             var metadata: Logger.Metadata = ["error": "\(what)"]
             if leftOut > 0 { metadata["left_out"] = "\(leftOut)" }

@@ -25,6 +25,8 @@ public actor Device {
     var card: CardControl
     var calls = CallTable()
     var invites = PlainInvites()
+    /// Legs to bots that are offered them by HTTP.
+    var legs = BotLegs()
     private var signaling = SignalingState()
     private var drain = CallDrain()
     private let journal: CallJournal?
@@ -33,7 +35,7 @@ public actor Device {
     private let programs: CallPrograms?
     private let programNews: AsyncStream<ProgramNews>
     /// The bot that takes part in calls; nil without the behaviour `bot`.
-    private let bots: BotCalls?
+    let bots: BotCalls?
     private let botNews: AsyncStream<BotNews>
     private var listeners: [Task<Void, Never>] = []
 
@@ -367,6 +369,7 @@ public actor Device {
     func sendDigit(_ digit: Character, heldFor time: Duration, toProgramOf id: CallID) {
         programs?.sendDigit(digit, heldMilliseconds: Int(time.milliseconds), to: id.number)
         bots?.sendDigit(digit, heldMilliseconds: Int(time.milliseconds), to: id.number)
+        pressOnLeg(digit, of: id)
     }
 
     /// A call is over, and so is its program's part in it.

@@ -53,13 +53,29 @@ struct MediaResources {
     /// Finds a place for a call's media, and begins to negotiate it.
     mutating func prepareCall(usesCard: Bool) throws -> (MediaPlacement, MediaNegotiation) {
         let placement = engine.place(usesCard: usesCard)
-        let bound = placement.localAddress
         // Keys may be written into descriptions only where nobody else can read them.
-        let means = MediaNegotiation.Means(
-            address: bound.isUnspecified ? address.address.withPort(bound.port) : bound,
-            isBoundToAll: bound.isUnspecified,
-            keysAllowed: configuration.account.isSignalingPrivate, identity: try currentIdentity())
+        let means = try means(at: placement, keysAllowed: configuration.account.isSignalingPrivate)
         return (placement, MediaNegotiation(configuration.media, means, using: &generator))
+    }
+
+    /// Finds a place for the media of a bot's leg, which has ICE, DTLS and Opus whatever calls have.
+    mutating func prepareLeg() throws -> (MediaPlacement, MediaNegotiation) {
+        let placement = engine.place()
+        var media = configuration.media
+        media.offers = .webRTC
+        media.codecs = [.opus]
+        media.allowsPlainMedia = false
+        let means = try means(at: placement, keysAllowed: false)
+        return (placement, MediaNegotiation(media, means, using: &generator))
+    }
+
+    private mutating func means(
+        at placement: MediaPlacement, keysAllowed: Bool
+    ) throws -> MediaNegotiation.Means {
+        let bound = placement.localAddress
+        return MediaNegotiation.Means(
+            address: bound.isUnspecified ? address.address.withPort(bound.port) : bound,
+            isBoundToAll: bound.isUnspecified, keysAllowed: keysAllowed, identity: try currentIdentity())
     }
 
     mutating func makeCredentials() -> ICECredentials { ICECredentials(using: &generator) }

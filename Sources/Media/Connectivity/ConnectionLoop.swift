@@ -260,6 +260,7 @@ extension ConnectionLoop {
         do throws(SRTPError) {
             worker(of: session).install(try SRTPPair(send: send, receive: receive), for: session.id)
             settle(session)
+            tell(.secured(session.id))
         } catch {
             tell(.failed(session.id, ConnectionFailure(.fault, "\(error)")))
         }

@@ -40,6 +40,7 @@ package final class ConnectionThread: Sendable {
         case relayOverrun(MediaCallID, server: String, notSent: Int, notReceived: Int)
         case failed(MediaCallID, ConnectionFailure)
         case closed(MediaCallID)
+        case secured(MediaCallID)
     }
 
     /// Hands a session from the control side to the thread.

@@ -109,6 +109,7 @@ extension MediaEvent {
             self = .relayOverrun(id, server: server, notSent: notSent, notReceived: notReceived)
         case .failed(let id, let reason): self = .connectionFailed(id, reason)
         case .closed(let id): self = .goodbyeReceived(id)
+        case .secured(let id): self = .secured(id)
         }
     }
 }

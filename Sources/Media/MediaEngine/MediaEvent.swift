@@ -29,6 +29,8 @@ public enum MediaEvent: Sendable {
     case candidatesComplete(MediaCallID)
     /// There is a path to the peer, or another one now.
     case connected(MediaCallID, by: ICEPath)
+    /// DTLS has agreed on keys, over the path that ICE has found: media can flow.
+    case secured(MediaCallID)
     /// The peer has not answered on any path for some seconds; it may come back by itself, or by an ICE restart.
     case connectionQuiet(MediaCallID)
     /// The peer answers again.

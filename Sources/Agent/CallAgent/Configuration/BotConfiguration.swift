@@ -7,14 +7,15 @@ internal import ConfigReader
 enum BotConfiguration {
     /// The names of `wire`.
     enum Wire: String, CaseIterable {
-        case twilio, telnyx, plivo, exotel, audiosocket
+        case twilio, telnyx, plivo, exotel, audiosocket, smallwebrtc, realtime
     }
 
     /// The keys of the section.
     struct Keys: ConfigKeys {
         let url = ConfigKey<WebAddress>.parsed(
             "url", "URL", in: "ws://, wss://, http://, https://, tcp://",
-            "the bot's WebSocket, or the webhook that is asked for it; with `wire: audiosocket` `tcp://HOST:PORT`",
+            "the bot's WebSocket, or the webhook that is asked for it; with `wire: audiosocket` `tcp://HOST:PORT`; with `smallwebrtc` "
+                + "and `realtime` where a WebRTC leg is offered by POST",
             show: \.text
         ) { text throws(ConfigValueFault) in
             guard let address = WebAddress(text, Set(WebAddress.Scheme.allCases)) else {
@@ -44,12 +45,25 @@ enum BotConfiguration {
             }
             return text
         }
+        let session = ConfigKey<String>.parsed(
+            "session", "text",
+            "with `realtime`: the session's configuration, a JSON object of up to \(OfferForm.sessionBytes) bytes; without it the "
+                + "description alone is sent",
+            show: \.self
+        ) { text throws(ConfigValueFault) in
+            guard OfferForm.isSession(text) else {
+                throw ConfigValueFault("must be a JSON object of \(OfferForm.sessionBytes) bytes at most")
+            }
+            return text
+        }.unset("none")
         let account = ConfigKey<String>.parsed(
             "account", "text", "the account's name, which the bot is told and its requests must have", show: \.self,
             BotConfiguration.name
         ).defaulting(to: BotPlan.usualAccount)
         let authToken = ConfigKey.secret(
-            "auth_token", "signs requests to the bot's server (`X-Twilio-Signature`); without it they are not signed")
+            "auth_token",
+            "signs requests to the bot's server (`X-Twilio-Signature`); without it they are not signed. With `smallwebrtc` and `realtime` it "
+                + "is sent as bearer token")
         let allowedHosts = ConfigKey<[String]>.list(
             "allowed_hosts", of: "hosts",
             "hosts besides that of `url` that the bot's server may name: names, addresses, `*.example.org`. What is named in full "
@@ -152,6 +166,7 @@ enum BotConfiguration {
         if parameters.count > WireLimits.parameters {
             problems.append(section.problem(\.parameters, "has more than \(WireLimits.parameters) entries"))
         }
+        if spoken?.leg != nil { rejectOfServices(in: section, wire, &problems) }
         let account = section.value(\.account, &problems)
         let token = section.value(\.authToken, &problems)
         let allowedHosts = section.value(\.allowedHosts, &problems) ?? []
@@ -238,15 +253,33 @@ enum BotConfiguration {
         return calls
     }
 
+    /// A leg has no requests and no choice of formats.
+    private static func rejectOfServices(
+        in section: KeyedSection<Keys>, _ wire: Wire, _ problems: inout [ConfigProblem]
+    ) {
+        let reason = "does not belong to wire: \(wire.rawValue); remove it"
+        section.rejectIdle(\.requests, reason, &problems)
+        section.rejectIdle(\.rate, reason, &problems)
+        section.rejectIdle(\.encoding, reason, &problems)
+        if wire == .realtime { section.rejectIdle(\.parameters, reason, &problems) }
+    }
+
     /// The wire with its format.
     private static func format(
         _ wire: Wire, _ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]
     ) -> BotProtocol? {
+        let session = section.value(\.session, &problems)
+        if wire != .realtime { section.rejectIdle(\.session, "belongs to wire: realtime; remove it", &problems) }
+        switch wire {
+        case .smallwebrtc: return .leg(.smallWebRTC)
+        case .realtime: return .leg(.realtime(session: session))
+        case .twilio, .telnyx, .plivo, .exotel, .audiosocket: break
+        }
         let rate = section.value(\.rate, &problems) ?? 8_000
         let usual: PortFormat.Encoding =
             switch wire {
             case .twilio, .telnyx, .plivo: .muLaw
-            case .exotel, .audiosocket: .linear
+            case .exotel, .audiosocket, .smallwebrtc, .realtime: .linear
             }
         let named = section.value(\.encoding, &problems)
         // Plivo has linear sound at 16 kHz only.
@@ -261,7 +294,9 @@ enum BotConfiguration {
             case (.plivo, .linear, 16_000): .plivo(.linear16000)
             case (.exotel, .linear, _): ExotelWire.Rate(rawValue: rate).map(BotProtocol.exotel)
             case (.audiosocket, .linear, _): AudioSocketWire.Rate(rawValue: rate).map(BotProtocol.audioSocket)
-            case (.twilio, _, _), (.telnyx, _, _), (.plivo, _, _), (.exotel, _, _), (.audiosocket, _, _): nil
+            case (.twilio, _, _), (.telnyx, _, _), (.plivo, _, _), (.exotel, _, _), (.audiosocket, _, _),
+                (.smallwebrtc, _, _), (.realtime, _, _):
+                nil
             }
         if found == nil {
             let message = "there is no \(encoding.rawValue) sound at \(rate) Hz with wire: \(wire.rawValue)"

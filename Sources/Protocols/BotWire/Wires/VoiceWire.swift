@@ -29,6 +29,8 @@ public enum WireTransport: Hashable, Sendable {
     case webSocket
     /// A TCP connection.
     case tcp
+    /// A WebRTC leg, which is offered by HTTP (``OfferExchange``).
+    case offer
 }
 
 /// What happens on the telephone's side of a wire, and what the bot sends.

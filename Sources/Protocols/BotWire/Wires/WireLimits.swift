@@ -40,6 +40,8 @@ public enum WireLimits {
     public static let addressBytes = 4_000
     /// Bytes of what a webhook answers, as at Twilio.
     public static let markupBytes = 65_536
+    /// Bytes of the answer to an offer.
+    public static let answerBytes = 65_536
     /// Instructions in what a webhook answers.
     public static let verbs = 32
     /// Bytes of a request's body, and of its path.
