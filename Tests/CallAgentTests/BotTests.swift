@@ -342,6 +342,32 @@ struct BotTests {
         try await site.close(caller)
     }
 
+    @Test("Plivo's bots are told of the beginning and the end of a call as that service does")
+    func plivoNews() async throws {
+        let site = try await Site()
+        let bot = try await ScriptedBot(
+            markup: "<Response><Stream bidirectional=\"true\">ws://127.0.0.1:PORT/ws</Stream></Response>",
+            on: site.group
+        ) { message, line in
+            if message?["event"]?.string == "start" { line.close() }
+        }
+        let device = try await device(
+            site,
+            try plan("http://127.0.0.1:\(bot.port)/answer", .plivo(.mulaw)) {
+                $0.statusCallback = WebAddress("http://127.0.0.1:\(bot.port)/status", [.http])
+            })
+        let caller = try await site.device("caller", named: "mobile")
+        _ = await caller.device.call("echo", audio: AudioBehaviour(source: .silence))
+        _ = try await caller.ended()
+        try await until { bot.questions.count == 2 }
+        let forms = bot.questions.compactMap { FormFields(body: Array($0.body.utf8)) }
+        #expect(forms.map { $0.values("Event") } == [["StartApp"], ["Hangup"]])
+        #expect(forms[0].values("CallUUID") == forms[1].values("CallUUID") && forms[1].values("Duration").count == 1)
+        await device.device.shutDown()
+        await bot.stop()
+        try await site.close(caller)
+    }
+
     @Test("A device that takes no more calls makes none")
     func draining() async throws {
         let site = try await Site()

@@ -129,7 +129,8 @@ final class BotCall: @unchecked Sendable {
         frames?.close(promise: nil)
         frames = nil
         port = nil
-        tell(status, [FormFields.Field("CallDuration", "\(seconds)")])
+        let names = environment.plan.wire.dialect == .plivo ? ["CallDuration", "Duration"] : ["CallDuration"]
+        tell(status, event: "Hangup", names.map { FormFields.Field($0, "\(seconds)") })
     }
 
     /// Carries out a request of the bot's server.
@@ -189,7 +190,8 @@ final class BotCall: @unchecked Sendable {
     private func ask(_ webhook: Webhook) {
         question += 1
         let (number, plan) = (question, environment.plan)
-        let asked = TwilioWebhook(wireCall(stream: ""), course.status, more: plan.wire.moreFields(name))
+        let asked = TwilioWebhook(
+            wireCall(stream: ""), course.status, more: plan.wire.moreFields(name, event: "StartApp"))
         guard let request = asked.request(to: webhook, token: plan.token?.revealed) else {
             return feed(.failed("the request cannot be signed: this system's OpenSSL refuses HMAC-SHA1"))
         }
@@ -401,7 +403,7 @@ final class BotCall: @unchecked Sendable {
     }
 
     /// Tells how the call goes, if that is asked for: of a call that was placed, in the request, else in the configuration.
-    private func tell(_ status: TwilioWebhook.Status, _ more: [FormFields.Field] = []) {
+    private func tell(_ status: TwilioWebhook.Status, event: String = "StartApp", _ more: [FormFields.Field] = []) {
         let plan = environment.plan
         let configured = (plan.statusCallback.map { Webhook($0) }, Set(plan.statusEvents.map(\.rawValue)))
         let (webhook, events) = placed.map { ($0.statusCallback, $0.statusEvents) } ?? configured
@@ -410,7 +412,8 @@ final class BotCall: @unchecked Sendable {
             FormFields.Field("CallbackSource", "call-progress-events"), FormFields.Field("SequenceNumber", "\(told)"),
         ]
         told += 1
-        let news = TwilioWebhook(wireCall(stream: ""), status, more: fields + more + plan.wire.moreFields(name))
+        let news = TwilioWebhook(
+            wireCall(stream: ""), status, more: fields + more + plan.wire.moreFields(name, event: event))
         guard let request = news.request(to: webhook, token: plan.token?.revealed) else { return }
         courier.tell(StatusQueue.News(call: parties.call, status: status, request: request))
     }
@@ -494,9 +497,11 @@ extension BotProtocol {
     }
 
     /// What a webhook is told in the service's own words, beyond Twilio's.
-    func moreFields(_ call: String) -> [FormFields.Field] {
+    ///
+    /// - Parameter event: Plivo's name of what has happened.
+    func moreFields(_ call: String, event: String) -> [FormFields.Field] {
         switch self {
-        case .plivo: [FormFields.Field("CallUUID", call), FormFields.Field("Event", "StartApp")]
+        case .plivo: [FormFields.Field("CallUUID", call), FormFields.Field("Event", event)]
         case .twilio, .telnyx, .exotel, .audioSocket, .leg: []
         }
     }
