@@ -133,7 +133,7 @@ let package = Package(
 
         // Floor 3: media.
         module("Media", "AudioKit", ["Bytes", "COpusFile", "CSpeexDSP", "RegularFiles"]),
-        module("Media", "AudioPort", ["AudioKit", "Realtime", "Timekeeping"]),
+        module("Media", "AudioPort", ["AudioKit", "Realtime", "Timekeeping", "VoiceActivity"]),
         module("Media", "VoiceActivity"),
         module("Media", "AudioDevices", ["AudioKit", "CALSA", "CSpeexDSP", "Realtime", "Timekeeping"]),
         module("Media", "LoopbackAnalysis", ["AudioKit"]),
@@ -208,10 +208,16 @@ let package = Package(
 
         // Floor 5: agent.
         module(
-            "Agent", "CallPrograms", ["AudioPort", "BotWire", "CPrograms", "ControlWire", "Realtime", "Timekeeping"]),
+            "Agent", "CallPrograms",
+            [
+                "AudioPort", "BotWire", "CPrograms", "ControlWire", "Realtime", "Timekeeping", "VoiceActivity",
+            ]),
         module(
             "Agent", "BotCalls",
-            nio + ["AudioKit", "AudioPort", "BotWire", "ConfigReader", "HTTPTransport", "Realtime", "Timekeeping"]),
+            nio + [
+                "AudioKit", "AudioPort", "BotWire", "ConfigReader", "HTTPTransport", "Realtime", "Timekeeping",
+                "VoiceActivity",
+            ]),
         module(
             "Agent", "CallAgent",
             [
@@ -220,7 +226,7 @@ let package = Package(
                 "CardAudio", "ConfigReader", "Connectivity", "Datagrams",
                 "ICE", "JSON", "MediaEngine",
                 "NetworkAddress", "OpusCodec", "Peering", "Playout", "PrivateFiles", "RTP", "Realtime", "RegularFiles",
-                "SDP", "SecureTransport", "SignalingClient", "Speakerphone", "Timekeeping", logging,
+                "SDP", "SecureTransport", "SignalingClient", "Speakerphone", "Timekeeping", "VoiceActivity", logging,
             ]),
 
         module(
@@ -262,7 +268,7 @@ let package = Package(
         .target(
             name: "TestSupport", dependencies: ["Timekeeping"], path: "Tests/Support", swiftSettings: relaxed),
         tests("AudioKitTests", ["AudioKit", "RegularFiles"], resources: [.copy("Resources/tone-500hz-stereo.opus")]),
-        tests("AudioPortTests", ["AudioKit", "AudioPort", "Timekeeping"]),
+        tests("AudioPortTests", ["AudioKit", "AudioPort", "LoopbackAnalysis", "Timekeeping", "VoiceActivity"]),
         tests("VoiceActivityTests", ["LoopbackAnalysis", "VoiceActivity"]),
         .target(name: "CScriptedCard", path: "Tests/CScriptedCard", exclude: ["plugin"], cSettings: warningsOfC),
         .target(
@@ -351,9 +357,10 @@ let package = Package(
             "AllocationTests",
             [
                 "CallMedia", "CardAudio", "Connectivity",
-                "AudioDevices", "AudioKit", "AudioPort", "CThreadCounters", "MediaEngine", "Datagrams",
+                "AudioDevices", "AudioKit", "AudioPort", "CThreadCounters", "LoopbackAnalysis", "MediaEngine", "Datagrams",
                 "NetworkAddress",
                 "OpusCodec", "Peering", "Playout", "RTP", "Realtime", "SecureTransport", "Speakerphone", "Timekeeping",
+                "VoiceActivity",
             ]),
         tests("BotCallsTests", ["BotCalls", "BotWire", "Bytes", "JSON", "Timekeeping"]),
         tests("CallProgramsTests", ["AudioPort", "CallPrograms", "Realtime", "Timekeeping"]),
@@ -393,8 +400,8 @@ let package = Package(
             [
                 "AudioDevices", "AudioKit", "AudioPort", "BotCalls", "BotWire", "Bytes", "CThreadCounters", "CallAgent",
                 "CallControl", "CallMedia", "CallPrograms", "ConfigReader", "Connectivity", "ExchangeCore",
-                "ExchangeServer", "HTTPTransport", "ICE", "JSON", "MediaEngine", "NetworkAddress", "OpusCodec",
-                "Peering",
+                "ExchangeServer", "HTTPTransport", "ICE", "JSON", "LoopbackAnalysis", "MediaEngine", "NetworkAddress",
+                "OpusCodec", "Peering",
                 "Playout", "SDP",
                 "SecureTransport", "SignalWire", "SignalingClient", "SignedTokens", "Speakerphone", "Timekeeping",
                 logging,

@@ -266,6 +266,8 @@ def collect(directory):
         result["load"] = believable_load(rows, problems)
     if rows := load(directory, "bystander"):
         result["bystander"] = bystander(rows, problems)
+    if rows := load(directory, "voice"):
+        result["voice"] = rows
     result["problems"] = problems
     return result
 
@@ -320,8 +322,18 @@ def print_table(result):
         print_bystander(rows)
     if rows := result.get("jitter"):
         print_jitter(rows)
+    if rows := result.get("voice"):
+        print_voice(rows)
     for problem in result["problems"]:
         print(f"NOT BELIEVABLE: {problem}")
+
+
+def print_voice(rows):
+    print("Voice activity on recordings (ms from what a listener hears; p50 and p95)")
+    print("  scene                              detector         lowered           stopped           none  false dips/h  false stops")
+    for row in rows:
+        print(f"  {row['scene']:34} {row['detector']:15} {row['dip_p50_ms']:>6} {row['dip_p95_ms']:>6}     {row['stop_p50_ms']:>6} "
+              f"{row['stop_p95_ms']:>6}  {row['no_stop']:>8}  {row['false_dips_per_hour']:>12}  {row['false_stops']:>11}")
 
 
 def print_pathloss(rows):

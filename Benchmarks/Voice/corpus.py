@@ -1,7 +1,7 @@
 """Recordings for train.py and compare.py, and scenes made of them.
 
-FOLDER holds the unpacked Debian packages of PACKAGES (`corpus.py FOLDER` downloads and unpacks them). Talkers, noises, music
-and effects of the test are other recordings than those of the training.
+FOLDER holds the unpacked Debian packages of PACKAGES (`corpus.py FOLDER` downloads and unpacks them). There are three parts, with
+other talkers, noises, music and effects in each: `train` for the weights, `tune` for the thresholds, and `test` for the verdict.
 """
 import pathlib
 import pickle
@@ -24,21 +24,25 @@ KTUBERLING = "usr/share/ktuberling/sounds/"
 HEDGEWARS = "usr/share/games/hedgewars/Data/"
 WESNOTH = "usr/share/games/wesnoth/1.16/data/core/"
 SPEECH = {
-    "train": [PROMPTS + name for name in ("en_US_f_Allison", "es_MX_f_Allison", "fr_CA_f_June")]
-    + [KTUBERLING + name for name in ("fr", "ca", "uk", "ru", "wa", "el", "sl", "gl", "lt")]
-    + [HEDGEWARS + "Sounds/voices/" + name for name in ("Default", "Russian", "Mobster", "British", "HillBilly")]
+    "train": [PROMPTS + name for name in ("en_US_f_Allison", "es_MX_f_Allison")]
+    + [KTUBERLING + name for name in ("fr", "ca", "ru", "wa", "el", "gl", "lt")]
+    + [HEDGEWARS + "Sounds/voices/" + name for name in ("Default", "Russian", "Mobster", "HillBilly")]
     + ["usr/share/klettres"],
+    "tune": [PROMPTS + "fr_CA_f_June"] + [KTUBERLING + name for name in ("uk", "sl")]
+    + [HEDGEWARS + "Sounds/voices/British"],
     "test": [PROMPTS + name for name in ("it_IT_m_Carlo", "ru_RU_f_IvrvoiceRU")]
     + [KTUBERLING + name for name in ("en", "de")] + ["usr/share/pocketsphinx"],
 }
-#: Numbers of blanket's recordings in the order of its file; the others are for training.
-TEST_NOISE = (2, 4, 7, 8, 10, 11, 13)
+#: Numbers of blanket's recordings in the order of its file.
+NOISE = {"train": (0, 1, 3, 6, 12), "tune": (5, 9), "test": (2, 4, 7, 8, 10, 11, 13)}
 MUSIC = {
-    "train": [WESNOTH + "music", "usr/share/games/supertux2/music"],
+    "train": [WESNOTH + "music"],
+    "tune": ["usr/share/games/supertux2/music"],
     "test": ["usr/share/asterisk/moh", HEDGEWARS + "Music", "usr/share/games/etr/music"],
 }
 EFFECTS = {
-    "train": [HEDGEWARS + "Sounds/*.ogg", "usr/share/games/supertux2/sounds", "usr/share/games/lincity-ng/sounds"],
+    "train": [HEDGEWARS + "Sounds/*.ogg", "usr/share/games/lincity-ng/sounds"],
+    "tune": ["usr/share/games/supertux2/sounds"],
     "test": [WESNOTH + "sounds", "usr/share/sounds/freedesktop"],
 }
 #: Effects with somebody's voice.
@@ -109,7 +113,7 @@ class Corpus:
         for place in SPEECH[part]:
             said = [samples for name, samples in sounds(folder, [place], 20) if not name.startswith(("beep", "silence"))]
             self.talkers.append(said[:: max(1, len(said) // 400)])
-        self.noise = [samples for number, samples in ambience(folder) if (number in TEST_NOISE) == (part == "test")]
+        self.noise = [samples for number, samples in ambience(folder) if number in NOISE[part]]
         if part == "test":
             self.noise += [samples for _, samples in sounds(folder, [WESNOTH + "sounds/ambient"])]
         self.music = [samples for _, samples in sounds(folder, MUSIC[part], 240)]
@@ -149,6 +153,46 @@ def speech_hops(samples, gap=15):
         if after - before <= gap:
             active[before:after] = True
     return active
+
+
+def band(samples):
+    """What a telephone carries."""
+    return signal.sosfilt(signal.butter(4, (200, 3_400), "band", fs=RATE, output="sos"), samples)
+
+
+def hop_powers(samples):
+    count = len(samples) // HOP
+    return (samples[: count * HOP].reshape(-1, HOP) ** 2).mean(axis=1)
+
+
+def runs(hops):
+    """Beginnings and ends of what is True."""
+    edges = numpy.flatnonzero(numpy.diff(numpy.concatenate([[False], hops, [False]]).astype(int)))
+    return list(zip(edges[::2], edges[1::2]))
+
+
+def audible(speech, other, hops):
+    """Where a listener hears the speech: within 15.9 dB of the utterance's active level (the margin of ITU-T P.56), and no more
+    than 6 dB below everything else, both in the telephone's band. `other` is averaged over 110 ms."""
+    said, rest = hop_powers(band(speech)), hop_powers(band(other))
+    rest = numpy.convolve(rest, numpy.ones(11) / 11, "same")
+    heard = numpy.zeros(len(hops), bool)
+    for start, end in runs(hops):
+        powers = said[start:end]
+        active = powers[powers > powers.max() * 1e-3].mean()
+        heard[start:end] = (powers >= active * 10**-1.59) & (powers >= rest[start:end] * 10**-0.6)
+    return heard
+
+
+def onsets(hops, heard, pause=100):
+    """For each utterance after a second without speech the first of two hops that are audible; None if none is."""
+    found = []
+    for start, end in runs(hops):
+        if start < pause or hops[start - pause : start].any():
+            continue
+        pairs = numpy.flatnonzero(heard[start : end - 1] & heard[start + 1 : end])
+        found.append(start + int(pairs[0]) if len(pairs) else None)
+    return found
 
 
 def trimmed(samples):

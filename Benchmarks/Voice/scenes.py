@@ -1,4 +1,4 @@
-"""The test's scenes: speech whose onsets are known, and hours without speech. Each is a list of pieces (heard, said, hops)."""
+"""Scenes: speech whose onsets are known, and hours without speech. Each is a list of pieces (heard, said, hops, onsets)."""
 import numpy
 
 import corpus
@@ -13,9 +13,10 @@ def pieces(seed, minutes, make):
     random = numpy.random.default_rng(seed)
     result = []
     for _ in range(int(minutes * 60 / SECONDS)):
-        heard, said, hops = make(random)
-        heard = heard + random.standard_normal(len(heard)) * decibels(-75)
-        result.append((corpus.line(heard, random), corpus.line(said, random), hops))
+        speech, other, said, hops = make(random)
+        other = other + random.standard_normal(len(other)) * decibels(-75)
+        onsets = corpus.onsets(hops, corpus.audible(speech, other, hops))
+        result.append((corpus.line(speech + other, random), corpus.line(said, random), hops, onsets))
     return result
 
 
@@ -43,9 +44,10 @@ def speech(data, ratio):
 
     def make(random):
         heard, hops = caller(data, random)
+        other = silence()
         if ratio is not None:
-            heard = heard + corpus.fill(data.noise, len(heard), random) * CALLER * decibels(-ratio)
-        return heard, silence(), hops
+            other = corpus.fill(data.noise, len(heard), random) * CALLER * decibels(-ratio)
+        return heard, other, silence(), hops
 
     return make
 
@@ -56,21 +58,23 @@ def barging(data, echo):
     def make(random):
         heard, hops = caller(data, random)
         said = bot(data, random)
-        return heard + corpus.room(said, random, CALLER * decibels(-echo)), said, hops
+        return heard, corpus.room(said, random, CALLER * decibels(-echo)), said, hops
 
     return make
 
 
 def noise(data, level):
     def make(random):
-        return corpus.fill(data.noise, SECONDS * RATE, random) * decibels(level + random.uniform(-10, 10)), silence(), nothing()
+        sound = corpus.fill(data.noise, SECONDS * RATE, random) * decibels(level + random.uniform(-10, 10))
+        return silence(), sound, silence(), nothing()
 
     return make
 
 
 def music(data, level):
     def make(random):
-        return corpus.fill(data.music, SECONDS * RATE, random) * decibels(level + random.uniform(-10, 10)), silence(), nothing()
+        sound = corpus.fill(data.music, SECONDS * RATE, random) * decibels(level + random.uniform(-10, 10))
+        return silence(), sound, silence(), nothing()
 
     return make
 
@@ -84,7 +88,7 @@ def bursts(sounds, count):
             sound = sounds(random)
             corpus.put(heard, sound / corpus.level(sound) * CALLER * decibels(random.uniform(-12, 6)),
                        random.integers(len(heard)))
-        return heard, silence(), nothing()
+        return silence(), heard, silence(), nothing()
 
     return make
 
@@ -92,7 +96,7 @@ def bursts(sounds, count):
 def echo(data, level):
     def make(random):
         said = bot(data, random)
-        return corpus.room(said, random, decibels(-22 + level)), said, nothing()
+        return silence(), corpus.room(said, random, decibels(-22 + level)), said, nothing()
 
     return make
 

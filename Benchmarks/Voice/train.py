@@ -14,20 +14,20 @@ import numpy
 import corpus
 from corpus import HOP, RATE, decibels
 
-FEATURES, LAGS, HIDDEN = 35, (0, 2, 4, 7, 11, 16, 22, 30), 24
+FEATURES, LAGS, HIDDEN = 35, (0, 2, 4, 7, 11, 16, 22, 30), 48
 SECONDS = 30
 
 
 def scene(data, random):
-    """Thirty seconds: what is heard, what we say, and which hops are speech."""
+    """Thirty seconds: what is heard, what we say, and what each hop is (see labels)."""
     length = SECONDS * RATE
-    heard, said = numpy.zeros(length), numpy.zeros(length)
+    caller, heard, said = numpy.zeros(length), numpy.zeros(length), numpy.zeros(length)
     hops = numpy.zeros(length // HOP, bool)
     loudness = decibels(random.uniform(-38, -12))
     if random.random() < 0.5:
         talker = data.talkers[random.integers(len(data.talkers))]
         speech, hops = corpus.conversation(talker, length, random)
-        heard += speech * loudness
+        caller = speech * loudness
     kind = random.random()
     if kind < 0.4:
         heard += corpus.fill(data.noise, length, random) * loudness * decibels(random.uniform(-40, 2))
@@ -50,7 +50,26 @@ def scene(data, random):
         if random.random() < 0.8:
             heard += corpus.room(said, random, loudness * decibels(random.uniform(-45, -3)))
     heard += random.standard_normal(length) * decibels(random.uniform(-90, -60))
-    return corpus.line(heard, random), corpus.line(said, random), hops
+    return corpus.line(caller + heard, random), corpus.line(said, random), labels(caller, heard, hops)
+
+
+#: What a hop is: no speech, speech, or neither for sure; and the first 0.25 s that are audible of an utterance.
+NONE, SPEECH, UNSURE, ONSET = range(4)
+
+
+def labels(caller, other, hops):
+    audible = corpus.audible(caller, other, hops)
+    result = numpy.where(hops, UNSURE, NONE).astype(numpy.uint8)
+    for start, end in corpus.runs(hops):
+        pairs = numpy.flatnonzero(audible[start : end - 1] & audible[start + 1 : end])
+        if not len(pairs):
+            continue
+        first = start + int(pairs[0])
+        # Pauses within an utterance are a part of it as long as they are short.
+        near = numpy.convolve(audible[start:end], numpy.ones(13))[6 : 6 + end - start] > 0
+        result[start:end] = numpy.where(near & (numpy.arange(start, end) >= first), SPEECH, UNSURE)
+        result[first : min(end, first + 25)] = ONSET
+    return result
 
 
 def features(voice, heard, said):
@@ -64,12 +83,24 @@ def stacked(rows, indices):
     return numpy.concatenate([rows[indices - lag] for lag in LAGS], axis=1)
 
 
-def fit(rows, labels, valid, random, epochs=14):
-    """Adam on cross-entropy; a false alarm weighs three times a miss."""
+def weights_of(labels):
+    """What a hop counts for each output. An onset must be found at once; what is no speech must not be certain."""
+    age = numpy.zeros(len(labels), numpy.int16)
+    for start, end in corpus.runs(labels == ONSET):
+        age[start:end] = numpy.arange(1, end - start + 1)
+    possible = numpy.select([labels == NONE, labels == SPEECH, labels == ONSET], [1.0, 0.5, 3.0], 0)
+    certain = numpy.select([labels == NONE, labels == SPEECH, age > 6], [12.0, 0.7, 3.0], 0)
+    return possible.astype(numpy.float32), certain.astype(numpy.float32)
+
+
+def fit(rows, labels, random, epochs=9):
+    """Adam on cross-entropy of both outputs."""
     width = FEATURES * len(LAGS)
-    shapes = ((width, HIDDEN), (HIDDEN,), (HIDDEN,), ())
-    weights = [numpy.asarray(random.standard_normal(s) * (0 if not s or i % 2 else 1 / numpy.sqrt(s[0])), numpy.float32)
-               for i, s in enumerate(shapes)]
+    possible, certain = weights_of(labels)
+    speech = ((labels == SPEECH) | (labels == ONSET)).astype(numpy.float32)
+    valid = numpy.flatnonzero(possible + certain > 0)
+    weights = [(random.standard_normal((width, HIDDEN)) / width**0.5).astype(numpy.float32), numpy.zeros(HIDDEN, numpy.float32),
+               (random.standard_normal((HIDDEN, 2)) / HIDDEN**0.5).astype(numpy.float32), numpy.zeros(2, numpy.float32)]
     first, second = [numpy.zeros_like(w) for w in weights], [numpy.zeros_like(w) for w in weights]
     steps, size = 0, 4_096
     total = epochs * (len(valid) // size)
@@ -78,15 +109,15 @@ def fit(rows, labels, valid, random, epochs=14):
         loss = []
         for start in range(0, len(order) - size + 1, size):
             batch = order[start : start + size]
-            x, y = stacked(rows, batch), labels[batch].astype(numpy.float32)
+            x, y = stacked(rows, batch).astype(numpy.float32), speech[batch][:, None]
             hidden = numpy.maximum(0, x @ weights[0] + weights[1])
             z = hidden @ weights[2] + weights[3]
             p = 1 / (1 + numpy.exp(-numpy.clip(z, -30, 30)))
-            cost = numpy.where(y > 0, 1.0, 3.0).astype(numpy.float32)
+            cost = numpy.stack([possible[batch], certain[batch]], axis=1)
             loss.append(float((-cost * numpy.log(numpy.where(y > 0, p, 1 - p) + 1e-7)).mean()))
             slope = (p - y) * cost / len(batch)
-            back = slope[:, None] * weights[2] * (hidden > 0)
-            gradients = (x.T @ back + 1e-5 * weights[0], back.sum(0), hidden.T @ slope, slope.sum())
+            back = (slope @ weights[2].T) * (hidden > 0)
+            gradients = (x.T @ back + 1e-5 * weights[0], back.sum(0), hidden.T @ slope, slope.sum(0))
             steps += 1
             rate = 3e-3 * min(1, steps / 200) * (0.02 + 0.98 * (1 - steps / total))
             for index, gradient in enumerate(gradients):
@@ -121,12 +152,15 @@ extension VoiceModel {{
         """
 
     // swift-format-ignore
-    static let scales: InlineArray<24, Float> = [{numbers(scale)}]
+    static let scales: InlineArray<48, Float> = [{numbers(scale)}]
     // swift-format-ignore
-    static let biases: InlineArray<24, Float> = [{numbers(weights[1])}]
+    static let biases: InlineArray<48, Float> = [{numbers(weights[1])}]
     // swift-format-ignore
-    static let outputs: InlineArray<24, Float> = [{numbers(weights[2])}]
-    static let outputBias: Float = {float(weights[3]):.6g}
+    static let possible: InlineArray<48, Float> = [{numbers(weights[2][:, 0])}]
+    static let possibleBias: Float = {float(weights[3][0]):.6g}
+    // swift-format-ignore
+    static let certain: InlineArray<48, Float> = [{numbers(weights[2][:, 1])}]
+    static let certainBias: Float = {float(weights[3][1]):.6g}
 }}
 '''
 
@@ -143,14 +177,13 @@ def main():
         data = corpus.open_corpus(folder, "train")
         rows, labels = [], []
         for _ in range(int(minutes * 60 / SECONDS)):
-            heard, said, hops = scene(data, random)
-            found = features(voice, heard, said)
-            rows += [numpy.zeros((LAGS[-1], FEATURES), numpy.float32), found]
-            labels += [numpy.full(LAGS[-1], 2, numpy.uint8), hops[: len(found)].astype(numpy.uint8)]
+            heard, said, kinds = scene(data, random)
+            found = features(voice, heard, said).astype(numpy.float16)
+            rows += [numpy.zeros((LAGS[-1], FEATURES), numpy.float16), found]
+            labels += [numpy.full(LAGS[-1], UNSURE, numpy.uint8), kinds[: len(found)]]
         rows, labels = numpy.concatenate(rows), numpy.concatenate(labels)
         numpy.savez(cache, rows=rows, labels=labels)
-    valid = numpy.flatnonzero(labels < 2)
-    weights = fit(rows, labels, valid, random)
+    weights = fit(rows, labels, random)
     numpy.savez(folder / "weights.npz", *weights)
     target = pathlib.Path(__file__).resolve().parents[2] / "Sources/Media/VoiceActivity/VoiceModel+Weights.swift"
     target.write_text(swift(weights))

@@ -1,6 +1,7 @@
 import AudioPort
 import CThreadCounters
 import Datagrams
+import LoopbackAnalysis
 import NetworkAddress
 import OpusCodec
 import Peering
@@ -11,6 +12,7 @@ import SecureTransport
 import TestSupport
 import Testing
 import Timekeeping
+import VoiceActivity
 @testable import CallMedia
 @testable import CardAudio
 @testable import Connectivity
@@ -95,6 +97,45 @@ struct AllocationTests {
             #expect(spent.frames >= 40)
             #expect(spent.allocations == 0 && spent.locks == 0)
         }
+    }
+
+    @Test("Finding speech, lowering, restoring and stopping a program allocate nothing and take no lock")
+    func turns() throws {
+        var caller = try HandDrivenWorker()
+        var device = try HandDrivenWorker()
+        var generator = SeededGenerator(seed: 2)
+        let (there, back) = (
+            SRTPKey.random(.aesCM128HMACSHA1, using: &generator), SRTPKey.random(.aesCM128HMACSHA1, using: &generator)
+        )
+        let talker = AudioPort.pair(rate: .hz48000, signal: try PortSignal(), queueCapacity: 1 << 18)
+        let bot = AudioPort.pair(
+            rate: .hz48000, signal: try PortSignal(), queueCapacity: 1 << 18, turns: TurnPlan(interrupts: true))
+        var mouth = talker.port
+        var port = bot.port
+        try caller.add(
+            number: 1, to: device.address, local: 2, remote: 3, send: there, receive: back,
+            audio: AudioBehaviour(source: .program), line: .some(talker.line))
+        try device.add(
+            number: 1, to: caller.address, local: 3, remote: 2, send: back, receive: there,
+            audio: AudioBehaviour(source: .program), line: .some(bot.line))
+        let words = (0..<240_000).map { Int16($0 % 97 < 48 ? 2_000 : -2_000) }
+        run(&caller, &device, forFrames: 50)
+        var speaker = SyntheticSpeech(seed: 31, levelDBFS: -24)
+        let speech = speaker.samples(seconds: 2)
+        _ = port.write(words.span, at: .zero)
+        // 60 ms that lower it, half a second later the rest.
+        let start = speech.firstIndex { abs(Int($0)) > 2_000 } ?? 0
+        let said =
+            Array(speech[start..<start + 2_880]) + [Int16](repeating: 0, count: 38_400) + Array(speech[start...])
+        _ = mouth.write(said.span, at: .zero)
+        let before = Snapshot(caller, device)
+        run(&caller, &device, forFrames: 2 * 90)
+        let spent = Snapshot(caller, device).since(before)
+        var events: [PlaybackEvent] = []
+        port.update(at: .zero, isFinal: true, into: &events)
+        #expect(port.turns?.interruptions == 1 && (port.turns?.dips ?? 0) >= 1, "\(String(describing: port.turns))")
+        #expect(spent.frames >= 100)
+        #expect(spent.allocations == 0 && spent.locks == 0)
     }
 
     @Test("The structure of a call takes no more than 32 kB: what most calls do not use lies elsewhere")

@@ -170,7 +170,7 @@ struct PlaybackLedgerTests {
                         #expect(played >= lastPlayed && played <= ledger.played)
                         lastPlayed = played
                     case .discarded(let mark): told.append(mark)
-                    case .cleared, .ended: break
+                    case .cleared, .interrupted, .ended: break
                     }
                 }
                 #expect(ledger.played == (player.report.consumed - player.report.skipped) / ratio)
@@ -186,7 +186,7 @@ struct PlaybackLedgerTests {
         for event in events {
             switch event {
             case .played(let mark, _), .discarded(let mark): told.append(mark)
-            case .cleared, .ended: break
+            case .cleared, .interrupted, .ended: break
             }
         }
         #expect(told == marks.map(\.name))
@@ -239,7 +239,7 @@ struct PlaybackLedgerTests {
                     switch event {
                     case .played(let mark, _): saidPlayed.insert(mark)
                     case .discarded(let mark): saidDiscarded.insert(mark)
-                    case .cleared, .ended: break
+                    case .cleared, .interrupted, .ended: break
                     }
                 }
                 #expect(saidPlayed == played && saidDiscarded == discarded)

@@ -59,6 +59,12 @@ struct LineBench {
         }
     }
 
+    /// The caller interrupts: the port clears by itself.
+    mutating func interrupt() {
+        feed(.playback(.interrupted))
+        carryOut(.clear)
+    }
+
     /// A frame of 20 ms.
     mutating func runFrame(hearing sound: [UInt8] = [], outbound: Int = 0, missed: Int = 0) {
         now = now.advanced(by: .milliseconds(20))
@@ -171,6 +177,27 @@ struct BotLineTests {
         for _ in 0..<2 { bench.runFrame() }
         #expect(bench.marksTold == ["first", "in the backlog", "after"])
         #expect(bench.sound.last == 7 && bench.sound.count < 8_000)
+    }
+
+    @Test("When the caller interrupts, what waits is gone, its marks come back, and so does what the bot says on until it clears")
+    func interruption() {
+        var bench = opened()
+        bench.say([UInt8](repeating: 1, count: 80_000))
+        bench.mark("one")
+        for _ in 0..<10 { bench.runFrame() }
+        let written = bench.sound.count
+        bench.interrupt()
+        #expect(bench.marksTold == ["one"])
+        bench.say([UInt8](repeating: 0x10, count: 400))
+        bench.mark("two")
+        bench.runFrame()
+        #expect(bench.sound.count == written && bench.marksTold == ["one", "two"])
+        bench.clear()
+        bench.say([UInt8](repeating: 0x20, count: 400))
+        bench.mark("three")
+        for _ in 0..<4 { bench.runFrame() }
+        #expect(bench.sound.suffix(from: written) == [UInt8](repeating: 0x20, count: 400)[...])
+        #expect(bench.marksTold == ["one", "two", "three"])
     }
 
     @Test("Each clear of Plivo's is answered, also those that find nothing")

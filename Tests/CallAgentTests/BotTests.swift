@@ -107,6 +107,38 @@ struct BotTests {
         try await site.close(caller, device)
     }
 
+    @Test("With barge_in: local the caller's speech stops a bot that does not react; its mark comes back, and what it says next is heard")
+    func bargeIn() async throws {
+        let site = try await Site()
+        let speech = try SpokenFile(pauseSeconds: 1)
+        defer { speech.remove() }
+        let bot = try await ScriptedBot(on: site.group) { message, line in
+            switch message?["event"]?.string {
+            case "start":
+                line.say(Self.tone(60))
+                line.mark("told")
+            case "mark": line.close()
+            default: break
+            }
+        }
+        let device = try await device(site, try plan("ws://127.0.0.1:\(bot.port)/ws") { $0.bargeIn = .local })
+        let caller = try await site.device("caller", named: "mobile")
+        _ = await caller.device.call("echo", audio: AudioBehaviour(source: .file(path: speech.path, loops: false)))
+        var interrupted: Duration?
+        while let event = await device.next() {
+            if case .interrupted(_, let played) = event { interrupted = played }
+            if case .ended = event { break }
+        }
+        // The pauses of file and voice last 1.5 s.
+        let played = try #require(interrupted)
+        #expect(played > .seconds(0.8) && played < .seconds(6))
+        #expect(bot.messages("mark").map { $0["mark"]?["name"]?.string } == ["told"])
+        let ended = try await caller.ended()
+        #expect(ended.record.duration < .seconds(20))
+        await bot.stop()
+        try await site.close(caller, device)
+    }
+
     @Test("A minute and a half in one message is taken, interrupted by a clear, and its marks come back in order")
     func largestMessage() async throws {
         let site = try await Site()

@@ -59,6 +59,50 @@ struct ExecTests {
         try samples(of: path).reduce(0) { $0 + Double($1) * Double($1) }
     }
 
+    @Test("With barge_in: local a program is told who speaks, and that it is interrupted; then it answers, which is measured")
+    func bargeIn() async throws {
+        let site = try await Site()
+        let speech = try SpokenFile(pauseSeconds: 1)
+        defer { speech.remove() }
+        let told = temporaryFile("told")
+        defer { try? FileManager.default.removeItem(atPath: told) }
+        let script = """
+            import threading
+            def talk():
+                try: say(tone(8))
+                except OSError: pass
+            threading.Thread(target=talk, daemon=True).start()
+            kept = open("\(told)", "w")
+            while True:
+                event = hear()
+                kept.write(json.dumps(event) + "\\n")
+                kept.flush()
+                if event["event"] == "interrupted": ask(command="clear")
+                if event["event"] == "speech" and event["state"] == "end" and event["at"] > 0:
+                    say(tone(0.3))
+                    ask(command="hangup")
+                if event["event"] == "end": break
+            """
+        let bot = try await site.device("echo", named: "bot", answer: answering) {
+            $0.behaviour.source = .exec(ProgramPlan(command: python(script), bargeIn: .local))
+        }
+        let caller = try await site.device("caller", named: "mobile")
+        _ = await caller.device.call("echo", audio: AudioBehaviour(source: .file(path: speech.path, loops: false)))
+        var (isInterrupted, responses) = (false, [Duration]())
+        while let event = await bot.next() {
+            if case .interrupted = event { isInterrupted = true }
+            if case .responded(_, let time) = event { responses.append(time) }
+            if case .ended = event { break }
+        }
+        #expect(isInterrupted)
+        #expect(responses.allSatisfy { $0 > .zero && $0 < .seconds(4) })
+        let lines = try String(contentsOfFile: told, encoding: .utf8).split(separator: "\n")
+        #expect(lines.count { $0.contains("\"speech\"") && $0.contains("begin") } >= 1)
+        #expect(lines.count { $0.contains("\"interrupted\"") } == 1)
+        _ = try await caller.ended()
+        try await site.close(caller, bot)
+    }
+
     @Test("The example in Examples/exec-echo says back what the caller says, and hangs up when the caller presses #")
     func example() async throws {
         let kept = temporaryFile("kept.wav")

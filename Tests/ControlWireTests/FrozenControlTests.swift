@@ -20,7 +20,9 @@ struct FrozenControlTests {
         .connection("connected"), .incoming(call: 1, from: "bob"), .calling(call: 1, to: "bob"), .answered(call: 1),
         .established(call: 1, setUpMilliseconds: 50),
         .ended(call: 1, .init(peer: "bob", reason: "completed", endedBy: "remote", durationSeconds: 2)),
-        .digit(call: 1, key: "5"), .playbackEnded(call: 1), .sending(call: 1, stopped: "why"), .sound(sound),
+        .digit(call: 1, key: "5"), .playbackEnded(call: 1),
+        .speech(call: 1, "begin", atMilliseconds: 20.5), .interrupted(call: 1, playedMilliseconds: 1.5),
+        .response(call: 1, afterMilliseconds: 700.5), .sending(call: 1, stopped: "why"), .sound(sound),
         .card("running"), .load(load), .levels(levels), .levels(nil),
     ]
 

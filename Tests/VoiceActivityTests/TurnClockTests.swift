@@ -65,7 +65,7 @@ struct TurnClockTests {
                 #expect(error <= max(48, percent * scale * 48 * 3 / 100))
             }
         }
-        var empty = ResponseTimes(rateHz: 8_000)
+        let empty = ResponseTimes(rateHz: 8_000)
         #expect(empty.percentile(50) == 0)
     }
 

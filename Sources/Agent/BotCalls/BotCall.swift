@@ -356,14 +356,25 @@ final class BotCall: @unchecked Sendable {
             case .played(let mark, _): feed(line: .playback(.played(mark: mark)))
             case .discarded(let mark): feed(line: .playback(.discarded(mark: mark)))
             case .cleared: feed(line: .playback(.cleared))
+            case .interrupted(let played):
+                feed(line: .playback(.interrupted))
+                tell(.interrupted(played: format.rate.duration(of: played)))
             case .ended: feed(line: .playback(.ended))
             }
         }
+        var turns: [TurnEvent] = []
+        port?.takeTurns(into: &turns)
+        for turn in turns { if let news = TurnNews(turn, format.rate) { tell(news) } }
         guard let room = port?.roomAt48kHz else { return }
         var frame = BotLine.Frame(room: room, outboundBytes: socket?.waitingBytes ?? 0)
         frame.missedAt48kHz = port?.missedSamples ?? 0
         format.append(samples, to: &frame.sound)
         feed(line: .frame(frame))
+    }
+
+    private func tell(_ news: TurnNews) {
+        guard let summary = port?.turns else { return }
+        environment.publish(.turn(call: parties.call, news, summary))
     }
 
     private func watch(_ wakeup: Int32) {

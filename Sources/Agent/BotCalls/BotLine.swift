@@ -1,3 +1,4 @@
+internal import AudioPort
 internal import BotWire
 internal import Timekeeping
 
@@ -44,6 +45,8 @@ struct BotLine: ProtocolCore, Sendable {
         case played(mark: String)
         case discarded(mark: String)
         case cleared
+        /// The caller has interrupted the bot: what it said is being cleared in the port.
+        case interrupted
         case ended
     }
 
@@ -104,6 +107,8 @@ struct BotLine: ProtocolCore, Sendable {
     private var wire: any VoiceWire
     private var backlog = BotBacklog()
     private var clears: [Clear] = []
+    /// What the bot says on when it was interrupted.
+    private var interrupted = InterruptedSound()
     /// Nothing was written behind the newest clear.
     private var isClear = false
     /// Marks in the port.
@@ -186,9 +191,11 @@ struct BotLine: ProtocolCore, Sendable {
     private mutating func carryOut(_ output: WireOutput, at now: Instant, into outbox: inout [Output]) {
         switch output {
         case .send(let message): outbox.append(.send(message))
-        case .play(let sound, let format): backlog.append(sound, format)
-        case .setMark(let name): backlog.append(mark: name)
-        case .clear: clear(at: now, into: &outbox)
+        case .play(let sound, let format): play(sound, format, at: now)
+        case .setMark(let name): setMark(name, at: now, into: &outbox)
+        case .clear:
+            interrupted.end()
+            clear(at: now, into: &outbox)
         case .press(let keys):
             if presses.admit(at: now) != nil {
                 outbox.append(.press(keys))
@@ -204,6 +211,26 @@ struct BotLine: ProtocolCore, Sendable {
             outbox.append(.close)
             drain(fault.description, at: now)
         case .close: outbox.append(.close)
+        }
+    }
+
+    private mutating func play(_ sound: [UInt8], _ format: WireFormat, at now: Instant) {
+        guard interrupted.isStale, let rate = PortRate(rawValue: format.rateHz) else {
+            return backlog.append(sound, format)
+        }
+        let samples = PortFormat(rate: rate, encoding: PortFormat.Encoding(format.encoding)).samples(of: sound)
+        let stale = interrupted.discards(samples, rate: rate, at: now)
+        if stale < samples.count { backlog.append(Array(sound.dropFirst(stale * format.sampleBytes)), format) }
+    }
+
+    /// A mark behind discarded sound is discarded with it.
+    private mutating func setMark(_ name: String, at now: Instant, into outbox: inout [Output]) {
+        if !interrupted.isStale {
+            backlog.append(mark: name)
+        } else if clears.isEmpty {
+            give(.markDiscarded(name), at: now, into: &outbox)
+        } else {
+            clears[clears.count - 1].marks.append(name)
         }
     }
 
@@ -263,6 +290,10 @@ struct BotLine: ProtocolCore, Sendable {
             marks -= 1
             give(.markDiscarded(mark), at: now, into: &outbox)
         case .cleared: noteCleared(at: now, into: &outbox)
+        case .interrupted:
+            interrupted.begin(at: now)
+            clears.append(Clear(marks: backlog.removeAll()))
+            isClear = true
         case .ended:
             guard case .draining(let failure, hasAsked: true, _) = phase else { return }
             phase = .lingering(failure: failure, until: now.advanced(by: Self.lastWord))

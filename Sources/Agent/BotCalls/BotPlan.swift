@@ -1,7 +1,9 @@
+public import AudioPort
 public import BotWire
 public import ConfigReader
 internal import HTTPTransport
 internal import NIOSSL
+public import VoiceActivity
 
 /// The bot that takes part in a device's calls: where it is, what it speaks, and what it may do.
 public struct BotPlan: Sendable, Equatable {
@@ -29,6 +31,9 @@ public struct BotPlan: Sendable, Equatable {
     public var trustRoots: String?
     /// Where the bot's server may ask for something; nil for nowhere.
     public var requests: Requests?
+
+    /// Whether the caller's speech interrupts the bot here.
+    public var bargeIn = BargeInMode.off
 
     /// How a bot's server asks for something.
     public struct Requests: Sendable, Equatable {
@@ -229,6 +234,8 @@ public enum BotNews: Sendable, Equatable {
     case place(BotPlacement)
     /// The bot wants keys pressed.
     case press(call: UInt64, keys: String)
+    /// Who speaks has changed, and how turns were taken so far.
+    case turn(call: UInt64, TurnNews, TurnSummary)
     /// The call is to end: the bot is done, or has failed.
     case hangUp(call: UInt64, failure: String?)
     /// A bot's leg, by its number, needs something of the media.

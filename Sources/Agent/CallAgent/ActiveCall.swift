@@ -2,6 +2,7 @@ internal import CallControl
 internal import CallMedia
 internal import JSON
 internal import MediaEngine
+internal import VoiceActivity
 
 /// A device's state of a call that has not ended.
 struct ActiveCall {
@@ -15,6 +16,8 @@ struct ActiveCall {
     var signals = SignalQueue()
     /// The caller's offer, while the call waits for its bot.
     var offerForBot: JSONValue?
+    /// How turns were taken so far, if a program takes part.
+    var turns: TurnSummary?
     private var ending = Ending.running(journalKey: nil)
 
     private indirect enum Ending {

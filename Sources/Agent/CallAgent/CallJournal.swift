@@ -2,6 +2,7 @@ public import CallControl
 internal import FoundationEssentials
 public import Logging
 internal import PrivateFiles
+internal import VoiceActivity
 
 /// One record of every call, answered or missed, in a file that survives a crash (contract CALL-7).
 ///
@@ -47,7 +48,7 @@ public final class CallJournal: Sendable {
     }
 
     /// Notes how a call ended; `done` is called when that is on disk, or cannot be.
-    func end(_ key: String, _ record: CallRecord, done: @escaping @Sendable () -> Void) {
+    func end(_ key: String, _ record: CallRecord, turns: TurnSummary? = nil, done: @escaping @Sendable () -> Void) {
         var entry = KeptCall(
             call: key, application: application, isOver: true, began: nil, invite: record.invite?.text,
             direction: record.direction.rawValue, peer: record.peer.text)
@@ -59,6 +60,7 @@ public final class CallJournal: Sendable {
         entry.endedBy = record.endedBy.rawValue
         entry.cause = record.cause?.rawValue
         entry.error = record.error.map(\.description)
+        entry.turns = turns.map(KeptCall.Turns.init)
         if case .enqueued = queue.yield(Job(entry: entry, done: done)) { return }
         done()
     }
@@ -174,9 +176,43 @@ public struct KeptCall: Codable, Hashable, Sendable {
     public var cause: String?
     /// What went wrong, if something did.
     public var error: String?
+    /// How turns were taken, if a program took part.
+    public var turns: Turns?
+
+    /// How the caller and a program took turns.
+    public struct Turns: Codable, Hashable, Sendable {
+        /// Turns of the caller that were answered.
+        public var answered: Int
+        /// Milliseconds from the end of the caller's speech to the first sound that was sent, P50, to 3 %; 0 if none was.
+        public var medianResponse: Int
+        /// The same, P95.
+        public var slowResponse: Int
+        /// Times the caller's speech stopped the program.
+        public var interruptions: Int
+        /// Times the program was lowered.
+        public var dips: Int
+        /// Of those, for what was no speech, or was not certain in time.
+        public var falseDips: Int
+
+        private enum CodingKeys: String, CodingKey {
+            case answered, interruptions, dips
+            case medianResponse = "response_p50_ms"
+            case slowResponse = "response_p95_ms"
+            case falseDips = "false_dips"
+        }
+
+        init(_ summary: TurnSummary) {
+            answered = summary.turns
+            medianResponse = summary.medianResponse / 48
+            slowResponse = summary.slowResponse / 48
+            interruptions = summary.interruptions
+            dips = summary.dips
+            falseDips = summary.falseDips
+        }
+    }
 
     private enum CodingKeys: String, CodingKey {
-        case call, application, began, ended, invite, direction, peer, reason, cause, error
+        case call, application, began, ended, invite, direction, peer, reason, cause, error, turns
         case isOver = "over"
         case answeredAfter = "answered_after_ms"
         case setUpTime = "setup_ms"

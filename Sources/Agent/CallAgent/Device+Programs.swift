@@ -1,8 +1,10 @@
+internal import AudioPort
 internal import BotCalls
 internal import BotWire
 internal import CallControl
 internal import CallPrograms
 internal import Logging
+internal import VoiceActivity
 
 // The programs that take part in calls.
 extension Device {
@@ -24,6 +26,7 @@ extension Device {
             logger.warning(
                 events ? "A program does not read its events" : "A program does not read what the caller says",
                 metadata: ["call": "call \(call)"])
+        case .turn(let call, let news, let summary): note(news, summary, in: CallID(number: call))
         case .press(let call, let keys):
             do throws(DigitError) {
                 try press(keys, on: CallID(number: call))
@@ -58,6 +61,7 @@ extension Device {
         case .behind(let call):
             logger.warning("A bot does not read what the caller says", metadata: ["call": "call \(call)"])
         case .place(let placement): place(placement)
+        case .turn(let call, let news, let summary): note(news, summary, in: CallID(number: call))
         case .press(let call, let keys):
             do throws(DigitError) {
                 try press(keys, on: CallID(number: call))
@@ -73,6 +77,19 @@ extension Device {
             var metadata: Logger.Metadata = ["error": "\(what)"]
             if leftOut > 0 { metadata["left_out"] = "\(leftOut)" }
             logger.warning("Something is wrong around the bot", metadata: metadata)
+        }
+    }
+}
+
+extension Device {
+    /// Handles who speaks in a call with a program.
+    private func note(_ news: TurnNews, _ summary: TurnSummary, in call: CallID) {
+        calls[call]?.turns = summary
+        switch news {
+        case .speechBegan(let at): publish(.speech(call, isOver: false, at: at))
+        case .speechEnded(let at): publish(.speech(call, isOver: true, at: at))
+        case .interrupted(let played): publish(.interrupted(call, played: played))
+        case .answered(let time): publish(.responded(call, after: time))
         }
     }
 }

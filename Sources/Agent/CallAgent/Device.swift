@@ -280,7 +280,7 @@ public actor Device {
     /// - Parameter key: The journal's for the call; nil if it has none.
     func keep(_ record: CallRecord, of id: CallID, journalKey key: String?) {
         guard let journal, let key else { return }
-        journal.end(key, record) { [weak self] in Task { await self?.wasKept(id) } }
+        journal.end(key, record, turns: calls[id]?.turns) { [weak self] in Task { await self?.wasKept(id) } }
     }
 
     private func wasKept(_ id: CallID) {

@@ -32,6 +32,12 @@ public enum DeviceEvent: Sendable {
     case playbackEnded(CallID)
     /// The peer has pressed a telephone key: `0`…`9`, `*`, `#`, `A`…`D`, or `!` for the flash of the hook.
     case digit(CallID, Character, heldFor: Duration)
+    /// In a call with a program, the caller has begun to speak, or has spoken until then; from the beginning of the call's sound.
+    case speech(CallID, isOver: Bool, at: Duration)
+    /// The caller's speech has stopped the call's program, of which so much had been played.
+    case interrupted(CallID, played: Duration)
+    /// From the end of the caller's speech to the first sound of the program's answer that was sent.
+    case responded(CallID, after: Duration)
     /// The call stopped sending, because sending has become useless or harmful (RFC 8083); receiving continues.
     case sendingStopped(CallID, SendingStop)
     /// The call sends again.

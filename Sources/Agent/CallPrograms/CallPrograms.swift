@@ -5,6 +5,7 @@ internal import Glibc
 public import Realtime
 internal import Synchronization
 internal import Timekeeping
+public import VoiceActivity
 
 /// How a program is started, and the format of its sound.
 public struct ProgramPlan: Sendable, Equatable {
@@ -12,11 +13,14 @@ public struct ProgramPlan: Sendable, Equatable {
     public var command: [String]
     /// Both ways.
     public var format: PortFormat
+    /// Whether the caller's speech interrupts the program here.
+    public var bargeIn: BargeInMode
 
     /// Makes a plan.
-    public init(command: [String], format: PortFormat = PortFormat()) {
+    public init(command: [String], format: PortFormat = PortFormat(), bargeIn: BargeInMode = .off) {
         self.command = command
         self.format = format
+        self.bargeIn = bargeIn
     }
 }
 
@@ -32,6 +36,8 @@ public enum ProgramNews: Sendable, Equatable {
     case behind(call: UInt64, events: Bool)
     /// The program wants keys pressed.
     case press(call: UInt64, keys: String)
+    /// Who speaks has changed, and how turns were taken so far.
+    case turn(call: UInt64, TurnNews, TurnSummary)
     /// The call is to end: the program has said all that it wanted, or has failed too often.
     case hangUp(call: UInt64, failure: String?)
 }
@@ -70,7 +76,7 @@ public final class CallPrograms: Sendable {
     public func begin(
         _ plan: ProgramPlan, call: UInt64, peer: String, isOutgoing: Bool
     ) throws(ProgramStartError) -> PortLine {
-        let pair = AudioPort.pair(rate: plan.format.rate, signal: signal)
+        let pair = AudioPort.pair(rate: plan.format.rate, signal: signal, turns: TurnPlan(plan.bargeIn))
         let run = try ProgramRun(
             plan, .init(call: call, peer: peer, isOutgoing: isOutgoing), port: pair.port, at: MonotonicClock.now,
             publish: publish)

@@ -44,6 +44,10 @@ final class ProgramRun: @unchecked Sendable {
     private var process: ProgramProcess?
     private var isAlive = true
     private var io = Buffers()
+    /// What the program says on when it was interrupted.
+    private var interrupted = InterruptedSound()
+    /// For each clear that the worker has not carried out, whether the program has asked for it, and is told.
+    private var clearsAsked: [Bool] = []
     private var lastReap: Instant
     private var logLimit = LogLimit()
     private var faultLimit = LogLimit(burst: 5, perSecond: 0.2)
@@ -121,6 +125,7 @@ final class ProgramRun: @unchecked Sendable {
         if ready[2] { readCommands(at: now) }
         if ready[0] { readOutput(at: now) }
         updatePort(at: now)
+        tellTurns()
         flushEvents()
         reap(at: now)
         feed(.timerFired, at: now)
@@ -138,7 +143,10 @@ final class ProgramRun: @unchecked Sendable {
     private func carryOut(_ output: ProgramLife.Output, at now: Instant) {
         switch output {
         case .start(let restart): start(restart, at: now)
-        case .silence: port.abandon()
+        case .silence:
+            interrupted.end()
+            clearsAsked.append(true)
+            port.abandon()
         case .drain:
             let unread = process?.unreadBytes ?? 0
             io.outputLeft = unread
@@ -224,7 +232,10 @@ final class ProgramRun: @unchecked Sendable {
         let room = min(Self.readBytes, port.room * plan.format.sampleBytes - held, io.outputLeft ?? .max)
         guard room > 0, case .bytes(let read)? = process?.readOutput(room) else { return }
         if let left = io.outputLeft { io.outputLeft = left - read.count }
-        _ = port.write(decode(read).span, at: now)
+        let samples = decode(read)
+        let stale = interrupted.discards(samples, rate: plan.format.rate, at: now)
+        if stale > 0 { clear(discarded: stale, isAsked: false) }
+        _ = port.write(samples.span.extracting(stale..<samples.count), at: now)
     }
 
     /// The samples of what was read, the first of which may have begun before it.
@@ -246,9 +257,38 @@ final class ProgramRun: @unchecked Sendable {
             switch event {
             case .played(let mark, let played): send(.mark(mark, played: played))
             case .discarded(let mark): send(.markDiscarded(mark))
-            case .cleared(let played): send(.cleared(played: played))
+            case .cleared(let played):
+                let isAsked = clearsAsked.isEmpty || clearsAsked.removeFirst()
+                if isAsked { send(.cleared(played: played)) }
+            case .interrupted(let played): noteInterruption(played: played, at: now)
             case .ended: feed(.drained, at: now)
             }
+        }
+    }
+
+    /// The caller has interrupted the program: what it has written is discarded, and so is what it writes before it reacts.
+    private func noteInterruption(played: Int, at now: Instant) {
+        clearsAsked.append(false)
+        interrupted.begin(at: now)
+        send(.interrupted(played: played))
+        tell(.interrupted(played: plan.format.rate.duration(of: played)))
+        clear(isAsked: false)
+    }
+
+    private func tell(_ news: TurnNews) {
+        if let summary = port.turns { publish(.turn(call: call, news, summary)) }
+    }
+
+    private func tellTurns() {
+        var turns: [TurnEvent] = []
+        port.takeTurns(into: &turns)
+        for turn in turns {
+            switch turn {
+            case .speechBegan(let at): send(.speech(isOver: false, at: at))
+            case .speechEnded(let at): send(.speech(isOver: true, at: at))
+            case .lowered, .restored, .answered: break
+            }
+            if let news = TurnNews(turn, plan.format.rate) { tell(news) }
         }
     }
 
@@ -310,20 +350,30 @@ final class ProgramRun: @unchecked Sendable {
         case .mark(let name):
             let unread = samples(in: process?.unreadBytes ?? 0)
             if !port.mark(name, unread: unread) { send(.error("too many marks wait to be played: 256")) }
-        case .clear: clear()
+            // A mark behind discarded sound is discarded with it.
+            if interrupted.isStale { clear(isAsked: false) }
+        case .clear:
+            interrupted.end()
+            clear(isAsked: true)
         case .press(let keys): publish(.press(call: call, keys: keys))
         case .hangUp: feed(.asksToHangUp, at: now)
         }
     }
 
     /// Discards all that the program has written until now.
-    private func clear() {
+    private func clear(isAsked: Bool) {
         var discarded = 0
         var left = process?.unreadBytes ?? 0
         while left > 0, case .bytes(let read)? = process?.readOutput(left) {
             discarded += decode(read).count
             left -= read.count
         }
+        clear(discarded: discarded, isAsked: isAsked)
+    }
+
+    /// Discards what is in the port, and so many samples that it has not got.
+    private func clear(discarded: Int, isAsked: Bool) {
+        clearsAsked.append(isAsked)
         port.clear(unread: discarded)
     }
 

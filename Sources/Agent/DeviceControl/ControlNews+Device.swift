@@ -18,6 +18,12 @@ extension ControlNews {
             self = .established(call: call.number, setUpMilliseconds: (time.seconds * 10_000).rounded() / 10)
         case .playbackEnded(let call): self = .playbackEnded(call: call.number)
         case .digit(let call, let key, _): self = .digit(call: call.number, key: String(key))
+        case .speech(let call, let isOver, let at):
+            self = .speech(call: call.number, isOver ? "end" : "begin", atMilliseconds: Self.milliseconds(at))
+        case .interrupted(let call, let played):
+            self = .interrupted(call: call.number, playedMilliseconds: Self.milliseconds(played))
+        case .responded(let call, let time):
+            self = .response(call: call.number, afterMilliseconds: Self.milliseconds(time))
         case .sendingStopped(let call, let reason): self = .sending(call: call.number, stopped: reason.rawValue)
         case .sendingResumed(let call): self = .sending(call: call.number, stopped: nil)
         case .ended(let call, let record, _):
@@ -33,6 +39,9 @@ extension ControlNews {
         case .signaling, .invited, .invite, .fileFailed, .realtimePriorityRefused: return nil
         }
     }
+
+    /// To a tenth.
+    private static func milliseconds(_ time: Duration) -> Double { (time.seconds * 10_000).rounded() / 10 }
 
     private static func name(of event: CardEvent) -> String? {
         switch event {

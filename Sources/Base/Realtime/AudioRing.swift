@@ -81,6 +81,18 @@ public struct AudioRing: ~Copyable {
             return count
         }
 
+        /// Fills the front of `samples` with what comes `offset` samples after the next one, and leaves it in the ring.
+        ///
+        /// - Returns: Samples read.
+        @_noAllocation @_noLocks
+        public mutating func look(at offset: Int, into samples: inout MutableSpan<Int16>) -> Int {
+            let start = unsafe slots.indices.pointee.consumed.load(ordering: .relaxed) &+ max(0, offset)
+            let available = unsafe slots.indices.pointee.written.load(ordering: .acquiring) &- start
+            let count = max(0, min(samples.count, available))
+            for index in 0..<count { samples[index] = unsafe slots.base[(start &+ index) & slots.mask] }
+            return count
+        }
+
         /// Leaves out the next `count` samples, or as many as there are.
         @_noAllocation @_noLocks
         public mutating func skip(_ count: Int) {

@@ -3,6 +3,7 @@
 internal import AudioKit
 public import Realtime
 public import Timekeeping
+public import VoiceActivity
 
 /// The program's side of a call's sound. The media worker's side is ``PortLine``; rings of a fixed size join the two, so that
 /// neither ever waits for the other.
@@ -19,10 +20,17 @@ public struct AudioPort: ~Copyable {
     private var queue: AudioRing.Producer
     private var widener: SpurtResampler
     private var ledger: PlaybackLedger
-    private var orders: SPSCRing<Int>.Producer
+    private var orders: SPSCRing<PlayOrder>.Producer
     /// An order that found its ring full.
-    private var waitingOrder: Int?
+    private var waitingOrder: PlayOrder?
     private var reports: SPSCRing<PlayReport>.Consumer
+    private var news: SPSCRing<TurnEvent>.Consumer
+    /// How turns were taken so far, in samples at 48 kHz; nil if that is not followed.
+    public private(set) var turns: TurnSummary?
+    /// Times the caller has interrupted the program.
+    public private(set) var interruptions = 0
+    /// Events of ``takeTurns(into:)`` that were left out because this side was late.
+    public private(set) var lostTurnEvents = 0
     private var lastWrite: Instant?
     private var block = SampleBuffer(capacity: AudioPort.blockSamples)
     private var narrowed = SampleBuffer(capacity: AudioPort.blockSamples)
@@ -42,30 +50,35 @@ public struct AudioPort: ~Copyable {
     ///   - rate: Samples a second that the program takes and gives.
     ///   - signal: Is signalled with each frame of the call.
     ///   - queueCapacity: Samples at 48 kHz that may wait to be played.
+    ///   - turns: How turns are followed; nil if they are not.
     public static func pair(
-        rate: PortRate, signal: PortSignal, queueCapacity: Int = AudioPort.queueCapacity
+        rate: PortRate, signal: PortSignal, queueCapacity: Int = AudioPort.queueCapacity, turns: TurnPlan? = nil
     ) -> PortPair {
         let heard = AudioRing(capacity: heardCapacity)
         let queue = AudioRing(capacity: queueCapacity)
-        let orders = SPSCRing<Int>(capacity: messageCapacity)
+        let orders = SPSCRing<PlayOrder>(capacity: messageCapacity)
         let reports = SPSCRing<PlayReport>(capacity: messageCapacity)
+        let news = SPSCRing<TurnEvent>(capacity: messageCapacity)
         return PortPair(
             port: AudioPort(
-                rate, heard: heard.consumer, queue: queue.producer, orders: orders.producer, reports: reports.consumer),
+                rate, heard: heard.consumer, queue: queue.producer, orders: orders.producer, reports: reports.consumer,
+                news: news.consumer),
             line: PortLine(
                 heard: heard.producer, queue: queue.consumer, orders: orders.consumer, reports: reports.producer,
-                signal: signal))
+                news: news.producer, turns: turns, signal: signal))
     }
 
     private init(
         _ rate: PortRate, heard: consuming AudioRing.Consumer, queue: consuming AudioRing.Producer,
-        orders: consuming SPSCRing<Int>.Producer, reports: consuming SPSCRing<PlayReport>.Consumer
+        orders: consuming SPSCRing<PlayOrder>.Producer, reports: consuming SPSCRing<PlayReport>.Consumer,
+        news: consuming SPSCRing<TurnEvent>.Consumer
     ) {
         self.rate = rate
         self.heard = heard
         self.queue = queue
         self.orders = orders
         self.reports = reports
+        self.news = news
         narrower = rate == .hz48000 ? nil : Resampler(from: 48_000, to: rate.rawValue, quality: 4)
         widener = SpurtResampler(rate)
         ledger = PlaybackLedger(ratio: rate.ratio)
@@ -148,7 +161,7 @@ public struct AudioPort: ~Copyable {
     public mutating func clear(unread: Int = 0) {
         widener.reset()
         ledger.accept(samplesAt48kHz: unread * rate.ratio)
-        waitingOrder = ledger.clear()
+        waitingOrder = PlayOrder(target: ledger.clear(), interruptions: interruptions)
         sendOrder()
     }
 
@@ -168,10 +181,22 @@ public struct AudioPort: ~Copyable {
         while let report = reports.pop() {
             missedSamples = report.missed
             ledger.note(report, into: &events)
+            lostTurnEvents = report.eventsLost
+            turns = report.turns
+            guard report.interruptions != interruptions else { continue }
+            // The worker sends nothing until it has this order.
+            interruptions = report.interruptions
+            clear()
+            events.append(.interrupted(played: played))
         }
         let idle = lastWrite.map { $0.duration(to: now) } ?? .zero
         guard ledger.needsFlush(held: widener.heldSamples, idle: idle, isFinal: isFinal) else { return }
         flush()
+    }
+
+    /// Appends who has spoken since this was last asked, in order; positions are at the program's rate.
+    public mutating func takeTurns(into events: inout [TurnEvent]) {
+        while let event = news.pop() { events.append(event.divided(by: rate.ratio)) }
     }
 
     /// Brings what the resampler holds into the queue, as far as there is room.

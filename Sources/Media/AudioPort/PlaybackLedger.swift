@@ -1,5 +1,9 @@
+internal import VoiceActivity
+
 /// A worker's report on its side of a port: totals since the call's beginning, in samples of the queue at 48 kHz.
 struct PlayReport: BitwiseCopyable, Equatable {
+    /// How turns were taken; nil if that is not followed.
+    var turns: TurnSummary?
     /// Samples taken from the queue, played or not.
     var consumed = 0
     /// Of those, samples that were discarded.
@@ -10,6 +14,18 @@ struct PlayReport: BitwiseCopyable, Equatable {
     var clearedTo = 0
     /// Samples of the caller for which there was no room.
     var missed = 0
+    /// Times the caller has interrupted the program.
+    var interruptions = 0
+    /// Events of who speaks for which there was no room.
+    var eventsLost = 0
+}
+
+/// What the worker is to do with the queue.
+struct PlayOrder: BitwiseCopyable, Equatable {
+    /// Discard all samples before it.
+    var target: Int
+    /// Interruptions that the program's side knows of.
+    var interruptions: Int
 }
 
 /// Events of a program's sound. Positions and lengths are samples at the program's rate.
@@ -20,6 +36,9 @@ public enum PlaybackEvent: Equatable, Sendable {
     case discarded(mark: String)
     /// Unplayed sound is discarded; so much had been played until then.
     case cleared(played: Int)
+    /// The caller has interrupted the program: what waited is discarded, which ``cleared(played:)`` follows. So much had been
+    /// played at full level.
+    case interrupted(played: Int)
     /// All is played, or discarded, that was to be: see ``AudioPort/end(unread:)``.
     case ended
 }

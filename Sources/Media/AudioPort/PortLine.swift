@@ -1,4 +1,5 @@
 internal import Realtime
+public import VoiceActivity
 
 /// The media worker's side of a port. It takes each received frame and provides the frame to send; it never waits,
 /// allocates or locks.
@@ -8,40 +9,143 @@ internal import Realtime
 public struct PortLine: ~Copyable, Sendable {
     private var heard: AudioRing.Producer
     private var queue: AudioRing.Consumer
-    private var orders: SPSCRing<Int>.Consumer
+    private var orders: SPSCRing<PlayOrder>.Consumer
     private var reports: SPSCRing<PlayReport>.Producer
+    private var news: SPSCRing<TurnEvent>.Producer
     private let handle: WakeupHandle
     // Keeps the handle's descriptor open. Untouched on the media thread, so no retain there.
     private let signal: PortSignal
     private var report = PlayReport()
     private var edge = SoundEdge()
+    /// Who speaks, if that is followed.
+    private var turns: OutOfLine<TurnTaking>?
+    private let followsTurns: Bool
+    /// Samples of the queue that were sent at a low level, and are still in it: the caller hears them again if that was no speech.
+    private var ahead = 0
+    /// The caller has interrupted the program, and its side does not know yet: nothing of the queue is sent.
+    private var isHeld = false
+    /// How turns were taken so far; nil if that is not followed.
+    public var summary: TurnSummary? { @_noAllocation @_noLocks get { report.turns } }
 
     init(
         heard: consuming AudioRing.Producer, queue: consuming AudioRing.Consumer,
-        orders: consuming SPSCRing<Int>.Consumer, reports: consuming SPSCRing<PlayReport>.Producer, signal: PortSignal
+        orders: consuming SPSCRing<PlayOrder>.Consumer, reports: consuming SPSCRing<PlayReport>.Producer,
+        news: consuming SPSCRing<TurnEvent>.Producer, turns: TurnPlan?, signal: PortSignal
     ) {
         self.heard = heard
         self.queue = queue
         self.orders = orders
         self.reports = reports
+        self.news = news
         self.signal = signal
         handle = signal.handle
+        followsTurns = turns != nil
+        guard let turns else { return }
+        self.turns = .some(OutOfLine(TurnTaking(rateHz: 48_000, interrupts: turns.interrupts)))
+        report.turns = TurnSummary()
     }
 
     /// Runs one frame. Both spans have the same length, in samples at 48 kHz.
     @_noAllocation @_noLocks
     public mutating func exchange(received: Span<Int16>, sending: inout MutableSpan<Int16>) {
         report.missed &+= received.count &- heard.write(received)
-        // Only the newest counts: the position of playback is reported for one order.
-        var newest = 0
-        while let target = orders.pop() { newest = max(newest, target) }
-        clear(to: newest)
-        let count = queue.read(into: &sending)
-        report.consumed &+= count
+        carryOutOrders()
+        var count = 0
+        if followsTurns {
+            count = takeTurn(received, &sending)
+        } else {
+            count = queue.read(into: &sending)
+            report.consumed &+= count
+        }
         edge.shape(&sending, soundSamples: count)
+        noteSent(sending)
         // If the ring is full, the next report replaces this one.
         _ = reports.push(report)
         handle.signal()
+    }
+
+    /// Only the newest order counts: the position of playback is reported for one.
+    @_noAllocation @_noLocks
+    private mutating func carryOutOrders() {
+        var newest = 0
+        while let order = orders.pop() {
+            newest = max(newest, order.target)
+            guard isHeld, order.interruptions == report.interruptions else { continue }
+            isHeld = false
+            turns?.value.clear()
+        }
+        clear(to: newest)
+    }
+
+    /// Provides the next frame of the queue, after it was found out who speaks: at full level, lowered, or not at all.
+    ///
+    /// What is sent at a low level stays in the queue, and counts as not played, until it is sent at full level or discarded.
+    ///
+    /// - Returns: Samples of sound in the frame.
+    @_noAllocation @_noLocks
+    private mutating func takeTurn(_ received: Span<Int16>, _ sending: inout MutableSpan<Int16>) -> Int {
+        var count = isHeld ? 0 : queue.look(at: ahead, into: &sending)
+        switch hear(received, sending, count) {
+        case .none: break
+        case .lowered: tell(.lowered(at: turns?.value.position ?? 0))
+        case .restored:
+            tell(.restored(at: turns?.value.position ?? 0))
+            // Where it was when it was lowered.
+            ahead = 0
+            edge.cut()
+            turns?.value.restartGain()
+            count = queue.look(at: 0, into: &sending)
+        case .stopped:
+            report.interruptions &+= 1
+            isHeld = true
+            ahead = 0
+            count = 0
+            turns?.value.restartGain()
+        }
+        guard count > 0 else { return 0 }
+        turns?.value.applyGain(to: &sending)
+        if (turns?.value.gain ?? 1) < 1 {
+            ahead &+= count
+        } else {
+            queue.skip(count)
+            report.consumed &+= count
+        }
+        return count
+    }
+
+    @_noAllocation @_noLocks
+    private mutating func hear(
+        _ received: Span<Int16>, _ sending: borrowing MutableSpan<Int16>, _ count: Int
+    ) -> BargeInDecision {
+        guard let found = listen(&turns, received, sending, count, played: report.consumed &- report.skipped) else {
+            return .none
+        }
+        for index in 0..<found.events.count {
+            let event = found.events[index]
+            switch event.kind {
+            case .onset, .retracted: break
+            case .confirmed: tell(.speechBegan(at: event.position))
+            case .ended: tell(.speechEnded(at: event.position))
+            }
+        }
+        if let turn = found.turn { tell(.answered(turn)) }
+        // A program is restored after a time, without an event.
+        if case .none = found.bargeIn, found.events.count == 0 { return .none }
+        report.turns = turns?.value.summary
+        return found.bargeIn
+    }
+
+    /// Response times are those of what is really sent.
+    @_noAllocation @_noLocks
+    private mutating func noteSent(_ sending: borrowing MutableSpan<Int16>) {
+        guard let turn = answer(&turns, sending) else { return }
+        tell(.answered(turn))
+        report.turns = turns?.value.summary
+    }
+
+    @_noAllocation @_noLocks
+    private mutating func tell(_ event: TurnEvent) {
+        if !news.push(event) { report.eventsLost &+= 1 }
     }
 
     /// The call is over.
@@ -60,10 +164,27 @@ public struct PortLine: ~Copyable, Sendable {
         let count = target &- report.consumed
         guard count > 0 else { return }
         queue.skip(count)
+        ahead = max(0, ahead &- count)
         report.consumed &+= count
         report.skipped &+= count
         edge.cut()
     }
+}
+
+// Views of a frame's beginning. Unoptimised code counts the end of such a view as a deallocation, so these are not analysed; what
+// they call is.
+
+@_semantics("no_performance_analysis") @inline(__always)
+private func listen(
+    _ turns: inout OutOfLine<TurnTaking>?, _ received: Span<Int16>, _ sending: borrowing MutableSpan<Int16>, _ count: Int,
+    played: Int
+) -> TurnReport? {
+    turns?.value.hear(received, sending: sending.span.extracting(0..<count), played: played)
+}
+
+@_semantics("no_performance_analysis") @inline(__always)
+private func answer(_ turns: inout OutOfLine<TurnTaking>?, _ sending: borrowing MutableSpan<Int16>) -> AnsweredTurn? {
+    turns?.value.send(sending.span) ?? nil
 }
 
 /// Lets sound fall and rise within 5 ms where it would break off.

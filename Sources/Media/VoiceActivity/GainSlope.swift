@@ -7,6 +7,10 @@ struct GainSlope: Equatable, Sendable {
     @_noAllocation @_noLocks
     init(rateHz: Int) { step = 200 / Float(rateHz) }
 
+    /// Begins with this factor at the next sample.
+    @_noAllocation @_noLocks
+    mutating func restart(at factor: Float) { gain = factor }
+
     @_noAllocation @_noLocks
     mutating func apply(_ target: Float, to frame: inout MutableSpan<Int16>) {
         // Sound at full level stays as it is, to the bit.

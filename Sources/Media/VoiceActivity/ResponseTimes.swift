@@ -25,12 +25,13 @@ public struct ResponseTimes: Equatable, Sendable {
     }
 
     /// The least time that `percent` of all do not exceed, in samples, to 3 %; 0 if there is none.
-    public mutating func percentile(_ percent: Int) -> Int {
-        let rank = max(1, (count * percent + 99) / 100)
+    @_noAllocation @_noLocks
+    public func percentile(_ percent: Int) -> Int {
+        let rank = max(1, (count &* percent &+ 99) / 100)
         var passed = 0
         for index in 0..<384 {
-            passed += Int(counts[index])
-            if passed >= rank { return min(greatest, Self.milliseconds(of: index) * rateHz / 1_000) }
+            passed &+= Int(counts[index])
+            if passed >= rank { return min(greatest, Self.milliseconds(of: index) &* rateHz / 1_000) }
         }
         return 0
     }
@@ -43,6 +44,7 @@ public struct ResponseTimes: Equatable, Sendable {
     }
 
     /// The middle of a class.
+    @_noAllocation @_noLocks
     private static func milliseconds(of index: Int) -> Int {
         let (octave, step) = index.quotientAndRemainder(dividingBy: steps)
         return octave == 0 ? step : (step + steps) << (octave - 1) + (1 << (octave - 1)) / 2

@@ -23,9 +23,9 @@ struct SpeechTracker: Sendable {
 
     /// Odds of each threshold, as natural logarithms, and how many hops they have to last.
     private static var possible: Float { @_noAllocation @_noLocks get { 0 } }
-    private static var possibleHops: Int { @_noAllocation @_noLocks get { 3 } }
-    private static var strong: Float { @_noAllocation @_noLocks get { 2 } }
-    private static var strongHops: Int { @_noAllocation @_noLocks get { 15 } }
+    private static var possibleHops: Int { @_noAllocation @_noLocks get { 2 } }
+    private static var strong: Float { @_noAllocation @_noLocks get { 1 } }
+    private static var strongHops: Int { @_noAllocation @_noLocks get { 5 } }
     private static var weakHops: Int { @_noAllocation @_noLocks get { 8 } }
     private static var lasting: Float { @_noAllocation @_noLocks get { -1 } }
     private static var endHops: Int { @_noAllocation @_noLocks get { 30 } }
@@ -37,11 +37,11 @@ struct SpeechTracker: Sendable {
     init() {}
 
     @_noAllocation @_noLocks
-    mutating func follow(_ odds: Float) -> Step {
+    mutating func follow(_ odds: VoiceOdds) -> Step {
         defer { hop &+= 1 }
         switch state {
         case .quiet(let run):
-            guard odds > Self.possible else {
+            guard odds.possible > Self.possible else {
                 state = .quiet(run: 0)
                 return .nothing
             }
@@ -50,11 +50,11 @@ struct SpeechTracker: Sendable {
                 return .nothing
             }
             let start = hop &- run
-            state = .possible(start: start, strong: 0, weak: 0)
+            state = .possible(start: start, strong: odds.certain > Self.strong ? 1 : 0, weak: 0)
             return .onset(hop: start)
         case .possible(let start, var strong, var weak):
-            if odds > Self.strong { strong &+= 1 }
-            weak = odds > Self.possible ? 0 : weak &+ 1
+            if odds.certain > Self.strong { strong &+= 1 }
+            weak = odds.possible > Self.possible ? 0 : weak &+ 1
             if strong >= Self.strongHops {
                 state = .speaking(last: hop)
                 return .confirmed(start: start)
@@ -66,7 +66,7 @@ struct SpeechTracker: Sendable {
             state = .possible(start: start, strong: strong, weak: weak)
             return .nothing
         case .speaking(let last):
-            if odds > Self.lasting {
+            if odds.possible > Self.lasting {
                 state = .speaking(last: hop)
             } else if hop &- last >= Self.endHops {
                 state = .quiet(run: 0)

@@ -14,6 +14,11 @@ public struct AnsweredTurn: Equatable, Sendable, BitwiseCopyable {
         self.answer = answer
         self.response = response
     }
+
+    /// The turn at another rate.
+    public func divided(by ratio: Int) -> AnsweredTurn {
+        AnsweredTurn(speechEnd: speechEnd / ratio, answer: answer / ratio, response: response / ratio)
+    }
 }
 
 /// Measures, for each turn of a call, the time from the end of the caller's speech to the first sound of the answer.
@@ -47,6 +52,17 @@ public struct TurnClock: Equatable, Sendable {
     public init(rateHz: Int) {
         pause = rateHz &* Self.pauseMilliseconds / 1_000
         times = ResponseTimes(rateHz: rateHz)
+    }
+
+    /// Whether the bot was heard within the last 0.2 s.
+    @_noAllocation @_noLocks
+    func isSounding(at now: Int) -> Bool { now &- soundEnd < pause }
+
+    /// Whether a frame has sound.
+    @_noAllocation @_noLocks
+    static func isAudible(_ samples: Span<Int16>) -> Bool {
+        for index in 0..<samples.count where samples[index].magnitude >= silence { return true }
+        return false
     }
 
     /// What the path takes, both ways, as far as it is known: the round trip and both jitter buffers.

@@ -1,10 +1,10 @@
-/// What a frame of a call has brought.
+/// What a received frame has brought.
 public struct TurnReport: Sendable {
     /// What the caller's sound began or ended.
     public let events: VoiceEvents
-    /// What became of the program's sound.
+    /// What becomes of the program's sound.
     public let bargeIn: BargeInDecision
-    /// A turn whose answer begins in this frame, or that turned out to be answered already.
+    /// A turn that turned out to be answered already.
     public let turn: AnsweredTurn?
 
     @_noAllocation @_noLocks
@@ -15,10 +15,11 @@ public struct TurnReport: Sendable {
     }
 }
 
-/// Turn-taking of one call with a program: what the media worker owns and calls once for each frame.
+/// Turn-taking of one call with a program: what the media worker owns and uses in each frame.
 ///
-/// It allocates and locks nothing after `init`. A worker calls it between `PortLine.exchange` and encoding, and carries out
-/// what it reports: after `stopped` it clears the program's queue, calls ``clear()``, and tells the program the position.
+/// It allocates and locks nothing after `init`. For each frame the worker calls ``hear(_:sending:played:)`` with the received
+/// sound and the program's, carries out what it reports, and calls ``send(_:)`` with what is sent then. After `stopped` it
+/// tells the program, and calls ``clear()`` when the program's queue is cleared.
 public struct TurnTaking: ~Copyable, Sendable {
     private var voice: VoiceActivity
     private var slope: GainSlope
@@ -43,17 +44,20 @@ public struct TurnTaking: ~Copyable, Sendable {
     @_noAllocation @_noLocks
     public mutating func setPathDelay(samples: Int) { clock.setPathDelay(samples: samples) }
 
-    /// Runs a frame of 10 to 60 ms.
+    /// Samples received so far: the clock of all events.
+    public var position: Int { @_noAllocation @_noLocks get { voice.position } }
+
+    /// The factor for the program's sound.
+    public var gain: Float { @_noAllocation @_noLocks get { bargeIn.gain } }
+
+    /// Takes a frame of 10 to 60 ms.
     ///
     /// - Parameters:
     ///   - received: The caller's sound.
-    ///   - sending: The program's, of the same length; its level is changed here.
-    ///   - isPlaying: Whether the program has sound in this frame.
+    ///   - sending: What is to be sent with it, at full level; where it is shorter, it counts as silent.
     ///   - played: Samples of the program that were sent before this frame.
     @_noAllocation @_noLocks
-    public mutating func run(
-        received: Span<Int16>, sending: inout MutableSpan<Int16>, isPlaying: Bool, played: Int
-    ) -> TurnReport {
+    public mutating func hear(_ received: Span<Int16>, sending: Span<Int16>, played: Int) -> TurnReport {
         var events = VoiceEvents()
         for index in 0..<received.count {
             let sent = index < sending.count ? sending[index] : 0
@@ -61,15 +65,78 @@ public struct TurnTaking: ~Copyable, Sendable {
         }
         var decision = BargeInDecision.none
         if interrupts {
+            var isPlaying = clock.isSounding(at: voice.position)
+            if !isPlaying { isPlaying = TurnClock.isAudible(sending) }
             decision = bargeIn.follow(events, isPlaying: isPlaying, played: played, now: voice.position)
-            slope.apply(bargeIn.gain, to: &sending)
         }
-        var turn = clock.follow(events)
+        return TurnReport(events: events, bargeIn: decision, turn: clock.follow(events))
+    }
+
+    /// Brings what is sent to its level: ``gain``, which it reaches within 5 ms.
+    @_noAllocation @_noLocks
+    public mutating func applyGain(to sending: inout MutableSpan<Int16>) {
+        slope.apply(bargeIn.gain == 0 ? 1 : bargeIn.gain, to: &sending)
+    }
+
+    /// The next sound is at ``gain`` from its beginning: it does not continue what was sent before.
+    @_noAllocation @_noLocks
+    public mutating func restartGain() { slope.restart(at: bargeIn.gain == 0 ? 1 : bargeIn.gain) }
+
+    /// Takes what is sent with the frame that was heard last. Returns a turn whose answer begins with it.
+    @_noAllocation @_noLocks
+    public mutating func send(_ sending: Span<Int16>) -> AnsweredTurn? {
+        var turn: AnsweredTurn?
         for index in 0..<sending.count { turn = clock.send(sending[index], now: voice.position &+ index) ?? turn }
-        return TurnReport(events: events, bargeIn: decision, turn: turn)
+        return turn
     }
 
     /// The queue of the stopped program is cleared.
     @_noAllocation @_noLocks
     public mutating func clear() { bargeIn.clear() }
+
+    /// The call's figures so far. Mutating because what is not may copy all of this first.
+    public var summary: TurnSummary {
+        @_noAllocation @_noLocks mutating get {
+            TurnSummary(
+                turns: clock.times.count, medianResponse: clock.times.percentile(50),
+                slowResponse: clock.times.percentile(95), overlaps: clock.overlaps, dips: bargeIn.dips,
+                falseDips: bargeIn.falseDips, interruptions: bargeIn.stops)
+        }
+    }
+}
+
+/// How turns were taken in a call. Times are samples.
+public struct TurnSummary: BitwiseCopyable, Equatable, Sendable {
+    /// Turns of the caller that were answered.
+    public let turns: Int
+    /// The time from the end of the caller's speech to the first sound that is sent, P50, to 3 %.
+    public let medianResponse: Int
+    /// The same, P95.
+    public let slowResponse: Int
+    /// Turns in which the program spoke when the caller's speech ended.
+    public let overlaps: Int
+    /// Times the program was lowered.
+    public let dips: Int
+    /// Of those, for what was no speech, or was not certain in time.
+    public let falseDips: Int
+    /// Times the program was stopped.
+    public let interruptions: Int
+
+    /// Of a call in which nothing has happened.
+    public init() {
+        self.init(turns: 0, medianResponse: 0, slowResponse: 0, overlaps: 0, dips: 0, falseDips: 0, interruptions: 0)
+    }
+
+    @_noAllocation @_noLocks
+    init(
+        turns: Int, medianResponse: Int, slowResponse: Int, overlaps: Int, dips: Int, falseDips: Int, interruptions: Int
+    ) {
+        self.turns = turns
+        self.medianResponse = medianResponse
+        self.slowResponse = slowResponse
+        self.overlaps = overlaps
+        self.dips = dips
+        self.falseDips = falseDips
+        self.interruptions = interruptions
+    }
 }

@@ -20,8 +20,8 @@ public struct VoiceActivity: ~Copyable, Sendable {
     private var hops = 0
     /// Samples received so far.
     public private(set) var position = 0
-    /// The logarithm of the odds that the latest step is speech.
-    public private(set) var odds: Float = -10
+    /// What the latest step is taken for.
+    private(set) var odds = VoiceOdds()
 
     /// Makes a detector for one call; allocates nothing that outlives it.
     ///

@@ -14,6 +14,13 @@ public enum ControlNews: Hashable, Sendable {
     case ended(call: UInt64, End)
     /// The peer pressed a telephone key.
     case digit(call: UInt64, key: String)
+    /// The caller has begun to speak to the call's program, or has ended: `begin` or `end`. From the beginning of the call's
+    /// sound.
+    case speech(call: UInt64, String, atMilliseconds: Double)
+    /// The caller's speech has stopped the call's program, of which so much had been played.
+    case interrupted(call: UInt64, playedMilliseconds: Double)
+    /// From the end of the caller's speech to the first sound of the program's answer that was sent.
+    case response(call: UInt64, afterMilliseconds: Double)
     /// The file that the call plays is over.
     case playbackEnded(call: UInt64)
     /// The call sends no more, for this reason; nil: it sends again.
@@ -60,6 +67,9 @@ extension ControlNews: Codable {
     private enum Key: String, CodingKey {
         case event, state, call, from, to, key, stopped
         case setUp = "setup_ms"
+        case at = "at_ms"
+        case played = "played_ms"
+        case after = "after_ms"
     }
 
     /// Reads a line of news.
@@ -76,6 +86,14 @@ extension ControlNews: Codable {
             self = .established(call: try call(), setUpMilliseconds: try members.decode(Double.self, forKey: .setUp))
         case "ended": self = .ended(call: try call(), try End(from: decoder))
         case "digit": self = .digit(call: try call(), key: try text(.key))
+        case "speech":
+            self = .speech(
+                call: try call(), try text(.state), atMilliseconds: try members.decode(Double.self, forKey: .at))
+        case "interrupted":
+            self = .interrupted(
+                call: try call(), playedMilliseconds: try members.decode(Double.self, forKey: .played))
+        case "response":
+            self = .response(call: try call(), afterMilliseconds: try members.decode(Double.self, forKey: .after))
         case "playback_ended": self = .playbackEnded(call: try call())
         case "sending":
             self = .sending(call: try call(), stopped: try members.decodeIfPresent(String.self, forKey: .stopped))
@@ -114,6 +132,16 @@ extension ControlNews: Codable {
         case .digit(let call, let key):
             try name("digit", call: call)
             try members.encode(key, forKey: .key)
+        case .speech(let call, let state, let at):
+            try name("speech", call: call)
+            try members.encode(state, forKey: .state)
+            try members.encode(at, forKey: .at)
+        case .interrupted(let call, let played):
+            try name("interrupted", call: call)
+            try members.encode(played, forKey: .played)
+        case .response(let call, let time):
+            try name("response", call: call)
+            try members.encode(time, forKey: .after)
         case .playbackEnded(let call): try name("playback_ended", call: call)
         case .sending(let call, let reason):
             try name("sending", call: call)

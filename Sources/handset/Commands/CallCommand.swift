@@ -204,7 +204,7 @@ struct CallCommand: AsyncParsableCommand {
                 run.isInterrupted = ending.isMade
                 run.ended(record, report, await device.cardStatistics)
                 return
-            case .signaling, .incoming, .invited, .invite: break
+            case .signaling, .incoming, .invited, .invite, .speech, .interrupted, .responded: break
             }
         }
     }

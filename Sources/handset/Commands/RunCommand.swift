@@ -205,6 +205,18 @@ struct RunCommand: AsyncParsableCommand {
                 metadata: [
                     "call": "\(call)", "digit": "\(digit)", "held_ms": "\(time.milliseconds.rounded(toPlaces: 0))",
                 ])
+        case .speech(let call, let isOver, let at):
+            logger.debug(
+                isOver ? "The caller's speech ends" : "The caller speaks",
+                metadata: ["call": "\(call)", "at_ms": "\(at.milliseconds.rounded(toPlaces: 1))"])
+        case .interrupted(let call, let played):
+            logger.info(
+                "The caller has interrupted the program",
+                metadata: ["call": "\(call)", "played_ms": "\(played.milliseconds.rounded(toPlaces: 1))"])
+        case .responded(let call, let time):
+            logger.info(
+                "The program answers",
+                metadata: ["call": "\(call)", "after_ms": "\(time.milliseconds.rounded(toPlaces: 1))"])
         case .sendingStopped(let call, let reason):
             logger.warning("A call sends no more", metadata: ["call": "\(call)", "reason": "\(reason.rawValue)"])
         case .sendingResumed(let call): logger.info("A call sends again", metadata: ["call": "\(call)"])

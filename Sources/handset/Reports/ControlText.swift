@@ -62,6 +62,11 @@ enum ControlText {
             "call \(call) with \(printable(end.peer)) is over after \(clock(end.durationSeconds)): "
                 + printable(end.reason)
         case .digit(let call, let key): "call \(call): the peer pressed \(printable(key))"
+        case .speech(let call, let state, let at):
+            "call \(call): the caller's speech \(state == "end" ? "ends" : "begins"), at \(decibels(at)) ms"
+        case .interrupted(let call, let played):
+            "call \(call): the caller interrupts, after \(decibels(played)) ms of sound"
+        case .response(let call, let time): "call \(call): an answer after \(decibels(time)) ms"
         case .playbackEnded(let call): "call \(call): the file is over"
         case .sending(let call, let reason?): "call \(call) sends no more: \(printable(reason))"
         case .sending(let call, nil): "call \(call) sends again"

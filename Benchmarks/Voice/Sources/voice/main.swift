@@ -5,7 +5,7 @@ import Foundation
 // voice features|odds|events RATE [FRAME-MS]
 //
 // Reads pairs of 16-bit samples, what is heard and what we say, from standard input. `features` and `odds` write 32-bit
-// floating point numbers for each 10 ms. `events` writes lines, and the time that a frame took to standard error.
+// floating point numbers for each 10 ms, `odds` two. `events` writes lines, and the time that a frame took to standard error.
 
 func standardInput() -> (heard: [Int16], said: [Int16]) {
     let data = FileHandle.standardInput.readDataToEndOfFile()
@@ -34,7 +34,8 @@ func features(_ rateHz: Int, odds: Bool) {
         features.measure()
         let values = features.values
         if odds {
-            out.append(model.judge(values))
+            let odds = model.judge(values)
+            out += [odds.possible, odds.certain]
         } else {
             for number in 0..<VoiceFeatures.count { out.append(values[number]) }
         }

@@ -67,6 +67,10 @@ public struct BehaviourConfiguration: Sendable, Equatable {
         let encoding = ConfigKey.choice(
             "encoding", of: PortFormat.Encoding.self, "with `source: exec`: what a sample is"
         ).defaulting(to: PortFormat().encoding)
+        let bargeIn = ConfigKey.choice(
+            "barge_in", of: BargeInMode.self,
+            "with `source: exec`: `local`: the caller's speech lowers the program, and stops it"
+        ).defaulting(to: .off)
         let bot = ConfigKey.section(
             "bot", BotConfiguration.Keys.self,
             "with `source: bot`, which requires it: the bot that takes part in each call ([bots.md](bots.md))")
@@ -87,6 +91,7 @@ public struct BehaviourConfiguration: Sendable, Equatable {
         let command = section.value(\.command, &problems)
         let format = PortFormat(
             rate: section.value(\.rate, &problems), encoding: section.value(\.encoding, &problems))
+        let bargeIn = section.value(\.bargeIn, &problems)
         recordingFolder = section.value(\.recordFolder, &problems)
         let bot = section.value(\.bot, &problems).flatMap { BotConfiguration.plan($0, &problems) }
         switch kind {
@@ -96,7 +101,7 @@ public struct BehaviourConfiguration: Sendable, Equatable {
         case .tone: source = .tone(frequencyHz: frequency, levelDBFS: level)
         case .exec:
             if let command {
-                source = .exec(ProgramPlan(command: command, format: format))
+                source = .exec(ProgramPlan(command: command, format: format, bargeIn: bargeIn))
             } else if !section.has(\.command) {
                 problems.append(section.problem(\.command, "is required with source: exec"))
             }
@@ -134,6 +139,7 @@ public struct BehaviourConfiguration: Sendable, Equatable {
             section.rejectIdle(\.command, reason(.exec), &problems)
             section.rejectIdle(\.rate, reason(.exec), &problems)
             section.rejectIdle(\.encoding, reason(.exec), &problems)
+            section.rejectIdle(\.bargeIn, reason(.exec), &problems)
         }
         if kind != .bot { section.rejectIdle(\.bot, reason(.bot), &problems) }
     }

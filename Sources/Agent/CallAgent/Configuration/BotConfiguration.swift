@@ -33,6 +33,10 @@ enum BotConfiguration {
         let encoding = ConfigKey.choice(
             "encoding", of: PortFormat.Encoding.self, "what a sample is: `alaw` with `telnyx`, `linear` with `plivo`"
         ).unset("what the wire usually has")
+        let bargeIn = ConfigKey.choice(
+            "barge_in", of: BargeInMode.self,
+            "`local`: the caller's speech lowers the bot, and stops it"
+        ).defaulting(to: .off)
         let parameters = ConfigKey<[String]>.list(
             "parameters", of: "NAME=VALUE",
             "what the bot is told in its `start` message, unless a webhook's answer has other ones"
@@ -170,6 +174,7 @@ enum BotConfiguration {
         let account = section.value(\.account, &problems)
         let token = section.value(\.authToken, &problems)
         let allowedHosts = section.value(\.allowedHosts, &problems) ?? []
+        let bargeIn = section.value(\.bargeIn, &problems)
         let answerTimeout = section.value(\.answerTimeout, &problems)
         let fallback = section.value(\.fallback, &problems)
         if let fallback { section.play(fallback, \.fallback, &problems) }
@@ -185,6 +190,7 @@ enum BotConfiguration {
             plan.parameters[String(pair[..<equals])] = String(pair[equals...].dropFirst())
         }
         plan.account = account
+        plan.bargeIn = bargeIn
         plan.token = token
         plan.allowedHosts = allowedHosts
         plan.answerTimeout = answerTimeout

@@ -18,6 +18,10 @@ public enum ExecEvent: Equatable, Sendable {
     case markDiscarded(String)
     /// What was not played yet is discarded.
     case cleared(played: Int)
+    /// The caller has begun to speak, or has ended, at this sample of the caller's sound.
+    case speech(isOver: Bool, at: Int)
+    /// The caller has interrupted the program: what it wrote is discarded. So much had been played at full level.
+    case interrupted(played: Int)
     /// What the program asked for was not done, and why.
     case error(String)
     /// The call is over. The last line.
@@ -72,6 +76,9 @@ public enum ExecEvent: Equatable, Sendable {
             ["event": "mark", "name": .string(name), "cleared": false, "played": .integer(Int64(played))]
         case .markDiscarded(let name): ["event": "mark", "name": .string(name), "cleared": true]
         case .cleared(let played): ["event": "cleared", "played": .integer(Int64(played))]
+        case .speech(let isOver, let at):
+            ["event": "speech", "state": isOver ? "end" : "begin", "at": .integer(Int64(at))]
+        case .interrupted(let played): ["event": "interrupted", "played": .integer(Int64(played))]
         case .error(let text): ["event": "error", "message": .string(text)]
         case .end(let reason): ["event": "end", "reason": .string(reason)]
         }

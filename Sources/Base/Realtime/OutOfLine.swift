@@ -1,0 +1,27 @@
+/// A large value in memory of its own, which a real-time thread uses in place: the value that owns it stays small, and no use
+/// copies what is in the memory.
+@safe @frozen
+public struct OutOfLine<Value: ~Copyable & Sendable>: ~Copyable, @unchecked Sendable {
+    // Sendable: the memory has this one owner.
+    @usableFromInline let memory: UnsafeMutablePointer<Value>
+
+    /// Takes the memory and puts `value` into it.
+    public init(_ value: consuming Value) {
+        unsafe memory = .allocate(capacity: 1)
+        unsafe memory.initialize(to: value)
+    }
+
+    @inlinable
+    deinit {
+        unsafe memory.deinitialize(count: 1)
+        unsafe memory.deallocate()
+    }
+
+    /// The value, in place.
+    public var value: Value {
+        @inlinable @inline(__always)
+        unsafeAddress { unsafe UnsafePointer(memory) }
+        @inlinable @inline(__always)
+        unsafeMutableAddress { unsafe memory }
+    }
+}
