@@ -62,6 +62,11 @@ let webPage: [Resource] = [
     "peer.js", "people.js", "phone.css", "plot.js", "signaling.js", "sound.js", "stage.js", "stats.js", "words.js",
 ].map { .embedInCode("Page/\($0)") }
 
+/// What `handset loopback bot` says: G.711 µ-law at 8 kHz.
+let spokenQuestions: [Resource] = ["question-1", "question-2", "question-3", "interruption"].map {
+    .embedInCode("Speech/\($0).ulaw")
+}
+
 let package = Package(
     name: "handset",
     products: [
@@ -135,6 +140,7 @@ let package = Package(
         module("Media", "AudioKit", ["Bytes", "COpusFile", "CSpeexDSP", "RegularFiles"]),
         module("Media", "AudioPort", ["AudioKit", "Realtime", "Timekeeping", "VoiceActivity"]),
         module("Media", "VoiceActivity"),
+        module("Media", "BotProbe", ["AudioKit"], resources: spokenQuestions),
         module("Media", "AudioDevices", ["AudioKit", "CALSA", "CSpeexDSP", "Realtime", "Timekeeping"]),
         module("Media", "LoopbackAnalysis", ["AudioKit"]),
         module("Media", "Speakerphone", ["AudioKit", "CSpeexDSP"]),
@@ -237,7 +243,10 @@ let package = Package(
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
             ]),
-        module("Agent", "LoopbackReport", ["AudioKit", "JSON", "LoopbackAnalysis"]),
+        module("Agent", "LoopbackReport", ["AudioKit", "BotProbe", "JSON", "LoopbackAnalysis"]),
+        module(
+            "Agent", "BotLoopback",
+            ["AudioKit", "AudioPort", "BotCalls", "BotProbe", "BotWire", "Realtime", "Timekeeping"]),
         module(
             "Agent", "Loopback",
             [
@@ -250,8 +259,9 @@ let package = Package(
             name: "handset",
             dependencies: [
                 "CallMedia",
-                "AudioDevices", "AudioKit", "CallAgent", "CallControl", "ConfigReader", "ControlWire",
-                "DeviceControl", "ExchangeCore", "ExchangeServer", "ExchangeStore", "Loopback", "LoopbackAnalysis",
+                "AudioDevices", "AudioKit", "BotCalls", "BotLoopback", "BotProbe", "BotWire", "CallAgent",
+                "CallControl", "ConfigReader", "ControlWire", "DeviceControl", "ExchangeCore", "ExchangeServer",
+                "ExchangeStore", "Loopback", "LoopbackAnalysis",
                 "LoopbackReport",
                 "MediaEngine", "NetworkAddress", "OpusCodec", "Peering", "Playout", "PrivateFiles", "RTP", "Realtime",
                 "RegularFiles",
@@ -270,6 +280,7 @@ let package = Package(
         tests("AudioKitTests", ["AudioKit", "RegularFiles"], resources: [.copy("Resources/tone-500hz-stereo.opus")]),
         tests("AudioPortTests", ["AudioKit", "AudioPort", "LoopbackAnalysis", "Timekeeping", "VoiceActivity"]),
         tests("VoiceActivityTests", ["LoopbackAnalysis", "VoiceActivity"]),
+        tests("BotProbeTests", ["AudioKit", "BotProbe"]),
         .target(name: "CScriptedCard", path: "Tests/CScriptedCard", exclude: ["plugin"], cSettings: warningsOfC),
         .target(
             name: "CardSupport", dependencies: ["CScriptedCard", "Realtime", "Timekeeping"], path: "Tests/CardSupport",
@@ -288,7 +299,7 @@ let package = Package(
                 "LoopbackAnalysis", "LoopbackReport", "Realtime", "Timekeeping",
             ]),
         tests("LoopbackAnalysisTests", ["AudioKit", "LoopbackAnalysis", "OpusCodec"]),
-        tests("LoopbackReportTests", ["AudioKit", "JSON", "LoopbackAnalysis", "LoopbackReport"]),
+        tests("LoopbackReportTests", ["AudioKit", "BotProbe", "JSON", "LoopbackAnalysis", "LoopbackReport"]),
         tests("SpeakerphoneTests", ["AudioKit", "Speakerphone"]),
         tests("ConfigReaderTests", ["ConfigReader"]),
         tests("PrivateFilesTests", ["PrivateFiles"]),

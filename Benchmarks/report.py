@@ -235,6 +235,32 @@ def bystander(rows, problems):
     return rows
 
 
+def bots(rows, problems):
+    by_kind = {row["kind"]: row for row in rows if row["kind"] in ("clear", "marks", "stall")}
+    trips = [row for row in rows if row["kind"] == "round trip"]
+    costs = [row for row in rows if row["kind"] == "cost"]
+    for row in costs:
+        # An echo of 8 kHz is encoded as such, so its packets are smaller.
+        check_answers(f"bots, {row['by']}", row, None, problems)
+        row["over_echo"] = round(row["cpu_us"] / costs[0]["cpu_us"], 3)
+    if row := by_kind.get("clear"):
+        if row["failed"] > row["wire"]["count"] / 10:
+            problems.append(f"bots: after {row['failed']} of the orders to clear no silence came, or no sound was before")
+    for row in trips:
+        if row["back"]["count"] < 0.9 * row["said"]:
+            problems.append(f"bots: {row['back']['count']} of {row['said']} tones came back by way of {row['by']}")
+    if row := by_kind.get("marks"):
+        if row["missing"]:
+            problems.append(f"bots: {row['missing']} of {row['marks']} marks cannot be told apart, or did not come")
+    if row := by_kind.get("stall"):
+        if not row["said_so"]:
+            problems.append("bots: the log does not tell of the bot that reads nothing")
+        for other in row["others"]:
+            if other["packets"] < 49 * row["seconds"]:
+                problems.append(f"bots: {other['packets']} packets came in a call beside a bot that reads nothing")
+    return {**by_kind, "trips": trips, "costs": costs}
+
+
 def collect(directory):
     result, problems = {"run": load_object(directory, "run")}, []
     notes = {section: load(directory, section) for section in ("cost", "memory", "setup")}
@@ -268,6 +294,8 @@ def collect(directory):
         result["bystander"] = bystander(rows, problems)
     if rows := load(directory, "voice"):
         result["voice"] = rows
+    if rows := load(directory, "bots"):
+        result["bots"] = bots(rows, problems)
     result["problems"] = problems
     return result
 
@@ -324,6 +352,8 @@ def print_table(result):
         print_jitter(rows)
     if rows := result.get("voice"):
         print_voice(rows)
+    if row := result.get("bots"):
+        print_bots(row)
     for problem in result["problems"]:
         print(f"NOT BELIEVABLE: {problem}")
 
@@ -352,6 +382,34 @@ def print_overload(rows):
         limit = "as configured" if row["complexity_limit"] == 10 else str(row["complexity_limit"])
         print(f"  {row['calls']:7}  {row['accepted']:8}  {row['busy']:4}  {row['delivered']:9.4f}  {row['delivered_whole']:24.4f}  "
               f"{row['cpu']:11.2f}  {limit:>18}  {again:>15}")
+
+
+def print_bots(row):
+    def spread(times):
+        return f"p50 {times['p50_ms']:.1f}, p95 {times['p95_ms']:.1f}, most {times['max_ms']:.1f} ms"
+
+    print("Voice bots in calls, over loopback, with scripted bots")
+    if clear := row.get("clear"):
+        print(f"  clear, {clear['wire']['count']} times, to the last packet that is not silent: {spread(clear['wire'])}")
+        print(f"  and to silence behind the caller's decoder: {spread(clear['decoder'])}")
+    for trip in row["trips"]:
+        to_bot = f"to the bot's wire: {spread(trip['to_bot'])}; " if trip["to_bot"]["count"] else ""
+        print(f"  caller's packet by way of {trip['by']}: {to_bot}back at the caller: {spread(trip['back'])}")
+    for cost_ in row["costs"]:
+        print(f"  CPU time for 20 ms of one of {cost_['calls']} calls by way of {cost_['by']}: {cost_['cpu_us']:.1f} µs, "
+              f"{cost_['over_echo']:.3f} of an echo call's, {cost_['rss_kb'] / 1024:.1f} MB"
+              + (f" (others used {cost_['others_cpu']} CPUs)" if cost_["others_cpu"] > UNQUIET_CPUS else ""))
+    if marks := row.get("marks"):
+        memory_ = marks["memory"]
+        print(f"  {marks['calls']} calls on one core: {marks['exact']} of {marks['marks']} marks came within 10 ms of the packet with their "
+              f"last sample, {marks['within_a_frame']} within 20 ms ({spread(marks['from_packet'])})")
+        print(f"  memory: {memory_['rss_kb'][0] / 1024:.1f} MB with {memory_['calls'][0]} calls of bots, {memory_['rss_kb'][1] / 1024:.1f} MB "
+              f"with {memory_['calls'][1]}: {memory_['per_call_kb']:.0f} kB for each")
+    if stall := row.get("stall"):
+        others = stall["others"]
+        print(f"  a bot that reads nothing for {stall['seconds']} s: memory from {stall['rss_kb'][0] / 1024:.1f} to at most "
+              f"{stall['rss_kb'][1] / 1024:.1f} MB; beside it in {len(others)} calls at least {min(o['packets'] for o in others)} packets, "
+              f"{max(o['longest_gap_ms'] for o in others):.1f} ms apart at most, and {min(o['tones'] for o in others)} tones came back")
 
 
 def print_mouth(rows):

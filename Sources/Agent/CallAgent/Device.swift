@@ -1,4 +1,4 @@
-internal import AudioPort
+public import AudioPort
 internal import BotCalls
 public import CallControl
 internal import CallPrograms
@@ -37,6 +37,7 @@ public actor Device {
     /// The bot that takes part in calls; nil without the behaviour `bot`.
     let bots: BotCalls?
     private let botNews: AsyncStream<BotNews>
+    private var lines: (@Sendable () -> PortLine?)?
     private var listeners: [Task<Void, Never>] = []
 
     /// Opens the media sockets of a device that is not logged in yet.
@@ -290,10 +291,17 @@ public actor Device {
 
     // MARK: Programs in calls
 
+    /// Has calls with the source ``AudioBehaviour/Source/program`` speak with this process, and not with a bot or a program of the
+    /// configuration.
+    ///
+    /// - Parameter lines: Gives each call the worker's side of its ``AudioPort``; nil is silence.
+    public func provideLines(_ lines: @escaping @Sendable () -> PortLine?) { self.lines = lines }
+
     /// Starts the program of a call whose media is about to start.
     ///
     /// - Returns: What the media worker speaks with it through; nil if the device has none, which is silence.
     func beginProgram(for id: CallID) throws -> PortLine? {
+        if let lines { return lines() }
         guard let machine = calls[id]?.machine else { return nil }
         if let bots {
             // The bot of a call that came in stands already.

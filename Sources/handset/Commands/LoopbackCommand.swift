@@ -9,7 +9,10 @@ struct LoopbackCommand: AsyncParsableCommand {
             docs/loopback.md says what is measured, how, and how exactly. Ends with 0 if all is within the thresholds, 12 \
             if something is not, and 13 if the test signal did not come back at all.
             """,
-        subcommands: [LoopbackDeviceCommand.self, LoopbackSoakCommand.self, LoopbackCallCommand.self])
+        subcommands: [
+            LoopbackDeviceCommand.self, LoopbackSoakCommand.self, LoopbackCallCommand.self,
+            LoopbackBotCommand.self,
+        ])
 }
 
 /// The cards that are measured.

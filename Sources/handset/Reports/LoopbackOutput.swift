@@ -57,11 +57,15 @@ struct LoopbackOutput {
         thresholds = try options.thresholds(mode)
         baseline = try options.baselinePath.map { path in try Self.baseline(path, mode) }
         let paths = [options.jsonPath, options.htmlPath, options.junitPath, options.ktapPath]
-        for path in paths.compactMap(\.self) where path != "-" {
-            let file = unsafe Glibc.open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0o644)
-            guard file >= 0 else { throw Self.failure(path, String(unsafe String(cString: strerror(errno)))) }
-            close(file)
-        }
+        for path in paths.compactMap(\.self) { try Self.check(path) }
+    }
+
+    /// Tries whether a report can be written.
+    static func check(_ path: String) throws(CommandFailure) {
+        guard path != "-" else { return }
+        let file = unsafe Glibc.open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0o644)
+        guard file >= 0 else { throw failure(path, String(unsafe String(cString: strerror(errno)))) }
+        close(file)
     }
 
     private static func baseline(_ path: String, _ mode: LoopbackRun.Mode) throws -> LoopbackBaseline {
@@ -104,7 +108,7 @@ struct LoopbackOutput {
     }
 
     /// Writes a report that was asked for to its file, or to standard output.
-    private static func deliver(_ path: String?, _ text: () -> String) throws(CommandFailure) {
+    static func deliver(_ path: String?, _ text: () -> String) throws(CommandFailure) {
         guard let path else { return }
         if path == "-" { Terminal.write(text(), to: STDOUT_FILENO) } else { try write(text(), to: path) }
     }

@@ -1,0 +1,105 @@
+internal import ArgumentParser
+internal import AudioPort
+internal import BotCalls
+internal import BotWire
+internal import LoopbackReport
+
+/// How a bot is spoken to at its URL.
+struct LoopbackBotWireOptions: ParsableArguments {
+    /// The names of `--wire`.
+    enum Wire: String, CaseIterable, ExpressibleByArgument {
+        case twilio, telnyx, plivo, exotel, audiosocket
+    }
+
+    @Option(help: "Whose words the bot at a URL understands.")
+    var wire = Wire.twilio
+
+    @Option(help: "Samples a second of its sound: 8000, and 16000 to 48000 where the wire has them.")
+    var rate = 8_000
+
+    /// The format of the wire's sound.
+    var format: BotProtocol? {
+        switch (wire, rate) {
+        case (.twilio, 8_000): .twilio
+        case (.telnyx, 8_000): .telnyx(.pcmu)
+        case (.plivo, 8_000): .plivo(.mulaw)
+        case (.plivo, 16_000): .plivo(.linear16000)
+        case (.exotel, _): ExotelWire.Rate(rawValue: rate).map(BotProtocol.exotel)
+        case (.audiosocket, _): AudioSocketWire.Rate(rawValue: rate).map(BotProtocol.audioSocket)
+        case (.twilio, _), (.telnyx, _), (.plivo, _): nil
+        }
+    }
+
+    /// The bot at a URL; nil if `text` is no URL, and so a callee.
+    func plan(for text: String) throws -> BotPlan? {
+        guard text.contains("://") else { return nil }
+        guard let format else {
+            throw ValidationError("There is no sound of \(rate) Hz with --wire \(wire.rawValue).")
+        }
+        guard let address = WebAddress(text, format.schemes) else {
+            let schemes = format.schemes.map { "\($0.rawValue)://" }.sorted().joined(separator: ", ")
+            throw ValidationError(
+                "With --wire \(wire.rawValue) the bot's URL must begin with one of \(schemes), and name no user; not \"\(text)\"."
+            )
+        }
+        return BotPlan(address: address, wire: format)
+    }
+}
+
+/// What is good enough of a bot.
+struct LoopbackBotLimitOptions: ParsableArguments {
+    @Option(help: "Greatest median time until an answer, such as 1500ms; \"off\" for any. So with all thresholds.")
+    var maxMedianResponse: String?
+
+    @Option(help: "Greatest time until an answer in 95 % of the turns, such as 3000ms.")
+    var maxResponse: String?
+
+    @Option(help: "Greatest time until the bot is silent in 95 % of the interruptions, such as 1000ms.")
+    var maxBargeIn: String?
+
+    @Option(help: "Longest time for which both talk in an interruption, such as 1500ms.")
+    var maxTalkOver: String?
+
+    @Option(help: "Most questions without an answer.")
+    var maxUnanswered: String?
+
+    @Option(help: "Most interruptions through which the bot talks on.")
+    var maxIgnored: String?
+
+    @Option(help: "Most that may be missing at either end of the greeting (--greeting), such as 40ms.")
+    var maxCut: String?
+
+    @Option(help: "Greatest time until a key is answered, such as 3000ms.")
+    var maxKey: String?
+
+    /// The usual thresholds with those of the command line over them.
+    func thresholds() throws -> BotThresholds {
+        var limits = BotThresholds()
+        func set(_ option: String, _ text: String?, _ limit: inout Double?) throws {
+            guard let text else { return }
+            if text == "off" { return limit = nil }
+            let digits = text.hasSuffix("ms") ? text.dropLast(2) : text[...]
+            guard let value = Double(digits), (0...600_000).contains(value) else {
+                throw ValidationError("--\(option) \(text): must be a number of ms, 0 or more, or off.")
+            }
+            limit = value
+        }
+        func set(_ option: String, _ text: String?, _ limit: inout Int?) throws {
+            guard let text else { return }
+            if text == "off" { return limit = nil }
+            guard let value = Int(text), value >= 0 else {
+                throw ValidationError("--\(option) \(text): must be a whole number, 0 or more, or off.")
+            }
+            limit = value
+        }
+        try set("max-median-response", maxMedianResponse, &limits.medianResponseMilliseconds)
+        try set("max-response", maxResponse, &limits.responseMilliseconds)
+        try set("max-barge-in", maxBargeIn, &limits.bargeInMilliseconds)
+        try set("max-talk-over", maxTalkOver, &limits.talkOverMilliseconds)
+        try set("max-unanswered", maxUnanswered, &limits.unanswered)
+        try set("max-ignored", maxIgnored, &limits.ignored)
+        try set("max-cut", maxCut, &limits.cutMilliseconds)
+        try set("max-key", maxKey, &limits.keyMilliseconds)
+        return limits
+    }
+}
