@@ -176,7 +176,8 @@ public struct PortLine: ~Copyable, Sendable {
 
 @_semantics("no_performance_analysis") @inline(__always)
 private func listen(
-    _ turns: inout OutOfLine<TurnTaking>?, _ received: Span<Int16>, _ sending: borrowing MutableSpan<Int16>, _ count: Int,
+    _ turns: inout OutOfLine<TurnTaking>?, _ received: Span<Int16>, _ sending: borrowing MutableSpan<Int16>,
+    _ count: Int,
     played: Int
 ) -> TurnReport? {
     turns?.value.hear(received, sending: sending.span.extracting(0..<count), played: played)
