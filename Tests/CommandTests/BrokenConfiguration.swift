@@ -132,9 +132,12 @@ extension BrokenConfiguration {
             "behaviour:\n  source: bot\n  bot:\n    url: ws://127.0.0.1:7860/ws\n    allowed_hosts: [a:1]\n",
             "8: behaviour.bot.allowed_hosts: must be a host's name or address"),
         .device(
-            "a bot's server that may place calls on another wire, with the same password",
-            requests("wire: plivo", "calls:\n        key: SK1\n        password_file: token\n"),
-            "12: behaviour.bot.requests.calls: is for wire: twilio, and the wire is plivo",
+            "a bot's server that may place calls on another wire",
+            requests("wire: plivo", "calls:\n        key: SK1\n        password_file: song.mp3\n"),
+            "12: behaviour.bot.requests.calls: is for wire: twilio, and the wire is plivo"),
+        .device(
+            "a bot's server that places calls with the password that ends them",
+            requests("wire: twilio", "calls:\n        key: SK1\n        password_file: token\n"), offline: false,
             "14: behaviour.bot.requests.calls.password_file: must be another one than that of behaviour.bot.requests"),
         .device(
             "a bot's server that places calls as the account",
