@@ -245,7 +245,8 @@ let package = Package(
             dependencies: [
                 "CallMedia",
                 "AudioDevices", "AudioKit", "CallAgent", "CallControl", "ConfigReader", "ControlWire",
-                "DeviceControl", "ExchangeCore", "ExchangeServer", "ExchangeStore", "Loopback", "LoopbackAnalysis",
+                "Datagrams", "DeviceControl", "ExchangeCore", "ExchangeServer", "ExchangeStore", "Loopback",
+                "LoopbackAnalysis",
                 "LoopbackReport",
                 "MediaEngine", "NetworkAddress", "OpusCodec", "Peering", "Playout", "PrivateFiles", "RTP", "Realtime",
                 "RegularFiles",
