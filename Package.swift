@@ -260,8 +260,8 @@ let package = Package(
             dependencies: [
                 "CallMedia",
                 "AudioDevices", "AudioKit", "BotCalls", "BotLoopback", "BotProbe", "BotWire", "CallAgent",
-                "CallControl", "ConfigReader", "ControlWire", "DeviceControl", "ExchangeCore", "ExchangeServer",
-                "ExchangeStore", "Loopback", "LoopbackAnalysis",
+                "CallControl", "ConfigReader", "ControlWire", "Datagrams", "DeviceControl", "ExchangeCore",
+                "ExchangeServer", "ExchangeStore", "Loopback", "LoopbackAnalysis",
                 "LoopbackReport",
                 "MediaEngine", "NetworkAddress", "OpusCodec", "Peering", "Playout", "PrivateFiles", "RTP", "Realtime",
                 "RegularFiles",

@@ -15,7 +15,7 @@ struct Handset: AsyncParsableCommand {
             LoopbackCommand.self,
             DevicesCommand.self,
             LogoutCommand.self, UserCommand.self, TokenCommand.self, CallsCommand.self, PushCommand.self,
-            ReplayCommand.self, CheckCommand.self,
+            ReplayCommand.self, CheckCommand.self, SupportBundleCommand.self,
             VersionCommand.self,
         ])
 }

@@ -36,7 +36,7 @@ struct ShutdownPolicy: Equatable, Sendable {
 }
 
 /// SIGINT and SIGTERM: the first asks the command to end, the second ends the process, and so does time. SIGUSR1 is the
-/// command's own.
+/// command's own, and so is SIGHUP if the command wants it; otherwise that is like SIGTERM.
 ///
 /// The signals are blocked in every thread and taken by the first one, which waits for nothing else; so no code runs
 /// inside a signal handler. (Were the first thread left to Dispatch, as an `async` main does, it would unblock them.)
@@ -49,6 +49,9 @@ enum Shutdown {
 
     /// What the running command does about SIGUSR1.
     private static let wish = Mutex<(@Sendable () -> Void)?>(nil)
+
+    /// What the running command does about SIGHUP, in place of its end.
+    private static let hangUp = Mutex<(@Sendable () -> Void)?>(nil)
 
     /// Blocks the signals. Must come before any other thread is started, which then inherits it.
     static func blockSignals() {
@@ -71,12 +74,18 @@ enum Shutdown {
         wish.withLock { $0 = act }
     }
 
+    /// Says what SIGHUP leads to; without this, the end. `act` is called on the first thread, and must not block.
+    static func onHangUp(_ act: @escaping @Sendable () -> Void) {
+        hangUp.withLock { $0 = act }
+    }
+
     private static var signals: sigset_t {
         var signals = sigset_t()
         unsafe sigemptyset(&signals)
         unsafe sigaddset(&signals, SIGINT)
         unsafe sigaddset(&signals, SIGTERM)
         unsafe sigaddset(&signals, SIGUSR1)
+        unsafe sigaddset(&signals, SIGHUP)
         return signals
     }
 
@@ -116,8 +125,13 @@ enum Shutdown {
     }
 
     private static func input(from number: Int32) -> ShutdownPolicy.Input? {
-        guard number == SIGUSR1 else { return .signal }
-        wish.withLock { $0 }?()
+        switch number {
+        case SIGUSR1: wish.withLock { $0 }?()
+        case SIGHUP:
+            guard let act = hangUp.withLock({ $0 }) else { return .signal }
+            act()
+        default: return .signal
+        }
         return nil
     }
 }

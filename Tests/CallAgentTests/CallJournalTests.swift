@@ -55,6 +55,30 @@ struct CallJournalTests {
         }
     }
 
+    @Test("Records that are older than they are kept go at the next start and whenever that is asked for; others stay")
+    func age() async throws {
+        let journal = CallJournal(path: path, application: "app", logger: quiet)
+        for peer: UserID in ["bob", "eve"] {
+            let key = journal.begin(invite: nil, peer: peer, direction: .incoming)
+            await withCheckedContinuation { done in journal.end(key, record(.completed, peer)) { done.resume() } }
+        }
+        await journal.close()
+        // Bob's call becomes eight days old.
+        let lines = try String(contentsOfFile: path, encoding: .utf8).split(separator: "\n").map { line in
+            guard line.contains(#""bob""#) else { return String(line) }
+            return String(line).replacing(#/"(began|ended)":(\d+)/#) { match in
+                "\"\(match.1)\":\((Int64(match.2) ?? 0) - 8 * 86_400_000)"
+            }
+        }
+        try (lines.joined(separator: "\n") + "\n").write(toFile: path, atomically: true, encoding: .utf8)
+        for (days, peers) in [(nil, ["bob", "eve"]), (9, ["bob", "eve"]), (7, ["eve"])] as [(Int?, [String])] {
+            let again = CallJournal(path: path, application: "app", days: days, logger: quiet)
+            again.prune()
+            await again.close()
+            #expect(try CallJournal.records(in: path).map(\.peer) == peers, "\(days ?? 0)")
+        }
+    }
+
     @Test("AUTH-8: A device of another application starts without the calls of the old one")
     func anotherApplication() async throws {
         let journal = CallJournal(path: path, application: "old", logger: quiet)

@@ -43,6 +43,32 @@ struct ConnectionMachineTests {
     }
 
     @Test(
+        "CONN-4: After a change of the network a link that does not answer within half a second is made anew at once")
+    func deadAfterNetworkChange() {
+        var timeline = Timeline(ConnectionMachine.standing())
+        #expect(timeline.feed(.networkChanged) == [.sendPing])
+        #expect(timeline.feed(.networkChanged).isEmpty)
+        timeline.advance(by: .milliseconds(499), firing: .timerFired)
+        #expect(timeline.core.state == .connected)
+        timeline.advance(by: .milliseconds(1), firing: .timerFired)
+        #expect(timeline.core.state == .reconnecting)
+        timeline.advance(by: .milliseconds(1), firing: .timerFired)
+        #expect(timeline.outputs.last == .fetchResources(attempt: 2))
+        // The way may be another one again.
+        #expect(timeline.feed(.networkChanged) == [.abandon(attempt: 2), .fetchResources(attempt: 3)])
+    }
+
+    @Test("CONN-4: After a change of the network a link that answers stays, and may be silent as long as before")
+    func alivePastNetworkChange() {
+        var timeline = Timeline(ConnectionMachine.standing())
+        timeline.feed(.networkChanged)
+        timeline.feed(.link(.pong, attempt: 1))
+        let count = timeline.outputs.count
+        timeline.advance(by: .seconds(2), firing: .timerFired)
+        #expect(timeline.outputs.count == count && timeline.core.state == .connected)
+    }
+
+    @Test(
         "CONN-12: Asked to move, a device resumes at the new address and leaves the old link then, and no drop is told")
     func moving() {
         var timeline = Timeline(ConnectionMachine.standing())

@@ -44,6 +44,7 @@ struct ConnectionTableTests {
         ("connect", .connect),
         ("disconnect", .disconnect),
         ("giveUp", .giveUp(fatalFailure.error)),
+        ("network", .networkChanged),
         ("move", .move(to: nil)),
         ("move there", .move(to: "wss://other.example/v1/rtc")),
         ("resourcesFetched", .link(.resourcesFetched(someResources), attempt: 1)),
@@ -96,6 +97,7 @@ struct ConnectionTableTests {
     private static let connectedRow = [
         "disconnect": "disconnecting: endSession closeSocket →disconnecting",
         "giveUp": "failed: !error →failed !disconnected",
+        "network": "connected.pinged: sendPing",
         "move": "moving.fetching: fetchResources",
         "move there": "moving.opening: openSocket",
         "socketFailed": "reconnecting.waiting: →reconnecting !reconnecting retrying",
@@ -131,6 +133,7 @@ struct ConnectionTableTests {
         "connecting.fetching": [
             "giveUp": "failed: !error →failed !disconnected",
             "disconnect": "notConnected: abandon →notConnected",
+            "network": "connecting.fetching: abandon fetchResources",
             "resourcesFetched": "connecting.opening: openSocket",
             "resourcesFailed": "connecting.waiting: retrying",
             "resourcesFailed for good": "failed: !error →failed !disconnected",
@@ -139,6 +142,7 @@ struct ConnectionTableTests {
         "connecting.opening": [
             "giveUp": "failed: !error →failed !disconnected",
             "disconnect": "notConnected: abandon →notConnected",
+            "network": "connecting.fetching: abandon fetchResources",
             "socketOpened": "connecting.starting: startSession",
             "socketFailed": "connecting.waiting: retrying",
             "socketFailed for good": "failed: !error →failed !disconnected",
@@ -149,6 +153,7 @@ struct ConnectionTableTests {
         "connecting.starting": [
             "giveUp": "failed: !error →failed !disconnected",
             "disconnect": "disconnecting: closeSocket →disconnecting",
+            "network": "connecting.fetching: abandon fetchResources",
             "socketFailed": "connecting.waiting: retrying",
             "socketFailed for good": "failed: !error →failed !disconnected",
             "socketClosed": "connecting.waiting: retrying",
@@ -161,7 +166,7 @@ struct ConnectionTableTests {
         "connecting.waiting": [
             "giveUp": "failed: !error →failed !disconnected",
             "disconnect": "notConnected: →notConnected",
-            "timer": "connecting.fetching: fetchResources",
+            "network": "connecting.fetching: fetchResources", "timer": "connecting.fetching: fetchResources",
         ],
         "connected": connectedRow.merging(["timer": "connected.pinged: sendPing"]) { $1 },
         "connected.pinged": connectedRow.merging([
@@ -187,7 +192,7 @@ struct ConnectionTableTests {
         "reconnecting.waiting": [
             "giveUp": "failed: !error →failed !disconnected",
             "disconnect": "notConnected: →notConnected !disconnected",
-            "timer": "reconnecting.fetching: fetchResources",
+            "network": "reconnecting.fetching: fetchResources", "timer": "reconnecting.fetching: fetchResources",
         ],
         "disconnecting": [
             "connect": "disconnecting.thenConnects",

@@ -22,16 +22,19 @@ struct LoginTests {
             inputs: [
                 ("login", .login), ("logout", .logout), ("succeeded", .succeeded),
                 ("failed", .failed(passingFailure)), ("failed for good", .failed(Self.refused)),
-                ("timer", .timerFired),
+                ("network", .networkChanged), ("timer", .timerFired),
             ],
             stateName: { caseName($0.current) }, outputName: caseName,
             expected: [
                 "loggedOut": ["login": "asking: sendLogin"],
                 "asking": [
+                    "network": "asking: sendLogin",
                     "logout": "loggedOut: loggedOut", "succeeded": "loggedIn: loggedIn", "failed": "waiting: retrying",
                     "failed for good": "refused: loginFailed",
                 ],
-                "waiting": ["logout": "loggedOut: loggedOut", "timer": "asking: sendLogin"],
+                "waiting": [
+                    "logout": "loggedOut: loggedOut", "network": "asking: sendLogin", "timer": "asking: sendLogin",
+                ],
                 "loggedIn": ["logout": "loggedOut: loggedOut"],
                 "refused": ["login": "asking: sendLogin", "logout": "loggedOut"],
             ])
@@ -59,6 +62,21 @@ struct LoginTests {
         #expect(timeline.outputs.last == .sendLogin(attempt: 2))
         timeline.feed(.succeeded)
         #expect(timeline.core.isLoggedIn)
+    }
+
+    @Test("AUTH-11: When the network changes, an unwell service is asked again at once, but no sooner than it said")
+    func networkChange() {
+        var timeline = Timeline(LoginMachine(seed: 1))
+        timeline.feed(.login)
+        timeline.feed(.failed(passingFailure))
+        timeline.feed(.networkChanged)
+        #expect(timeline.outputs.last == .sendLogin(attempt: 2))
+        timeline.feed(.failed(ServiceFailure(passingFailure.error, remedy: .retry(after: .seconds(7)))))
+        timeline.feed(.networkChanged)
+        timeline.advance(by: .milliseconds(6_999), firing: .timerFired)
+        #expect(!timeline.outputs.contains(.sendLogin(attempt: 3)))
+        timeline.advance(by: .milliseconds(1), firing: .timerFired)
+        #expect(timeline.outputs.last == .sendLogin(attempt: 3))
     }
 
     @Test("AUTH-11: With bounded patience a service that stays unwell is told as a failure")

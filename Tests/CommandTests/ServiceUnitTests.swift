@@ -114,4 +114,136 @@ struct ServiceUnitTests {
         let third = try HandsetProcess(arguments)
         try await third.line(containing: "Ready")
     }
+
+    private func change(_ running: RunningSite, _ text: String, to other: String) throws {
+        let path = running.site.deviceConfiguration
+        let before = try String(contentsOfFile: path, encoding: .utf8)
+        try #require(before.contains(text))
+        try before.replacingOccurrences(of: text, with: other).write(toFile: path, atomically: true, encoding: .utf8)
+    }
+
+    @Test(
+        "On SIGHUP a device takes what its file says of new calls, and tells what waits; a call that stands goes on. A wrong file is refused with file, line and key"
+    )
+    func reload() async throws {
+        let running = try await RunningSite(Site(), environment: environment)
+        defer { running.site.remove() }
+        let call = try running.call(["--play", Site.speech, "--duration", "60"])
+        try await call.line(containing: "Media flows both ways")
+        try change(running, "mode: auto", to: "mode: reject")
+        running.device.send(SIGHUP)
+        let taken = try await running.device.line(containing: "The configuration was read again")
+        #expect(
+            taken.contains(#""changed":"answer.mode""#) && taken.contains(#""at_next_start":"nothing""#), "\(taken)")
+        try await eventually { inbox.texts.last == "READY=1\nSTATUS=Connected: can be called" }
+        #expect(inbox.texts.contains { $0.hasPrefix("RELOADING=1\nMONOTONIC_USEC=") })
+        let refused = try running.call(["--play", Site.speech])
+        #expect(await refused.ending() == 10, "\(refused.errorText)")
+
+        try change(running, "mode: reject", to: "mode: perhaps")
+        running.device.send(SIGHUP)
+        let wrong = try await running.device.line(containing: "The configuration is wrong")
+        #expect(wrong.contains("device.yaml:") && wrong.contains("answer.mode"), "\(wrong)")
+
+        try change(running, "mode: perhaps", to: "mode: auto\ndevice:\n  name: other")
+        running.device.send(SIGHUP)
+        let waits = try await running.device.line(containing: "The configuration was read again")
+        #expect(waits.contains(#""at_next_start":"device""#), "\(waits)")
+        let answered = try running.call(["--play", Site.speech])
+        #expect(await answered.ending() == 0, "\(answered.errorText)")
+        call.send(SIGINT)
+        #expect(await call.ending() == 130, "\(call.errorText)")
+        running.device.send(SIGTERM)
+        #expect(await running.device.ending() == 0, "\(running.device.errorText)")
+    }
+
+    @Test("A drained device refuses calls as busy and places none until that is taken back; a call that stands goes on")
+    func drainByControl() async throws {
+        let running = try await RunningSite(Site(isControlled: true))
+        defer { running.site.remove() }
+        let call = try running.call(["--play", Site.speech, "--duration", "60"])
+        try await call.line(containing: "Media flows both ways")
+        #expect(try await running.control("drain").code == 0)
+        #expect(try await running.control("status").output.contains("draining"))
+        let refused = try running.call(["--play", Site.speech])
+        #expect(await refused.ending() == 10, "\(refused.errorText)")
+        #expect(refused.outputText.contains("busy"), "\(refused.outputText)")
+        let placed = try await running.control("call", "caller@localhost")
+        #expect(placed.code == 1 && placed.error.contains("undrain"), "\(placed.error)")
+        #expect(try await running.control("undrain").code == 0)
+        let answered = try running.call(["--play", Site.speech])
+        #expect(await answered.ending() == 0, "\(answered.errorText)")
+        call.send(SIGINT)
+        #expect(await call.ending() == 130, "\(call.errorText)")
+    }
+
+    /// While the file of this variable is there, the wall clock says 2001-01-01 to a process that has loaded this.
+    private static let wrongClock = """
+        #define _GNU_SOURCE
+        #include <stdlib.h>
+        #include <sys/syscall.h>
+        #include <sys/time.h>
+        #include <time.h>
+        #include <unistd.h>
+        static time_t second(time_t now) {
+            const char *file = getenv("WRONG_CLOCK");
+            return file && access(file, F_OK) == 0 ? 978307200 : now;
+        }
+        int clock_gettime(clockid_t clock, struct timespec *time) {
+            int result = (int)syscall(SYS_clock_gettime, clock, time);
+            if (result == 0 && clock == CLOCK_REALTIME) time->tv_sec = second(time->tv_sec);
+            return result;
+        }
+        int gettimeofday(struct timeval *restrict now, void *restrict zone) {
+            (void)zone;
+            struct timespec time;
+            clock_gettime(CLOCK_REALTIME, &time);
+            now->tv_sec = time.tv_sec;
+            now->tv_usec = time.tv_nsec / 1000;
+            return 0;
+        }
+        time_t time(time_t *result) {
+            struct timespec now;
+            clock_gettime(CLOCK_REALTIME, &now);
+            if (result) *result = now.tv_sec;
+            return now.tv_sec;
+        }
+        """
+
+    private static func compileWrongClock(in site: Site) throws -> String {
+        try wrongClock.write(toFile: site.path("clock.c"), atomically: true, encoding: .utf8)
+        let compiler = Process()
+        compiler.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        compiler.arguments = ["clang", "-shared", "-fPIC", "-o", site.path("clock.so"), site.path("clock.c")]
+        try compiler.run()
+        compiler.waitUntilExit()
+        try #require(compiler.terminationStatus == 0)
+        return site.path("clock.so")
+    }
+
+    @Test("A device whose clock is years off waits for the time, says so, and logs in when it is set")
+    func clock() async throws {
+        let site = try Site(isEncrypted: true)
+        defer { site.remove() }
+        let exchange = try HandsetProcess(["serve", "--config", site.exchangeConfiguration, "--log-format", "json"])
+        let line = try await exchange.line(containing: #""Listening""#)
+        let url = try #require(line.firstMatch(of: #/"url":"([^"]+)"/#))
+        let mark = site.path("wrong-clock")
+        try "".write(toFile: mark, atomically: true, encoding: .utf8)
+        var environment = environment
+        environment["LD_PRELOAD"] = try Self.compileWrongClock(in: site)
+        environment["WRONG_CLOCK"] = mark
+        let server = url.1.replacingOccurrences(of: "127.0.0.1", with: "localhost")
+        let device = try HandsetProcess(
+            ["run", "--config", site.deviceConfiguration, "--server", server, "--log-format", "json"],
+            environment: environment)
+        try await device.line(containing: "waiting for the time")
+        try await eventually {
+            inbox.texts.contains { $0.hasPrefix("STATUS=Waiting for the time: the clock says 2001-") }
+        }
+        try FileManager.default.removeItem(atPath: mark)
+        try await device.line(containing: #""Ready""#)
+        device.send(SIGTERM)
+        #expect(await device.ending() == 0, "\(device.errorText)")
+    }
 }

@@ -22,7 +22,7 @@ struct SetupCommandTests {
     private func setup(_ arguments: [String], input: String = "") async throws -> (code: Int32, process: HandsetProcess)
     {
         let place = [
-            "--folder", site.path("etc"), "--state", site.path("state"), "--control", site.path("control.sock"),
+            "--folder", site.path("etc"), "--state", site.path("var/state"), "--control", site.path("control.sock"),
             "--group",
             "no-such-group", "--app-key", "tests", "--app-secret-file", site.path("app.secret"),
         ]
@@ -44,8 +44,12 @@ struct SetupCommandTests {
         #expect(made.process.errorText.contains("Media flows both ways"), "\(made.process.errorText)")
         #expect(made.process.outputText == "\(site.path("etc/front.yaml")): good for `handset run`")
         #expect(try mode("etc/front.yaml") == 0o600 && mode("etc/front.token") == 0o600)
+        // The unit's user gets through the folders, and needs nothing outside them.
+        #expect(try mode("etc") == 0o755 && mode("var") == 0o755 && mode("var/state") == 0o700)
+        #expect(try String(contentsOfFile: site.path("etc/front.secret"), encoding: .utf8) == "app-secret\n")
 
         let configuration = try String(contentsOfFile: site.path("etc/front.yaml"), encoding: .utf8)
+        #expect(configuration.contains("app_secret_file: front.secret\n") && !configuration.contains("app.secret"))
         let again = try await setup(["--exchange-config", site.exchangeConfiguration, "--server", server])
         #expect(again.code == 1 && again.process.errorText.contains("--force"), "\(again.process.errorText)")
         #expect(try String(contentsOfFile: site.path("etc/front.yaml"), encoding: .utf8) == configuration)

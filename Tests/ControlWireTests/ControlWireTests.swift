@@ -58,6 +58,7 @@ struct ControlRequestTests {
             (#"{"request":"hangup","call":null}"#, .hangUp(nil)), (#"{"request":"card","call":2}"#, .card(2)),
             (#"{"request":"dtmf","keys":"12#"}"#, .dtmf("12#", nil)), (#"{"request":"watch"}"#, .watch(levels: true)),
             (#"{"request":"watch","levels":false}"#, .watch(levels: false)),
+            (#"{"request":"drain"}"#, .drain(true)), (#"{"request":"undrain"}"#, .drain(false)),
         ] as [(String, ControlRequest.Wish)])
     func wishes(text: String, wish: ControlRequest.Wish) throws {
         #expect(try read(text) == ControlRequest(wish))

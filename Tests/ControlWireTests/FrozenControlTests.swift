@@ -14,6 +14,7 @@ struct FrozenControlTests {
     private static let wishes: [ControlRequest.Wish] = [
         .status, .mute(true), .mute(false), .volume(playbackDB: -6, microphoneDB: 3), .call(to: "bob"), .answer(1),
         .reject(1, isBusy: true), .hangUp(1), .card(1), .dtmf("1#", 1), .watch(levels: true),
+        .drain(true), .drain(false),
     ]
 
     private static let news: [ControlNews] = [
@@ -40,6 +41,7 @@ struct FrozenControlTests {
             playback: "p", capture: "c", isRunning: true, losses: 0, playbackXruns: 0, captureXruns: 0)
         status.levels = levels
         status.load = load
+        status.isDraining = true
         status.callCount = 1
         status.calls = [ControlCall(call: 1, peer: "bob", isIncoming: true, state: .talking, durationSeconds: 1)]
         return status

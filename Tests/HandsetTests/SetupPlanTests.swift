@@ -21,8 +21,9 @@ struct SetupPlanTests {
         plan.folder = folder
         plan.state = folder
         plan.controlSocket = folder + "/control.sock"
-        plan.application = ("site", "app.secret")
-        try "secret".write(toFile: folder + "/app.secret", atomically: true, encoding: .utf8)
+        plan.appKey = "site"
+        plan.profile = "pi"
+        try "secret".write(toFile: plan.appSecretPath, atomically: true, encoding: .utf8)
         try "token".write(toFile: plan.tokenPath, atomically: true, encoding: .utf8)
         try plan.text.write(toFile: plan.configurationPath, atomically: true, encoding: .utf8)
         let read = try DeviceConfiguration.read(path: plan.configurationPath, fileChecks: .all)
@@ -31,8 +32,11 @@ struct SetupPlanTests {
         #expect(read.device.name == "front-door" && read.device.callRecords == folder + "/calls.jsonl")
         #expect(plan.text.contains("  source: \(source.rawValue)\n"))
         if source == .card { #expect(read.audio.playback == "hw:CARD=Headset,DEV=0") }
+        #expect(read.profile == .pi)
         #expect(read.control?.socket == .path(folder + "/control.sock"))
         #expect(read.account.appKey == "site" && read.account.appSecret.revealed == "secret")
+        plan.hasTrustRoots = true
+        #expect(plan.text.contains("  trust_roots: front-door.roots.pem\n"))
     }
 
     @Test("A name that is no plain word is refused, and so is that of the exchange")

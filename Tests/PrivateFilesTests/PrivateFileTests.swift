@@ -59,6 +59,20 @@ struct PrivateFileTests {
         }
     }
 
+    @Test("A journal loses the lines that are not to be kept, from all its files, and goes on")
+    func prune() throws {
+        let path = folder + "/pruned"
+        let journal = try LineJournal(path: path, maximumBytes: 40, keptFiles: 2)
+        for number in 0..<9 { try journal.append(["line \(number) 4567"]) }
+        try journal.prune { $0 != "line 7 4567" && $0 > "line 3" }
+        #expect(try journal.lines() == [3, 4, 5, 6, 8].map { "line \($0) 4567" })
+        #expect(!FileManager.default.fileExists(atPath: path + ".2"))
+        #expect(try mode(path) == 0o600)
+        try journal.prune { _ in false }
+        try journal.append(["new"])
+        #expect(try journal.lines() == ["new"])
+    }
+
     @Test("A journal keeps its lines in order, cuts off what a crash left unfinished, and is bounded")
     func journal() throws {
         let path = folder + "/calls"

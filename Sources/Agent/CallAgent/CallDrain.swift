@@ -1,11 +1,17 @@
 /// How a device comes to rest: it takes no more calls, and waits until none is left and each peer knows of the end.
 struct CallDrain {
     /// Whether the device takes no more calls.
-    private(set) var hasBegun = false
+    var hasBegun: Bool { isPaused || isEnding }
+    private var isPaused = false
+    private var isEnding = false
     private var hangUpsUnderWay = 0
     private var waiter: CheckedContinuation<Void, Never>?
 
-    mutating func begin() { hasBegun = true }
+    /// For good.
+    mutating func begin() { isEnding = true }
+
+    /// For as long as somebody wants it.
+    mutating func pause(_ isPaused: Bool) { self.isPaused = isPaused }
 
     /// A peer is being told that this side hung up.
     mutating func hangUpBegan() { hangUpsUnderWay += 1 }

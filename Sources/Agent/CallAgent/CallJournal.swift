@@ -9,11 +9,11 @@ internal import VoiceActivity
 /// A line is written when a call begins and another when it ends, both on disk before the end is reported. If a call's
 /// end is missing when the file is opened again, the program was killed during the call, and the end is added then.
 /// Lines are JSON; only the owner may read the file, and it is bounded: at 4 MiB it becomes `PATH.1`, and four such are
-/// kept.
+/// kept. Records can be kept for a number of days, too.
 public final class CallJournal: Sendable {
-    private struct Job: Sendable {
-        let entry: KeptCall
-        let done: @Sendable () -> Void
+    private enum Job: Sendable {
+        case write(KeptCall, done: @Sendable () -> Void)
+        case prune
     }
 
     private let application: String
@@ -23,16 +23,23 @@ public final class CallJournal: Sendable {
     /// Opens a journal; records of another application are removed first (AUTH-8).
     ///
     /// If the file cannot be used, the log says so, and calls continue without records.
-    public init(path: String, application: String, logger: Logger) {
+    ///
+    /// - Parameter days: For how long records are kept; nil for as long as there is room.
+    public init(path: String, application: String, days: Int? = nil, logger: Logger) {
         self.application = application
         // Two lines a call, a few hundred bytes each; if the disk stalls for longer, records are lost.
         let (jobs, queue) = AsyncStream.makeStream(of: Job.self, bufferingPolicy: .bufferingOldest(16_384))
         self.queue = queue
         writer = Task.detached {
             let journal = Self.open(path, application, logger)
+            Self.prune(journal, days, logger)
             for await job in jobs {
-                Self.append([job.entry], to: journal, logger)
-                job.done()
+                switch job {
+                case .write(let entry, let done):
+                    Self.append([entry], to: journal, logger)
+                    done()
+                case .prune: Self.prune(journal, days, logger)
+                }
             }
         }
     }
@@ -43,7 +50,7 @@ public final class CallJournal: Sendable {
         let entry = KeptCall(
             call: key, application: application, isOver: false, began: Self.now, invite: invite?.text,
             direction: direction.rawValue, peer: peer.text)
-        queue.yield(Job(entry: entry, done: {}))
+        queue.yield(.write(entry, done: {}))
         return key
     }
 
@@ -61,9 +68,12 @@ public final class CallJournal: Sendable {
         entry.cause = record.cause?.rawValue
         entry.error = record.error.map(\.description)
         entry.turns = turns.map(KeptCall.Turns.init)
-        if case .enqueued = queue.yield(Job(entry: entry, done: done)) { return }
+        if case .enqueued = queue.yield(.write(entry, done: done)) { return }
         done()
     }
+
+    /// Removes records that are older than they are kept. To be called now and then.
+    func prune() { queue.yield(.prune) }
 
     /// Writes what is waiting, and stops.
     func close() async {
@@ -108,6 +118,19 @@ public final class CallJournal: Sendable {
         } catch {
             logger.error("Calls leave no records", metadata: ["because": "\(error)"])
             return nil
+        }
+    }
+
+    private static func prune(_ journal: LineJournal?, _ days: Int?, _ logger: Logger) {
+        guard let journal, let days else { return }
+        let oldest = now - Int64(days) * 86_400_000
+        do throws(PrivateFileError) {
+            try journal.prune { line in
+                guard let call = KeptCall(line: line), let time = call.ended ?? call.began else { return true }
+                return time >= oldest
+            }
+        } catch {
+            logger.error("Old records of calls are not removed", metadata: ["because": "\(error)"])
         }
     }
 

@@ -17,7 +17,7 @@ public actor Device {
     /// The events, in order. The first listener receives all of them from the beginning.
     public nonisolated let events = DeviceEvents()
 
-    let configuration: DeviceConfiguration
+    private(set) var configuration: DeviceConfiguration
     let service: any SignalingService
     let logger: Logger
     /// What the device has for the media of its calls.
@@ -51,7 +51,9 @@ public actor Device {
         self.service = service
         self.logger = logger
         journal = configuration.device.callRecords.map {
-            CallJournal(path: $0, application: configuration.account.appKey, logger: logger)
+            CallJournal(
+                path: $0, application: configuration.account.appKey, days: configuration.device.callRecordDays,
+                logger: logger)
         }
         // The media side tells a few events a call; this many wait if the device is busy.
         let (stream, mediaSink) = AsyncStream.makeStream(of: MediaEvent.self, bufferingPolicy: .bufferingOldest(16_384))
@@ -85,6 +87,7 @@ public actor Device {
                 Task { [mediaEvents] in for await event in mediaEvents { self.handle(event) } },
                 Task { [programNews] in for await news in programNews { self.handle(news) } },
                 Task { [botNews] in for await news in botNews { self.handle(news) } },
+                Task { await self.keepTidy() },
             ]
             try await listenForBots()
         }
@@ -96,6 +99,18 @@ public actor Device {
         signaling.noteLogin(of: user)
         for room in configuration.allRooms { _ = try await service.join(room: room, data: nil) }
         await lookUpServers()
+    }
+
+    /// Removes recordings and records that are older, or more, than are kept: now and every hour, until it is cancelled.
+    private func keepTidy() async {
+        while !Task.isCancelled {
+            journal?.prune()
+            if let folder = configuration.behaviour.recordingFolder {
+                let (limits, logger) = (configuration.behaviour.recordingLimits, logger)
+                await Task.detached(priority: .low) { limits.apply(to: folder, logger) }.value
+            }
+            try? await Task.sleep(for: .seconds(3_600))
+        }
     }
 
     /// Asks for the addresses of the servers that the service and the configuration name now; calls that begin
@@ -192,6 +207,23 @@ public actor Device {
         await allCallsEnded(within: limit)
     }
 
+    /// Takes no more calls until that is taken back, while those that there are go on. A device that ends stays so.
+    ///
+    /// - Returns: Whether it takes no calls now.
+    @discardableResult
+    public func setDraining(_ isDraining: Bool) -> Bool {
+        drain.pause(isDraining)
+        return drain.hasBegun
+    }
+
+    /// Tells the service that the machine's network has changed, so that it tries at once what waits.
+    public func networkChanged() async { await service.networkChanged() }
+
+    /// Takes what another configuration says of calls that begin from now on. Calls that there are go on as they began.
+    ///
+    /// - Returns: Whether its behaviour was taken, too; otherwise it needs what a device makes at its start.
+    public func adopt(_ other: DeviceConfiguration) -> Bool { configuration.adopt(other) }
+
     /// Whether the device and its media workers work, for a watchdog that asks every few seconds: false if a worker has not
     /// answered since this was last asked, or does not run its calls. Returns only if the device itself works.
     public func isAlive() -> Bool { engine.areWorkersAlive() }
@@ -221,6 +253,12 @@ public actor Device {
 
     /// Whether the device takes no more calls, and makes none.
     public var isDraining: Bool { drain.hasBegun }
+
+    /// What calls that begin now do.
+    public var behaviour: BehaviourConfiguration { configuration.behaviour }
+
+    /// Which calls are answered now, and how.
+    public var answerPolicy: AnswerPolicy { configuration.answer }
 
     /// Who this device is to the service; nil until it has connected.
     var user: UserID? { signaling.user }

@@ -71,6 +71,11 @@ struct ControlDesk: Sendable {
                 throw ControlFault(.failed, error.description)
             }
             return Outcome(ControlReply(call: call.number))
+        case .drain(let isDraining):
+            guard await device.setDraining(isDraining) == isDraining else {
+                throw ControlFault(.wrongState, "the device is about to end, and takes no more calls")
+            }
+            return Outcome()
         }
     }
 
@@ -88,7 +93,8 @@ struct ControlDesk: Sendable {
         var status = ControlStatus(
             version: version, pid: getpid(), uptimeSeconds: (began.duration(to: now).seconds * 10).rounded() / 10,
             device: configuration.device.name, connection: state.connection.rawValue, user: state.user?.text,
-            server: Self.host(of: configuration.account.eventsURL), behaviour: configuration.behaviour.source.name)
+            server: Self.host(of: configuration.account.eventsURL), behaviour: await device.behaviour.source.name)
+        status.isDraining = await device.isDraining
         status.sound = state.sound.map(ControlSound.init)
         if state.sound != nil {
             let card = state.card ?? CardStatistics()
@@ -117,10 +123,10 @@ struct ControlDesk: Sendable {
         case .connecting, .disconnected:
             throw ControlFault(.notConnected, "the device is not connected to its service, so nobody can be called")
         }
-        if await device.isDraining {
-            throw ControlFault(.tooMany, "the device takes no more calls: it stops when those that it has are over")
+        guard await !device.isDraining else {
+            throw ControlFault(.wrongState, "the device takes no more calls; undrain has it take them again")
         }
-        if case .calls(let limit) = configuration.answer.callLimit, state.calls.count >= limit {
+        if case .calls(let limit) = await device.answerPolicy.callLimit, state.calls.count >= limit {
             throw ControlFault(.tooMany, "there are \(limit) calls, as many as answer.max_calls allows")
         }
         guard await device.hasRoomForCall else {

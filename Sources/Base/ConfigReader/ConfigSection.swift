@@ -23,6 +23,17 @@ public struct ConfigSection: Sendable {
     /// The keys present, in the order of the file.
     public var keys: [String] { entries.map(\.key) }
 
+    /// The dotted paths of the keys whose values are other ones here than in `other`, or that only one of both has. Which line
+    /// they are on does not matter.
+    public func differences(from other: ConfigSection) -> [String] {
+        let names = keys + other.keys.filter { !keys.contains($0) }
+        return names.flatMap { name -> [String] in
+            guard let own = entry(name)?.value, let others = other.entry(name)?.value else { return [fullKey(name)] }
+            if case .section(let own) = own, case .section(let others) = others { return own.differences(from: others) }
+            return own.hasSameContents(as: others) ? [] : [fullKey(name)]
+        }
+    }
+
     /// Whether `key` is present, whatever its value.
     func has(_ key: String) -> Bool { entry(key) != nil }
 

@@ -35,6 +35,18 @@ indirect enum ConfigValue: Sendable {
         }
     }
 
+    /// Whether both say the same, wherever they are.
+    func hasSameContents(as other: ConfigValue) -> Bool {
+        switch (self, other) {
+        case (.empty, .empty): true
+        case (.scalar(let own), .scalar(let others)): own == others
+        case (.list(let own), .list(let others)):
+            own.count == others.count && zip(own, others).allSatisfy { $0.value.hasSameContents(as: $1.value) }
+        case (.section(let own), .section(let others)): own.differences(from: others).isEmpty
+        case (.empty, _), (.scalar, _), (.list, _), (.section, _): false
+        }
+    }
+
     private static func entries(
         _ pairs: [(key: YAMLNode, value: YAMLNode)], path: String, _ origin: ConfigOrigin,
         _ problems: inout [ConfigProblem]

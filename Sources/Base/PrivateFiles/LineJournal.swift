@@ -62,6 +62,21 @@ public struct LineJournal: Sendable {
         return all
     }
 
+    /// Removes the lines that `keeps` refuses. A crash at any point leaves each file as it was or as it is to be.
+    public func prune(keeping keeps: (String) -> Bool) throws(PrivateFileError) {
+        for file in files {
+            guard let bytes = try PrivateFile.read(file, maximumBytes: .max) else { continue }
+            let lines = bytes.split(separator: UInt8(ascii: "\n"))
+            let kept = lines.filter { keeps(String(decoding: $0, as: UTF8.self)) }
+            guard kept.count < lines.count else { continue }
+            if kept.isEmpty, file != path {
+                try PrivateFile.remove(file)
+            } else {
+                try PrivateFile.replace(file, with: kept.flatMap { $0 + [UInt8(ascii: "\n")] })
+            }
+        }
+    }
+
     /// Removes everything.
     public func clear() throws(PrivateFileError) {
         for path in files.dropFirst() { try PrivateFile.remove(path) }

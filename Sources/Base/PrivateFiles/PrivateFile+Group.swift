@@ -10,4 +10,16 @@ extension PrivateFile {
             throw PrivateFileError(doing: "share", path, errno)
         }
     }
+
+    /// Gives a folder that root has made to a user and its group, as the service of that user needs it. Nothing changes if
+    /// there is no such user, the folder is somebody else's already, or this process is not root's.
+    public static func hand(_ folder: String, toUser name: String) throws(PrivateFileError) {
+        var status = stat()
+        guard geteuid() == 0, let user = unsafe getpwnam(name)?.pointee, unsafe stat(folder, &status) == 0,
+            status.st_uid == 0
+        else { return }
+        guard unsafe chown(folder, user.pw_uid, user.pw_gid) == 0 else {
+            throw PrivateFileError(doing: "give away", folder, errno)
+        }
+    }
 }

@@ -54,7 +54,7 @@ extension ConnectionMachine {
 
     mutating func handleTimer(in attempt: Attempt, at now: Instant, into outbox: inout [Output]) {
         switch attempt.step {
-        case .waiting(let until) where now >= until:
+        case .waiting(let until, _) where now >= until:
             startAttempt(isReconnection: attempt.isReconnection, resume: attempt.resume, at: now, into: &outbox)
         case .fetching(let deadline) where now >= deadline, .opening(_, let deadline) where now >= deadline,
             .starting(_, let deadline) where now >= deadline:
@@ -63,6 +63,20 @@ extension ConnectionMachine {
         case .waiting, .fetching, .opening, .starting:
             break  // Woken early.
         }
+    }
+
+    /// Tries at once what was waiting, and anew what is under way: it may be stuck on a way that is gone.
+    mutating func hurry(_ attempt: Attempt, at now: Instant, into outbox: inout [Output]) {
+        switch attempt.step {
+        case .waiting(_, let notBefore) where now < notBefore:
+            var attempt = attempt
+            attempt.step = .waiting(until: notBefore, notBefore: notBefore)
+            current = .attempting(attempt)
+            return
+        case .waiting: break
+        case .fetching, .opening, .starting: outbox.append(.abandon(attempt: attempt.number))
+        }
+        startAttempt(isReconnection: attempt.isReconnection, resume: attempt.resume, at: now, into: &outbox)
     }
 
     mutating func disconnect(_ attempt: Attempt, at now: Instant, into outbox: inout [Output]) {
@@ -77,10 +91,12 @@ extension ConnectionMachine {
         }
     }
 
-    /// - Parameter isBurden: Whether it cost the server something, as far as the backoff is concerned.
+    /// - Parameters:
+    ///   - isBurden: Whether it cost the server something, as far as the backoff is concerned.
+    ///   - isUrgent: Whether the next attempt comes at once, because the network is another one.
     mutating func fail(
-        _ attempt: Attempt, with failure: ServiceFailure, isBurden: Bool? = nil, at now: Instant,
-        into outbox: inout [Output]
+        _ attempt: Attempt, with failure: ServiceFailure, isBurden: Bool? = nil, isUrgent: Bool = false,
+        at now: Instant, into outbox: inout [Output]
     ) {
         let limit = attempt.isReconnection ? timings.reconnectAttempts : timings.firstAttempts
         let wait = backoff.next(at: now, isBurden: isBurden ?? failure.isBurden)
@@ -88,8 +104,8 @@ extension ConnectionMachine {
             return give(up: failure.error, into: &outbox)
         }
         var attempt = attempt
-        let delay = max(wait, after ?? .zero)
-        attempt.step = .waiting(until: now.advanced(by: delay))
+        let delay = max(isUrgent ? .zero : wait, after ?? .zero)
+        attempt.step = .waiting(until: now.advanced(by: delay), notBefore: now.advanced(by: after ?? .zero))
         current = .attempting(attempt)
         outbox.append(.retrying(after: delay, because: failure.error))
     }

@@ -37,14 +37,25 @@ extension ConnectionMachine {
         var link = link
         link.lastHeard = now
         link.pingSentAt = nil
+        link.isProbed = false
         current = .connected(link)
+    }
+
+    /// Asks for a sign of life that is due soon.
+    mutating func probe(_ link: Link, at now: Instant, into outbox: inout [Output]) {
+        guard !link.isProbed else { return }
+        var link = link
+        link.pingSentAt = now
+        link.isProbed = true
+        current = .connected(link)
+        outbox.append(.sendPing)
     }
 
     mutating func handleTimer(on link: Link, at now: Instant, into outbox: inout [Output]) {
         guard now >= link.deadline else { return }
         guard link.pingSentAt == nil else {
             outbox.append(.abandon(attempt: link.attempt))
-            return drop(link, because: .dead(after: link.keepalive), at: now, into: &outbox)
+            return drop(link, because: .dead(after: link.patience), at: now, into: &outbox)
         }
         var link = link
         link.pingSentAt = now
@@ -63,8 +74,8 @@ extension ConnectionMachine {
         outbox.append(.stateChanged(.reconnecting))
         emit(.reconnecting, .reconnecting, into: &outbox)
         let attempt = Attempt(
-            number: link.attempt, step: .waiting(until: now), isReconnection: true, resume: link.resume)
-        fail(attempt, with: failure, isBurden: !isStable, at: now, into: &outbox)
+            number: link.attempt, step: .waiting(until: now, notBefore: now), isReconnection: true, resume: link.resume)
+        fail(attempt, with: failure, isBurden: !isStable, isUrgent: link.isProbed, at: now, into: &outbox)
     }
 }
 

@@ -37,7 +37,7 @@ extension ConnectionMachine {
             hear(report, beforeLeaving: move, at: now, into: &outbox)
         case .timerFired:
             handleTimer(in: move, at: now, into: &outbox)
-        case .connect, .move, .link:
+        case .connect, .move, .link, .networkChanged:
             break  // It is up, on the move as it is, or a word about an attempt given up.
         }
     }
@@ -99,10 +99,12 @@ extension ConnectionMachine {
             if let sequence { move.from.resume.after = max(move.from.resume.after, sequence) }
             move.from.lastHeard = now
             move.from.pingSentAt = nil
+            move.from.isProbed = false
             current = .moving(move)
         case .pong:
             move.from.lastHeard = now
             move.from.pingSentAt = nil
+            move.from.isProbed = false
             current = .moving(move)
         case .socketClosed(let code):
             lose(move, because: .closed(code), into: &outbox)

@@ -14,6 +14,9 @@ public struct ConnectionMachine: ProtocolCore, Sendable {
         /// The service asks for a new connection, at the WebSocket address `to` if it gives one (CONN-12). It is made
         /// first, and then replaces the present one.
         case move(to: String?)
+        /// The machine's network has changed: a link has come up, or an address has come or gone. What was waiting is tried
+        /// at once, and an established link is asked for a sign of life.
+        case networkChanged
         /// The connection cannot succeed any more, for example because the access token has expired and there is no new
         /// one. The driver closes the link.
         case giveUp(SignalingError)
@@ -75,13 +78,14 @@ public struct ConnectionMachine: ProtocolCore, Sendable {
             case fetching(deadline: Instant)
             case opening(keepalive: Duration, deadline: Instant)
             case starting(keepalive: Duration, deadline: Instant)
-            case waiting(until: Instant)
+            /// Not before the service said; `until` is when the next attempt comes by itself.
+            case waiting(until: Instant, notBefore: Instant)
 
             /// When it has gone on for long enough.
             var deadline: Instant {
                 switch self {
                 case .fetching(let deadline), .opening(_, let deadline), .starting(_, let deadline): deadline
-                case .waiting(let until): until
+                case .waiting(let until, _): until
                 }
             }
         }
@@ -101,10 +105,14 @@ public struct ConnectionMachine: ProtocolCore, Sendable {
         var keepalive: Duration
         var lastHeard: Instant
         var pingSentAt: Instant?
+        /// Whether the ping was sent because the network has changed: then its answer is due soon.
+        var isProbed = false
         var resume: ResumePoint
 
         /// Half of the two intervals goes by in silence, the other half waiting for the answer to a ping.
-        var deadline: Instant { (pingSentAt ?? lastHeard).advanced(by: keepalive) }
+        var deadline: Instant { (pingSentAt ?? lastHeard).advanced(by: patience) }
+        /// How long the link may be silent.
+        var patience: Duration { isProbed ? min(keepalive, ConnectionTimings.probeTimeout) : keepalive }
     }
 
     /// An established link, and the attempt at the one that replaces it (CONN-12).
@@ -177,6 +185,8 @@ public struct ConnectionMachine: ProtocolCore, Sendable {
             handle(report, in: attempt, at: now, into: &outbox)
         case (.attempting(let attempt), .timerFired):
             handleTimer(in: attempt, at: now, into: &outbox)
+        case (.attempting(let attempt), .networkChanged):
+            hurry(attempt, at: now, into: &outbox)
 
         case (.connected(let link), .disconnect):
             outbox.append(.endSession)
@@ -187,6 +197,8 @@ public struct ConnectionMachine: ProtocolCore, Sendable {
             handle(report, on: link, at: now, into: &outbox)
         case (.connected(let link), .timerFired):
             handleTimer(on: link, at: now, into: &outbox)
+        case (.connected(let link), .networkChanged):
+            probe(link, at: now, into: &outbox)
 
         case (.moving(let move), .disconnect), (.moving(let move), .giveUp), (.moving(let move), .link),
             (.moving(let move), .timerFired):
@@ -209,7 +221,7 @@ public struct ConnectionMachine: ProtocolCore, Sendable {
             break  // It is up or on its way: the same one serves (CONN-1).
         case (.notConnected, .disconnect), (.failed, .disconnect):
             break  // It is down already.
-        case (_, .giveUp), (_, .move), (_, .link), (_, .timerFired):
+        case (_, .giveUp), (_, .move), (_, .link), (_, .timerFired), (_, .networkChanged):
             break  // Down already, on the move as it is, a word about an attempt given up, or woken early.
         }
     }

@@ -102,6 +102,10 @@ public struct ResumePoint: Hashable, Sendable {
 
 /// The connection's times and limits.
 public struct ConnectionTimings: Hashable, Sendable {
+    /// For the answer to a ping that was sent because the network has changed; a link without one is made anew, which costs
+    /// little if the path is just slow.
+    static let probeTimeout = Duration.milliseconds(500)
+
     /// For one attempt, from asking for resources to the session's start. Default 10 s.
     public var attemptTimeout: Duration = .seconds(10)
     /// For the close frame's answer. Default 1 s.

@@ -12,6 +12,8 @@ public struct LoginMachine: ProtocolCore, Sendable {
         case succeeded
         /// It did not, or was not there.
         case failed(ServiceFailure)
+        /// The machine's network has changed: what was waiting is tried at once, and anew what is under way.
+        case networkChanged
         /// `nextDeadline` has come. Early calls are harmless.
         case timerFired
     }
@@ -31,7 +33,8 @@ public struct LoginMachine: ProtocolCore, Sendable {
     enum State: Hashable, Sendable {
         case loggedOut
         case asking(attempt: Int, giveUpAt: Instant?)
-        case waiting(attempt: Int, until: Instant, giveUpAt: Instant?)
+        /// Not before the service said; `until` is when the next attempt comes by itself.
+        case waiting(attempt: Int, until: Instant, notBefore: Instant, giveUpAt: Instant?)
         case loggedIn
         case refused
     }
@@ -56,7 +59,7 @@ public struct LoginMachine: ProtocolCore, Sendable {
     /// When `handle` must next be called even if nothing happens.
     public var nextDeadline: Instant? {
         switch current {
-        case .waiting(_, let until, _): until
+        case .waiting(_, let until, _, _): until
         case .loggedOut, .asking, .loggedIn, .refused: nil
         }
     }
@@ -74,8 +77,14 @@ public struct LoginMachine: ProtocolCore, Sendable {
         case (.asking(let attempt, let giveUpAt), .failed(let failure)):
             retry(attempt: attempt, giveUpAt: giveUpAt, after: failure, at: now, into: &outbox)
 
-        case (.waiting(let attempt, let until, let giveUpAt), .timerFired) where now >= until:
+        case (.waiting(let attempt, let until, _, let giveUpAt), .timerFired) where now >= until:
             ask(attempt: attempt + 1, giveUpAt: giveUpAt, into: &outbox)
+
+        case (.asking(let attempt, let giveUpAt), .networkChanged):
+            ask(attempt: attempt + 1, giveUpAt: giveUpAt, into: &outbox)
+        case (.waiting(let attempt, _, let notBefore, let giveUpAt), .networkChanged):
+            guard now < notBefore else { return ask(attempt: attempt + 1, giveUpAt: giveUpAt, into: &outbox) }
+            current = .waiting(attempt: attempt, until: notBefore, notBefore: notBefore, giveUpAt: giveUpAt)
 
         case (.asking, .logout), (.waiting, .logout), (.loggedIn, .logout):
             current = .loggedOut
@@ -85,8 +94,8 @@ public struct LoginMachine: ProtocolCore, Sendable {
             break  // Done, or on its way.
         case (.loggedOut, .logout), (.refused, .logout):
             current = .loggedOut
-        case (_, .succeeded), (_, .failed), (_, .timerFired):
-            break  // A late answer, or woken early.
+        case (_, .succeeded), (_, .failed), (_, .timerFired), (_, .networkChanged):
+            break  // A late answer, woken early, or nothing is under way.
         }
     }
 
@@ -102,7 +111,8 @@ public struct LoginMachine: ProtocolCore, Sendable {
             let delay = max(backoff.next(at: now, isBurden: failure.isBurden), after ?? .zero)
             let until = now.advanced(by: delay)
             if giveUpAt.map({ until <= $0 }) ?? true {
-                current = .waiting(attempt: attempt, until: until, giveUpAt: giveUpAt)
+                current = .waiting(
+                    attempt: attempt, until: until, notBefore: now.advanced(by: after ?? .zero), giveUpAt: giveUpAt)
                 outbox.append(.retrying(after: delay, because: failure.error))
                 return
             }

@@ -4,7 +4,7 @@ public import JSON
 public struct ControlRequest: Hashable, Sendable {
     /// The requests' names on the wire.
     public enum Name: String, CaseIterable, Sendable {
-        case status, mute, unmute, volume, call, answer, reject, hangup, card, dtmf, watch
+        case status, mute, unmute, volume, call, answer, reject, hangup, card, dtmf, drain, undrain, watch
     }
 
     /// What is wanted. Where no call is named, the device looks for the one that is meant (``CallChoice``).
@@ -27,6 +27,8 @@ public struct ControlRequest: Hashable, Sendable {
         case card(UInt64)
         /// Press telephone keys.
         case dtmf(String, UInt64?)
+        /// Refuse new calls as busy, or take them again.
+        case drain(Bool)
         /// Tell what happens from now on, and the levels if they are wanted.
         case watch(levels: Bool)
     }
@@ -105,6 +107,8 @@ public struct ControlRequest: Hashable, Sendable {
         case .dtmf:
             let keys = try fields.text("keys", maximumBytes: ControlLimits.keys)
             return .dtmf(keys, try fields.call())
+        case .drain: return .drain(true)
+        case .undrain: return .drain(false)
         case .watch: return .watch(levels: try fields.flag("levels") ?? true)
         }
     }
@@ -132,6 +136,7 @@ extension ControlRequest: Encodable {
         case .hangUp(let call): set(.hangup, ["call": number(call)])
         case .card(let call): set(.card, ["call": number(call)])
         case .dtmf(let keys, let call): set(.dtmf, ["keys": .string(keys), "call": number(call)])
+        case .drain(let isDraining): set(isDraining ? .drain : .undrain)
         case .watch(let levels): set(.watch, ["levels": .bool(levels)])
         }
         try JSONValue.object(members).encode(to: encoder)

@@ -22,6 +22,9 @@ public struct ControlStatus: Codable, Hashable, Sendable {
     public var card: ControlCard?
     /// What the meters show; nil while no call is on the card.
     public var levels: ControlLevels?
+    /// Whether new calls are refused because somebody asked for that, or the device is about to end; nil from a device that
+    /// does not tell.
+    public var isDraining: Bool?
     /// How busy the device is with its calls' sound.
     public var load: ControlLoad?
     /// All calls, those that are not listed too.
@@ -33,6 +36,7 @@ public struct ControlStatus: Codable, Hashable, Sendable {
         case version, pid, device, connection, user, server, behaviour, sound, card, levels, load, calls
         case uptimeSeconds = "uptime_s"
         case callCount = "call_count"
+        case isDraining = "draining"
     }
 
     /// Makes the status of a device without calls.

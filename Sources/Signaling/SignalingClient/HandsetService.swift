@@ -64,6 +64,12 @@ public final class HandsetService: SignalingService {
         try await ask { driver, promise in driver.connect(promise) }
     }
 
+    /// Tries at once what waits for its next attempt, and asks an established connection for a sign of life.
+    public func networkChanged() async {
+        let driver = driver
+        try? await loop.submit { driver.value.networkChanged() }.get()
+    }
+
     /// Says goodbye, closes, and returns when it is closed; within a second even if the exchange is silent.
     public func disconnect() async {
         try? await ask { driver, promise in driver.disconnect(promise) }

@@ -85,6 +85,12 @@ final class ServiceDriver {
         if connection.state != .disconnecting { waiters.finishDisconnecting() }
     }
 
+    /// The network has changed: what waits for its next attempt is tried now.
+    func networkChanged() {
+        feed(login: .networkChanged)
+        feed(connection: .networkChanged)
+    }
+
     /// Forgets the login, here and on disk (contract AUTH-9); one that is only on disk counts as well.
     func forgetLogin() -> (login: RESTClient.Login?, error: SignalingError?) {
         let forgotten = tokens.login ?? loginFile.load()

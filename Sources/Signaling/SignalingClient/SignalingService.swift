@@ -23,6 +23,10 @@ public protocol SignalingService: Sendable {
     /// Logs in, connects, and returns when the connection stands. It is then kept up until `disconnect`.
     func connect() async throws(SignalingError)
 
+    /// The machine's network has changed. A service that waits for its next attempt tries at once; one that is connected finds
+    /// out if it still is.
+    func networkChanged() async
+
     /// Says goodbye, closes, and returns when it is closed (CONN-9).
     func disconnect() async
 
@@ -87,6 +91,9 @@ public protocol SignalingService: Sendable {
 }
 
 extension SignalingService {
+    /// Nothing: the next attempt comes by itself.
+    public func networkChanged() async {}
+
     /// Sends a message to the peer of a call; while the connection is being made anew it waits for it.
     public func send(_ signal: CallSignal) async throws(SignalingError) {
         try await send(signal, retryAfterReconnect: true)

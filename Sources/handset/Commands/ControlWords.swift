@@ -8,7 +8,8 @@ struct ControlWords: Error, CustomStringConvertible {
     /// The words that make each request.
     static let forms = [
         "status", "mute", "unmute", "volume DB", "volume microphone DB", "call WHOM", "answer [CALL]",
-        "reject [CALL]", "busy [CALL]", "hangup [CALL]", "card CALL", "dtmf KEYS [CALL]", "watch",
+        "reject [CALL]", "busy [CALL]", "hangup [CALL]", "card CALL", "dtmf KEYS [CALL]", "drain", "undrain",
+        "watch",
     ]
 
     private init(_ description: String) { self.description = description }
@@ -23,10 +24,11 @@ struct ControlWords: Error, CustomStringConvertible {
             guard rest.count <= count else { throw ControlWords("\(name) does not take \"\(rest[count])\".") }
         }
         switch name {
-        case "status", "mute", "unmute", "watch":
+        case "status", "mute", "unmute", "drain", "undrain", "watch":
             try atMost(0)
             let wishes: [String: ControlRequest.Wish] = [
-                "status": .status, "mute": .mute(true), "unmute": .mute(false), "watch": .watch(levels: true),
+                "status": .status, "mute": .mute(true), "unmute": .mute(false), "drain": .drain(true),
+                "undrain": .drain(false), "watch": .watch(levels: true),
             ]
             return ControlRequest(wishes[name] ?? .status)
         case "volume": return ControlRequest(try volume(rest))

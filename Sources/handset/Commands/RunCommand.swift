@@ -5,6 +5,7 @@ internal import CallAgent
 internal import CallControl
 internal import ConfigReader
 internal import DeviceControl
+internal import Glibc
 internal import Logging
 internal import CallMedia
 internal import MediaEngine
@@ -60,6 +61,7 @@ struct RunCommand: AsyncParsableCommand {
         var read = try DeviceConfiguration.read(path: config, fileChecks: .all, server: server)
         read.behaviour.capture = capture
         let configuration = read
+        let document = try ConfigDocument.read(path: config)
         for warning in configuration.warnings { logger.warning("\(warning)") }
         if let capture { try AppendedFile.check(path: capture) }
         // Before anything that others would notice: another device may be at work here.
@@ -69,6 +71,10 @@ struct RunCommand: AsyncParsableCommand {
         let control = try await Self.listen(socket, for: device, configuration, group, logger)
         let unit = ServiceUnit(logger: logger)
         unit.tell(status: "Logging in")
+        await NetworkListener.start(on: group, logger: logger) {
+            logger.debug("The network has changed")
+            Task { await device.networkChanged() }
+        }
         let watchdog = unit.feedWatchdog { await device.isAlive() }
         let patience = Self.becomeReady(unit, within: Self.loginPatience)
         let memory = CallMemoryKeeper(mayLock: configuration.media.realtimePriority != nil)
@@ -85,7 +91,7 @@ struct RunCommand: AsyncParsableCommand {
         }
         let ending = EndRequest(moreSeconds: drain)
         do throws(SignalingError) {
-            try await connect(device, unless: ending)
+            try await connectInTime(device, unless: ending, unit, logger)
         } catch {
             await device.shutDown()
             await control?.close()
@@ -97,6 +103,9 @@ struct RunCommand: AsyncParsableCommand {
             metadata: ["server": "\(configuration.account.eventsURL)", "device": "\(configuration.device.name)"])
         patience.cancel()
         unit.tell(.ready, status: Self.connectedStatus)
+        let reload = DeviceReload(
+            path: config, server: server, document: document, device: device, unit: unit, logger: logger)
+        Self.onHangUp { await reload.run { await Self.status(of: device) } }
         await memory.becomeReady()
         if configuration.media.realtimePriority != nil { Self.checkLock(logger) }
         await ending.wait()
@@ -126,10 +135,24 @@ struct RunCommand: AsyncParsableCommand {
     }
 
     private static let connectedStatus = "Connected: can be called"
+    private static let reconnectingStatus = "Not connected: cannot be called, and tries again"
 
     private static func tell(_ event: SignalingEvent, to unit: ServiceUnit) {
-        if case .reconnecting = event { unit.tell(status: "Not connected: cannot be called, and tries again") }
+        if case .reconnecting = event { unit.tell(status: reconnectingStatus) }
         if case .reconnected = event { unit.tell(status: connectedStatus) }
+    }
+
+    private static func status(of device: Device) async -> String {
+        await device.status.connection == .connected ? connectedStatus : reconnectingStatus
+    }
+
+    /// Has SIGHUP do something, once after the other. On a terminal it ends the process: it says that the terminal is gone.
+    private static func onHangUp(_ act: @escaping @Sendable () async -> Void) {
+        guard isatty(STDIN_FILENO) == 0 else { return }
+        // One more that waits is enough for any number that come meanwhile.
+        let (wishes, wish) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        Task { for await _ in wishes { await act() } }
+        Shutdown.onHangUp { wish.yield() }
     }
 
     /// Keeps a second device away from this one's stored login: each of them would end the other's sessions.
@@ -163,6 +186,32 @@ struct RunCommand: AsyncParsableCommand {
             logger: logger)
         logger.info("Listening to programs on this machine", metadata: ["socket": "\(socket.path)"])
         return server
+    }
+
+    /// Connects; while the clock cannot be right, a certificate that is not trusted is no failure but a reason to wait.
+    private func connectInTime(
+        _ device: Device, unless ending: EndRequest, _ unit: ServiceUnit, _ logger: Logger
+    ) async throws(SignalingError) {
+        while true {
+            let failure: SignalingError
+            do throws(SignalingError) {
+                return try await connect(device, unless: ending)
+            } catch {
+                failure = error
+            }
+            let time = MonotonicClock.wallTime
+            guard ClockDoubt.isReason(for: failure, at: time), !ending.isMade else { throw failure }
+            logger.warning(
+                "This machine's clock cannot be right, so no certificate can be checked: waiting for the time",
+                metadata: ["clock": "\(time.rfc3339)", "error": "\(failure)"])
+            unit.tell(status: "Waiting for the time: the clock says \(time.rfc3339)")
+            // It may be set at any moment; whatever it is, the service is asked again after a minute.
+            for _ in 0..<60 where !ending.isMade && !ClockDoubt.canBeRight(MonotonicClock.wallTime) {
+                try? await Task.sleep(for: .seconds(1))
+            }
+            guard !ending.isMade else { throw failure }
+            logger.info("Logging in again", metadata: ["clock": "\(MonotonicClock.wallTime.rfc3339)"])
+        }
     }
 
     /// Connects, but lets go when the process is told to end first.

@@ -34,7 +34,7 @@ struct SetupCommand: AsyncParsableCommand {
     @Option(help: "Take the account whose media token is in this file; \"-\" is standard input.")
     var tokenFile: String?
 
-    @Option(help: "Certificates to trust in addition to the system's.")
+    @Option(help: "Certificates to trust in addition to the system's; they are copied into the folder.")
     var trustRoots: String?
 
     @Option(help: "What the device does in calls: card, echo, tone or silence; echo unless given.")
@@ -42,6 +42,9 @@ struct SetupCommand: AsyncParsableCommand {
 
     @Option(help: "The sound card, with --source card; see `handset devices`.")
     var device: String?
+
+    @Option(help: "Defaults that suit the machine: pi for a small board.")
+    var profile: String?
 
     @Option(help: "Where configurations are.")
     var folder = "/etc/handset"
@@ -55,10 +58,14 @@ struct SetupCommand: AsyncParsableCommand {
     @Option(help: "The program that logs in, as the exchange knows it; demo, as in the examples, unless given.")
     var appKey: String?
 
-    @Option(help: "The file with that program's secret.")
+    @Option(help: "The file with that program's secret, which is copied into the folder.")
     var appSecretFile: String?
 
-    @Option(help: "The group of the unit's user, which may read the files; if there is none, only their owner may.")
+    @Option(
+        help: """
+            The unit's user and its group, which may read the files, and gets the state's folder; if there is none, only \
+            their owner may.
+            """)
     var group = "handset"
 
     @Flag(help: "Replace a configuration that there is.")
@@ -80,6 +87,10 @@ struct SetupCommand: AsyncParsableCommand {
         guard (appKey == nil) == (appSecretFile == nil) else {
             throw ValidationError("--app-key and --app-secret-file go together.")
         }
+        if let profile, MachineProfile(rawValue: profile) == nil {
+            let all = MachineProfile.allCases.map(\.rawValue).joined(separator: ", ")
+            throw ValidationError("--profile \(profile) is none of \(all).")
+        }
         if let source, SetupPlan.Source(rawValue: source) == nil {
             throw ValidationError("--source \(source) is none of \(Self.sources.joined(separator: ", ")).")
         }
@@ -94,8 +105,9 @@ struct SetupCommand: AsyncParsableCommand {
         guard force || !Self.isThere(plan.configurationPath) else {
             throw CommandFailure(.failed, "there is a \(plan.configurationPath) already; --force replaces it")
         }
+        let copies = try copies(plan)
         let token = try token(of: plan, progress)
-        try write([(plan.tokenPath, token + "\n"), (plan.configurationPath, plan.text)], plan)
+        try write([(plan.tokenPath, token + "\n")] + copies + [(plan.configurationPath, plan.text)], plan)
         progress.say("Wrote \(plan.configurationPath) and \(plan.tokenPath)")
         try ConfigurationCheck.expect("run", path: plan.configurationPath)
         let configuration = try DeviceConfiguration.read(path: plan.configurationPath, fileChecks: .all)
@@ -116,13 +128,14 @@ struct SetupCommand: AsyncParsableCommand {
         var plan = SetupPlan(name: name)
         // The configuration is read from its own folder, and not from this one.
         plan.folder = RegularFile.absolute(folder)
-        plan.trustRoots = trustRoots.map(RegularFile.absolute)
+        plan.hasTrustRoots = trustRoots != nil
         if let state { plan.state = RegularFile.absolute(state) }
         if let control { plan.controlSocket = RegularFile.absolute(control) }
-        if let appKey, let appSecretFile { plan.application = (appKey, RegularFile.absolute(appSecretFile)) }
+        plan.appKey = appKey
         plan.server = server ?? plan.server
         plan.source = source.flatMap { SetupPlan.Source(rawValue: $0) } ?? plan.source
         plan.device = device
+        plan.profile = profile
         guard isatty(STDIN_FILENO) == 1, tokenFile != "-" else { return plan }
         let questions = SetupQuestions { question in
             Terminal.write(question, to: STDERR_FILENO)
@@ -203,18 +216,37 @@ struct SetupCommand: AsyncParsableCommand {
             throw CommandFailure(.failed, "\(error)")
         }
         let line = bytes.map { String(decoding: $0, as: UTF8.self) }?.split(whereSeparator: \.isNewline).first
-        guard let line else { throw CommandFailure(.failed, "there is no token in \"\(path)\"") }
+        guard let line else { throw CommandFailure(.failed, "there is nothing in \"\(path)\"") }
         return String(line)
     }
 
     // MARK: Files
 
+    /// What is copied into the folder.
+    private func copies(_ plan: SetupPlan) throws -> [(path: String, text: String)] {
+        var copies: [(path: String, text: String)] = []
+        if let appSecretFile { copies.append((plan.appSecretPath, try Self.secret(in: appSecretFile) + "\n")) }
+        if let trustRoots {
+            let roots: [UInt8]?
+            do throws(PrivateFileError) {
+                roots = try PrivateFile.read(trustRoots)
+            } catch {
+                throw CommandFailure(.failed, "\(error)")
+            }
+            guard let roots else { throw CommandFailure(.failed, "there is no file \"\(trustRoots)\"") }
+            copies.append((plan.trustRootsPath, String(decoding: roots, as: UTF8.self)))
+        }
+        return copies
+    }
+
     private static func isThere(_ path: String) -> Bool { (try? RegularFile.checkAccess(path, F_OK)) != nil }
 
     private func write(_ files: [(path: String, text: String)], _ plan: SetupPlan) throws {
         do {
-            try WritableFolder.make(plan.folder)
-            try WritableFolder.make(plan.state)
+            try WritableFolder.make(plan.folder, mode: 0o755)
+            try WritableFolder.make(plan.state, parents: 0o755)
+            // The unit's user has its group's name.
+            try PrivateFile.hand(plan.state, toUser: group)
             for (path, text) in files {
                 try PrivateFile.replace(path, with: Array(text.utf8))
                 try PrivateFile.share(path, withGroup: group)

@@ -24,6 +24,7 @@ enum ControlText {
                 "microphone \(levels.microphoneDBFS) dBFS, loudspeaker \(levels.loudspeakerDBFS) dBFS")
         }
         if let load = status.load { add("load", Self.load(load)) }
+        if status.isDraining == true { add("draining", "new calls are refused") }
         if status.calls.isEmpty { add("calls", "none") }
         for call in status.calls { add("call \(call.call)", Self.call(call)) }
         if status.callCount > status.calls.count { add("", "and \(status.callCount - status.calls.count) older") }
@@ -88,6 +89,8 @@ enum ControlText {
         case .hangUp: "\(call): hung up"
         case .card: "\(call): has the card"
         case .dtmf(let keys, _): "\(call): pressed \(printable(keys))"
+        case .drain(true): "draining: new calls are refused"
+        case .drain(false): "new calls are taken again"
         case .status, .mute, .volume, .watch: call
         }
     }

@@ -1,4 +1,6 @@
-/// What `handset setup` writes: a device's configuration and its token, and where. A value.
+/// What `handset setup` writes: a device's configuration and the files that it names, and where. A value.
+///
+/// The files are in one folder, because the unit's user may read what is there, and perhaps not where they came from.
 struct SetupPlan: Sendable {
     /// What a device does in its calls.
     enum Source: String, CaseIterable, Sendable {
@@ -9,9 +11,11 @@ struct SetupPlan: Sendable {
     var name: String
     /// The exchange's base URL.
     var server = "http://127.0.0.1:8555"
-    /// Certificates to trust in addition to the system's.
-    var trustRoots: String?
+    /// Whether ``trustRootsPath`` has certificates to trust in addition to the system's.
+    var hasTrustRoots = false
     var source = Source.echo
+    /// Defaults that suit the machine, as the configuration names them; nil for those of any.
+    var profile: String?
     /// With ``Source/card``; nil is the default card.
     var device: String?
     /// Where configurations are.
@@ -19,8 +23,8 @@ struct SetupPlan: Sendable {
     /// Where the device keeps its login and its records.
     var state: String
     var controlSocket: String
-    /// The program that logs in, as the exchange knows it, and the file with its secret; nil is that of the examples.
-    var application: (key: String, secretFile: String)?
+    /// The program that logs in, as the exchange knows it; its secret is in ``appSecretPath``. Nil is that of the examples.
+    var appKey: String?
 
     init(name: String) {
         self.name = name
@@ -30,6 +34,8 @@ struct SetupPlan: Sendable {
 
     var configurationPath: String { "\(folder)/\(name).yaml" }
     var tokenPath: String { "\(folder)/\(name).token" }
+    var appSecretPath: String { "\(folder)/\(name).secret" }
+    var trustRootsPath: String { "\(folder)/\(name).roots.pem" }
 
     /// What is wrong with a name; nil if it can be that of a unit, a user and a file.
     static func problem(withName name: String) -> String? {
@@ -55,11 +61,12 @@ struct SetupPlan: Sendable {
             "", "account:", "  server: \(Self.quoted(server))", "  media_token_file: \(name).token",
             "  session_file: \(Self.quoted(state + "/session.json"))",
         ]
-        if let application {
-            lines.append("  app_key: \(Self.quoted(application.key))")
-            lines.append("  app_secret_file: \(Self.quoted(application.secretFile))")
+        if let appKey {
+            lines.append("  app_key: \(Self.quoted(appKey))")
+            lines.append("  app_secret_file: \(name).secret")
         }
-        if let trustRoots { lines.append("  trust_roots: \(Self.quoted(trustRoots))") }
+        if hasTrustRoots { lines.append("  trust_roots: \(name).roots.pem") }
+        if let profile { lines += ["", "profile: \(profile)"] }
         lines += [
             "", "device:", "  name: \(Self.quoted(name))", "  call_records: \(Self.quoted(state + "/calls.jsonl"))", "",
             "answer:",

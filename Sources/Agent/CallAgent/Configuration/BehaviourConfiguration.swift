@@ -26,6 +26,8 @@ public struct BehaviourConfiguration: Sendable, Equatable {
     public var source = Source.echo
     /// A folder in which each call's received audio is kept as a WAV named after its invite. It is made if it is missing.
     public var recordingFolder: String?
+    /// How long recordings are kept, and how many.
+    public var recordingLimits = RecordingLimits()
     /// A file for captures of received packets, so that calls can be replayed (``StreamReplay``): this name for the
     /// first call, with `-2` before its extension for the second, and so on for at most ``maximumCaptures`` calls. It
     /// is not a configuration key: it is used while somebody searches for a fault.
@@ -76,6 +78,14 @@ public struct BehaviourConfiguration: Sendable, Equatable {
             "with `source: bot`, which requires it: the bot that takes part in each call ([bots.md](bots.md))")
         let recordFolder = ConfigKey.outputFolder(
             "record_folder", "keep what callers say, a WAV for each call (mode 0600); made if it is missing")
+        let recordDays = ConfigKey.integer(
+            "record_days", in: 1...36_500, unit: "days",
+            "remove older `.wav` files from `record_folder`, which is to have nothing else"
+        ).unset("kept for ever")
+        let recordMegabytes = ConfigKey.integer(
+            "record_megabytes", in: 1...1_000_000_000, unit: "MB",
+            "remove the oldest `.wav` files from `record_folder` beyond so much in all"
+        ).unset("as much as the disk takes")
     }
 
     init(_ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
@@ -93,6 +103,8 @@ public struct BehaviourConfiguration: Sendable, Equatable {
             rate: section.value(\.rate, &problems), encoding: section.value(\.encoding, &problems))
         let bargeIn = section.value(\.bargeIn, &problems)
         recordingFolder = section.value(\.recordFolder, &problems)
+        recordingLimits.days = section.value(\.recordDays, &problems)
+        recordingLimits.megabytes = section.value(\.recordMegabytes, &problems)
         let bot = section.value(\.bot, &problems).flatMap { BotConfiguration.plan($0, &problems) }
         switch kind {
         case .echo: source = .echo
@@ -118,6 +130,11 @@ public struct BehaviourConfiguration: Sendable, Equatable {
             } else if !section.has(\.file) {
                 problems.append(section.problem(\.file, "is required with source: play"))
             }
+        }
+        if !section.has(\.recordFolder) {
+            let reason = "is for record_folder, which is missing; add that, or remove this key"
+            section.rejectIdle(\.recordDays, reason, &problems)
+            section.rejectIdle(\.recordMegabytes, reason, &problems)
         }
         if isChosen { Self.rejectIdle(section, kind, &problems) }
     }

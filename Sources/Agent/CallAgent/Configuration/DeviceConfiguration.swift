@@ -133,6 +133,8 @@ public struct DeviceIdentity: Sendable, Equatable {
     public var name = "Handset"
     /// A file with a record of every call, answered or missed (contract CALL-7); nil keeps none.
     public var callRecords: String?
+    /// Days for which those records are kept; nil for as long as there is room for them.
+    public var callRecordDays: Int?
     /// Where pushes go while the device is not connected; it replaces the earlier list at the service. With nil the
     /// earlier list stays, and an empty list ends pushes (DEV-2).
     public var push: [PushTarget]?
@@ -175,7 +177,10 @@ public struct DeviceIdentity: Sendable, Equatable {
             .unset("made anew at each start, or kept in `session_file`")
         let name = ConfigKey.string("name", "for people").defaulting(to: DeviceIdentity().name)
         let callRecords = ConfigKey.outputFile(
-            "call_records", "one line of JSON for each call's beginning and end, on disk at once")
+            "call_records", "one line of JSON for each call's beginning and end, on disk at once; 20 MiB at most")
+        let callRecordDays = ConfigKey.integer(
+            "call_record_days", in: 1...36_500, unit: "days", "remove older records from `call_records`"
+        ).unset("kept while there is room")
         let push = ConfigKey.sections(
             "push", PushTarget.Keys.self,
             "where the exchange pushes to while the device is away, 8 at most; `[]` ends that"
@@ -186,6 +191,12 @@ public struct DeviceIdentity: Sendable, Equatable {
         id = section.value(\.id, &problems)
         section.read(\.name, into: &name, &problems)
         callRecords = section.value(\.callRecords, &problems)
+        callRecordDays = section.value(\.callRecordDays, &problems)
+        if callRecords == nil, callRecordDays != nil, !section.has(\.callRecords) {
+            problems.append(
+                section.problem(\.callRecordDays, "is for call_records, which is missing; add that, or remove this key")
+            )
+        }
         let targets = section.value(\.push, &problems)
         push = targets?.compactMap { PushTarget($0, &problems) }
         if let count = targets?.count, count > 8 {

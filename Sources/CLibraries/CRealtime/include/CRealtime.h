@@ -76,6 +76,10 @@ struct handset_interface {
 /// Lists the addresses of the interfaces that are up, at most `capacity`. Returns how many there are.
 int handset_interfaces(struct handset_interface *interfaces, int capacity);
 
+/// A socket, non-blocking and close-on-exec, on which the kernel tells of links, addresses and routes (rtnetlink(7)). What does
+/// not fit into its buffer is dropped without an error. Returns the descriptor.
+int handset_routes_open(void);
+
 /// Receives at most `count` datagrams in one call, without waiting. Returns how many; 0 when there are none. Fewer than
 /// asked for are all that waited.
 int handset_receive(int socket, struct handset_datagram *datagrams, int count);

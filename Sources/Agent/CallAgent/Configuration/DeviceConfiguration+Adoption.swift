@@ -1,0 +1,37 @@
+internal import ConfigReader
+
+extension DeviceConfiguration {
+    /// Sections whose changes a device takes while it runs; ``BehaviourConfiguration`` as far as ``adopt(_:)`` says.
+    public static let adoptedSections = ["answer", "behaviour", "invites"]
+
+    /// Takes from another configuration what holds for calls that begin from now on.
+    ///
+    /// - Returns: Whether its behaviour was taken, too. A sound card, programs and bots are set up at a device's start, so
+    ///   a behaviour is not taken that needs another one of them; then the earlier one stays as a whole.
+    mutating func adopt(_ other: DeviceConfiguration) -> Bool {
+        answer = other.answer
+        invites = other.invites
+        guard behaviour.needs == other.behaviour.needs else { return false }
+        let capture = behaviour.capture
+        behaviour = other.behaviour
+        behaviour.capture = capture
+        return true
+    }
+}
+
+extension BehaviourConfiguration {
+    /// What a device sets up for it at its start.
+    fileprivate enum Needs: Equatable {
+        case nothing, card, programs
+        case bot(Source)
+    }
+
+    fileprivate var needs: Needs {
+        switch source {
+        case .silence, .echo, .tone, .file: .nothing
+        case .card: .card
+        case .exec: .programs
+        case .bot: .bot(source)
+        }
+    }
+}

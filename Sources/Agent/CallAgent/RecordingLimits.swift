@@ -1,0 +1,59 @@
+internal import FoundationEssentials
+internal import Logging
+
+/// How long recordings are kept, and how many: those that are older, and the oldest of too many, are removed.
+public struct RecordingLimits: Hashable, Sendable {
+    /// Days for which they are kept; nil for ever.
+    public var days: Int?
+    /// Megabytes (10^6 bytes) of all of them together; nil for as many as the disk takes.
+    public var megabytes: Int?
+
+    /// No limits.
+    public init() {}
+
+    /// A recording, as its folder shows it.
+    struct File: Hashable {
+        let name: String
+        let bytes: Int
+        /// Seconds since it was last written to.
+        let age: Double
+    }
+
+    /// What was written to within so many seconds stays: it may be a call's that goes on.
+    static let untouchedSeconds = 600.0
+
+    /// The names of those that go.
+    func excess(of files: [File]) -> [String] {
+        var left = megabytes.map { $0 * 1_000_000 } ?? .max
+        // The newest first.
+        return files.sorted { ($0.age, $0.name) < ($1.age, $1.name) }.filter { file in
+            let isTooOld = days.map { file.age > Double($0) * 86_400 } ?? false
+            left = left > file.bytes ? left - file.bytes : 0
+            return file.age >= Self.untouchedSeconds && (isTooOld || left == 0)
+        }.map(\.name)
+    }
+
+    /// Removes what goes from a folder: files whose names end in `.wav`.
+    func apply(to folder: String, _ logger: Logger) {
+        guard days != nil || megabytes != nil else { return }
+        let manager = FileManager.default
+        let now = Date()
+        let names = (try? manager.contentsOfDirectory(atPath: folder)) ?? []
+        let files = names.filter { $0.hasSuffix(".wav") }.compactMap { name -> File? in
+            guard let attributes = try? manager.attributesOfItem(atPath: "\(folder)/\(name)"),
+                attributes[.type] as? FileAttributeType == .typeRegular,
+                let bytes = attributes[.size] as? Int, let time = attributes[.modificationDate] as? Date
+            else { return nil }
+            return File(name: name, bytes: bytes, age: now.timeIntervalSince(time))
+        }
+        let old = excess(of: files)
+        for name in old {
+            do {
+                try manager.removeItem(atPath: "\(folder)/\(name)")
+            } catch {
+                logger.warning("An old recording is not removed", metadata: ["name": "\(name)", "error": "\(error)"])
+            }
+        }
+        if !old.isEmpty { logger.info("Old recordings are removed", metadata: ["count": "\(old.count)"]) }
+    }
+}

@@ -1,0 +1,122 @@
+internal import AudioDevices
+internal import CallAgent
+internal import ConfigReader
+internal import ControlWire
+internal import Datagrams
+internal import DeviceControl
+internal import Glibc
+internal import NetworkAddress
+internal import PrivateFiles
+internal import Realtime
+internal import Timekeeping
+
+/// What somebody needs who looks for a fault on this machine, without secrets: no token, key, hash or password, nothing of the files
+/// that a configuration names, and of recorded calls neither sound nor who took part.
+struct SupportBundle {
+    /// The configurations of devices and exchanges on this machine.
+    let configurations: [String]
+
+    private static let journalLines = 1_000
+    private static let callRecords = 200
+
+    /// The files' names and texts.
+    func files() -> [(name: String, text: String)] {
+        var files = [("about.txt", about()), ("sound.txt", sound()), ("network.txt", network())]
+        for path in configurations {
+            let name = Self.plain(path)
+            files.append(("\(name).configuration.txt", configuration(path)))
+            if let unit = Self.unit(of: path) { files.append(("\(name).unit.txt", Self.unit(unit))) }
+            guard let device = try? DeviceConfiguration.read(path: path, fileChecks: .none) else { continue }
+            if let control = device.control { files.append(("\(name).status.txt", status(control))) }
+            if let records = device.device.callRecords { files.append(("\(name).calls.txt", calls(records))) }
+        }
+        return files
+    }
+
+    private func about() -> String {
+        let facts = HandsetVersion.report + ["time \(MonotonicClock.wallTime.rfc3339)"]
+        return facts.joined(separator: "\n") + "\n\n"
+            + SystemProgram.output(
+                of: "uname -a; cat /etc/os-release; nproc; free -k; uptime; df -k /var/lib /run; ulimit -a; id; "
+                    + "systemctl --version; timedatectl")
+    }
+
+    private func sound() -> String {
+        let directory = CardDirectory()
+        return SoundListing(cards: directory.cards, entries: SoundCatalogue.entries()).text + "\n"
+    }
+
+    private func network() -> String {
+        let addresses = NetworkInterface.all().map { "\($0.name) \($0.address.host)" }
+        return addresses.joined(separator: "\n") + "\n\n"
+            + SystemProgram.output(of: "ip -brief link; ip route; ip -6 route; cat /etc/resolv.conf; ss -s")
+    }
+
+    /// What is wrong with the configuration, and what it says.
+    private func configuration(_ path: String) -> String {
+        let check = CheckResult(path, ConfigurationCheck(kinds: ConfigurationKind.all))
+        var lines = check.problems.map(\.description)
+        lines.append("\(path): \(check.isGood ? "good" : "not good") for `handset \(check.command ?? "nothing known")`")
+        let kind = ConfigurationKind.all.first { $0.command == check.command }
+        if let kind, kind.command != "user", let document = try? ConfigDocument.read(path: path, fileChecks: .none) {
+            lines += [""] + document.outline(of: kind.keys)
+        }
+        return lines.joined(separator: "\n") + "\n"
+    }
+
+    /// The unit that runs a configuration by its path; nil for another path.
+    static func unit(of path: String) -> String? {
+        guard path.hasPrefix("/etc/handset/"), path.hasSuffix(".yaml") else { return nil }
+        let name = String(path.dropFirst("/etc/handset/".count).dropLast(".yaml".count))
+        if name == "exchange" { return "handset-exchange" }
+        return SetupPlan.problem(withName: name) == nil ? "handset@\(name)" : nil
+    }
+
+    private static func unit(_ unit: String) -> String {
+        // A unit's name has nothing that a shell would obey.
+        SystemProgram.output(
+            of: "systemctl --no-pager --full status '\(unit)'; systemctl --no-pager show '\(unit)' -p NRestarts,Result,"
+                + "ExecMainStatus,LimitRTPRIO,LimitMEMLOCK,LimitNOFILE; "
+                + "journalctl --no-pager --lines=\(journalLines) --unit='\(unit)'")
+    }
+
+    private func status(_ control: ControlConfiguration) -> String {
+        do {
+            let (reply, line) = try ControlClient(path: ControlSocketPath.reaching(control))
+                .ask(ControlRequest(.status))
+            // The list of calls has names.
+            guard var status = reply.status else { return line + "\n" }
+            status.calls = status.calls.map { call in
+                var call = call
+                call.peer = "(left out)"
+                return call
+            }
+            return ControlText.status(status) + "\n"
+        } catch {
+            return "\(error)\n"
+        }
+    }
+
+    private func calls(_ path: String) -> String {
+        do {
+            let records = try CallJournal.records(in: path).suffix(Self.callRecords)
+            return records.map { call in
+                let time = (call.began ?? call.ended).map { WallClock(unixMilliseconds: $0).rfc3339 } ?? "?"
+                let words = [
+                    time, call.direction, call.reason ?? "goes on", call.cause.map { "cause=\($0)" },
+                    call.setUpTime.map { "setup_ms=\($0)" }, call.duration.map { "duration_ms=\($0)" },
+                ]
+                return words.compactMap { $0 }.joined(separator: " ")
+            }.joined(separator: "\n") + "\n"
+        } catch {
+            return "\(error)\n"
+        }
+    }
+
+    /// A path as a part of a file's name.
+    private static func plain(_ path: String) -> String {
+        let name = path.split(separator: "/").last.map(String.init) ?? path
+        return String(
+            name.prefix(60).map { $0.isASCII && ($0.isLetter || $0.isNumber || "-_.".contains($0)) ? $0 : "_" })
+    }
+}
