@@ -103,7 +103,7 @@ struct BotLegTests {
         _ = try await caller.established()
         await caller.device.hangUp(call)
         #expect(try await caller.ended().record.reason == .completed)
-        try await until { bot.asked.count == 2 && bot.goodbyes == 1 }
+        try await until { bot.asked.count == 2 && bot.goodbyes > 0 }
         #expect(bot.asked[0].headers.first(name: "Content-Type")?.hasPrefix("multipart/form-data; boundary=") == true)
         #expect(bot.asked[0].body.contains("\r\n\r\n{\"type\":\"realtime\"}\r\n"))
         #expect(bot.asked[1].line == "POST /v1/realtime/calls/rtc_1/hangup")
@@ -139,7 +139,8 @@ struct BotLegTests {
             ) { _, _ in }
             let device = try await device(site, bot.port, .realtime(session: nil)) {
                 $0.fallback = fallback
-                $0.answerTimeout = .milliseconds(1_000)
+                // Only the one that never connects is to run out of time.
+                $0.answerTimeout = text == nobody ? .milliseconds(1_500) : .seconds(30)
             }
             _ = await caller.device.call("echo", audio: AudioBehaviour(source: .silence))
             let ended = try await caller.ended()
@@ -150,9 +151,9 @@ struct BotLegTests {
             } else {
                 #expect(ended.record.reason == .completed && ended.record.answeredAfter != nil)
             }
-            #expect(
-                bot.questions.count == (text == nobody ? 2 : 1),
-                "a redirect is not followed; a call that began is hung up")
+            // A call that the server began is hung up.
+            if text.hasPrefix("v=0\r\n") { try await until { bot.questions.count == 2 } }
+            #expect(bot.questions.count == (text.hasPrefix("v=0\r\n") ? 2 : 1), "a redirect is not followed")
             await device.device.shutDown()
             await bot.stop()
         }

@@ -39,7 +39,7 @@ final class OfferedBot: Sendable {
     var port: Int { server.port }
     var asked: [Asked] { peer.state.withLock(\.asked) }
     var keys: [Character] { peer.state.withLock(\.keys) }
-    /// Legs that the other side has ended.
+    /// How often the other side has said goodbye: a leg's RTCP and its DTLS both do.
     var goodbyes: Int { peer.state.withLock(\.goodbyes) }
 
     init(_ words: Words, _ source: AudioBehaviour.Source, on group: MultiThreadedEventLoopGroup) async throws {
