@@ -71,6 +71,9 @@ struct RunCommand: AsyncParsableCommand {
         let control = try await Self.listen(socket, for: device, configuration, group, logger)
         let unit = ServiceUnit(logger: logger)
         unit.tell(status: "Logging in")
+        let reload = DeviceReload(
+            path: config, server: server, document: document, device: device, unit: unit, logger: logger)
+        Self.onHangUp { await reload.run { await Self.status(of: device) } }
         await NetworkListener.start(on: group, logger: logger) {
             logger.debug("The network has changed")
             Task { await device.networkChanged() }
@@ -103,9 +106,6 @@ struct RunCommand: AsyncParsableCommand {
             metadata: ["server": "\(configuration.account.eventsURL)", "device": "\(configuration.device.name)"])
         patience.cancel()
         unit.tell(.ready, status: Self.connectedStatus)
-        let reload = DeviceReload(
-            path: config, server: server, document: document, device: device, unit: unit, logger: logger)
-        Self.onHangUp { await reload.run { await Self.status(of: device) } }
         await memory.becomeReady()
         if configuration.media.realtimePriority != nil { Self.checkLock(logger) }
         await ending.wait()
@@ -130,10 +130,11 @@ struct RunCommand: AsyncParsableCommand {
     private static func becomeReady(_ unit: ServiceUnit, within limit: Duration) -> Task<Void, Never> {
         Task {
             guard (try? await Task.sleep(for: limit)) != nil else { return }
-            unit.tell(.ready, status: "Logging in: the service has not answered yet")
+            unit.tell(.ready, status: waitingStatus)
         }
     }
 
+    private static let waitingStatus = "Logging in: the service has not answered yet"
     private static let connectedStatus = "Connected: can be called"
     private static let reconnectingStatus = "Not connected: cannot be called, and tries again"
 
@@ -143,7 +144,11 @@ struct RunCommand: AsyncParsableCommand {
     }
 
     private static func status(of device: Device) async -> String {
-        await device.status.connection == .connected ? connectedStatus : reconnectingStatus
+        switch await device.status.connection {
+        case .connected: connectedStatus
+        case .connecting: waitingStatus
+        case .reconnecting, .disconnected: reconnectingStatus
+        }
     }
 
     /// Has SIGHUP do something, once after the other. On a terminal it ends the process: it says that the terminal is gone.
