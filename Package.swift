@@ -129,6 +129,7 @@ let package = Package(
         module("Protocols", "CallControl", ["Identifiers", "JSON", "Timekeeping"]),
         module("Protocols", "ControlWire", ["JSON"]),
         module("Protocols", "SIP", ["Digests", "NetworkAddress", "Timekeeping"]),
+        module("Protocols", "SIPSignaling", ["CallControl", "JSON", "NetworkAddress", "SIP", "Timekeeping"]),
         module("Protocols", "BotWire", ["Bytes", "Digests", "JSON", "Timekeeping", "XML"]),
 
         // Floor 3: media.
@@ -179,6 +180,16 @@ let package = Package(
                 .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
             ]),
+        module(
+            "Signaling", "SIPClient",
+            [
+                "CallControl", "Datagrams", "HTTPTransport", "JSON", "NetworkAddress", "SIP", "SIPSignaling",
+                "SignalingClient", "Timekeeping", logging,
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "NIOSSL", package: "swift-nio-ssl"),
+                .product(name: "NIOTLS", package: "swift-nio"),
+            ]),
         module("Signaling", "WebPhone", resources: webPage),
         module("Signaling", "SignedTokens", ["Bytes", "Digests", "JSON", "SignalWire"]),
         module(
@@ -220,7 +231,10 @@ let package = Package(
                 "CardAudio", "ConfigReader", "Connectivity", "Datagrams",
                 "ICE", "JSON", "MediaEngine",
                 "NetworkAddress", "OpusCodec", "Peering", "Playout", "PrivateFiles", "RTP", "Realtime", "RegularFiles",
-                "SDP", "SecureTransport", "SignalingClient", "Speakerphone", "Timekeeping", logging,
+                "SDP", "SIP", "SIPClient", "SIPSignaling", "SecureTransport", "SignalingClient", "Speakerphone",
+                "Timekeeping", logging,
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
             ]),
 
         module(
@@ -313,6 +327,8 @@ let package = Package(
         tests("RTPTests", ["Bytes", "RTP", "Timekeeping"]),
         tests("SDPTests", ["SDP"]),
         tests("SIPTests", ["SIP", "Timekeeping"], resources: [.copy("Vectors")]),
+        tests(
+            "SIPSignalingTests", ["CallControl", "JSON", "NetworkAddress", "SIP", "SIPSignaling", "Timekeeping"]),
         tests("STUNTests", ["NetworkAddress", "STUN"]),
         tests("MulticastDNSTests", ["MulticastDNS", "NetworkAddress", "Timekeeping"]),
         tests("ICETests", ["ICE", "NetworkAddress", "STUN", "Timekeeping"]),
