@@ -421,6 +421,13 @@ let package = Package(
         tests(
             "HTTPTransportTests",
             nio + ["HTTPTransport", "Timekeeping", .product(name: "NIOEmbedded", package: "swift-nio")]),
+        tests(
+            "SIPClientTests",
+            [
+                "CallControl", "JSON", "SIP", "SIPClient", "SIPSignaling", "SignalingClient", logging,
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+            ]),
         tests("SignalWireTests", ["JSON", "SignalSupport", "SignalWire"]),
     ]
 )

@@ -37,13 +37,15 @@ struct AccountCallTests {
         try run.connect()
         try run.receive(
             try run.peerRequest(
-                "INVITE", 1, body: AccountRun.offer, "Record-Route: <sip:p2;lr>, <sip:p1;lr>", "Record-Route: <sip:p0;lr>"))
+                "INVITE", 1, body: AccountRun.offer, "Record-Route: <sip:p2;lr>, <sip:p1;lr>",
+                "Record-Route: <sip:p0;lr>"))
         guard case .inviteReceived(let invite)? = run.events.last else { return #expect(Bool(false)) }
         run.ask(.accept(invite.id, AccountRun.accept))
         for status in [180, 200] {
-            #expect(try run.response(status).headers.addresses("Record-Route")?.map { "\($0)" } == [
-                "<sip:p2;lr>", "<sip:p1;lr>", "<sip:p0;lr>",
-            ])
+            #expect(
+                try run.response(status).headers.addresses("Record-Route")?.map { "\($0)" } == [
+                    "<sip:p2;lr>", "<sip:p1;lr>", "<sip:p0;lr>",
+                ])
         }
         let to = try #require(try run.response(200).headers["To"])
         try run.receive(try run.peerRequest("ACK", 1, to: to, branch: "ack"))
@@ -67,7 +69,8 @@ struct AccountCallTests {
         "Each reason of a refusal has its status",
         arguments: [
             (RejectReason.busy.data, 486), (RejectReason.declined.data, 603), (RejectReason.noAnswer.data, 480),
-            (RejectReason.failed.data(cause: .noCommonCodec), 488), (RejectReason.failed.data(cause: .deviceFault), 500),
+            (RejectReason.failed.data(cause: .noCommonCodec), 488),
+            (RejectReason.failed.data(cause: .deviceFault), 500),
         ])
     func refusals(_ data: JSONValue, _ status: Int) throws {
         var run = try AccountRun()
@@ -118,7 +121,8 @@ struct AccountCallTests {
     @Test("Who calls is hostile text, and never more than a name")
     func hostileNames() throws {
         for (from, user) in [
-            ("sip:%e2%80%ae@sip.test", "%e2%80%ae@sip.test"), ("sip:a%40evil.example@sip.test", "a%40evil.example@sip.test"),
+            ("sip:%e2%80%ae@sip.test", "%e2%80%ae@sip.test"),
+            ("sip:a%40evil.example@sip.test", "a%40evil.example@sip.test"),
             ("tel:+49-30-123", "+4930123"), ("sip:sip.test", "sip.test"), ("mailto:x@y", "anonymous"),
             ("sip:al%20ice@sip.test", "al ice@sip.test"),
         ] {
@@ -405,7 +409,9 @@ struct AccountCallTests {
         #expect(refresh.headers["Contact"]?.contains(":\(try #require(run.flow?.localPort))") == true)
         try run.respond(200, to: refresh, body: Array(AccountRun.offer.utf8))
         run.ask(.hangUp(CallHangUp(invite: invite, reason: "completed", duration: .zero)))
-        let last = run.outputs.last { if case .transmit(.request(let request), _) = $0 { request.method == .bye } else { false } }
+        let last = run.outputs.last {
+            if case .transmit(.request(let request), _) = $0 { request.method == .bye } else { false }
+        }
         guard case .transmit(_, let flow)? = last else { return #expect(Bool(false)) }
         #expect(flow == run.flow && flow != old)
     }

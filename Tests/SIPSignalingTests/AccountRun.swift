@@ -134,11 +134,13 @@ struct AccountRun {
 
     /// A request of the peer's.
     func peerRequest(
-        _ method: String, _ sequence: Int, to: String = "<sip:alice@sip.test>", body: String = "", branch: String? = nil,
+        _ method: String, _ sequence: Int, to: String = "<sip:alice@sip.test>", body: String = "",
+        branch: String? = nil,
         _ headers: String...
     ) throws -> SIPMessage {
         let uri = method == "INVITE" && !to.contains("tag=") ? "sip:alice@192.0.2.9" : "sip:alice@192.0.2.9:40001"
-        var text = "\(method) \(uri) SIP/2.0\r\nVia: SIP/2.0/TCP 192.0.2.1;branch=z9hG4bK\(branch ?? "\(method)\(sequence)")\r\n"
+        var text =
+            "\(method) \(uri) SIP/2.0\r\nVia: SIP/2.0/TCP 192.0.2.1;branch=z9hG4bK\(branch ?? "\(method)\(sequence)")\r\n"
         text += "From: \"Bob\" <sip:bob@sip.test:5070>;tag=peer\r\nTo: \(to)\r\nCall-ID: from-bob\r\n"
         text += "CSeq: \(sequence) \(method)\r\nMax-Forwards: 70\r\nContact: <sip:bob@192.0.2.77:5070>\r\n"
         for header in headers { text += header + "\r\n" }
@@ -165,7 +167,8 @@ struct AccountRun {
             }.last)
     }
 
-    static func options(to: UserID = "bob", timeToLive: Duration? = .seconds(30), sdp: String = offer) -> InviteOptions {
+    static func options(to: UserID = "bob", timeToLive: Duration? = .seconds(30), sdp: String = offer) -> InviteOptions
+    {
         InviteOptions(
             to: to, data: ["offer": ["type": "offer", "sdp": .string(sdp)]], timeToLive: timeToLive,
             idempotencyKey: "key")

@@ -44,6 +44,37 @@ struct AccountRegistrationTests {
         #expect(run.account.nextDeadline == nil)
     }
 
+    @Test("An account that the registrar closes ends its calls, and the device is told")
+    func closed() throws {
+        var run = try AccountRun()
+        try run.connect()
+        let invite = try run.ring()
+        run.ask(.accept(invite, AccountRun.accept))
+        let to = try #require(try run.response(200).headers["To"])
+        try run.receive(try run.peerRequest("ACK", 1, to: to, branch: "ack"))
+        while run.requests(.register).count == 1, run.account.nextDeadline != nil { run.run(.seconds(1)) }
+        try run.respond(403, to: try run.request(.register))
+        let ended = run.events.compactMap { if case .callEnded(let news) = $0 { news.reason } else { nil } }
+        #expect(ended == ["connectionLost"])
+        #expect(run.requests(.bye).count == 1)
+        #expect(run.events.last == .disconnected)
+    }
+
+    @Test("Why there is no connection is told to one who does not wait, a certificate by its own code")
+    func reasons() throws {
+        for (failure, code) in [
+            (FlowFailure("nothing listens there"), SignalingError.Code.serverUnreachable),
+            (FlowFailure("the certificate is for another name", isUntrusted: true), .certificateNotTrusted),
+        ] {
+            var run = try AccountRun { $0.givesUpAtOnce = true }
+            let ticket = run.ask(.connect)
+            run.feed(.resolved([AccountRun.target(.tls)]))
+            run.feed(.failed(1, failure))
+            guard case .failed(let error)? = run.answer(ticket) else { return #expect(Bool(false), "it has not failed") }
+            #expect(error.code == code && error.cause == failure.text)
+        }
+    }
+
     @Test("A registrar that is busy is asked again when it says, and not before")
     func retryAfter() throws {
         var run = try AccountRun()
@@ -157,6 +188,21 @@ struct AccountRegistrationTests {
         #expect(run.answer(ticket) == .done)
         #expect(run.events == [.connected, .disconnected])
         #expect(run.account.nextDeadline == nil || run.account.connectionState == .notConnected)
+    }
+
+    @Test("A call's BYE is answered before the account is closed")
+    func quiet() throws {
+        var run = try AccountRun()
+        try run.connect()
+        let invite = try run.ring()
+        run.ask(.accept(invite, AccountRun.accept))
+        let to = try #require(try run.response(200).headers["To"])
+        try run.receive(try run.peerRequest("ACK", 1, to: to, branch: "ack"))
+        let ticket = run.ask(.disconnect)
+        try run.respond(200, to: try run.request(.register))
+        #expect(run.answer(ticket) == nil)
+        try run.respond(200, to: try run.request(.bye))
+        #expect(run.answer(ticket) == .done)
     }
 
     @Test("Without registration it is connected when there is a flow")

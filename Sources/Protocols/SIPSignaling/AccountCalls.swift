@@ -239,10 +239,13 @@ struct AccountCalls: Sendable {
             return refuse(.invalidRequest, "SIP carries calls only, and the invite has no offer of media")
         }
         guard let uri = names.uri(of: options.to) else {
-            return refuse(.unknownUser, "this is no address for SIP", "It should look like alice, or alice@example.org.")
+            return refuse(
+                .unknownUser, "this is no address for SIP", "It should look like alice, or alice@example.org.")
         }
         guard flow != nil else { return refuse(.disconnected, "there is no connection to the server") }
-        guard calls.count < SIPLimits.calls else { return refuse(.tooManyRequests, "there are as many calls as there may be") }
+        guard calls.count < SIPLimits.calls else {
+            return refuse(.tooManyRequests, "there are as many calls as there may be")
+        }
         callCount += 1
         let id = InviteID(ours: "sip-" + tokens.next())
         let sip = SIPCall.outgoing(callCount)
@@ -299,7 +302,8 @@ struct AccountCalls: Sendable {
             return outbox.append(.answer(ticket, .failed(Self.over(id, calls[id], activity))))
         }
         guard let answer = data["answer"]?["sdp"]?.string else {
-            let error = SignalingError(.invalidRequest, activity: activity, cause: "it has no answer to the offer of media")
+            let error = SignalingError(
+                .invalidRequest, activity: activity, cause: "it has no answer to the offer of media")
             return outbox.append(.answer(ticket, .failed(error)))
         }
         calls[id]?.ours = Array(answer.utf8)
@@ -413,6 +417,15 @@ struct AccountCalls: Sendable {
     mutating func endAll(_ now: Instant, _ outbox: inout [AccountOutput]) {
         for id in calls.keys.sorted() { end(id, cause: nil, now, &outbox) }
         for (call, command) in waiting { run(.command(call, command), now, &outbox) }
+        waiting = []
+    }
+
+    /// Ends every call, and tells the application, which did not ask for it.
+    mutating func abandonAll(_ now: Instant, _ outbox: inout [AccountOutput]) {
+        for (id, call) in calls.sorted(by: { $0.key < $1.key }) {
+            ended(id, .failed, now, &outbox)
+            run(.command(call.sip, .end(cause: nil)), now, &outbox)
+        }
         waiting = []
     }
 
@@ -577,7 +590,8 @@ struct AccountCalls: Sendable {
             SignalingError(
                 .notAllowed, activity: activity, cause: "the server does not take the account's password for calls")
         case .unanswered: SignalingError(.timedOut, activity: activity, cause: "the server does not answer")
-        case .failed, .lost: SignalingError(.disconnected, activity: activity, cause: "the connection to the server failed")
+        case .failed, .lost:
+            SignalingError(.disconnected, activity: activity, cause: "the connection to the server failed")
         case .local, .remote, .replaced: nil
         }
     }

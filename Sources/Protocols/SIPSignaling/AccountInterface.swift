@@ -41,13 +41,27 @@ public enum AccountInput: Sendable {
     /// The answer to ``AccountOutput/open(_:_:)``.
     case opened(SIPFlow)
     /// The flow of that number could not be opened, or has ended.
-    case failed(Int)
+    case failed(Int, FlowFailure? = nil)
     /// A message came in by that flow; the top `Via` of a request is stamped already.
     case received(SIPMessage, SIPFlow)
     /// The peer answered a ping by the flow of that number.
     case ponged(Int)
     /// ``AccountMachine/nextDeadline`` has come. Early calls are harmless.
     case timerFired
+}
+
+/// Why there is no flow.
+public struct FlowFailure: Equatable, Sendable {
+    /// What happened, to be read after the server's name.
+    public var text: String
+    /// Whether the server's certificate is not trusted, or is for another name.
+    public var isUntrusted: Bool
+
+    /// Makes one.
+    public init(_ text: String, isUntrusted: Bool = false) {
+        self.text = text
+        self.isUntrusted = isUntrusted
+    }
 }
 
 /// An output of ``AccountMachine``.
@@ -77,7 +91,7 @@ public enum AccountNote: Equatable, Sendable {
     /// It did not work, and is tried again.
     case registrationFailed(status: Int, retryAfter: Duration)
     /// No address of the server answers.
-    case unreachable(retryAfter: Duration)
+    case unreachable(retryAfter: Duration, FlowFailure? = nil)
     /// The flow to the server has ended.
     case flowLost(SIPTransport)
     /// A call was refused because its INVITE has no offer.

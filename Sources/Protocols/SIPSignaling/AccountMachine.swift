@@ -12,12 +12,20 @@ public struct AccountMachine: ProtocolCore, Sendable {
         case connecting
         case connected
         case reconnecting
-        /// The registration is being removed, at the latest until then.
+        /// The registration is being removed, and calls end, at the latest until then.
         case closing(until: Instant)
         case failed
+
+        /// Whether a flow is to be kept.
+        var isWanted: Bool {
+            switch self {
+            case .connecting, .connected, .reconnecting: true
+            case .idle, .closing, .failed: false
+            }
+        }
     }
 
-    /// For the answer to the removal of a registration.
+    /// For the answers to BYE, and to the removal of a registration.
     private static let closingTime = Duration.seconds(1)
 
     private let settings: SIPAccountSettings
@@ -33,6 +41,8 @@ public struct AccountMachine: ProtocolCore, Sendable {
     private var requests: TransactionTable
     private var requestCount: UInt64 = 0
     private var calls: AccountCalls
+    /// Why the last flow failed.
+    private var flowFailure: FlowFailure?
     private var connecting: [UInt64] = []
     private var closing: [UInt64] = []
 
@@ -105,7 +115,8 @@ public struct AccountMachine: ProtocolCore, Sendable {
             } else {
                 feed(link: .opened(flow), now, &outbox)
             }
-        case .failed(let number):
+        case .failed(let number, let failure):
+            flowFailure = failure ?? flowFailure
             calls.streamFailed(number, now, &outbox)
             feed(link: .failed(number), now, &outbox)
         case .ponged(let number): feed(link: .ponged(number), now, &outbox)
@@ -113,6 +124,7 @@ public struct AccountMachine: ProtocolCore, Sendable {
         case .timerFired: fire(now, &outbox)
         }
         openStream(now, &outbox)
+        finishIfQuiet(now, &outbox)
     }
 
     private mutating func openStream(_ now: Instant, _ outbox: inout [AccountOutput]) {
@@ -153,9 +165,7 @@ public struct AccountMachine: ProtocolCore, Sendable {
         case .disconnect: return disconnect(ticket, now, &outbox)
         case .invite, .accept, .reject, .cancel, .hangUp, .send: break
         }
-        switch phase {
-        case .connecting, .connected, .reconnecting: break
-        case .idle, .closing, .failed:
+        guard phase.isWanted else {
             let error = SignalingError(
                 .notAuthenticated, activity: "ask the SIP server", cause: "the account is not connected")
             return outbox.append(.answer(ticket, .failed(error)))
@@ -176,7 +186,8 @@ public struct AccountMachine: ProtocolCore, Sendable {
         case .connected, .reconnecting: return outbox.append(.answer(ticket, .done))
         case .connecting: return connecting.append(ticket)
         case .closing:
-            let error = SignalingError(.disconnected, activity: Self.activity, cause: "the account is being disconnected")
+            let error = SignalingError(
+                .disconnected, activity: Self.activity, cause: "the account is being disconnected")
             return outbox.append(.answer(ticket, .failed(error)))
         case .idle, .failed: break
         }
@@ -215,8 +226,13 @@ public struct AccountMachine: ProtocolCore, Sendable {
         closing.append(ticket)
         calls.endAll(now, &outbox)
         phase = .closing(until: now.advanced(by: Self.closingTime))
-        guard registration != nil else { return finish(&outbox, now) }
+        guard registration != nil else { return finishIfQuiet(now, &outbox) }
         feed(registration: .unregister, now, &outbox)
+    }
+
+    /// Closes once the registration is removed and each BYE is answered: whoever answers would find nobody.
+    private mutating func finishIfQuiet(_ now: Instant, _ outbox: inout [AccountOutput]) {
+        if case .closing = phase, registration == nil, calls.agent.callsInMemory == 0 { finish(&outbox, now) }
     }
 
     /// The account is closed.
@@ -266,7 +282,7 @@ public struct AccountMachine: ProtocolCore, Sendable {
         case .closing: return finish(&outbox, now)
         case .idle, .failed: return
         }
-        calls.endAll(now, &outbox)
+        calls.abandonAll(now, &outbox)
         phase = .failed
         close(now, &outbox)
         outbox += [.event(.error(error)), .event(.disconnected)]
@@ -292,16 +308,18 @@ public struct AccountMachine: ProtocolCore, Sendable {
             case .ping(let flow): outbox.append(.ping(flow))
             case .up(let flow, let target): open(flow, target, now, &outbox)
             case .down(let flow):
-                outbox.append(.note(.flowLost(flow.transport)))
+                if phase.isWanted { outbox.append(.note(.flowLost(flow.transport))) }
                 feed(registration: .flowLost, now, &outbox)
                 feed(requests: .flowFailed(flow), now, &outbox)
                 calls.lose(flow, now, &outbox)
                 disconnected(&outbox)
             case .unreachable(let wait):
-                outbox.append(.note(.unreachable(retryAfter: wait)))
+                outbox.append(.note(.unreachable(retryAfter: wait, flowFailure)))
                 failIfAtOnce(
-                    .serverUnreachable, "nothing answers at its address",
+                    flowFailure?.isUntrusted == true ? .certificateNotTrusted : .serverUnreachable,
+                    flowFailure?.text ?? "its name has no address",
                     "Check account.sip.server and account.sip.transport, and that the server runs.", now, &outbox)
+                flowFailure = nil
             }
         }
     }
@@ -356,7 +374,9 @@ public struct AccountMachine: ProtocolCore, Sendable {
             case .registered(let registration): registered(registration, now, &outbox)
             case .failed(let failure): handle(failure, now, &outbox)
             case .lost: disconnected(&outbox)
-            case .unregistered: finish(&outbox, now)
+            case .unregistered:
+                registration = nil
+                finishIfQuiet(now, &outbox)
             }
         }
     }
@@ -369,8 +389,8 @@ public struct AccountMachine: ProtocolCore, Sendable {
         feed(
             link: .served(keepaliveSeconds: seconds, answersPings: registration.usesOutbound || seconds != nil), now,
             &outbox)
-        calls.registered(
-            contact: registration.publicGRUU ?? contact, routes: registration.serviceRoutes, now, &outbox)
+        // A GRUU stays unused: proxies whose registrar gives one may not follow it within a call (docs/interop.md).
+        calls.registered(contact: contact, routes: registration.serviceRoutes, now, &outbox)
         connected(&outbox)
     }
 

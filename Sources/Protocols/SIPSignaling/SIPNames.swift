@@ -11,7 +11,8 @@ struct SIPNames: Sendable {
         for scheme in ["sip:", "sips:", "tel:"] where text.lowercased().hasPrefix(scheme) { return AnyURI(text) }
         guard let at = text.lastIndex(of: "@") else { return .sip(SIPURI(user: text, host: domain)) }
         let name = String(text[..<at])
-        guard !name.isEmpty, case .sip(var uri)? = AnyURI("sip:\(text[text.index(after: at)...])"), uri.user == nil else {
+        guard !name.isEmpty, case .sip(var uri)? = AnyURI("sip:\(text[text.index(after: at)...])"), uri.user == nil
+        else {
             return nil
         }
         uri.user = SIPURI(user: name, host: domain).user

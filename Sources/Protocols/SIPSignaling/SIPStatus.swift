@@ -35,6 +35,7 @@ enum SIPStatus {
         case 500..<600: code = .serverError
         default: return nil
         }
-        return SignalingError(code, activity: activity, cause: "the server says \(status) \(SIPResponse(status: status).reason)")
+        return SignalingError(
+            code, activity: activity, cause: "the server says \(status) \(SIPResponse(status: status).reason)")
     }
 }

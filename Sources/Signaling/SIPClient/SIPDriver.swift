@@ -119,8 +119,10 @@ final class SIPDriver: SIPEdgeOwner {
         case .registrationFailed(let status, let wait):
             logger.warning(
                 "The SIP server did not register the device", metadata: ["status": "\(status)", "next": "\(wait.text)"])
-        case .unreachable(let wait):
-            logger.warning("The SIP server cannot be reached", metadata: ["next": "\(wait.text)"])
+        case .unreachable(let wait, let failure):
+            logger.warning(
+                "The SIP server cannot be reached",
+                metadata: ["next": "\(wait.text)", "reason": "\(failure?.text ?? "its name has no address")"])
         case .flowLost(let transport):
             logger.info("The flow to the SIP server has ended", metadata: ["transport": "\(transport.rawValue)"])
         case .offerMissing(let peer):
@@ -135,9 +137,11 @@ final class SIPDriver: SIPEdgeOwner {
 
     func opened(_ flow: SIPFlow) { feed(.opened(flow)) }
 
-    func failed(_ number: Int, _ reason: String) {
-        if number > 0 { logger.debug("A flow has ended", metadata: ["number": "\(number)", "reason": "\(reason)"]) }
-        feed(.failed(number))
+    func failed(_ number: Int, _ reason: FlowFailure) {
+        if number > 0 {
+            logger.debug("A flow has ended", metadata: ["number": "\(number)", "reason": "\(reason.text)"])
+        }
+        feed(.failed(number, reason))
     }
 
     func received(_ message: SIPMessage, _ flow: SIPFlow) { feed(.received(message, flow)) }

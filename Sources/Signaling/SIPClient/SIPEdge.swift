@@ -17,7 +17,7 @@ protocol SIPEdgeOwner: AnyObject {
     /// A flow stands.
     func opened(_ flow: SIPFlow)
     /// The flow of that number could not be opened, or has ended.
-    func failed(_ number: Int, _ reason: String)
+    func failed(_ number: Int, _ reason: FlowFailure)
     func received(_ message: SIPMessage, _ flow: SIPFlow)
     func ponged(_ number: Int)
     /// Whether a message that did not come from the server is looked at.
@@ -86,7 +86,9 @@ final class SIPEdge {
         }
     }
 
-    private func fail(_ number: Int, _ reason: String) {
+    private func fail(_ number: Int, _ reason: String) { fail(number, FlowFailure(reason)) }
+
+    private func fail(_ number: Int, _ reason: FlowFailure) {
         guard ways[number] != nil else { return }
         close(number)
         owner?.failed(number, reason)
@@ -151,7 +153,7 @@ final class SIPEdge {
                         return
                     }
                     ways[number] = .opening(channel)
-                case .failure(let error): fail(number, Self.words(error, target))
+                case .failure(let error): fail(number, Self.failure(error, target.address))
                 }
             }
     }
@@ -162,9 +164,10 @@ final class SIPEdge {
         loop.execute { bound.value.fail(number, reason) }
     }
 
-    private static func words(_ error: any Error, _ target: SIPTarget) -> String {
-        guard let endpoint = try? HTTPEndpoint("https://\(target.address)") else { return "\(error)" }
-        return TransportFailure(error, to: endpoint).cause
+    fileprivate static func failure(_ error: any Error, _ address: PeerAddress) -> FlowFailure {
+        guard let endpoint = try? HTTPEndpoint("https://\(address)") else { return FlowFailure("\(error)") }
+        let failure = TransportFailure(error, to: endpoint)
+        return FlowFailure(failure.cause, isUntrusted: failure.kind == .untrusted || failure.kind == .wrongName)
     }
 
     // MARK: Sending
@@ -207,7 +210,7 @@ final class SIPEdge {
         owner?.opened(flow)
     }
 
-    fileprivate func streamEnded(_ number: Int, _ reason: String) { fail(number, reason) }
+    fileprivate func streamEnded(_ number: Int, _ reason: FlowFailure) { fail(number, reason) }
 
     fileprivate func received(_ element: SIPStreamFramer.Element, by number: Int) {
         guard case .stream(let channel, let flow)? = ways[number] else { return }
@@ -289,7 +292,7 @@ final class SIPEdge {
         for (_, number) in strangers {
             guard case .datagrams(let other, _, _)? = ways[number], other === channel else { continue }
             ways[number] = nil
-            owner?.failed(number, "the socket is closed")
+            owner?.failed(number, FlowFailure("the socket is closed"))
         }
         strangers.removeAll { ways[$0.number] == nil }
     }
@@ -334,7 +337,7 @@ private final class StreamHandler: ChannelInboundHandler {
     private let number: Int
     private let transport: SIPTransport
     private var framer = SIPStreamFramer()
-    private var reason = "the server closed the connection"
+    private var reason = FlowFailure("the server closed the connection")
 
     init(_ edge: SIPEdge, _ number: Int, _ transport: SIPTransport) {
         self.edge = edge
@@ -371,13 +374,8 @@ private final class StreamHandler: ChannelInboundHandler {
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        if let address = context.channel.remoteAddress.flatMap(PeerAddress.init),
-            let endpoint = try? HTTPEndpoint("https://\(address)")
-        {
-            reason = TransportFailure(error, to: endpoint).cause
-        } else {
-            reason = "\(error)"
-        }
+        let address = context.channel.remoteAddress.flatMap(PeerAddress.init)
+        reason = address.map { SIPEdge.failure(error, $0) } ?? FlowFailure("\(error)")
         context.close(promise: nil)
     }
 }

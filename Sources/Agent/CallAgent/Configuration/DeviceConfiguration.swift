@@ -127,7 +127,9 @@ public struct DeviceConfiguration: Sendable {
 extension DeviceConfiguration {
     /// Telephones without DTLS find no common keys with a device that may write none.
     fileprivate func warnOfKeys(_ root: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
-        guard account.sip != nil, !account.isSignalingPrivate, !media.allowsPlainMedia else { return }
+        guard account.sip != nil, account.allowsPlainText, !account.isSignalingPrivate, !media.allowsPlainMedia else {
+            return
+        }
         let message =
             "reaches a SIP server in the clear, so that no keys are written into descriptions, and media is protected by "
             + "DTLS alone; for telephones without DTLS use transport: tls, or media.allow_plain_rtp: true"

@@ -43,7 +43,9 @@ public struct SIPAccountConfiguration: Sendable {
             guard let address = NameAddress(text), let uri = address.uri.sip, uri.user != nil else {
                 throw ConfigValueFault("must be a SIP URI with a user, such as sip:alice@example.org")
             }
-            guard uri.port == nil, uri.parameters.isEmpty, uri.headers.isEmpty, uri.password == nil else {
+            guard uri.port == nil, uri.parameters.isEmpty, uri.headers.isEmpty, uri.password == nil,
+                address.parameters.isEmpty
+            else {
                 throw ConfigValueFault(
                     "must be a user and a domain alone, such as sip:alice@example.org; `server` says where that is")
             }
@@ -118,7 +120,8 @@ extension AccountConfiguration {
         trustRoots = Self.trustRoots(section, &problems)
         allowsPlainText = section.value(\.allowPlainText, &problems)
         if server != nil {
-            problems.append(section.problem(\.kind, "is sip, and a server on the command line is for an exchange's account"))
+            problems.append(
+                section.problem(\.kind, "is sip, and a server on the command line is for an exchange's account"))
         }
         Self.rejectExchangeKeys(section, &problems)
         let user = section.value(\.user, &problems)
