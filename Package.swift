@@ -134,6 +134,7 @@ let package = Package(
         module("Protocols", "CallControl", ["Identifiers", "JSON", "Timekeeping"]),
         module("Protocols", "ControlWire", ["JSON"]),
         module("Protocols", "SIP", ["Digests", "NetworkAddress", "Timekeeping"]),
+        module("Protocols", "SIPSignaling", ["CallControl", "JSON", "NetworkAddress", "SIP", "Timekeeping"]),
         module("Protocols", "BotWire", ["Bytes", "Digests", "JSON", "Timekeeping", "XML"]),
 
         // Floor 3: media.
@@ -185,6 +186,16 @@ let package = Package(
                 .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
             ]),
+        module(
+            "Signaling", "SIPClient",
+            [
+                "CallControl", "Datagrams", "HTTPTransport", "JSON", "NetworkAddress", "SIP", "SIPSignaling",
+                "SignalingClient", "Timekeeping", logging,
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "NIOSSL", package: "swift-nio-ssl"),
+                .product(name: "NIOTLS", package: "swift-nio"),
+            ]),
         module("Signaling", "WebPhone", resources: webPage),
         module("Signaling", "SignedTokens", ["Bytes", "Digests", "JSON", "SignalWire"]),
         module(
@@ -232,7 +243,10 @@ let package = Package(
                 "CardAudio", "ConfigReader", "Connectivity", "Datagrams",
                 "ICE", "JSON", "MediaEngine",
                 "NetworkAddress", "OpusCodec", "Peering", "Playout", "PrivateFiles", "RTP", "Realtime", "RegularFiles",
-                "SDP", "SecureTransport", "SignalingClient", "Speakerphone", "Timekeeping", "VoiceActivity", logging,
+                "SDP", "SIP", "SIPClient", "SIPSignaling", "SecureTransport", "SignalingClient", "Speakerphone",
+                "Timekeeping", "VoiceActivity", logging,
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
             ]),
 
         module(
@@ -330,6 +344,8 @@ let package = Package(
         tests("RTPTests", ["Bytes", "RTP", "Timekeeping"]),
         tests("SDPTests", ["SDP"]),
         tests("SIPTests", ["SIP", "Timekeeping"], resources: [.copy("Vectors")]),
+        tests(
+            "SIPSignalingTests", ["CallControl", "JSON", "NetworkAddress", "SIP", "SIPSignaling", "Timekeeping"]),
         tests("STUNTests", ["NetworkAddress", "STUN"]),
         tests("MulticastDNSTests", ["MulticastDNS", "NetworkAddress", "Timekeeping"]),
         tests("ICETests", ["ICE", "NetworkAddress", "STUN", "Timekeeping"]),
@@ -424,6 +440,13 @@ let package = Package(
         tests(
             "HTTPTransportTests",
             nio + ["HTTPTransport", "Timekeeping", .product(name: "NIOEmbedded", package: "swift-nio")]),
+        tests(
+            "SIPClientTests",
+            [
+                "CallControl", "JSON", "SIP", "SIPClient", "SIPSignaling", "SignalingClient", logging,
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+            ]),
         tests("SignalWireTests", ["JSON", "SignalSupport", "SignalWire"]),
     ]
 )

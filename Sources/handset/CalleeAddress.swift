@@ -19,6 +19,12 @@ struct CalleeAddress {
         guard !text.isEmpty, !text.hasPrefix("@") else {
             throw ValidationError("\"\(text)\" names nobody to call. Give user@host, such as echo@localhost.")
         }
+        // A SIP address is the service's to read.
+        if ["sip:", "sips:", "tel:"].contains(where: { text.lowercased().hasPrefix($0) }) {
+            server = nil
+            user = try Self.user(text)
+            return
+        }
         guard let at = text.lastIndex(of: "@"), text.index(after: at) < text.endIndex else {
             server = nil
             user = try Self.user(text)

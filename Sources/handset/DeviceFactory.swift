@@ -6,7 +6,6 @@ internal import NIOCore
 internal import NIOPosix
 internal import NetworkAddress
 internal import Realtime
-internal import SignalingClient
 
 /// Makes a device out of a configuration: its service, its sockets and its one event loop.
 struct DeviceFactory {
@@ -18,13 +17,8 @@ struct DeviceFactory {
     /// A device that is not connected, and the event loop that carries it.
     func make() throws -> (device: Device, group: MultiThreadedEventLoopGroup) {
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
-        var settings = try HandsetServiceConfiguration(
-            configuration, program: DeviceProgram(version: HandsetVersion.current))
-        if failsFast {
-            settings.loginPatience = .zero
-            settings.connection.firstAttempts = 1
-        }
-        let service = try HandsetService(settings, group: group, logger: logger)
+        let service = try configuration.makeService(
+            program: DeviceProgram(version: HandsetVersion.current), failsFast: failsFast, group: group, logger: logger)
         let device = try Device(
             configuration, service: service, mediaAddress: MediaAddress(for: configuration), logger: logger)
         return (device, group)

@@ -42,6 +42,34 @@ extension BrokenConfiguration {
     static let all = accounts + behaviours + media + languages + listeners + exchanges
 
     private static let accounts: [Self] = [
+        .whole(
+            "a SIP account with an exchange's server",
+            "account:\n  kind: sip\n  server: https://x.example\n  password_file: token\n  sip:\n    address: alice@example.org\n"
+                + "    transport: quic\n",
+            "3: account.server: is for an exchange, and kind is sip; account.sip.server says where the SIP server is",
+            "6: account.sip.address: must be a SIP URI with a user, such as sip:alice@example.org",
+            "7: account.sip.transport: must be one of udp, tcp, tls, not \"quic\""),
+        .whole(
+            "a SIP account that speaks in the clear, with rooms",
+            "account:\n  kind: sip\n  password_file: token\n  sip:\n    address: sip:alice@example.org\nrooms: [lobby]\n"
+                + "media:\n  offers: plain\n",
+            "5: account.sip.transport: sends calls to another machine in the clear: use tls, or allow plain text by name",
+            "6: rooms: is for an exchange: a SIP server has no rooms",
+            "8: media.offers: is plain, which needs allow_plain_rtp: true"),
+        .whole(
+            "a SIP account without what it needs", "account:\n  kind: sip\n",
+            "2: account.password_file: is required here; give password_file: PATH or password_env: NAME",
+            "2: account.sip: is required here and missing"),
+        .device(
+            "a SIP account of another kind", "  sip:\n    address: sip:a@example.org\n",
+            "4: account.sip: is for kind: sip"),
+        .whole(
+            "a SIP account with more than an address",
+            "account:\n  kind: sip\n  password_file: token\n  sip:\n    address: sip:alice@example.org;transport=tcp\n"
+                + "    server: a b\n    register_s: -1\n",
+            "5: account.sip.address: must be a user and a domain alone, such as sip:alice@example.org; `server` says where",
+            "6: account.sip.server: must be HOST or HOST:PORT, such as sip.example.org or 192.0.2.10:5060",
+            "7: account.sip.register_s: must be a whole number from 0 to 86400, not \"-1\""),
         .device(
             "http to another machine", server: "http://192.0.2.1", "",
             "2: account.server: 192.0.2.1 is another machine and its address asks for no TLS. Use https, or"),

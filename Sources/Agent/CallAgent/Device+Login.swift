@@ -30,7 +30,7 @@ extension Device {
         _ configuration: DeviceConfiguration, program: DeviceProgram = DeviceProgram(version: "1"),
         logger: Logger = Logger(label: "handset.device")
     ) async throws(SignalingError) -> Device {
-        let service = try HandsetService(HandsetServiceConfiguration(configuration, program: program), logger: logger)
+        let service = try configuration.makeService(program: program, logger: logger)
         let device: Device
         do {
             device = try Device(

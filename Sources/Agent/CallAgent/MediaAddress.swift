@@ -52,7 +52,7 @@ extension AccountConfiguration {
 
     /// Whether what we say to the service stays secret: by TLS, or because it does not leave this machine.
     var isSignalingPrivate: Bool {
-        if eventsURL.hasPrefix("https://") { return true }
+        if eventsURL.hasPrefix("https://") || eventsURL.hasPrefix("sips://") { return true }
         if eventsHost == "localhost" { return true }
         return SocketAddress(host: eventsHost, port: 0)?.isLoopback ?? false
     }

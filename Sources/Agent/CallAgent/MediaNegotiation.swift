@@ -43,7 +43,9 @@ struct MediaNegotiation {
             keying.append(.sdes(configuration.suites.compactMap { SDESKey(SRTPKey.random($0, using: &generator)) }))
         }
         if configuration.offers != .webRTC { keying.append(.dtls(fingerprints: [Fingerprint(fingerprint)])) }
-        if configuration.allowsPlainMedia { keying.append(.plain) }
+        if configuration.allowsPlainMedia {
+            keying.insert(.plain, at: configuration.offers == .plain ? 0 : keying.endIndex)
+        }
         var local = LocalMedia(
             address: means.address.host, port: means.address.port,
             ssrc: UInt32.random(in: 1 ... .max, using: &generator), canonicalName: Self.randomName(using: &generator),

@@ -11,7 +11,10 @@ public struct SignalingEvents: AsyncSequence, Sendable {
     /// It ends only with the service.
     public typealias Failure = Never
 
-    let hub: EventHub<SignalingEvent>
+    package let hub: EventHub<SignalingEvent>
+
+    /// Makes the events of a service that publishes them to `hub`.
+    public init(hub: EventHub<SignalingEvent>) { self.hub = hub }
 
     /// Starts listening.
     public func makeAsyncIterator() -> AsyncStream<SignalingEvent>.Iterator { hub.listen().makeAsyncIterator() }

@@ -12,6 +12,8 @@ extension AccountConfiguration.Credential {
         case signedToken = "signed_token"
         case anonymous
         case kept
+        /// At a SIP server, and read elsewhere.
+        case sip
 
         /// The name of the key that shows this kind; nil if none does.
         func key(in section: Section) -> String? {
@@ -22,6 +24,7 @@ extension AccountConfiguration.Credential {
             case .sessionToken, .signedToken: section.name(\.token) ?? section.name(\.tokenCommand)
             case .anonymous: section.name(\.anonymous)
             case .kept: section.name(\.sessionFile)
+            case .sip: section.name(\.sip)
             }
         }
 
@@ -32,7 +35,7 @@ extension AccountConfiguration.Credential {
             case .password: section.isInTheClear(\.password)
             case .accessToken: section.isInTheClear(\.accessToken)
             case .sessionToken, .signedToken: section.isInTheClear(\.token)
-            case .anonymous, .kept: false
+            case .anonymous, .kept, .sip: false
             }
         }
     }
@@ -72,6 +75,7 @@ extension AccountConfiguration.Credential {
         case .kept:
             if !keeps { problems.append(section.problem(\.sessionFile, "is required with kind: kept")) }
             credential = .kept
+        case .sip: return nil
         }
         guard let credential else { return nil }
         self = credential
@@ -112,6 +116,7 @@ extension AccountConfiguration.Credential {
                 ? section.problem(\.token, message) : section.problem(\.tokenCommand, message)
         case .anonymous: return section.problem(\.anonymous, message)
         case .kept: return section.problem(\.sessionFile, message)
+        case .sip: return section.problem(\.sip, message)
         }
     }
 

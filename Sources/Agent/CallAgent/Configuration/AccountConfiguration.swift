@@ -28,6 +28,9 @@ public struct AccountConfiguration: Sendable {
     public var sessionFile: String?
     /// The session that a signed token is good for, joined after each login (AUTH-5).
     public var session: RoomName?
+    /// An account at a SIP server, which has none of the rest but ``trustRoots`` and ``allowsPlainText``; nil for one at an
+    /// exchange.
+    public var sip: SIPAccountConfiguration?
 
     /// How to log in.
     public enum Credential: Sendable {
@@ -85,13 +88,13 @@ public struct AccountConfiguration: Sendable {
         let trustRoots = ConfigKey.path(
             "trust_roots", readable: true, "PEM certificates to trust besides the system's")
         let allowPlainText = ConfigKey.bool(
-            "allow_plain_text", "http:// to another machine all the same: everybody on the way can listen"
+            "allow_plain_text", "http://, or SIP without TLS, to another machine: everybody on the way can listen"
         ).defaulting(to: false)
         let kind = ConfigKey.choice("kind", of: Credential.Kind.self, "how to log in ([accounts.md](accounts.md))")
             .unset("what the other keys show")
         let user = ConfigKey.nameText("user", of: "the user's id", "the user, where the kind needs it")
         let mediaToken = ConfigKey.secret("media_token", "for `kind: media_token`")
-        let password = ConfigKey.secret("password", "for `kind: password`")
+        let password = ConfigKey.secret("password", "for `kind: password` and `sip`")
         let accessToken = ConfigKey.secret(
             "access_token", "for `kind: access_token`; the file is read again at each login")
         let token = ConfigKey.secret(
@@ -102,9 +105,17 @@ public struct AccountConfiguration: Sendable {
             "session", of: "the session's name", "the one session that a signed token is good for")
         let sessionFile = ConfigKey.outputFile(
             "session_file", "keeps the login (mode 0600): a device that starts again needs no secret")
+        let sip = ConfigKey.section(
+            "sip", SIPAccountConfiguration.Keys.self, "for `kind: sip`: the SIP account ([sip.md](sip.md))")
     }
 
     init(_ section: KeyedSection<Keys>, server: String?, _ problems: inout [ConfigProblem]) {
+        var ignored: [ConfigProblem] = []  // Reported where the kind is read for good.
+        if section.has(\.kind), section.value(\.kind, &ignored) == .sip {
+            self.init(sip: section, server: server, &problems)
+            return
+        }
+        section.rejectIdle(\.sip, "is for kind: sip", &problems)
         self.init(server: section.value(\.server, &problems))
         section.read(\.authURL, into: &authURL, &problems)
         section.read(\.identityURL, into: &identityURL, &problems)
@@ -189,7 +200,7 @@ extension AccountConfiguration {
                     + "join, which `rooms` is for"))
     }
 
-    fileprivate static func trustRoots(_ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) -> String? {
+    static func trustRoots(_ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) -> String? {
         guard let path = section.value(\.trustRoots, &problems) else { return nil }
         guard section.fileChecks != .none else { return path }
         do throws(SignalingError) {

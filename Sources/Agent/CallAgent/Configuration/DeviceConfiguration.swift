@@ -103,9 +103,14 @@ public struct DeviceConfiguration: Sendable {
         }
         if let section = root.value(\.invites, &problems) { invites = InviteConfiguration(section, &problems) }
         rooms = root.value(\.rooms, &problems) ?? []
+        if account.sip != nil, root.has(\.rooms) {
+            problems.append(root.problem(\.rooms, "is for an exchange: a SIP server has no rooms"))
+        }
         profile = root.value(\.profile, &problems)
         profile.apply(to: &audio)
         profile.apply(to: &media)
+        // Telephones know no ICE.
+        if account.sip != nil { media.offers = .sdes }
         if let section = root.value(\.audio, &problems) { audio.read(section, &problems) }
         if let section = root.value(\.media, &problems) { media.read(section, &problems) }
         if root.has(\.audio), behaviour.source != .card, !problems.contains(where: { $0.key == "behaviour.source" }) {
@@ -114,11 +119,23 @@ public struct DeviceConfiguration: Sendable {
                 root.warning(
                     \.audio, "is for behaviour.source: card, and the source is another; `handset run` does not use it"))
         }
+        warnOfKeys(root, &problems)
         control = root.value(\.control, &problems).flatMap { ControlConfiguration($0, &problems) }
     }
 }
 
 extension DeviceConfiguration {
+    /// Telephones without DTLS find no common keys with a device that may write none.
+    fileprivate func warnOfKeys(_ root: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
+        guard account.sip != nil, account.allowsPlainText, !account.isSignalingPrivate, !media.allowsPlainMedia else {
+            return
+        }
+        let message =
+            "reaches a SIP server in the clear, so that no keys are written into descriptions, and media is protected by "
+            + "DTLS alone; for telephones without DTLS use transport: tls, or media.allow_plain_rtp: true"
+        problems.append(root.warning(\.account, message))
+    }
+
     /// Whether two paths lead to one file.
     fileprivate static func areSame(_ path: String, _ other: String, _ checks: FileChecks) -> Bool {
         path == other || (checks != .none && FilePlace(path: path) == FilePlace(path: other))

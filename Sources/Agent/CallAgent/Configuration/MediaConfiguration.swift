@@ -47,6 +47,8 @@ public struct MediaConfiguration: Sendable {
         case webRTC = "webrtc"
         /// To a plain address, with keys in the description (RFC 4568).
         case sdes
+        /// To a plain address, without protection; needs ``allowsPlainMedia``.
+        case plain
     }
 
     /// Makes the default configuration.
@@ -81,8 +83,8 @@ public struct MediaConfiguration: Sendable {
             "realtime_priority", in: 0...99, "SCHED_FIFO priority of the media threads; 0 does not ask for it"
         ).defaulting(to: Int(usual.realtimePriority ?? 0))
         let offers = ConfigKey.choice(
-            "offers", of: OfferKind.self, "what our own calls offer: `webrtc`, or `sdes` for a plain address"
-        ).defaulting(to: usual.offers)
+            "offers", of: OfferKind.self, "what our own calls offer: `webrtc`, or `sdes` or `plain` for a plain address"
+        ).unset("`\(usual.offers.rawValue)`, and `sdes` with `account.kind: sip`")
         let interfaces = ConfigKey.list("interfaces", "use these only; `*` stands for any end").unset("all")
         let ignoredInterfaces = ConfigKey.list("ignored_interfaces", "do not use these").unset("none")
         let relayOnly = ConfigKey.bool(
@@ -123,6 +125,9 @@ public struct MediaConfiguration: Sendable {
         iceServers = (section.value(\.iceServers, &problems) ?? []).compactMap { ICEServer($0, &problems) }
         relayTrustRoots = section.certificates(\.relayTrustRoots, &problems)
         allowsPlainMedia = section.value(\.allowPlainRTP, &problems)
+        if offers == .plain, !allowsPlainMedia {
+            problems.append(section.problem(\.offers, "is plain, which needs allow_plain_rtp: true"))
+        }
         if let opus = section.value(\.opus, &problems) { encoder.read(opus, &problems) }
         if let jitter = section.value(\.jitter, &problems) { playout.read(jitter, &problems) }
         section.read(\.srtpSuites, into: &suites, &problems)

@@ -142,6 +142,12 @@ struct Call: Sendable {
 
     var stage: Stage
 
+    /// By which flow a confirmed call goes; `nil` for others.
+    var flow: SIPFlow? {
+        guard case .talking(let talking) = stage else { return nil }
+        return talking.dialog.flow
+    }
+
     /// When something is due.
     var deadline: Instant? {
         switch stage {

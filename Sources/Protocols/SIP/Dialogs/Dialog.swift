@@ -10,7 +10,7 @@ struct Dialog: Sendable {
     /// Where requests go: the peer's `Contact`.
     private(set) var target: AnyURI
     private let routes: [NameAddress]
-    let flow: SIPFlow
+    private(set) var flow: SIPFlow
     private(set) var localSequence: UInt32
     /// The highest `CSeq` of the peer's requests.
     private var remoteSequence: UInt32?
@@ -111,6 +111,9 @@ struct Dialog: Sendable {
         if let contact = headers.contacts?.first { target = contact.uri }
         note(headers)
     }
+
+    /// Requests go by another flow from now on.
+    mutating func move(to flow: SIPFlow) { self.flow = flow }
 
     /// Numbers of requests that were sent before the dialog knew of them: of other forks.
     mutating func raiseSequence(to number: UInt32) { localSequence = max(localSequence, number) }

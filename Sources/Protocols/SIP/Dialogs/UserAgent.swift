@@ -51,9 +51,29 @@ public struct UserAgent: ProtocolCore, Sendable {
             configuration.contact = contact
             configuration.routes = routes
         case .flowFailed(let flow): pass(.flowFailed(flow), now, &outbox)
+        case .moved(let old, let new, let refreshes): move(old, new, refreshes, now, &outbox)
         case .timerFired:
             pass(.timerFired, now, &outbox)
             while let id = deadlines.popDue(at: now) { fire(id, now, &outbox) }
+        }
+    }
+
+    /// Whether a request of a peer's belongs to a call of ours.
+    public func knowsDialog(of request: SIPRequest) -> Bool {
+        guard let tag = request.headers.to?.tag, let callID = request.headers.callID else { return false }
+        return dialogs[Self.dialogKey(callID, tag)] != nil
+    }
+
+    private mutating func move(
+        _ old: SIPFlow, _ new: SIPFlow, _ refreshes: Bool, _ now: Instant, _ outbox: inout [UserAgentOutput]
+    ) {
+        for id in calls.filter({ $0.value.flow == old }).keys.sorted(by: { $0.order < $1.order }) {
+            guard case .talking(var talking)? = calls[id]?.stage else { continue }
+            talking.dialog.move(to: new)
+            keep(id, .talking(talking))
+            if refreshes, case .stable = talking.negotiation {
+                offer(id, talking.description, isRefresh: true, now, &outbox)
+            }
         }
     }
 

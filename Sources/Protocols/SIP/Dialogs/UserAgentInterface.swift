@@ -4,6 +4,14 @@ public enum SIPCall: Hashable, Sendable {
     case outgoing(UInt64)
     /// One of a peer's; the user agent chooses the number.
     case incoming(UInt64)
+
+    /// For an order that is the same in each run.
+    public var order: UInt64 {
+        switch self {
+        case .outgoing(let number): number * 2
+        case .incoming(let number): number * 2 + 1
+        }
+    }
 }
 
 /// What a user agent is.
@@ -124,6 +132,9 @@ public enum UserAgentInput: Sendable {
     case registered(contact: AnyURI, routes: [NameAddress])
     /// The flow is gone.
     case flowFailed(SIPFlow)
+    /// Another flow takes the place of one that is gone: calls in progress go on by it. With `refreshes` the peers learn
+    /// our new contact at once.
+    case moved(SIPFlow, to: SIPFlow, refreshes: Bool)
     /// ``UserAgent/nextDeadline`` has come. Early calls are harmless.
     case timerFired
 }

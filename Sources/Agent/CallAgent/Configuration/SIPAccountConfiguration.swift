@@ -1,0 +1,159 @@
+public import ConfigReader
+internal import NetworkAddress
+public import SIP
+public import SIPClient
+
+/// An account at a SIP server.
+public struct SIPAccountConfiguration: Sendable {
+    /// How a server is spoken to, by the names of `transport`.
+    public enum Transport: String, CaseIterable, Sendable {
+        case udp, tcp, tls
+    }
+
+    /// Whose calls are looked at.
+    public enum Callers: String, CaseIterable, Sendable {
+        /// Those that the server sends.
+        case server
+        /// Anybody's who can reach the device.
+        case anybody
+    }
+
+    /// The address of record.
+    public var address: NameAddress
+    /// Where the server is.
+    public var server: SIPServiceConfiguration.Server
+    /// How long a registration lasts, in seconds; 0 does not register.
+    public var registrationSeconds = 600
+    /// Our UDP port; 0 for any.
+    public var port = 0
+    /// How often the connection is kept alive.
+    public var keepalive: Duration = .seconds(25)
+    /// Whose calls are looked at.
+    public var callers = Callers.server
+    /// The name for challenges.
+    public var user: String
+    /// The password.
+    public var password = Secret("")
+
+    /// The keys of the section `account.sip`.
+    struct Keys: ConfigKeys {
+        let address = ConfigKey<NameAddress>.parsed(
+            "address", "SIP URI", "the address of record, such as `sip:alice@example.org`", show: { "\($0)" }
+        ) { text throws(ConfigValueFault) in
+            guard let address = NameAddress(text), let uri = address.uri.sip, uri.user != nil else {
+                throw ConfigValueFault("must be a SIP URI with a user, such as sip:alice@example.org")
+            }
+            guard uri.port == nil, uri.parameters.isEmpty, uri.headers.isEmpty, uri.password == nil,
+                address.parameters.isEmpty
+            else {
+                throw ConfigValueFault(
+                    "must be a user and a domain alone, such as sip:alice@example.org; `server` says where that is")
+            }
+            return address
+        }.required
+        let server = ConfigKey<SIPServiceConfiguration.Server>.parsed(
+            "server", "HOST or HOST:PORT", "where the domain's requests are sent, if not to the domain itself"
+        ) { text throws(ConfigValueFault) in
+            if let server = SIPAccountConfiguration.server(text) { return server }
+            throw ConfigValueFault("must be HOST or HOST:PORT, such as sip.example.org or 192.0.2.10:5060")
+        }.unset("the domain of `address`")
+        let transport = ConfigKey.choice("transport", of: Transport.self, "how the server is spoken to")
+            .defaulting(to: .udp)
+        let registration = ConfigKey.integer(
+            "register_s", in: 0...86_400, unit: "s", "how long a registration is to last; 0 does not register"
+        ).defaulting(to: 600)
+        let keepalive = ConfigKey.seconds(
+            "keepalive_s", in: 5...3_600, "how often the connection is kept alive, unless the server asks for more"
+        ).defaulting(to: .seconds(25))
+        let port = ConfigKey.integer("port", in: 0...65_535, "our UDP port for SIP; 0 for any").defaulting(to: 0)
+        let callers = ConfigKey.choice(
+            "calls_from", of: Callers.self, "whose calls are looked at; other datagrams get no answer"
+        ).defaulting(to: .server)
+    }
+
+    init?(_ section: KeyedSection<Keys>, user: String?, password: Secret, _ problems: inout [ConfigProblem]) {
+        let address = section.value(\.address, &problems)
+        let server = section.value(\.server, &problems)
+        let transport = section.value(\.transport, &problems)
+        registrationSeconds = section.value(\.registration, &problems)
+        keepalive = section.value(\.keepalive, &problems)
+        port = section.value(\.port, &problems)
+        callers = section.value(\.callers, &problems)
+        guard let address, let uri = address.uri.sip else { return nil }
+        self.address = address
+        self.server = server ?? .init(host: uri.host.text, transport: .udp)
+        self.server.transport =
+            switch transport {
+            case .udp: .udp
+            case .tcp: .tcp
+            case .tls: .tls
+            }
+        self.user = user ?? uri.plainUser ?? ""
+        self.password = password
+    }
+
+    private static func server(_ text: String) -> SIPServiceConfiguration.Server? {
+        guard case .sip(let uri)? = AnyURI("sip:" + text), uri.user == nil, uri.parameters.isEmpty, uri.headers.isEmpty,
+            uri.port != 0
+        else { return nil }
+        return .init(host: uri.host.text, port: uri.port, transport: .udp)
+    }
+
+    /// The server for logs: `sip://host:port`, or `sips://…` over TLS.
+    var serverURL: String {
+        let host = server.host.contains(":") ? "[\(server.host)]" : server.host
+        return "\(server.transport == .tls ? "sips" : "sip")://\(host)" + (server.port.map { ":\($0)" } ?? "")
+    }
+
+    /// Whether what is said to the server leaves this machine in the clear.
+    var isPlain: Bool {
+        guard server.transport != .tls else { return false }
+        if server.host == "localhost" { return false }
+        return SocketAddress(host: server.host, port: 0)?.isLoopback != true
+    }
+}
+
+extension AccountConfiguration {
+    /// Reads an account of `kind: sip`.
+    init(sip section: KeyedSection<Keys>, server: String?, _ problems: inout [ConfigProblem]) {
+        self.init(server: Self.defaultServer)
+        trustRoots = Self.trustRoots(section, &problems)
+        allowsPlainText = section.value(\.allowPlainText, &problems)
+        if server != nil {
+            problems.append(
+                section.problem(\.kind, "is sip, and a server on the command line is for an exchange's account"))
+        }
+        Self.rejectExchangeKeys(section, &problems)
+        let user = section.value(\.user, &problems)
+        let password = section.requiredSecret(\.password, &problems)
+        section.require(\.sip, &problems)
+        guard let keys = section.value(\.sip, &problems),
+            let sip = SIPAccountConfiguration(keys, user: user, password: password ?? Secret(""), &problems)
+        else { return }
+        if sip.isPlain, !allowsPlainText {
+            let message =
+                "sends calls to another machine in the clear: use tls, or allow plain text by name "
+                + "(account.allow_plain_text: true) if nobody can listen on the way"
+            problems.append(keys.problem(\.transport, message))
+        }
+        self.sip = sip
+        use(server: sip.serverURL)
+    }
+
+    private static func rejectExchangeKeys(_ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
+        let reason = "is for an exchange, and kind is sip"
+        section.rejectIdle(\.server, "\(reason); account.sip.server says where the SIP server is", &problems)
+        section.rejectIdle(\.authURL, reason, &problems)
+        section.rejectIdle(\.identityURL, reason, &problems)
+        section.rejectIdle(\.eventsURL, reason, &problems)
+        section.rejectIdle(\.appKey, reason, &problems)
+        section.rejectIdle(\.appSecret, reason, &problems)
+        section.rejectIdle(\.mediaToken, reason, &problems)
+        section.rejectIdle(\.accessToken, reason, &problems)
+        section.rejectIdle(\.token, reason, &problems)
+        section.rejectIdle(\.tokenCommand, reason, &problems)
+        section.rejectIdle(\.anonymous, reason, &problems)
+        section.rejectIdle(\.session, reason, &problems)
+        section.rejectIdle(\.sessionFile, reason, &problems)
+    }
+}

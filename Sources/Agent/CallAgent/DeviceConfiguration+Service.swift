@@ -1,0 +1,50 @@
+public import CallControl
+internal import FoundationEssentials
+public import Logging
+public import NIOCore
+internal import NIOPosix
+internal import SIP
+internal import SIPClient
+internal import SIPSignaling
+public import SignalingClient
+
+extension DeviceConfiguration {
+    /// Makes the signaling service that the account is at.
+    ///
+    /// - Parameters:
+    ///   - failsFast: Give up on the first failure to connect, rather than try again.
+    ///   - group: Its event loops; nil for those that all such services share.
+    public func makeService(
+        program: DeviceProgram, failsFast: Bool = false, group: (any EventLoopGroup)? = nil, logger: Logger
+    ) throws(SignalingError) -> any SignalingService {
+        let group = group ?? MultiThreadedEventLoopGroup.singleton
+        if let sip = account.sip {
+            var settings = SIPServiceConfiguration(sip, self, program: program)
+            settings.account.givesUpAtOnce = failsFast
+            return try SIPService(settings, group: group, logger: logger)
+        }
+        var settings = try HandsetServiceConfiguration(self, program: program)
+        if failsFast {
+            settings.loginPatience = .zero
+            settings.connection.firstAttempts = 1
+        }
+        return try HandsetService(settings, group: group, logger: logger)
+    }
+}
+
+extension SIPServiceConfiguration {
+    /// The service settings of a device's configuration.
+    init(_ sip: SIPAccountConfiguration, _ configuration: DeviceConfiguration, program: DeviceProgram) {
+        var account = SIPAccountSettings(
+            address: sip.address, username: sip.user, password: sip.password.revealed)
+        account.registrationSeconds = UInt32(clamping: sip.registrationSeconds)
+        account.keepalive = sip.keepalive
+        account.acceptsStrangers = sip.callers == .anybody
+        account.product = "\(program.name)/\(program.version)"
+        // Outbound over UDP needs keepalives by STUN, which there are not.
+        if sip.server.transport != .udp { account.instance = "urn:uuid:\(UUID().uuidString.lowercased())" }
+        self.init(account: account, server: sip.server)
+        localPort = UInt16(clamping: sip.port)
+        trustRootFile = configuration.account.trustRoots
+    }
+}

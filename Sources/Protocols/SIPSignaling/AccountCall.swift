@@ -1,0 +1,98 @@
+internal import CallControl
+internal import SIP
+internal import Timekeeping
+
+/// One call of an account.
+struct AccountCall: Sendable {
+    enum Phase: Sendable {
+        /// Ours; it waits for candidates of the description, or for a connection that carries as much.
+        case preparing(Gathering?)
+        /// Ours; the INVITE is out. `takenAt` is when the application is told that it is on its way at the latest.
+        case calling(takenAt: Instant)
+        /// A peer's; at `ringAt` the caller is told that it rings.
+        case ringing(ringAt: Instant?)
+        /// A peer's, accepted; the answer waits for candidates.
+        case accepting(Gathering)
+        case talking(since: Instant)
+    }
+
+    /// A description that waits for the end of its candidates: SIP has no other way to send them.
+    struct Gathering: Sendable {
+        var candidates: [String] = []
+        let until: Instant
+    }
+
+    /// An offer of the peer's in a call that stands.
+    enum PeerOffer: Sendable {
+        case none
+        /// It is to be answered by then.
+        case waits(until: Instant)
+        /// The peer asked us for an offer, and its answer is still to come.
+        case askedForOurs
+        /// The peer's answer to our offer went to the application as an offer; what it answers is not sent.
+        case settled
+    }
+
+    let invite: InviteID
+    let sip: SIPCall
+    let peer: UserID
+    var phase: Phase
+    /// Our description, and the peer's.
+    var ours: [UInt8]
+    var theirs: [UInt8]?
+    var peerOffer = PeerOffer.none
+    /// An invite of ours.
+    var dial: Dial?
+
+    struct Dial: Sendable {
+        let uri: AnyURI
+        let key: IdempotencyKey
+        /// The request that waits to be told that the invite is on its way.
+        var ticket: UInt64?
+        /// When the invite times out.
+        let expires: Instant?
+    }
+
+    /// When something is due.
+    var deadline: Instant? {
+        let own: Instant? =
+            switch phase {
+            case .preparing(let gathering): gathering?.until
+            case .calling(let takenAt): dial?.ticket == nil ? nil : takenAt
+            case .ringing(let ringAt): ringAt
+            case .accepting(let gathering): gathering.until
+            case .talking: nil
+            }
+        var all = [own].compactMap { $0 }
+        if case .waits(let until) = peerOffer { all.append(until) }
+        switch phase {
+        case .preparing, .calling: if let expires = dial?.expires { all.append(expires) }
+        case .ringing, .accepting, .talking: break
+        }
+        return all.min()
+    }
+}
+
+/// Session descriptions as bytes and as text, in as far as SIP's calls look into them.
+enum CallDescription {
+    /// Whether candidates may still come for it.
+    static func awaitsCandidates(_ text: String) -> Bool {
+        text.contains("a=ice-ufrag:") && !text.contains("a=end-of-candidates")
+    }
+
+    /// Adds candidates, each the text of an attribute, to the last section, which for a call of one section is the first.
+    static func adding(_ candidates: [String], to text: String) -> String {
+        let known = Set(text.split(whereSeparator: \.isNewline).map(String.init))
+        let lines = candidates.map { "a=\($0)" }.filter { !known.contains($0) && !$0.contains(where: \.isNewline) }
+        return text + lines.map { $0 + "\r\n" }.joined() + "a=end-of-candidates\r\n"
+    }
+
+    /// An answer as an offer of the same: who is active is open again (RFC 5763 §5).
+    static func asOffer(_ bytes: [UInt8]) -> [UInt8] {
+        let text = String(decoding: bytes, as: UTF8.self)
+        let lines = text.split(separator: "\n", omittingEmptySubsequences: false).map { line in
+            line.hasPrefix("a=setup:") ? "a=setup:actpass\r" : String(line)
+        }
+        return Array(lines.joined(separator: "\n").utf8)
+    }
+}

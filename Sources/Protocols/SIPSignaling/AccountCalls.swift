@@ -1,0 +1,625 @@
+internal import CallControl
+internal import JSON
+internal import SIP
+internal import Timekeeping
+
+/// The calls of an account: what the application asks of them becomes commands for the user agent, and what happens to them
+/// events of the contract (docs/sip.md).
+struct AccountCalls: Sendable {
+    /// A connection for what is too large for datagrams (RFC 3261 §18.1.1).
+    enum Stream: Sendable {
+        case none
+        case opening(Int, until: Instant)
+        case open(SIPFlow)
+        /// The server takes none; it is not asked again before that time.
+        case refused(until: Instant)
+    }
+
+    /// The longest request that goes as a datagram (RFC 3261 §18.1.1).
+    private static let datagramBytes = 1_300
+    /// What an INVITE has besides its description, with credentials and routes.
+    private static let headerBytes = 1_000
+    /// From an INVITE's arrival to 180, so that a device that refuses at once does not ring.
+    private static let ringDelay = Duration.milliseconds(50)
+    /// Until an invite counts as taken though the server is silent.
+    private static let takenAfter = Duration.seconds(1)
+    static let gatheringTime = Duration.milliseconds(500)
+    static let answerTime = Duration.seconds(4)
+    private static let streamTime = Duration.seconds(3)
+    private static let refusedFor = Duration.seconds(600)
+    /// Commands that wait while there is no flow.
+    private static let mostWaiting = 512
+
+    var agent: UserAgent
+    let names: SIPNames
+    private let own: UserID
+    private var tokens: TokenSource
+    private(set) var calls: [InviteID: AccountCall] = [:]
+    private var invites: [SIPCall: InviteID] = [:]
+    private var callCount: UInt64 = 0
+    /// The flow to the server, and those that are gone and that calls may still go by.
+    private var flow: SIPFlow?
+    private var lostFlows: [SIPFlow] = []
+    private(set) var stream = Stream.none
+    private var waiting: [(SIPCall, CallCommand)] = []
+
+    init(_ agent: UserAgent, domain: SIPHost, own: UserID, tokens: TokenSource) {
+        self.agent = agent
+        self.own = own
+        self.tokens = tokens
+        names = SIPNames(domain: domain)
+    }
+
+    var nextDeadline: Instant? {
+        var deadlines = calls.values.compactMap(\.deadline)
+        if let next = agent.nextDeadline { deadlines.append(next) }
+        if case .opening(_, let until) = stream { deadlines.append(until) }
+        return deadlines.min()
+    }
+
+    // MARK: Flows
+
+    /// There is a flow to the server, or another one.
+    mutating func use(_ flow: SIPFlow, contact: AnyURI, _ now: Instant, _ outbox: inout [AccountOutput]) {
+        self.flow = flow
+        run(.registered(contact: contact, routes: []), now, &outbox)
+    }
+
+    /// We are registered, so that calls which stand can go on by the new flow.
+    mutating func registered(
+        contact: AnyURI, routes: [NameAddress], _ now: Instant, _ outbox: inout [AccountOutput]
+    ) {
+        run(.registered(contact: contact, routes: routes), now, &outbox)
+        guard let flow else { return }
+        for lost in lostFlows { run(.moved(lost, to: flow, refreshes: true), now, &outbox) }
+        lostFlows = []
+        let commands = waiting
+        waiting = []
+        for (call, command) in commands { run(.command(call, command), now, &outbox) }
+    }
+
+    /// A flow is gone: the server's, the one for large requests, or a stranger's.
+    mutating func lose(_ lost: SIPFlow, _ now: Instant, _ outbox: inout [AccountOutput]) {
+        if flow == lost {
+            flow = nil
+            lostFlows.append(lost)
+        }
+        if case .open(lost) = stream {
+            stream = .none
+            if let flow {
+                run(.moved(lost, to: flow, refreshes: false), now, &outbox)
+            } else {
+                lostFlows.append(lost)
+            }
+        }
+        run(.flowFailed(lost), now, &outbox)
+    }
+
+    /// The connection for large requests stands.
+    mutating func streamOpened(_ opened: SIPFlow, _ now: Instant, _ outbox: inout [AccountOutput]) {
+        guard case .opening(opened.id, _) = stream else { return outbox.append(.close(opened.id)) }
+        stream = .open(opened)
+        placeWaiting(now, &outbox)
+    }
+
+    /// The connection of that number cannot be opened, or has ended.
+    mutating func streamFailed(_ number: Int, _ now: Instant, _ outbox: inout [AccountOutput]) {
+        switch stream {
+        case .opening(number, _):
+            stream = .refused(until: now.advanced(by: Self.refusedFor))
+            placeWaiting(now, &outbox)
+        case .open(let open) where open.id == number: lose(open, now, &outbox)
+        case .none, .opening, .open, .refused: break
+        }
+    }
+
+    /// The account is closed.
+    mutating func closeStream(_ now: Instant, _ outbox: inout [AccountOutput]) {
+        switch stream {
+        case .opening(let number, _): outbox.append(.close(number))
+        case .open(let open):
+            outbox.append(.close(open.id))
+            run(.flowFailed(open), now, &outbox)
+        case .none, .refused: break
+        }
+        stream = .none
+        lostFlows = []
+    }
+
+    private mutating func placeWaiting(_ now: Instant, _ outbox: inout [AccountOutput]) {
+        for call in calls.values.sorted(by: { $0.sip.order < $1.sip.order }) {
+            if case .preparing(nil) = call.phase { place(call.invite, now, &outbox) }
+        }
+    }
+
+    /// Begins to open the connection that a call waits for.
+    ///
+    /// - Returns: Whether one is wanted that is not being opened.
+    mutating func takeStreamNumber(_ number: () -> Int, _ now: Instant) -> Int? {
+        guard case .none = stream, flow?.transport == .udp,
+            calls.values.contains(where: { if case .preparing(nil) = $0.phase { true } else { false } })
+        else { return nil }
+        let number = number()
+        stream = .opening(number, until: now.advanced(by: Self.streamTime))
+        return number
+    }
+
+    /// By which flow a request of that many bytes goes; `nil` while a connection for it is being opened.
+    private mutating func flow(forBytes count: Int, _ now: Instant) -> SIPFlow? {
+        guard let flow else { return nil }
+        guard flow.transport == .udp, count > Self.datagramBytes else { return flow }
+        switch stream {
+        case .open(let stream): return stream
+        case .none, .opening: return nil
+        case .refused(let until):
+            if until <= now { stream = .none }
+            return until <= now ? nil : flow
+        }
+    }
+
+    // MARK: Messages and time
+
+    mutating func run(_ input: UserAgentInput, _ now: Instant, _ outbox: inout [AccountOutput]) {
+        var outputs: [UserAgentOutput] = []
+        agent.handle(input, at: now, into: &outputs)
+        for output in outputs {
+            switch output {
+            case .transmit(let message, let flow): outbox.append(.transmit(message, flow))
+            case .call(let call, let event): handle(event, of: call, now, &outbox)
+            }
+        }
+    }
+
+    /// Gives a call a command, now or when there is a flow again.
+    private mutating func command(
+        _ call: SIPCall, _ command: CallCommand, _ now: Instant, _ outbox: inout [AccountOutput]
+    ) {
+        guard flow == nil, !lostFlows.isEmpty, waiting.count < Self.mostWaiting else {
+            return run(.command(call, command), now, &outbox)
+        }
+        waiting.append((call, command))
+    }
+
+    mutating func fire(_ now: Instant, _ outbox: inout [AccountOutput]) {
+        run(.timerFired, now, &outbox)
+        if case .opening(let number, let until) = stream, until <= now {
+            outbox.append(.close(number))
+            streamFailed(number, now, &outbox)
+        }
+        let due = calls.values.filter { $0.deadline.map { $0 <= now } ?? false }
+        for call in due.sorted(by: { $0.sip.order < $1.sip.order }) { fire(call, now, &outbox) }
+    }
+
+    private mutating func fire(_ due: AccountCall, _ now: Instant, _ outbox: inout [AccountOutput]) {
+        let id = due.invite
+        if case .waits(let until) = due.peerOffer, until <= now {
+            calls[id]?.peerOffer = .none
+            outbox.append(.note(.offerUnanswered))
+            run(.command(due.sip, .refuseOffer), now, &outbox)
+        }
+        switch due.phase {
+        case .preparing, .calling:
+            if let expires = due.dial?.expires, expires <= now {
+                take(id, now, &outbox)
+                outbox.append(.event(.inviteTimedOut(id, invitees: [due.peer])))
+                return end(id, cause: nil, now, &outbox)
+            }
+        case .ringing, .accepting, .talking: break
+        }
+        switch due.phase {
+        case .preparing(let gathering?):
+            guard gathering.until <= now else { return }
+            gathered(id, gathering, now, &outbox)
+        case .calling(let takenAt): if takenAt <= now { take(id, now, &outbox) }
+        case .ringing(let ringAt?):
+            guard ringAt <= now else { return }
+            calls[id]?.phase = .ringing(ringAt: nil)
+            run(.command(due.sip, .ring(answer: nil)), now, &outbox)
+        case .accepting(let gathering):
+            guard gathering.until <= now else { return }
+            gathered(id, gathering, now, &outbox)
+        case .preparing(nil), .ringing(nil), .talking: break
+        }
+    }
+
+    // MARK: Calls of ours
+
+    mutating func invite(
+        _ options: InviteOptions, ticket: UInt64, _ now: Instant, _ outbox: inout [AccountOutput]
+    ) {
+        let activity = "invite \(options.to)"
+        func refuse(_ code: SignalingError.Code, _ cause: String, _ advice: String = "") {
+            let error = SignalingError(code, activity: activity, cause: cause, advice: advice)
+            outbox.append(.answer(ticket, .failed(error)))
+        }
+        guard options.group == nil, options.others.isEmpty else {
+            return refuse(.invalidRequest, "a SIP server takes an invite to one user only")
+        }
+        guard let offer = options.data["offer"]?["sdp"]?.string else {
+            return refuse(.invalidRequest, "SIP carries calls only, and the invite has no offer of media")
+        }
+        guard let uri = names.uri(of: options.to) else {
+            return refuse(
+                .unknownUser, "this is no address for SIP", "It should look like alice, or alice@example.org.")
+        }
+        guard flow != nil else { return refuse(.disconnected, "there is no connection to the server") }
+        guard calls.count < SIPLimits.calls else {
+            return refuse(.tooManyRequests, "there are as many calls as there may be")
+        }
+        callCount += 1
+        let id = InviteID(ours: "sip-" + tokens.next())
+        let sip = SIPCall.outgoing(callCount)
+        let gathers = CallDescription.awaitsCandidates(offer)
+        var call = AccountCall(
+            invite: id, sip: sip, peer: options.to,
+            phase: .preparing(gathers ? AccountCall.Gathering(until: now.advanced(by: Self.gatheringTime)) : nil),
+            ours: Array(offer.utf8))
+        call.dial = AccountCall.Dial(
+            uri: uri, key: options.idempotencyKey, ticket: ticket,
+            expires: options.timeToLive.map { now.advanced(by: $0) })
+        calls[id] = call
+        invites[sip] = id
+        // The application sends no candidate before it knows the invite.
+        if gathers { take(id, now, &outbox) } else { place(id, now, &outbox) }
+    }
+
+    /// Sends the INVITE of a prepared call, if there is a flow that carries it.
+    private mutating func place(_ id: InviteID, _ now: Instant, _ outbox: inout [AccountOutput]) {
+        guard var call = calls[id], let dial = call.dial else { return }
+        call.phase = .preparing(nil)
+        calls[id] = call
+        guard flow != nil else { return ended(id, .failed, now, &outbox) }
+        guard let flow = flow(forBytes: call.ours.count + Self.headerBytes, now) else { return }
+        calls[id]?.phase = .calling(takenAt: now.advanced(by: Self.takenAfter))
+        run(.command(call.sip, .place(to: dial.uri, offer: call.ours, flow, replacing: nil)), now, &outbox)
+    }
+
+    /// The invite is on its way: its event comes before all others.
+    private mutating func take(_ id: InviteID, _ now: Instant, _ outbox: inout [AccountOutput]) {
+        guard let call = calls[id], let dial = call.dial, let ticket = dial.ticket else { return }
+        calls[id]?.dial?.ticket = nil
+        outbox.append(.event(.inviteSent(id, idempotencyKey: dial.key)))
+        outbox.append(.answer(ticket, .sent(id, invitees: [call.peer])))
+    }
+
+    /// Candidates are complete, or have taken too long.
+    private mutating func gathered(
+        _ id: InviteID, _ gathering: AccountCall.Gathering, _ now: Instant, _ outbox: inout [AccountOutput]
+    ) {
+        guard let call = calls[id] else { return }
+        let text = String(decoding: call.ours, as: UTF8.self)
+        calls[id]?.ours = Array(CallDescription.adding(gathering.candidates, to: text).utf8)
+        if call.dial == nil { acceptNow(id, now, &outbox) } else { place(id, now, &outbox) }
+    }
+
+    // MARK: Calls of peers
+
+    mutating func accept(
+        _ id: InviteID, _ data: JSONValue, ticket: UInt64, _ now: Instant, _ outbox: inout [AccountOutput]
+    ) {
+        let activity = "accept the invite"
+        guard let call = calls[id], case .ringing = call.phase else {
+            return outbox.append(.answer(ticket, .failed(Self.over(id, calls[id], activity))))
+        }
+        guard let answer = data["answer"]?["sdp"]?.string else {
+            let error = SignalingError(
+                .invalidRequest, activity: activity, cause: "it has no answer to the offer of media")
+            return outbox.append(.answer(ticket, .failed(error)))
+        }
+        calls[id]?.ours = Array(answer.utf8)
+        outbox.append(.answer(ticket, .done))
+        if CallDescription.awaitsCandidates(answer) {
+            ringIfDue(id, now, &outbox)
+            calls[id]?.phase = .accepting(AccountCall.Gathering(until: now.advanced(by: Self.gatheringTime)))
+        } else {
+            acceptNow(id, now, &outbox)
+        }
+    }
+
+    private mutating func acceptNow(_ id: InviteID, _ now: Instant, _ outbox: inout [AccountOutput]) {
+        guard let call = calls[id] else { return }
+        ringIfDue(id, now, &outbox)
+        calls[id]?.phase = .talking(since: now)
+        run(.command(call.sip, .accept(call.ours)), now, &outbox)
+    }
+
+    /// A caller expects to be told that it rings.
+    private mutating func ringIfDue(_ id: InviteID, _ now: Instant, _ outbox: inout [AccountOutput]) {
+        guard let call = calls[id], case .ringing(.some) = call.phase else { return }
+        calls[id]?.phase = .ringing(ringAt: nil)
+        run(.command(call.sip, .ring(answer: nil)), now, &outbox)
+    }
+
+    mutating func reject(
+        _ id: InviteID, _ data: JSONValue, ticket: UInt64, _ now: Instant, _ outbox: inout [AccountOutput]
+    ) {
+        guard let call = calls[id], call.dial == nil, !call.isTalking else {
+            return outbox.append(.answer(ticket, .failed(Self.over(id, calls[id], "reject the invite"))))
+        }
+        forget(id)
+        run(.command(call.sip, .refuse(SIPStatus.refusal(data))), now, &outbox)
+        outbox.append(.answer(ticket, .done))
+    }
+
+    // MARK: Both
+
+    mutating func cancel(
+        _ id: InviteID, _ data: JSONValue, ticket: UInt64, _ now: Instant, _ outbox: inout [AccountOutput]
+    ) {
+        guard let call = calls[id], call.dial != nil, !call.isTalking else {
+            return outbox.append(.answer(ticket, .failed(Self.over(id, calls[id], "cancel the invite"))))
+        }
+        let isTakenElsewhere = data["reason"]?.string == CallEndReason.acceptedElsewhere.rawValue
+        end(id, cause: isTakenElsewhere ? 200 : nil, now, &outbox)
+        outbox.append(.answer(ticket, .done))
+    }
+
+    mutating func hangUp(
+        _ news: CallHangUp, ticket: UInt64, _ now: Instant, _ outbox: inout [AccountOutput]
+    ) {
+        end(news.invite, cause: nil, now, &outbox)
+        outbox.append(.answer(ticket, .done))
+    }
+
+    mutating func send(
+        _ signal: CallSignal, ticket: UInt64, _ now: Instant, _ outbox: inout [AccountOutput]
+    ) {
+        let activity = "send a signal to the peer"
+        guard let call = calls[signal.invite] else {
+            return outbox.append(.answer(ticket, .failed(Self.over(signal.invite, nil, activity))))
+        }
+        let description = signal.data["sdp"]?.string.map { Array($0.utf8) }
+        switch (signal.type, description) {
+        case ("candidate", _): add(signal.data["candidate"]?.string ?? "", to: call, now, &outbox)
+        case ("answer", let bytes?): answer(bytes, in: call, now, &outbox)
+        case ("offer", let bytes?) where call.isTalking:
+            calls[signal.invite]?.ours = bytes
+            command(call.sip, .offer(bytes), now, &outbox)
+        default:
+            let cause = "SIP carries no signal of the type \"\(signal.type.prefix(40))\" in this state of a call"
+            let error = SignalingError(.invalidRequest, activity: activity, cause: cause)
+            return outbox.append(.answer(ticket, .failed(error)))
+        }
+        outbox.append(.answer(ticket, .done))
+    }
+
+    private mutating func add(
+        _ candidate: String, to call: AccountCall, _ now: Instant, _ outbox: inout [AccountOutput]
+    ) {
+        let id = call.invite
+        switch call.phase {
+        case .preparing(var gathering?):
+            guard !candidate.isEmpty else { return gathered(id, gathering, now, &outbox) }
+            gathering.add(candidate)
+            calls[id]?.phase = .preparing(gathering)
+        case .accepting(var gathering):
+            guard !candidate.isEmpty else { return gathered(id, gathering, now, &outbox) }
+            gathering.add(candidate)
+            calls[id]?.phase = .accepting(gathering)
+        case .preparing(nil), .calling, .ringing, .talking: break  // Too late for a description that is out.
+        }
+    }
+
+    private mutating func answer(
+        _ bytes: [UInt8], in call: AccountCall, _ now: Instant, _ outbox: inout [AccountOutput]
+    ) {
+        switch call.peerOffer {
+        case .waits:
+            calls[call.invite]?.peerOffer = .none
+            calls[call.invite]?.ours = bytes
+            command(call.sip, .answer(bytes), now, &outbox)
+        case .settled: calls[call.invite]?.peerOffer = .none
+        case .none, .askedForOurs: break
+        }
+    }
+
+    /// Ends every call.
+    mutating func endAll(_ now: Instant, _ outbox: inout [AccountOutput]) {
+        for id in calls.keys.sorted() { end(id, cause: nil, now, &outbox) }
+        for (call, command) in waiting { run(.command(call, command), now, &outbox) }
+        waiting = []
+    }
+
+    /// Ends every call, and tells the application, which did not ask for it.
+    mutating func abandonAll(_ now: Instant, _ outbox: inout [AccountOutput]) {
+        for (id, call) in calls.sorted(by: { $0.key < $1.key }) {
+            ended(id, .failed, now, &outbox)
+            run(.command(call.sip, .end(cause: nil)), now, &outbox)
+        }
+        waiting = []
+    }
+
+    private mutating func end(_ id: InviteID, cause: Int?, _ now: Instant, _ outbox: inout [AccountOutput]) {
+        guard let call = calls[id] else { return }
+        take(id, now, &outbox)
+        forget(id)
+        command(call.sip, .end(cause: cause), now, &outbox)
+    }
+
+    private mutating func forget(_ id: InviteID) {
+        if let call = calls.removeValue(forKey: id) { invites[call.sip] = nil }
+    }
+
+    private static func over(_ id: InviteID, _ call: AccountCall?, _ activity: String) -> SignalingError {
+        call == nil
+            ? SignalingError(.inviteEnded, activity: activity, cause: "the call has ended")
+            : SignalingError(.alreadyHandled, activity: activity, cause: "this device has answered it already")
+    }
+
+    // MARK: What happens
+
+    private mutating func handle(
+        _ event: CallEvent, of sip: SIPCall, _ now: Instant, _ outbox: inout [AccountOutput]
+    ) {
+        if case .incoming(let from, let offer, _) = event { return receive(sip, from, offer, now, &outbox) }
+        guard let id = invites[sip], let call = calls[id] else { return }
+        switch event {
+        case .incoming: break
+        case .progress(_, let early):
+            if let early { calls[id]?.theirs = early }
+            take(id, now, &outbox)
+        case .accepted(let answer): accepted(call, answer, now, &outbox)
+        case .confirmed(let answer): confirmed(call, answer, &outbox)
+        case .offered(let offer): offered(call, offer, now, &outbox)
+        case .answered(let answer):
+            guard let answer else { return }
+            calls[id]?.theirs = answer
+            signal("answer", answer, of: call, &outbox)
+        case .offerRefused(let status): outbox.append(.note(.offerRefused(status)))
+        case .digit(let digit, let milliseconds):
+            let data: JSONValue = ["digit": .string(String(digit)), "duration": .integer(Int64(milliseconds))]
+            outbox.append(.event(.callSignal(CallSignal(invite: id, type: "digit", data: data, from: call.peer))))
+        case .transferRequested: run(.command(sip, .refuseTransfer), now, &outbox)
+        case .info, .transferProgress, .transferRefused: break
+        case .ended(let end): ended(id, end, now, &outbox)
+        }
+    }
+
+    private mutating func receive(
+        _ sip: SIPCall, _ from: NameAddress, _ offer: [UInt8]?, _ now: Instant, _ outbox: inout [AccountOutput]
+    ) {
+        let peer = SIPNames.user(of: from)
+        guard let offer else {
+            outbox.append(.note(.offerMissing(peer)))
+            return run(.command(sip, .refuse(488)), now, &outbox)
+        }
+        let id = InviteID(ours: "sip-" + tokens.next())
+        var call = AccountCall(
+            invite: id, sip: sip, peer: peer, phase: .ringing(ringAt: now.advanced(by: Self.ringDelay)), ours: [])
+        call.theirs = offer
+        calls[id] = call
+        invites[sip] = id
+        let data: JSONValue = ["offer": Self.description("offer", offer)]
+        outbox.append(
+            .event(
+                .inviteReceived(ReceivedInvite(id: id, inviter: peer, invitees: [own], data: data, remaining: nil))))
+    }
+
+    private mutating func accepted(
+        _ call: AccountCall, _ answer: [UInt8]?, _ now: Instant, _ outbox: inout [AccountOutput]
+    ) {
+        let id = call.invite
+        take(id, now, &outbox)
+        let description = answer ?? call.theirs
+        calls[id]?.theirs = description
+        calls[id]?.phase = .talking(since: now)
+        let data: JSONValue = description.map { ["answer": Self.description("answer", $0)] } ?? [:]
+        outbox.append(
+            .event(.inviteAccepted(InviteAnswer(invite: id, invitee: call.peer, device: "sip", data: data))))
+    }
+
+    /// The answer to an offer that the peer had asked for is, to the application, the peer's offer.
+    private mutating func confirmed(_ call: AccountCall, _ answer: [UInt8]?, _ outbox: inout [AccountOutput]) {
+        guard case .askedForOurs = call.peerOffer else { return }
+        calls[call.invite]?.peerOffer = .none
+        guard let answer, answer != call.theirs else { return }
+        calls[call.invite]?.theirs = answer
+        calls[call.invite]?.peerOffer = .settled
+        signal("offer", CallDescription.asOffer(answer), of: call, &outbox)
+    }
+
+    private mutating func offered(
+        _ call: AccountCall, _ offer: [UInt8]?, _ now: Instant, _ outbox: inout [AccountOutput]
+    ) {
+        guard let offer else {
+            calls[call.invite]?.peerOffer = .askedForOurs
+            return run(.command(call.sip, .answer(CallDescription.asOffer(call.ours))), now, &outbox)
+        }
+        // The same description again refreshes the session, and changes nothing (RFC 4028 §7.4).
+        guard offer != call.theirs else {
+            return run(.command(call.sip, .answer(call.ours)), now, &outbox)
+        }
+        calls[call.invite]?.theirs = offer
+        calls[call.invite]?.peerOffer = .waits(until: now.advanced(by: Self.answerTime))
+        signal("offer", offer, of: call, &outbox)
+    }
+
+    private func signal(_ type: String, _ bytes: [UInt8], of call: AccountCall, _ outbox: inout [AccountOutput]) {
+        let data = Self.description(type, bytes)
+        outbox.append(.event(.callSignal(CallSignal(invite: call.invite, type: type, data: data, from: call.peer))))
+    }
+
+    private static func description(_ type: String, _ bytes: [UInt8]) -> JSONValue {
+        ["type": .string(type), "sdp": .string(String(decoding: bytes, as: UTF8.self))]
+    }
+
+    private mutating func ended(_ id: InviteID, _ end: CallEnd, _ now: Instant, _ outbox: inout [AccountOutput]) {
+        guard let call = calls[id] else { return }
+        switch call.phase {
+        case .preparing, .calling: refused(call, end, now, &outbox)
+        case .ringing, .accepting: outbox += Self.withdrawn(call, end, own).map { .event($0) }
+        case .talking(let since):
+            let reason: CallEndReason =
+                switch end {
+                case .local, .remote, .replaced: .completed
+                case .refused, .unanswered, .unauthorized, .lost, .failed: .connectionLost
+                }
+            let news = CallHangUp(
+                invite: id, reason: reason.rawValue, duration: since.duration(to: now), from: call.peer)
+            outbox.append(.event(.callEnded(news)))
+        }
+        forget(id)
+    }
+
+    /// Our invite has no call.
+    private mutating func refused(
+        _ call: AccountCall, _ end: CallEnd, _ now: Instant, _ outbox: inout [AccountOutput]
+    ) {
+        let id = call.invite
+        let activity = "invite \(call.peer)"
+        if let ticket = call.dial?.ticket, let error = Self.failure(end, activity) {
+            return outbox.append(.answer(ticket, .failed(error)))
+        }
+        take(id, now, &outbox)
+        let reason: RejectReason
+        switch end {
+        case .refused(let status, _): reason = SIPStatus.reason(status)
+        case .remote, .local, .replaced: reason = .declined
+        case .unauthorized, .lost, .failed: reason = .failed
+        case .unanswered: return outbox.append(.event(.inviteTimedOut(id, invitees: [call.peer])))
+        }
+        let answer = InviteAnswer(invite: id, invitee: call.peer, device: "sip", data: reason.data)
+        outbox += [.event(.inviteRejected(answer)), .event(.inviteEnded(id))]
+    }
+
+    /// Why an invite that nobody has heard of failed; `nil` if it is an invitee's answer.
+    private static func failure(_ end: CallEnd, _ activity: String) -> SignalingError? {
+        switch end {
+        case .refused(let status, _): SIPStatus.failure(status, activity)
+        case .unauthorized:
+            SignalingError(
+                .notAllowed, activity: activity, cause: "the server does not take the account's password for calls")
+        case .unanswered: SignalingError(.timedOut, activity: activity, cause: "the server does not answer")
+        case .failed, .lost:
+            SignalingError(.disconnected, activity: activity, cause: "the connection to the server failed")
+        case .local, .remote, .replaced: nil
+        }
+    }
+
+    /// What a ringing device is told of an invite's end.
+    private static func withdrawn(_ call: AccountCall, _ end: CallEnd, _ own: UserID) -> [SignalingEvent] {
+        switch end {
+        case .remote(cause: 200?):
+            [.inviteHandled(InviteHandling(invite: call.invite, device: "another", action: .accepted))]
+        case .remote(cause: 603?):
+            [.inviteHandled(InviteHandling(invite: call.invite, device: "another", action: .rejected))]
+        case .unanswered: [.inviteTimedOut(call.invite, invitees: [own])]
+        case .local: []
+        case .remote, .lost, .failed, .refused, .unauthorized, .replaced: [.inviteCancelled(call.invite, data: [:])]
+        }
+    }
+}
+
+extension AccountCall {
+    var isTalking: Bool {
+        guard case .talking = phase else { return false }
+        return true
+    }
+}
+
+extension AccountCall.Gathering {
+    /// More candidates than a description may have are left out.
+    fileprivate mutating func add(_ candidate: String) {
+        if candidates.count < 64 { candidates.append(candidate) }
+    }
+}

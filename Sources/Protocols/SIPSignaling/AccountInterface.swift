@@ -1,0 +1,103 @@
+public import CallControl
+public import JSON
+public import SIP
+
+/// What an application asks of an account.
+public enum AccountRequest: Sendable {
+    /// Open a flow, register, and keep both.
+    case connect
+    /// Remove the registration, end the calls, and close.
+    case disconnect
+    /// Invite to a call: the data has an offer.
+    case invite(InviteOptions)
+    /// Accept an invite, with an answer in the data.
+    case accept(InviteID, JSONValue)
+    /// Refuse an invite, with a reason in the data.
+    case reject(InviteID, JSONValue)
+    /// Take an invite back.
+    case cancel(InviteID, JSONValue)
+    /// End a call.
+    case hangUp(CallHangUp)
+    /// Send an offer, an answer or a candidate in a call.
+    case send(CallSignal)
+}
+
+/// What becomes of a request.
+public enum AccountAnswer: Hashable, Sendable {
+    /// It is done, or on its way.
+    case done
+    /// The invite is on its way to these.
+    case sent(InviteID, invitees: [UserID])
+    /// It cannot be done.
+    case failed(SignalingError)
+}
+
+/// An input of ``AccountMachine``.
+public enum AccountInput: Sendable {
+    /// A request; its answer names the number, which is used once.
+    case request(UInt64, AccountRequest)
+    /// The answer to ``AccountOutput/resolve``.
+    case resolved([SIPTarget])
+    /// The answer to ``AccountOutput/open(_:_:)``.
+    case opened(SIPFlow)
+    /// The flow of that number could not be opened, or has ended.
+    case failed(Int, FlowFailure? = nil)
+    /// A message came in by that flow; the top `Via` of a request is stamped already.
+    case received(SIPMessage, SIPFlow)
+    /// The peer answered a ping by the flow of that number.
+    case ponged(Int)
+    /// ``AccountMachine/nextDeadline`` has come. Early calls are harmless.
+    case timerFired
+}
+
+/// Why there is no flow.
+public struct FlowFailure: Equatable, Sendable {
+    /// What happened, to be read after the server's name.
+    public var text: String
+    /// Whether the server's certificate is not trusted, or is for another name.
+    public var isUntrusted: Bool
+
+    /// Makes one.
+    public init(_ text: String, isUntrusted: Bool = false) {
+        self.text = text
+        self.isUntrusted = isUntrusted
+    }
+}
+
+/// An output of ``AccountMachine``.
+public enum AccountOutput: Equatable, Sendable {
+    /// Look the server up.
+    case resolve
+    /// Open a flow of that number.
+    case open(Int, SIPTarget)
+    /// Close the flow of that number, or stop opening it.
+    case close(Int)
+    /// Send two line ends.
+    case ping(SIPFlow)
+    /// Put the message on the wire.
+    case transmit(SIPMessage, SIPFlow)
+    /// Tell the application.
+    case event(SignalingEvent)
+    /// Answer a request.
+    case answer(UInt64, AccountAnswer)
+    /// Tell the log.
+    case note(AccountNote)
+}
+
+/// What the owner of an account may want to know, and no program.
+public enum AccountNote: Equatable, Sendable {
+    /// The server keeps our address for so many seconds.
+    case registered(seconds: UInt32)
+    /// It did not work, and is tried again.
+    case registrationFailed(status: Int, retryAfter: Duration)
+    /// No address of the server answers.
+    case unreachable(retryAfter: Duration, FlowFailure? = nil)
+    /// The flow to the server has ended.
+    case flowLost(SIPTransport)
+    /// A call was refused because its INVITE has no offer.
+    case offerMissing(UserID)
+    /// The device did not answer a peer's new offer in time; the call goes on as it was.
+    case offerUnanswered
+    /// The peer refused our new offer with that status.
+    case offerRefused(Int)
+}

@@ -1,0 +1,420 @@
+public import CallControl
+internal import JSON
+public import SIP
+public import Timekeeping
+
+/// An account at a SIP server: keeps a flow and a registration, and carries calls.
+///
+/// Whoever owns the sockets and the clock carries out its outputs.
+public struct AccountMachine: ProtocolCore, Sendable {
+    private enum Phase: Sendable {
+        case idle
+        case connecting
+        case connected
+        case reconnecting
+        /// The registration is being removed, and calls end, at the latest until then.
+        case closing(until: Instant)
+        case failed
+
+        /// Whether a flow is to be kept.
+        var isWanted: Bool {
+            switch self {
+            case .connecting, .connected, .reconnecting: true
+            case .idle, .closing, .failed: false
+            }
+        }
+    }
+
+    /// For the answers to BYE, and to the removal of a registration.
+    private static let closingTime = Duration.seconds(1)
+
+    private let settings: SIPAccountSettings
+    private let key: [UInt8]
+    private let domain: SIPHost
+    private let own: UserID
+    private var phase = Phase.idle
+    private var link: LinkMachine
+    private var target: SIPTarget?
+    private var contact: AnyURI
+    private var registration: RegistrationMachine?
+    private var registrations = 0
+    private var requests: TransactionTable
+    private var requestCount: UInt64 = 0
+    private var calls: AccountCalls
+    /// Why the last flow failed.
+    private var flowFailure: FlowFailure?
+    private var connecting: [UInt64] = []
+    private var closing: [UInt64] = []
+
+    /// Makes an account that is not connected; `nil` if the address of record is no SIP URI with a user.
+    ///
+    /// - Parameter key: 16 random bytes or more, of its own.
+    public init?(_ settings: SIPAccountSettings, key: [UInt8]) {
+        guard let domain = settings.domain, let user = settings.address.uri.sip?.user else { return nil }
+        self.settings = settings
+        self.key = key
+        self.domain = domain
+        own = SIPNames.user(of: settings.address)
+        var contact = SIPURI(host: domain)
+        contact.user = user
+        self.contact = .sip(contact)
+        var configuration = UserAgentConfiguration(address: settings.address, contact: self.contact)
+        configuration.product = settings.product
+        let agent = UserAgent(configuration, key: key + [1], digest: Self.digest(settings, key + [2]))
+        calls = AccountCalls(agent, domain: domain, own: own, tokens: TokenSource(key: key + [3]))
+        requests = TransactionTable(tokens: TokenSource(key: key + [4]))
+        var tokens = TokenSource(key: key + [5])
+        link = LinkMachine(keepalive: settings.keepalive, seed: tokens.number())
+    }
+
+    private static func digest(_ settings: SIPAccountSettings, _ key: [UInt8]) -> DigestClient {
+        DigestClient(username: settings.username, password: settings.password, tokens: TokenSource(key: key))
+    }
+
+    /// How the connection is.
+    public var connectionState: ConnectionState {
+        switch phase {
+        case .idle: .notConnected
+        case .connecting: .connecting
+        case .connected: .connected
+        case .reconnecting: .reconnecting
+        case .closing: .disconnecting
+        case .failed: .failed
+        }
+    }
+
+    /// Who this device is to the server; `nil` until it has connected.
+    public var session: SessionGrant? {
+        switch phase {
+        case .connected, .reconnecting:
+            SessionGrant(session: "sip", connection: "sip", user: own, keepalive: settings.keepalive)
+        case .idle, .connecting, .closing, .failed: nil
+        }
+    }
+
+    /// Whether a request that did not come from the server is looked at: one in a call, or any if strangers may call.
+    public func admits(_ request: SIPRequest) -> Bool {
+        settings.acceptsStrangers || calls.agent.knowsDialog(of: request)
+    }
+
+    /// When ``handle(_:at:into:)`` must next be called.
+    public var nextDeadline: Instant? {
+        var deadlines = [link.nextDeadline, registration?.nextDeadline, requests.nextDeadline, calls.nextDeadline]
+        if case .closing(let until) = phase { deadlines.append(until) }
+        return deadlines.compactMap { $0 }.min()
+    }
+
+    /// Takes one input.
+    public mutating func handle(_ input: AccountInput, at now: Instant, into outbox: inout [AccountOutput]) {
+        switch input {
+        case .request(let ticket, let request): handle(request, ticket, now, &outbox)
+        case .resolved(let targets): feed(link: .resolved(targets), now, &outbox)
+        case .opened(let flow):
+            if case .opening(flow.id, _) = calls.stream {
+                calls.streamOpened(flow, now, &outbox)
+            } else {
+                feed(link: .opened(flow), now, &outbox)
+            }
+        case .failed(let number, let failure):
+            flowFailure = failure ?? flowFailure
+            calls.streamFailed(number, now, &outbox)
+            feed(link: .failed(number), now, &outbox)
+        case .ponged(let number): feed(link: .ponged(number), now, &outbox)
+        case .received(let message, let flow): receive(message, flow, now, &outbox)
+        case .timerFired: fire(now, &outbox)
+        }
+        openStream(now, &outbox)
+        finishIfQuiet(now, &outbox)
+    }
+
+    private mutating func openStream(_ now: Instant, _ outbox: inout [AccountOutput]) {
+        guard let target else { return }
+        var link = self.link
+        guard let number = calls.takeStreamNumber({ link.takeNumber() }, now) else { return }
+        self.link = link
+        outbox.append(.open(number, SIPTarget(transport: .tcp, address: target.address)))
+    }
+
+    private mutating func receive(
+        _ message: SIPMessage, _ flow: SIPFlow, _ now: Instant, _ outbox: inout [AccountOutput]
+    ) {
+        // Whatever comes shows that the flow lives.
+        feed(link: .heard(flow.id), now, &outbox)
+        if case .response(let response) = message, response.headers.sequence?.method == .register {
+            feed(requests: .received(message, flow), now, &outbox)
+        } else {
+            calls.run(.received(message, flow), now, &outbox)
+        }
+    }
+
+    private mutating func fire(_ now: Instant, _ outbox: inout [AccountOutput]) {
+        if case .closing(let until) = phase, until <= now { finish(&outbox, now) }
+        feed(requests: .timerFired, now, &outbox)
+        feed(registration: .timerFired, now, &outbox)
+        calls.fire(now, &outbox)
+        feed(link: .timerFired, now, &outbox)
+    }
+
+    // MARK: What the application asks for
+
+    private mutating func handle(
+        _ request: AccountRequest, _ ticket: UInt64, _ now: Instant, _ outbox: inout [AccountOutput]
+    ) {
+        switch request {
+        case .connect: return connect(ticket, now, &outbox)
+        case .disconnect: return disconnect(ticket, now, &outbox)
+        case .invite, .accept, .reject, .cancel, .hangUp, .send: break
+        }
+        guard phase.isWanted else {
+            let error = SignalingError(
+                .notAuthenticated, activity: "ask the SIP server", cause: "the account is not connected")
+            return outbox.append(.answer(ticket, .failed(error)))
+        }
+        switch request {
+        case .invite(let options): calls.invite(options, ticket: ticket, now, &outbox)
+        case .accept(let id, let data): calls.accept(id, data, ticket: ticket, now, &outbox)
+        case .reject(let id, let data): calls.reject(id, data, ticket: ticket, now, &outbox)
+        case .cancel(let id, let data): calls.cancel(id, data, ticket: ticket, now, &outbox)
+        case .hangUp(let news): calls.hangUp(news, ticket: ticket, now, &outbox)
+        case .send(let signal): calls.send(signal, ticket: ticket, now, &outbox)
+        case .connect, .disconnect: break
+        }
+    }
+
+    private mutating func connect(_ ticket: UInt64, _ now: Instant, _ outbox: inout [AccountOutput]) {
+        switch phase {
+        case .connected, .reconnecting: return outbox.append(.answer(ticket, .done))
+        case .connecting: return connecting.append(ticket)
+        case .closing:
+            let error = SignalingError(
+                .disconnected, activity: Self.activity, cause: "the account is being disconnected")
+            return outbox.append(.answer(ticket, .failed(error)))
+        case .idle, .failed: break
+        }
+        phase = .connecting
+        connecting.append(ticket)
+        registration = makeRegistration()
+        feed(link: .begin, now, &outbox)
+    }
+
+    private static let activity = "register at the SIP server"
+
+    private mutating func makeRegistration() -> RegistrationMachine? {
+        guard settings.registrationSeconds > 0 else { return nil }
+        registrations += 1
+        let number = UInt8(truncatingIfNeeded: registrations)
+        var configuration = RegistrationConfiguration(
+            registrar: .sip(SIPURI(host: domain)), address: settings.address, contact: contact)
+        configuration.seconds = settings.registrationSeconds
+        configuration.instance = settings.instance
+        configuration.product = settings.product
+        configuration.firstWait = .seconds(4)
+        configuration.longestWait = .seconds(300)
+        return RegistrationMachine(
+            configuration, key: key + [6, number], digest: Self.digest(settings, key + [7, number]))
+    }
+
+    private mutating func disconnect(_ ticket: UInt64, _ now: Instant, _ outbox: inout [AccountOutput]) {
+        switch phase {
+        case .idle, .failed: return outbox.append(.answer(ticket, .done))
+        case .closing: return closing.append(ticket)
+        case .connecting:
+            let error = SignalingError(.disconnected, activity: Self.activity, cause: "it was asked to disconnect")
+            answerConnecting(.failed(error), &outbox)
+        case .connected, .reconnecting: break
+        }
+        closing.append(ticket)
+        calls.endAll(now, &outbox)
+        phase = .closing(until: now.advanced(by: Self.closingTime))
+        guard registration != nil else { return finishIfQuiet(now, &outbox) }
+        feed(registration: .unregister, now, &outbox)
+    }
+
+    /// Closes once the registration is removed and each BYE is answered: whoever answers would find nobody.
+    private mutating func finishIfQuiet(_ now: Instant, _ outbox: inout [AccountOutput]) {
+        if case .closing = phase, registration == nil, calls.agent.callsInMemory == 0 { finish(&outbox, now) }
+    }
+
+    /// The account is closed.
+    private mutating func finish(_ outbox: inout [AccountOutput], _ now: Instant) {
+        guard case .closing = phase else { return }
+        phase = .idle
+        close(now, &outbox)
+        outbox.append(.event(.disconnected))
+        for ticket in closing { outbox.append(.answer(ticket, .done)) }
+        closing = []
+    }
+
+    private mutating func close(_ now: Instant, _ outbox: inout [AccountOutput]) {
+        registration = nil
+        calls.closeStream(now, &outbox)
+        feed(link: .end, now, &outbox)
+        target = nil
+    }
+
+    private mutating func answerConnecting(_ answer: AccountAnswer, _ outbox: inout [AccountOutput]) {
+        for ticket in connecting { outbox.append(.answer(ticket, answer)) }
+        connecting = []
+    }
+
+    // MARK: Connection
+
+    private mutating func connected(_ outbox: inout [AccountOutput]) {
+        switch phase {
+        case .connecting: outbox.append(.event(.connected))
+        case .reconnecting: outbox.append(.event(.reconnected))
+        case .idle, .connected, .closing, .failed: return
+        }
+        phase = .connected
+        answerConnecting(.done, &outbox)
+    }
+
+    private mutating func disconnected(_ outbox: inout [AccountOutput]) {
+        guard case .connected = phase else { return }
+        phase = .reconnecting
+        outbox.append(.event(.reconnecting))
+    }
+
+    /// Nothing more can be done: a wrong password, or an account that is none.
+    private mutating func fail(_ error: SignalingError, _ now: Instant, _ outbox: inout [AccountOutput]) {
+        switch phase {
+        case .connecting, .connected, .reconnecting: break
+        case .closing: return finish(&outbox, now)
+        case .idle, .failed: return
+        }
+        calls.abandonAll(now, &outbox)
+        phase = .failed
+        close(now, &outbox)
+        outbox += [.event(.error(error)), .event(.disconnected)]
+        answerConnecting(.failed(error), &outbox)
+    }
+
+    /// A failure that passes is the last one for a caller that does not wait.
+    private mutating func failIfAtOnce(
+        _ code: SignalingError.Code, _ cause: String, _ advice: String, _ now: Instant, _ outbox: inout [AccountOutput]
+    ) {
+        guard settings.givesUpAtOnce, case .connecting = phase else { return }
+        fail(SignalingError(code, activity: Self.activity, cause: cause, advice: advice), now, &outbox)
+    }
+
+    private mutating func feed(link input: LinkMachine.Input, _ now: Instant, _ outbox: inout [AccountOutput]) {
+        var outputs: [LinkMachine.Output] = []
+        link.handle(input, at: now, into: &outputs)
+        for output in outputs {
+            switch output {
+            case .resolve: outbox.append(.resolve)
+            case .open(let number, let target): outbox.append(.open(number, target))
+            case .close(let number): outbox.append(.close(number))
+            case .ping(let flow): outbox.append(.ping(flow))
+            case .up(let flow, let target): open(flow, target, now, &outbox)
+            case .down(let flow):
+                if phase.isWanted { outbox.append(.note(.flowLost(flow.transport))) }
+                feed(registration: .flowLost, now, &outbox)
+                feed(requests: .flowFailed(flow), now, &outbox)
+                calls.lose(flow, now, &outbox)
+                disconnected(&outbox)
+            case .unreachable(let wait):
+                outbox.append(.note(.unreachable(retryAfter: wait, flowFailure)))
+                failIfAtOnce(
+                    flowFailure?.isUntrusted == true ? .certificateNotTrusted : .serverUnreachable,
+                    flowFailure?.text ?? "its name has no address",
+                    "Check account.sip.server and account.sip.transport, and that the server runs.", now, &outbox)
+                flowFailure = nil
+            }
+        }
+    }
+
+    private mutating func open(
+        _ flow: SIPFlow, _ target: SIPTarget, _ now: Instant, _ outbox: inout [AccountOutput]
+    ) {
+        self.target = target
+        var uri = SIPURI(host: flow.localHost, port: flow.localPort)
+        uri.user = settings.address.uri.sip?.user
+        if flow.transport != .udp { uri.parameters["transport"] = flow.transport.rawValue.lowercased() }
+        contact = .sip(uri)
+        calls.use(flow, contact: contact, now, &outbox)
+        guard registration != nil else {
+            feed(link: .served(keepaliveSeconds: nil, answersPings: false), now, &outbox)
+            calls.registered(contact: contact, routes: [], now, &outbox)
+            return connected(&outbox)
+        }
+        feed(registration: .contactChanged(contact), now, &outbox)
+        feed(registration: .flowOpened, now, &outbox)
+    }
+
+    // MARK: Registration
+
+    private mutating func feed(
+        requests input: TransactionInput, _ now: Instant, _ outbox: inout [AccountOutput]
+    ) {
+        var outputs: [TransactionOutput] = []
+        requests.handle(input, at: now, into: &outputs)
+        for output in outputs {
+            switch output {
+            case .transmit(let message, let flow): outbox.append(.transmit(message, flow))
+            case .response(let response, _): feed(registration: .response(response), now, &outbox)
+            case .timedOut: feed(registration: .failed(408), now, &outbox)
+            case .failed: feed(registration: .failed(503), now, &outbox)
+            case .request, .cancelled, .ack, .ackMissing: break
+            }
+        }
+    }
+
+    private mutating func feed(
+        registration input: RegistrationInput, _ now: Instant, _ outbox: inout [AccountOutput]
+    ) {
+        var outputs: [RegistrationOutput] = []
+        registration?.handle(input, at: now, into: &outputs)
+        for output in outputs {
+            switch output {
+            case .send(let request):
+                guard let flow = link.flow else { continue }
+                requestCount += 1
+                feed(requests: .start(requestCount, request, flow), now, &outbox)
+            case .registered(let registration): registered(registration, now, &outbox)
+            case .failed(let failure): handle(failure, now, &outbox)
+            case .lost: disconnected(&outbox)
+            case .unregistered:
+                registration = nil
+                finishIfQuiet(now, &outbox)
+            }
+        }
+    }
+
+    private mutating func registered(
+        _ registration: Registration, _ now: Instant, _ outbox: inout [AccountOutput]
+    ) {
+        outbox.append(.note(.registered(seconds: registration.seconds)))
+        let seconds = registration.keepaliveSeconds
+        feed(
+            link: .served(keepaliveSeconds: seconds, answersPings: registration.usesOutbound || seconds != nil), now,
+            &outbox)
+        // A GRUU stays unused: proxies whose registrar gives one may not follow it within a call (docs/interop.md).
+        calls.registered(contact: contact, routes: registration.serviceRoutes, now, &outbox)
+        connected(&outbox)
+    }
+
+    private mutating func handle(
+        _ failure: RegistrationFailure, _ now: Instant, _ outbox: inout [AccountOutput]
+    ) {
+        switch failure {
+        case .unauthorized:
+            let cause = "the server does not take the name and password, or asks for a proof that Handset does not have"
+            let advice = "Check account.user and account.password_file."
+            fail(SignalingError(.loginRefused, activity: Self.activity, cause: cause, advice: advice), now, &outbox)
+        case .refused(let status):
+            let cause = "the server says \(status) \(SIPResponse(status: status).reason)"
+            let advice = "Check account.sip.address: the server may not know it."
+            fail(SignalingError(.loginRefused, activity: Self.activity, cause: cause, advice: advice), now, &outbox)
+        case .temporary(let status, let wait):
+            outbox.append(.note(.registrationFailed(status: status, retryAfter: wait)))
+            failIfAtOnce(
+                status == 408 ? .timedOut : .serverError,
+                status == 408
+                    ? "the server does not answer" : "the server says \(status) \(SIPResponse(status: status).reason)",
+                "Try again later.", now, &outbox)
+            // Another of the server's addresses may serve us, and none is asked again that does not answer.
+            if status == 408 || status == 503 && link.hasAlternative { feed(link: .notServed, now, &outbox) }
+        }
+    }
+}

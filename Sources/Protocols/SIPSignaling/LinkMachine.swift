@@ -1,0 +1,222 @@
+internal import CallControl
+public import SIP
+public import Timekeeping
+
+/// Keeps one flow to a server: tries the server's addresses in turn, keeps the flow alive, notices its end, and waits longer
+/// and longer while there is no server (RFC 5626 §4.4, RFC 3263 §4.3).
+public struct LinkMachine: ProtocolCore, Sendable {
+    /// An input.
+    public enum Input: Sendable {
+        /// Open a flow, and keep one.
+        case begin
+        /// The answer to ``Output/resolve``: the server's addresses, the best first; empty if there is none.
+        case resolved([SIPTarget])
+        /// The answer to ``Output/open(_:_:)``.
+        case opened(SIPFlow)
+        /// The flow of that number could not be opened, or has ended.
+        case failed(Int)
+        /// The peer answered a ping by the flow of that number.
+        case ponged(Int)
+        /// Something came by the flow of that number.
+        case heard(Int)
+        /// The flow is good: the server served a request. With the seconds between keepalives that it asks for, and whether
+        /// it answers pings by promise (RFC 5626 §5).
+        case served(keepaliveSeconds: UInt32?, answersPings: Bool)
+        /// The server at this address does not serve us: use the next one, if there is one.
+        case notServed
+        /// Close the flow, and open none.
+        case end
+        /// ``LinkMachine/nextDeadline`` has come. Early calls are harmless.
+        case timerFired
+    }
+
+    /// An output.
+    public enum Output: Equatable, Sendable {
+        /// Look the server up.
+        case resolve
+        /// Open a flow of that number.
+        case open(Int, SIPTarget)
+        /// Close it.
+        case close(Int)
+        /// Send two line ends by the flow.
+        case ping(SIPFlow)
+        /// There is a flow.
+        case up(SIPFlow, SIPTarget)
+        /// It is gone.
+        case down(SIPFlow)
+        /// No address of the server can be used; all are tried again after that time.
+        case unreachable(retryAfter: Duration)
+    }
+
+    private enum State {
+        case idle
+        case resolving
+        case opening(Int, SIPTarget, remaining: [SIPTarget], deadline: Instant)
+        case open(Open)
+        case waiting(until: Instant)
+    }
+
+    private struct Open {
+        let flow: SIPFlow
+        let remaining: [SIPTarget]
+        let since: Instant
+        var interval: Duration
+        var nextPing: Instant
+        /// Until when a ping is to be answered.
+        var pongDeadline: Instant?
+        /// Whether silence means that the flow is dead.
+        var answersPings = false
+    }
+
+    /// For a flow to open.
+    private static let openTimeout = Duration.seconds(10)
+    /// For the answer to a ping (RFC 5626 §4.4.1).
+    private static let pongTimeout = Duration.seconds(10)
+
+    private let keepalive: Duration
+    private var backoff: ReconnectBackoff
+    private var state = State.idle
+    private var count = 0
+
+    /// Makes a link that is not begun.
+    public init(keepalive: Duration, seed: UInt64) {
+        self.keepalive = keepalive
+        backoff = ReconnectBackoff(seed: seed)
+    }
+
+    /// The flow, if there is one.
+    public var flow: SIPFlow? {
+        guard case .open(let open) = state else { return nil }
+        return open.flow
+    }
+
+    /// Whether another address of the server is left to be tried.
+    public var hasAlternative: Bool {
+        guard case .open(let open) = state else { return false }
+        return !open.remaining.isEmpty
+    }
+
+    /// The number of the next flow; whoever opens flows of its own takes one.
+    public mutating func takeNumber() -> Int {
+        count += 1
+        return count
+    }
+
+    /// When ``handle(_:at:into:)`` must next be called.
+    public var nextDeadline: Instant? {
+        switch state {
+        case .idle, .resolving: nil
+        case .opening(_, _, _, let deadline): deadline
+        case .open(let open): min(open.nextPing, open.pongDeadline ?? open.nextPing)
+        case .waiting(let until): until
+        }
+    }
+
+    /// Takes one input.
+    public mutating func handle(_ input: Input, at now: Instant, into outbox: inout [Output]) {
+        switch (state, input) {
+        case (.idle, .begin):
+            state = .resolving
+            outbox.append(.resolve)
+        case (.resolving, .resolved(let targets)): open(targets[...], now, &outbox)
+        case (.opening(let number, let target, let remaining, _), .opened(let flow)) where flow.id == number:
+            state = .open(
+                Open(
+                    flow: flow, remaining: remaining, since: now, interval: keepalive,
+                    nextPing: now.advanced(by: keepalive)))
+            outbox.append(.up(flow, target))
+        case (.opening(let number, _, let remaining, _), .failed(let failed)) where failed == number:
+            open(remaining[...], now, &outbox)
+        case (.open(let open), .failed(let number)) where number == open.flow.id: lose(open, now, &outbox)
+        case (.open(var open), .ponged(let number)) where number == open.flow.id:
+            open.answersPings = true
+            open.pongDeadline = nil
+            state = .open(open)
+        case (.open(var open), .heard(let number)) where number == open.flow.id:
+            open.pongDeadline = nil
+            state = .open(open)
+        case (.open(var open), .served(let seconds, let answersPings)):
+            backoff.reset()
+            // Between 80 and 100 % of what is asked for (RFC 5626 §4.4); a second under it does.
+            if let seconds { open.interval = .seconds(max(5, Int64(seconds) * 9 / 10)) }
+            open.answersPings = open.answersPings || answersPings
+            state = .open(open)
+            ping(open, now, &outbox)
+        case (.open(let old), .notServed):
+            outbox += [.close(old.flow.id), .down(old.flow)]
+            open(old.remaining[...], now, &outbox)
+        case (_, .end): end(&outbox)
+        case (_, .timerFired): fire(now, &outbox)
+        case (_, .begin), (_, .resolved), (_, .opened), (_, .failed), (_, .ponged), (_, .heard),
+            (_, .served), (_, .notServed):
+            // Of a flow that was given up. One that opens late is closed.
+            if case .opened(let flow) = input { outbox.append(.close(flow.id)) }
+        }
+    }
+
+    private mutating func open(_ targets: ArraySlice<SIPTarget>, _ now: Instant, _ outbox: inout [Output]) {
+        guard let target = targets.first else {
+            let wait = backoff.next(at: now, isBurden: false)
+            state = .waiting(until: now.advanced(by: wait))
+            return outbox.append(.unreachable(retryAfter: wait))
+        }
+        let number = takeNumber()
+        state = .opening(
+            number, target, remaining: Array(targets.dropFirst()), deadline: now.advanced(by: Self.openTimeout))
+        outbox.append(.open(number, target))
+    }
+
+    /// The flow has ended. Not all devices of a server that restarts may come back at once.
+    private mutating func lose(_ open: Open, _ now: Instant, _ outbox: inout [Output]) {
+        outbox.append(.down(open.flow))
+        backoff.loseLink(at: now)
+        let wait = backoff.next(at: now, isBurden: open.since.duration(to: now) < .seconds(10))
+        state = .waiting(until: now.advanced(by: wait))
+    }
+
+    private mutating func ping(_ open: Open, _ now: Instant, _ outbox: inout [Output]) {
+        var open = open
+        open.nextPing = now.advanced(by: open.interval)
+        // Datagrams keep a NAT's mapping; nobody answers them.
+        if open.flow.transport.isReliable, open.pongDeadline == nil {
+            open.pongDeadline = now.advanced(by: Self.pongTimeout)
+        }
+        state = .open(open)
+        outbox.append(.ping(open.flow))
+    }
+
+    private mutating func end(_ outbox: inout [Output]) {
+        switch state {
+        case .opening(let number, _, _, _): outbox.append(.close(number))
+        case .open(let open): outbox += [.close(open.flow.id), .down(open.flow)]
+        case .idle, .resolving, .waiting: break
+        }
+        state = .idle
+        backoff.reset()
+    }
+
+    private mutating func fire(_ now: Instant, _ outbox: inout [Output]) {
+        switch state {
+        case .idle, .resolving: break
+        case .opening(let number, _, let remaining, let deadline):
+            guard deadline <= now else { return }
+            outbox.append(.close(number))
+            open(remaining[...], now, &outbox)
+        case .open(var open):
+            if let deadline = open.pongDeadline, deadline <= now {
+                guard !open.answersPings else {
+                    outbox.append(.close(open.flow.id))
+                    return lose(open, now, &outbox)
+                }
+                // A server that knows nothing of pings.
+                open.pongDeadline = nil
+                state = .open(open)
+            }
+            if open.nextPing <= now { ping(open, now, &outbox) }
+        case .waiting(let until):
+            guard until <= now else { return }
+            state = .resolving
+            outbox.append(.resolve)
+        }
+    }
+}

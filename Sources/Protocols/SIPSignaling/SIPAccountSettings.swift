@@ -1,0 +1,61 @@
+// SIPSignaling: an account at a SIP server as a value: its flow, its registration, and its calls in the words that every
+// signaling service uses.
+
+public import NetworkAddress
+public import SIP
+
+/// Who we are to a SIP server, and how we reach it.
+public struct SIPAccountSettings: Sendable {
+    /// The address of record, as others call us.
+    public var address: NameAddress
+    /// The name for challenges.
+    public var username: String
+    /// The password; never printed.
+    public var password: String
+    /// How long a registration is to last, in seconds; 0 does not register.
+    public var registrationSeconds: UInt32 = 600
+    /// `urn:uuid:…`, the same for the life of the device (RFC 5626 §4.1); `nil` asks for neither outbound nor a GRUU.
+    public var instance: String?
+    /// How often the flow is kept alive, unless the server asks for another interval.
+    public var keepalive: Duration = .seconds(25)
+    /// Whether calls are taken from others than the server.
+    public var acceptsStrangers = false
+    /// Whether the first failure to connect is the last, rather than tried again.
+    public var givesUpAtOnce = false
+    /// `User-Agent` and `Server`; `nil` says nothing.
+    public var product: String?
+
+    /// Makes the settings of an account.
+    public init(address: NameAddress, username: String, password: String) {
+        self.address = address
+        self.username = username
+        self.password = password
+    }
+
+    /// The domain of the address of record.
+    var domain: SIPHost? { address.uri.sip?.host }
+}
+
+extension SIPAccountSettings: CustomStringConvertible, CustomReflectable {
+    /// The address alone.
+    public var description: String { "\(address.uri)" }
+    /// Shows no secret to a debugger's or logger's reflection either.
+    public var customMirror: Mirror { Mirror(self, children: ["address": "\(address.uri)"]) }
+}
+
+/// Where a server may be reached.
+public struct SIPTarget: Hashable, Sendable, CustomStringConvertible {
+    /// How.
+    public var transport: SIPTransport
+    /// Where.
+    public var address: SocketAddress
+
+    /// Makes a target.
+    public init(transport: SIPTransport, address: SocketAddress) {
+        self.transport = transport
+        self.address = address
+    }
+
+    /// Such as `TCP 192.0.2.1:5060`.
+    public var description: String { "\(transport.rawValue) \(address)" }
+}

@@ -1,0 +1,54 @@
+internal import CallControl
+internal import SIP
+
+/// Users as a signaling service names them, and as SIP does.
+struct SIPNames: Sendable {
+    let domain: SIPHost
+
+    /// Whom to call: `user` of our domain, `user@host`, or a `sip:`, `sips:` or `tel:` URI; `nil` for anything else.
+    func uri(of user: UserID) -> AnyURI? {
+        let text = user.text
+        for scheme in ["sip:", "sips:", "tel:"] where text.lowercased().hasPrefix(scheme) { return AnyURI(text) }
+        guard let at = text.lastIndex(of: "@") else { return .sip(SIPURI(user: text, host: domain)) }
+        let name = String(text[..<at])
+        guard !name.isEmpty, case .sip(var uri)? = AnyURI("sip:\(text[text.index(after: at)...])"), uri.user == nil
+        else {
+            return nil
+        }
+        uri.user = SIPURI(user: name, host: domain).user
+        return .sip(uri)
+    }
+
+    /// Who somebody is: `user@host` without a port, a telephone number, or `anonymous`. What a peer says of itself is hostile
+    /// text, and never makes this fail.
+    static func user(of address: NameAddress) -> UserID {
+        let text: String
+        switch address.uri {
+        case .sip(let uri): text = (uri.user.map { plain($0) + "@" } ?? "") + uri.host.text
+        case .tel(let uri): text = uri.digits
+        case .other: text = ""
+        }
+        return (try? UserID(text)) ?? "anonymous"
+    }
+
+    /// A user part without its escapes, unless they hide what a name may not have.
+    private static func plain(_ user: String) -> String {
+        let plain = SIPURI(escapedUser: user).plainUser ?? user
+        guard !plain.contains("@"), (try? UserID(plain)) != nil else { return user }
+        return plain
+    }
+}
+
+extension SIPURI {
+    fileprivate init(escapedUser: String) {
+        self.init(host: SIPNames.placeholder)
+        user = escapedUser
+    }
+}
+
+extension SIPNames {
+    fileprivate static var placeholder: SIPHost {
+        guard let host = SIPHost("invalid") else { preconditionFailure("invalid is a host's name") }
+        return host
+    }
+}

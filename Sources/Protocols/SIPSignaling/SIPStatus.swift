@@ -1,0 +1,41 @@
+internal import CallControl
+internal import JSON
+internal import SIP
+
+/// What a status means for an invite, and the other way (docs/sip.md).
+enum SIPStatus {
+    /// The status that tells a caller why we do not take its call.
+    static func refusal(_ data: JSONValue) -> Int {
+        switch RejectReason(data: data) {
+        case .declined: 603
+        case .busy: 486
+        case .noAnswer: 480
+        case .failed:
+            CallFailureCause(toldByPeer: data["cause"]?.string).map { $0.isInDescription ? 488 : 500 } ?? 500
+        }
+    }
+
+    /// Why a peer did not take our call; in an object with the key `reason`.
+    static func reason(_ status: Int) -> RejectReason {
+        switch status {
+        case 486, 600: .busy
+        case 408, 480, 487: .noAnswer
+        case 403, 603: .declined
+        default: .failed
+        }
+    }
+
+    /// The failure of an invite that rang nowhere; `nil` if the refusal is an invitee's own.
+    static func failure(_ status: Int, _ activity: String) -> SignalingError? {
+        let code: SignalingError.Code
+        switch status {
+        case 404, 410, 484, 485, 604: code = .unknownUser
+        case 401, 403, 407: code = .notAllowed
+        case 480: code = .noDeviceOnline
+        case 500..<600: code = .serverError
+        default: return nil
+        }
+        return SignalingError(
+            code, activity: activity, cause: "the server says \(status) \(SIPResponse(status: status).reason)")
+    }
+}

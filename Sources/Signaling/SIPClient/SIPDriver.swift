@@ -1,0 +1,158 @@
+internal import CallControl
+internal import Logging
+internal import NIOCore
+internal import SIP
+internal import SIPSignaling
+internal import SignalingClient
+internal import Timekeeping
+
+/// Connects an account's machine with its sockets, the clock and the application. Everything happens on one event loop.
+final class SIPDriver: SIPEdgeOwner {
+    private let loop: any EventLoop
+    private let server: SIPServiceConfiguration.Server
+    private let edge: SIPEdge
+    private let hub: EventHub<SignalingEvent>
+    private let logger: Logger
+    private var machine: AccountMachine
+    private var promises: [UInt64: EventLoopPromise<AccountAnswer>] = [:]
+    private var ticketCount: UInt64 = 0
+    private var timer: Scheduled<Void>?
+    private var due: Instant?
+    /// Inputs that came while the machine's outputs were carried out.
+    private var inputs: [AccountInput] = []
+    private var isBusy = false
+
+    init(
+        _ machine: AccountMachine, server: SIPServiceConfiguration.Server, edge: SIPEdge, loop: any EventLoop,
+        hub: EventHub<SignalingEvent>, logger: Logger
+    ) {
+        self.machine = machine
+        self.server = server
+        self.edge = edge
+        self.loop = loop
+        self.hub = hub
+        self.logger = logger
+        edge.attach(to: self)
+    }
+
+    var connectionState: ConnectionState { machine.connectionState }
+
+    var session: SessionGrant? { machine.session }
+
+    private var now: Instant { Instant(nanoseconds: Int64(clamping: NIODeadline.now().uptimeNanoseconds)) }
+
+    func ask(_ request: AccountRequest, _ promise: EventLoopPromise<AccountAnswer>) {
+        ticketCount += 1
+        promises[ticketCount] = promise
+        feed(.request(ticketCount, request))
+    }
+
+    // MARK: The machine
+
+    private func feed(_ input: AccountInput) {
+        inputs.append(input)
+        guard !isBusy else { return }
+        isBusy = true
+        while !inputs.isEmpty {
+            var outbox: [AccountOutput] = []
+            machine.handle(inputs.removeFirst(), at: now, into: &outbox)
+            for output in outbox { carryOut(output) }
+        }
+        isBusy = false
+        arm()
+    }
+
+    private func carryOut(_ output: AccountOutput) {
+        switch output {
+        case .resolve: resolve()
+        case .open(let number, let target):
+            logger.debug("Opening a flow to the SIP server", metadata: ["target": "\(target)"])
+            edge.open(number, target)
+        case .close(let number): edge.close(number)
+        case .ping(let flow): edge.ping(flow)
+        case .transmit(let message, let flow): edge.transmit(message, flow)
+        case .event(let event): hub.publish(event)
+        case .answer(let ticket, let answer): promises.removeValue(forKey: ticket)?.succeed(answer)
+        case .note(let note): log(note)
+        }
+    }
+
+    private func resolve() {
+        let bound = NIOLoopBound(self, eventLoop: loop)
+        let (loop, server) = (loop, server)
+        Task {
+            let targets = await SIPResolver.targets(of: server)
+            loop.execute { bound.value.resolved(targets) }
+        }
+    }
+
+    private func resolved(_ targets: [SIPTarget]) {
+        if targets.isEmpty {
+            logger.warning("The SIP server's name has no address", metadata: ["server": "\(server.host)"])
+        } else {
+            edge.trust(targets)
+        }
+        feed(.resolved(targets))
+    }
+
+    /// Wakes the machine at its deadline, or earlier, which does no harm.
+    private func arm() {
+        guard let next = machine.nextDeadline else {
+            timer?.cancel()
+            (timer, due) = (nil, nil)
+            return
+        }
+        if let due, due <= next { return }
+        timer?.cancel()
+        due = next
+        let bound = NIOLoopBound(self, eventLoop: loop)
+        timer = loop.scheduleTask(deadline: .uptimeNanoseconds(UInt64(clamping: next.nanoseconds))) {
+            let driver = bound.value
+            (driver.timer, driver.due) = (nil, nil)
+            driver.feed(.timerFired)
+        }
+    }
+
+    private func log(_ note: AccountNote) {
+        switch note {
+        case .registered(let seconds): logger.info("Registered at the SIP server", metadata: ["seconds": "\(seconds)"])
+        case .registrationFailed(let status, let wait):
+            logger.warning(
+                "The SIP server did not register the device", metadata: ["status": "\(status)", "next": "\(wait.text)"])
+        case .unreachable(let wait, let failure):
+            logger.warning(
+                "The SIP server cannot be reached",
+                metadata: ["next": "\(wait.text)", "reason": "\(failure?.text ?? "its name has no address")"])
+        case .flowLost(let transport):
+            logger.info("The flow to the SIP server has ended", metadata: ["transport": "\(transport.rawValue)"])
+        case .offerMissing(let peer):
+            logger.notice("A call was refused because its INVITE has no offer", metadata: ["peer": "\(peer)"])
+        case .offerUnanswered: logger.notice("A peer's new offer was refused; the call goes on as it was")
+        case .offerRefused(let status):
+            logger.notice("The peer refused a new offer; the call goes on as it was", metadata: ["status": "\(status)"])
+        }
+    }
+
+    // MARK: The sockets
+
+    func opened(_ flow: SIPFlow) { feed(.opened(flow)) }
+
+    func failed(_ number: Int, _ reason: FlowFailure) {
+        if number > 0 {
+            logger.debug("A flow has ended", metadata: ["number": "\(number)", "reason": "\(reason.text)"])
+        }
+        feed(.failed(number, reason))
+    }
+
+    func received(_ message: SIPMessage, _ flow: SIPFlow) { feed(.received(message, flow)) }
+
+    func ponged(_ number: Int) { feed(.ponged(number)) }
+
+    func admits(_ message: SIPMessage) -> Bool {
+        switch message {
+        case .request(let request): machine.admits(request)
+        // Whoever guesses no branch changes nothing by one.
+        case .response: true
+        }
+    }
+}

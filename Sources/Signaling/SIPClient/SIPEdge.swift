@@ -1,0 +1,381 @@
+internal import Datagrams
+internal import HTTPTransport
+internal import NIOCore
+internal import NIOPosix
+internal import NIOSSL
+internal import NIOTLS
+internal import NetworkAddress
+internal import SIP
+internal import SIPSignaling
+internal import Timekeeping
+
+/// An address as this program has it; NIO has one of its own.
+typealias PeerAddress = NetworkAddress.SocketAddress
+
+/// Hears what an account's sockets receive.
+protocol SIPEdgeOwner: AnyObject {
+    /// A flow stands.
+    func opened(_ flow: SIPFlow)
+    /// The flow of that number could not be opened, or has ended.
+    func failed(_ number: Int, _ reason: FlowFailure)
+    func received(_ message: SIPMessage, _ flow: SIPFlow)
+    func ponged(_ number: Int)
+    /// Whether a message that did not come from the server is looked at.
+    func admits(_ message: SIPMessage) -> Bool
+}
+
+/// The sockets of an account: a UDP socket with a flow for each peer, connections with one each. It frames, parses and stamps
+/// what comes, and knows no rule of SIP beyond that. Everything happens on one event loop.
+///
+/// Capacity: ``mostStrangers`` flows of peers other than the server, of which the oldest gives way; datagrams of others are
+/// looked at ``strangerLimit`` times a second.
+final class SIPEdge {
+    private enum Way {
+        case opening((any Channel)?)
+        case stream(any Channel, SIPFlow)
+        case datagrams(any Channel, SIPFlow, peer: PeerAddress)
+    }
+
+    private static let mostStrangers = 256
+
+    private let loop: any EventLoop
+    private let trust: TLSTrust
+    private let serverName: String
+    private let localPort: UInt16
+    private weak var owner: (any SIPEdgeOwner)?
+    private var ways: [Int: Way] = [:]
+    /// Peers other than the server's target by their addresses, with negative numbers, the oldest first.
+    private var strangers: [(address: PeerAddress, number: Int)] = []
+    private var strangerCount = 0
+    private var servers: [PeerAddress] = []
+    private var strangerLimit = LogLimit(burst: 100, perSecond: 100)
+    /// Datagrams that nobody looked at.
+    private(set) var droppedDatagrams = 0
+
+    init(on loop: any EventLoop, trust: TLSTrust, serverName: String, localPort: UInt16) {
+        self.loop = loop
+        self.trust = trust
+        self.serverName = serverName
+        self.localPort = localPort
+    }
+
+    func attach(to owner: any SIPEdgeOwner) { self.owner = owner }
+
+    /// What comes from these hosts comes from the server.
+    func trust(_ targets: [SIPTarget]) { servers = targets.map(\.address) }
+
+    // MARK: Flows
+
+    func open(_ number: Int, _ target: SIPTarget) {
+        ways[number] = .opening(nil)
+        switch target.transport {
+        case .udp: bind(number, target.address)
+        case .tcp, .tls, .ws, .wss: connect(number, target)
+        }
+    }
+
+    func close(_ number: Int) {
+        switch ways.removeValue(forKey: number) {
+        case .opening(let channel?)?, .stream(let channel, _)?: channel.close(promise: nil)
+        case .datagrams(let channel, _, _)?:
+            if number > 0 {
+                channel.close(promise: nil)
+                forgetStrangers(of: channel)
+            }
+        case .opening(nil)?, nil: break
+        }
+    }
+
+    private func fail(_ number: Int, _ reason: String) { fail(number, FlowFailure(reason)) }
+
+    private func fail(_ number: Int, _ reason: FlowFailure) {
+        guard ways[number] != nil else { return }
+        close(number)
+        owner?.failed(number, reason)
+    }
+
+    private func bind(_ number: Int, _ server: PeerAddress) {
+        guard let source = server.localSource(), let host = SIPHost(source.host),
+            let address = try? NIOCore.SocketAddress(ipAddress: source.host, port: Int(localPort))
+        else { return later(number, "there is no route to \(server.host)") }
+        let bound = NIOLoopBound(self, eventLoop: loop)
+        DatagramBootstrap(group: loop)
+            .channelOption(.socketOption(.so_reuseaddr), value: 1)
+            // Datagrams of SIP may be as large as there are any.
+            .channelOption(.recvAllocator, value: FixedSizeRecvByteBufferAllocator(capacity: 65_536))
+            .channelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    try channel.pipeline.syncOperations.addHandler(DatagramHandler(bound.value, number))
+                }
+            }
+            .bind(to: address)
+            .assumeIsolated()
+            .whenComplete { [self] result in
+                switch result {
+                case .success(let channel):
+                    guard case .opening? = ways[number] else { return channel.close(promise: nil) }
+                    let port = channel.localAddress?.port.flatMap { UInt16(exactly: $0) }
+                    let flow = SIPFlow(id: number, transport: .udp, localHost: host, localPort: port)
+                    ways[number] = .datagrams(channel, flow, peer: server)
+                    owner?.opened(flow)
+                case .failure(let error): fail(number, "the socket cannot be opened: \(error)")
+                }
+            }
+    }
+
+    private func connect(_ number: Int, _ target: SIPTarget) {
+        guard let address = try? NIOCore.SocketAddress(ipAddress: target.address.host, port: Int(target.address.port))
+        else { return later(number, "\(target.address) is no address") }
+        let bound = NIOLoopBound(self, eventLoop: loop)
+        let transport = target.transport
+        ClientBootstrap(group: loop)
+            .channelOption(.tcpOption(.tcp_nodelay), value: 1)
+            .connectTimeout(.seconds(10))
+            .channelInitializer { [trust, serverName] channel in
+                channel.eventLoop.makeCompletedFuture {
+                    let pipeline = channel.pipeline.syncOperations
+                    if transport == .tls {
+                        let isAddress = PeerAddress(host: serverName, port: 0) != nil
+                        try pipeline.addHandler(
+                            NIOSSLClientHandler(
+                                context: try trust.context(), serverHostname: isAddress ? nil : serverName))
+                    }
+                    try pipeline.addHandler(StreamHandler(bound.value, number, transport))
+                }
+            }
+            .connect(to: address)
+            .assumeIsolated()
+            .whenComplete { [self] result in
+                switch result {
+                case .success(let channel):
+                    guard case .opening? = ways[number] else {
+                        if ways[number] == nil { channel.close(promise: nil) }
+                        return
+                    }
+                    ways[number] = .opening(channel)
+                case .failure(let error): fail(number, Self.failure(error, target.address))
+                }
+            }
+    }
+
+    /// Fails a flow after the call that opens it has returned.
+    private func later(_ number: Int, _ reason: String) {
+        let bound = NIOLoopBound(self, eventLoop: loop)
+        loop.execute { bound.value.fail(number, reason) }
+    }
+
+    fileprivate static func failure(_ error: any Error, _ address: PeerAddress) -> FlowFailure {
+        guard let endpoint = try? HTTPEndpoint("https://\(address)") else { return FlowFailure("\(error)") }
+        let failure = TransportFailure(error, to: endpoint)
+        return FlowFailure(failure.cause, isUntrusted: failure.kind == .untrusted || failure.kind == .wrongName)
+    }
+
+    // MARK: Sending
+
+    func transmit(_ message: SIPMessage, _ flow: SIPFlow) { send(message.bytes, by: flow.id) }
+
+    /// Two line ends, which keep a NAT's mapping and a connection (RFC 5626 §3.5.1).
+    func ping(_ flow: SIPFlow) { send([13, 10, 13, 10], by: flow.id) }
+
+    private func send(_ bytes: [UInt8], by number: Int) {
+        switch ways[number] {
+        case .stream(let channel, _)?:
+            // Whoever takes nothing would have what we say pile up here.
+            guard channel.isWritable else { return later(number, "the peer takes nothing more") }
+            channel.writeAndFlush(ByteBuffer(bytes: bytes), promise: nil)
+        case .datagrams(let channel, _, let peer)?:
+            guard let address = try? NIOCore.SocketAddress(ipAddress: peer.host, port: Int(peer.port)) else { return }
+            let envelope = AddressedEnvelope(remoteAddress: address, data: ByteBuffer(bytes: bytes))
+            let written = channel.eventLoop.makePromise(of: Void.self)
+            channel.writeAndFlush(envelope, promise: written)
+            guard number > 0 else { return }
+            let bound = NIOLoopBound(self, eventLoop: loop)
+            written.futureResult.whenFailure { error in
+                bound.value.fail(number, "a datagram cannot be sent: \(error)")
+            }
+        // Whoever asked is told that the flow is gone, if it was not.
+        case .opening?, nil: later(number, "the flow has ended")
+        }
+    }
+
+    // MARK: Receiving
+
+    fileprivate func streamOpened(_ number: Int, _ transport: SIPTransport, _ channel: any Channel) {
+        guard case .opening? = ways[number], let host = channel.localAddress?.ipAddress.flatMap({ SIPHost($0) }) else {
+            return channel.close(promise: nil)
+        }
+        let port = channel.localAddress?.port.flatMap { UInt16(exactly: $0) }
+        let flow = SIPFlow(id: number, transport: transport, localHost: host, localPort: port)
+        ways[number] = .stream(channel, flow)
+        owner?.opened(flow)
+    }
+
+    fileprivate func streamEnded(_ number: Int, _ reason: FlowFailure) { fail(number, reason) }
+
+    fileprivate func received(_ element: SIPStreamFramer.Element, by number: Int) {
+        guard case .stream(let channel, let flow)? = ways[number] else { return }
+        switch element {
+        case .ping: channel.writeAndFlush(ByteBuffer(bytes: [13, 10]), promise: nil)
+        case .pong: owner?.ponged(number)
+        case .message(let bytes):
+            guard let peer = channel.remoteAddress.flatMap(PeerAddress.init) else { return }
+            do throws(SIPParseError) {
+                owner?.received(stamped(try SIPMessage(parsing: bytes), peer), flow)
+            } catch {
+                if let answer = error.answer { transmit(.response(answer), flow) }
+            }
+        }
+    }
+
+    /// The stream cannot be followed any more.
+    fileprivate func malformed(_ error: SIPParseError, by number: Int) {
+        guard case .stream(_, let flow)? = ways[number] else { return }
+        if let answer = error.answer { transmit(.response(answer), flow) }
+        later(number, "\(error)")
+    }
+
+    fileprivate func receivedDatagram(_ bytes: [UInt8], from peer: PeerAddress, by number: Int, at now: Instant) {
+        guard case .datagrams(let channel, let flow, let server)? = ways[number] else { return }
+        if bytes.first == 13 || bytes.first == 10, bytes.count <= 4 {
+            if peer.isSame(as: server) { owner?.ponged(number) }
+            return
+        }
+        let isServer = servers.contains { $0.hasSameHost(as: peer) }
+        if !isServer, strangerLimit.admit(at: now) == nil {
+            droppedDatagrams += 1
+            return
+        }
+        do throws(SIPParseError) {
+            let message = try SIPMessage(parsing: bytes)
+            guard isServer || owner?.admits(message) == true else {
+                droppedDatagrams += 1
+                return
+            }
+            let flow = peer.isSame(as: server) ? flow : self.flow(to: peer, channel, like: flow)
+            owner?.received(stamped(message, peer), flow)
+        } catch {
+            droppedDatagrams += 1
+            guard isServer, let answer = error.answer else { return }
+            transmit(.response(answer), peer.isSame(as: server) ? flow : self.flow(to: peer, channel, like: flow))
+        }
+    }
+
+    /// Notes where a request came from (RFC 3581 §4).
+    private func stamped(_ message: SIPMessage, _ peer: PeerAddress) -> SIPMessage {
+        guard case .request(var request) = message, var via = request.headers.topVia else { return message }
+        via.stamp(sourceHost: peer.host, sourcePort: peer.port)
+        request.headers.setTopVia(via)
+        return .request(request)
+    }
+
+    // MARK: Peers other than the server's target
+
+    private func flow(to peer: PeerAddress, _ channel: any Channel, like flow: SIPFlow) -> SIPFlow {
+        if let known = strangers.first(where: { $0.address.isSame(as: peer) }),
+            case .datagrams(_, let flow, _)? = ways[known.number]
+        {
+            return flow
+        }
+        if strangers.count >= Self.mostStrangers {
+            let oldest = strangers.removeFirst()
+            fail(oldest.number, "there are too many peers")
+        }
+        strangerCount += 1
+        let stranger = SIPFlow(
+            id: -strangerCount, transport: .udp, localHost: flow.localHost, localPort: flow.localPort)
+        ways[stranger.id] = .datagrams(channel, stranger, peer: peer)
+        strangers.append((peer, stranger.id))
+        return stranger
+    }
+
+    private func forgetStrangers(of channel: any Channel) {
+        for (_, number) in strangers {
+            guard case .datagrams(let other, _, _)? = ways[number], other === channel else { continue }
+            ways[number] = nil
+            owner?.failed(number, FlowFailure("the socket is closed"))
+        }
+        strangers.removeAll { ways[$0.number] == nil }
+    }
+}
+
+extension NetworkAddress.SocketAddress {
+    /// The address as this program has it.
+    fileprivate init?(_ address: NIOCore.SocketAddress) {
+        guard let host = address.ipAddress, let port = address.port.flatMap({ UInt16(exactly: $0) }) else { return nil }
+        self.init(host: host, port: port)
+    }
+}
+
+/// Gives the edge what a UDP socket receives.
+private final class DatagramHandler: ChannelInboundHandler {
+    typealias InboundIn = AddressedEnvelope<ByteBuffer>
+
+    private let edge: SIPEdge
+    private let number: Int
+
+    init(_ edge: SIPEdge, _ number: Int) {
+        self.edge = edge
+        self.number = number
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        let envelope = unwrapInboundIn(data)
+        guard let peer = PeerAddress(envelope.remoteAddress) else { return }
+        let now = Instant(nanoseconds: Int64(clamping: NIODeadline.now().uptimeNanoseconds))
+        edge.receivedDatagram(Array(envelope.data.readableBytesView), from: peer, by: number, at: now)
+    }
+
+    /// Such as an ICMP error of an earlier datagram; the transaction's timer tells what it means.
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {}
+}
+
+/// Cuts a connection's bytes into messages.
+private final class StreamHandler: ChannelInboundHandler {
+    typealias InboundIn = ByteBuffer
+
+    private let edge: SIPEdge
+    private let number: Int
+    private let transport: SIPTransport
+    private var framer = SIPStreamFramer()
+    private var reason = FlowFailure("the server closed the connection")
+
+    init(_ edge: SIPEdge, _ number: Int, _ transport: SIPTransport) {
+        self.edge = edge
+        self.number = number
+        self.transport = transport
+    }
+
+    func channelActive(context: ChannelHandlerContext) {
+        if transport != .tls { edge.streamOpened(number, transport, context.channel) }
+        context.fireChannelActive()
+    }
+
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        if case .handshakeCompleted? = event as? TLSUserEvent {
+            edge.streamOpened(number, transport, context.channel)
+        }
+        context.fireUserInboundEventTriggered(event)
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        var elements: [SIPStreamFramer.Element] = []
+        do throws(SIPParseError) {
+            try framer.take(Array(unwrapInboundIn(data).readableBytesView), into: &elements)
+            for element in elements { edge.received(element, by: number) }
+        } catch {
+            for element in elements { edge.received(element, by: number) }
+            edge.malformed(error, by: number)
+        }
+    }
+
+    func channelInactive(context: ChannelHandlerContext) {
+        edge.streamEnded(number, reason)
+        context.fireChannelInactive()
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        let address = context.channel.remoteAddress.flatMap(PeerAddress.init)
+        reason = address.map { SIPEdge.failure(error, $0) } ?? FlowFailure("\(error)")
+        context.close(promise: nil)
+    }
+}

@@ -1,0 +1,190 @@
+public import CallControl
+internal import HTTPTransport
+public import JSON
+public import Logging
+public import NIOCore
+internal import NIOPosix
+internal import SIP
+internal import SIPSignaling
+public import SignalingClient
+
+/// An account at a SIP server, as a signaling service (docs/sip.md).
+///
+/// Everything it does happens on one event loop of the caller's. Disconnect before letting go of it: until then it keeps
+/// the registration up.
+public final class SIPService: SignalingService {
+    /// What happens, in order.
+    public let events: SignalingEvents
+
+    private let loop: any EventLoop
+    private let driver: NIOLoopBoundBox<SIPDriver>
+
+    /// Makes a service that is not connected.
+    ///
+    /// - Throws: ``SignalingError`` if the address or the trust root file cannot be used.
+    public init(
+        _ configuration: SIPServiceConfiguration, group: any EventLoopGroup, logger: Logger
+    ) throws(SignalingError) {
+        let trust: TLSTrust
+        do throws(TLSTrust.Unreadable) {
+            trust = try TLSTrust(trustRootFile: configuration.trustRootFile)
+        } catch {
+            throw SignalingError(
+                .badConfiguration, activity: "read the trust root file \"\(error.path)\"", cause: error.cause)
+        }
+        var generator = SystemRandomNumberGenerator()
+        let key = (0..<32).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
+        guard let machine = AccountMachine(configuration.account, key: key) else {
+            throw SignalingError(
+                .badConfiguration, activity: "use the address \(configuration.account.address.uri)",
+                cause: "it is no SIP URI with a user", advice: "It should look like sip:alice@example.org.")
+        }
+        let hub = EventHub<SignalingEvent>()
+        let loop = group.next()
+        events = SignalingEvents(hub: hub)
+        self.loop = loop
+        let edge = SIPEdge(
+            on: loop, trust: trust, serverName: configuration.server.host, localPort: configuration.localPort)
+        driver = NIOLoopBoundBox.makeBoxSendingValue(
+            SIPDriver(machine, server: configuration.server, edge: edge, loop: loop, hub: hub, logger: logger),
+            eventLoop: loop)
+    }
+
+    /// Makes a service that is not connected, on an event loop that all such share.
+    public convenience init(_ configuration: SIPServiceConfiguration, logger: Logger) throws(SignalingError) {
+        try self.init(configuration, group: MultiThreadedEventLoopGroup.singleton, logger: logger)
+    }
+
+    deinit { events.hub.finish() }
+
+    /// How the connection is.
+    public var connectionState: ConnectionState {
+        get async { await look(orElse: .notConnected) { $0.connectionState } }
+    }
+
+    /// Who this device is to the server; `nil` until it has registered.
+    public var session: SessionGrant? { get async { await look(orElse: nil) { $0.session } } }
+
+    /// None: SIP servers name no servers for ICE.
+    public var iceServers: [ICEServer] { get async { [] } }
+
+    /// Opens a flow, registers, and returns when the device can be called.
+    public func connect() async throws(SignalingError) { try await tell(.connect) }
+
+    /// Removes the registration and closes; within a second even if the server is silent.
+    public func disconnect() async { try? await tell(.disconnect) }
+
+    /// Does the same as ``disconnect()``: nothing is kept of a login.
+    public func logOut() async throws(SignalingError) { try await tell(.disconnect) }
+
+    /// Removes the registration and closes.
+    public func unregister() async throws(SignalingError) { try await tell(.disconnect) }
+
+    /// Calls somebody.
+    public func invite(_ options: InviteOptions) async throws(SignalingError) -> SentInvite {
+        switch await ask(.invite(options)) {
+        case .sent(let id, let invitees): return SentInvite(id: id, invitees: invitees)
+        case .failed(let error): throw error
+        case .done: throw SignalingError(.internalError, activity: "invite \(options.to)", cause: "it has no id")
+        }
+    }
+
+    /// Accepts a call.
+    public func accept(_ invite: InviteID, data: JSONValue) async throws(SignalingError) {
+        try await tell(.accept(invite, data))
+    }
+
+    /// Refuses a call.
+    public func reject(_ invite: InviteID, data: JSONValue) async throws(SignalingError) {
+        try await tell(.reject(invite, data))
+    }
+
+    /// Not possible: an INVITE that is out cannot be changed.
+    public func modify(_ invite: InviteID, data: JSONValue) async throws(SignalingError) {
+        throw Self.impossible("change the invite")
+    }
+
+    /// Takes a call back.
+    public func cancel(_ invite: InviteID, data: JSONValue) async throws(SignalingError) {
+        try await tell(.cancel(invite, data))
+    }
+
+    /// Sends an offer, an answer or a candidate to the peer of a call; others cannot be sent.
+    public func send(_ signal: CallSignal, retryAfterReconnect: Bool) async throws(SignalingError) {
+        try await tell(.send(signal))
+    }
+
+    /// Ends a call.
+    public func hangUp(_ news: CallHangUp) async throws(SignalingError) { try await tell(.hangUp(news)) }
+}
+
+// MARK: What SIP does not have
+
+extension SIPService {
+    /// Not possible: SIP has no rooms.
+    public func join(room: RoomName, data: String?) async throws(SignalingError) -> [RoomParticipant] {
+        throw Self.impossible("join the room \(room)")
+    }
+
+    /// Not possible: SIP has no rooms.
+    public func send(_ signal: RoomSignal, retryAfterReconnect: Bool) async throws(SignalingError) {
+        throw Self.impossible("send a signal in the room \(signal.room)")
+    }
+
+    /// Not possible: SIP has no rooms.
+    public func leave(room: RoomName) async throws(SignalingError) { throw Self.impossible("leave the room \(room)") }
+
+    /// Not possible: SIP has no groups.
+    public func createGroup(_ id: GroupID?, name: String?, members: [UserID]) async throws(SignalingError) -> GroupID {
+        throw Self.impossible("make a group")
+    }
+
+    /// Not possible: SIP has no groups.
+    public func join(group: GroupID) async throws(SignalingError) { throw Self.impossible("join the group \(group)") }
+
+    /// Not possible: SIP has no groups.
+    public func leave(group: GroupID) async throws(SignalingError) { throw Self.impossible("leave the group \(group)") }
+
+    /// Not possible: SIP has no groups.
+    public func dismiss(group: GroupID) async throws(SignalingError) {
+        throw Self.impossible("dismiss the group \(group)")
+    }
+
+    /// Not possible: SIP has no groups.
+    public func group(_ id: GroupID) async throws(SignalingError) -> Group {
+        throw Self.impossible("ask who is in the group \(id)")
+    }
+
+    /// None: SIP has no groups.
+    public func groups() async throws(SignalingError) -> [Group] { [] }
+
+    private static func impossible(_ activity: String) -> SignalingError {
+        SignalingError(.invalidRequest, activity: activity, cause: "a SIP server has no such thing")
+    }
+}
+
+// MARK: To the loop and back
+
+extension SIPService {
+    private func tell(_ request: AccountRequest) async throws(SignalingError) {
+        if case .failed(let error) = await ask(request) { throw error }
+    }
+
+    private func ask(_ request: AccountRequest) async -> AccountAnswer {
+        let promise = loop.makePromise(of: AccountAnswer.self)
+        let driver = driver
+        loop.execute { driver.value.ask(request, promise) }
+        do {
+            return try await promise.futureResult.get()
+        } catch {
+            return .failed(SignalingError(.internalError, activity: "ask the SIP server", cause: "\(error)"))
+        }
+    }
+
+    private func look<Answer: Sendable>(
+        orElse fallback: Answer, _ glance: @escaping @Sendable (SIPDriver) -> Answer
+    ) async -> Answer {
+        let driver = driver
+        return (try? await loop.submit { glance(driver.value) }.get()) ?? fallback
+    }
+}

@@ -1,0 +1,117 @@
+import CallControl
+import JSON
+import Logging
+import SIP
+import SIPClient
+import SIPSignaling
+import SignalingClient
+import Testing
+import TestSupport
+
+@Suite("A SIP account over real sockets", .timeLimit(.minutes(1)))
+struct SIPServiceTests {
+    private func service(
+        _ server: ScriptedServer, _ transport: SIPTransport, localPort: UInt16 = 0
+    ) throws -> SIPService {
+        let uri = try #require(AnyURI("sip:alice@sip.test"))
+        let account = SIPAccountSettings(address: NameAddress(uri), username: "alice", password: "secret")
+        var configuration = SIPServiceConfiguration(
+            account: account, server: .init(host: "127.0.0.1", port: server.port, transport: transport))
+        configuration.localPort = localPort
+        return try SIPService(configuration, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+    }
+
+    private static let offer = "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\nm=audio 4000 RTP/AVP 0\r\n"
+
+    private func invite(branch: String = "z9hG4bKa", uri: String = "sip:alice@127.0.0.1") throws -> SIPMessage {
+        let text =
+            "INVITE \(uri) SIP/2.0\r\nVia: SIP/2.0/UDP 192.0.2.1:9;rport;branch=\(branch)\r\nFrom: <sip:bob@sip.test>;tag=b\r\n"
+            + "To: <sip:alice@sip.test>\r\nCall-ID: \(branch)\r\nCSeq: 1 INVITE\r\nMax-Forwards: 70\r\n"
+            + "Contact: <sip:bob@127.0.0.1:9>\r\nContent-Type: application/sdp\r\n"
+            + "Content-Length: \(Self.offer.utf8.count)\r\n\r\n\(Self.offer)"
+        return try SIPMessage(parsing: Array(text.utf8))
+    }
+
+    /// The first event that `choose` takes.
+    private func next<Value>(
+        _ events: inout AsyncStream<SignalingEvent>.Iterator, _ choose: (SignalingEvent) -> Value?
+    ) async throws -> Value {
+        while let event = await events.next() {
+            if let value = choose(event) { return value }
+        }
+        throw CancellationError()
+    }
+
+    @Test(
+        "It registers with digest, takes a call, hangs up, and takes the registration back",
+        arguments: [SIPTransport.udp, .tcp])
+    func call(_ transport: SIPTransport) async throws {
+        let server = try await ScriptedServer(transport)
+        defer { server.close() }
+        let service = try service(server, transport)
+        var events = service.events.makeAsyncIterator()
+        try await service.connect()
+        #expect(await service.session?.user == "alice@sip.test")
+        server.send(try invite())
+        let invite = try await next(&events) { if case .inviteReceived(let invite) = $0 { invite } else { nil } }
+        #expect(invite.inviter == "bob@sip.test" && invite.data["offer"]?["sdp"]?.string == Self.offer)
+        try await service.accept(invite.id, data: ["answer": ["type": "answer", "sdp": "v=0"]])
+        try await until {
+            server.received.contains { if case .response(let response) = $0 { response.status == 200 } else { false } }
+        }
+        let responses = server.received.compactMap { if case .response(let response) = $0 { response } else { nil } }
+        #expect(responses.map(\.status) == [180, 200])
+        let via = try #require(responses[0].headers.topVia)
+        #expect(via.parameters["received"] == "127.0.0.1" && via.parameters["rport"] == "\(server.port)")
+        guard case .request(let request) = try self.invite() else { return }
+        var ack = SIPRequest(method: .ack, uri: request.uri, headers: request.headers)
+        ack.headers.set("CSeq", "1 ACK")
+        ack.headers.set("Content-Type", nil)
+        ack.headers.set("Via", "SIP/2.0/UDP 192.0.2.1:9;branch=z9hG4bKack")
+        ack.headers.set("To", responses[1].headers["To"])
+        server.send(.request(ack))
+        try await service.hangUp(CallHangUp(invite: invite.id, reason: "completed", duration: .zero))
+        await service.disconnect()
+        let methods = server.received.compactMap { if case .request(let request) = $0 { request } else { nil } }
+        #expect(methods.contains { $0.method == .bye })
+        #expect(methods.last { $0.method == .register }?.headers["Expires"] == "0")
+        try await next(&events) { $0 == .disconnected ? () : nil }
+    }
+
+    @Test("A connection that the server ends is made again, and the device registers by it")
+    func reconnects() async throws {
+        let server = try await ScriptedServer(.tcp)
+        defer { server.close() }
+        let service = try service(server, .tcp)
+        var events = service.events.makeAsyncIterator()
+        try await service.connect()
+        server.drop()
+        try await next(&events) { $0 == .reconnecting ? () : nil }
+        try await next(&events) { $0 == .reconnected ? () : nil }
+        #expect(server.connections == 2)
+        await service.disconnect()
+    }
+
+    @Test("Datagrams of others than the server get no answer")
+    func strangers() async throws {
+        let server = try await ScriptedServer(.udp)
+        let stranger = try await ScriptedServer(.udp, host: "127.0.0.2")
+        defer {
+            server.close()
+            stranger.close()
+        }
+        let service = try service(server, .udp)
+        try await service.connect()
+        let registers = server.received.compactMap { if case .request(let request) = $0 { request } else { nil } }
+        let contact = try #require(registers.last?.headers.contacts?.first?.uri.sip)
+        let port = try #require(contact.port)
+        stranger.send(try invite(branch: "z9hG4bKstranger").bytes, to: port)
+        stranger.send(Array("no SIP at all".utf8), to: port)
+        server.send(try invite())
+        try await until {
+            server.received.contains { if case .response(let response) = $0 { response.status == 180 } else { false } }
+        }
+        #expect(stranger.received.isEmpty)
+        await service.disconnect()
+    }
+}

@@ -1,0 +1,446 @@
+import CallControl
+import JSON
+import SIP
+@testable import SIPSignaling
+import Testing
+
+@Suite("Calls of an account")
+struct AccountCallTests {
+    // MARK: A peer calls
+
+    @Test("A peer's INVITE becomes an invite with its offer; 180 goes out before 200, and BYE ends the call")
+    func incoming() throws {
+        var run = try AccountRun()
+        try run.connect()
+        let invite = try run.ring()
+        let received = run.events.compactMap { if case .inviteReceived(let invite) = $0 { invite } else { nil } }
+        #expect(received.first?.inviter == "bob@sip.test")
+        #expect(received.first?.data["offer"]?["sdp"]?.string == AccountRun.offer)
+        let ticket = run.ask(.accept(invite, AccountRun.accept))
+        #expect(run.answer(ticket) == .done)
+        #expect(run.statuses == [180, 200])
+        let accepted = try run.response(200)
+        #expect(accepted.body == Array(AccountRun.reply.utf8))
+        #expect(accepted.headers["Contact"]?.contains("sip:alice@192.0.2.9:40001") == true)
+        let to = try #require(accepted.headers["To"])
+        try run.receive(try run.peerRequest("ACK", 1, to: to, branch: "ack"))
+        run.run(.seconds(5))
+        try run.receive(try run.peerRequest("BYE", 2, to: to))
+        guard case .callEnded(let news)? = run.events.last else { return #expect(Bool(false), "\(run.events)") }
+        #expect(news.invite == invite && news.reason == "completed" && news.duration == .seconds(5))
+        #expect(run.statuses.last == 200)
+    }
+
+    @Test("Record-Route comes back in 180 and 200, in its order")
+    func recordRoute() throws {
+        var run = try AccountRun()
+        try run.connect()
+        try run.receive(
+            try run.peerRequest(
+                "INVITE", 1, body: AccountRun.offer, "Record-Route: <sip:p2;lr>, <sip:p1;lr>",
+                "Record-Route: <sip:p0;lr>"))
+        guard case .inviteReceived(let invite)? = run.events.last else { return #expect(Bool(false)) }
+        run.ask(.accept(invite.id, AccountRun.accept))
+        for status in [180, 200] {
+            #expect(
+                try run.response(status).headers.addresses("Record-Route")?.map { "\($0)" } == [
+                    "<sip:p2;lr>", "<sip:p1;lr>", "<sip:p0;lr>",
+                ])
+        }
+        let to = try #require(try run.response(200).headers["To"])
+        try run.receive(try run.peerRequest("ACK", 1, to: to, branch: "ack"))
+        run.ask(.hangUp(CallHangUp(invite: invite.id, reason: "completed", duration: .zero)))
+        let bye = try run.request(.bye)
+        #expect(bye.headers.lines("Route") == ["<sip:p2;lr>", "<sip:p1;lr>", "<sip:p0;lr>"])
+        #expect("\(bye.uri)" == "sip:bob@192.0.2.77:5070")
+    }
+
+    @Test("A caller hears that it rings unless the device decides at once")
+    func ringing() throws {
+        var run = try AccountRun()
+        try run.connect()
+        _ = try run.ring()
+        #expect(run.statuses == [])
+        run.run(.milliseconds(50))
+        #expect(run.statuses == [180])
+    }
+
+    @Test(
+        "Each reason of a refusal has its status",
+        arguments: [
+            (RejectReason.busy.data, 486), (RejectReason.declined.data, 603), (RejectReason.noAnswer.data, 480),
+            (RejectReason.failed.data(cause: .noCommonCodec), 488),
+            (RejectReason.failed.data(cause: .deviceFault), 500),
+        ])
+    func refusals(_ data: JSONValue, _ status: Int) throws {
+        var run = try AccountRun()
+        try run.connect()
+        let invite = try run.ring()
+        let ticket = run.ask(.reject(invite, data))
+        #expect(run.answer(ticket) == .done)
+        #expect(run.statuses == [status])
+        #expect(run.events.count == 2)
+    }
+
+    @Test(
+        "A CANCEL tells by its Reason whether another device answered",
+        arguments: [
+            (nil, nil), ("SIP;cause=200;text=\"Call completed elsewhere\"", InviteHandling.Action.accepted),
+            ("SIP;cause=603", .rejected),
+        ] as [(String?, InviteHandling.Action?)])
+    func cancelled(_ reason: String?, _ action: InviteHandling.Action?) throws {
+        var run = try AccountRun()
+        try run.connect()
+        let invite = try run.ring()
+        let cancel =
+            if let reason {
+                try run.peerRequest("CANCEL", 1, branch: "INVITE1", "Reason: \(reason)")
+            } else {
+                try run.peerRequest("CANCEL", 1, branch: "INVITE1")
+            }
+        try run.receive(cancel)
+        #expect(run.statuses == [200, 487])
+        let expected: SignalingEvent =
+            action.map { .inviteHandled(InviteHandling(invite: invite, device: "another", action: $0)) }
+            ?? .inviteCancelled(invite, data: [:])
+        #expect(run.events.last == expected)
+        let late = run.ask(.accept(invite, AccountRun.accept))
+        guard case .failed(let error)? = run.answer(late) else { return #expect(Bool(false)) }
+        #expect(error.code == .inviteEnded)
+    }
+
+    @Test("An INVITE without an offer is refused with 488")
+    func noOffer() throws {
+        var run = try AccountRun()
+        try run.connect()
+        try run.receive(try run.peerRequest("INVITE", 1))
+        #expect(run.statuses == [488])
+        #expect(run.events == [.connected])
+    }
+
+    @Test("Who calls is hostile text, and never more than a name")
+    func hostileNames() throws {
+        for (from, user) in [
+            ("sip:%e2%80%ae@sip.test", "%e2%80%ae@sip.test"),
+            ("sip:a%40evil.example@sip.test", "a%40evil.example@sip.test"),
+            ("tel:+49-30-123", "+4930123"), ("sip:sip.test", "sip.test"), ("mailto:x@y", "anonymous"),
+            ("sip:al%20ice@sip.test", "al ice@sip.test"),
+        ] {
+            let uri = try #require(AnyURI(from))
+            #expect(SIPNames.user(of: NameAddress(uri)).text == user)
+        }
+    }
+
+    // MARK: We call
+
+    @Test(
+        "Whom to call may be said in several ways",
+        arguments: [
+            ("bob", "sip:bob@sip.test"), ("bob@other.example", "sip:bob@other.example"),
+            ("bob@192.0.2.5:5070", "sip:bob@192.0.2.5:5070"), ("+49 30", "sip:+49%2030@sip.test"),
+            ("sips:bob@other.example", "sips:bob@other.example"), ("tel:+4930123", "tel:+4930123"), ("bob@", nil),
+            ("@sip.test", nil), ("bob@a b", nil),
+        ] as [(UserID, String?)])
+    func callees(_ user: UserID, _ uri: String?) throws {
+        let names = SIPNames(domain: try #require(SIPHost("sip.test")))
+        #expect(names.uri(of: user).map { "\($0)" } == uri)
+    }
+
+    @Test("An invite rings, is accepted with the answer, and BYE ends the call")
+    func outgoing() throws {
+        var run = try AccountRun()
+        try run.connect()
+        let ticket = run.ask(.invite(AccountRun.options()))
+        let invite = try run.request(.invite)
+        #expect("\(invite.uri)" == "sip:bob@sip.test")
+        #expect(run.answer(ticket) == nil)
+        try run.respond(100, to: invite)
+        #expect(run.answer(ticket) == nil)
+        try run.respond(180, to: invite)
+        guard case .sent(let id, ["bob"])? = run.answer(ticket) else { return #expect(Bool(false)) }
+        #expect(run.events.last == .inviteSent(id, idempotencyKey: "key"))
+        try run.respond(200, to: invite, body: Array(AccountRun.reply.utf8))
+        guard case .inviteAccepted(let answer)? = run.events.last else { return #expect(Bool(false)) }
+        #expect(answer.data["answer"]?["sdp"]?.string == AccountRun.reply && answer.invitee == "bob")
+        #expect(run.requests(.ack).count == 1)
+        let hangUp = run.ask(.hangUp(CallHangUp(invite: id, reason: "completed", duration: .zero)))
+        #expect(run.answer(hangUp) == .done)
+        #expect(run.requests(.bye).count == 1)
+    }
+
+    @Test("A call with credentials carries them after the challenge")
+    func challenged() throws {
+        var run = try AccountRun()
+        try run.connect()
+        run.ask(.invite(AccountRun.options()))
+        try run.respond(407, to: try run.request(.invite)) {
+            $0.append("Proxy-Authenticate", "Digest realm=\"sip.test\", nonce=\"n\", qop=\"auth\"")
+        }
+        #expect(try run.request(.invite).headers["Proxy-Authorization"]?.contains("username=\"alice\"") == true)
+    }
+
+    @Test(
+        "A refusal before it rang anywhere is a failure of the invite",
+        arguments: [
+            (404, SignalingError.Code.unknownUser), (403, .notAllowed), (480, .noDeviceOnline), (500, .serverError),
+        ])
+    func failures(_ status: Int, _ code: SignalingError.Code) throws {
+        var run = try AccountRun()
+        try run.connect()
+        let ticket = run.ask(.invite(AccountRun.options()))
+        try run.respond(status, to: try run.request(.invite))
+        guard case .failed(let error)? = run.answer(ticket) else { return #expect(Bool(false)) }
+        #expect(error.code == code)
+        #expect(run.events == [.connected])
+    }
+
+    @Test(
+        "A peer's refusal is an answer with a reason",
+        arguments: [(486, RejectReason.busy), (600, .busy), (603, .declined), (488, .failed)])
+    func rejections(_ status: Int, _ reason: RejectReason) throws {
+        var run = try AccountRun()
+        try run.connect()
+        run.ask(.invite(AccountRun.options()))
+        let invite = try run.request(.invite)
+        try run.respond(180, to: invite)
+        try run.respond(status, to: invite)
+        let rejected = run.events.compactMap { if case .inviteRejected(let answer) = $0 { answer } else { nil } }
+        #expect(rejected.map { RejectReason(data: $0.data) } == [reason])
+        guard case .inviteEnded? = run.events.last else { return #expect(Bool(false)) }
+    }
+
+    @Test("An invite that is taken back is cancelled once the peer has been heard of")
+    func cancels() throws {
+        var run = try AccountRun()
+        try run.connect()
+        let ticket = run.ask(.invite(AccountRun.options()))
+        let invite = try run.request(.invite)
+        run.run(.seconds(1))
+        guard case .sent(let id, _)? = run.answer(ticket) else { return #expect(Bool(false)) }
+        let cancel = run.ask(.cancel(id, [:]))
+        #expect(run.answer(cancel) == .done)
+        #expect(run.requests(.cancel).isEmpty)
+        try run.respond(180, to: invite)
+        #expect(run.requests(.cancel).count == 1)
+        let events = run.events.count
+        try run.respond(487, to: invite)
+        #expect(run.events.count == events)
+    }
+
+    @Test("An acceptance that crosses the CANCEL is acknowledged and ended")
+    func crossing() throws {
+        var run = try AccountRun()
+        try run.connect()
+        let ticket = run.ask(.invite(AccountRun.options()))
+        let invite = try run.request(.invite)
+        try run.respond(180, to: invite)
+        guard case .sent(let id, _)? = run.answer(ticket) else { return #expect(Bool(false)) }
+        run.ask(.cancel(id, [:]))
+        try run.respond(200, to: invite, body: Array(AccountRun.reply.utf8))
+        #expect(run.requests(.ack).count == 1 && run.requests(.bye).count == 1)
+    }
+
+    @Test("A second acceptance, of another fork, is acknowledged and ended; the call goes on")
+    func secondFork() throws {
+        var run = try AccountRun()
+        try run.connect()
+        run.ask(.invite(AccountRun.options()))
+        let invite = try run.request(.invite)
+        try run.respond(200, to: invite, body: Array(AccountRun.reply.utf8))
+        let events = run.events.count
+        try run.respond(200, to: invite, body: Array(AccountRun.reply.utf8)) {
+            $0.set("To", "<sip:bob@sip.test>;tag=other")
+        }
+        #expect(run.requests(.ack).count == 2)
+        #expect(run.requests(.bye).map { $0.headers.to?.tag } == ["other"])
+        #expect(run.events.count == events)
+    }
+
+    @Test("Nobody answers: the invite times out and is cancelled")
+    func timesOut() throws {
+        var run = try AccountRun()
+        try run.connect()
+        run.ask(.invite(AccountRun.options(timeToLive: .seconds(5))))
+        try run.respond(180, to: try run.request(.invite))
+        run.run(.seconds(5))
+        guard case .inviteTimedOut(_, ["bob"])? = run.events.last else { return #expect(Bool(false), "\(run.events)") }
+        #expect(run.requests(.cancel).count == 1)
+    }
+
+    @Test("An invite to several, or without an offer, is none for SIP")
+    func notForSIP() throws {
+        var run = try AccountRun()
+        try run.connect()
+        let several = run.ask(.invite(InviteOptions(to: ["bob", "carol"], idempotencyKey: "k")))
+        let plain = run.ask(.invite(InviteOptions(to: "bob", idempotencyKey: "k")))
+        for ticket in [several, plain] {
+            guard case .failed(let error)? = run.answer(ticket) else { return #expect(Bool(false)) }
+            #expect(error.code == .invalidRequest)
+        }
+    }
+
+    // MARK: Offers in a call
+
+    /// A call of Bob's that stands, and our `To`.
+    private func talking(_ run: inout AccountRun) throws -> (InviteID, String) {
+        try run.connect()
+        let invite = try run.ring()
+        run.ask(.accept(invite, AccountRun.accept))
+        let to = try #require(try run.response(200).headers["To"])
+        try run.receive(try run.peerRequest("ACK", 1, to: to, branch: "ack"))
+        return (invite, to)
+    }
+
+    @Test("A re-INVITE is an offer for the device, and its answer goes back")
+    func reinvite() throws {
+        var run = try AccountRun()
+        let (invite, to) = try talking(&run)
+        let hold = AccountRun.offer + "a=sendonly\r\n"
+        try run.receive(try run.peerRequest("INVITE", 2, to: to, body: hold))
+        guard case .callSignal(let signal)? = run.events.last else { return #expect(Bool(false)) }
+        #expect(signal.type == "offer" && signal.data["sdp"]?.string == hold)
+        let answer: JSONValue = ["type": "answer", "sdp": "v=0 held"]
+        run.ask(.send(CallSignal(invite: invite, type: "answer", data: answer)))
+        #expect(try run.response(200).body == Array("v=0 held".utf8))
+    }
+
+    @Test("An offer that the device does not answer is refused, and the call goes on")
+    func unanswered() throws {
+        var run = try AccountRun()
+        let (_, to) = try talking(&run)
+        try run.receive(try run.peerRequest("INVITE", 2, to: to, body: AccountRun.offer + "a=x\r\n"))
+        run.run(.seconds(4))
+        #expect(run.statuses.last == 488)
+        try run.receive(try run.peerRequest("BYE", 3, to: to))
+        guard case .callEnded? = run.events.last else { return #expect(Bool(false)) }
+    }
+
+    @Test("The same offer again refreshes the session without the device")
+    func refresh() throws {
+        var run = try AccountRun()
+        let (_, to) = try talking(&run)
+        let events = run.events.count
+        try run.receive(try run.peerRequest("INVITE", 2, to: to, body: AccountRun.offer))
+        #expect(run.events.count == events)
+        #expect(try run.response(200).body == Array(AccountRun.reply.utf8))
+    }
+
+    @Test("A peer that asks for an offer gets ours, and what it answers is an offer to the device")
+    func askedForOffer() throws {
+        var run = try AccountRun()
+        let (invite, to) = try talking(&run)
+        try run.receive(try run.peerRequest("INVITE", 2, to: to))
+        #expect(try run.response(200).body == Array(AccountRun.reply.utf8))
+        let answer = AccountRun.offer + "a=recvonly\r\n"
+        try run.receive(try run.peerRequest("ACK", 2, to: to, body: answer, branch: "ack2"))
+        guard case .callSignal(let signal)? = run.events.last else { return #expect(Bool(false), "\(run.events)") }
+        #expect(signal.type == "offer" && signal.data["sdp"]?.string == answer)
+        let statuses = run.statuses
+        run.ask(.send(CallSignal(invite: invite, type: "answer", data: ["type": "answer", "sdp": "v=0"])))
+        #expect(run.statuses == statuses)
+    }
+
+    // MARK: Candidates and sizes
+
+    @Test("A description with ICE waits for its candidates, and has them all")
+    func candidates() throws {
+        var run = try AccountRun()
+        try run.connect()
+        let sdp = AccountRun.offer + "a=ice-ufrag:u\r\n"
+        let ticket = run.ask(.invite(AccountRun.options(sdp: sdp)))
+        guard case .sent(let id, _)? = run.answer(ticket) else { return #expect(Bool(false)) }
+        #expect(run.requests(.invite).isEmpty)
+        for text in ["candidate:1 1 udp 1 192.0.2.9 9 typ host", ""] {
+            run.ask(.send(CallSignal(invite: id, type: "candidate", data: ["candidate": .string(text)])))
+        }
+        let body = String(decoding: try run.request(.invite).body, as: UTF8.self)
+        #expect(body == sdp + "a=candidate:1 1 udp 1 192.0.2.9 9 typ host\r\na=end-of-candidates\r\n")
+    }
+
+    @Test("Candidates that do not come are not waited for")
+    func lateCandidates() throws {
+        var run = try AccountRun()
+        try run.connect()
+        run.ask(.invite(AccountRun.options(sdp: AccountRun.offer + "a=ice-ufrag:u\r\n")))
+        run.run(.milliseconds(500))
+        #expect(run.requests(.invite).count == 1)
+    }
+
+    private static let large = AccountRun.offer + String(repeating: "a=x\r\n", count: 200)
+
+    @Test("What is too large for a datagram goes by TCP")
+    func large() throws {
+        var run = try AccountRun()
+        try run.connect(.udp)
+        run.ask(.invite(AccountRun.options(sdp: Self.large)))
+        #expect(run.requests(.invite).isEmpty)
+        #expect(run.outputs.last == .open(2, AccountRun.target(.tcp)))
+        try run.open(2, .tcp)
+        #expect(run.flows(.invite) == [.tcp])
+        run.ask(.invite(AccountRun.options(to: "carol", sdp: Self.large)))
+        #expect(run.flows(.invite) == [.tcp, .tcp])
+        #expect(run.flows(.register) == [.udp])
+    }
+
+    @Test("A server without TCP gets it as a datagram, and is not asked for TCP again for a while")
+    func largeWithoutTCP() throws {
+        var run = try AccountRun()
+        try run.connect(.udp)
+        run.ask(.invite(AccountRun.options(sdp: Self.large)))
+        run.feed(.failed(2))
+        #expect(run.flows(.invite) == [.udp])
+        run.ask(.invite(AccountRun.options(to: "carol", sdp: Self.large)))
+        #expect(run.flows(.invite) == [.udp, .udp])
+    }
+
+    // MARK: Flows
+
+    @Test("A call outlives its flow: it goes on by the next one, and the peer learns our new contact")
+    func movedFlow() throws {
+        var run = try AccountRun()
+        let (invite, _) = try talking(&run)
+        let old = try #require(run.flow)
+        run.feed(.failed(old.id))
+        #expect(run.events.last == .reconnecting)
+        run.run(.seconds(1))
+        try run.open()
+        try run.respond(200, to: try run.request(.register))
+        let refresh = try run.request(.invite)
+        #expect(refresh.headers["Contact"]?.contains(":\(try #require(run.flow?.localPort))") == true)
+        try run.respond(200, to: refresh, body: Array(AccountRun.offer.utf8))
+        run.ask(.hangUp(CallHangUp(invite: invite, reason: "completed", duration: .zero)))
+        let last = run.outputs.last {
+            if case .transmit(.request(let request), _) = $0 { request.method == .bye } else { false }
+        }
+        guard case .transmit(_, let flow)? = last else { return #expect(Bool(false)) }
+        #expect(flow == run.flow && flow != old)
+    }
+
+    @Test("A hang-up without a flow is sent when there is one again")
+    func hangUpWithoutFlow() throws {
+        var run = try AccountRun()
+        let (invite, _) = try talking(&run)
+        run.feed(.failed(try #require(run.flow).id))
+        let ticket = run.ask(.hangUp(CallHangUp(invite: invite, reason: "completed", duration: .zero)))
+        #expect(run.answer(ticket) == .done)
+        #expect(run.requests(.bye).isEmpty)
+        run.run(.seconds(1))
+        try run.open()
+        try run.respond(200, to: try run.request(.register))
+        try run.respond(200, to: try run.request(.invite), body: Array(AccountRun.offer.utf8))
+        #expect(run.requests(.bye).count == 1)
+    }
+
+    @Test("Others than the server are heard only in calls, unless anybody may call")
+    func strangers() throws {
+        var run = try AccountRun()
+        let (_, to) = try talking(&run)
+        guard case .request(let scan) = try run.peerRequest("INVITE", 9, branch: "scan"),
+            case .request(let bye) = try run.peerRequest("BYE", 9, to: to)
+        else { return }
+        #expect(!run.account.admits(scan))
+        #expect(run.account.admits(bye))
+        let open = try AccountRun { $0.acceptsStrangers = true }
+        #expect(open.account.admits(scan))
+    }
+}

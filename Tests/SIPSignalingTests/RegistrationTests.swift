@@ -1,0 +1,216 @@
+import CallControl
+import SIP
+@testable import SIPSignaling
+import Testing
+
+@Suite("An account and its registration")
+struct AccountRegistrationTests {
+    @Test("It opens a flow, meets the challenge and is connected when the registrar has its address")
+    func connects() throws {
+        var run = try AccountRun()
+        let ticket = run.ask(.connect)
+        #expect(run.account.connectionState == .connecting)
+        try run.open()
+        let first = try run.request(.register)
+        #expect(first.headers["Contact"]?.contains("sip:alice@192.0.2.9:40001;transport=tcp") == true)
+        try run.respond(401, to: first) {
+            $0.append("WWW-Authenticate", "Digest realm=\"sip.test\", nonce=\"n\", algorithm=SHA-256, qop=\"auth\"")
+        }
+        let second = try run.request(.register)
+        #expect(second.headers["Authorization"]?.contains("algorithm=SHA-256") == true)
+        #expect(run.answer(ticket) == nil)
+        try run.respond(200, to: second)
+        #expect(run.answer(ticket) == .done)
+        #expect(run.events == [.connected])
+        #expect(run.account.session?.user == "alice@sip.test")
+    }
+
+    @Test("A wrong password ends it, and is not tried again")
+    func wrongPassword() throws {
+        var run = try AccountRun()
+        let ticket = run.ask(.connect)
+        try run.open()
+        for nonce in ["n1", "n2"] {
+            try run.respond(401, to: try run.request(.register)) {
+                $0.append("WWW-Authenticate", "Digest realm=\"sip.test\", nonce=\"\(nonce)\"")
+            }
+        }
+        guard case .failed(let error)? = run.answer(ticket) else { return #expect(Bool(false), "it has not failed") }
+        #expect(error.code == .loginRefused)
+        #expect(run.account.connectionState == .failed)
+        let sent = run.requests(.register).count
+        run.run(.seconds(600))
+        #expect(run.requests(.register).count == sent)
+        #expect(run.account.nextDeadline == nil)
+    }
+
+    @Test("An account that the registrar closes ends its calls, and the device is told")
+    func closed() throws {
+        var run = try AccountRun()
+        try run.connect()
+        let invite = try run.ring()
+        run.ask(.accept(invite, AccountRun.accept))
+        let to = try #require(try run.response(200).headers["To"])
+        try run.receive(try run.peerRequest("ACK", 1, to: to, branch: "ack"))
+        while run.requests(.register).count == 1, run.account.nextDeadline != nil { run.run(.seconds(1)) }
+        try run.respond(403, to: try run.request(.register))
+        let ended = run.events.compactMap { if case .callEnded(let news) = $0 { news.reason } else { nil } }
+        #expect(ended == ["connectionLost"])
+        #expect(run.requests(.bye).count == 1)
+        #expect(run.events.last == .disconnected)
+    }
+
+    @Test("Why there is no connection is told to one who does not wait, a certificate by its own code")
+    func reasons() throws {
+        for (failure, code) in [
+            (FlowFailure("nothing listens there"), SignalingError.Code.serverUnreachable),
+            (FlowFailure("the certificate is for another name", isUntrusted: true), .certificateNotTrusted),
+        ] {
+            var run = try AccountRun { $0.givesUpAtOnce = true }
+            let ticket = run.ask(.connect)
+            run.feed(.resolved([AccountRun.target(.tls)]))
+            run.feed(.failed(1, failure))
+            guard case .failed(let error)? = run.answer(ticket) else { return #expect(Bool(false), "it has not failed") }
+            #expect(error.code == code && error.cause == failure.text)
+        }
+    }
+
+    @Test("A registrar that is busy is asked again when it says, and not before")
+    func retryAfter() throws {
+        var run = try AccountRun()
+        run.ask(.connect)
+        try run.open()
+        try run.respond(503, to: try run.request(.register)) { $0.append("Retry-After", "120") }
+        run.run(.seconds(119))
+        #expect(run.requests(.register).count == 1)
+        run.run(.seconds(20))
+        #expect(run.requests(.register).count == 2)
+    }
+
+    @Test("A longer interval is taken from a registrar that finds ours too brief")
+    func tooBrief() throws {
+        var run = try AccountRun { $0.registrationSeconds = 60 }
+        run.ask(.connect)
+        try run.open()
+        try run.respond(423, to: try run.request(.register)) { $0.append("Min-Expires", "1800") }
+        #expect(try run.request(.register).headers["Expires"] == "1800")
+    }
+
+    @Test("The next address is used if the first one does not answer")
+    func failover() throws {
+        var run = try AccountRun()
+        run.ask(.connect)
+        run.feed(.resolved([AccountRun.target(.tcp), AccountRun.target(.tcp, "192.0.2.2")]))
+        run.feed(.failed(1))
+        #expect(run.outputs.last == .open(2, AccountRun.target(.tcp, "192.0.2.2")))
+        try run.open(2, .tcp)
+        try run.respond(200, to: try run.request(.register))
+        #expect(run.events == [.connected])
+    }
+
+    @Test("A server that takes connections and says nothing is given up for the next one")
+    func silentServer() throws {
+        var run = try AccountRun()
+        run.ask(.connect)
+        run.feed(.resolved([AccountRun.target(.tcp), AccountRun.target(.tcp, "192.0.2.2")]))
+        try run.open(1, .tcp)
+        run.run(.seconds(33))
+        #expect(run.outputs.contains(.close(1)))
+        #expect(run.outputs.contains(.open(2, AccountRun.target(.tcp, "192.0.2.2"))))
+    }
+
+    @Test("While nothing answers, waits grow and the server is looked up anew each time")
+    func backoff() throws {
+        var run = try AccountRun()
+        run.ask(.connect)
+        var resolves = 0
+        for _ in 0..<400 {
+            while run.outputs.filter({ $0 == .resolve }).count > resolves {
+                resolves += 1
+                run.feed(.resolved([]))
+            }
+            run.run(.seconds(1))
+        }
+        #expect((10...80).contains(resolves), "\(resolves)")
+    }
+
+    @Test("One who does not wait is told of the first failure")
+    func givesUp() throws {
+        var run = try AccountRun { $0.givesUpAtOnce = true }
+        let ticket = run.ask(.connect)
+        run.feed(.resolved([]))
+        guard case .failed(let error)? = run.answer(ticket) else { return #expect(Bool(false), "it has not failed") }
+        #expect(error.code == .serverUnreachable)
+        #expect(run.account.nextDeadline == nil)
+    }
+
+    @Test("A connection whose pings are no longer answered is dead within one keepalive and never used again")
+    func deadFlow() throws {
+        var run = try AccountRun { $0.keepalive = .seconds(20) }
+        try run.connect()
+        let flow = try #require(run.flow)
+        #expect(run.outputs.contains(.ping(flow)))
+        run.feed(.ponged(flow.id))
+        run.run(.seconds(20))
+        run.feed(.ponged(flow.id))
+        #expect(run.events == [.connected])
+        // The peer is gone.
+        run.run(.seconds(31))
+        #expect(run.events.last == .reconnecting)
+        #expect(run.outputs.contains(.close(flow.id)))
+        let before = run.outputs.count
+        run.run(.seconds(1))
+        let later = run.outputs[before...]
+        #expect(later.contains(.resolve) || run.outputs.last == .resolve)
+        try run.open()
+        #expect(run.flow?.id != flow.id)
+        try run.respond(200, to: try run.request(.register))
+        #expect(run.events.last == .reconnected)
+    }
+
+    @Test("A server that never answers pings is not taken for dead")
+    func noPongs() throws {
+        var run = try AccountRun()
+        try run.connect()
+        run.run(.seconds(120))
+        #expect(run.events == [.connected])
+    }
+
+    @Test("Disconnecting removes the binding, and waits a second for the answer at most")
+    func disconnects() throws {
+        var run = try AccountRun()
+        try run.connect()
+        let ticket = run.ask(.disconnect)
+        let removal = try run.request(.register)
+        #expect(removal.headers["Expires"] == "0")
+        #expect(run.answer(ticket) == nil)
+        run.run(.seconds(1))
+        #expect(run.answer(ticket) == .done)
+        #expect(run.events == [.connected, .disconnected])
+        #expect(run.account.nextDeadline == nil || run.account.connectionState == .notConnected)
+    }
+
+    @Test("A call's BYE is answered before the account is closed")
+    func quiet() throws {
+        var run = try AccountRun()
+        try run.connect()
+        let invite = try run.ring()
+        run.ask(.accept(invite, AccountRun.accept))
+        let to = try #require(try run.response(200).headers["To"])
+        try run.receive(try run.peerRequest("ACK", 1, to: to, branch: "ack"))
+        let ticket = run.ask(.disconnect)
+        try run.respond(200, to: try run.request(.register))
+        #expect(run.answer(ticket) == nil)
+        try run.respond(200, to: try run.request(.bye))
+        #expect(run.answer(ticket) == .done)
+    }
+
+    @Test("Without registration it is connected when there is a flow")
+    func unregistered() throws {
+        var run = try AccountRun { $0.registrationSeconds = 0 }
+        let ticket = run.ask(.connect)
+        try run.open(.udp)
+        #expect(run.answer(ticket) == .done)
+        #expect(run.requests(.register).isEmpty)
+    }
+}
