@@ -18,7 +18,8 @@ actor CallMemoryKeeper {
         case .ended(let call, _, _): handle(.ended(call))
         case .signaling, .invited, .invite, .playbackEnded, .digit, .sendingStopped, .sendingResumed, .fileFailed,
             .card,
-            .loadChanged, .realtimePriorityRefused:
+            .loadChanged, .realtimePriorityRefused, .playing, .playingEnded, .recording, .recordingEnded, .attached,
+            .detached:
             break
         }
     }

@@ -15,6 +15,10 @@ struct ActiveCall {
     var signals = SignalQueue()
     /// The caller's offer, while the call waits for its bot.
     var offerForBot: JSONValue?
+    /// What has happened to the call's sound while it runs.
+    var sound = RunningSound()
+    /// Why this device hangs up, once it does.
+    private(set) var hangUpCause: CallRecord.HangUpCause?
     private var ending = Ending.running(journalKey: nil)
 
     private indirect enum Ending {
@@ -28,6 +32,12 @@ struct ActiveCall {
         self.audio = audio
         self.invite = invite
     }
+
+    /// Whether its program was detached.
+    var hasLeft: Bool { sound.participation == .left }
+
+    /// Notes why this device hangs up; the first reason counts.
+    mutating func noteHangUp(_ cause: CallRecord.HangUpCause) { hangUpCause = hangUpCause ?? cause }
 
     /// Whether its microphone and loudspeaker are the sound card's.
     var usesCard: Bool { audio.source == .card }

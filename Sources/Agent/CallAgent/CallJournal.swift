@@ -59,6 +59,7 @@ public final class CallJournal: Sendable {
         entry.endedBy = record.endedBy.rawValue
         entry.cause = record.cause?.rawValue
         entry.error = record.error.map(\.description)
+        entry.hangUpCause = record.hangUpCause?.rawValue
         if case .enqueued = queue.yield(Job(entry: entry, done: done)) { return }
         done()
     }
@@ -174,6 +175,8 @@ public struct KeptCall: Codable, Hashable, Sendable {
     public var cause: String?
     /// What went wrong, if something did.
     public var error: String?
+    /// Why the device hung up, if it did.
+    public var hangUpCause: String?
 
     private enum CodingKeys: String, CodingKey {
         case call, application, began, ended, invite, direction, peer, reason, cause, error
@@ -182,6 +185,7 @@ public struct KeptCall: Codable, Hashable, Sendable {
         case setUpTime = "setup_ms"
         case duration = "duration_ms"
         case endedBy = "ended_by"
+        case hangUpCause = "hung_up_because"
     }
 
     init?(line: String) {

@@ -44,6 +44,17 @@ public struct PortLine: ~Copyable, Sendable {
         handle.signal()
     }
 
+    /// Runs one frame in which the caller hears something else: what is queued waits.
+    @_noAllocation @_noLocks
+    public mutating func hold(received: Span<Int16>) {
+        report.missed &+= received.count &- heard.write(received)
+        var newest = 0
+        while let target = orders.pop() { newest = max(newest, target) }
+        clear(to: newest)
+        _ = reports.push(report)
+        handle.signal()
+    }
+
     /// The call is over.
     @_noAllocation @_noLocks
     public mutating func finish() {
@@ -67,9 +78,9 @@ public struct PortLine: ~Copyable, Sendable {
 }
 
 /// Lets sound fall and rise within 5 ms where it would break off.
-struct SoundEdge: BitwiseCopyable {
+package struct SoundEdge: BitwiseCopyable {
     /// Samples of a slope at 48 kHz: 5 ms.
-    static var length: Int { @_noAllocation @_noLocks get { 240 } }
+    package static var length: Int { @_noAllocation @_noLocks get { 240 } }
 
     /// The sample that was sent last.
     private var last: Int16 = 0
@@ -80,8 +91,28 @@ struct SoundEdge: BitwiseCopyable {
     /// Samples since the sound came back, up to the slope's length.
     private var risen = SoundEdge.length
 
+    private var isCutExpected = false
+
     @_noAllocation @_noLocks
-    init() {}
+    package init() {}
+
+    /// The next frame of ``join(_:)`` does not continue the previous one.
+    @_noAllocation @_noLocks
+    package mutating func expectCut() { isCutExpected = true }
+
+    /// Passes frames, and shapes those after a cut.
+    @_noAllocation @_noLocks
+    package mutating func join(_ frame: inout MutableSpan<Int16>) {
+        if isCutExpected {
+            isCutExpected = false
+            cut()
+        }
+        guard falling > 0 || risen < Self.length else {
+            if frame.count > 0 { last = frame[frame.count &- 1] }
+            return
+        }
+        shape(&frame, soundSamples: frame.count)
+    }
 
     /// The next sound does not continue the previous one.
     @_noAllocation @_noLocks

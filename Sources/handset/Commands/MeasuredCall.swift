@@ -91,7 +91,9 @@ struct MeasuredCall {
             case .card(let event):
                 let text = CardEventText(event: event, audio: configuration.audio)
                 if text.isWarning { progress.warn(text.text) }
-            case .signaling, .incoming, .invited, .invite, .digit, .loadChanged, .realtimePriorityRefused: break
+            case .signaling, .incoming, .invited, .invite, .digit, .loadChanged, .realtimePriorityRefused,
+                .playing, .playingEnded, .recording, .recordingEnded, .attached, .detached:
+                break
             }
         }
     }

@@ -60,9 +60,14 @@ enum ControlText {
         case .established(let call, let time): "call \(call) is established, after \(decibels(time)) ms"
         case .ended(let call, let end):
             "call \(call) with \(printable(end.peer)) is over after \(clock(end.durationSeconds)): "
-                + printable(end.reason)
+                + printable(end.reason) + (end.hangUpCause.map { " (hung up: \(printable($0)))" } ?? "")
         case .digit(let call, let key): "call \(call): the peer pressed \(printable(key))"
         case .playbackEnded(let call): "call \(call): the file is over"
+        case .play(let call, let file): "call \(call): " + Self.file(file, started: "plays", ended: "played")
+        case .recording(let call, let file):
+            "call \(call): " + Self.file(file, started: "is recorded to", ended: "was recorded to")
+        case .attached(let call): "call \(call): a program takes part"
+        case .detached(let call): "call \(call): the program has left"
         case .sending(let call, let reason?): "call \(call) sends no more: \(printable(reason))"
         case .sending(let call, nil): "call \(call) sends again"
         case .sound(let sound): Self.sound(sound)
@@ -70,6 +75,13 @@ enum ControlText {
         case .load(let load): "load: \(Self.load(load))"
         case .levels, .unknown: nil
         }
+    }
+
+    private static func file(_ file: ControlNews.File, started: String, ended: String) -> String {
+        let path = printable(file.path)
+        guard file.state == "ended" else { return "\(started) \(path)" }
+        let why = [file.reason, file.durationSeconds.map { clock($0) }, file.error].compactMap(\.self)
+        return "\(ended) \(path) (\(why.map(printable).joined(separator: ", ")))"
     }
 
     /// What was done, after a request other than status and watch.
@@ -83,6 +95,12 @@ enum ControlText {
         case .hangUp: "\(call): hung up"
         case .card: "\(call): has the card"
         case .dtmf(let keys, _): "\(call): pressed \(printable(keys))"
+        case .play(let file, _): "\(call): plays \(printable(file))"
+        case .stop: "\(call): stopped"
+        case .record(.start, _): "\(call): is recorded to \(printable(reply.file ?? ""))"
+        case .record(.stop, _): "\(call): the recording ends"
+        case .attach: "\(call): a program takes part"
+        case .detach: "\(call): the program leaves"
         case .status, .mute, .volume, .watch: call
         }
     }

@@ -86,7 +86,8 @@ struct SetupTrial {
                 throw CommandFailure(.failed, "the call to itself ended as \(record.reason.rawValue)\(error)")
             case .signaling, .incoming, .invited, .invite, .answered, .established, .playbackEnded, .digit,
                 .sendingStopped,
-                .sendingResumed, .fileFailed, .ended, .card, .loadChanged, .realtimePriorityRefused:
+                .sendingResumed, .fileFailed, .ended, .card, .loadChanged, .realtimePriorityRefused,
+                .playing, .playingEnded, .recording, .recordingEnded, .attached, .detached:
                 break
             }
         }
