@@ -19,7 +19,8 @@ actor CallMemoryKeeper {
         case .signaling, .invited, .invite, .playbackEnded, .digit, .speech, .interrupted, .responded, .sendingStopped,
             .sendingResumed, .fileFailed,
             .card,
-            .loadChanged, .realtimePriorityRefused:
+            .loadChanged, .realtimePriorityRefused, .playing, .playingEnded, .recording, .recordingEnded, .attached,
+            .detached:
             break
         }
     }

@@ -138,6 +138,52 @@ struct AllocationTests {
         #expect(spent.allocations == 0 && spent.locks == 0)
     }
 
+    @Test("Recording both sides, playing a file in mid-call and stopping both allocate nothing and take no lock")
+    func recording() throws {
+        var caller = try HandDrivenWorker()
+        var device = try HandDrivenWorker()
+        var generator = SeededGenerator(seed: 1)
+        let (there, back) = (
+            SRTPKey.random(.aesCM128HMACSHA1, using: &generator), SRTPKey.random(.aesCM128HMACSHA1, using: &generator)
+        )
+        try caller.add(
+            number: 1, to: device.address, local: 2, remote: 3, send: there, receive: back,
+            audio: AudioBehaviour(source: .tone(frequencyHz: 440, levelDBFS: -12)))
+        try device.add(
+            number: 1, to: caller.address, local: 3, remote: 2, send: back, receive: there,
+            audio: AudioBehaviour(source: .echo))
+        let heard = AudioRing(capacity: 1 << 17)
+        let sent = AudioRing(capacity: 1 << 17)
+        let played = AudioRing(capacity: 1 << 14)
+        let left = heard.consumer
+        let right = sent.consumer
+        var file = played.producer
+        _ = file.write([Int16](repeating: 1_000, count: 9_600).span)
+        file.close()
+        var record = AudioChange(.recording, installs: true, recordsSent: true)
+        record.recorder = .some(heard.producer)
+        record.sentRecorder = .some(sent.producer)
+        var announce = AudioChange(.announcement(number: 1), installs: true)
+        announce.player = .some(played.consumer)
+        let changes = UnsafeMutablePointer<AudioChange>.allocate(capacity: 4)
+        (changes + 0).initialize(to: record)
+        (changes + 1).initialize(to: announce)
+        (changes + 2).initialize(to: AudioChange(.announcement(number: 1), installs: false))
+        (changes + 3).initialize(to: AudioChange(.recording, installs: false))
+        run(&caller, &device, forFrames: 50)
+        let before = Snapshot(caller, device)
+        for index in 0..<4 {
+            device.change(changes + index)
+            run(&caller, &device, forFrames: 20)
+        }
+        let spent = Snapshot(caller, device).since(before)
+        #expect(left.count == right.count && left.count >= 50 * 960)
+        #expect(spent.frames >= 150)
+        #expect(spent.allocations == 0 && spent.locks == 0)
+        changes.deinitialize(count: 4)
+        changes.deallocate()
+    }
+
     @Test("The structure of a call takes no more than 32 kB: what most calls do not use lies elsewhere")
     func size() {
         #expect(MemoryLayout<MediaCall>.size <= 32_768)
@@ -284,6 +330,12 @@ struct HandDrivenWorker: ~Copyable {
             let taken = commands.push(.press(calls[index].pointee.id, code: code))
             precondition(taken, "the ring has room")
         }
+    }
+
+    /// Changes the audio of the first call.
+    mutating func change(_ change: UnsafeMutablePointer<AudioChange>) {
+        let taken = commands.push(.changeAudio(calls[0].pointee.id, change))
+        precondition(taken, "the ring has room")
     }
 
     /// Gives the mixer an order.

@@ -24,7 +24,7 @@ struct ControlCommandTests {
         let watch = try HandsetProcess(["control", "--config", running.site.deviceConfiguration, "watch", "--json"])
         try await eventually { watch.outputText.contains(#""status""#) }
         let call = try running.call(["--play", Site.speech, "--duration", "60", "--json"])
-        try await eventually { watch.outputText.contains(#"{"call":1,"event":"incoming","from":"caller"}"#) }
+        try await eventually { watch.outputText.contains(#""call":1,"event":"incoming","from":"caller"}"#) }
         let ringing = try await running.control("status")
         #expect(ringing.code == 0 && ringing.output.contains("call 1      from caller: ringing"), "\(ringing)")
         #expect(ringing.output.contains("connected as echo at localhost:"))
@@ -48,7 +48,7 @@ struct ControlCommandTests {
         #expect(await call.ending() == 0, "\(call.errorText)")
         try await eventually { watch.outputText.contains(#""reason":"completed""#) }
         // Levels end with the call, and are told to have ended.
-        try await eventually { watch.outputText.contains(#"{"event":"levels"}"#) }
+        try await eventually { watch.outputText.contains(#","event":"levels"}"#) }
         for text in [#""muted":true"#, #""volume_db":-6"#, #""event":"established""#] {
             #expect(watch.outputText.contains(text), "\(text)")
         }

@@ -12,11 +12,14 @@ struct FaultTests {
         let call = try running.call(["--record", recording, "--duration", "60"])
         try await call.line(containing: "Media flows both ways")
         // 0.4 s of 48 kHz mono.
-        try await eventually { fileSize(recording) > 40_000 }
+        // It gets its name when it is whole.
+        let part = running.site.path("back.part.wav")
+        try await eventually { fileSize(part) > 40_000 }
+        #expect(!FileManager.default.fileExists(atPath: recording))
         call.send(SIGKILL)
         #expect(await call.ending() == -SIGKILL)
 
-        let bytes = [UInt8](try Data(contentsOf: URL(fileURLWithPath: recording)))
+        let bytes = [UInt8](try Data(contentsOf: URL(fileURLWithPath: part)))
         #expect(Array(bytes[0..<4]) == Array("RIFF".utf8) && Array(bytes[8..<12]) == Array("WAVE".utf8))
         let dataStart = try #require(find(Array("data".utf8), in: bytes)) + 8
         let dataBytes = littleEndian(bytes, at: dataStart - 4)

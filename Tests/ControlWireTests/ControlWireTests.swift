@@ -59,6 +59,12 @@ struct ControlRequestTests {
             (#"{"request":"dtmf","keys":"12#"}"#, .dtmf("12#", nil)), (#"{"request":"watch"}"#, .watch(levels: true)),
             (#"{"request":"watch","levels":false}"#, .watch(levels: false)),
             (#"{"request":"drain"}"#, .drain(true)), (#"{"request":"undrain"}"#, .drain(false)),
+            (#"{"request":"play","file":"/a b.wav","call":3}"#, .play(file: "/a b.wav", 3)),
+            (#"{"request":"stop"}"#, .stop(nil)),
+            (#"{"request":"record","start":true}"#, .record(.start(file: nil), nil)),
+            (#"{"request":"record","start":true,"file":"/b"}"#, .record(.start(file: "/b"), nil)),
+            (#"{"request":"record","start":false,"call":1}"#, .record(.stop, 1)),
+            (#"{"request":"attach"}"#, .attach(nil)), (#"{"request":"detach","call":2}"#, .detach(2)),
         ] as [(String, ControlRequest.Wish)])
     func wishes(text: String, wish: ControlRequest.Wish) throws {
         #expect(try read(text) == ControlRequest(wish))
@@ -98,6 +104,11 @@ struct ControlRequestTests {
             (#"{"request":"card"}"#, .wrongValue, "needs call"),
             (#"{"request":"reject","busy":"yes"}"#, .wrongValue, "true or false"),
             (#"{"request":"dtmf"}"#, .wrongValue, "needs keys"),
+            (#"{"request":"play"}"#, .wrongValue, "needs file"),
+            (#"{"request":"play","file":"a.wav"}"#, .wrongValue, "a path from the root"),
+            (#"{"request":"play","file":"/a\u0000b"}"#, .wrongValue, "a path from the root"),
+            (#"{"request":"record"}"#, .wrongValue, "needs start"),
+            (#"{"request":"record","start":false,"file":"/a"}"#, .wrongValue, "start: true only"),
         ] as [(String, ControlFault.Code, String)])
     func refusals(text: String, code: ControlFault.Code, words: String) {
         let fault = refusal(text)?.fault

@@ -15,12 +15,24 @@ struct FrozenControlTests {
         .status, .mute(true), .mute(false), .volume(playbackDB: -6, microphoneDB: 3), .call(to: "bob"), .answer(1),
         .reject(1, isBusy: true), .hangUp(1), .card(1), .dtmf("1#", 1), .watch(levels: true),
         .drain(true), .drain(false),
+        .play(file: "/a.wav", 1), .stop(1), .record(.start(file: "/b.wav"), 1), .record(.stop, 1), .attach(1),
+        .detach(1),
     ]
 
+    private static var file: ControlNews.File {
+        var file = ControlNews.File(state: "ended", path: "/b.wav", reason: "failed")
+        (file.durationSeconds, file.missedSeconds, file.error) = (1.5, 0.5, "why")
+        return file
+    }
+
     private static let news: [ControlNews] = [
+        .play(call: 1, .init(state: "ended", path: "/a.wav", reason: "played")), .recording(call: 1, file),
+        .attached(call: 1), .detached(call: 1),
         .connection("connected"), .incoming(call: 1, from: "bob"), .calling(call: 1, to: "bob"), .answered(call: 1),
         .established(call: 1, setUpMilliseconds: 50),
-        .ended(call: 1, .init(peer: "bob", reason: "completed", endedBy: "remote", durationSeconds: 2)),
+        .ended(
+            call: 1,
+            .init(peer: "bob", reason: "completed", endedBy: "remote", durationSeconds: 2, hangUpCause: "request")),
         .digit(call: 1, key: "5"), .playbackEnded(call: 1),
         .speech(call: 1, "begin", atMilliseconds: 20.5), .interrupted(call: 1, playedMilliseconds: 1.5),
         .response(call: 1, afterMilliseconds: 700.5), .sending(call: 1, stopped: "why"), .sound(sound),
@@ -29,7 +41,7 @@ struct FrozenControlTests {
 
     private static let codes: [ControlFault.Code] = [
         .malformed, .tooLong, .unknownRequest, .wrongValue, .noSuchCall, .severalCalls, .wrongState, .noSoundCard,
-        .notConnected, .tooMany, .failed,
+        .notConnected, .tooMany, .failed, .fileUnusable, .notConfigured,
     ]
 
     private static var status: ControlStatus {
@@ -58,24 +70,25 @@ struct FrozenControlTests {
     @Test("Requests, answers, errors and news keep their members")
     func members() throws {
         var present: Set<String> = []
-        func take(_ value: some Encodable, as prefix: String) throws {
+        func take(_ line: [UInt8], as prefix: String) throws {
             var members = JSONMembers()
-            try members.take(ControlCoding.line(value))
+            try members.take(line)
             present.formUnion(members.lines("\(prefix) "))
         }
         for wish in Self.wishes {
             let request = ControlRequest(wish, id: 1)
-            try take(request, as: "request \(try name("request", of: request))")
+            try take(ControlCoding.line(request), as: "request \(try name("request", of: request))")
         }
         for name in ControlRequest.Name.allCases { present.insert("request \(name.rawValue)") }
         for news in Self.news {
-            try take(news, as: "event \(try name("event", of: news))")
+            try take(ControlCoding.line(news, atMilliseconds: 1), as: "event \(try name("event", of: news))")
         }
         for code in Self.codes {
             present.insert("error \(code.rawValue)")
-            try take(ControlReply(id: 1, ControlFault(code, "why")), as: "answer")
+            try take(ControlCoding.line(ControlReply(id: 1, ControlFault(code, "why"))), as: "answer")
         }
-        try take(ControlReply(id: 1, call: 1, sound: Self.sound, status: Self.status), as: "answer")
+        let reply = ControlReply(id: 1, call: 1, file: "/b.wav", sound: Self.sound, status: Self.status)
+        try take(ControlCoding.line(reply), as: "answer")
         for state in [ControlCall.State.calling, .ringing, .connecting, .talking, .ending] {
             present.insert("call state \(state.rawValue)")
         }

@@ -1,5 +1,6 @@
 import ArgumentParser
 import ControlWire
+import Foundation
 import Testing
 
 @testable import handset
@@ -16,9 +17,23 @@ struct ControlWordsTests {
             (["reject"], .reject(nil, isBusy: false)), (["busy", "2"], .reject(2, isBusy: true)),
             (["hangup", "3"], .hangUp(3)), (["card", "3"], .card(3)), (["dtmf", "*#"], .dtmf("*#", nil)),
             (["dtmf", "1", "4"], .dtmf("1", 4)), (["watch"], .watch(levels: true)),
+            (["play", "/a.wav"], .play(file: "/a.wav", nil)), (["play", "2", "/a.wav"], .play(file: "/a.wav", 2)),
+            (["stop"], .stop(nil)), (["record", "start"], .record(.start(file: nil), nil)),
+            (["record", "2", "start", "/b"], .record(.start(file: "/b"), 2)),
+            (["record", "stop"], .record(.stop, nil)),
+            (["record", "2", "stop"], .record(.stop, 2)), (["attach", "2"], .attach(2)), (["detach"], .detach(nil)),
         ] as [([String], ControlRequest.Wish)])
     func words(words: [String], wish: ControlRequest.Wish) throws {
         #expect(try ControlWords.request(words).wish == wish)
+    }
+
+    @Test("A file is found from where its name was typed, because the device has another working folder")
+    func relativePath() throws {
+        let folder = FileManager.default.currentDirectoryPath
+        #expect(try ControlWords.request(["play", "a.wav"]).wish == .play(file: "\(folder)/a.wav", nil))
+        for words in [["play"], ["record"], ["record", "2"], ["record", "stop", "/a"], ["play", "x", "/a"]] {
+            #expect(throws: ControlWords.self) { try ControlWords.request(words) }
+        }
     }
 
     @Test("Volumes below 0 are no options, and options stand before or behind the request")

@@ -18,6 +18,8 @@ final class BotCall: @unchecked Sendable {
         var peer: String
         var own: String
         var isOutgoing: Bool
+        /// It stood before the bot was asked.
+        var isAnswered: Bool
     }
 
     let parties: Parties
@@ -58,7 +60,7 @@ final class BotCall: @unchecked Sendable {
         self.courier = courier
         name = environment.plan.wire.callName(Self.random())
         course = BotCourse(
-            isAnswered: parties.isOutgoing, hasFallback: environment.fallback != nil,
+            isAnswered: parties.isAnswered, hasFallback: environment.fallback != nil,
             timeout: environment.plan.answerTimeout)
     }
 
@@ -132,6 +134,9 @@ final class BotCall: @unchecked Sendable {
         let names = environment.plan.wire.dialect == .plivo ? ["CallDuration", "Duration"] : ["CallDuration"]
         tell(status, event: "Hangup", names.map { FormFields.Field($0, "\(seconds)") })
     }
+
+    /// Ends the call when the bot is heard out.
+    func hearOut() { feed(.end) }
 
     /// Carries out a request of the bot's server.
     func carryOut(_ order: BotRequest.Order) throws(ServiceFault) -> (WireCall, TwilioWebhook.Status) {

@@ -91,8 +91,10 @@ public final class BotCalls: Sendable {
     ///   - peer: Who is at the other end.
     ///   - own: Who this device is.
     ///   - isOutgoing: Whether this side called; the call then stands already.
-    public func begin(call: UInt64, peer: String, own: String, isOutgoing: Bool) {
-        let parties = BotCall.Parties(call: call, peer: peer, own: own, isOutgoing: isOutgoing)
+    ///   - isAnswered: Whether it stands already though it came in.
+    public func begin(call: UInt64, peer: String, own: String, isOutgoing: Bool, isAnswered: Bool = false) {
+        let parties = BotCall.Parties(
+            call: call, peer: peer, own: own, isOutgoing: isOutgoing, isAnswered: isOutgoing || isAnswered)
         loop.execute { [registry, environment, courier] in
             // A call that a bot's server has placed is there already.
             let bot = registry[call] ?? BotCall(parties, environment, courier)
@@ -154,7 +156,10 @@ public final class BotCalls: Sendable {
         loop.execute { [registry] in registry[call]?.take(digit: digit, heldMilliseconds: heldMilliseconds) }
     }
 
-    /// The call is over. Does nothing if the call has no bot.
+    /// What a call's bot has said so far is played, and then ``BotNews/hangUp(call:failure:)`` follows.
+    public func hearOut(call: UInt64) { loop.execute { [registry] in registry[call]?.hearOut() } }
+
+    /// The call is over, or its bot leaves it. Does nothing if the call has no bot.
     public func end(call: UInt64, _ status: TwilioWebhook.Status, seconds: Int) {
         loop.execute { [registry] in registry.remove(call)?.end(status, seconds: seconds) }
     }

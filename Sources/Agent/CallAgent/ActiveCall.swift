@@ -18,6 +18,10 @@ struct ActiveCall {
     var offerForBot: JSONValue?
     /// How turns were taken so far, if a program takes part.
     var turns: TurnSummary?
+    /// What has happened to the call's sound while it runs.
+    var sound = RunningSound()
+    /// Why this device hangs up, once it does.
+    private(set) var hangUpCause: CallRecord.HangUpCause?
     private var ending = Ending.running(journalKey: nil)
 
     private indirect enum Ending {
@@ -31,6 +35,12 @@ struct ActiveCall {
         self.audio = audio
         self.invite = invite
     }
+
+    /// Whether its program was detached.
+    var hasLeft: Bool { sound.participation == .left }
+
+    /// Notes why this device hangs up; the first reason counts.
+    mutating func noteHangUp(_ cause: CallRecord.HangUpCause) { hangUpCause = hangUpCause ?? cause }
 
     /// Whether its microphone and loudspeaker are the sound card's.
     var usesCard: Bool { audio.source == .card }

@@ -67,6 +67,7 @@ public final class CallJournal: Sendable {
         entry.endedBy = record.endedBy.rawValue
         entry.cause = record.cause?.rawValue
         entry.error = record.error.map(\.description)
+        entry.hangUpCause = record.hangUpCause?.rawValue
         entry.turns = turns.map(KeptCall.Turns.init)
         if case .enqueued = queue.yield(.write(entry, done: done)) { return }
         done()
@@ -199,6 +200,9 @@ public struct KeptCall: Codable, Hashable, Sendable {
     public var cause: String?
     /// What went wrong, if something did.
     public var error: String?
+    /// Why the device hung up, if it did.
+    public var hangUpCause: String?
+
     /// How turns were taken, if a program took part.
     public var turns: Turns?
 
@@ -241,6 +245,7 @@ public struct KeptCall: Codable, Hashable, Sendable {
         case setUpTime = "setup_ms"
         case duration = "duration_ms"
         case endedBy = "ended_by"
+        case hangUpCause = "hung_up_because"
     }
 
     init?(line: String) {

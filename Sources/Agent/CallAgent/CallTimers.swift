@@ -34,6 +34,8 @@ struct CallTimers {
 
     private var machine = WakeTimer()
     private var answer = WakeTimer()
+    private var limit = WakeTimer()
+    private var end = WakeTimer()
     private var silence: Task<Void, Never>?
 
     /// Has `wake` called at the machine's next deadline; nil for never.
@@ -44,6 +46,16 @@ struct CallTimers {
     /// Has `answer` called when the answer policy's delay is over.
     mutating func answer(after delay: Duration, _ answer: @escaping @Sendable () async -> Void) {
         self.answer.set(after: delay, answer)
+    }
+
+    /// Has `wake` called when the call has had its longest duration.
+    mutating func limit(after duration: Duration, _ wake: @escaping @Sendable () async -> Void) {
+        limit.set(after: duration, wake)
+    }
+
+    /// Has `hangUp` called after what is still to be heard.
+    mutating func hangUp(after delay: Duration, _ hangUp: @escaping @Sendable () async -> Void) {
+        end.set(after: delay, hangUp)
     }
 
     /// Whether the peer is silent, and the call waits for it.
@@ -71,6 +83,8 @@ struct CallTimers {
     mutating func cancelAll() {
         machine.cancel()
         answer.cancel()
+        limit.cancel()
+        end.cancel()
         stopWaitingForPeer()
     }
 }

@@ -45,8 +45,11 @@ extension Device {
         case .answered:
             note(.talking, of: id)
             publish(.answered(id))
-        case .established(let setUpTime): publish(.established(id, setUpTime: setUpTime))
-        case .ended(let record):
+        case .established(let setUpTime):
+            publish(.established(id, setUpTime: setUpTime))
+            beginDuration(of: id)
+        case .ended(var record):
+            if record.endedBy == .local { record.hangUpCause = calls[id]?.hangUpCause }
             let key = calls[id]?.end(record)
             logFailure(of: id, record)
             noteEnd(of: id, record)

@@ -85,6 +85,7 @@ extension Device {
         plan.capture = nextCapture()
         let line = plan.audio.source == .program ? try beginProgram(for: id) : nil
         try calls[id]?.media.start(plan, line: line, on: engine)
+        noteStart(of: id)
         if let capture = plan.capture { logger.info("A call is captured", metadata: ["file": "\(capture)"]) }
         if audio.direction != .sendrecv { calls[id]?.media.setDirection(audio.direction, on: engine) }
         if let remote = agreed.remote { calls[id]?.media.connect(to: remote, on: engine) }
@@ -141,7 +142,14 @@ extension Device {
         switch event {
         case .established(let media, let time):
             with(media) { feed(.media(.flowing), to: $0, at: time) }
-        case .playbackEnded(let media): with(media) { publish(.playbackEnded($0)) }
+        case .playbackEnded(let media):
+            with(media) { id in
+                publish(.playbackEnded(id))
+                fileIsOver(in: id)
+            }
+        case .announcementEnded(let media, let path, let end):
+            with(media) { publish(.playingEnded($0, path: path, end)) }
+        case .recordingEnded(let media, let end): with(media) { recordingEnded(in: $0, end) }
         case .digit(let media, let digit, let time):
             with(media) { id in
                 publish(.digit(id, digit, heldFor: time))

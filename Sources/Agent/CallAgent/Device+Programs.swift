@@ -33,10 +33,18 @@ extension Device {
             } catch {
                 refuseProgram(of: CallID(number: call), "\(error)")
             }
-        case .hangUp(let call, nil): feed(.user(.hangUp), to: CallID(number: call))
-        case .hangUp(let call, let failure?):
-            feed(
-                .media(.failed(MediaFailure(.deviceFault, "the call's program: \(failure)"))), to: CallID(number: call))
+        case .hangUp(let call, let failure): programIsDone(in: CallID(number: call), failure.map { "program: \($0)" })
+        }
+    }
+
+    /// A program or bot wants its call to end, or has failed.
+    private func programIsDone(in id: CallID, _ failure: String?) {
+        // It may say so while it is being detached.
+        guard calls[id]?.hasLeft == false else { return }
+        if let failure {
+            feed(.media(.failed(MediaFailure(.deviceFault, "the call's \(failure)"))), to: id)
+        } else {
+            hangUp(id, because: .program)
         }
     }
 
@@ -69,9 +77,7 @@ extension Device {
                 logger.warning(
                     "A bot's keys cannot be pressed", metadata: ["call": "call \(call)", "error": "\(error)"])
             }
-        case .hangUp(let call, nil): feed(.user(.hangUp), to: CallID(number: call))
-        case .hangUp(let call, let failure?):
-            feed(.media(.failed(MediaFailure(.deviceFault, "the call's bot: \(failure)"))), to: CallID(number: call))
+        case .hangUp(let call, let failure): programIsDone(in: CallID(number: call), failure.map { "bot: \($0)" })
         case .leg(let number, let order): carryOut(order, ofLeg: number)
         case .warned(let what, let leftOut):
             var metadata: Logger.Metadata = ["error": "\(what)"]
@@ -114,15 +120,22 @@ extension TwilioWebhook.Status {
 }
 
 extension DeviceConfiguration {
-    /// The bot that calls have; nil if they do something else.
-    var bot: BotPlan? {
-        guard case .bot(let plan) = behaviour.source else { return nil }
-        return plan
-    }
+    /// The bot that calls have, or that can be attached to them; nil if there is none.
+    var bot: BotPlan? { plans.bot }
 
-    /// The program that calls have; nil if they do something else.
-    var program: ProgramPlan? {
-        guard case .exec(let plan) = behaviour.source else { return nil }
-        return plan
+    /// The program that calls have, or that can be attached to them; nil if there is none.
+    var program: ProgramPlan? { plans.program }
+
+    private var plans: (program: ProgramPlan?, bot: BotPlan?) {
+        switch behaviour.source {
+        case .exec(let plan): return (plan, nil)
+        case .bot(let plan): return (nil, plan)
+        case .silence, .echo, .tone, .file, .card: break
+        }
+        switch behaviour.attachment {
+        case .exec(let plan): return (plan, nil)
+        case .bot(let plan): return (nil, plan)
+        case .silence, .echo, .tone, .file, .card, nil: return (nil, nil)
+        }
     }
 }

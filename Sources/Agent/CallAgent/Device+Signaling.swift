@@ -1,3 +1,4 @@
+internal import AudioKit
 internal import CallControl
 internal import JSON
 internal import Logging
@@ -79,7 +80,9 @@ extension BehaviourConfiguration {
             case .tone(let frequency, let level): .tone(frequencyHz: frequency, levelDBFS: level)
             case .file(let path, let loops): .file(path: path, loops: loops)
             }
-        return AudioBehaviour(source: source, recording: recordingFolder.map { "\($0)/\(name).wav" })
+        return AudioBehaviour(
+            source: source, recording: recordingFolder.map { "\($0)/\(name).\(recordingFormat.fileExtension)" },
+            recordingFormat: recordingFormat)
     }
 }
 

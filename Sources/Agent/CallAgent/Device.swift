@@ -1,5 +1,6 @@
 public import AudioPort
 internal import BotCalls
+internal import BotWire
 public import CallControl
 internal import CallPrograms
 public import Logging
@@ -92,6 +93,7 @@ public actor Device {
             try await listenForBots()
         }
         makeRecordingFolder()
+        keepLeftRecordings()
         // Before anybody can call: the first certificate takes the longest to make.
         _ = try? media.currentIdentity()
         try await service.connect()
@@ -161,7 +163,7 @@ public actor Device {
     public func reject(_ id: CallID, _ reason: RejectReason = .declined) { feed(.user(.reject(reason)), to: id) }
 
     /// Hangs up, cancels or declines, whichever fits.
-    public func hangUp(_ id: CallID) { feed(.user(.hangUp), to: id) }
+    public func hangUp(_ id: CallID) { hangUp(id, because: .request) }
 
     /// Takes a call that rings.
     public func answer(_ id: CallID) { feed(.user(.answer), to: id) }
@@ -337,13 +339,14 @@ public actor Device {
 
     /// Starts the program of a call whose media is about to start.
     ///
+    /// - Parameter isAttached: Whether the call's media runs already.
     /// - Returns: What the media worker speaks with it through; nil if the device has none, which is silence.
-    func beginProgram(for id: CallID) throws -> PortLine? {
+    func beginProgram(for id: CallID, isAttached: Bool = false) throws -> PortLine? {
         if let lines { return lines() }
         guard let machine = calls[id]?.machine else { return nil }
         if let bots {
             // The bot of a call that came in stands already.
-            if machine.isOutgoing { beginBot(for: id) }
+            if machine.isOutgoing || isAttached { beginBot(for: id, isAttached: isAttached) }
             return try bots.attach(call: id.number)
         }
         guard let programs, let plan = configuration.program else { return nil }
@@ -353,11 +356,11 @@ public actor Device {
 
     /// Connects with the bot for a call; false if the device has none.
     @discardableResult
-    func beginBot(for id: CallID) -> Bool {
-        guard let bots, let call = calls[id], call.audio.source == .program else { return false }
+    func beginBot(for id: CallID, isAttached: Bool = false) -> Bool {
+        guard let bots, let call = calls[id], call.audio.source == .program || isAttached else { return false }
         bots.begin(
             call: id.number, peer: call.machine.peer.text, own: user?.text ?? "",
-            isOutgoing: call.machine.isOutgoing)
+            isOutgoing: call.machine.isOutgoing, isAnswered: isAttached)
         return true
     }
 
@@ -422,6 +425,18 @@ public actor Device {
     func endProgram(of id: CallID, _ record: CallRecord) {
         programs?.end(call: id.number, reason: record.reason.rawValue)
         bots?.end(call: id.number, .init(record), seconds: Int(record.duration.seconds))
+    }
+
+    /// A program leaves a call that goes on.
+    func detachProgram(of id: CallID) {
+        programs?.end(call: id.number, reason: "detached")
+        bots?.end(call: id.number, .completed, seconds: 0)
+    }
+
+    /// Has a program heard out, and then hang up.
+    func hearOutProgram(of id: CallID) {
+        programs?.hearOut(call: id.number)
+        bots?.hearOut(call: id.number)
     }
 
     /// What a call's program asked for was not done.

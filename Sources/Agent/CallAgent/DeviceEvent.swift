@@ -2,7 +2,7 @@ public import AudioDevices
 public import AudioKit
 public import CallControl
 public import CallMedia
-internal import MediaEngine
+public import MediaEngine
 public import Realtime
 
 /// Names one call of a device; never used again for another.
@@ -11,6 +11,16 @@ public struct CallID: Hashable, Sendable, CustomStringConvertible {
     public let number: UInt64
     /// "call 7".
     public var description: String { "call \(number)" }
+}
+
+/// Why a recording is over.
+public enum RecordingEndReason: String, Sendable {
+    /// Somebody stopped it.
+    case stopped
+    /// The call is over.
+    case callEnded = "call_ended"
+    /// Its file failed; ``RecordingEnd/failure`` says how.
+    case failed
 }
 
 /// Events of a device for the program that runs it.
@@ -30,6 +40,18 @@ public enum DeviceEvent: Sendable {
     /// The file that the call plays is over. A short one may be before ``established(_:setUpTime:)``, with a peer that
     /// sends no reports.
     case playbackEnded(CallID)
+    /// A file is played in place of the call's source.
+    case playing(CallID, path: String)
+    /// That file is over, and the source is heard again.
+    case playingEnded(CallID, path: String, AnnouncementEnd)
+    /// The call is being recorded.
+    case recording(CallID, path: String)
+    /// A recording is over; it is before ``ended(_:_:_:)`` if the call has ended.
+    case recordingEnded(CallID, RecordingEnd, RecordingEndReason)
+    /// A program or bot takes part in a call that stands.
+    case attached(CallID)
+    /// The program or bot has left the call, which goes on.
+    case detached(CallID)
     /// The peer has pressed a telephone key: `0`…`9`, `*`, `#`, `A`…`D`, or `!` for the flash of the hook.
     case digit(CallID, Character, heldFor: Duration)
     /// In a call with a program, the caller has begun to speak, or has spoken until then; from the beginning of the call's sound.

@@ -33,13 +33,13 @@ public struct RecordingLimits: Hashable, Sendable {
         }.map(\.name)
     }
 
-    /// Removes what goes from a folder: files whose names end in `.wav`.
+    /// Removes what goes from a folder: files whose names end in `.wav` or `.opus`.
     func apply(to folder: String, _ logger: Logger) {
         guard days != nil || megabytes != nil else { return }
         let manager = FileManager.default
         let now = Date()
         let names = (try? manager.contentsOfDirectory(atPath: folder)) ?? []
-        let files = names.filter { $0.hasSuffix(".wav") }.compactMap { name -> File? in
+        let files = names.filter { $0.hasSuffix(".wav") || $0.hasSuffix(".opus") }.compactMap { name -> File? in
             guard let attributes = try? manager.attributesOfItem(atPath: "\(folder)/\(name)"),
                 attributes[.type] as? FileAttributeType == .typeRegular,
                 let bytes = attributes[.size] as? Int, let time = attributes[.modificationDate] as? Date

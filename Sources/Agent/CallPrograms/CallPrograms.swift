@@ -53,9 +53,14 @@ public final class CallPrograms: Sendable {
     private let thread = Mutex<RealtimeThread?>(nil)
 
     private struct Inbox {
-        var begun: [ProgramRun] = []
-        var inputs: [(call: UInt64, ProgramRun.Input)] = []
+        var items: [Item] = []
         var isFinished = false
+    }
+
+    /// In their order: a call's next program begins when the one before it was told to end.
+    private enum Item {
+        case begun(ProgramRun)
+        case input(UInt64, ProgramRun.Input)
     }
 
     /// Prepares for programs; the thread starts with the first.
@@ -86,7 +91,7 @@ public final class CallPrograms: Sendable {
             run.abort()
             throw ProgramStartError(description: "\(error)")
         }
-        inbox.withLock { $0.begun.append(run) }
+        inbox.withLock { $0.items.append(.begun(run)) }
         signal.signal()
         return pair.line
     }
@@ -99,7 +104,10 @@ public final class CallPrograms: Sendable {
     /// What the program asked for was not done; it and, once in a while, the log are told why.
     public func refuse(call: UInt64, _ why: String) { send(.refused(why), to: call) }
 
-    /// The call is over; its program has a second to end by itself. Does nothing if the call has none.
+    /// What a call's program has written so far is played, and then ``ProgramNews/hangUp(call:failure:)`` follows.
+    public func hearOut(call: UInt64) { send(.hearOut, to: call) }
+
+    /// The call is over, or its program leaves it; the program has a second to end by itself. Does nothing if the call has none.
     public func end(call: UInt64, reason: String) { send(.end(reason), to: call) }
 
     /// Ends all programs, and waits until they have ended: at most 0.5 s.
@@ -113,7 +121,7 @@ public final class CallPrograms: Sendable {
     }
 
     private func send(_ input: ProgramRun.Input, to call: UInt64) {
-        inbox.withLock { $0.inputs.append((call, input)) }
+        inbox.withLock { $0.items.append(.input(call, input)) }
         signal.signal()
     }
 
@@ -132,27 +140,32 @@ public final class CallPrograms: Sendable {
         unsafe sigemptyset(&pipes)
         unsafe sigaddset(&pipes, SIGPIPE)
         unsafe pthread_sigmask(SIG_BLOCK, &pipes, nil)
-        var runs: [UInt64: ProgramRun] = [:]
+        // Of a call only the last takes part in it.
+        var runs: [ProgramRun] = []
         while true {
             wait(for: runs)
             let now = MonotonicClock.now
             let news = inbox.withLock { inbox in
-                defer { (inbox.begun, inbox.inputs) = ([], []) }
+                defer { inbox.items = [] }
                 return inbox
             }
-            for run in news.begun { runs[run.call] = run }
-            for (call, input) in news.inputs { runs[call]?.handle(input, at: now) }
-            if news.isFinished { for run in runs.values { run.handle(.stop, at: now) } }
-            for run in runs.values { run.tick(at: now) }
-            runs = runs.filter { !$0.value.isDone }
+            for item in news.items {
+                switch item {
+                case .begun(let run): runs.append(run)
+                case .input(let call, let input): runs.last { $0.call == call }?.handle(input, at: now)
+                }
+            }
+            if news.isFinished { for run in runs { run.handle(.stop, at: now) } }
+            for run in runs { run.tick(at: now) }
+            runs.removeAll(where: \.isDone)
             if news.isFinished, runs.isEmpty { return }
         }
     }
 
     /// Waits for a frame of a call, for data of a program, for a message to one, or for a deadline.
-    private func wait(for runs: [UInt64: ProgramRun]) {
+    private func wait(for runs: [ProgramRun]) {
         var watched = [pollfd(fd: signal.descriptor, events: Int16(POLLIN), revents: 0)]
-        for run in runs.values {
+        for run in runs {
             for descriptor in run.watched {
                 watched.append(pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0))
             }
@@ -162,7 +175,7 @@ public final class CallPrograms: Sendable {
         _ = unsafe poll(&watched, nfds_t(watched.count), milliseconds)
         if watched[0].revents != 0 { signal.clear() }
         var index = 1
-        for run in runs.values {
+        for run in runs {
             let count = run.watched.count
             run.readiness = watched[index..<index + count].map { $0.revents != 0 }
             index += count

@@ -12,6 +12,8 @@ final class ProgramRun: @unchecked Sendable {
     enum Input: Sendable {
         case digit(Character, Int)
         case refused(String)
+        /// What it has written is to be played, and then the call ends.
+        case hearOut
         case end(String)
         case stop
     }
@@ -110,6 +112,7 @@ final class ProgramRun: @unchecked Sendable {
         switch input {
         case .digit(let key, let milliseconds): send(.digit(key, heldMilliseconds: milliseconds))
         case .refused(let why): reject(why, at: now)
+        case .hearOut: feed(.asksToHangUp, at: now)
         case .end(let reason):
             endReason = reason
             feed(.callEnded, at: now)

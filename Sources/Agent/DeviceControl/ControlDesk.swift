@@ -76,7 +76,33 @@ struct ControlDesk: Sendable {
                 throw ControlFault(.wrongState, "the device is about to end, and takes no more calls")
             }
             return Outcome()
+        case .play, .stop, .record, .attach, .detach: return try await carryOut(sound: wish)
         }
+    }
+
+    /// Changes what a call that stands plays and records, and who takes part in it.
+    private func carryOut(sound wish: ControlRequest.Wish) async throws(ControlFault) -> Outcome {
+        let number: UInt64? =
+            switch wish {
+            case .play(_, let call), .stop(let call), .record(_, let call), .attach(let call), .detach(let call): call
+            case .status, .mute, .volume, .call, .answer, .reject, .hangUp, .card, .dtmf, .watch: nil
+            }
+        let call = try await find { calls throws(ControlFault) in try CallChoice.talking(number, among: calls) }
+        var file: String?
+        do throws(CallSoundError) {
+            switch wish {
+            case .play(let path, _): try await device.play(path, on: call)
+            case .stop: try await device.stopPlaying(on: call)
+            case .record(.start(let path), _): file = try await device.record(call, to: path)
+            case .record(.stop, _): file = try await device.stopRecording(call)
+            case .attach: try await device.attach(to: call)
+            case .detach: try await device.detach(from: call)
+            case .status, .mute, .volume, .call, .answer, .reject, .hangUp, .card, .dtmf, .watch: break
+            }
+        } catch {
+            throw ControlFault(error)
+        }
+        return Outcome(ControlReply(call: call.number, file: file))
     }
 
     /// The levels; nil while no call is on the card.
@@ -164,6 +190,19 @@ struct ControlDesk: Sendable {
         let rest = url.firstRange(of: "://").map { url[$0.upperBound...] } ?? url[...]
         let authority = rest.prefix { $0 != "/" && $0 != "?" && $0 != "#" }
         return String(authority.lastIndex(of: "@").map { authority[authority.index(after: $0)...] } ?? authority)
+    }
+}
+
+extension ControlFault {
+    init(_ error: CallSoundError) {
+        let code: Code =
+            switch error.code {
+            case .wrongState: .wrongState
+            case .file: .fileUnusable
+            case .notConfigured: .notConfigured
+            default: .failed
+            }
+        self.init(code, error.description)
     }
 }
 

@@ -17,6 +17,21 @@ extension ControlNews {
         case .established(let call, let time):
             self = .established(call: call.number, setUpMilliseconds: (time.seconds * 10_000).rounded() / 10)
         case .playbackEnded(let call): self = .playbackEnded(call: call.number)
+        case .playing(let call, let path): self = .play(call: call.number, File(state: "started", path: path))
+        case .playingEnded(let call, let path, let end):
+            self = .play(call: call.number, File(state: "ended", path: path, reason: end.rawValue))
+        case .recording(let call, let path):
+            self = .recording(call: call.number, File(state: "started", path: path))
+        case .recordingEnded(let call, let end, let reason):
+            var file = File(state: "ended", path: end.path, reason: reason.rawValue)
+            file.durationSeconds = (end.duration.seconds * 1_000).rounded() / 1_000
+            if let failure = end.failure {
+                file.missedSeconds = (end.missed.seconds * 1_000).rounded() / 1_000
+                file.error = "\(failure)"
+            }
+            self = .recording(call: call.number, file)
+        case .attached(let call): self = .attached(call: call.number)
+        case .detached(let call): self = .detached(call: call.number)
         case .digit(let call, let key, _): self = .digit(call: call.number, key: String(key))
         case .speech(let call, let isOver, let at):
             self = .speech(call: call.number, isOver ? "end" : "begin", atMilliseconds: Self.milliseconds(at))
@@ -31,7 +46,8 @@ extension ControlNews {
                 call: call.number,
                 End(
                     peer: record.peer.text, reason: record.reason.rawValue, endedBy: record.endedBy.rawValue,
-                    durationSeconds: (record.duration.seconds * 10).rounded() / 10))
+                    durationSeconds: (record.duration.seconds * 10).rounded() / 10,
+                    hangUpCause: record.hangUpCause?.rawValue))
         case .card(let event):
             guard let state = Self.name(of: event) else { return nil }
             self = .card(state)

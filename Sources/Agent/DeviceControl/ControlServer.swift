@@ -3,6 +3,7 @@ internal import ControlWire
 public import Logging
 public import NIOCore
 internal import NIOPosix
+internal import Realtime
 
 /// Lets programs on this machine control a device: accepts their connections, carries out their requests in order, and
 /// sends events to those that watch.
@@ -207,13 +208,17 @@ public actor ControlServer {
     }
 
     private func tell(_ news: ControlNews) {
-        let line = ControlCoding.line(news)
+        let line = Self.line(news)
         for client in clients.values {
             guard let queue = client.news, !queue.add(line) else { continue }
             logger.warning("A control client is too slow for what it watches, and is let go")
             queue.end()
             client.channel.close(promise: nil)
         }
+    }
+
+    private static func line(_ news: ControlNews) -> [UInt8] {
+        ControlCoding.line(news, atMilliseconds: MonotonicClock.wallNanoseconds / 1_000_000)
     }
 
     // MARK: Levels
@@ -235,7 +240,7 @@ public actor ControlServer {
         }
         let levels = await desk.levels()
         if levels != nil || hadLevels {
-            let line = ControlCoding.line(ControlNews.levels(levels))
+            let line = Self.line(.levels(levels))
             for client in clients.values where client.wantsLevels { client.news?.setLevels(line) }
         }
         hadLevels = levels != nil

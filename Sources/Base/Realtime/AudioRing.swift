@@ -47,6 +47,11 @@ public struct AudioRing: ~Copyable {
         @_noAllocation @_noLocks
         public mutating func close() { unsafe slots.indices.pointee.closed.store(true, ordering: .releasing) }
 
+        // Mutating, so that it can be called on an optional producer; see `Consumer.hasEnded()`.
+        /// Whether `write` would take so many samples now.
+        @_noAllocation @_noLocks
+        public mutating func hasSpace(for count: Int) -> Bool { space >= count }
+
         /// Samples that `write` would take now.
         public var space: Int {
             @_noAllocation @_noLocks get {
@@ -108,6 +113,10 @@ public struct AudioRing: ~Copyable {
         public mutating func hasEnded() -> Bool {
             unsafe slots.indices.pointee.closed.load(ordering: .acquiring) && count == 0
         }
+
+        /// ``count``, for an optional consumer.
+        @_noAllocation @_noLocks
+        public mutating func available() -> Int { count }
 
         /// Samples waiting: the delay this ring adds.
         public var count: Int {

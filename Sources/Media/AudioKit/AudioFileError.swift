@@ -52,6 +52,11 @@ public struct AudioFileError: Error, Equatable, Sendable, CustomStringConvertibl
         self.errno = errno
     }
 
+    /// A recording whose sound cannot be encoded.
+    package init(unencodable path: String, reason: String) {
+        self.init(.unwritable, .record, path: path, reason: reason)
+    }
+
     /// The whole message.
     public var description: String {
         let task = purpose == .play ? "cannot play" : "cannot record to"

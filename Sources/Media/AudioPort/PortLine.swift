@@ -64,6 +64,16 @@ public struct PortLine: ~Copyable, Sendable {
         handle.signal()
     }
 
+    /// Runs one frame in which the caller hears something else: what is queued waits, and the program hears on.
+    @_noAllocation @_noLocks
+    public mutating func hold(received: Span<Int16>, sending: borrowing MutableSpan<Int16>) {
+        report.missed &+= received.count &- heard.write(received)
+        carryOutOrders()
+        if followsTurns { follow(hear(received, sending, 0)) }
+        _ = reports.push(report)
+        handle.signal()
+    }
+
     /// Only the newest order counts: the position of playback is reported for one.
     @_noAllocation @_noLocks
     private mutating func carryOutOrders() {
@@ -85,22 +95,12 @@ public struct PortLine: ~Copyable, Sendable {
     @_noAllocation @_noLocks
     private mutating func takeTurn(_ received: Span<Int16>, _ sending: inout MutableSpan<Int16>) -> Int {
         var count = isHeld ? 0 : queue.look(at: ahead, into: &sending)
-        switch hear(received, sending, count) {
-        case .none: break
-        case .lowered: tell(.lowered(at: turns?.value.position ?? 0))
-        case .restored:
-            tell(.restored(at: turns?.value.position ?? 0))
-            // Where it was when it was lowered.
-            ahead = 0
-            edge.cut()
-            turns?.value.restartGain()
-            count = queue.look(at: 0, into: &sending)
-        case .stopped:
-            report.interruptions &+= 1
-            isHeld = true
-            ahead = 0
-            count = 0
-            turns?.value.restartGain()
+        let decision = hear(received, sending, count)
+        follow(decision)
+        switch decision {
+        case .none, .lowered: break
+        case .restored: count = queue.look(at: 0, into: &sending)
+        case .stopped: count = 0
         }
         guard count > 0 else { return 0 }
         turns?.value.applyGain(to: &sending)
@@ -111,6 +111,23 @@ public struct PortLine: ~Copyable, Sendable {
             report.consumed &+= count
         }
         return count
+    }
+
+    @_noAllocation @_noLocks
+    private mutating func follow(_ decision: BargeInDecision) {
+        switch decision {
+        case .none: return
+        case .lowered: return tell(.lowered(at: turns?.value.position ?? 0))
+        case .restored:
+            tell(.restored(at: turns?.value.position ?? 0))
+            edge.cut()
+        case .stopped:
+            report.interruptions &+= 1
+            isHeld = true
+        }
+        // Restored, it continues where it was when it was lowered.
+        ahead = 0
+        turns?.value.restartGain()
     }
 
     @_noAllocation @_noLocks
@@ -189,9 +206,9 @@ private func answer(_ turns: inout OutOfLine<TurnTaking>?, _ sending: borrowing 
 }
 
 /// Lets sound fall and rise within 5 ms where it would break off.
-struct SoundEdge: BitwiseCopyable {
+package struct SoundEdge: BitwiseCopyable {
     /// Samples of a slope at 48 kHz: 5 ms.
-    static var length: Int { @_noAllocation @_noLocks get { 240 } }
+    package static var length: Int { @_noAllocation @_noLocks get { 240 } }
 
     /// The sample that was sent last.
     private var last: Int16 = 0
@@ -202,8 +219,28 @@ struct SoundEdge: BitwiseCopyable {
     /// Samples since the sound came back, up to the slope's length.
     private var risen = SoundEdge.length
 
+    private var isCutExpected = false
+
     @_noAllocation @_noLocks
-    init() {}
+    package init() {}
+
+    /// The next frame of ``join(_:)`` does not continue the previous one.
+    @_noAllocation @_noLocks
+    package mutating func expectCut() { isCutExpected = true }
+
+    /// Passes frames, and shapes those after a cut.
+    @_noAllocation @_noLocks
+    package mutating func join(_ frame: inout MutableSpan<Int16>) {
+        if isCutExpected {
+            isCutExpected = false
+            cut()
+        }
+        guard falling > 0 || risen < Self.length else {
+            if frame.count > 0 { last = frame[frame.count &- 1] }
+            return
+        }
+        shape(&frame, soundSamples: frame.count)
+    }
 
     /// The next sound does not continue the previous one.
     @_noAllocation @_noLocks

@@ -16,8 +16,19 @@ struct CallAudioEndpoint: ~Copyable {
     private var tone: ToneGenerator?
     private var player: AudioRing.Consumer?
     private var recorder: AudioRing.Producer?
-    /// The program's line, if one takes part in the call.
+    /// For what is sent, if that is recorded too.
+    private var sentRecorder: AudioRing.Producer?
+    private var recordsSent = false
+    /// The program's line, if one takes part in the call. It is heard in place of the source.
     private var line: PortLine?
+    private var hasLine = false
+    /// A file that is heard in place of the source, and of a program.
+    private var announcement: AudioRing.Consumer?
+    private var announcementNumber: UInt64 = 0
+    private var announces = false
+    private var announcementIsOver = false
+    /// Joins what is heard one after the other.
+    private var edge = SoundEdge()
     /// The call's port at the sound card, if it has one.
     var port: CardPort?
     private(set) var counters = Counters()
@@ -40,8 +51,10 @@ struct CallAudioEndpoint: ~Copyable {
     ///   - line: The worker's side of a program's port; without one, a program is silent.
     init(
         _ behaviour: AudioBehaviour, player: consuming AudioRing.Consumer?, recorder: consuming AudioRing.Producer?,
-        line: consuming PortLine? = nil
+        sentRecorder: consuming AudioRing.Producer? = nil, line: consuming PortLine? = nil
     ) {
+        recordsSent = sentRecorder != nil
+        hasLine = line != nil
         switch behaviour.source {
         case .silence: source = .silence
         case .echo: source = .echo
@@ -56,15 +69,32 @@ struct CallAudioEndpoint: ~Copyable {
         }
         self.player = player
         self.recorder = recorder
+        self.sentRecorder = sentRecorder
         self.line = line
     }
 
     /// Runs one frame. Both spans have the same length.
     @_noAllocation @_noLocks
     mutating func exchange(received: Span<Int16>, sending: inout MutableSpan<Int16>) {
-        if let taken = recorder?.write(received) { counters.recordOverrun += received.count - taken }
+        let announced = announces
+        if announced {
+            announce(&sending)
+            // What the program says waits.
+            line?.hold(received: received, sending: sending)
+        } else if hasLine {
+            line?.exchange(received: received, sending: &sending)
+        } else {
+            fill(&sending, received: received)
+        }
+        edge.join(&sending)
+        if announced, !announces { edge.expectCut() }
+        record(received, sending)
+    }
+
+    @_noAllocation @_noLocks
+    private mutating func fill(_ sending: inout MutableSpan<Int16>, received: Span<Int16>) {
         switch source {
-        case .silence: Silence.fill(&sending)
+        case .silence, .program: Silence.fill(&sending)
         case .echo:
             for index in 0..<sending.count { sending[index] = received[index] }
         case .tone: tone?.fill(&sending)
@@ -75,10 +105,37 @@ struct CallAudioEndpoint: ~Copyable {
                 isOver = player?.hasEnded() ?? true
                 if !isOver { counters.playUnderrun += sending.count - read }
             }
-        case .program:
-            if line?.exchange(received: received, sending: &sending) == nil { Silence.fill(&sending) }
-        case .card: Silence.fill(&sending)  // See the next two.
+        case .card: Silence.fill(&sending)  // See `takeFromCard` and `bringToCard`.
         }
+    }
+
+    /// Plays a frame of the announcement.
+    @_noAllocation @_noLocks
+    private mutating func announce(_ sending: inout MutableSpan<Int16>) {
+        let read = announcement?.read(into: &sending) ?? 0
+        guard read < sending.count else { return }
+        for index in read..<sending.count { sending[index] = 0 }
+        guard announcement?.hasEnded() ?? true else {
+            counters.playUnderrun += sending.count - read
+            return
+        }
+        announces = false
+        announcementIsOver = true
+    }
+
+    /// Keeps a frame of both sides, or of neither, so that they stay aligned.
+    @_noAllocation @_noLocks
+    private mutating func record(_ received: Span<Int16>, _ sent: borrowing MutableSpan<Int16>) {
+        guard recordsSent else {
+            if let taken = recorder?.write(received) { counters.recordOverrun += received.count - taken }
+            return
+        }
+        guard recorder?.hasSpace(for: received.count) ?? false, sentRecorder?.hasSpace(for: sent.count) ?? false else {
+            counters.recordOverrun += received.count
+            return
+        }
+        _ = recorder?.write(received)
+        _ = write(sent, to: &sentRecorder)
     }
 
     /// Provides a frame to send while the peer may not hear yet: sources without a beginning that could be lost, and
@@ -91,9 +148,18 @@ struct CallAudioEndpoint: ~Copyable {
         }
     }
 
-    /// A call on the card: a frame from the microphone.
+    /// A call on the card: a frame from the microphone, or of the announcement.
+    ///
+    /// - Parameter isRecorded: The peer has been heard, so that its channel of the recording has begun.
     @_noAllocation @_noLocks
-    mutating func takeFromCard(into sending: inout MutableSpan<Int16>) { port?.take(into: &sending) }
+    mutating func takeFromCard(into sending: inout MutableSpan<Int16>, isRecorded: Bool = true) {
+        port?.take(into: &sending)
+        let announced = announces
+        if announced { announce(&sending) }
+        edge.join(&sending)
+        if announced, !announces { edge.expectCut() }
+        if recordsSent, isRecorded { counters.recordOverrun += sending.count - write(sending, to: &sentRecorder) }
+    }
 
     /// A call on the card: what it hears goes to the loudspeaker, and is recorded.
     @_noAllocation @_noLocks
@@ -113,6 +179,38 @@ struct CallAudioEndpoint: ~Copyable {
         }
     }
 
+    /// Exchanges what belongs to a part, and tells the former rings that they are over.
+    @_noAllocation @_noLocks
+    mutating func change(_ change: inout AudioChange) {
+        switch change.part {
+        case .announcement(let number):
+            exchangeEnds(&announcement, &change.player)
+            announcementNumber = number
+            announces = change.installs
+            announcementIsOver = false
+            edge.expectCut()
+        case .recording:
+            recorder?.close()
+            sentRecorder?.close()
+            exchangeEnds(&recorder, &change.recorder)
+            exchangeEnds(&sentRecorder, &change.sentRecorder)
+            recordsSent = change.recordsSent
+        case .line:
+            line?.finish()
+            exchangeEnds(&line, &change.line)
+            hasLine = change.installs
+            edge.expectCut()
+        }
+    }
+
+    /// The number of an announcement that has just been played to its end: once.
+    @_noAllocation @_noLocks
+    mutating func takeAnnouncementEnd() -> UInt64? {
+        guard announcementIsOver else { return nil }
+        announcementIsOver = false
+        return announcementNumber
+    }
+
     /// Whether the file has just been played to its end: true once.
     @_noAllocation @_noLocks
     mutating func takeEnd() -> Bool {
@@ -125,6 +223,17 @@ struct CallAudioEndpoint: ~Copyable {
     @_noAllocation @_noLocks
     mutating func finish() {
         recorder?.close()
+        sentRecorder?.close()
         line?.finish()
     }
 }
+
+// A view of samples, which unoptimised code counts as a deallocation.
+@_semantics("no_performance_analysis") @inline(__always)
+private func write(_ samples: borrowing MutableSpan<Int16>, to ring: inout AudioRing.Producer?) -> Int {
+    ring?.write(samples.span) ?? 0
+}
+
+// Swaps in place, so that nothing is freed here.
+@_semantics("no_performance_analysis") @inline(__always)
+private func exchangeEnds<End: ~Copyable>(_ one: inout End?, _ other: inout End?) { swap(&one, &other) }

@@ -5,8 +5,10 @@ package import Realtime
 package struct CallRings: ~Copyable {
     /// Filled from the file that is played.
     package var player: AudioRing.Consumer?
-    /// Emptied into the recording.
+    /// Emptied into the recording: what the peer says.
     package var recorder: AudioRing.Producer?
+    /// And what this side says, if that is recorded too.
+    package var sentRecorder: AudioRing.Producer?
     /// Records the inputs of the playout, if the call is captured.
     package var capture: CaptureWriter?
     /// The worker's side of a program's port.

@@ -39,7 +39,7 @@ extension MediaCall {
         // On the sound card, playback has its own ticks.
         if !usesCard { hear(from: &playout, into: &scratch.heard, &capture, frameSamples, at: due) }
         if usesCard {
-            takeFromCard(&audio, into: &scratch.sending, frameSamples)
+            takeFromCard(&audio, into: &scratch.sending, frameSamples, isRecorded: peer.hasHeardPeer)
         } else {
             begin()
             if hasBegun {
@@ -145,9 +145,11 @@ private func bring(_ heard: borrowing SampleBuffer, _ count: Int, to audio: inou
 }
 
 @_semantics("no_performance_analysis") @inline(__always)
-private func takeFromCard(_ audio: inout CallAudioEndpoint, into sending: inout SampleBuffer, _ count: Int) {
+private func takeFromCard(
+    _ audio: inout CallAudioEndpoint, into sending: inout SampleBuffer, _ count: Int, isRecorded: Bool
+) {
     var samples = sending.mutableSamples(count)
-    audio.takeFromCard(into: &samples)
+    audio.takeFromCard(into: &samples, isRecorded: isRecorded)
 }
 
 @_semantics("no_performance_analysis") @inline(__always)

@@ -284,6 +284,16 @@ package struct MediaCall: ~Copyable {
     @_noAllocation @_noLocks
     package mutating func takePlaybackEnd() -> Bool { audio.takeEnd() }
 
+    /// Changes the recording, or what is heard in place of the source.
+    @_noAllocation @_noLocks
+    package mutating func change(_ change: UnsafeMutablePointer<AudioChange>) {
+        unsafe audio.change(&change.pointee)
+    }
+
+    /// The number of an announcement that has just been played to its end: once.
+    @_noAllocation @_noLocks
+    package mutating func takeAnnouncementEnd() -> UInt64? { audio.takeAnnouncementEnd() }
+
     /// Says goodbye to the peer (RTCP BYE) and ends the recording. The batch has room.
     ///
     /// - Parameter wallNanoseconds: The time of day, in nanoseconds since 1970.
@@ -392,7 +402,8 @@ extension MediaCall {
                 encoder: try SoundEncoder(
                     plan.codec, plan.encoder, describesNoise: plan.peer.sendComfortNoisePayloadType != nil),
                 audio: CallAudioEndpoint(
-                    plan.audio, player: rings.player, recorder: rings.recorder, line: rings.line),
+                    plan.audio, player: rings.player, recorder: rings.recorder, sentRecorder: rings.sentRecorder,
+                    line: rings.line),
                 capture: rings.capture,
                 plan: plan,
                 firstTimestamp: UInt32(truncatingIfNeeded: plan.peer.randomSeed >> 32), now: now)

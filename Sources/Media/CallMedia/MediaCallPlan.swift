@@ -1,3 +1,4 @@
+public import AudioKit
 public import OpusCodec
 public import Peering
 public import Playout
@@ -66,12 +67,15 @@ public struct AudioBehaviour: Sendable, Equatable {
 
     /// Where the audio we send comes from.
     public var source: Source
-    /// Path of a WAV file to keep what the peer sends in.
+    /// Path of the file that the call is recorded in.
     public var recording: String?
+    /// What is recorded, and how.
+    public var recordingFormat: RecordingFormat
 
     /// Makes a behaviour.
-    public init(source: Source, recording: String? = nil) {
+    public init(source: Source, recording: String? = nil, recordingFormat: RecordingFormat = RecordingFormat()) {
         self.source = source
         self.recording = recording
+        self.recordingFormat = recordingFormat
     }
 }

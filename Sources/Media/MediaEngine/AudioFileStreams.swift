@@ -79,57 +79,96 @@ final class PlayerStream: AudioFileStream {
     func finish() {}
 }
 
-/// Empties a ring into a file.
+/// Whom the file thread tells of a call's files.
+struct FileReports: Sendable {
+    /// A file failed, or could not be opened.
+    var onFailure: @Sendable (AudioFileError) -> Void
+    /// A recording is over.
+    var onRecordingEnd: @Sendable (RecordingEnd) -> Void = { _ in }
+}
+
+/// Empties the ring of what the peer says into a recording, and that of what this side says, if there is one.
 final class RecorderStream: AudioFileStream {
     private struct State: ~Copyable {
-        var writer: WAVWriter
+        var writer: RecordingWriter
         var ring: AudioRing.Consumer
+        var sent: AudioRing.Consumer?
         var block = SampleBuffer(capacity: 4_096)
+        var sentBlock = SampleBuffer(capacity: 4_096)
         /// The file has failed or is finished: the rest is read and dropped.
         var isClosed = false
+        /// Samples that were dropped.
+        var missed = 0
 
-        /// Moves all that waits.
-        mutating func drain() throws(AudioFileError) {
+        /// Sides of calls on a card come at different times; if one stalls for longer than this, its gap is silence.
+        private static let largestGap = 9_600
+
+        /// Moves all that waits on both sides, or at the end all that there is.
+        mutating func drain(isLast: Bool = false) throws(AudioFileError) {
             while true {
-                let count = Self.read(&ring, into: &block)
-                guard count > 0 else { return }
-                if !isClosed { try Self.append(block, count, to: &writer) }
+                let (heard, said) = (ring.count, sent?.available())
+                let common = min(heard, said ?? heard)
+                var counts = (heard: common, said: said == nil ? 0 : common)
+                if common == 0 {
+                    guard isLast || max(heard, said ?? 0) > Self.largestGap else { return }
+                    counts = (heard, said ?? 0)
+                }
+                counts = (min(counts.heard, block.capacity), min(counts.said, block.capacity))
+                guard max(counts.heard, counts.said) > 0 else { return }
+                try move(counts.heard, counts.said)
+            }
+        }
+
+        private mutating func move(_ heard: Int, _ said: Int) throws(AudioFileError) {
+            Self.read(&ring, heard, into: &block)
+            if said > 0 { Self.read(&sent, said, into: &sentBlock) }
+            if isClosed {
+                missed += max(heard, said)
+            } else {
+                try Self.append(block, heard, sentBlock, said, to: &writer)
             }
         }
 
         private static func append(
-            _ block: borrowing SampleBuffer, _ count: Int, to writer: inout WAVWriter
+            _ heard: borrowing SampleBuffer, _ heardCount: Int, _ said: borrowing SampleBuffer, _ saidCount: Int,
+            to writer: inout RecordingWriter
         ) throws(AudioFileError) {
-            try writer.append(block.samples(count))
+            try writer.append(heard: heard.samples(heardCount), said: said.samples(saidCount))
         }
 
-        private static func read(_ ring: inout AudioRing.Consumer, into block: inout SampleBuffer) -> Int {
-            var room = block.mutableSamples(block.capacity)
-            return ring.read(into: &room)
+        private static func read(_ ring: inout AudioRing.Consumer, _ count: Int, into block: inout SampleBuffer) {
+            var room = block.mutableSamples(count)
+            _ = ring.read(into: &room)
+        }
+
+        private static func read(_ ring: inout AudioRing.Consumer?, _ count: Int, into block: inout SampleBuffer) {
+            var room = block.mutableSamples(count)
+            _ = ring?.read(into: &room)
         }
     }
 
     var played: FileIdentity? { nil }
     private let state: Mutex<State>
-    private let onFailure: @Sendable (AudioFileError) -> Void
+    private let reports: FileReports
 
     init(
-        _ writer: consuming WAVWriter, from ring: consuming AudioRing.Consumer,
-        onFailure: @escaping @Sendable (AudioFileError) -> Void
+        _ writer: consuming RecordingWriter, from ring: consuming AudioRing.Consumer,
+        and sent: consuming AudioRing.Consumer? = nil, _ reports: FileReports
     ) {
-        state = Mutex(State(writer: writer, ring: ring))
-        self.onFailure = onFailure
+        state = Mutex(State(writer: writer, ring: ring, sent: sent))
+        self.reports = reports
     }
 
     func move() { report { state throws(AudioFileError) in try state.drain() } }
 
     func finish() {
         report { state throws(AudioFileError) in
-            try state.drain()
+            try state.drain(isLast: true)
             guard !state.isClosed else { return }
-            state.isClosed = true
             try state.writer.finish()
+            state.isClosed = true
         }
+        reports.onRecordingEnd(state.withLock { $0.writer.end(missed: $0.missed) })
     }
 
     /// Runs `body` on the file, and reports the first failure.
@@ -139,10 +178,12 @@ final class RecorderStream: AudioFileStream {
                 try action(&state)
                 return nil
             } catch {
+                guard !state.isClosed else { return nil }
                 state.isClosed = true
+                state.writer.fail(error)
                 return error
             }
         }
-        if let failure { onFailure(failure) }
+        if let failure { reports.onFailure(failure) }
     }
 }

@@ -47,11 +47,10 @@ final class AudioFileThread: Sendable {
     /// Opens the files of a call. A recording or capture that cannot be written is reported to `onFailure` and left
     /// out, because a call is worth more than its recording.
     ///
-    /// - Parameter onFailure: Is called once for a recording that cannot be opened, and for each file that fails later.
+    /// - Parameter reports: Are made once for a recording that cannot be opened, and for each file that fails later.
     /// - Throws: ``MediaStartError`` if the file to be played cannot be read.
     func open(
-        _ audio: AudioBehaviour, capture: CaptureOrder? = nil,
-        onFailure: @escaping @Sendable (AudioFileError) -> Void
+        _ audio: AudioBehaviour, capture: CaptureOrder? = nil, _ reports: FileReports
     ) throws(MediaStartError) -> CallFiles {
         var files = CallFiles()
         do throws(AudioFileError) {
@@ -59,13 +58,48 @@ final class AudioFileThread: Sendable {
                 let reader = try AudioFileReader(path: path, loops: loops)
                 let ring = AudioRing(capacity: Self.playCapacity)
                 files.rings.player = .some(ring.consumer)
-                files.ids.append(add(PlayerStream(reader, into: ring.producer, onFailure: onFailure)))
+                files.ids.append(add(PlayerStream(reader, into: ring.producer, onFailure: reports.onFailure)))
             }
         } catch {
             throw MediaStartError("\(error)", file: error)
         }
-        if let path = audio.recording { record(to: path, into: &files, onFailure: onFailure) }
-        if let capture { begin(capture, into: &files, onFailure: onFailure) }
+        if let path = audio.recording {
+            do throws(AudioFileError) {
+                try record(to: path, audio.recordingFormat, into: &files, reports)
+            } catch {
+                reports.onFailure(error)
+            }
+        }
+        if let capture { begin(capture, into: &files, onFailure: reports.onFailure) }
+        do throws(RealtimeError) {
+            try startIfNeeded()
+        } catch {
+            stop(files.ids) {}
+            throw MediaStartError("\(error)")
+        }
+        return files
+    }
+
+    /// The same where only failures are of interest.
+    func open(
+        _ audio: AudioBehaviour, capture: CaptureOrder? = nil,
+        onFailure: @escaping @Sendable (AudioFileError) -> Void
+    ) throws(MediaStartError) -> CallFiles {
+        try open(audio, capture: capture, FileReports(onFailure: onFailure))
+    }
+
+    /// Opens a recording of a call that runs.
+    ///
+    /// - Throws: ``MediaStartError`` if it cannot be written.
+    func record(
+        to path: String, _ format: RecordingFormat, _ reports: FileReports
+    ) throws(MediaStartError) -> CallFiles {
+        var files = CallFiles()
+        do throws(AudioFileError) {
+            try record(to: path, format, into: &files, reports)
+        } catch {
+            throw MediaStartError("\(error)", file: error)
+        }
         do throws(RealtimeError) {
             try startIfNeeded()
         } catch {
@@ -76,17 +110,22 @@ final class AudioFileThread: Sendable {
     }
 
     private func record(
-        to path: String, into files: inout CallFiles, onFailure: @escaping @Sendable (AudioFileError) -> Void
-    ) {
+        to path: String, _ format: RecordingFormat, into files: inout CallFiles, _ reports: FileReports
+    ) throws(AudioFileError) {
         let played = state.withLock { $0.streams.values.compactMap(\.played) }
-        do throws(AudioFileError) {
-            let writer = try WAVWriter(path: path, sparing: played)
-            let ring = AudioRing(capacity: Self.recordCapacity)
-            files.rings.recorder = .some(ring.producer)
-            files.ids.append(add(RecorderStream(writer, from: ring.consumer, onFailure: onFailure)))
-        } catch {
-            onFailure(error)
+        let writer = try RecordingWriter(path: path, format, sparing: played)
+        let ring = AudioRing(capacity: Self.recordCapacity)
+        files.rings.recorder = .some(ring.producer)
+        let id: StreamID
+        if format.channels == 2 {
+            let sent = AudioRing(capacity: Self.recordCapacity)
+            files.rings.sentRecorder = .some(sent.producer)
+            id = add(RecorderStream(writer, from: ring.consumer, and: .some(sent.consumer), reports))
+        } else {
+            id = add(RecorderStream(writer, from: ring.consumer, reports))
         }
+        files.ids.append(id)
+        files.recording = id
     }
 
     private func begin(
@@ -171,4 +210,6 @@ final class AudioFileThread: Sendable {
 struct CallFiles: ~Copyable {
     var rings = CallRings()
     var ids: [AudioFileThread.StreamID] = []
+    /// Of these, the recording.
+    var recording: AudioFileThread.StreamID?
 }

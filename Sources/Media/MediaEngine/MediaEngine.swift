@@ -20,7 +20,7 @@ internal import Timekeeping
 public final class MediaEngine: Sendable {
     let workers: [MediaWorker]
     let connections: ConnectionThread
-    private let files: AudioFileThread
+    let files: AudioFileThread
     private let eventThread: RealtimeThread
     let card: SoundCardUse?
     let state = Mutex(State())
@@ -36,6 +36,8 @@ public final class MediaEngine: Sendable {
         var calls: [MediaCallID: Running] = [:]
         /// The waiter for each report, by the address to which the worker writes it.
         var reports: [UInt: CheckedContinuation<MediaReport?, Never>] = [:]
+        /// What follows a change of a call's audio, by the address of the change.
+        var audioChanges: [UInt: @Sendable () -> Void] = [:]
         var isStopped = false
         /// How often the process had released its code when the calls' code was last loaded; nil before that.
         var warmedAfter: Int?
@@ -53,6 +55,10 @@ public final class MediaEngine: Sendable {
         /// The encoder settings last sent to it.
         var codec: SoundCodec
         var files: [AudioFileThread.StreamID]
+        /// Of these, the recording.
+        var recording: AudioFileThread.StreamID?
+        /// And the file that is played in place of the source.
+        var announcement: Announcement?
     }
 
     /// Opens the sockets and starts the threads.
@@ -153,11 +159,10 @@ public final class MediaEngine: Sendable {
         let id = connection ?? newID()
         let now = MonotonicClock.now
         let capture = plan.capture.map { CaptureOrder(path: $0, codec: plan.codec, playout: plan.playout, at: now) }
-        var files = try files.open(plan.audio, capture: capture) { [onEvent] failure in
-            onEvent(.fileFailed(id, failure))
-        }
+        let reports = reports(on: id)
+        var files = try files.open(plan.audio, capture: capture, reports)
         files.rings.line = line
-        let streams = files.ids
+        let (streams, recording) = (files.ids, files.recording)
         let call: UnsafeMutablePointer<MediaCall>
         do throws(MediaStartError) {
             unsafe call = try MediaCall.make(id: id, plan: plan, rings: files.rings, at: now)
@@ -166,7 +171,8 @@ public final class MediaEngine: Sendable {
             throw error
         }
         state.withLock { state in
-            state.calls[id] = Running(worker: placement.worker, codec: plan.codec, files: streams)
+            state.calls[id] = Running(
+                worker: placement.worker, codec: plan.codec, files: streams, recording: recording)
         }
         if case .card = plan.audio.source { takeCard(id) }
         guard unsafe workers[placement.worker].send(.add(call)) else {
@@ -293,6 +299,12 @@ extension MediaEngine {
         case .mediaReceived(let id, let time): onEvent(.mediaReceived(id, at: time))
         case .established(let id, let time): onEvent(.established(id, at: time))
         case .playbackEnded(let id): onEvent(.playbackEnded(id))
+        case .announcementEnded(let id, let number): endAnnouncement(of: id, number: number, .played)
+        case .audioChanged(let change):
+            let next = state.withLock { $0.audioChanges.removeValue(forKey: UInt(bitPattern: change)) }
+            unsafe change.deinitialize(count: 1)
+            unsafe change.deallocate()
+            next?()
         case .digit(let id, let code, let milliseconds):
             // Other events, such as tones of modems, are no keys.
             guard let key = TelephoneEvent(code: code).key else { return }

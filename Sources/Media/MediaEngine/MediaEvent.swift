@@ -17,6 +17,10 @@ public enum MediaEvent: Sendable {
     case established(MediaCallID, at: Instant)
     /// The file being played is over.
     case playbackEnded(MediaCallID)
+    /// A file that was played in place of the call's source is over (``MediaEngine/play(_:on:)``).
+    case announcementEnded(MediaCallID, path: String, AnnouncementEnd)
+    /// A recording is over, and its file has its name if it is whole.
+    case recordingEnded(MediaCallID, RecordingEnd)
     /// The peer has pressed a telephone key (RFC 4733): `0`…`9`, `*`, `#`, `A`…`D`, or `!` for the flash of the hook.
     case digit(MediaCallID, Character, heldFor: Duration)
     /// The call stopped sending, because sending has become useless or harmful (RFC 8083).
@@ -61,6 +65,26 @@ public enum MediaEvent: Sendable {
     case loadMeasured
     /// The media threads run without real-time priority; reported once for each.
     case realtimePriorityRefused(RealtimeError)
+}
+
+/// Why a file is no longer played in place of a call's source.
+public enum AnnouncementEnd: String, Sendable {
+    /// It was played to its end.
+    case played
+    /// Playing was stopped, or another file is played.
+    case stopped
+}
+
+/// What has become of a recording.
+public struct RecordingEnd: Sendable {
+    /// The file; of a recording that failed, as far as it is whole.
+    public let path: String
+    /// How long the sound is that the file has.
+    public let duration: Duration
+    /// Sound that was not recorded after a failure.
+    public let missed: Duration
+    /// Why it is not whole.
+    public let failure: AudioFileError?
 }
 
 /// How a media engine is laid out.

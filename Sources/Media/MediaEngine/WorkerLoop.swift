@@ -174,6 +174,9 @@ extension WorkerLoop {
                 return
             }
             if let rest = unsafe calls[index].pointee.change(change) { unsafe emit(.changed(rest)) }
+        case .changeAudio(let id, let change):
+            if let index = calls.index(of: id) { unsafe calls[index].pointee.change(change) }
+            unsafe emit(.audioChanged(change))
         case .setDirection(let id, let sends, let receives):
             guard let index = calls.index(of: id) else { return }
             unsafe calls[index].pointee.setDirection(sends: sends, receives: receives)
@@ -358,6 +361,9 @@ extension WorkerLoop {
             unsafe tellNews(of: call)
             if unsafe call.pointee.takeSilence(at: now) { emit(.fellSilent(unsafe call.pointee.id)) }
             if unsafe call.pointee.takePlaybackEnd() { emit(.playbackEnded(unsafe call.pointee.id)) }
+            if let number = unsafe call.pointee.takeAnnouncementEnd() {
+                emit(.announcementEnded(unsafe call.pointee.id, number: number))
+            }
         }
     }
 

@@ -18,6 +18,8 @@ enum WorkerCommand: BitwiseCopyable {
     case install(MediaCallID, UnsafeMutablePointer<SRTPPair>)
     /// The call's formats; what it had before comes back.
     case change(MediaCallID, UnsafeMutablePointer<MediaCallChange>)
+    /// The call's recording, or what is heard in place of its source; what it had before comes back.
+    case changeAudio(MediaCallID, UnsafeMutablePointer<AudioChange>)
     case setDirection(MediaCallID, sends: Bool, receives: Bool)
     /// A telephone key, by its number as an event.
     case press(MediaCallID, code: UInt8)
@@ -42,6 +44,8 @@ enum WorkerEvent: BitwiseCopyable {
     /// Media flows both ways.
     case established(MediaCallID, at: Instant)
     case playbackEnded(MediaCallID)
+    /// The announcement of this number has been played to its end.
+    case announcementEnded(MediaCallID, number: UInt64)
     /// The peer has pressed a telephone key, given by its event number.
     case digit(MediaCallID, code: UInt8, milliseconds: Int32)
     /// Our sending has stopped, or goes on.
@@ -60,6 +64,8 @@ enum WorkerEvent: BitwiseCopyable {
     case replaced(UnsafeMutablePointer<SRTPPair>)
     /// The worker no longer uses this.
     case changed(UnsafeMutablePointer<MediaCallChange>)
+    /// The change was made, and these rings are the former ones; or the worker has no such call.
+    case audioChanged(UnsafeMutablePointer<AudioChange>)
     /// The worker no longer uses this socket.
     case socketRemoved(UnsafeMutablePointer<UDPSocket>)
     /// How busy the worker was in the last quarter of a second.

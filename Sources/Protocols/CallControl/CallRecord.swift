@@ -40,4 +40,18 @@ public struct CallRecord: Hashable, Sendable {
     public var cause: CallFailureCause?
     /// What went wrong, if something did.
     public var error: SignalingError?
+    /// Why this device hung up; nil if it did not.
+    public var hangUpCause: HangUpCause?
+
+    /// Why a device hangs up.
+    public enum HangUpCause: String, Hashable, Sendable {
+        /// Its user, or a program that embeds or controls it, asked for it.
+        case request
+        /// The program or bot that takes part in the call is done.
+        case program
+        /// The file was played to its end.
+        case playbackEnded = "playback_ended"
+        /// The call had its longest duration.
+        case maximumDuration = "max_call_seconds"
+    }
 }

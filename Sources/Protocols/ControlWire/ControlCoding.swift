@@ -10,6 +10,8 @@ public enum ControlLimits {
     public static let requestBytes = 8_192
     /// Bytes in a name of somebody to call.
     public static let nameBytes = 256
+    /// Bytes in a file's path.
+    public static let pathBytes = 4_096
     /// Bytes in a request's id.
     public static let idBytes = 128
     /// Calls that a status lists; it counts the others.
@@ -34,6 +36,28 @@ public enum ControlCoding {
         // What is encoded here are texts, numbers and lists of them, which cannot fail.
         let data = (try? encoder.encode(value)) ?? Data("{\"ok\":false}".utf8)
         return [UInt8](data) + [UInt8(ascii: "\n")]
+    }
+
+    /// Writes news with the time at which they are told.
+    ///
+    /// - Parameter milliseconds: Since 1970.
+    public static func line(_ news: ControlNews, atMilliseconds milliseconds: Int64) -> [UInt8] {
+        line(TimedNews(news: news, milliseconds: milliseconds))
+    }
+
+    private struct TimedNews: Encodable {
+        let news: ControlNews
+        let milliseconds: Int64
+
+        enum CodingKeys: String, CodingKey {
+            case milliseconds = "at_ms"
+        }
+
+        func encode(to encoder: any Encoder) throws {
+            try news.encode(to: encoder)
+            var members = encoder.container(keyedBy: CodingKeys.self)
+            try members.encode(milliseconds, forKey: .milliseconds)
+        }
     }
 
     /// Reads a line of the device's; nil if it is none. Unknown members are passed over.

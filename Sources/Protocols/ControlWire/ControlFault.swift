@@ -27,6 +27,10 @@ public struct ControlFault: Error, Hashable, Sendable, Codable, CustomStringConv
         public static let notConnected = Code(rawValue: "not_connected")
         /// There are as many calls, or clients, as there may be.
         public static let tooMany = Code(rawValue: "too_many")
+        /// A file cannot be played, or not be recorded to.
+        public static let fileUnusable = Code(rawValue: "file_unusable")
+        /// The device's configuration does not provide for it.
+        public static let notConfigured = Code(rawValue: "not_configured")
         /// The device could not do it.
         public static let failed = Code(rawValue: "failed")
     }

@@ -23,6 +23,14 @@ public enum ControlNews: Hashable, Sendable {
     case response(call: UInt64, afterMilliseconds: Double)
     /// The file that the call plays is over.
     case playbackEnded(call: UInt64)
+    /// A file is played in place of the call's source, or is over.
+    case play(call: UInt64, File)
+    /// The call is being recorded, or a recording is over.
+    case recording(call: UInt64, File)
+    /// A program or bot takes part in a call that stood before.
+    case attached(call: UInt64)
+    /// It has left the call, which goes on.
+    case detached(call: UInt64)
     /// The call sends no more, for this reason; nil: it sends again.
     case sending(call: UInt64, stopped: String?)
     /// Mute or volume were changed by a client.
@@ -36,6 +44,35 @@ public enum ControlNews: Hashable, Sendable {
     /// Something that only newer programs know.
     case unknown(String)
 
+    /// What happens to a file.
+    public struct File: Codable, Hashable, Sendable {
+        /// `started` or `ended`.
+        public var state: String
+        /// Its path.
+        public var path: String
+        /// Why it ended.
+        public var reason: String?
+        /// Seconds of sound in a recording that ended.
+        public var durationSeconds: Double?
+        /// Seconds that are missing at its end, after a failure.
+        public var missedSeconds: Double?
+        /// What went wrong, if something did.
+        public var error: String?
+
+        enum CodingKeys: String, CodingKey {
+            case state, path, reason, error
+            case durationSeconds = "duration_s"
+            case missedSeconds = "missed_s"
+        }
+
+        /// Makes one.
+        public init(state: String, path: String, reason: String? = nil) {
+            self.state = state
+            self.path = path
+            self.reason = reason
+        }
+    }
+
     /// How a call ended.
     public struct End: Codable, Hashable, Sendable {
         /// The other side.
@@ -46,15 +83,21 @@ public enum ControlNews: Hashable, Sendable {
         public var endedBy: String
         /// Seconds for which media flowed both ways.
         public var durationSeconds: Double
+        /// Why the device hung up, if it did.
+        public var hangUpCause: String?
 
         enum CodingKeys: String, CodingKey {
             case peer, reason
+            case hangUpCause = "hung_up_because"
             case endedBy = "ended_by"
             case durationSeconds = "duration_s"
         }
 
         /// Makes an end.
-        public init(peer: String, reason: String, endedBy: String, durationSeconds: Double) {
+        public init(
+            peer: String, reason: String, endedBy: String, durationSeconds: Double, hangUpCause: String? = nil
+        ) {
+            self.hangUpCause = hangUpCause
             self.peer = peer
             self.reason = reason
             self.endedBy = endedBy
@@ -95,6 +138,10 @@ extension ControlNews: Codable {
         case "response":
             self = .response(call: try call(), afterMilliseconds: try members.decode(Double.self, forKey: .after))
         case "playback_ended": self = .playbackEnded(call: try call())
+        case "play": self = .play(call: try call(), try File(from: decoder))
+        case "recording": self = .recording(call: try call(), try File(from: decoder))
+        case "attached": self = .attached(call: try call())
+        case "detached": self = .detached(call: try call())
         case "sending":
             self = .sending(call: try call(), stopped: try members.decodeIfPresent(String.self, forKey: .stopped))
         case "sound": self = .sound(try ControlSound(from: decoder))
@@ -143,6 +190,14 @@ extension ControlNews: Codable {
             try name("response", call: call)
             try members.encode(time, forKey: .after)
         case .playbackEnded(let call): try name("playback_ended", call: call)
+        case .play(let call, let file):
+            try name("play", call: call)
+            try file.encode(to: encoder)
+        case .recording(let call, let file):
+            try name("recording", call: call)
+            try file.encode(to: encoder)
+        case .attached(let call): try name("attached", call: call)
+        case .detached(let call): try name("detached", call: call)
         case .sending(let call, let reason):
             try name("sending", call: call)
             try members.encodeIfPresent(reason, forKey: .stopped)

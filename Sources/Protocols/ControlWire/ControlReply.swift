@@ -10,15 +10,21 @@ public struct ControlReply: Codable, Hashable, Sendable {
     public var error: ControlFault?
     /// The call that it was about.
     public var call: UInt64?
+    /// The file that is recorded to.
+    public var file: String?
     /// Mute and volume, after a request that changes them.
     public var sound: ControlSound?
     /// The answer to `status` and `watch`.
     public var status: ControlStatus?
 
     /// Says that a request was carried out.
-    public init(id: JSONValue? = nil, call: UInt64? = nil, sound: ControlSound? = nil, status: ControlStatus? = nil) {
+    public init(
+        id: JSONValue? = nil, call: UInt64? = nil, file: String? = nil, sound: ControlSound? = nil,
+        status: ControlStatus? = nil
+    ) {
         self.id = id
         self.call = call
+        self.file = file
         self.sound = sound
         self.status = status
         ok = true

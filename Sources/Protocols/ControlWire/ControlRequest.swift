@@ -5,6 +5,7 @@ public struct ControlRequest: Hashable, Sendable {
     /// The requests' names on the wire.
     public enum Name: String, CaseIterable, Sendable {
         case status, mute, unmute, volume, call, answer, reject, hangup, card, dtmf, drain, undrain, watch
+        case play, stop, record, attach, detach
     }
 
     /// What is wanted. Where no call is named, the device looks for the one that is meant (``CallChoice``).
@@ -31,6 +32,22 @@ public struct ControlRequest: Hashable, Sendable {
         case drain(Bool)
         /// Tell what happens from now on, and the levels if they are wanted.
         case watch(levels: Bool)
+        /// Play the file at a path from the root, in place of the call's source.
+        case play(file: String, UInt64?)
+        /// Stop what `play` plays.
+        case stop(UInt64?)
+        /// Begin to record the call, to the file at a path from the root or to one of the device's choice; or end the recording.
+        case record(Recording, UInt64?)
+        /// Let the configured program or bot take part in the call.
+        case attach(UInt64?)
+        /// Let it leave the call, which goes on.
+        case detach(UInt64?)
+    }
+
+    /// What to do about a call's recording.
+    public enum Recording: Hashable, Sendable {
+        case start(file: String?)
+        case stop
     }
 
     /// A line that is no request, with its id if that could be read.
@@ -110,6 +127,23 @@ public struct ControlRequest: Hashable, Sendable {
         case .drain: return .drain(true)
         case .undrain: return .drain(false)
         case .watch: return .watch(levels: try fields.flag("levels") ?? true)
+        case .play:
+            guard let file = try fields.path("file") else {
+                throw ControlFault(.wrongValue, "play needs file, the path of a file from the root")
+            }
+            return .play(file: file, try fields.call())
+        case .stop: return .stop(try fields.call())
+        case .record:
+            let file = try fields.path("file")
+            guard let starts = try fields.flag("start") else {
+                throw ControlFault(.wrongValue, "record needs start, true to begin and false to end")
+            }
+            guard starts || file == nil else {
+                throw ControlFault(.wrongValue, "record takes a file with start: true only")
+            }
+            return .record(starts ? .start(file: file) : .stop, try fields.call())
+        case .attach: return .attach(try fields.call())
+        case .detach: return .detach(try fields.call())
         }
     }
 }
@@ -138,6 +172,13 @@ extension ControlRequest: Encodable {
         case .dtmf(let keys, let call): set(.dtmf, ["keys": .string(keys), "call": number(call)])
         case .drain(let isDraining): set(isDraining ? .drain : .undrain)
         case .watch(let levels): set(.watch, ["levels": .bool(levels)])
+        case .play(let file, let call): set(.play, ["file": .string(file), "call": number(call)])
+        case .stop(let call): set(.stop, ["call": number(call)])
+        case .record(.start(let file), let call):
+            set(.record, ["start": .bool(true), "file": file.map { .string($0) }, "call": number(call)])
+        case .record(.stop, let call): set(.record, ["start": .bool(false), "call": number(call)])
+        case .attach(let call): set(.attach, ["call": number(call)])
+        case .detach(let call): set(.detach, ["call": number(call)])
         }
         try JSONValue.object(members).encode(to: encoder)
     }

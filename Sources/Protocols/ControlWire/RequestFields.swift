@@ -56,6 +56,19 @@ struct RequestFields {
         return text
     }
 
+    /// A path from the root, if there is one: the device's working folder is nothing that a client knows.
+    mutating func path(_ key: String) throws(ControlFault) -> String? {
+        known.append(key)
+        guard let value = members[key], value != .null else { return nil }
+        guard let text = value.string, text.hasPrefix("/"), text.utf8.count <= ControlLimits.pathBytes,
+            !text.utf8.contains(0)
+        else {
+            throw ControlFault(
+                .wrongValue, "\(key) must be a path from the root, of up to \(ControlLimits.pathBytes) bytes")
+        }
+        return text
+    }
+
     /// A number in `range`, if there is one.
     mutating func number(_ key: String, in range: ClosedRange<Double>) throws(ControlFault) -> Double? {
         known.append(key)

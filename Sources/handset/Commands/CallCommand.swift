@@ -204,7 +204,9 @@ struct CallCommand: AsyncParsableCommand {
                 run.isInterrupted = ending.isMade
                 run.ended(record, report, await device.cardStatistics)
                 return
-            case .signaling, .incoming, .invited, .invite, .speech, .interrupted, .responded: break
+            case .signaling, .incoming, .invited, .invite, .playing, .playingEnded, .recording, .recordingEnded,
+                .attached, .detached, .speech, .interrupted, .responded:
+                break
             }
         }
     }

@@ -1,4 +1,5 @@
 internal import ControlWire
+internal import RegularFiles
 
 /// What somebody types behind `handset control`, as a request. Pure.
 struct ControlWords: Error, CustomStringConvertible {
@@ -8,8 +9,9 @@ struct ControlWords: Error, CustomStringConvertible {
     /// The words that make each request.
     static let forms = [
         "status", "mute", "unmute", "volume DB", "volume microphone DB", "call WHOM", "answer [CALL]",
-        "reject [CALL]", "busy [CALL]", "hangup [CALL]", "card CALL", "dtmf KEYS [CALL]", "drain", "undrain",
-        "watch",
+        "reject [CALL]", "busy [CALL]", "hangup [CALL]", "card CALL", "dtmf KEYS [CALL]", "play [CALL] FILE",
+        "stop [CALL]", "record [CALL] start [FILE]", "record [CALL] stop", "attach [CALL]", "detach [CALL]", "drain",
+        "undrain", "watch",
     ]
 
     private init(_ description: String) { self.description = description }
@@ -57,8 +59,45 @@ struct ControlWords: Error, CustomStringConvertible {
                 throw ControlWords("Give 1 to \(ControlLimits.keys) keys of 0-9, *, #, A-D and !: dtmf KEYS [CALL].")
             }
             return ControlRequest(.dtmf(keys, rest.count > 1 ? try number(rest[1]) : nil))
+        case "play":
+            try atMost(2)
+            guard let file = rest.last, !file.isEmpty else {
+                throw ControlWords("Say which file to play: play [CALL] FILE.")
+            }
+            return ControlRequest(.play(file: try path(file), rest.count > 1 ? try number(rest[0]) : nil))
+        case "record": return ControlRequest(try record(rest))
+        case "stop", "attach", "detach":
+            try atMost(1)
+            let call = try rest.first.map(number)
+            switch name {
+            case "stop": return ControlRequest(.stop(call))
+            case "attach": return ControlRequest(.attach(call))
+            default: return ControlRequest(.detach(call))
+            }
         default: throw ControlWords("There is no \"\(name)\"; there are \(forms.joined(separator: ", ")).")
         }
+    }
+
+    private static func record(_ words: [String]) throws(ControlWords) -> ControlRequest.Wish {
+        var rest = words[...]
+        var call: UInt64?
+        if let first = rest.first, first != "start", first != "stop" {
+            call = try number(first)
+            rest.removeFirst()
+        }
+        switch (rest.first, rest.count) {
+        case ("stop", 1): return .record(.stop, call)
+        case ("start", 1): return .record(.start(file: nil), call)
+        case ("start", 2): return .record(.start(file: try path(words[words.count - 1])), call)
+        default: throw ControlWords("Say what to do: record [CALL] start [FILE], or record [CALL] stop.")
+        }
+    }
+
+    /// A path from the root: the device has a working folder of its own.
+    private static func path(_ file: String) throws(ControlWords) -> String {
+        let path = RegularFile.absolute(file)
+        guard path.utf8.count <= ControlLimits.pathBytes else { throw ControlWords("That path is too long.") }
+        return path
     }
 
     private static func volume(_ words: [String]) throws(ControlWords) -> ControlRequest.Wish {

@@ -274,6 +274,24 @@ struct RunCommand: AsyncParsableCommand {
         case .sendingStopped(let call, let reason):
             logger.warning("A call sends no more", metadata: ["call": "\(call)", "reason": "\(reason.rawValue)"])
         case .sendingResumed(let call): logger.info("A call sends again", metadata: ["call": "\(call)"])
+        case .playing(let call, let path):
+            logger.info("A file is played in a call", metadata: ["call": "\(call)", "file": "\(path)"])
+        case .playingEnded(let call, let path, let end):
+            logger.info(
+                "A file is no longer played in a call",
+                metadata: ["call": "\(call)", "file": "\(path)", "reason": "\(end.rawValue)"])
+        case .recording(let call, let path):
+            logger.info("A call is recorded", metadata: ["call": "\(call)", "file": "\(path)"])
+        case .recordingEnded(let call, let end, let reason):
+            logger.info(
+                "A recording is over",
+                metadata: [
+                    "call": "\(call)", "file": "\(end.path)", "reason": "\(reason.rawValue)",
+                    "duration_ms": "\(end.duration.milliseconds.rounded(toPlaces: 0))",
+                    "missed_ms": "\(end.missed.milliseconds.rounded(toPlaces: 0))",
+                ])
+        case .attached(let call): logger.info("A program joins a call", metadata: ["call": "\(call)"])
+        case .detached(let call): logger.info("A program leaves a call", metadata: ["call": "\(call)"])
         case .fileFailed: break  // Logged where it happened.
         case .ended(let call, let record, let report):
             var metadata: Logger.Metadata = [
@@ -282,10 +300,14 @@ struct RunCommand: AsyncParsableCommand {
             ]
             if let cause = record.cause { metadata["cause"] = "\(cause.rawValue)" }
             if let error = record.error { metadata["error"] = "\(error)" }
+            if let cause = record.hangUpCause { metadata["hung_up_because"] = "\(cause.rawValue)" }
             if let report {
                 metadata["received"] = "\(report.peer.packetsReceived)"
                 metadata["lost"] = "\(report.playout.packetsLost)"
                 metadata["dropped"] = "\(report.peer.dropped.total)"
+                if report.recordOverrunSamples > 0 {
+                    metadata["recording_gap_ms"] = "\(report.recordOverrunSamples / 48)"
+                }
             }
             logger.info("A call is over", metadata: metadata)
         case .card(let event):

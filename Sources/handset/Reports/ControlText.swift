@@ -61,7 +61,7 @@ enum ControlText {
         case .established(let call, let time): "call \(call) is established, after \(decibels(time)) ms"
         case .ended(let call, let end):
             "call \(call) with \(printable(end.peer)) is over after \(clock(end.durationSeconds)): "
-                + printable(end.reason)
+                + printable(end.reason) + (end.hangUpCause.map { " (hung up: \(printable($0)))" } ?? "")
         case .digit(let call, let key): "call \(call): the peer pressed \(printable(key))"
         case .speech(let call, let state, let at):
             "call \(call): the caller's speech \(state == "end" ? "ends" : "begins"), at \(decibels(at)) ms"
@@ -69,6 +69,11 @@ enum ControlText {
             "call \(call): the caller interrupts, after \(decibels(played)) ms of sound"
         case .response(let call, let time): "call \(call): an answer after \(decibels(time)) ms"
         case .playbackEnded(let call): "call \(call): the file is over"
+        case .play(let call, let file): "call \(call): " + Self.file(file, started: "plays", ended: "played")
+        case .recording(let call, let file):
+            "call \(call): " + Self.file(file, started: "is recorded to", ended: "was recorded to")
+        case .attached(let call): "call \(call): a program takes part"
+        case .detached(let call): "call \(call): the program has left"
         case .sending(let call, let reason?): "call \(call) sends no more: \(printable(reason))"
         case .sending(let call, nil): "call \(call) sends again"
         case .sound(let sound): Self.sound(sound)
@@ -76,6 +81,13 @@ enum ControlText {
         case .load(let load): "load: \(Self.load(load))"
         case .levels, .unknown: nil
         }
+    }
+
+    private static func file(_ file: ControlNews.File, started: String, ended: String) -> String {
+        let path = printable(file.path)
+        guard file.state == "ended" else { return "\(started) \(path)" }
+        let why = [file.reason, file.durationSeconds.map { clock($0) }, file.error].compactMap(\.self)
+        return "\(ended) \(path) (\(why.map(printable).joined(separator: ", ")))"
     }
 
     /// What was done, after a request other than status and watch.
@@ -91,6 +103,12 @@ enum ControlText {
         case .dtmf(let keys, _): "\(call): pressed \(printable(keys))"
         case .drain(true): "draining: new calls are refused"
         case .drain(false): "new calls are taken again"
+        case .play(let file, _): "\(call): plays \(printable(file))"
+        case .stop: "\(call): stopped"
+        case .record(.start, _): "\(call): is recorded to \(printable(reply.file ?? ""))"
+        case .record(.stop, _): "\(call): the recording ends"
+        case .attach: "\(call): a program takes part"
+        case .detach: "\(call): the program leaves"
         case .status, .mute, .volume, .watch: call
         }
     }

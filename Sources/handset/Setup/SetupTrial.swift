@@ -87,7 +87,8 @@ struct SetupTrial {
             case .signaling, .incoming, .invited, .invite, .answered, .established, .playbackEnded, .digit, .speech,
                 .interrupted, .responded,
                 .sendingStopped,
-                .sendingResumed, .fileFailed, .ended, .card, .loadChanged, .realtimePriorityRefused:
+                .sendingResumed, .fileFailed, .ended, .card, .loadChanged, .realtimePriorityRefused,
+                .playing, .playingEnded, .recording, .recordingEnded, .attached, .detached:
                 break
             }
         }

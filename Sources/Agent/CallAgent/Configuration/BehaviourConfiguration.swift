@@ -1,4 +1,4 @@
-internal import AudioKit
+public import AudioKit
 internal import AudioPort
 public import BotCalls
 public import CallPrograms
@@ -24,10 +24,19 @@ public struct BehaviourConfiguration: Sendable, Equatable {
 
     /// Where the sound that the caller hears comes from.
     public var source = Source.echo
-    /// A folder in which each call's received audio is kept as a WAV named after its invite. It is made if it is missing.
+    /// What programs on this machine may bring into a call that stands: ``Source/exec(_:)`` or ``Source/bot(_:)``. With such a
+    /// source it is that.
+    public var attachment: Source?
+    /// Whether the call ends when its file has been played.
+    public var hangsUpAfterFile = false
+    /// The longest that a call may last once media flows; nil for no limit.
+    public var maximumDuration: Duration?
+    /// A folder in which each call is recorded in a file named after its invite. It is made if it is missing.
     public var recordingFolder: String?
     /// How long recordings are kept, and how many.
     public var recordingLimits = RecordingLimits()
+    /// How calls are recorded.
+    public var recordingFormat = RecordingFormat()
     /// A file for captures of received packets, so that calls can be replayed (``StreamReplay``): this name for the
     /// first call, with `-2` before its extension for the second, and so on for at most ``maximumCaptures`` calls. It
     /// is not a configuration key: it is used while somebody searches for a fault.
@@ -43,12 +52,24 @@ public struct BehaviourConfiguration: Sendable, Equatable {
         case echo, play, tone, silence, card, exec, bot
     }
 
+    /// What follows a file that is played, by the names of `then`.
+    enum Sequel: String, CaseIterable {
+        case silence, hangup
+    }
+
+    /// What can be attached to calls, by the names of `attach`.
+    enum Attachment: String, CaseIterable {
+        case exec, bot
+    }
+
     /// The keys of the section `behaviour`.
     struct Keys: ConfigKeys {
         let source = ConfigKey.choice("source", of: Kind.self, "what a caller hears; `card`: talk on a sound card")
             .defaulting(to: .echo)
         let file = ConfigKey.path("file", "with `source: play`, which requires it: WAV or Ogg Opus")
         let loop = ConfigKey.bool("loop", "with `source: play`: play it again and again").defaulting(to: false)
+        let sequel = ConfigKey.choice("then", of: Sequel.self, "with `source: play`: what follows the file").defaulting(
+            to: .silence)
         let frequency = ConfigKey.number(
             "frequency_hz", in: 20...20_000, unit: "Hz", "with `source: tone`"
         ).defaulting(to: 440)
@@ -76,16 +97,30 @@ public struct BehaviourConfiguration: Sendable, Equatable {
         let bot = ConfigKey.section(
             "bot", BotConfiguration.Keys.self,
             "with `source: bot`, which requires it: the bot that takes part in each call ([bots.md](bots.md))")
+        let attach = ConfigKey.choice(
+            "attach", of: Attachment.self,
+            "what `handset control attach` brings into calls of another source; `command` or `bot` says how to start it"
+        ).unset("nothing, or the program or bot that is the source")
+        let maximumDuration = ConfigKey.seconds(
+            "max_call_seconds", in: 1...604_800,
+            "a call that lasts so long is hung up; what its program or bot has said by then is played first"
+        ).unset("no limit")
         let recordFolder = ConfigKey.outputFolder(
-            "record_folder", "keep what callers say, a WAV for each call (mode 0600); made if it is missing")
+            "record_folder", "record calls, in a file for each (mode 0600); made if it is missing")
         let recordDays = ConfigKey.integer(
             "record_days", in: 1...36_500, unit: "days",
-            "remove older `.wav` files from `record_folder`, which is to have nothing else"
+            "remove older `.wav` and `.opus` files from `record_folder`, which is to have nothing else"
         ).unset("kept for ever")
         let recordMegabytes = ConfigKey.integer(
             "record_megabytes", in: 1...1_000_000_000, unit: "MB",
-            "remove the oldest `.wav` files from `record_folder` beyond so much in all"
+            "remove the oldest `.wav` and `.opus` files from `record_folder` beyond so much in all"
         ).unset("as much as the disk takes")
+        let recordFormat = ConfigKey.choice(
+            "record_format", of: RecordingFormat.Container.self, "of recordings: WAV, or Ogg Opus"
+        ).defaulting(to: RecordingFormat().container)
+        let recordChannels = ConfigKey.integer(
+            "record_channels", in: 1...2, "of recordings: 1 has the peer, 2 has the peer left and this side right"
+        ).defaulting(to: RecordingFormat().channels)
     }
 
     init(_ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
@@ -101,28 +136,25 @@ public struct BehaviourConfiguration: Sendable, Equatable {
         let command = section.value(\.command, &problems)
         let format = PortFormat(
             rate: section.value(\.rate, &problems), encoding: section.value(\.encoding, &problems))
-        let bargeIn = section.value(\.bargeIn, &problems)
+        hangsUpAfterFile = section.value(\.sequel, &problems) == .hangup
+        if hangsUpAfterFile, loops {
+            problems.append(section.problem(\.sequel, "is hangup, and with loop: true the file never ends; remove one"))
+        }
+        maximumDuration = section.value(\.maximumDuration, &problems)
         recordingFolder = section.value(\.recordFolder, &problems)
         recordingLimits.days = section.value(\.recordDays, &problems)
         recordingLimits.megabytes = section.value(\.recordMegabytes, &problems)
+        recordingFormat.container = section.value(\.recordFormat, &problems)
+        recordingFormat.channels = section.value(\.recordChannels, &problems)
+        let attach = section.value(\.attach, &problems)
+        let bargeIn = section.value(\.bargeIn, &problems)
         let bot = section.value(\.bot, &problems).flatMap { BotConfiguration.plan($0, &problems) }
         switch kind {
         case .echo: source = .echo
         case .silence: source = .silence
         case .card: source = .card
         case .tone: source = .tone(frequencyHz: frequency, levelDBFS: level)
-        case .exec:
-            if let command {
-                source = .exec(ProgramPlan(command: command, format: format, bargeIn: bargeIn))
-            } else if !section.has(\.command) {
-                problems.append(section.problem(\.command, "is required with source: exec"))
-            }
-        case .bot:
-            if let bot {
-                source = .bot(bot)
-            } else if !section.has(\.bot) {
-                problems.append(section.problem(\.bot, "is required with source: bot"))
-            }
+        case .exec, .bot: break
         case .play:
             if let file {
                 source = .file(path: file, loops: loops)
@@ -136,29 +168,55 @@ public struct BehaviourConfiguration: Sendable, Equatable {
             section.rejectIdle(\.recordDays, reason, &problems)
             section.rejectIdle(\.recordMegabytes, reason, &problems)
         }
-        if isChosen { Self.rejectIdle(section, kind, &problems) }
+        switch (kind, attach) {
+        case (.exec, _), (_, .exec):
+            if let command {
+                attachment = .exec(ProgramPlan(command: command, format: format, bargeIn: bargeIn))
+            } else if !section.has(\.command) {
+                let key = kind == .exec ? "source" : "attach"
+                problems.append(section.problem(\.command, "is required with \(key): exec"))
+            }
+        case (.bot, _), (_, .bot):
+            if let bot {
+                attachment = .bot(bot)
+            } else if !section.has(\.bot) {
+                let key = kind == .bot ? "source" : "attach"
+                problems.append(section.problem(\.bot, "is required with \(key): bot"))
+            }
+        case (.echo, nil), (.play, nil), (.tone, nil), (.silence, nil), (.card, nil): break
+        }
+        if kind == .exec || kind == .bot, let attachment { source = attachment }
+        if isChosen { Self.rejectIdle(section, kind, attach, &problems) }
     }
 
     /// A key that belongs to another source would be ignored silently.
-    private static func rejectIdle(_ section: KeyedSection<Keys>, _ kind: Kind, _ problems: inout [ConfigProblem]) {
+    private static func rejectIdle(
+        _ section: KeyedSection<Keys>, _ kind: Kind, _ attach: Attachment?, _ problems: inout [ConfigProblem]
+    ) {
         func reason(_ needed: Kind) -> String {
             "is for source: \(needed.rawValue), and the source is \(kind.rawValue); change it, or remove this key"
         }
         if kind != .play {
             section.rejectIdle(\.file, reason(.play), &problems)
             section.rejectIdle(\.loop, reason(.play), &problems)
+            section.rejectIdle(\.sequel, reason(.play), &problems)
         }
         if kind != .tone {
             section.rejectIdle(\.frequency, reason(.tone), &problems)
             section.rejectIdle(\.level, reason(.tone), &problems)
         }
-        if kind != .exec {
+        if kind != .exec, attach != .exec {
             section.rejectIdle(\.command, reason(.exec), &problems)
             section.rejectIdle(\.rate, reason(.exec), &problems)
             section.rejectIdle(\.encoding, reason(.exec), &problems)
             section.rejectIdle(\.bargeIn, reason(.exec), &problems)
         }
-        if kind != .bot { section.rejectIdle(\.bot, reason(.bot), &problems) }
+        if kind != .bot, attach != .bot { section.rejectIdle(\.bot, reason(.bot), &problems) }
+        if kind == .exec || kind == .bot || kind == .card {
+            section.rejectIdle(
+                \.attach, "is for calls of another source than \(kind.rawValue); change the source, or remove this key",
+                &problems)
+        }
     }
 }
 

@@ -1,0 +1,199 @@
+internal import AudioKit
+internal import CallControl
+internal import Logging
+internal import MediaEngine
+internal import Peering
+internal import RegularFiles
+
+// What is played, recorded and attached in calls that run, and how they end by themselves.
+extension Device {
+    /// Plays a WAV or Ogg Opus file in place of the call's source, once; then the source is heard again. A program or bot
+    /// hears the peer meanwhile, and what it says waits. Another file that is being played ends.
+    ///
+    /// - Throws: ``CallSoundError`` if the file cannot be played, or the call's media does not run.
+    public func play(_ path: String, on id: CallID) throws(CallSoundError) {
+        let media = try runningMedia(of: id)
+        do throws(MediaStartError) {
+            guard try engine.play(path, on: media) else { throw MediaStartError("the call has just ended") }
+        } catch {
+            throw CallSoundError(error.file == nil ? .failed : .file, "\(error)")
+        }
+        publish(.playing(id, path: path))
+    }
+
+    /// Stops what ``play(_:on:)`` plays.
+    public func stopPlaying(on id: CallID) throws(CallSoundError) {
+        guard engine.stopPlaying(on: try runningMedia(of: id)) else {
+            throw CallSoundError(.wrongState, "no file is played in \(id); play plays one")
+        }
+    }
+
+    /// Begins to record the call, in the configured format. A path that ends in `.wav` or `.opus` has that format.
+    ///
+    /// - Parameter path: A file that does not exist yet; nil for one in the configured folder.
+    /// - Returns: The file. It has that name when it is whole.
+    public func record(_ id: CallID, to path: String? = nil) throws(CallSoundError) -> String {
+        let media = try runningMedia(of: id)
+        if let current = calls[id]?.sound.recording {
+            throw CallSoundError(.wrongState, "\(id) is being recorded already, to \"\(current)\"; stop that first")
+        }
+        var format = configuration.behaviour.recordingFormat
+        if let ending = path.flatMap(RecordingFormat.Container.init(ofFile:)) { format.container = ending }
+        guard let path = path ?? nextRecording(of: id) else {
+            throw CallSoundError(
+                .notConfigured, "say which file to record to, or set behaviour.record_folder in the configuration")
+        }
+        guard FileIdentity(path: path) == nil, FileIdentity(path: PartFile.path(of: path)) == nil else {
+            throw CallSoundError(
+                .file, "cannot record to \"\(path)\": there is such a file, or what is left of one. Name another one.")
+        }
+        do throws(MediaStartError) {
+            guard try engine.record(media, to: path, format) else { throw MediaStartError("the call has just ended") }
+        } catch {
+            throw CallSoundError(error.file == nil ? .failed : .file, "\(error)")
+        }
+        recordingBegan(in: id, path)
+        return path
+    }
+
+    /// Ends the recording of a call that goes on. ``DeviceEvent/recordingEnded(_:_:_:)`` tells when the file is whole.
+    ///
+    /// - Returns: The file.
+    @discardableResult
+    public func stopRecording(_ id: CallID) throws(CallSoundError) -> String {
+        let media = try runningMedia(of: id)
+        guard let path = calls[id]?.sound.recording else {
+            throw CallSoundError(.wrongState, "\(id) is not being recorded")
+        }
+        calls[id]?.sound.stopRecording()
+        engine.stopRecording(media)
+        return path
+    }
+
+    /// Lets the configured program or bot take part in a call, in place of its source.
+    public func attach(to id: CallID) throws(CallSoundError) {
+        let media = try runningMedia(of: id)
+        guard let call = calls[id] else { return }
+        guard call.sound.participation != .present else {
+            throw CallSoundError(.wrongState, "a program or bot takes part in \(id) already; detach it first")
+        }
+        guard !call.usesCard else {
+            throw CallSoundError(.wrongState, "\(id) is on the sound card, where no program can take part")
+        }
+        let hasNoProgram = CallSoundError(
+            .notConfigured, "the configuration names no program or bot: set behaviour.attach to exec or bot")
+        guard configuration.program != nil || configuration.bot != nil else { throw hasNoProgram }
+        do {
+            guard let line = try beginProgram(for: id, isAttached: true) else { return }
+            engine.attach(line, to: media)
+        } catch {
+            throw CallSoundError(.failed, "\(error)")
+        }
+        calls[id]?.sound.participation = .present
+        publish(.attached(id))
+    }
+
+    /// Lets the program or bot leave a call, which goes on with its source; silence if the source is a program or bot.
+    public func detach(from id: CallID) throws(CallSoundError) {
+        let media = try runningMedia(of: id)
+        guard calls[id]?.sound.participation == .present else {
+            throw CallSoundError(.wrongState, "no program or bot takes part in \(id)")
+        }
+        calls[id]?.sound.participation = .left
+        engine.detach(from: media)
+        detachProgram(of: id)
+        publish(.detached(id))
+    }
+
+    private func runningMedia(of id: CallID) throws(CallSoundError) -> MediaCallID {
+        guard let media = calls[id]?.media.runningID else {
+            throw CallSoundError(.wrongState, "the media of \(id) does not run: wait until it is established")
+        }
+        return media
+    }
+
+    // MARK: Recordings
+
+    private func nextRecording(of id: CallID) -> String? {
+        guard let call = calls[id], let first = call.audio.recording else { return nil }
+        makeRecordingFolder()
+        return call.sound.nextRecording(beside: first)
+    }
+
+    /// The call's media runs, with the recording that the call was begun with.
+    func noteStart(of id: CallID) {
+        guard let call = calls[id], let media = call.media.runningID else { return }
+        if call.audio.source == .program { calls[id]?.sound.participation = .present }
+        if let path = call.audio.recording, engine.isRecording(media) { recordingBegan(in: id, path) }
+    }
+
+    private func recordingBegan(in id: CallID, _ path: String) {
+        calls[id]?.sound.began(recording: path)
+        publish(.recording(id, path: path))
+    }
+
+    func recordingEnded(in id: CallID, _ end: RecordingEnd) {
+        guard let reason = calls[id]?.sound.ended(recording: end) else { return }
+        publish(.recordingEnded(id, end, reason))
+    }
+
+    /// Gives recordings that a killed process has left names by which nobody takes them for whole.
+    func keepLeftRecordings() {
+        guard let folder = configuration.behaviour.recordingFolder else { return }
+        for path in PartFile.keepLeftovers(in: folder) {
+            logger.notice("A recording of an earlier run was cut off", metadata: ["file": "\(path)"])
+        }
+    }
+
+    // MARK: Calls that end by themselves
+
+    /// The last packets are still on their way, or in the peer's jitter buffer.
+    private static let lastWord = Duration.milliseconds(250)
+    /// How long the last words of a program may take.
+    private static let drainLimit = Duration.seconds(15)
+
+    func hangUp(_ id: CallID, because cause: CallRecord.HangUpCause) {
+        calls[id]?.noteHangUp(cause)
+        feed(.user(.hangUp), to: id)
+    }
+
+    /// The call's file was played to its end.
+    func fileIsOver(in id: CallID) {
+        guard configuration.behaviour.hangsUpAfterFile, let call = calls[id],
+            call.audio.source == configuration.behaviour.audio(named: "").source
+        else { return }
+        guard call.machine.isEstablished else {
+            calls[id]?.sound.isOverEarly = true
+            return
+        }
+        hangUp(id, because: .playbackEnded, after: Self.lastWord)
+    }
+
+    /// Media flows both ways.
+    func beginDuration(of id: CallID) {
+        if calls[id]?.sound.isOverEarly == true { hangUp(id, because: .playbackEnded, after: Self.lastWord) }
+        guard let limit = configuration.behaviour.maximumDuration else { return }
+        calls[id]?.timers.limit(after: limit) { [weak self] in await self?.reachLimit(of: id) }
+    }
+
+    /// The call has had its longest duration: it ends, once its program's last words are played.
+    private func reachLimit(of id: CallID) {
+        logger.info("A call has reached its longest duration, and ends", metadata: ["call": "\(id)"])
+        guard calls[id]?.sound.participation == .present else { return hangUp(id, because: .maximumDuration) }
+        calls[id]?.noteHangUp(.maximumDuration)
+        hangUp(id, because: .maximumDuration, after: Self.drainLimit)
+        hearOutProgram(of: id)
+    }
+
+    private func hangUp(_ id: CallID, because cause: CallRecord.HangUpCause, after delay: Duration) {
+        calls[id]?.timers.hangUp(after: delay) { [weak self] in await self?.hangUp(id, because: cause) }
+    }
+}
+
+extension RecordingFormat.Container {
+    /// The container that a file's name ends with; nil for another ending.
+    fileprivate init?(ofFile path: String) {
+        guard let found = Self.allCases.first(where: { path.hasSuffix(".\($0.rawValue)") }) else { return nil }
+        self = found
+    }
+}

@@ -1,0 +1,138 @@
+public import AudioKit
+public import AudioPort
+public import CallMedia
+public import Peering
+internal import Synchronization
+
+// What is played in place of a call's source, recorded, and attached, while the call runs.
+extension MediaEngine {
+    /// A file that is played in place of a call's source.
+    struct Announcement {
+        let number: UInt64
+        let path: String
+        let file: AudioFileThread.StreamID
+    }
+
+    /// Plays a file in place of the call's source, once; then the source is heard again. Another file that is being played
+    /// ends. ``MediaEvent/announcementEnded(_:path:_:)`` follows.
+    ///
+    /// - Returns: False if the call has ended.
+    /// - Throws: ``MediaStartError`` if the file cannot be played.
+    public func play(_ path: String, on id: MediaCallID) throws(MediaStartError) -> Bool {
+        guard worker(of: id) != nil else { return false }
+        endAnnouncement(of: id, number: nil, .stopped)
+        var opened = try files.open(AudioBehaviour(source: .file(path: path, loops: false)), reports(on: id))
+        guard let file = opened.ids.first else { return false }
+        let number = newID().rawValue
+        let isRunning = state.withLock { state in
+            state.calls[id]?.files.append(file)
+            state.calls[id]?.announcement = Announcement(number: number, path: path, file: file)
+            return state.calls[id] != nil
+        }
+        guard isRunning else {
+            files.stop([file]) {}
+            return false
+        }
+        var change = AudioChange(.announcement(number: number), installs: true)
+        change.player = opened.rings.player.take()
+        send(change, to: id) {}
+        return true
+    }
+
+    /// Stops what ``play(_:on:)`` plays.
+    ///
+    /// - Returns: False if nothing is played.
+    @discardableResult
+    public func stopPlaying(on id: MediaCallID) -> Bool { endAnnouncement(of: id, number: nil, .stopped) }
+
+    /// Ends an announcement; with a number, only that one.
+    @discardableResult
+    func endAnnouncement(of id: MediaCallID, number: UInt64?, _ end: AnnouncementEnd) -> Bool {
+        let ended = state.withLock { state -> Announcement? in
+            guard let current = state.calls[id]?.announcement, number == nil || number == current.number else {
+                return nil
+            }
+            state.calls[id]?.announcement = nil
+            state.calls[id]?.files.removeAll { $0 == current.file }
+            return current
+        }
+        guard let ended else { return false }
+        send(AudioChange(.announcement(number: ended.number), installs: false), to: id) { [files] in
+            files.stop([ended.file]) {}
+        }
+        onEvent(.announcementEnded(id, path: ended.path, end))
+        return true
+    }
+
+    /// Whether the call is being recorded.
+    public func isRecording(_ id: MediaCallID) -> Bool { state.withLock { $0.calls[id]?.recording != nil } }
+
+    /// Begins to record the call, in place of a recording that there is. ``MediaEvent/recordingEnded(_:_:)`` follows, at the
+    /// end of the call at the latest.
+    ///
+    /// - Returns: False if the call has ended.
+    /// - Throws: ``MediaStartError`` if the file cannot be written.
+    public func record(_ id: MediaCallID, to path: String, _ format: RecordingFormat) throws(MediaStartError) -> Bool {
+        guard worker(of: id) != nil else { return false }
+        var opened = try files.record(to: path, format, reports(on: id))
+        guard let file = opened.recording else { return false }
+        let (isRunning, former) = state.withLock { state in
+            let former = state.calls[id]?.recording
+            state.calls[id]?.files.removeAll { $0 == former }
+            state.calls[id]?.files.append(file)
+            state.calls[id]?.recording = file
+            return (state.calls[id] != nil, former)
+        }
+        guard isRunning else {
+            files.stop([file]) {}
+            return false
+        }
+        var change = AudioChange(.recording, installs: true, recordsSent: format.channels == 2)
+        change.recorder = opened.rings.recorder.take()
+        change.sentRecorder = opened.rings.sentRecorder.take()
+        send(change, to: id) { [files] in files.stop([former].compactMap(\.self)) {} }
+        return true
+    }
+
+    /// Ends the recording of a call that goes on.
+    ///
+    /// - Returns: False if it is not being recorded.
+    @discardableResult
+    public func stopRecording(_ id: MediaCallID) -> Bool {
+        let former = state.withLock { state in
+            let former = state.calls[id]?.recording
+            state.calls[id]?.recording = nil
+            state.calls[id]?.files.removeAll { $0 == former }
+            return former
+        }
+        guard let former else { return false }
+        send(AudioChange(.recording, installs: false), to: id) { [files] in files.stop([former]) {} }
+        return true
+    }
+
+    /// Has a program be heard in place of the call's source, and hear the peer.
+    public func attach(_ line: consuming PortLine, to id: MediaCallID) {
+        var change = AudioChange(.line, installs: true)
+        change.line = .some(line)
+        send(change, to: id) {}
+    }
+
+    /// Lets the program leave; the call's source is heard again, and silence if that is a program.
+    public func detach(from id: MediaCallID) { send(AudioChange(.line, installs: false), to: id) {} }
+
+    /// How the file thread reports on files of a call.
+    func reports(on id: MediaCallID) -> FileReports {
+        FileReports(
+            onFailure: { [onEvent] in onEvent(.fileFailed(id, $0)) },
+            onRecordingEnd: { [onEvent] in onEvent(.recordingEnded(id, $0)) })
+    }
+
+    /// Gives a change to the call's worker. `then` runs when the worker no longer uses what the call had.
+    private func send(_ change: consuming AudioChange, to id: MediaCallID, then: @escaping @Sendable () -> Void) {
+        guard let worker = worker(of: id) else { return then() }
+        let memory = UnsafeMutablePointer<AudioChange>.allocate(capacity: 1)
+        unsafe memory.initialize(to: change)
+        state.withLock { $0.audioChanges[UInt(bitPattern: memory)] = then }
+        unsafe worker.enqueue(.changeAudio(id, memory))
+    }
+}
