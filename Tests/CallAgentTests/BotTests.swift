@@ -1,4 +1,5 @@
 import AudioKit
+import AudioPort
 import BotCalls
 import BotWire
 import Bytes
