@@ -357,7 +357,8 @@ let package = Package(
             "AllocationTests",
             [
                 "CallMedia", "CardAudio", "Connectivity",
-                "AudioDevices", "AudioKit", "AudioPort", "CThreadCounters", "LoopbackAnalysis", "MediaEngine", "Datagrams",
+                "AudioDevices", "AudioKit", "AudioPort", "CThreadCounters", "LoopbackAnalysis", "MediaEngine",
+                "Datagrams",
                 "NetworkAddress",
                 "OpusCodec", "Peering", "Playout", "RTP", "Realtime", "SecureTransport", "Speakerphone", "Timekeeping",
                 "VoiceActivity",

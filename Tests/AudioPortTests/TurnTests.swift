@@ -109,7 +109,9 @@ struct TurnTests {
         values.sorted()[max(0, (values.count * percent + 99) / 100 - 1)]
     }
 
-    @Test("The caller's speech lowers the program within 150 ms, P95, and stops it within 350 ms, P50; it is told what was heard")
+    @Test(
+        "The caller's speech lowers the program within 150 ms, P95, and stops it within 350 ms, P50; it is told what was heard"
+    )
     func interruption() throws {
         let bot = Self.bot(seconds: 5)
         var (lowered, silent): ([Int], [Int]) = ([], [])
@@ -122,7 +124,8 @@ struct TurnTests {
             call.hear(heard)
             let interruptedAt = try #require(call.interruptedAt, "seed \(seed)")
             let low = try #require(
-                call.turns.compactMap { if case .lowered(let at) = $0 { at } else { nil } }.last { $0 <= interruptedAt })
+                call.turns.compactMap { if case .lowered(let at) = $0 { at } else { nil } }.last { $0 <= interruptedAt }
+            )
             lowered.append(low - onset)
             silent.append(interruptedAt - onset)
             let played = try #require(
@@ -142,7 +145,9 @@ struct TurnTests {
         #expect(Self.percentile(silent, 50) <= 350 * 48, "\(silent.map { $0 / 48 }.sorted())")
     }
 
-    @Test("A program that was lowered for no speech continues where it was: each sample is sent at full level, once, in order")
+    @Test(
+        "A program that was lowered for no speech continues where it was: each sample is sent at full level, once, in order"
+    )
     func resumption() throws {
         let bot = Self.bot(seconds: 4)
         let call = try Call(bot)
@@ -165,7 +170,8 @@ struct TurnTests {
         for block in stride(from: 240, through: bot.count - 240, by: 240) {
             let wanted = Array(bot[block..<block + 240])
             let found = (at...call.sent.count - 240).first { start in
-                call.sent[start] == wanted[0] && call.sent[start + 1] == wanted[1] && Array(call.sent[start..<start + 240]) == wanted
+                call.sent[start] == wanted[0] && call.sent[start + 1] == wanted[1]
+                    && Array(call.sent[start..<start + 240]) == wanted
             }
             if let found { at = found + 240 } else { missing += 1 }
         }
@@ -203,7 +209,8 @@ struct TurnTests {
                 call.run(
                     (0..<960).map { index in
                         let at = start + index
-                        return Int16.random(in: -6...6) + (at >= 0 && at < call.sent.count ? call.sent[at] / Int16(divisor) : 0)
+                        return Int16.random(in: -6...6)
+                            + (at >= 0 && at < call.sent.count ? call.sent[at] / Int16(divisor) : 0)
                     })
             }
             #expect(call.interruptedAt == nil && call.summary?.interruptions == 0, "echo of 1/\(divisor)")
@@ -274,7 +281,9 @@ struct InterruptedSoundTests {
     func endless() {
         var sound = InterruptedSound()
         sound.begin(at: at(0))
-        for time in stride(from: 100, to: 3_000, by: 100) { #expect(sound.discards(loud, rate: .hz8000, at: at(time)) == 800) }
+        for time in stride(from: 100, to: 3_000, by: 100) {
+            #expect(sound.discards(loud, rate: .hz8000, at: at(time)) == 800)
+        }
         #expect(sound.discards(loud, rate: .hz8000, at: at(3_000)) == 0)
     }
 }

@@ -179,7 +179,9 @@ struct BotLineTests {
         #expect(bench.sound.last == 7 && bench.sound.count < 8_000)
     }
 
-    @Test("When the caller interrupts, what waits is gone, its marks come back, and so does what the bot says on until it clears")
+    @Test(
+        "When the caller interrupts, what waits is gone, its marks come back, and so does what the bot says on until it clears"
+    )
     func interruption() {
         var bench = opened()
         bench.say([UInt8](repeating: 1, count: 80_000))

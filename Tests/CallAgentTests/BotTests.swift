@@ -108,7 +108,9 @@ struct BotTests {
         try await site.close(caller, device)
     }
 
-    @Test("With barge_in: local the caller's speech stops a bot that does not react; its mark comes back, and what it says next is heard")
+    @Test(
+        "With barge_in: local the caller's speech stops a bot that does not react; its mark comes back, and what it says next is heard"
+    )
     func bargeIn() async throws {
         let site = try await Site()
         let speech = try SpokenFile(pauseSeconds: 1)

@@ -59,7 +59,9 @@ struct ExecTests {
         try samples(of: path).reduce(0) { $0 + Double($1) * Double($1) }
     }
 
-    @Test("With barge_in: local a program is told who speaks, and that it is interrupted; then it answers, which is measured")
+    @Test(
+        "With barge_in: local a program is told who speaks, and that it is interrupted; then it answers, which is measured"
+    )
     func bargeIn() async throws {
         let site = try await Site()
         let speech = try SpokenFile(pauseSeconds: 1)

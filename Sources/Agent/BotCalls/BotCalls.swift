@@ -103,7 +103,8 @@ public final class BotCalls: Sendable {
         // The loop has a descriptor of its own, which it closes.
         let wakeup = dup(signal.descriptor)
         guard wakeup >= 0 else { throw RealtimeError(doing: "watching a call's frames", errno: errno) }
-        let pair = AudioPort.pair(rate: environment.plan.wire.portRate, signal: signal, turns: environment.plan.bargeIn.map(TurnPlan.init))
+        let pair = AudioPort.pair(
+            rate: environment.plan.wire.portRate, signal: signal, turns: environment.plan.bargeIn.map(TurnPlan.init))
         let box = PortBox(pair.port)
         loop.execute { [registry] in
             guard let bot = registry[call], let port = box.take() else {
