@@ -123,7 +123,8 @@ struct AllocationTests {
         let spent = (handset_test_allocations() - before.0, handset_test_locks() - before.1)
         var events: [PlaybackEvent] = []
         port.update(at: .zero, isFinal: true, into: &events)
-        let turns = try #require(port.turns)
+        let summary = port.turns
+        let turns = try #require(summary)
         #expect(turns.interruptions == 1 && turns.dips >= 2 && turns.falseDips >= 1, "\(turns)")
         #expect(spent.0 == 0 && spent.1 == 0)
     }
