@@ -31,7 +31,7 @@ from train import FEATURES
 class Handset:
     name = "Handset"
     #: Odds, and hops, of onset and confirmation, and odds with which speech lasts; as in SpeechTracker.swift.
-    rule = (0.0, 2, 1.0, 5, -1.0)
+    rule = (0.0, 2, 1.0, 8, -1.0)
 
     def __init__(self, voice):
         self.voice = voice

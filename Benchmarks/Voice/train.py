@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Fits the detector's network, and writes Sources/Media/VoiceActivity/VoiceModel+Weights.swift.
 
-usage: train.py VOICE FOLDER [MINUTES]
+usage: train.py VOICE FOLDER [MINUTES [--final]]
+
+With --final a fifth more scenes are of the part `tune`: only once the thresholds are chosen.
 
 VOICE is the command that this package builds; FOLDER has the recordings (corpus.py). Needs numpy, scipy, soundfile.
 """
@@ -89,11 +91,11 @@ def weights_of(labels):
     for start, end in corpus.runs(labels == ONSET):
         age[start:end] = numpy.arange(1, end - start + 1)
     possible = numpy.select([labels == NONE, labels == SPEECH, labels == ONSET], [1.0, 0.5, 3.0], 0)
-    certain = numpy.select([labels == NONE, labels == SPEECH, age > 6], [12.0, 0.7, 3.0], 0)
+    certain = numpy.select([labels == NONE, labels == SPEECH, age > 6], [14.0, 0.7, 3.0], 0)
     return possible.astype(numpy.float32), certain.astype(numpy.float32)
 
 
-def fit(rows, labels, random, epochs=9):
+def fit(rows, labels, random, epochs=5):
     """Adam on cross-entropy of both outputs."""
     width = FEATURES * len(LAGS)
     possible, certain = weights_of(labels)
@@ -167,20 +169,22 @@ extension VoiceModel {{
 
 def main():
     voice, folder = sys.argv[1], pathlib.Path(sys.argv[2])
-    minutes = float(sys.argv[3]) if len(sys.argv) > 3 else 600
+    minutes = float(sys.argv[3]) if len(sys.argv) > 3 else 500
+    parts = {"train": minutes, "tune": minutes / 4} if "--final" in sys.argv else {"train": minutes}
     random = numpy.random.default_rng(1)
-    cache = folder / f"train-{minutes:g}.npz"
+    cache = folder / f"{'-'.join(parts)}-{minutes:g}.npz"
     if cache.exists():
         stored = numpy.load(cache)
         rows, labels = stored["rows"], stored["labels"]
     else:
-        data = corpus.open_corpus(folder, "train")
         rows, labels = [], []
-        for _ in range(int(minutes * 60 / SECONDS)):
-            heard, said, kinds = scene(data, random)
-            found = features(voice, heard, said).astype(numpy.float16)
-            rows += [numpy.zeros((LAGS[-1], FEATURES), numpy.float16), found]
-            labels += [numpy.full(LAGS[-1], UNSURE, numpy.uint8), kinds[: len(found)]]
+        for part, length in parts.items():
+            data = corpus.open_corpus(folder, part)
+            for _ in range(int(length * 60 / SECONDS)):
+                heard, said, kinds = scene(data, random)
+                found = features(voice, heard, said).astype(numpy.float16)
+                rows += [numpy.zeros((LAGS[-1], FEATURES), numpy.float16), found]
+                labels += [numpy.full(LAGS[-1], UNSURE, numpy.uint8), kinds[: len(found)]]
         rows, labels = numpy.concatenate(rows), numpy.concatenate(labels)
         numpy.savez(cache, rows=rows, labels=labels)
     weights = fit(rows, labels, random)

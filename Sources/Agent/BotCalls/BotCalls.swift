@@ -139,7 +139,7 @@ public final class BotCalls: Sendable {
         let wakeup = dup(signal.descriptor)
         guard wakeup >= 0 else { throw RealtimeError(doing: "watching a call's frames", errno: errno) }
         let pair = AudioPort.pair(
-            rate: environment.plan.wire.portRate, signal: signal, turns: TurnPlan(environment.plan.bargeIn))
+            rate: environment.plan.wire.portRate, signal: signal, turns: environment.plan.bargeIn.map(TurnPlan.init))
         let box = PortBox(pair.port)
         loop.execute { [registry] in
             guard let bot = registry[call], let port = box.take() else {

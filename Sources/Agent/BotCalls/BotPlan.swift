@@ -32,8 +32,8 @@ public struct BotPlan: Sendable, Equatable {
     /// Where the bot's server may ask for something; nil for nowhere.
     public var requests: Requests?
 
-    /// Whether the caller's speech interrupts the bot here.
-    public var bargeIn = BargeInMode.off
+    /// Whether the caller's speech interrupts the bot here; nil if nobody follows who speaks.
+    public var bargeIn: BargeInMode?
 
     /// How a bot's server asks for something.
     public struct Requests: Sendable, Equatable {

@@ -13,11 +13,11 @@ public struct ProgramPlan: Sendable, Equatable {
     public var command: [String]
     /// Both ways.
     public var format: PortFormat
-    /// Whether the caller's speech interrupts the program here.
-    public var bargeIn: BargeInMode
+    /// Whether the caller's speech interrupts the program here; nil if nobody follows who speaks.
+    public var bargeIn: BargeInMode?
 
     /// Makes a plan.
-    public init(command: [String], format: PortFormat = PortFormat(), bargeIn: BargeInMode = .off) {
+    public init(command: [String], format: PortFormat = PortFormat(), bargeIn: BargeInMode? = nil) {
         self.command = command
         self.format = format
         self.bargeIn = bargeIn
@@ -81,7 +81,7 @@ public final class CallPrograms: Sendable {
     public func begin(
         _ plan: ProgramPlan, call: UInt64, peer: String, isOutgoing: Bool
     ) throws(ProgramStartError) -> PortLine {
-        let pair = AudioPort.pair(rate: plan.format.rate, signal: signal, turns: TurnPlan(plan.bargeIn))
+        let pair = AudioPort.pair(rate: plan.format.rate, signal: signal, turns: plan.bargeIn.map(TurnPlan.init))
         let run = try ProgramRun(
             plan, .init(call: call, peer: peer, isOutgoing: isOutgoing), port: pair.port, at: MonotonicClock.now,
             publish: publish)

@@ -134,9 +134,10 @@ public struct PortLine: ~Copyable, Sendable {
     private mutating func hear(
         _ received: Span<Int16>, _ sending: borrowing MutableSpan<Int16>, _ count: Int
     ) -> BargeInDecision {
-        guard let found = listen(&turns, received, sending, count, played: report.consumed &- report.skipped) else {
-            return .none
-        }
+        guard
+            let found = turns?.value.hear(
+                received, sending: sending, count: count, played: report.consumed &- report.skipped)
+        else { return .none }
         for index in 0..<found.events.count {
             let event = found.events[index]
             switch event.kind {
@@ -155,7 +156,7 @@ public struct PortLine: ~Copyable, Sendable {
     /// Response times are those of what is really sent.
     @_noAllocation @_noLocks
     private mutating func noteSent(_ sending: borrowing MutableSpan<Int16>) {
-        guard let turn = answer(&turns, sending) else { return }
+        guard let turn = turns?.value.send(sending) else { return }
         tell(.answered(turn))
         report.turns = turns?.value.summary
     }
@@ -186,23 +187,6 @@ public struct PortLine: ~Copyable, Sendable {
         report.skipped &+= count
         edge.cut()
     }
-}
-
-// Views of a frame's beginning. Unoptimised code counts the end of such a view as a deallocation, so these are not analysed; what
-// they call is.
-
-@_semantics("no_performance_analysis") @inline(__always)
-private func listen(
-    _ turns: inout OutOfLine<TurnTaking>?, _ received: Span<Int16>, _ sending: borrowing MutableSpan<Int16>,
-    _ count: Int,
-    played: Int
-) -> TurnReport? {
-    turns?.value.hear(received, sending: sending.span.extracting(0..<count), played: played)
-}
-
-@_semantics("no_performance_analysis") @inline(__always)
-private func answer(_ turns: inout OutOfLine<TurnTaking>?, _ sending: borrowing MutableSpan<Int16>) -> AnsweredTurn? {
-    turns?.value.send(sending.span) ?? nil
 }
 
 /// Lets sound fall and rise within 5 ms where it would break off.

@@ -25,7 +25,7 @@ struct SpeechTracker: Sendable {
     private static var possible: Float { @_noAllocation @_noLocks get { 0 } }
     private static var possibleHops: Int { @_noAllocation @_noLocks get { 2 } }
     private static var strong: Float { @_noAllocation @_noLocks get { 1 } }
-    private static var strongHops: Int { @_noAllocation @_noLocks get { 5 } }
+    private static var strongHops: Int { @_noAllocation @_noLocks get { 8 } }
     private static var weakHops: Int { @_noAllocation @_noLocks get { 8 } }
     private static var lasting: Float { @_noAllocation @_noLocks get { -1 } }
     private static var endHops: Int { @_noAllocation @_noLocks get { 30 } }

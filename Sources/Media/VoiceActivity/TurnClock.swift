@@ -58,10 +58,10 @@ public struct TurnClock: Equatable, Sendable {
     @_noAllocation @_noLocks
     func isSounding(at now: Int) -> Bool { now &- soundEnd < pause }
 
-    /// Whether a frame has sound.
+    /// Whether the first `count` samples of a frame have sound.
     @_noAllocation @_noLocks
-    static func isAudible(_ samples: Span<Int16>) -> Bool {
-        for index in 0..<samples.count where samples[index].magnitude >= silence { return true }
+    static func isAudible(_ samples: borrowing MutableSpan<Int16>, _ count: Int) -> Bool {
+        for index in 0..<count where samples[index].magnitude >= silence { return true }
         return false
     }
 

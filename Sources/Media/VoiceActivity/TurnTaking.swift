@@ -17,7 +17,7 @@ public struct TurnReport: Sendable {
 
 /// Turn-taking of one call with a program: what the media worker owns and uses in each frame.
 ///
-/// It allocates and locks nothing after `init`. For each frame the worker calls ``hear(_:sending:played:)`` with the received
+/// It allocates and locks nothing after `init`. For each frame the worker calls ``hear(_:sending:count:played:)`` with the received
 /// sound and the program's, carries out what it reports, and calls ``send(_:)`` with what is sent then. After `stopped` it
 /// tells the program, and calls ``clear()`` when the program's queue is cleared.
 public struct TurnTaking: ~Copyable, Sendable {
@@ -54,19 +54,21 @@ public struct TurnTaking: ~Copyable, Sendable {
     ///
     /// - Parameters:
     ///   - received: The caller's sound.
-    ///   - sending: What is to be sent with it, at full level; where it is shorter, it counts as silent.
+    ///   - sending: What is to be sent with it, at full level; silence after the first `count` samples.
     ///   - played: Samples of the program that were sent before this frame.
     @_noAllocation @_noLocks
-    public mutating func hear(_ received: Span<Int16>, sending: Span<Int16>, played: Int) -> TurnReport {
+    public mutating func hear(
+        _ received: Span<Int16>, sending: borrowing MutableSpan<Int16>, count: Int, played: Int
+    ) -> TurnReport {
         var events = VoiceEvents()
         for index in 0..<received.count {
-            let sent = index < sending.count ? sending[index] : 0
+            let sent = index < count ? sending[index] : 0
             voice.take(received[index], sent: sent, gain: slope.gain, into: &events)
         }
         var decision = BargeInDecision.none
         if interrupts {
             var isPlaying = clock.isSounding(at: voice.position)
-            if !isPlaying { isPlaying = TurnClock.isAudible(sending) }
+            if !isPlaying { isPlaying = TurnClock.isAudible(sending, count) }
             decision = bargeIn.follow(events, isPlaying: isPlaying, played: played, now: voice.position)
         }
         return TurnReport(events: events, bargeIn: decision, turn: clock.follow(events))
@@ -84,7 +86,7 @@ public struct TurnTaking: ~Copyable, Sendable {
 
     /// Takes what is sent with the frame that was heard last. Returns a turn whose answer begins with it.
     @_noAllocation @_noLocks
-    public mutating func send(_ sending: Span<Int16>) -> AnsweredTurn? {
+    public mutating func send(_ sending: borrowing MutableSpan<Int16>) -> AnsweredTurn? {
         var turn: AnsweredTurn?
         for index in 0..<sending.count { turn = clock.send(sending[index], now: voice.position &+ index) ?? turn }
         return turn
