@@ -128,12 +128,13 @@ async def main():
     report = json.loads(text)
     response, barge_in = report["response"], report["barge_in"]
     print("recognised:", server.heard)
-    print(f"response: {response['p50_ms']} ms P50, {response['p95_ms']} ms P95 of {response['count']}; "
-          f"barge-in: {barge_in['p50_ms']} ms P50, {barge_in['p95_ms']} ms P95 of {barge_in['count']}; "
-          f"both talk: {report['talk_over']['interruptions_ms']} ms")
+    print(f"response: {[turn['ms'] for turn in response['turns']]} ms; barge-in: "
+          f"{[interruption['ms'] for interruption in barge_in['interruptions']]} ms; both talk: "
+          f"{report['talk_over']['interruptions_ms']} ms; withheld: {[one['text'] for one in report['withheld']]}")
     problems = []
-    if response["count"] < 3:
-        problems.append(f"only {response['count']} questions were answered")
+    unanswered = [turn for turn in response["turns"] if turn["outcome"] == "unanswered"]
+    if unanswered or response["count"] == 0:
+        problems.append(f"{len(unanswered)} questions were not answered")
     if barge_in["count"] < 1:
         problems.append("no interruption stopped the bot")
     if not any("time" in words.lower() or "story" in words.lower() for words in server.heard):

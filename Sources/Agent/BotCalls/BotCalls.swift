@@ -106,7 +106,7 @@ public final class BotCalls: Sendable {
     /// The device makes a call that the bot's server has placed. ``begin(call:peer:own:isOutgoing:)`` follows when it is
     /// answered.
     public func placed(_ number: UInt64, call: UInt64, peer: String, own: String) {
-        let parties = BotCall.Parties(call: call, peer: peer, own: own, isOutgoing: true)
+        let parties = BotCall.Parties(call: call, peer: peer, own: own, isOutgoing: true, isAnswered: true)
         loop.execute { [registry, environment, courier] in
             guard let (placed, reply) = registry.placements.take(number) else { return }
             let bot = BotCall(parties, environment, courier, placed)

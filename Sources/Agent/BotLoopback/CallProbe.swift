@@ -15,6 +15,8 @@ public final class CallProbe: @unchecked Sendable {
     private var port: AudioPort
     private var line: PortLine?
     private var probe: BotProbe
+    /// Of the thread that runs a caller, as that of a measured card.
+    static let priority: Int32 = 20
     private let isStopped = Atomic<Bool>(false)
     private var heardSamples = 0
     /// Samples of silence that the call has sent because nothing was there yet: the first frame, and more after a delay.
@@ -43,6 +45,8 @@ public final class CallProbe: @unchecked Sendable {
 
     /// Speaks and listens until the caller is done or the call is over.
     public func run(press: (Character) -> Void) {
+        // Without permission this is an ordinary thread, and what it does late is withheld.
+        try? RealtimeThread.makeCurrentRealtime(priority: Self.priority)
         var events: [PlaybackEvent] = []
         while !isStopped.load(ordering: .acquiring), !port.isOver {
             var heard: [Int16] = []

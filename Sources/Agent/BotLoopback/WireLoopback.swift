@@ -106,6 +106,8 @@ private final class FrameClock: @unchecked Sendable {
     func hangUp() { hasHungUp.store(true, ordering: .releasing) }
 
     func run(mustStop: () -> Bool) {
+        // Without permission this is an ordinary thread, and what it does late is withheld.
+        try? RealtimeThread.makeCurrentRealtime(priority: CallProbe.priority)
         let frame = Duration.milliseconds(20)
         var deadline = MonotonicClock.now
         var said = [Int16](repeating: 0, count: WireLoopback.frameSamples)

@@ -38,7 +38,7 @@ public struct BotVerdict: Equatable, Sendable {
         return [
             most(
                 "response_p50", "Response, P50", percentile(50, times), limits.medianResponseMilliseconds, "ms", advice,
-                doubt: times.isEmpty ? doubt : nil),
+                doubt: doubt),
             most(
                 "response_p95", "Response, P95", percentile(95, times), limits.responseMilliseconds, "ms", advice,
                 doubt: doubt),

@@ -21,8 +21,8 @@ public struct CallerSpeech: Equatable, Sendable {
         guard !self.interruption.isEmpty else { return nil }
     }
 
-    /// Three questions and a request to stop, in English: "What time is it, please?", "Can you tell me a story?", "What can you do
-    /// for me?" and "Sorry, please stop, I have another question." They are synthetic (eSpeak NG 1.51), at 8 kHz.
+    /// Three questions and a request to stop, in English: "What time is it right now?", "Can you tell me a story?", "What can you do
+    /// for me?" and "Sorry please stop I have another question" They are synthetic (eSpeak NG 1.51), at 8 kHz.
     public static let builtIn = CallerSpeech(
         builtIn: [
             PackageResources.question_1_ulaw, PackageResources.question_2_ulaw, PackageResources.question_3_ulaw,

@@ -48,10 +48,12 @@ struct BotSummary {
         "\(Int(AudioFormat.milliseconds(samples: samples).rounded())) ms"
     }
 
-    private static func spread(_ times: [Int]) -> String? {
-        guard let median = BotMeasurement.percentile(50, of: times), let most = BotMeasurement.percentile(95, of: times)
-        else { return nil }
-        return "P50 \(milliseconds(median)), P95 \(milliseconds(most))"
+    /// Percentiles, unless they are withheld.
+    private func spread(_ times: [Int], _ figure: BotMeasurement.Figure) -> String {
+        guard !run.measurement.withheld.contains(where: { $0.figure == figure }),
+            let median = BotMeasurement.percentile(50, of: times), let most = BotMeasurement.percentile(95, of: times)
+        else { return "" }
+        return " (P50 \(Self.milliseconds(median)), P95 \(Self.milliseconds(most)))"
     }
 
     var text: String {
@@ -99,12 +101,12 @@ struct BotSummary {
         let counts = [
             (turns.count { $0 == .overlapped }, "talked over"), (turns.count { $0 == .unanswered }, "not answered"),
         ].filter { $0.0 > 0 }.map { ", \($0.0) \($0.1)" }.joined()
-        let spread = Self.spread(run.measurement.responses).map { " (\($0))" } ?? ""
+        let spread = spread(run.measurement.responses, .turns)
         return "\(run.measurement.responses.count) of \(turns.count) questions\(spread)\(counts)"
     }
 
     private var bargeIn: String {
-        let spread = Self.spread(run.measurement.stops).map { " (\($0))" } ?? ""
+        let spread = spread(run.measurement.stops, .interruptions)
         return
             "\(run.measurement.stops.count) of \(run.measurement.interruptions.count) interruptions stopped it\(spread)"
     }
