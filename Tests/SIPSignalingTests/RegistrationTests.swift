@@ -70,7 +70,9 @@ struct AccountRegistrationTests {
             let ticket = run.ask(.connect)
             run.feed(.resolved([AccountRun.target(.tls)]))
             run.feed(.failed(1, failure))
-            guard case .failed(let error)? = run.answer(ticket) else { return #expect(Bool(false), "it has not failed") }
+            guard case .failed(let error)? = run.answer(ticket) else {
+                return #expect(Bool(false), "it has not failed")
+            }
             #expect(error.code == code && error.cause == failure.text)
         }
     }
