@@ -50,7 +50,9 @@ extension Device {
                 "A TURN server is of no use to a bot's leg",
                 metadata: ["call": "\(leg.call)", "server": "\(server)", "reason": "\(reason)"])
         case .mediaReceived, .established, .playbackEnded, .sendingStopped, .sendingResumed, .connected, .pathLost,
-            .relayOverrun, .fileFailed, .ended, .card, .effortLimited, .loadMeasured, .realtimePriorityRefused:
+            .relayOverrun, .fileFailed, .announcementEnded, .recordingEnded, .ended, .card, .effortLimited,
+            .loadMeasured,
+            .realtimePriorityRefused:
             break  // Its end comes by the connection, and its sound by its port.
         }
         return true
@@ -72,7 +74,7 @@ extension MediaEvent {
             .connected(let id, _), .secured(let id), .connectionQuiet(let id), .connectionBack(let id),
             .pathLost(let id), .relayFailed(let id, _, _), .relayOverrun(let id, _, _, _),
             .connectionFailed(let id, _), .goodbyeReceived(let id), .fileFailed(let id, _), .refused(let id),
-            .ended(let id, _):
+            .announcementEnded(let id, _, _), .recordingEnded(let id, _), .ended(let id, _):
             id
         case .card, .effortLimited, .loadMeasured, .realtimePriorityRefused: nil
         }

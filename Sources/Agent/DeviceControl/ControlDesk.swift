@@ -85,7 +85,7 @@ struct ControlDesk: Sendable {
         let number: UInt64? =
             switch wish {
             case .play(_, let call), .stop(let call), .record(_, let call), .attach(let call), .detach(let call): call
-            case .status, .mute, .volume, .call, .answer, .reject, .hangUp, .card, .dtmf, .watch: nil
+            case .status, .mute, .volume, .call, .answer, .reject, .hangUp, .card, .dtmf, .drain, .watch: nil
             }
         let call = try await find { calls throws(ControlFault) in try CallChoice.talking(number, among: calls) }
         var file: String?
@@ -97,7 +97,7 @@ struct ControlDesk: Sendable {
             case .record(.stop, _): file = try await device.stopRecording(call)
             case .attach: try await device.attach(to: call)
             case .detach: try await device.detach(from: call)
-            case .status, .mute, .volume, .call, .answer, .reject, .hangUp, .card, .dtmf, .watch: break
+            case .status, .mute, .volume, .call, .answer, .reject, .hangUp, .card, .dtmf, .drain, .watch: break
             }
         } catch {
             throw ControlFault(error)
