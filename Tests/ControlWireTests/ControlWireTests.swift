@@ -222,7 +222,7 @@ struct ControlNewsTests {
             .answered(call: 1), .established(call: 1, setUpMilliseconds: 12.5),
             .ended(call: 1, .init(peer: "bob", reason: "completed", endedBy: "remote", durationSeconds: 3.5)),
             .digit(call: 1, key: "#"), .playbackEnded(call: 1),
-            .speech(call: 1, "begin", atMilliseconds: 20.5), .interrupted(call: 1, playedMilliseconds: 1.5),
+            .speech(call: 1, "begin", positionMilliseconds: 20.5), .interrupted(call: 1, playedMilliseconds: 1.5),
             .response(call: 1, afterMilliseconds: 700.5), .sending(call: 1, stopped: "silence"),
             .sending(call: 1, stopped: nil), .sound(ControlSound(isMuted: true, volumeDB: -6, microphoneDB: 0)),
             .card("lost"), .levels(nil),

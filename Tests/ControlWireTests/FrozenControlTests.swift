@@ -34,7 +34,7 @@ struct FrozenControlTests {
             call: 1,
             .init(peer: "bob", reason: "completed", endedBy: "remote", durationSeconds: 2, hangUpCause: "request")),
         .digit(call: 1, key: "5"), .playbackEnded(call: 1),
-        .speech(call: 1, "begin", atMilliseconds: 20.5), .interrupted(call: 1, playedMilliseconds: 1.5),
+        .speech(call: 1, "begin", positionMilliseconds: 20.5), .interrupted(call: 1, playedMilliseconds: 1.5),
         .response(call: 1, afterMilliseconds: 700.5), .sending(call: 1, stopped: "why"), .sound(sound),
         .card("running"), .load(load), .levels(levels), .levels(nil),
     ]

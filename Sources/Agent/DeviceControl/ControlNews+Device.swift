@@ -34,7 +34,7 @@ extension ControlNews {
         case .detached(let call): self = .detached(call: call.number)
         case .digit(let call, let key, _): self = .digit(call: call.number, key: String(key))
         case .speech(let call, let isOver, let at):
-            self = .speech(call: call.number, isOver ? "end" : "begin", atMilliseconds: Self.milliseconds(at))
+            self = .speech(call: call.number, isOver ? "end" : "begin", positionMilliseconds: Self.milliseconds(at))
         case .interrupted(let call, let played):
             self = .interrupted(call: call.number, playedMilliseconds: Self.milliseconds(played))
         case .responded(let call, let time):

@@ -16,7 +16,7 @@ public enum ControlNews: Hashable, Sendable {
     case digit(call: UInt64, key: String)
     /// The caller has begun to speak to the call's program, or has ended: `begin` or `end`. From the beginning of the call's
     /// sound.
-    case speech(call: UInt64, String, atMilliseconds: Double)
+    case speech(call: UInt64, String, positionMilliseconds: Double)
     /// The caller's speech has stopped the call's program, of which so much had been played.
     case interrupted(call: UInt64, playedMilliseconds: Double)
     /// From the end of the caller's speech to the first sound of the program's answer that was sent.
@@ -110,7 +110,7 @@ extension ControlNews: Codable {
     private enum Key: String, CodingKey {
         case event, state, call, from, to, key, stopped
         case setUp = "setup_ms"
-        case at = "at_ms"
+        case position = "position_ms"
         case played = "played_ms"
         case after = "after_ms"
     }
@@ -131,7 +131,7 @@ extension ControlNews: Codable {
         case "digit": self = .digit(call: try call(), key: try text(.key))
         case "speech":
             self = .speech(
-                call: try call(), try text(.state), atMilliseconds: try members.decode(Double.self, forKey: .at))
+                call: try call(), try text(.state), positionMilliseconds: try members.decode(Double.self, forKey: .position))
         case "interrupted":
             self = .interrupted(
                 call: try call(), playedMilliseconds: try members.decode(Double.self, forKey: .played))
@@ -182,7 +182,7 @@ extension ControlNews: Codable {
         case .speech(let call, let state, let at):
             try name("speech", call: call)
             try members.encode(state, forKey: .state)
-            try members.encode(at, forKey: .at)
+            try members.encode(at, forKey: .position)
         case .interrupted(let call, let played):
             try name("interrupted", call: call)
             try members.encode(played, forKey: .played)

@@ -262,7 +262,7 @@ struct RunCommand: AsyncParsableCommand {
         case .speech(let call, let isOver, let at):
             logger.debug(
                 isOver ? "The caller's speech ends" : "The caller speaks",
-                metadata: ["call": "\(call)", "at_ms": "\(at.milliseconds.rounded(toPlaces: 1))"])
+                metadata: ["call": "\(call)", "position_ms": "\(at.milliseconds.rounded(toPlaces: 1))"])
         case .interrupted(let call, let played):
             logger.info(
                 "The caller has interrupted the program",
