@@ -11,7 +11,7 @@ import PackageDescription
 
 let targets: [(name: String, modules: [Target.Dependency])] = [
     ("bot-audiosocket", ["BotWire", "FuzzWire"]),
-    ("bot-call", ["BotWire", "Timekeeping"]),
+    ("bot-call", ["AudioPort", "BotWire", "Timekeeping"]),
     ("bot-exotel", ["BotWire", "FuzzWire"]),
     ("bot-offer", ["BotWire", "Timekeeping"]),
     ("bot-plivo", ["BotWire", "FuzzWire"]),
@@ -83,6 +83,7 @@ let package = Package(
         module("Base", "RegularFiles"),
         module("Base", "ConfigReader", ["CYAML", "RegularFiles"]),
         module("Base", "NetworkAddress", ["CRealtime"]),
+        module("Base", "Realtime", ["CRealtime", "Timekeeping"]),
         module("Protocols", "BotWire", ["Bytes", "Digests", "JSON", "Timekeeping", "XML"]),
         module("Protocols", "ControlWire", ["JSON"]),
         module("Protocols", "RTP", ["Bytes", "Timekeeping"]),
@@ -93,6 +94,8 @@ let package = Package(
         module("Protocols", "MulticastDNS", ["NetworkAddress", "Timekeeping"]),
         module("Protocols", "SignalWire", ["Identifiers", "JSON"]),
         module("Media", "AudioKit", ["Bytes", "COpusFile", "CSpeexDSP", "RegularFiles"]),
+        module("Media", "VoiceActivity"),
+        module("Media", "AudioPort", ["AudioKit", "Realtime", "Timekeeping", "VoiceActivity"]),
         module("Media", "OpusCodec", ["COpus"]),
         module("Media", "Playout", ["AudioKit", "Bytes", "OpusCodec", "Timekeeping"]),
         module("Media", "SecureTransport", ["COpenSSL", "CSRTP", "CSRTPCiphers", "RegularFiles", "Timekeeping"]),

@@ -144,7 +144,10 @@ struct FaultTests {
 
 /// Waits until `condition` holds, looking every 10 ms for at most 20 s: for what nobody tells of, such as a file's size.
 func eventually(_ condition: () -> Bool, sourceLocation: SourceLocation = #_sourceLocation) async throws {
-    for _ in 0..<2_000 where !condition() { try await Task.sleep(for: .milliseconds(10)) }
+    for _ in 0..<2_000 {
+        if condition() { return }
+        try await Task.sleep(for: .milliseconds(10))
+    }
     try #require(condition(), sourceLocation: sourceLocation)
 }
 

@@ -60,7 +60,9 @@ struct SIPServiceTests {
             server.received.contains { if case .response(let response) = $0 { response.status == 200 } else { false } }
         }
         let responses = server.received.compactMap { if case .response(let response) = $0 { response } else { nil } }
-        #expect(responses.map(\.status) == [180, 200])
+        // On a busy machine the 200 is repeated before the ACK comes (RFC 3261 §13.3.1.4).
+        #expect(
+            responses.map(\.status).prefix(2) == [180, 200] && responses.dropFirst(2).allSatisfy { $0.status == 200 })
         let via = try #require(responses[0].headers.topVia)
         #expect(via.parameters["received"] == "127.0.0.1" && via.parameters["rport"] == "\(server.port)")
         guard case .request(let request) = try self.invite() else { return }

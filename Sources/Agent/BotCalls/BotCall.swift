@@ -87,7 +87,7 @@ final class BotCall: @unchecked Sendable {
     /// Asks the webhook, or connects.
     func begin() {
         waits = nil
-        tell(parties.isOutgoing ? .inProgress : .ringing)
+        tell(parties.isAnswered ? .inProgress : .ringing)
         switch placed?.instructions {
         case .markup(let markup): return feed(.told(markup))
         case .ask(let webhook): return feed(.ask(webhook))
@@ -480,16 +480,6 @@ extension BotPlan.StatusEvent {
         case .ringing: self = .ringing
         case .inProgress: self = .answered
         case .completed, .busy, .failed, .noAnswer, .canceled: self = .completed
-        }
-    }
-}
-
-extension PortFormat.Encoding {
-    init(_ encoding: WireFormat.Encoding) {
-        switch encoding {
-        case .mulaw: self = .muLaw
-        case .alaw: self = .aLaw
-        case .linear: self = .linear
         }
     }
 }

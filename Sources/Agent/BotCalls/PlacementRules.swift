@@ -35,7 +35,12 @@ struct PlacementRules: Sendable {
 
     private func allows(_ callee: String) -> Bool {
         let bytes = Array(callee.utf8)
-        return names.contains(bytes) || beginnings.contains { bytes.starts(with: $0) }
+        // What stands for `*` is the rest of a name: it leads to no other host, and names no other kind of address.
+        return names.contains(bytes)
+            || beginnings.contains { beginning in
+                bytes.starts(with: beginning)
+                    && !bytes.dropFirst(beginning.count).contains { "@:;?/%".utf8.contains($0) }
+            }
     }
 
     private func check(

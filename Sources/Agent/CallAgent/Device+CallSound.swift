@@ -84,9 +84,12 @@ extension Device {
             .notConfigured, "the configuration names no program or bot: set behaviour.attach to exec or bot")
         guard configuration.program != nil || configuration.bot != nil else { throw hasNoProgram }
         do {
-            guard let line = try beginProgram(for: id, isAttached: true) else { return }
+            guard let line = try beginProgram(for: id, isAttached: true) else { throw hasNoProgram }
             engine.attach(line, to: media)
+        } catch let error as CallSoundError {
+            throw error
         } catch {
+            detachProgram(of: id)
             throw CallSoundError(.failed, "\(error)")
         }
         calls[id]?.sound.participation = .present

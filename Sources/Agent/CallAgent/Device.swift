@@ -374,8 +374,11 @@ public actor Device {
             bots?.refuse(placement.number, .unavailable, why)
             return
         }
+        var audio = configuration.behaviour.audio(named: "outgoing-\(newKey())")
+        // Also where the bot is only attached to other calls.
+        audio.source = .program
         let id = call(
-            [callee], audio: configuration.behaviour.audio(named: "outgoing-\(newKey())"),
+            [callee], audio: audio,
             timeToLive: .seconds(placement.timeoutSeconds))
         guard let call = calls[id], call.record == nil else {
             bots?.refuse(placement.number, .unavailable, "the call could not be made")

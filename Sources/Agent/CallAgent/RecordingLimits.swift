@@ -22,15 +22,24 @@ public struct RecordingLimits: Hashable, Sendable {
     /// What was written to within so many seconds stays: it may be a call's that goes on.
     static let untouchedSeconds = 600.0
 
+    /// The beginning of 2024, in seconds since 1970.
+    private static let earliestTime = 1_704_067_200.0
+
     /// The names of those that go.
     func excess(of files: [File]) -> [String] {
         var left = megabytes.map { $0 * 1_000_000 } ?? .max
         // The newest first.
         return files.sorted { ($0.age, $0.name) < ($1.age, $1.name) }.filter { file in
             let isTooOld = days.map { file.age > Double($0) * 86_400 } ?? false
-            left = left > file.bytes ? left - file.bytes : 0
-            return file.age >= Self.untouchedSeconds && (isTooOld || left == 0)
+            let fits = file.bytes <= left
+            left = fits ? left - file.bytes : 0
+            return file.age >= Self.untouchedSeconds && (isTooOld || !fits)
         }.map(\.name)
+    }
+
+    /// Whether a name is that of a whole recording; one that is being written is not.
+    private static func isRecording(_ name: String) -> Bool {
+        (name.hasSuffix(".wav") || name.hasSuffix(".opus")) && !name.contains(".part.")
     }
 
     /// Removes what goes from a folder: files whose names end in `.wav` or `.opus`.
@@ -39,10 +48,12 @@ public struct RecordingLimits: Hashable, Sendable {
         let manager = FileManager.default
         let now = Date()
         let names = (try? manager.contentsOfDirectory(atPath: folder)) ?? []
-        let files = names.filter { $0.hasSuffix(".wav") || $0.hasSuffix(".opus") }.compactMap { name -> File? in
+        let files = names.filter(Self.isRecording).compactMap { name -> File? in
             guard let attributes = try? manager.attributesOfItem(atPath: "\(folder)/\(name)"),
                 attributes[.type] as? FileAttributeType == .typeRegular,
-                let bytes = attributes[.size] as? Int, let time = attributes[.modificationDate] as? Date
+                let bytes = attributes[.size] as? Int, let time = attributes[.modificationDate] as? Date,
+                // Written before the clock was set: its age is not known.
+                time.timeIntervalSince1970 >= Self.earliestTime
             else { return nil }
             return File(name: name, bytes: bytes, age: now.timeIntervalSince(time))
         }

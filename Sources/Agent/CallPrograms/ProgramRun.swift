@@ -358,7 +358,7 @@ final class ProgramRun: @unchecked Sendable {
         case .clear:
             interrupted.end()
             clear(isAsked: true)
-        case .press(let keys): publish(.press(call: call, keys: keys))
+        case .press(let keys): if life.isRunning { publish(.press(call: call, keys: keys)) }
         case .hangUp: feed(.asksToHangUp, at: now)
         }
     }

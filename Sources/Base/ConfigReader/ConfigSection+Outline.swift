@@ -18,7 +18,9 @@ extension ConfigSection {
         "secret", "token", "password", "credential", "hash", "payload", "header", "email",
     ]
     /// Who may do what is nobody else's business.
-    private static let privateKeys = ["allow", "deny", "users", "id", "user", "session", "rooms"]
+    private static let privateKeys = [
+        "allow", "deny", "users", "id", "user", "session", "rooms", "callees", "parameters",
+    ]
 
     private static func lines(
         _ label: String, _ value: ConfigValue, _ key: ConfigKeyEntry, name: String

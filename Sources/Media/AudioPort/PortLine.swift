@@ -69,7 +69,7 @@ public struct PortLine: ~Copyable, Sendable {
     public mutating func hold(received: Span<Int16>, sending: borrowing MutableSpan<Int16>) {
         report.missed &+= received.count &- heard.write(received)
         carryOutOrders()
-        if followsTurns { follow(hear(received, sending, 0)) }
+        if followsTurns { follow(hear(received, sending, sending.count, isProgram: false)) }
         _ = reports.push(report)
         handle.signal()
     }
@@ -95,7 +95,7 @@ public struct PortLine: ~Copyable, Sendable {
     @_noAllocation @_noLocks
     private mutating func takeTurn(_ received: Span<Int16>, _ sending: inout MutableSpan<Int16>) -> Int {
         var count = isHeld ? 0 : queue.look(at: ahead, into: &sending)
-        let decision = hear(received, sending, count)
+        let decision = hear(received, sending, count, isProgram: true)
         follow(decision)
         switch decision {
         case .none, .lowered: break
@@ -132,11 +132,12 @@ public struct PortLine: ~Copyable, Sendable {
 
     @_noAllocation @_noLocks
     private mutating func hear(
-        _ received: Span<Int16>, _ sending: borrowing MutableSpan<Int16>, _ count: Int
+        _ received: Span<Int16>, _ sending: borrowing MutableSpan<Int16>, _ count: Int, isProgram: Bool
     ) -> BargeInDecision {
         guard
             let found = turns?.value.hear(
-                received, sending: sending, count: count, played: report.consumed &- report.skipped)
+                received, sending: sending, count: count, played: report.consumed &- report.skipped,
+                isProgram: isProgram)
         else { return .none }
         for index in 0..<found.events.count {
             let event = found.events[index]

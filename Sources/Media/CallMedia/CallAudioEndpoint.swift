@@ -184,6 +184,8 @@ struct CallAudioEndpoint: ~Copyable {
     mutating func change(_ change: inout AudioChange) {
         switch change.part {
         case .announcement(let number):
+            // One that has ended by itself may be taken away when the next has come already.
+            guard change.installs || number == announcementNumber else { return }
             exchangeEnds(&announcement, &change.player)
             announcementNumber = number
             announces = change.installs

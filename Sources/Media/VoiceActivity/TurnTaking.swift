@@ -56,9 +56,10 @@ public struct TurnTaking: ~Copyable, Sendable {
     ///   - received: The caller's sound.
     ///   - sending: What is to be sent with it, at full level; silence after the first `count` samples.
     ///   - played: Samples of the program that were sent before this frame.
+    ///   - isProgram: Whether it is the program that is sent. Nothing else can be interrupted.
     @_noAllocation @_noLocks
     public mutating func hear(
-        _ received: Span<Int16>, sending: borrowing MutableSpan<Int16>, count: Int, played: Int
+        _ received: Span<Int16>, sending: borrowing MutableSpan<Int16>, count: Int, played: Int, isProgram: Bool
     ) -> TurnReport {
         var events = VoiceEvents()
         for index in 0..<received.count {
@@ -68,7 +69,7 @@ public struct TurnTaking: ~Copyable, Sendable {
         var decision = BargeInDecision.none
         if interrupts {
             var isPlaying = clock.isSounding(at: voice.position)
-            if !isPlaying { isPlaying = TurnClock.isAudible(sending, count) }
+            if !isPlaying, isProgram { isPlaying = TurnClock.isAudible(sending, count) }
             decision = bargeIn.follow(events, isPlaying: isPlaying, played: played, now: voice.position)
         }
         return TurnReport(events: events, bargeIn: decision, turn: clock.follow(events))

@@ -131,7 +131,8 @@ extension ControlNews: Codable {
         case "digit": self = .digit(call: try call(), key: try text(.key))
         case "speech":
             self = .speech(
-                call: try call(), try text(.state), positionMilliseconds: try members.decode(Double.self, forKey: .position))
+                call: try call(), try text(.state),
+                positionMilliseconds: try members.decode(Double.self, forKey: .position))
         case "interrupted":
             self = .interrupted(
                 call: try call(), playedMilliseconds: try members.decode(Double.self, forKey: .played))

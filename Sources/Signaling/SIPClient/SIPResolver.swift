@@ -1,4 +1,5 @@
 internal import Datagrams
+internal import NIOPosix
 internal import NetworkAddress
 internal import SIP
 internal import SIPSignaling
@@ -7,9 +8,10 @@ internal import SIPSignaling
 enum SIPResolver {
     /// Looks a server up on a thread of its own, because that may take seconds.
     static func targets(of server: SIPServiceConfiguration.Server) async -> [SIPTarget] {
-        await Task.detached {
-            guard let address = SocketAddress.lookUp(host: server.host, port: server.usedPort) else { return [] }
-            return [SIPTarget(transport: server.transport, address: address)]
-        }.value
+        let address = try? await NIOThreadPool.singleton.runIfActive {
+            SocketAddress.lookUp(host: server.host, port: server.usedPort)
+        }
+        guard let address = address.flatMap({ $0 }) else { return [] }
+        return [SIPTarget(transport: server.transport, address: address)]
     }
 }

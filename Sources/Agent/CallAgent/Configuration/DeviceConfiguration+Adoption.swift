@@ -27,11 +27,12 @@ extension BehaviourConfiguration {
     }
 
     fileprivate var needs: Needs {
-        switch source {
+        // With a program or bot as source the attachment is that, too.
+        switch attachment ?? source {
         case .silence, .echo, .tone, .file: .nothing
         case .card: .card
         case .exec: .programs
-        case .bot: .bot(source)
+        case .bot(let plan): .bot(.bot(plan))
         }
     }
 }

@@ -101,11 +101,16 @@ public enum OfferForm: Hashable, Sendable {
         return description
     }
 
-    /// Where the call that a `Location` names is hung up.
+    /// Where the call that a `Location` names is hung up; nil if another server than the offer's is named, which is not to get
+    /// the token.
     private static func hangUp(_ location: String, from address: WebAddress) -> WebAddress? {
         let call = location.prefix { $0 != "?" && $0 != "#" }
         guard call.utf8.count > 1, !call.hasSuffix("/") else { return nil }
-        return address.resolving(call + "/hangup")
+        guard let place = address.resolving(call + "/hangup"), place.scheme == address.scheme,
+            place.host == address.host,
+            place.port == address.port
+        else { return nil }
+        return place
     }
 
     /// The request that hangs a call up.

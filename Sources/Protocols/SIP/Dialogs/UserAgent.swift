@@ -235,7 +235,9 @@ public struct UserAgent: ProtocolCore, Sendable {
         case .talking(let talking): fire(id, talking, now, &outbox)
         case .mortal: break
         }
-        if let call = calls[id] { deadlines.set(id, call.deadline) }
+        // What is due and has to wait for something else is looked at again a little later.
+        let soonest = now.advanced(by: .milliseconds(100))
+        if let call = calls[id] { deadlines.set(id, call.deadline.map { max($0, soonest) }) }
     }
 
     private mutating func fire(

@@ -30,6 +30,8 @@ public struct RegistrationMachine: ProtocolCore, Sendable {
     private var failures = 0
     /// Until when the registrar has our binding; `nil` if it has none.
     private var validUntil: Instant?
+    /// The server has taken a registration at some time.
+    private var hasSucceeded = false
 
     /// Makes a machine that waits for a flow.
     ///
@@ -191,7 +193,9 @@ public struct RegistrationMachine: ProtocolCore, Sendable {
         case 401, 407:
             switch digest?.take(response, to: request) {
             case .retry?: self.request(attempts: attempts + 1, &outbox)
-            case .rejected?, .unsupported?, nil: end(.unauthorized, &outbox)
+            // A server that has taken these credentials before may be out of order.
+            case .rejected?, .unsupported?, nil:
+                if hasSucceeded { fail(response.status, response, now, &outbox) } else { end(.unauthorized, &outbox) }
             }
         case 423:
             guard let least = response.headers.number("Min-Expires"), least > seconds, least <= SIPLimits.seconds
@@ -202,7 +206,12 @@ public struct RegistrationMachine: ProtocolCore, Sendable {
             // The first hop has no outbound (RFC 5626 §4.2.1).
             asksForOutbound = false
             self.request(attempts: attempts + 1, &outbox)
-        case 403, 404, 405, 410, 501, 604: end(.refused(response.status), &outbox)
+        case 403, 404, 405, 410, 501, 604:
+            if hasSucceeded {
+                fail(response.status, response, now, &outbox)
+            } else {
+                end(.refused(response.status), &outbox)
+            }
         default: fail(response.status, response, now, &outbox)
         }
     }
@@ -249,6 +258,7 @@ public struct RegistrationMachine: ProtocolCore, Sendable {
         }
         let interval = Duration.seconds(Int64(granted))
         validUntil = now.advanced(by: interval)
+        hasSucceeded = true
         // Early enough for a repetition, and not all devices at once.
         let share = 0.80 + 0.1 * Double(tokens.number() % 1_000) / 1_000
         state = .registered(refreshAt: now.advanced(by: granted < 60 ? interval / 2 : interval * share))

@@ -1,0 +1,1 @@
+../../Modules/Agent/BotCalls/PortFormat+Wire.swift
