@@ -52,6 +52,9 @@ struct PlacementRulesTests {
         #expect(try isAllowed("anna", ["ben", "anna"]) && !isAllowed("Anna", ["anna"]) && !isAllowed("ann", ["anna"]))
         #expect(try isAllowed("%2B4930", ["+49*"]) && isAllowed("%2B49", ["+49*"]) && !isAllowed("%2B43", ["+49*"]))
         #expect(try isAllowed("anybody", ["*"]) && !isAllowed("anna*", ["anna"]) && !isAllowed("annabel", ["anna"]))
+        // What the asterisk stands for leads to no other host.
+        #expect(try !isAllowed("team-x%40192.0.2.1:5070", ["team-*"]) && !isAllowed("anna%40example.org", ["*"]))
+        #expect(try isAllowed("anna%40example.org", ["anna@example.org"]))
         // An e with its accent, in one character and in two.
         #expect(try !isAllowed("e%CC%81", ["\u{E9}"]) && isAllowed("%C3%A9", ["\u{E9}"]))
     }

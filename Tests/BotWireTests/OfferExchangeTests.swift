@@ -121,11 +121,12 @@ struct OfferExchangeTests {
     }
 
     @Test(
-        "Locations are hung up at the same server or another, and what is none is left alone",
+        "Locations are hung up at the same server; those at another, which is not to get the token, are left alone",
         arguments: [
             ("rtc_1", "https://bot.example/api/rtc_1/hangup"),
             ("/calls/rtc_1?model=a", "https://bot.example/calls/rtc_1/hangup"),
-            ("http://other.example/c/1", "http://other.example/c/1/hangup"), ("//other.example/1", nil), ("", nil),
+            ("http://other.example/c/1", nil), ("http://bot.example/c/1", nil), ("https://bot.example:444/c/1", nil),
+            ("//other.example/1", nil), ("", nil),
             ("/", nil), ("/calls/", nil), ("ftp://a/b", nil), ("a b", nil), ("/a\r\nb", nil),
         ])
     func location(_ location: String, _ expected: String?) throws {

@@ -206,12 +206,7 @@ public struct RegistrationMachine: ProtocolCore, Sendable {
             // The first hop has no outbound (RFC 5626 §4.2.1).
             asksForOutbound = false
             self.request(attempts: attempts + 1, &outbox)
-        case 403, 404, 405, 410, 501, 604:
-            if hasSucceeded {
-                fail(response.status, response, now, &outbox)
-            } else {
-                end(.refused(response.status), &outbox)
-            }
+        case 403, 404, 405, 410, 501, 604: end(.refused(response.status), &outbox)
         default: fail(response.status, response, now, &outbox)
         }
     }
