@@ -374,7 +374,7 @@ struct AccountCallTests {
         try run.connect(.udp)
         run.ask(.invite(AccountRun.options(sdp: Self.large)))
         #expect(run.requests(.invite).isEmpty)
-        #expect(run.outputs.last == .open(2, AccountRun.target(.tcp)))
+        #expect(try run.outputs.last == .open(2, AccountRun.target(.tcp)))
         try run.open(2, .tcp)
         #expect(run.flows(.invite) == [.tcp])
         run.ask(.invite(AccountRun.options(to: "carol", sdp: Self.large)))

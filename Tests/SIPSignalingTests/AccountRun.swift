@@ -22,8 +22,8 @@ struct AccountRun {
         account = try #require(AccountMachine(settings, key: [UInt8](repeating: 7, count: 16)))
     }
 
-    static func target(_ transport: SIPTransport, _ host: String = "192.0.2.1") -> SIPTarget {
-        SIPTarget(transport: transport, address: SocketAddress(host: host, port: 5_060)!)
+    static func target(_ transport: SIPTransport, _ host: String = "192.0.2.1") throws -> SIPTarget {
+        SIPTarget(transport: transport, address: try #require(SocketAddress(host: host, port: 5_060)))
     }
 
     mutating func feed(_ input: AccountInput) {
@@ -53,7 +53,7 @@ struct AccountRun {
     /// Resolves and opens what the account asks for.
     mutating func open(_ transport: SIPTransport = .tcp) throws {
         #expect(outputs.last == .resolve)
-        feed(.resolved([Self.target(transport)]))
+        feed(.resolved([try Self.target(transport)]))
         let number = try #require(lastOpened)
         try open(number, transport)
     }

@@ -68,7 +68,7 @@ struct AccountRegistrationTests {
         ] {
             var run = try AccountRun { $0.givesUpAtOnce = true }
             let ticket = run.ask(.connect)
-            run.feed(.resolved([AccountRun.target(.tls)]))
+            try run.feed(.resolved([AccountRun.target(.tls)]))
             run.feed(.failed(1, failure))
             guard case .failed(let error)? = run.answer(ticket) else {
                 return #expect(Bool(false), "it has not failed")
@@ -102,9 +102,9 @@ struct AccountRegistrationTests {
     func failover() throws {
         var run = try AccountRun()
         run.ask(.connect)
-        run.feed(.resolved([AccountRun.target(.tcp), AccountRun.target(.tcp, "192.0.2.2")]))
+        try run.feed(.resolved([AccountRun.target(.tcp), AccountRun.target(.tcp, "192.0.2.2")]))
         run.feed(.failed(1))
-        #expect(run.outputs.last == .open(2, AccountRun.target(.tcp, "192.0.2.2")))
+        #expect(try run.outputs.last == .open(2, AccountRun.target(.tcp, "192.0.2.2")))
         try run.open(2, .tcp)
         try run.respond(200, to: try run.request(.register))
         #expect(run.events == [.connected])
@@ -114,11 +114,11 @@ struct AccountRegistrationTests {
     func silentServer() throws {
         var run = try AccountRun()
         run.ask(.connect)
-        run.feed(.resolved([AccountRun.target(.tcp), AccountRun.target(.tcp, "192.0.2.2")]))
+        try run.feed(.resolved([AccountRun.target(.tcp), AccountRun.target(.tcp, "192.0.2.2")]))
         try run.open(1, .tcp)
         run.run(.seconds(33))
         #expect(run.outputs.contains(.close(1)))
-        #expect(run.outputs.contains(.open(2, AccountRun.target(.tcp, "192.0.2.2"))))
+        #expect(try run.outputs.contains(.open(2, AccountRun.target(.tcp, "192.0.2.2"))))
     }
 
     @Test("While nothing answers, waits grow and the server is looked up anew each time")
