@@ -218,7 +218,7 @@ public struct KeptCall: Codable, Hashable, Sendable {
         public var interruptions: Int
         /// Times the program was lowered.
         public var dips: Int
-        /// Of those, for what was no speech, or was not certain in time.
+        /// False dips among them: the sound was not speech, or was not confirmed in time.
         public var falseDips: Int
 
         private enum CodingKeys: String, CodingKey {

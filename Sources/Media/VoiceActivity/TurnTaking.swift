@@ -120,7 +120,7 @@ public struct TurnSummary: BitwiseCopyable, Equatable, Sendable {
     public let overlaps: Int
     /// Times the program was lowered.
     public let dips: Int
-    /// Of those, for what was no speech, or was not certain in time.
+    /// False dips among them: the sound was not speech, or was not confirmed in time.
     public let falseDips: Int
     /// Times the program was stopped.
     public let interruptions: Int

@@ -65,7 +65,7 @@ extension ConnectionMachine {
         }
     }
 
-    /// Tries at once what was waiting, and anew what is under way: it may be stuck on a way that is gone.
+    /// Tries at once what was waiting, and again what is under way: its path may be gone.
     mutating func hurry(_ attempt: Attempt, at now: Instant, into outbox: inout [Output]) {
         switch attempt.step {
         case .waiting(_, let notBefore) where now < notBefore:

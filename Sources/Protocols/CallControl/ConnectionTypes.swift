@@ -102,7 +102,7 @@ public struct ResumePoint: Hashable, Sendable {
 
 /// The connection's times and limits.
 public struct ConnectionTimings: Hashable, Sendable {
-    /// For the answer to a ping that was sent because the network has changed; a link without one is made anew, which costs
+    /// For the answer to a ping that was sent because the network has changed; a link without one is replaced, which costs
     /// little if the path is just slow.
     static let probeTimeout = Duration.milliseconds(500)
 

@@ -12,7 +12,7 @@ public struct LoginMachine: ProtocolCore, Sendable {
         case succeeded
         /// It did not, or was not there.
         case failed(ServiceFailure)
-        /// The machine's network has changed: what was waiting is tried at once, and anew what is under way.
+        /// The machine's network has changed: what was waiting is tried at once, and what is under way is tried again.
         case networkChanged
         /// `nextDeadline` has come. Early calls are harmless.
         case timerFired

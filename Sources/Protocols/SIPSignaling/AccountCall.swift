@@ -41,7 +41,7 @@ struct AccountCall: Sendable {
     var ours: [UInt8]
     var theirs: [UInt8]?
     var peerOffer = PeerOffer.none
-    /// An invite of ours.
+    /// Our invite.
     var dial: Dial?
 
     struct Dial: Sendable {

@@ -222,7 +222,7 @@ struct AccountCalls: Sendable {
         }
     }
 
-    // MARK: Calls of ours
+    // MARK: Our calls
 
     mutating func invite(
         _ options: InviteOptions, ticket: UInt64, _ now: Instant, _ outbox: inout [AccountOutput]

@@ -58,7 +58,7 @@ public struct UserAgent: ProtocolCore, Sendable {
         }
     }
 
-    /// Whether a request of a peer's belongs to a call of ours.
+    /// Whether a peer's request belongs to one of our calls.
     public func knowsDialog(of request: SIPRequest) -> Bool {
         guard let tag = request.headers.to?.tag, let callID = request.headers.callID else { return false }
         return dialogs[Self.dialogKey(callID, tag)] != nil
