@@ -31,6 +31,8 @@ final class CardBench {
     private(set) var playedAt: [Instant] = []
     /// When the worker, counting samples, got the impulses that were in the air at the middle of each second.
     private(set) var capturedAt: [Instant] = []
+    /// Times that the card's thread woke up while the worker did nothing.
+    private(set) var idleWakes = 0
     private var now: Instant { world.now }
 
     init(frameMilliseconds: Int = 20, seed: UInt64 = 1) {
@@ -70,7 +72,15 @@ final class CardBench {
         line.pause(at: now)
     }
 
+    /// Has the worker go on after a pause.
+    func goOn() {
+        isWorking = true
+        frameDueAt = now
+        nextFrame = now
+    }
+
     func forget() {
+        idleWakes = 0
         playedAt = []
         capturedAt = []
         world.heardAt = []
@@ -94,8 +104,12 @@ final class CardBench {
             let due = [wake, loop.nextDeadline, dueFrame].compactMap(\.self).min() ?? end
             guard due <= end else { break }
             world.now = max(now, due)
-            if dueFrame <= now { runFrame() }
+            let isFrame = dueFrame <= now
+            if isFrame { runFrame() }
+            let isWake = [wake, loop.nextDeadline].contains { $0.map { $0 <= now } ?? false }
             if let wake, wake <= now { nextWake = nil }
+            guard isWake || isFrame && isWorking else { continue }
+            if !isWorking { idleWakes += 1 }
             loop.step(at: now)
             collect()
         }

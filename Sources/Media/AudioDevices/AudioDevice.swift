@@ -21,11 +21,11 @@ public final class AudioDevice: Sendable {
     public init(
         _ configuration: AudioDeviceConfiguration, onEvent: @escaping @Sendable (CardEvent) -> Void
     ) throws(RealtimeError) {
-        let pair = LinePair()
-        line = Mutex(pair.worker)
-        let events = SPSCRing<CardEvent>(capacity: Self.eventCapacity)
         let shared = try Shared()
         self.shared = shared
+        let pair = LinePair(wakeup: shared.wakeup.handle)
+        line = Mutex(pair.worker)
+        let events = SPSCRing<CardEvent>(capacity: Self.eventCapacity)
         let loop = LoopBox(
             CardLoop(
                 ALSACard(configuration), pair.device, events: events.producer,

@@ -18,6 +18,8 @@ struct CardLoop<Card: SoundCard & ~Copyable>: ~Copyable {
     private var playbackPace = Pace()
     private var capturePace = Pace()
     private var withoutCardAt: Instant?
+    /// Since when the worker has exchanged no frame; nil while it does.
+    private var unusedSince: Instant?
     private var reportAt: Instant?
     private var worstLatenessNanoseconds: Int64 = 0
     /// Events that found their ring full.
@@ -25,6 +27,9 @@ struct CardLoop<Card: SoundCard & ~Copyable>: ~Copyable {
 
     private static var tickNanoseconds: Int64 { 10_000_000 }
     private static var reportNanoseconds: Int64 { 1_000_000_000 }
+    /// A card that nobody uses for this time stands still, so that an idle device seldom wakes up: 10 s, so that a card is not
+    /// stopped and started between calls that follow each other.
+    static var restNanoseconds: Int64 { 10_000_000_000 }
 
     /// - Parameters:
     ///   - events: Ring for events. When it is full, events are dropped and counted.
@@ -49,11 +54,15 @@ struct CardLoop<Card: SoundCard & ~Copyable>: ~Copyable {
     /// Whether the card's own wake-ups are to be waited for.
     var isCardRunning: Bool { machine.mode == .running || machine.mode == .settling || machine.mode == .playingOut }
 
-    /// When ``step(at:)`` must run at the latest, whatever the card does.
+    /// When ``step(at:)`` must run at the latest, whatever the card does. It must also run when the worker, after a pause, has
+    /// signalled a frame.
     var nextDeadline: Instant? {
         var earliest = machine.nextDeadline
-        if machine.mode == .withoutCard, let withoutCardAt { earliest = min(earliest ?? withoutCardAt, withoutCardAt) }
-        if let reportAt { earliest = min(earliest ?? reportAt, reportAt) }
+        if machine.mode == .withoutCard, isInUse, let withoutCardAt {
+            earliest = min(earliest ?? withoutCardAt, withoutCardAt)
+        }
+        // The figures of a card that rests stay what they are.
+        if machine.mode != .resting, let reportAt { earliest = min(earliest ?? reportAt, reportAt) }
         return earliest
     }
 
@@ -87,6 +96,9 @@ struct CardLoop<Card: SoundCard & ~Copyable>: ~Copyable {
         var hasMoved = false
         switch machine.mode {
         case .withoutCard: runWithoutCard(at: now)
+        case .resting:
+            runLinesWithoutCard(at: now)
+            if isInUse { handle(.wake, at: now) }
         case .settling, .running:
             // Any failure may end this state, and the card with it. Playback goes first, because capture needs the
             // samples that the card was given for the same time, and a little later.
@@ -95,12 +107,25 @@ struct CardLoop<Card: SoundCard & ~Copyable>: ~Copyable {
         case .playingOut: playOut(at: now)
         case .stopped: break
         }
+        restIfUnused(at: now)
         if let due = reportAt, now >= due {
             reportAt = now.advanced(byNanoseconds: Self.reportNanoseconds)
             tell(.report(statistics))
             worstLatenessNanoseconds = 0
         }
         return hasMoved
+    }
+
+    private var isInUse: Bool { playback.statistics.isInUse || capture.statistics.isInUse }
+
+    private mutating func restIfUnused(at now: Instant) {
+        guard !isInUse else {
+            unusedSince = nil
+            return
+        }
+        let since = unusedSince ?? now
+        unusedSince = since
+        if machine.mode == .running, since.nanoseconds(to: now) >= Self.restNanoseconds { handle(.rest, at: now) }
     }
 
     var statistics: CardStatistics {
@@ -110,7 +135,7 @@ struct CardLoop<Card: SoundCard & ~Copyable>: ~Copyable {
         statistics.opens = machine.opens
         statistics.losses = machine.losses
         statistics.suspends = machine.suspends
-        statistics.isRunning = machine.mode == .running
+        statistics.isRunning = machine.mode == .running || machine.mode == .resting
         statistics.worstLatenessMilliseconds = Double(worstLatenessNanoseconds) * 1e-6
         return statistics
     }
@@ -140,6 +165,16 @@ struct CardLoop<Card: SoundCard & ~Copyable>: ~Copyable {
         case .run(let direction):
             let result = run(direction, at: now)
             return result < 0 ? .failed(direction, errno: -result) : nil
+        case .halt(let direction):
+            let result = card.prepare(direction)
+            if direction == .playback {
+                outgoing.removeAll()
+                capture.reference.loseAlignment()
+            }
+            return result < 0 ? .failed(direction, errno: -result) : nil
+        case .probe(let direction):
+            let errno = card.condition(direction).errno
+            return errno == 0 ? nil : .failed(direction, errno: errno)
         case .resume(let direction):
             withoutCardAt = now
             let result = card.resume(direction)
@@ -207,6 +242,10 @@ struct CardLoop<Card: SoundCard & ~Copyable>: ~Copyable {
         let due = withoutCardAt ?? now
         guard now >= due else { return }
         withoutCardAt = max(due.advanced(byNanoseconds: Self.tickNanoseconds), now)
+        runLinesWithoutCard(at: now)
+    }
+
+    private mutating func runLinesWithoutCard(at now: Instant) {
         playback.runWithoutCard(at: now)
         capture.runWithoutCard(at: now)
     }

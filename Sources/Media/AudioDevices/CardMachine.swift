@@ -22,6 +22,10 @@ struct CardMachine: ProtocolCore, Sendable {
         case resumeFailed(SoundDirection, errno: Int32)
         /// While stopping: all that was written has been played.
         case playedOut
+        /// Nobody has used the card for a while.
+        case rest
+        /// Somebody uses the card.
+        case wake
         case stop
         case timerFired
     }
@@ -31,6 +35,10 @@ struct CardMachine: ProtocolCore, Sendable {
         case close
         /// Stop this direction, empty it, lay in a cushion of silence if it is playback, and start it.
         case run(SoundDirection)
+        /// Stop this direction and empty it, so that the card does not wake its thread.
+        case halt(SoundDirection)
+        /// Look whether this direction is still there.
+        case probe(SoundDirection)
         case resume(SoundDirection)
         case tell(CardEvent)
     }
@@ -39,6 +47,8 @@ struct CardMachine: ProtocolCore, Sendable {
     enum Mode: Equatable, Sendable {
         /// No card: the machine's clock replaces it.
         case withoutCard
+        /// The card is open and stands still.
+        case resting
         /// Samples are moved, but not the calls': the card's first ones are thrown away, and silence is played.
         case settling
         case running
@@ -53,6 +63,7 @@ struct CardMachine: ProtocolCore, Sendable {
         case absent(retryAt: Instant)
         case settling(Running, until: Instant)
         case running(Running)
+        case resting(Running, probeAt: Instant)
         /// Until `deadline` the card may resume by itself; it is asked at `retryAt`.
         case suspended(Running, direction: SoundDirection, retryAt: Instant, deadline: Instant)
         case playingOut(deadline: Instant)
@@ -66,6 +77,8 @@ struct CardMachine: ProtocolCore, Sendable {
         let uses: InlineArray<2, Bool>
         let settle: Duration
         let bufferTime: Duration
+        /// Whether it has been told that sound flows.
+        var isTold = false
 
         mutating func note(_ direction: SoundDirection, at now: Instant) {
             movedAt[Int(direction.rawValue)] = now
@@ -90,12 +103,15 @@ struct CardMachine: ProtocolCore, Sendable {
     private static let resumeLimit = Duration.seconds(10)
     /// A direction that moves nothing for this time, and for twice its buffer, has stalled.
     private static let stallLimit = Duration.seconds(2)
+    /// How often a resting card is looked at: nothing else tells that it was unplugged.
+    private static let probeInterval = Duration.seconds(2)
     /// Failures in a row, with nothing moved between them, after which the card is reopened.
     private static let failureLimit = 8
 
     var mode: Mode {
         switch state {
         case .idle, .opening, .absent, .suspended: .withoutCard
+        case .resting: .resting
         case .settling: .settling
         case .running: .running
         case .playingOut: .playingOut
@@ -110,6 +126,7 @@ struct CardMachine: ProtocolCore, Sendable {
             case .absent(let retryAt): retryAt
             case .settling(let running, let until): min(until, Self.stallDeadline(running))
             case .running(let running): Self.stallDeadline(running)
+            case .resting(_, let probeAt): probeAt
             case .suspended(_, _, let retryAt, _): retryAt
             case .playingOut(let deadline): deadline
             }
@@ -134,6 +151,8 @@ struct CardMachine: ProtocolCore, Sendable {
         case .resumeFailed(let direction, let errno): resumeFailed(direction, errno, at: now, into: &outbox)
         case .playedOut:
             if case .playingOut = state { end(into: &outbox) }
+        case .rest: rest(at: now, into: &outbox)
+        case .wake: wake(at: now, into: &outbox)
         case .stop: stop(at: now, into: &outbox)
         case .timerFired: timerFired(at: now, into: &outbox)
         }
@@ -173,7 +192,7 @@ struct CardMachine: ProtocolCore, Sendable {
         case .running(var running):
             running.note(direction, at: now)
             state = .running(running)
-        case .idle, .opening, .absent, .suspended, .playingOut, .stopped: break
+        case .idle, .opening, .absent, .resting, .suspended, .playingOut, .stopped: break
         }
     }
 
@@ -186,6 +205,9 @@ struct CardMachine: ProtocolCore, Sendable {
         case .playingOut:
             // Its last samples are played, or it is gone; either way there is nothing to wait for.
             if direction == .playback { end(into: &outbox) }
+        case .resting:
+            // Whatever else is wrong is found, and put right, when the card runs again.
+            if Self.isGone(errno) { lose(errno, at: now, into: &outbox) }
         case .idle, .opening, .absent, .suspended, .stopped: break
         }
     }
@@ -233,6 +255,7 @@ struct CardMachine: ProtocolCore, Sendable {
     private mutating func resumed(_ direction: SoundDirection, at now: Instant, into outbox: inout [Output]) {
         guard case .suspended(var running, _, _, _) = state else { return }
         running.movedAt = [now, now]
+        running.isTold = false
         outbox.append(.tell(.resumed))
         // Its buffers are outdated, and both directions had stopped: they start as at the beginning.
         state = .settling(running, until: now.advanced(by: running.settle))
@@ -253,6 +276,22 @@ struct CardMachine: ProtocolCore, Sendable {
         resumed(direction, at: now, into: &outbox)
     }
 
+    private mutating func rest(at now: Instant, into outbox: inout [Output]) {
+        guard case .running(let running) = state else { return }
+        state = .resting(running, probeAt: now.advanced(by: Self.probeInterval))
+        for direction in SoundDirection.allCases where running.uses[Int(direction.rawValue)] {
+            outbox.append(.halt(direction))
+        }
+    }
+
+    private mutating func wake(at now: Instant, into outbox: inout [Output]) {
+        guard case .resting(var running, _) = state else { return }
+        running.movedAt = [now, now]
+        running.failures = InlineArray(repeating: 0)
+        state = .settling(running, until: now.advanced(by: running.settle))
+        runAll(running, into: &outbox)
+    }
+
     private func runAll(_ running: Running, into outbox: inout [Output]) {
         if running.uses[Int(SoundDirection.capture.rawValue)] { outbox.append(.run(.capture)) }
         if running.uses[Int(SoundDirection.playback.rawValue)] { outbox.append(.run(.playback)) }
@@ -263,7 +302,7 @@ struct CardMachine: ProtocolCore, Sendable {
         case .running(let running) where running.uses[Int(SoundDirection.playback.rawValue)]:
             // Not snd_pcm_drain, which waits for ever on a stalled card.
             state = .playingOut(deadline: now.advanced(by: min(running.bufferTime, .milliseconds(500))))
-        case .running, .settling, .suspended, .opening: end(into: &outbox)
+        case .running, .settling, .resting, .suspended, .opening: end(into: &outbox)
         case .idle, .absent:
             state = .stopped
             outbox.append(.tell(.stopped))
@@ -289,13 +328,21 @@ struct CardMachine: ProtocolCore, Sendable {
             guard now >= retryAt else { return }
             state = .opening
             outbox.append(.open)
-        case .settling(let running, let until):
+        case .settling(var running, let until):
             if checkStall(running, at: now, into: &outbox) { return }
             guard now >= until else { return }
             retryPause = Self.firstRetry
+            let isTold = running.isTold
+            running.isTold = true
             state = .running(running)
-            outbox.append(.tell(.running))
+            if !isTold { outbox.append(.tell(.running)) }
         case .running(let running): _ = checkStall(running, at: now, into: &outbox)
+        case .resting(let running, let probeAt):
+            guard now >= probeAt else { return }
+            state = .resting(running, probeAt: now.advanced(by: Self.probeInterval))
+            for direction in SoundDirection.allCases where running.uses[Int(direction.rawValue)] {
+                outbox.append(.probe(direction))
+            }
         case .suspended(_, let direction, let retryAt, _):
             if now >= retryAt { outbox.append(.resume(direction)) }
         case .playingOut(let deadline):

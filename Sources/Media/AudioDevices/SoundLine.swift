@@ -13,6 +13,9 @@ public struct SoundLine: ~Copyable, Sendable {
     private var referring: AudioRing.Consumer
     private var capturingMarks: SPSCRing<LineMark>.Producer
     private var boundaries: SPSCRing<PeriodBoundary>.Consumer
+    /// Wakes the device's thread for the first frame after a pause: it may sleep for seconds.
+    private let wakeup: WakeupHandle?
+    private var isPaused = true
     private var played = 0
     private var captured = 0
     /// Samples that this end has dropped or lacked.
@@ -32,8 +35,10 @@ public struct SoundLine: ~Copyable, Sendable {
     init(
         playing: consuming AudioRing.Producer, playingMarks: consuming SPSCRing<LineMark>.Producer,
         capturing: consuming AudioRing.Consumer, referring: consuming AudioRing.Consumer,
-        capturingMarks: consuming SPSCRing<LineMark>.Producer, boundaries: consuming SPSCRing<PeriodBoundary>.Consumer
+        capturingMarks: consuming SPSCRing<LineMark>.Producer, boundaries: consuming SPSCRing<PeriodBoundary>.Consumer,
+        wakeup: WakeupHandle?
     ) {
+        self.wakeup = wakeup
         self.playing = playing
         self.playingMarks = playingMarks
         self.capturing = capturing
@@ -56,6 +61,7 @@ public struct SoundLine: ~Copyable, Sendable {
         counters.playOverrun &+= samples.count - taken
         // Full of marks: the device's thread stalls, and will need only the latest ones.
         _ = playingMarks.push(mark)
+        if isPaused { endPause() }
     }
 
     /// Fills `samples` with captured sound, and with silence if there is not enough. Real-time safe.
@@ -108,6 +114,7 @@ public struct SoundLine: ~Copyable, Sendable {
             LineMark(
                 count: captured, nanoseconds: now.nanoseconds, missing: Int32(clamping: samples.count - read),
                 wait: Int32(clamping: wait ?? -1)))
+        if isPaused { endPause() }
         return read
     }
 
@@ -115,8 +122,15 @@ public struct SoundLine: ~Copyable, Sendable {
     /// ends the pause.
     @_noAllocation @_noLocks
     public mutating func pause(at now: Instant) {
+        isPaused = true
         _ = playingMarks.push(LineMark(count: played, nanoseconds: now.nanoseconds, isPause: true))
         _ = capturingMarks.push(LineMark(count: captured, nanoseconds: now.nanoseconds, isPause: true))
+    }
+
+    @_noAllocation @_noLocks
+    private mutating func endPause() {
+        isPaused = false
+        wakeup?.signal()
     }
 }
 
@@ -198,7 +212,8 @@ struct LinePair: ~Copyable {
     @usableFromInline var worker: SoundLine
     @usableFromInline var device: LineEnds
 
-    init() {
+    /// - Parameter wakeup: Wakes the device's thread, if it has one.
+    init(wakeup: WakeupHandle? = nil) {
         let playing = AudioRing(capacity: LineMark.ringSamples)
         let capturing = AudioRing(capacity: LineMark.ringSamples)
         let referring = AudioRing(capacity: LineMark.ringSamples)
@@ -207,7 +222,8 @@ struct LinePair: ~Copyable {
         let boundaries = SPSCRing<PeriodBoundary>(capacity: PeriodBoundary.capacity)
         worker = SoundLine(
             playing: playing.producer, playingMarks: playingMarks.producer, capturing: capturing.consumer,
-            referring: referring.consumer, capturingMarks: capturingMarks.producer, boundaries: boundaries.consumer)
+            referring: referring.consumer, capturingMarks: capturingMarks.producer, boundaries: boundaries.consumer,
+            wakeup: wakeup)
         device = LineEnds(
             playing: playing.consumer, playingMarks: playingMarks.consumer, capturing: capturing.producer,
             referring: referring.producer, capturingMarks: capturingMarks.consumer, boundaries: boundaries.producer)
