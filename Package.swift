@@ -229,6 +229,7 @@ let package = Package(
             [
                 "AudioPort", "BotWire", "CPrograms", "ControlWire", "Realtime", "Timekeeping", "VoiceActivity",
             ]),
+        module("Agent", "CallPorts", ["AudioPort", "Realtime", "Timekeeping", "VoiceActivity"]),
         module(
             "Agent", "BotCalls",
             nio + [
@@ -239,7 +240,7 @@ let package = Package(
             "Agent", "CallAgent",
             [
                 "AudioDevices", "AudioKit", "AudioPort", "BotCalls", "BotWire", "CallControl", "CallMedia",
-                "CallPrograms",
+                "CallPorts", "CallPrograms",
                 "CardAudio", "ConfigReader", "Connectivity", "Datagrams",
                 "ICE", "JSON", "MediaEngine",
                 "NetworkAddress", "OpusCodec", "Peering", "Playout", "PrivateFiles", "RTP", "Realtime", "RegularFiles",
@@ -391,6 +392,7 @@ let package = Package(
                 "VoiceActivity",
             ]),
         tests("BotCallsTests", ["BotCalls", "BotWire", "Bytes", "JSON", "Timekeeping"]),
+        tests("CallPortsTests", ["AudioPort", "CallPorts", "Realtime", "Timekeeping", "VoiceActivity"]),
         tests("CallProgramsTests", ["AudioPort", "CallPrograms", "Realtime", "Timekeeping"]),
         tests("CallControlTests", ["CallControl", "JSON", "Timekeeping"]),
         tests(

@@ -1,8 +1,10 @@
 internal import AudioKit
+public import CallPorts
 internal import CallControl
 internal import Logging
 internal import MediaEngine
 internal import Peering
+internal import Realtime
 internal import RegularFiles
 
 // What is played, recorded and attached in calls that run, and how they end by themselves.
@@ -72,14 +74,7 @@ extension Device {
 
     /// Lets the configured program or bot take part in a call, in place of its source.
     public func attach(to id: CallID) throws(CallSoundError) {
-        let media = try runningMedia(of: id)
-        guard let call = calls[id] else { return }
-        guard call.sound.participation != .present else {
-            throw CallSoundError(.wrongState, "a program or bot takes part in \(id) already; detach it first")
-        }
-        guard !call.usesCard else {
-            throw CallSoundError(.wrongState, "\(id) is on the sound card, where no program can take part")
-        }
+        let media = try mediaWithoutProgram(of: id)
         let hasNoProgram = CallSoundError(
             .notConfigured, "the configuration names no program or bot: set behaviour.attach to exec or bot")
         guard configuration.program != nil || configuration.bot != nil else { throw hasNoProgram }
@@ -96,7 +91,37 @@ extension Device {
         publish(.attached(id))
     }
 
-    /// Lets the program or bot leave a call, which goes on with its source; silence if the source is a program or bot.
+    /// Lets this process take part in a call that runs, in place of its source. A closed port that the call has leaves it.
+    ///
+    /// ``detach(from:)`` ends the port's part in the call.
+    public func attachPort(_ plan: PortPlan = PortPlan(), to id: CallID) throws(CallSoundError) -> CallPort {
+        if ports.isClosed(id) { try detach(from: id) }
+        let media = try mediaWithoutProgram(of: id)
+        do throws(RealtimeError) {
+            let opened = try ports.open(plan, for: id)
+            let port = opened.port
+            engine.attach(opened.line, to: media)
+            calls[id]?.sound.participation = .present
+            publish(.attached(id))
+            return port
+        } catch {
+            throw CallSoundError(.failed, "\(error)")
+        }
+    }
+
+    /// The media of a call in which a program can begin to take part.
+    private func mediaWithoutProgram(of id: CallID) throws(CallSoundError) -> MediaCallID {
+        let media = try runningMedia(of: id)
+        guard calls[id]?.sound.participation != .present else {
+            throw CallSoundError(.wrongState, "a program or bot takes part in \(id) already; detach it first")
+        }
+        guard calls[id]?.usesCard != true else {
+            throw CallSoundError(.wrongState, "\(id) is on the sound card, where no program can take part")
+        }
+        return media
+    }
+
+    /// Lets the program, bot or port leave a call, which goes on with its source; silence if the source is a program or bot.
     public func detach(from id: CallID) throws(CallSoundError) {
         let media = try runningMedia(of: id)
         guard calls[id]?.sound.participation == .present else {

@@ -2,6 +2,7 @@ internal import AudioPort
 internal import BotCalls
 internal import BotWire
 internal import CallControl
+internal import CallPorts
 internal import CallPrograms
 internal import Logging
 internal import VoiceActivity
@@ -88,6 +89,14 @@ extension Device {
 }
 
 extension Device {
+    /// Handles what happens at ports.
+    func handle(_ news: PortNews) {
+        switch news {
+        case .turn(let call, let news, let summary): note(news, summary, in: CallID(number: call))
+        case .heardOut(let call): programIsDone(in: CallID(number: call), nil)
+        }
+    }
+
     /// Handles who speaks in a call with a program.
     private func note(_ news: TurnNews, _ summary: TurnSummary, in call: CallID) {
         calls[call]?.turns = summary
@@ -130,12 +139,12 @@ extension DeviceConfiguration {
         switch behaviour.source {
         case .exec(let plan): return (plan, nil)
         case .bot(let plan): return (nil, plan)
-        case .silence, .echo, .tone, .file, .card: break
+        case .silence, .echo, .tone, .file, .card, .program: break
         }
         switch behaviour.attachment {
         case .exec(let plan): return (plan, nil)
         case .bot(let plan): return (nil, plan)
-        case .silence, .echo, .tone, .file, .card, nil: return (nil, nil)
+        case .silence, .echo, .tone, .file, .card, .program, nil: return (nil, nil)
         }
     }
 }

@@ -75,7 +75,7 @@ extension BehaviourConfiguration {
             switch self.source {
             case .silence: .silence
             case .card: .card
-            case .exec, .bot: .program
+            case .exec, .bot, .program: .program
             case .echo: .echo
             case .tone(let frequency, let level): .tone(frequencyHz: frequency, levelDBFS: level)
             case .file(let path, let loops): .file(path: path, loops: loops)

@@ -39,6 +39,8 @@ public actor Device {
     let bots: BotCalls?
     private let botNews: AsyncStream<BotNews>
     private var lines: (@Sendable () -> PortLine?)?
+    /// Calls whose sound this process has.
+    var ports = DevicePorts()
     private var listeners: [Task<Void, Never>] = []
 
     /// Opens the media sockets of a device that is not logged in yet.
@@ -88,6 +90,7 @@ public actor Device {
                 Task { [mediaEvents] in for await event in mediaEvents { self.handle(event) } },
                 Task { [programNews] in for await news in programNews { self.handle(news) } },
                 Task { [botNews] in for await news in botNews { self.handle(news) } },
+                Task { [news = ports.news] in for await news in news { self.handle(news) } },
                 Task { await self.keepTidy() },
             ]
             try await listenForBots()
@@ -243,6 +246,7 @@ public actor Device {
         card.cancelFailureTone()
         engine.shutdown()
         programs?.finish()
+        ports.finish()
         await bots?.finish()
         for listener in listeners { listener.cancel() }
         await journal?.close()
@@ -343,6 +347,7 @@ public actor Device {
     /// - Returns: What the media worker speaks with it through; nil if the device has none, which is silence.
     func beginProgram(for id: CallID, isAttached: Bool = false) throws -> PortLine? {
         if let lines { return lines() }
+        if !isAttached, let line = try ports.begin(for: id) { return line }
         guard let machine = calls[id]?.machine else { return nil }
         if let bots {
             // The bot of a call that came in stands already.
@@ -421,6 +426,7 @@ public actor Device {
     func sendDigit(_ digit: Character, heldFor time: Duration, toProgramOf id: CallID) {
         programs?.sendDigit(digit, heldMilliseconds: Int(time.milliseconds), to: id.number)
         bots?.sendDigit(digit, heldMilliseconds: Int(time.milliseconds), to: id.number)
+        ports.sendDigit(digit, heldFor: time, to: id)
         pressOnLeg(digit, of: id)
     }
 
@@ -428,18 +434,21 @@ public actor Device {
     func endProgram(of id: CallID, _ record: CallRecord) {
         programs?.end(call: id.number, reason: record.reason.rawValue)
         bots?.end(call: id.number, .init(record), seconds: Int(record.duration.seconds))
+        ports.end(id)
     }
 
     /// A program leaves a call that goes on.
     func detachProgram(of id: CallID) {
         programs?.end(call: id.number, reason: "detached")
         bots?.end(call: id.number, .completed, seconds: 0)
+        ports.end(id)
     }
 
     /// Has a program heard out, and then hang up.
     func hearOutProgram(of id: CallID) {
         programs?.hearOut(call: id.number)
         bots?.hearOut(call: id.number)
+        ports.hearOut(id)
     }
 
     /// What a call's program asked for was not done.

@@ -9,4 +9,9 @@
 /// Sound settings of calls, and their reports.
 @_exported public import CallMedia
 @_exported public import CardAudio
+/// The sound of calls in this process.
+@_exported public import CallPorts
+@_exported public import enum AudioPort.BargeInMode
+@_exported public import struct AudioPort.PortFormat
+@_exported public import enum AudioPort.PortRate
 @_exported public import MediaEngine

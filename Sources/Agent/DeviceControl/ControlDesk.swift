@@ -239,6 +239,7 @@ extension BehaviourConfiguration.Source {
         case .card: "card"
         case .exec: "exec"
         case .bot: "bot"
+        case .program: "program"
         }
     }
 }

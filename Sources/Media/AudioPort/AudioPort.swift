@@ -273,6 +273,9 @@ public final class PortSignal: Sendable {
     /// Takes back all signals seen so far.
     public func clear() { wakeup.clear() }
 
+    /// Blocks until signalled, or until `timeoutMilliseconds` have passed; then clears.
+    public func wait(timeoutMilliseconds: Int32? = nil) { wakeup.wait(timeoutMilliseconds: timeoutMilliseconds) }
+
     var handle: WakeupHandle { wakeup.handle }
 }
 

@@ -20,6 +20,8 @@ public struct BehaviourConfiguration: Sendable, Equatable {
         case exec(ProgramPlan)
         /// A voice bot, which is connected with as a telephone service connects with it.
         case bot(BotPlan)
+        /// This process, by ``Device/providePorts(_:_:)``; silence without that.
+        case program
     }
 
     /// Where the sound that the caller hears comes from.

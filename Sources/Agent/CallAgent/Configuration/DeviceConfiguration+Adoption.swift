@@ -29,7 +29,7 @@ extension BehaviourConfiguration {
     fileprivate var needs: Needs {
         // With a program or bot as source the attachment is that, too.
         switch attachment ?? source {
-        case .silence, .echo, .tone, .file: .nothing
+        case .silence, .echo, .tone, .file, .program: .nothing
         case .card: .card
         case .exec: .programs
         case .bot(let plan): .bot(.bot(plan))

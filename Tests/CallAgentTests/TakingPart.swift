@@ -1,0 +1,1 @@
+../../Examples/TakingPart/Sources/TakingPart/TakingPart.swift
