@@ -151,7 +151,7 @@ struct AccountRegistrationTests {
         var run = try AccountRun { $0.keepalive = .seconds(20) }
         try run.connect()
         let flow = try #require(run.flow)
-        #expect(run.outputs.contains(.ping(flow)))
+        #expect(run.outputs.contains(.ping(flow, .lineEnds)))
         run.feed(.ponged(flow.id))
         run.run(.seconds(20))
         run.feed(.ponged(flow.id))
