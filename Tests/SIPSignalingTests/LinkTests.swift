@@ -111,10 +111,10 @@ struct LinkTests {
         #expect(run.pings == [.binding, .binding])
         let mapped = try #require(SocketAddress(host: "198.51.100.1", port: 7))
         run.feed(.mapped(1, mapped))
-        run.run(.seconds(20))
+        run.run(.seconds(14))
         #expect(run.pings.count == 2)
-        // From then on silence means that the flow is dead.
-        run.run(.seconds(16))
+        // From then on silence means that the flow is dead, before the interval is over.
+        run.run(.seconds(11))
         #expect(run.outputs.contains(.close(1)))
     }
 

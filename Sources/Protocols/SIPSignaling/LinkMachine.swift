@@ -113,7 +113,7 @@ public struct LinkMachine: ProtocolCore, Sendable {
 
     /// For a flow to open.
     private static let openTimeout = Duration.seconds(10)
-    /// For the answer to a ping (RFC 5626 §4.4.1).
+    /// For the answer to a ping (RFC 5626 §4.4.1), or two fifths of the interval.
     private static let pongTimeout = Duration.seconds(10)
     /// Until a binding request is repeated for the first time; then twice as long each time.
     private static let repeatAfter = Duration.milliseconds(500)
@@ -278,10 +278,12 @@ public struct LinkMachine: ProtocolCore, Sendable {
 
     private mutating func ping(_ open: Open, _ now: Instant, _ outbox: inout [Output]) {
         var open = open
-        open.nextPing = now.advanced(by: open.interval)
-        // Line ends in datagrams keep a NAT's mapping; nobody answers them.
-        if open.flow.transport.isReliable || open.keepalive == .binding, open.pongDeadline == nil {
-            open.pongDeadline = now.advanced(by: Self.pongTimeout)
+        // Line ends in datagrams keep a NAT's mapping; nobody answers them. Where there is an answer, that it is missing is
+        // known before the interval is over.
+        let isAnswered = open.flow.transport.isReliable || open.keepalive == .binding
+        open.nextPing = now.advanced(by: isAnswered ? open.interval * 3 / 5 : open.interval)
+        if isAnswered, open.pongDeadline == nil {
+            open.pongDeadline = now.advanced(by: min(Self.pongTimeout, open.interval * 2 / 5))
         }
         if open.keepalive == .binding {
             open.repeats = 0
