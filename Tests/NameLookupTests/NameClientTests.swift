@@ -20,10 +20,18 @@ private final class NameServer {
             [
                 "--keep-in-foreground", "--conf-file=/dev/null", "--no-resolv", "--no-hosts", "--bind-interfaces",
                 "--listen-address=127.0.0.1", "--port=\(port)", "--local=/test/", "--user=", "--group=",
-                "--pid-file=", "--local-ttl=77",
+                "--pid-file=", "--local-ttl=77", "--log-facility=-",
             ] + records
-        process.standardError = FileHandle.nullDevice
+        let log = Pipe()
+        process.standardError = log
         try process.run()
+        // It listens once it says so; if it ends, so does its log.
+        var text = ""
+        while !text.contains("started") {
+            let data = log.fileHandleForReading.availableData
+            guard !data.isEmpty else { throw CocoaError(.executableLoad) }
+            text += String(decoding: data, as: UTF8.self)
+        }
     }
 
     /// SIGTERM may be blocked in what a test starts.
@@ -33,13 +41,7 @@ private final class NameServer {
 @Suite("Questions to a name server", .timeLimit(.minutes(1)))
 struct NameClientTests {
     private func ask(_ server: NameServer, _ questions: DNSQuestion...) -> [DNSQuestion: DNSAnswer] {
-        let client = NameClient(servers: [server.address], limit: .seconds(3))
-        // Until dnsmasq listens, nobody answers.
-        for _ in 0..<20 {
-            let answers = client.answers(to: questions)
-            if !answers.values.contains(.failed) { return answers }
-        }
-        return client.answers(to: questions)
+        NameClient(servers: [server.address], limit: .seconds(30)).answers(to: questions)
     }
 
     @Test("SRV, NAPTR, A and AAAA records of dnsmasq are read, with their lifetime; an unknown name is nothing")
