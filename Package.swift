@@ -94,6 +94,7 @@ let package = Package(
     targets: [
         // Floor 0: C libraries, and the little C that Swift cannot import.
         library("CALSA", pkgConfig: "alsa", apt: "libasound2-dev"),
+        library("CAres", pkgConfig: "libcares", apt: "libc-ares-dev"),
         library("CExpat", pkgConfig: "expat", apt: "libexpat1-dev"),
         library("COpenSSL", pkgConfig: "openssl", apt: "libssl-dev"),
         library("COpus", pkgConfig: "opus", apt: "libopus-dev"),
@@ -118,6 +119,8 @@ let package = Package(
         module("Base", "XML", ["CExpat"]),
         module("Base", "Realtime", ["CRealtime", "Timekeeping"]),
         module("Base", "NetworkAddress", ["CRealtime"]),
+        module("Base", "DomainNames", ["NetworkAddress"]),
+        module("Base", "NameLookup", ["CAres", "DomainNames", "NetworkAddress"]),
         module("Base", "Datagrams", ["CRealtime", "NetworkAddress", "Realtime", "Timekeeping"]),
         module("Base", "RegularFiles"),
         module("Base", "ConfigReader", ["CYAML", "RegularFiles"]),
@@ -134,7 +137,9 @@ let package = Package(
         module("Protocols", "CallControl", ["Identifiers", "JSON", "Timekeeping"]),
         module("Protocols", "ControlWire", ["JSON"]),
         module("Protocols", "SIP", ["Digests", "NetworkAddress", "Timekeeping"]),
-        module("Protocols", "SIPSignaling", ["CallControl", "JSON", "NetworkAddress", "SIP", "Timekeeping"]),
+        module(
+            "Protocols", "SIPSignaling",
+            ["CallControl", "DomainNames", "JSON", "NetworkAddress", "SIP", "Timekeeping"]),
         module("Protocols", "BotWire", ["Bytes", "Digests", "JSON", "Timekeeping", "XML"]),
 
         // Floor 3: media.
@@ -189,8 +194,8 @@ let package = Package(
         module(
             "Signaling", "SIPClient",
             [
-                "CallControl", "Datagrams", "HTTPTransport", "JSON", "NetworkAddress", "SIP", "SIPSignaling",
-                "SignalingClient", "Timekeeping", logging,
+                "CallControl", "Datagrams", "DomainNames", "HTTPTransport", "JSON", "NameLookup", "NetworkAddress",
+                "SIP", "SIPSignaling", "STUN", "SignalingClient", "Timekeeping", logging,
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
@@ -341,12 +346,15 @@ let package = Package(
             cSettings: warningsOfC + [.define("_GNU_SOURCE")]),
         tests("RealtimeTests", ["CRestrictedProcess", "Realtime"]),
         tests("DatagramsTests", ["Datagrams", "NetworkAddress", "Realtime", "Timekeeping"]),
+        tests("DomainNamesTests", ["DomainNames"]),
+        tests("NameLookupTests", ["DomainNames", "NameLookup", "NetworkAddress"]),
         tests("NetworkAddressTests", ["NetworkAddress"]),
         tests("RTPTests", ["Bytes", "RTP", "Timekeeping"]),
         tests("SDPTests", ["SDP"]),
         tests("SIPTests", ["SIP", "Timekeeping"], resources: [.copy("Vectors")]),
         tests(
-            "SIPSignalingTests", ["CallControl", "JSON", "NetworkAddress", "SIP", "SIPSignaling", "Timekeeping"]),
+            "SIPSignalingTests",
+            ["CallControl", "DomainNames", "JSON", "NetworkAddress", "SIP", "SIPSignaling", "Timekeeping"]),
         tests("STUNTests", ["NetworkAddress", "STUN"]),
         tests("MulticastDNSTests", ["MulticastDNS", "NetworkAddress", "Timekeeping"]),
         tests("ICETests", ["ICE", "NetworkAddress", "STUN", "Timekeeping"]),

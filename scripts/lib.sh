@@ -7,8 +7,8 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 export SWIFT_BACKTRACE=enable=no
 
 # Debian packages that building and testing need.
-build_packages=(pkg-config libasound2-dev libexpat1-dev libopus-dev libopusfile-dev libspeexdsp-dev libsqlite3-dev
-    libsrtp2-dev libssl-dev libyaml-dev)
+build_packages=(pkg-config libasound2-dev libc-ares-dev libexpat1-dev libopus-dev libopusfile-dev libspeexdsp-dev
+    libsqlite3-dev libsrtp2-dev libssl-dev libyaml-dev)
 
 # Reports progress on standard error, so that results on standard output stay clean.
 say() { printf '%s: %s\n' "$(basename "$0")" "$*" >&2; }

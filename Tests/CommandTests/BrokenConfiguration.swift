@@ -48,12 +48,12 @@ extension BrokenConfiguration {
                 + "    transport: quic\n",
             "3: account.server: is for an exchange, and kind is sip; account.sip.server says where the SIP server is",
             "6: account.sip.address: must be a SIP URI with a user, such as sip:alice@example.org",
-            "7: account.sip.transport: must be one of udp, tcp, tls, not \"quic\""),
+            "7: account.sip.transport: must be one of udp, tcp, tls, ws, wss, auto, not \"quic\""),
         .whole(
             "a SIP account that speaks in the clear, with rooms",
             "account:\n  kind: sip\n  password_file: token\n  sip:\n    address: sip:alice@example.org\nrooms: [lobby]\n"
                 + "media:\n  offers: plain\n",
-            "5: account.sip.transport: sends calls to another machine in the clear: use tls, or allow plain text by name",
+            "5: account.sip.transport: sends calls to another machine in the clear: use tls or wss, or allow plain text by name",
             "6: rooms: is for an exchange: a SIP server has no rooms",
             "8: media.offers: is plain, which needs allow_plain_rtp: true"),
         .whole(

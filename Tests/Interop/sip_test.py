@@ -21,7 +21,8 @@ import time
 import wave
 
 FOLDER = pathlib.Path(__file__).resolve().parent / "sip"
-PORT, TLS_PORT = 25060, 25061
+PORT, TLS_PORT, WS_PORT, WSS_PORT = 25060, 25061, 25080, 25081
+SERVERS = {"udp": PORT, "tcp": PORT, "tls": TLS_PORT, "ws": WS_PORT, "wss": WSS_PORT}
 PEER, TRUNK = "10.99.0.1", "10.99.0.2"
 
 
@@ -110,7 +111,9 @@ class Kamailio(Program):
 
     def __init__(self, folder, algorithm="MD5"):
         for name in ("kamailio.cfg", "tls.cfg"):
-            text = (FOLDER / name).read_text().replace("TLSPORT", str(TLS_PORT)).replace("PORT", str(PORT))
+            text = (FOLDER / name).read_text()
+            for word, port in (("WSSPORT", WSS_PORT), ("WSPORT", WS_PORT), ("TLSPORT", TLS_PORT), ("PORT", PORT)):
+                text = text.replace(word, str(port))
             text = text.replace("ALGORITHM", algorithm).replace("FOLDER", str(folder))
             (folder / name).write_text(text)
         if not (folder / "cert.pem").exists():
@@ -155,9 +158,10 @@ def configuration(folder, name, transport="tcp", behaviour="source: echo", answe
                   server=f"127.0.0.1:{PORT}", account=""):
     (folder / "password").write_text("secret\n")
     path = folder / "device.yaml"
+    place = server and f", server: '{server}'"
     path.write_text(
         f"account:\n  kind: sip\n  password_file: password\n  {account}\n"
-        f"  sip: {{ address: 'sip:{name}@sip.test', server: '{server}', transport: {transport}{sip and ', ' + sip} }}\n"
+        f"  sip: {{ address: 'sip:{name}@sip.test'{place}, transport: {transport}{sip and ', ' + sip} }}\n"
         f"device: {{ call_records: calls.jsonl }}\nanswer: {{ {answer} }}\nbehaviour: {{ {behaviour} }}\n"
         f"media: {{ address: 0.0.0.0{media and ', ' + media} }}\ncontrol: {{ socket: control.sock }}\n")
     return path
@@ -218,11 +222,11 @@ class Sipp(Program):
             raise Failed(f"sipp ended with {code}: {errors or self.text()[-1500:]}")
 
 
-def call(handset, folder, callee, *options, media="", transport="tcp", seconds=40):
+def call(handset, folder, callee, *options, media="", transport="tcp", seconds=40, server=f"127.0.0.1:{PORT}", sip=""):
     """`handset call` as user alice; hands back its exit code and report."""
     files = folder / "alice-files"
     files.mkdir(exist_ok=True)
-    path = configuration(files, "alice", transport=transport, media=media)
+    path = configuration(files, "alice", transport=transport, media=media, server=server, sip=sip)
     result = subprocess.run(
         [handset, "call", callee, "--config", str(path), "--json", *map(str, options)], capture_output=True, text=True,
         timeout=seconds, check=False)
@@ -233,14 +237,13 @@ def call(handset, folder, callee, *options, media="", transport="tcp", seconds=4
 # --- Checks -----------------------------------------------------------------------------------------------------------
 
 def registers(handset, folder):
-    """Digest with MD5 and SHA-256, over UDP, TCP and TLS; a new connection after the server's restart."""
+    """Digest with MD5 and SHA-256, over UDP, TCP, TLS and WebSockets; a new connection after the server's restart."""
     for algorithm in ("MD5", "SHA-256"):
         with running(Kamailio(folder, algorithm)) as kamailio:
-            for transport in ("udp", "tcp", "tls"):
-                server = f"127.0.0.1:{TLS_PORT if transport == 'tls' else PORT}"
-                account = f"trust_roots: {folder}/cert.pem" if transport == "tls" else ""
-                with running(Device(handset, folder, f"{algorithm}-{transport}", transport, server=server,
-                                    account=account)) as device:
+            for transport, port in SERVERS.items():
+                account = f"trust_roots: {folder}/cert.pem" if transport in ("tls", "wss") else ""
+                with running(Device(handset, folder, f"{algorithm}-{transport}", transport, server=f"127.0.0.1:{port}",
+                                    account=account, sip="websocket_path: /ws" if "ws" in transport else "")) as device:
                     if device.count("Registered at the SIP server") != 1:
                         raise Failed("not registered")
                     if transport != "tcp" or algorithm != "MD5":
@@ -385,6 +388,25 @@ def running(program):
         program.stop()
 
 
+def websocket_calls(handset, folder):
+    """A device at a secure WebSocket is called twice by one at a plain WebSocket, with sound both ways."""
+    recording, tone = folder / "alice.wav", folder / "tone.wav"
+    make_tone(tone, 440)
+    with running(Kamailio(folder)), running(Device(
+            handset, folder, "desk", "wss", server=f"localhost:{WSS_PORT}", sip="websocket_path: /ws",
+            account=f"trust_roots: {folder}/cert.pem",
+            behaviour="source: tone, frequency_hz: 500, record_folder: recordings")) as device:
+        for _ in range(2):
+            code, report, words = call(
+                handset, folder, "desk", "--play", tone, "--record", recording, "--duration", "3", transport="ws",
+                server=f"127.0.0.1:{WS_PORT}", sip="websocket_path: /ws")
+            if code != 0 or report.get("outcome") != "completed":
+                raise Failed(f"exit {code}: {report or words}")
+            expect_tone(recording, 500, "the caller")
+            wait("the record", lambda: "completed" in records(device), 10)
+            expect_tone(device.recording(), 440, "the callee")
+
+
 def versions():
     found = {}
     for package in ("kamailio", "sip-tester", "baresip"):
@@ -393,7 +415,7 @@ def versions():
     return found
 
 
-CHECKS = [registers, baresip_calls, plain_only_if_configured, device_calls_baresip, sipp_calls, device_calls_sipp]
+CHECKS = [registers, baresip_calls, plain_only_if_configured, device_calls_baresip, sipp_calls, device_calls_sipp, websocket_calls]
 
 
 def main():

@@ -51,15 +51,15 @@ struct AccountRun {
     // MARK: The server's part
 
     /// Resolves and opens what the account asks for.
-    mutating func open(_ transport: SIPTransport = .tcp) throws {
+    mutating func open(_ transport: SIPTransport = .tcp, from address: String = "192.0.2.9") throws {
         #expect(outputs.last == .resolve)
         feed(.resolved([try Self.target(transport)]))
         let number = try #require(lastOpened)
-        try open(number, transport)
+        try open(number, transport, from: address)
     }
 
-    mutating func open(_ number: Int, _ transport: SIPTransport) throws {
-        let host = try #require(SIPHost("192.0.2.9"))
+    mutating func open(_ number: Int, _ transport: SIPTransport, from address: String = "192.0.2.9") throws {
+        let host = try #require(SIPHost(address))
         let opened = SIPFlow(id: number, transport: transport, localHost: host, localPort: 40_000 + UInt16(number))
         if flow == nil || transport == flow?.transport { flow = opened }
         feed(.opened(opened))
@@ -150,7 +150,8 @@ struct AccountRun {
     }
 
     static let offer = "v=0\r\no=- 1 1 IN IP4 192.0.2.77\r\ns=-\r\nt=0 0\r\nm=audio 4000 RTP/AVP 0\r\n"
-    static let reply = "v=0\r\no=- 2 1 IN IP4 192.0.2.9\r\ns=-\r\nt=0 0\r\nm=audio 5000 RTP/AVP 0\r\n"
+    static let reply =
+        "v=0\r\no=- 2 1 IN IP4 192.0.2.9\r\ns=-\r\nc=IN IP4 192.0.2.9\r\nt=0 0\r\nm=audio 5000 RTP/AVP 0\r\n"
 
     /// A call of Bob's that rings.
     mutating func ring() throws -> InviteID {

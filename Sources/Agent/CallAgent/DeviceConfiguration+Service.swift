@@ -41,8 +41,8 @@ extension SIPServiceConfiguration {
         account.keepalive = sip.keepalive
         account.acceptsStrangers = sip.callers == .anybody
         account.product = "\(program.name)/\(program.version)"
-        // Outbound over UDP needs keepalives by STUN, which there are not.
-        if sip.server.transport != .udp { account.instance = "urn:uuid:\(UUID().uuidString.lowercased())" }
+        account.instance = "urn:uuid:\(UUID().uuidString.lowercased())"
+        account.usesGRUU = sip.usesGRUU
         self.init(account: account, server: sip.server)
         localPort = UInt16(clamping: sip.port)
         trustRootFile = configuration.account.trustRoots

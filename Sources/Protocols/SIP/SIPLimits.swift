@@ -22,8 +22,8 @@ public enum SIPLimits {
     public static let sequence: UInt32 = 0x7FFF_FFFF
     /// The longest that a peer's `Retry-After`, `Expires` or `Session-Expires` counts, in seconds.
     public static let seconds: UInt32 = 86_400 * 7
-    /// Transactions of one table, client and server together.
-    public static let transactions = 4_096
+    /// Transactions of one table, client and server together. Over UDP each is kept for 32 s, so 500 calls a second have 32,000.
+    public static let transactions = 40_000
     /// Dialogs that one INVITE may fork into.
     public static let forks = 16
     /// Calls of one user agent.

@@ -95,4 +95,31 @@ enum CallDescription {
         }
         return Array(lines.joined(separator: "\n").utf8)
     }
+
+    /// The same description with another address of ours, of the same family, and the next version (RFC 3264 §8); nil if the
+    /// old one is not where it receives. With ICE, which finds its own way, it stays.
+    static func readdressed(_ bytes: [UInt8], from old: SIPHost, to new: SIPHost) -> [UInt8]? {
+        let text = String(decoding: bytes, as: UTF8.self)
+        let (before, after) = (words(old), words(new))
+        guard old != new, before.prefix(8) == after.prefix(8), !text.contains("a=ice-ufrag:") else { return nil }
+        var isChanged = false
+        let lines = text.split(separator: "\r\n", omittingEmptySubsequences: false).map { line -> String in
+            if line == "c=" + before {
+                isChanged = true
+                return "c=" + after
+            }
+            guard line.hasPrefix("o=") else { return String(line) }
+            var fields = line.split(separator: " ").map(String.init)
+            guard fields.count == 6, let version = UInt64(fields[2]), version < .max else { return String(line) }
+            fields[2] = String(version + 1)
+            return fields.joined(separator: " ")
+        }
+        return isChanged ? Array(lines.joined(separator: "\r\n").utf8) : nil
+    }
+
+    /// An address as a description has it.
+    private static func words(_ host: SIPHost) -> String {
+        let text = host.text
+        return text.hasPrefix("[") ? "IN IP6 " + text.dropFirst().dropLast() : "IN IP4 " + text
+    }
 }

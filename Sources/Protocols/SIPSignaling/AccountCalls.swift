@@ -71,11 +71,27 @@ struct AccountCalls: Sendable {
     ) {
         run(.registered(contact: contact, routes: routes), now, &outbox)
         guard let flow else { return }
-        for lost in lostFlows { run(.moved(lost, to: flow, refreshes: true), now, &outbox) }
+        let lost = lostFlows
         lostFlows = []
+        for lost in lost {
+            let isSameHost = lost.localHost == flow.localHost
+            run(.moved(lost, to: flow, refreshes: isSameHost), now, &outbox)
+            if !isSameHost { readdress(from: lost.localHost, to: flow.localHost, now, &outbox) }
+        }
         let commands = waiting
         waiting = []
         for (call, command) in commands { run(.command(call, command), now, &outbox) }
+    }
+
+    /// Our address is another: peers learn where to send sound, and our new contact.
+    private mutating func readdress(
+        from old: SIPHost, to new: SIPHost, _ now: Instant, _ outbox: inout [AccountOutput]
+    ) {
+        for (id, call) in calls.sorted(by: { $0.key < $1.key }) where call.isTalking {
+            let ours = CallDescription.readdressed(call.ours, from: old, to: new) ?? call.ours
+            calls[id]?.ours = ours
+            run(.command(call.sip, .offer(ours)), now, &outbox)
+        }
     }
 
     /// A flow is gone: the server's, the one for large requests, or a stranger's.

@@ -1,5 +1,6 @@
 public import CallControl
 public import JSON
+public import NetworkAddress
 public import SIP
 
 /// What an application asks of an account.
@@ -46,6 +47,10 @@ public enum AccountInput: Sendable {
     case received(SIPMessage, SIPFlow)
     /// The peer answered a ping by the flow of that number.
     case ponged(Int)
+    /// The server told us over the flow of that number from where our datagrams come.
+    case mapped(Int, SocketAddress)
+    /// The network has changed. With the address from which packets to the server leave now; nil if there is no route.
+    case networkChanged(source: SIPHost?)
     /// ``AccountMachine/nextDeadline`` has come. Early calls are harmless.
     case timerFired
 }
@@ -72,8 +77,8 @@ public enum AccountOutput: Equatable, Sendable {
     case open(Int, SIPTarget)
     /// Close the flow of that number, or stop opening it.
     case close(Int)
-    /// Send two line ends.
-    case ping(SIPFlow)
+    /// Keep the flow alive.
+    case ping(SIPFlow, LinkMachine.Keepalive)
     /// Put the message on the wire.
     case transmit(SIPMessage, SIPFlow)
     /// Tell the application.

@@ -120,6 +120,8 @@ public struct AccountMachine: ProtocolCore, Sendable {
             calls.streamFailed(number, now, &outbox)
             feed(link: .failed(number), now, &outbox)
         case .ponged(let number): feed(link: .ponged(number), now, &outbox)
+        case .mapped(let number, let address): feed(link: .mapped(number, address), now, &outbox)
+        case .networkChanged(let source): feed(link: .networkChanged(source: source), now, &outbox)
         case .received(let message, let flow): receive(message, flow, now, &outbox)
         case .timerFired: fire(now, &outbox)
         }
@@ -305,7 +307,7 @@ public struct AccountMachine: ProtocolCore, Sendable {
             case .resolve: outbox.append(.resolve)
             case .open(let number, let target): outbox.append(.open(number, target))
             case .close(let number): outbox.append(.close(number))
-            case .ping(let flow): outbox.append(.ping(flow))
+            case .ping(let flow, let keepalive): outbox.append(.ping(flow, keepalive))
             case .up(let flow, let target): open(flow, target, now, &outbox)
             case .down(let flow):
                 if phase.isWanted { outbox.append(.note(.flowLost(flow.transport))) }
@@ -330,7 +332,12 @@ public struct AccountMachine: ProtocolCore, Sendable {
         self.target = target
         var uri = SIPURI(host: flow.localHost, port: flow.localPort)
         uri.user = settings.address.uri.sip?.user
-        if flow.transport != .udp { uri.parameters["transport"] = flow.transport.rawValue.lowercased() }
+        switch flow.transport {
+        case .udp: break
+        case .tcp, .tls: uri.parameters["transport"] = flow.transport.rawValue.lowercased()
+        // The same for both (RFC 7118 §5.2).
+        case .ws, .wss: uri.parameters["transport"] = "ws"
+        }
         contact = .sip(uri)
         calls.use(flow, contact: contact, now, &outbox)
         guard registration != nil else {
@@ -389,9 +396,18 @@ public struct AccountMachine: ProtocolCore, Sendable {
         feed(
             link: .served(keepaliveSeconds: seconds, answersPings: registration.usesOutbound || seconds != nil), now,
             &outbox)
-        // A GRUU stays unused: proxies whose registrar gives one may not follow it within a call (docs/interop.md).
-        calls.registered(contact: contact, routes: registration.serviceRoutes, now, &outbox)
+        calls.registered(contact: callContact(registration), routes: registration.serviceRoutes, now, &outbox)
         connected(&outbox)
+    }
+
+    /// What calls name as our contact. A GRUU only if that is asked for: proxies whose registrar gives one may not follow it
+    /// within a call (docs/interop.md).
+    private func callContact(_ registration: Registration) -> AnyURI {
+        if settings.usesGRUU, let own = registration.publicGRUU { return own }
+        guard registration.usesOutbound, case .sip(var uri) = contact else { return contact }
+        // The way back is this flow (RFC 5626 §4.3).
+        uri.parameters.insertFlag("ob")
+        return .sip(uri)
     }
 
     private mutating func handle(

@@ -1,4 +1,5 @@
 internal import CallControl
+public import NetworkAddress
 public import SIP
 public import Timekeeping
 
@@ -24,6 +25,10 @@ public struct LinkMachine: ProtocolCore, Sendable {
         case served(keepaliveSeconds: UInt32?, answersPings: Bool)
         /// The server at this address does not serve us: use the next one, if there is one.
         case notServed
+        /// A server told us over the flow of that number from where our datagrams come (RFC 5389).
+        case mapped(Int, SocketAddress)
+        /// The network has changed. With the address from which packets to the server leave now; nil if there is no route.
+        case networkChanged(source: SIPHost?)
         /// Close the flow, and open none.
         case end
         /// ``LinkMachine/nextDeadline`` has come. Early calls are harmless.
@@ -38,14 +43,24 @@ public struct LinkMachine: ProtocolCore, Sendable {
         case open(Int, SIPTarget)
         /// Close it.
         case close(Int)
-        /// Send two line ends by the flow.
-        case ping(SIPFlow)
+        /// Keep the flow alive.
+        case ping(SIPFlow, Keepalive)
         /// There is a flow.
         case up(SIPFlow, SIPTarget)
         /// It is gone.
         case down(SIPFlow)
         /// No address of the server can be used; all are tried again after that time.
         case unreachable(retryAfter: Duration)
+    }
+
+    /// How a flow is kept alive.
+    public enum Keepalive: Hashable, Sendable {
+        /// Two line ends (RFC 5626 §3.5.1).
+        case lineEnds
+        /// A binding request of STUN (RFC 5626 §3.5.2).
+        case binding
+        /// A ping of a WebSocket (RFC 6455 §5.5.2).
+        case webSocketPing
     }
 
     private enum State {
@@ -58,23 +73,57 @@ public struct LinkMachine: ProtocolCore, Sendable {
 
     private struct Open {
         let flow: SIPFlow
+        let target: SIPTarget
         let remaining: [SIPTarget]
         let since: Instant
         var interval: Duration
         var nextPing: Instant
+        var keepalive: Keepalive
         /// Until when a ping is to be answered.
         var pongDeadline: Instant?
+        /// When a datagram that has no answer yet is repeated, and how often it has been.
+        var repeatAt: Instant?
+        var repeats = 0
+        /// Pings in a row that nobody answered.
+        var unanswered = 0
         /// Whether silence means that the flow is dead.
         var answersPings = false
+        /// From where our datagrams come, as the server sees it.
+        var mapped: SocketAddress?
+
+        init(_ flow: SIPFlow, _ target: SIPTarget, remaining: [SIPTarget], _ interval: Duration, _ now: Instant) {
+            self.flow = flow
+            self.target = target
+            self.remaining = remaining
+            self.interval = interval
+            since = now
+            nextPing = now.advanced(by: interval)
+            keepalive = flow.transport.isWebSocket ? .webSocketPing : .lineEnds
+            // Whoever speaks WebSocket answers pings.
+            answersPings = flow.transport.isWebSocket
+        }
+
+        /// The server has said something.
+        mutating func hear() {
+            pongDeadline = nil
+            repeatAt = nil
+            unanswered = 0
+        }
     }
 
     /// For a flow to open.
     private static let openTimeout = Duration.seconds(10)
-    /// For the answer to a ping (RFC 5626 §4.4.1).
+    /// For the answer to a ping (RFC 5626 §4.4.1), or two fifths of the interval.
     private static let pongTimeout = Duration.seconds(10)
+    /// Until a binding request is repeated for the first time; then twice as long each time.
+    private static let repeatAfter = Duration.milliseconds(500)
+    private static let mostRepeats = 4
+    /// Binding requests without any answer until line ends take their place.
+    private static let mostUnanswered = 2
 
     private let keepalive: Duration
     private var backoff: ReconnectBackoff
+    private var avoidance = TargetAvoidance()
     private var state = State.idle
     private var count = 0
 
@@ -107,7 +156,7 @@ public struct LinkMachine: ProtocolCore, Sendable {
         switch state {
         case .idle, .resolving: nil
         case .opening(_, _, _, let deadline): deadline
-        case .open(let open): min(open.nextPing, open.pongDeadline ?? open.nextPing)
+        case .open(let open): min(open.nextPing, open.pongDeadline ?? open.nextPing, open.repeatAt ?? open.nextPing)
         case .waiting(let until): until
         }
     }
@@ -118,40 +167,92 @@ public struct LinkMachine: ProtocolCore, Sendable {
         case (.idle, .begin):
             state = .resolving
             outbox.append(.resolve)
-        case (.resolving, .resolved(let targets)): open(targets[...], now, &outbox)
+        case (.resolving, .resolved(let targets)): open(avoidance.ordered(targets, at: now)[...], now, &outbox)
         case (.opening(let number, let target, let remaining, _), .opened(let flow)) where flow.id == number:
-            state = .open(
-                Open(
-                    flow: flow, remaining: remaining, since: now, interval: keepalive,
-                    nextPing: now.advanced(by: keepalive)))
+            state = .open(Open(flow, target, remaining: remaining, keepalive, now))
             outbox.append(.up(flow, target))
-        case (.opening(let number, _, let remaining, _), .failed(let failed)) where failed == number:
+        case (.opening(let number, let target, let remaining, _), .failed(let failed)) where failed == number:
+            avoidance.avoid(target, at: now)
             open(remaining[...], now, &outbox)
         case (.open(let open), .failed(let number)) where number == open.flow.id: lose(open, now, &outbox)
         case (.open(var open), .ponged(let number)) where number == open.flow.id:
             open.answersPings = true
-            open.pongDeadline = nil
+            open.hear()
             state = .open(open)
         case (.open(var open), .heard(let number)) where number == open.flow.id:
-            open.pongDeadline = nil
+            open.hear()
             state = .open(open)
-        case (.open(var open), .served(let seconds, let answersPings)):
-            backoff.reset()
-            // Between 80 and 100 % of what is asked for (RFC 5626 §4.4); a second under it does.
-            if let seconds { open.interval = .seconds(max(5, Int64(seconds) * 9 / 10)) }
-            open.answersPings = open.answersPings || answersPings
-            state = .open(open)
-            ping(open, now, &outbox)
+        case (.open(let open), .mapped(let number, let address)) where number == open.flow.id:
+            map(open, address, now, &outbox)
+        case (.open(let open), .served(let seconds, let answersPings)):
+            served(open, seconds, answersPings, now, &outbox)
         case (.open(let old), .notServed):
+            avoidance.avoid(old.target, at: now)
             outbox += [.close(old.flow.id), .down(old.flow)]
             open(old.remaining[...], now, &outbox)
+        case (_, .networkChanged(let source)): change(source, now, &outbox)
         case (_, .end): end(&outbox)
         case (_, .timerFired): fire(now, &outbox)
-        case (_, .begin), (_, .resolved), (_, .opened), (_, .failed), (_, .ponged), (_, .heard),
+        case (_, .begin), (_, .resolved), (_, .opened), (_, .failed), (_, .ponged), (_, .heard), (_, .mapped),
             (_, .served), (_, .notServed):
             // Of a flow that was given up. One that opens late is closed.
             if case .opened(let flow) = input { outbox.append(.close(flow.id)) }
         }
+    }
+
+    private mutating func served(
+        _ open: Open, _ seconds: UInt32?, _ answersPings: Bool, _ now: Instant, _ outbox: inout [Output]
+    ) {
+        var open = open
+        backoff.reset()
+        avoidance.forgive(open.target)
+        // Between 80 and 100 % of what is asked for (RFC 5626 §4.4); a second under it does.
+        if let seconds { open.interval = .seconds(max(5, Int64(seconds) * 9 / 10)) }
+        if open.flow.transport.isReliable {
+            open.answersPings = open.answersPings || answersPings
+        } else if answersPings, open.unanswered < Self.mostUnanswered {
+            // Datagrams may be lost, and a server may promise more than it keeps: its first answer binds it.
+            open.keepalive = .binding
+        }
+        state = .open(open)
+        ping(open, now, &outbox)
+    }
+
+    /// Another address than before means that the way back to us is another: the flow is dead (RFC 5626 §4.4.2).
+    private mutating func map(_ open: Open, _ address: SocketAddress, _ now: Instant, _ outbox: inout [Output]) {
+        var open = open
+        open.answersPings = true
+        open.hear()
+        if let mapped = open.mapped, mapped != address { return reopen(open, now, &outbox) }
+        open.mapped = address
+        state = .open(open)
+    }
+
+    /// A flow from an address that is not ours any more is dead. Any other is tried at once, and what waits goes on.
+    private mutating func change(_ source: SIPHost?, _ now: Instant, _ outbox: inout [Output]) {
+        guard let source else { return }
+        switch state {
+        case .idle: break
+        case .resolving: outbox.append(.resolve)
+        case .opening(let number, _, _, _):
+            outbox.append(.close(number))
+            state = .resolving
+            outbox.append(.resolve)
+        case .waiting:
+            backoff.reset()
+            state = .resolving
+            outbox.append(.resolve)
+        case .open(let open):
+            if open.flow.localHost == source { ping(open, now, &outbox) } else { reopen(open, now, &outbox) }
+        }
+    }
+
+    /// Opens another flow in place of one that is dead though the server is not.
+    private mutating func reopen(_ open: Open, _ now: Instant, _ outbox: inout [Output]) {
+        outbox += [.close(open.flow.id), .down(open.flow)]
+        backoff.loseLink(at: now)
+        state = .resolving
+        outbox.append(.resolve)
     }
 
     private mutating func open(_ targets: ArraySlice<SIPTarget>, _ now: Instant, _ outbox: inout [Output]) {
@@ -169,6 +270,7 @@ public struct LinkMachine: ProtocolCore, Sendable {
     /// The flow has ended. Not all devices of a server that restarts may come back at once.
     private mutating func lose(_ open: Open, _ now: Instant, _ outbox: inout [Output]) {
         outbox.append(.down(open.flow))
+        avoidance.avoid(open.target, at: now)
         backoff.loseLink(at: now)
         let wait = backoff.next(at: now, isBurden: open.since.duration(to: now) < .seconds(10))
         state = .waiting(until: now.advanced(by: wait))
@@ -176,13 +278,26 @@ public struct LinkMachine: ProtocolCore, Sendable {
 
     private mutating func ping(_ open: Open, _ now: Instant, _ outbox: inout [Output]) {
         var open = open
-        open.nextPing = now.advanced(by: open.interval)
-        // Datagrams keep a NAT's mapping; nobody answers them.
-        if open.flow.transport.isReliable, open.pongDeadline == nil {
-            open.pongDeadline = now.advanced(by: Self.pongTimeout)
+        // Line ends in datagrams keep a NAT's mapping; nobody answers them. Where there is an answer, that it is missing is
+        // known before the interval is over.
+        let isAnswered = open.flow.transport.isReliable || open.keepalive == .binding
+        open.nextPing = now.advanced(by: isAnswered ? open.interval * 3 / 5 : open.interval)
+        if isAnswered, open.pongDeadline == nil {
+            open.pongDeadline = now.advanced(by: min(Self.pongTimeout, open.interval * 2 / 5))
+        }
+        if open.keepalive == .binding {
+            open.repeats = 0
+            open.repeatAt = now.advanced(by: Self.repeatAfter)
         }
         state = .open(open)
-        outbox.append(.ping(open.flow))
+        outbox.append(.ping(open.flow, open.keepalive))
+    }
+
+    private mutating func repeatPing(_ open: inout Open, _ now: Instant, _ outbox: inout [Output]) {
+        open.repeats += 1
+        open.repeatAt =
+            open.repeats < Self.mostRepeats ? now.advanced(by: Self.repeatAfter * (1 << open.repeats)) : nil
+        outbox.append(.ping(open.flow, open.keepalive))
     }
 
     private mutating func end(_ outbox: inout [Output]) {
@@ -198,8 +313,9 @@ public struct LinkMachine: ProtocolCore, Sendable {
     private mutating func fire(_ now: Instant, _ outbox: inout [Output]) {
         switch state {
         case .idle, .resolving: break
-        case .opening(let number, _, let remaining, let deadline):
+        case .opening(let number, let target, let remaining, let deadline):
             guard deadline <= now else { return }
+            avoidance.avoid(target, at: now)
             outbox.append(.close(number))
             open(remaining[...], now, &outbox)
         case .open(var open):
@@ -210,6 +326,13 @@ public struct LinkMachine: ProtocolCore, Sendable {
                 }
                 // A server that knows nothing of pings.
                 open.pongDeadline = nil
+                open.repeatAt = nil
+                open.unanswered += 1
+                if open.keepalive == .binding, open.unanswered >= Self.mostUnanswered { open.keepalive = .lineEnds }
+                state = .open(open)
+            }
+            if let due = open.repeatAt, due <= now {
+                repeatPing(&open, now, &outbox)
                 state = .open(open)
             }
             if open.nextPing <= now { ping(open, now, &outbox) }

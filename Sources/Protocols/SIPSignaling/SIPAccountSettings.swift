@@ -16,6 +16,8 @@ public struct SIPAccountSettings: Sendable {
     public var registrationSeconds: UInt32 = 600
     /// `urn:uuid:…`, the same for the life of the device (RFC 5626 §4.1); `nil` asks for neither outbound nor a GRUU.
     public var instance: String?
+    /// Whether calls have the address that the registrar gives this very device (RFC 5627) as contact.
+    public var usesGRUU = false
     /// How often the flow is kept alive, unless the server asks for another interval.
     public var keepalive: Duration = .seconds(25)
     /// Whether calls are taken from others than the server.

@@ -9,7 +9,7 @@ internal import Timekeeping
 /// Connects an account's machine with its sockets, the clock and the application. Everything happens on one event loop.
 final class SIPDriver: SIPEdgeOwner {
     private let loop: any EventLoop
-    private let server: SIPServiceConfiguration.Server
+    private let resolver: SIPResolver
     private let edge: SIPEdge
     private let hub: EventHub<SignalingEvent>
     private let logger: Logger
@@ -18,16 +18,18 @@ final class SIPDriver: SIPEdgeOwner {
     private var ticketCount: UInt64 = 0
     private var timer: Scheduled<Void>?
     private var due: Instant?
+    /// The server's address that was tried last.
+    private var lastTarget: SIPTarget?
     /// Inputs that came while the machine's outputs were carried out.
     private var inputs: [AccountInput] = []
     private var isBusy = false
 
     init(
-        _ machine: AccountMachine, server: SIPServiceConfiguration.Server, edge: SIPEdge, loop: any EventLoop,
+        _ machine: AccountMachine, resolver: SIPResolver, edge: SIPEdge, loop: any EventLoop,
         hub: EventHub<SignalingEvent>, logger: Logger
     ) {
         self.machine = machine
-        self.server = server
+        self.resolver = resolver
         self.edge = edge
         self.loop = loop
         self.hub = hub
@@ -66,10 +68,11 @@ final class SIPDriver: SIPEdgeOwner {
         switch output {
         case .resolve: resolve()
         case .open(let number, let target):
+            lastTarget = target
             logger.debug("Opening a flow to the SIP server", metadata: ["target": "\(target)"])
             edge.open(number, target)
         case .close(let number): edge.close(number)
-        case .ping(let flow): edge.ping(flow)
+        case .ping(let flow, let keepalive): edge.ping(flow, keepalive)
         case .transmit(let message, let flow): edge.transmit(message, flow)
         case .event(let event): hub.publish(event)
         case .answer(let ticket, let answer): promises.removeValue(forKey: ticket)?.succeed(answer)
@@ -78,18 +81,16 @@ final class SIPDriver: SIPEdgeOwner {
     }
 
     private func resolve() {
-        let bound = NIOLoopBound(self, eventLoop: loop)
-        let (loop, server) = (loop, server)
-        Task {
-            let targets = await SIPResolver.targets(of: server)
-            loop.execute { bound.value.resolved(targets) }
-        }
+        resolver.locate { [weak self] targets in self?.resolved(targets) }
     }
 
     private func resolved(_ targets: [SIPTarget]) {
         if targets.isEmpty {
-            logger.warning("The SIP server's name has no address", metadata: ["server": "\(server.host)"])
+            logger.warning("The SIP server's name has no address")
         } else {
+            logger.debug(
+                "The SIP server has been looked up",
+                metadata: ["targets": "\(targets.map(\.description).joined(separator: ", "))"])
             edge.trust(targets)
         }
         feed(.resolved(targets))
@@ -147,6 +148,14 @@ final class SIPDriver: SIPEdgeOwner {
     func received(_ message: SIPMessage, _ flow: SIPFlow) { feed(.received(message, flow)) }
 
     func ponged(_ number: Int) { feed(.ponged(number)) }
+
+    func mapped(_ number: Int, _ address: PeerAddress) { feed(.mapped(number, address)) }
+
+    /// Told by whoever watches the machine's network.
+    func networkChanged() {
+        guard let target = lastTarget else { return }
+        feed(.networkChanged(source: edge.source(to: target)))
+    }
 
     func admits(_ message: SIPMessage) -> Bool {
         switch message {

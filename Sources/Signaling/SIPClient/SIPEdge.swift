@@ -7,6 +7,7 @@ internal import NIOTLS
 internal import NetworkAddress
 internal import SIP
 internal import SIPSignaling
+internal import STUN
 internal import Timekeeping
 
 /// An address as this program has it; NIO has one of its own.
@@ -20,11 +21,13 @@ protocol SIPEdgeOwner: AnyObject {
     func failed(_ number: Int, _ reason: FlowFailure)
     func received(_ message: SIPMessage, _ flow: SIPFlow)
     func ponged(_ number: Int)
+    /// The server said from where our datagrams come.
+    func mapped(_ number: Int, _ address: PeerAddress)
     /// Whether a message that did not come from the server is looked at.
     func admits(_ message: SIPMessage) -> Bool
 }
 
-/// The sockets of an account: a UDP socket with a flow for each peer, connections with one each. It frames, parses and stamps
+/// The sockets of an account: a UDP socket with a flow for each peer, connections and WebSockets with one each. It frames, parses and stamps
 /// what comes, and knows no rule of SIP beyond that. Everything happens on one event loop.
 ///
 /// Capacity: ``mostStrangers`` flows of peers other than the server, of which the oldest gives way; datagrams of others are
@@ -33,6 +36,7 @@ final class SIPEdge {
     private enum Way {
         case opening((any Channel)?)
         case stream(any Channel, SIPFlow)
+        case webSocket(WebSocket, SIPFlow?, peer: PeerAddress)
         case datagrams(any Channel, SIPFlow, peer: PeerAddress)
     }
 
@@ -40,7 +44,7 @@ final class SIPEdge {
 
     private let loop: any EventLoop
     private let trust: TLSTrust
-    private let serverName: String
+    private let server: SIPServiceConfiguration.Server
     private let localPort: UInt16
     private weak var owner: (any SIPEdgeOwner)?
     private var ways: [Int: Way] = [:]
@@ -48,14 +52,16 @@ final class SIPEdge {
     private var strangers: [(address: PeerAddress, number: Int)] = []
     private var strangerCount = 0
     private var servers: [PeerAddress] = []
+    /// The binding request that was sent last by each flow (RFC 5626 §3.5.2); answers to others are not believed.
+    private var bindings: [Int: STUN.TransactionID] = [:]
     private var strangerLimit = LogLimit(burst: 100, perSecond: 100)
     /// Datagrams that nobody looked at.
     private(set) var droppedDatagrams = 0
 
-    init(on loop: any EventLoop, trust: TLSTrust, serverName: String, localPort: UInt16) {
+    init(on loop: any EventLoop, trust: TLSTrust, server: SIPServiceConfiguration.Server, localPort: UInt16) {
         self.loop = loop
         self.trust = trust
-        self.serverName = serverName
+        self.server = server
         self.localPort = localPort
     }
 
@@ -70,11 +76,13 @@ final class SIPEdge {
         ways[number] = .opening(nil)
         switch target.transport {
         case .udp: bind(number, target.address)
-        case .tcp, .tls, .ws, .wss: connect(number, target)
+        case .tcp, .tls: connect(number, target)
+        case .ws, .wss: upgrade(number, target)
         }
     }
 
     func close(_ number: Int) {
+        bindings[number] = nil
         switch ways.removeValue(forKey: number) {
         case .opening(let channel?)?, .stream(let channel, _)?: channel.close(promise: nil)
         case .datagrams(let channel, _, _)?:
@@ -82,6 +90,8 @@ final class SIPEdge {
                 channel.close(promise: nil)
                 forgetStrangers(of: channel)
             }
+        case .webSocket(let socket, nil, _)?: socket.abandon()
+        case .webSocket(let socket, .some, _)?: socket.close(1_000)
         case .opening(nil)?, nil: break
         }
     }
@@ -128,10 +138,11 @@ final class SIPEdge {
         else { return later(number, "\(target.address) is no address") }
         let bound = NIOLoopBound(self, eventLoop: loop)
         let transport = target.transport
+        let serverName = server.host
         ClientBootstrap(group: loop)
             .channelOption(.tcpOption(.tcp_nodelay), value: 1)
             .connectTimeout(.seconds(10))
-            .channelInitializer { [trust, serverName] channel in
+            .channelInitializer { [trust] channel in
                 channel.eventLoop.makeCompletedFuture {
                     let pipeline = channel.pipeline.syncOperations
                     if transport == .tls {
@@ -158,6 +169,63 @@ final class SIPEdge {
             }
     }
 
+    /// Opens a WebSocket (RFC 7118). TLS and HTTP name the server, whatever its address.
+    private func upgrade(_ number: Int, _ target: SIPTarget) {
+        let host = server.host.contains(":") ? "[\(server.host)]" : server.host
+        let scheme = target.transport == .wss ? "wss" : "ws"
+        guard let endpoint = try? HTTPEndpoint("\(scheme)://\(host):\(target.address.port)\(server.path)"),
+            let address = try? NIOCore.SocketAddress(ipAddress: target.address.host, port: Int(target.address.port))
+        else { return later(number, "\(target) is no address of a WebSocket") }
+        let socket = WebSocket(Self.socketSettings) { [weak self] event in
+            self?.receive(event, number, target, endpoint)
+        }
+        ways[number] = .webSocket(socket, nil, peer: target.address)
+        let destination = WebSocket.Destination(
+            endpoint, subprotocols: ["sip"], trust: trust, openingTime: .seconds(10), address: address)
+        let bound = NIOLoopBound(self, eventLoop: loop)
+        WebSocket.connect(socket, to: destination, on: loop).assumeIsolated().whenComplete { result in
+            switch result {
+            case .success("sip"?): break
+            case .success: bound.value.fail(number, "\(endpoint.authority) does not speak SIP over its WebSocket")
+            case .failure(let error):
+                let failure = TransportFailure(error, to: endpoint)
+                bound.value.fail(number, FlowFailure(failure.cause, isUntrusted: failure.isUntrusted))
+            }
+        }
+    }
+
+    private func receive(_ event: WebSocket.Event, _ number: Int, _ target: SIPTarget, _ endpoint: HTTPEndpoint) {
+        switch event {
+        case .opened(let socket):
+            guard case .webSocket(_, nil, let peer)? = ways[number],
+                let local = socket.localAddress.flatMap(PeerAddress.init), let host = SIPHost(local.host)
+            else { return socket.abandon() }
+            let flow = SIPFlow(id: number, transport: target.transport, localHost: host, localPort: local.port)
+            ways[number] = .webSocket(socket, flow, peer: peer)
+            owner?.opened(flow)
+        case .text(let bytes), .binary(let bytes): receivedFrame(bytes, by: number)
+        case .pong: owner?.ponged(number)
+        case .closed: fail(number, "the server closed the WebSocket")
+        case .failed(let error): fail(number, FlowFailure(TransportFailure(error, to: endpoint).cause))
+        case .lifeSign, .silent, .refused, .fault: break
+        }
+    }
+
+    /// A message of a WebSocket is one of SIP, or line ends (RFC 7118 §5, §6).
+    private func receivedFrame(_ bytes: [UInt8], by number: Int) {
+        guard case .webSocket(_, let flow?, let peer)? = ways[number] else { return }
+        if bytes.count <= 4, bytes.allSatisfy({ $0 == 13 || $0 == 10 }) { return }
+        do throws(SIPParseError) {
+            owner?.received(stamped(try SIPMessage(parsing: bytes), peer), flow)
+        } catch {
+            if let answer = error.answer { transmit(.response(answer), flow) }
+        }
+    }
+
+    /// A message has the size that a datagram could have.
+    private static let socketSettings = WebSocket.Settings(
+        .client, messageBytes: SIPLimits.messageBytes, closingTime: .seconds(1), outboundBytes: 1 << 20)
+
     /// Fails a flow after the call that opens it has returned.
     private func later(_ number: Int, _ reason: String) {
         let bound = NIOLoopBound(self, eventLoop: loop)
@@ -167,15 +235,29 @@ final class SIPEdge {
     fileprivate static func failure(_ error: any Error, _ address: PeerAddress) -> FlowFailure {
         guard let endpoint = try? HTTPEndpoint("https://\(address)") else { return FlowFailure("\(error)") }
         let failure = TransportFailure(error, to: endpoint)
-        return FlowFailure(failure.cause, isUntrusted: failure.kind == .untrusted || failure.kind == .wrongName)
+        return FlowFailure(failure.cause, isUntrusted: failure.isUntrusted)
     }
 
     // MARK: Sending
 
     func transmit(_ message: SIPMessage, _ flow: SIPFlow) { send(message.bytes, by: flow.id) }
 
-    /// Two line ends, which keep a NAT's mapping and a connection (RFC 5626 §3.5.1).
-    func ping(_ flow: SIPFlow) { send([13, 10, 13, 10], by: flow.id) }
+    /// Keeps a NAT's mapping and a connection (RFC 5626 §3.5).
+    func ping(_ flow: SIPFlow, _ keepalive: LinkMachine.Keepalive) {
+        switch keepalive {
+        case .lineEnds: send([13, 10, 13, 10], by: flow.id)
+        case .binding:
+            var generator = SystemRandomNumberGenerator()
+            let id = bindings[flow.id] ?? STUN.TransactionID(using: &generator)
+            bindings[flow.id] = id
+            send(STUNBuilder(.request, .binding, id).finish(), by: flow.id)
+        case .webSocketPing:
+            if case .webSocket(let socket, .some, _)? = ways[flow.id] { socket.ping() }
+        }
+    }
+
+    /// The address from which packets to the server of that flow would leave now; nil if there is no route.
+    func source(to target: SIPTarget) -> SIPHost? { target.address.localSource().flatMap { SIPHost($0.host) } }
 
     private func send(_ bytes: [UInt8], by number: Int) {
         switch ways[number] {
@@ -183,6 +265,7 @@ final class SIPEdge {
             // Whoever takes nothing would have what we say pile up here.
             guard channel.isWritable else { return later(number, "the peer takes nothing more") }
             channel.writeAndFlush(ByteBuffer(bytes: bytes), promise: nil)
+        case .webSocket(let socket, .some, _)?: socket.send(bytes)
         case .datagrams(let channel, _, let peer)?:
             guard let address = try? NIOCore.SocketAddress(ipAddress: peer.host, port: Int(peer.port)) else { return }
             let envelope = AddressedEnvelope(remoteAddress: address, data: ByteBuffer(bytes: bytes))
@@ -194,7 +277,7 @@ final class SIPEdge {
                 bound.value.fail(number, "a datagram cannot be sent: \(error)")
             }
         // Whoever asked is told that the flow is gone, if it was not.
-        case .opening?, nil: later(number, "the flow has ended")
+        case .opening?, .webSocket(_, nil, _)?, nil: later(number, "the flow has ended")
         }
     }
 
@@ -240,6 +323,10 @@ final class SIPEdge {
             if peer.isSame(as: server) { owner?.ponged(number) }
             return
         }
+        if let first = bytes.first, first < 4 {
+            if peer.isSame(as: server) { receivedSTUN(bytes, by: number) }
+            return
+        }
         let isServer = servers.contains { $0.hasSameHost(as: peer) }
         if !isServer, strangerLimit.admit(at: now) == nil {
             droppedDatagrams += 1
@@ -258,6 +345,19 @@ final class SIPEdge {
             guard isServer, let answer = error.answer else { return }
             transmit(.response(answer), peer.isSame(as: server) ? flow : self.flow(to: peer, channel, like: flow))
         }
+    }
+
+    /// The answer to a binding request; bits of SIP's messages never begin like one (RFC 5626 §8).
+    private func receivedSTUN(_ bytes: [UInt8], by number: Int) {
+        guard let answer = try? STUNMessage(parsing: bytes), answer.method == .binding,
+            answer.messageClass == .success, answer.transactionID == bindings[number]
+        else { return }
+        bindings[number] = nil
+        guard let address = answer.address(.xorMappedAddress) ?? answer.address(.mappedAddress) else {
+            owner?.ponged(number)
+            return
+        }
+        owner?.mapped(number, address)
     }
 
     /// Notes where a request came from (RFC 3581 §4).

@@ -44,9 +44,10 @@ public final class SIPService: SignalingService {
         events = SignalingEvents(hub: hub)
         self.loop = loop
         let edge = SIPEdge(
-            on: loop, trust: trust, serverName: configuration.server.host, localPort: configuration.localPort)
+            on: loop, trust: trust, server: configuration.server, localPort: configuration.localPort)
+        let resolver = SIPResolver(configuration, key: key + [8], on: loop)
         driver = NIOLoopBoundBox.makeBoxSendingValue(
-            SIPDriver(machine, server: configuration.server, edge: edge, loop: loop, hub: hub, logger: logger),
+            SIPDriver(machine, resolver: resolver, edge: edge, loop: loop, hub: hub, logger: logger),
             eventLoop: loop)
     }
 
@@ -73,6 +74,12 @@ public final class SIPService: SignalingService {
 
     /// Removes the registration and closes; within a second even if the server is silent.
     public func disconnect() async { try? await tell(.disconnect) }
+
+    /// Opens another flow if this one is from an address that is not ours any more, and tries at once what waits.
+    public func networkChanged() async {
+        let driver = driver
+        try? await loop.submit { driver.value.networkChanged() }.get()
+    }
 
     /// Does the same as ``disconnect()``: nothing is kept of a login.
     public func logOut() async throws(SignalingError) { try await tell(.disconnect) }

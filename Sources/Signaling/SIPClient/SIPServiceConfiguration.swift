@@ -1,5 +1,6 @@
 // SIPClient: an account at a SIP server as a signaling service: its sockets, its timers, and the names that it looks up.
 
+public import NetworkAddress
 public import SIP
 public import SIPSignaling
 
@@ -12,17 +13,21 @@ public struct SIPServiceConfiguration: Sendable {
         /// Its port; nil looks it up, or is the usual one.
         public var port: UInt16?
         /// How it is spoken to.
-        public var transport: SIPTransport
+        public var transport: ServerLocator.Choice
+        /// The path of a WebSocket; begins with a slash.
+        public var path = "/"
 
         /// Makes a server's place.
-        public init(host: String, port: UInt16? = nil, transport: SIPTransport) {
+        public init(host: String, port: UInt16? = nil, transport: ServerLocator.Choice) {
             self.host = host
             self.port = port
             self.transport = transport
         }
 
-        /// The port, or the usual one.
-        var usedPort: UInt16 { port ?? (transport == .tls ? 5_061 : 5_060) }
+        /// Makes the place of a server with one transport.
+        public init(host: String, port: UInt16? = nil, transport: SIPTransport) {
+            self.init(host: host, port: port, transport: .only(transport))
+        }
     }
 
     /// Who we are.
@@ -31,6 +36,8 @@ public struct SIPServiceConfiguration: Sendable {
     public var server: Server
     /// Our UDP port; 0 for any. Connections have any.
     public var localPort: UInt16 = 0
+    /// Name servers; those of the system if there are none.
+    public var nameServers: [SocketAddress] = []
     /// A PEM file of certificates to trust beside the system's.
     public var trustRootFile: String?
 

@@ -2,12 +2,15 @@ public import ConfigReader
 internal import NetworkAddress
 public import SIP
 public import SIPClient
+internal import SIPSignaling
 
 /// An account at a SIP server.
 public struct SIPAccountConfiguration: Sendable {
     /// How a server is spoken to, by the names of `transport`.
     public enum Transport: String, CaseIterable, Sendable {
-        case udp, tcp, tls
+        case udp, tcp, tls, ws, wss
+        /// As NAPTR and SRV records say.
+        case auto
     }
 
     /// Whose calls are looked at.
@@ -26,6 +29,8 @@ public struct SIPAccountConfiguration: Sendable {
     public var registrationSeconds = 600
     /// Our UDP port; 0 for any.
     public var port = 0
+    /// Whether calls have the address that the server gives this very device as contact.
+    public var usesGRUU = false
     /// How often the connection is kept alive.
     public var keepalive: Duration = .seconds(25)
     /// Whose calls are looked at.
@@ -59,6 +64,17 @@ public struct SIPAccountConfiguration: Sendable {
         }.unset("the domain of `address`")
         let transport = ConfigKey.choice("transport", of: Transport.self, "how the server is spoken to")
             .defaulting(to: .udp)
+        let path = ConfigKey<String>.parsed(
+            "websocket_path", "path", "the path of the server's WebSocket, for `transport: ws` and `wss`"
+        ) { text throws(ConfigValueFault) in
+            guard text.hasPrefix("/"), text.utf8.allSatisfy({ $0 > 32 && $0 < 127 }), !text.contains("#") else {
+                throw ConfigValueFault("must begin with a slash and have neither spaces nor #, such as /ws")
+            }
+            return text
+        }.unset("/")
+        let gruu = ConfigKey.bool(
+            "gruu", "whether calls have the address that the server gives this very device as contact (RFC 5627)"
+        ).defaulting(to: false)
         let registration = ConfigKey.integer(
             "register_s", in: 0...86_400, unit: "s", "how long a registration is to last; 0 does not register"
         ).defaulting(to: 600)
@@ -71,7 +87,10 @@ public struct SIPAccountConfiguration: Sendable {
         ).defaulting(to: .server)
     }
 
-    init?(_ section: KeyedSection<Keys>, user: String?, password: Secret, _ problems: inout [ConfigProblem]) {
+    init?(
+        _ section: KeyedSection<Keys>, user: String?, password: Secret, allowsPlainText: Bool,
+        _ problems: inout [ConfigProblem]
+    ) {
         let address = section.value(\.address, &problems)
         let server = section.value(\.server, &problems)
         let transport = section.value(\.transport, &problems)
@@ -79,14 +98,20 @@ public struct SIPAccountConfiguration: Sendable {
         keepalive = section.value(\.keepalive, &problems)
         port = section.value(\.port, &problems)
         callers = section.value(\.callers, &problems)
+        usesGRUU = section.value(\.gruu, &problems)
+        let path = section.value(\.path, &problems)
         guard let address, let uri = address.uri.sip else { return nil }
         self.address = address
         self.server = server ?? .init(host: uri.host.text, transport: .udp)
+        if let path { self.server.path = path }
         self.server.transport =
             switch transport {
-            case .udp: .udp
-            case .tcp: .tcp
-            case .tls: .tls
+            case .udp: .only(.udp)
+            case .tcp: .only(.tcp)
+            case .tls: .only(.tls)
+            case .ws: .only(.ws)
+            case .wss: .only(.wss)
+            case .auto: .best(isSecure: !allowsPlainText)
             }
         self.user = user ?? uri.plainUser ?? ""
         self.password = password
@@ -102,12 +127,19 @@ public struct SIPAccountConfiguration: Sendable {
     /// The server for logs: `sip://host:port`, or `sips://…` over TLS.
     var serverURL: String {
         let host = server.host.contains(":") ? "[\(server.host)]" : server.host
-        return "\(server.transport == .tls ? "sips" : "sip")://\(host)" + (server.port.map { ":\($0)" } ?? "")
+        return "\(isSecure ? "sips" : "sip")://\(host)" + (server.port.map { ":\($0)" } ?? "")
+    }
+
+    private var isSecure: Bool {
+        switch server.transport {
+        case .only(let transport): transport.isSecure
+        case .best(let isSecure): isSecure
+        }
     }
 
     /// Whether what is said to the server leaves this machine in the clear.
     var isPlain: Bool {
-        guard server.transport != .tls else { return false }
+        guard !isSecure else { return false }
         if server.host == "localhost" { return false }
         return SocketAddress(host: server.host, port: 0)?.isLoopback != true
     }
@@ -128,11 +160,12 @@ extension AccountConfiguration {
         let password = section.requiredSecret(\.password, &problems)
         section.require(\.sip, &problems)
         guard let keys = section.value(\.sip, &problems),
-            let sip = SIPAccountConfiguration(keys, user: user, password: password ?? Secret(""), &problems)
+            let sip = SIPAccountConfiguration(
+                keys, user: user, password: password ?? Secret(""), allowsPlainText: allowsPlainText, &problems)
         else { return }
         if sip.isPlain, !allowsPlainText {
             let message =
-                "sends calls to another machine in the clear: use tls, or allow plain text by name "
+                "sends calls to another machine in the clear: use tls or wss, or allow plain text by name "
                 + "(account.allow_plain_text: true) if nobody can listen on the way"
             problems.append(keys.problem(\.transport, message))
         }

@@ -38,6 +38,9 @@ package struct TransportFailure: Error, Hashable, Sendable, CustomStringConverti
     /// What to try; empty if there is nothing to say.
     package let advice: String
 
+    /// Whether the server's certificate is not trusted, or is for another name.
+    package var isUntrusted: Bool { kind == .untrusted || kind == .wrongName }
+
     package var description: String { advice.isEmpty ? "\(cause)." : "\(cause). \(advice)" }
 
     private init(_ kind: Kind, _ cause: String, _ advice: String = "Check the address, and that the server runs there.")

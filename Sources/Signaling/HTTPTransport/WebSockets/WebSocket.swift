@@ -280,6 +280,9 @@ package final class WebSocket: ChannelInboundHandler, NIOScheduledCallbackHandle
         write(.ping, ByteBuffer())
     }
 
+    /// Our address and port, while there is a connection.
+    package var localAddress: SocketAddress? { (channel ?? context?.channel)?.localAddress }
+
     /// Bytes that wait for the peer to read.
     package var waitingBytes: Int {
         let bytes = try? context?.channel.syncOptions?.getOption(.bufferedWritableBytes)

@@ -1,0 +1,72 @@
+import CallControl
+import SIP
+@testable import SIPSignaling
+import Testing
+
+@Suite("An account whose address changes")
+struct AddressChangeTests {
+    /// An account with a call of Bob's that stands, and 192.0.2.9 as address.
+    private func talking(_ change: (inout SIPAccountSettings) -> Void = { _ in }) throws -> AccountRun {
+        var run = try AccountRun(change)
+        try run.connect()
+        let invite = try run.ring()
+        run.ask(.accept(invite, AccountRun.accept))
+        let to = try #require(try run.response(200).headers["To"])
+        try run.receive(try run.peerRequest("ACK", 1, to: to, branch: "ack"))
+        return run
+    }
+
+    @Test("It registers from the new address at once, and tells the peer of a call where sound goes now")
+    func repairs() throws {
+        var run = try talking()
+        run.feed(.networkChanged(source: SIPHost("192.0.2.10")))
+        #expect(run.events.last == .reconnecting && run.outputs.last == .resolve)
+        try run.open(from: "192.0.2.10")
+        try run.respond(200, to: try run.request(.register))
+        #expect(run.events.contains(.reconnected))
+        let offer = try run.request(.invite)
+        #expect(offer.headers["Contact"]?.contains("sip:alice@192.0.2.10:") == true)
+        let text = String(decoding: offer.body, as: UTF8.self)
+        #expect(text.contains("c=IN IP4 192.0.2.10\r\n") && text.contains("o=- 2 2 IN"))
+    }
+
+    @Test("The same address again only shows whether the flow lives")
+    func same() throws {
+        var run = try talking()
+        let flow = try #require(run.flow)
+        run.feed(.networkChanged(source: SIPHost("192.0.2.9")))
+        #expect(run.outputs.last == .ping(flow, .lineEnds))
+        #expect(!run.events.contains(.reconnecting))
+    }
+
+    @Test("A description with ICE, of another family, or of another address stays as it is")
+    func stays() throws {
+        let (old, new) = (try #require(SIPHost("192.0.2.9")), try #require(SIPHost("192.0.2.10")))
+        let plain = "v=0\r\no=- 2 1 IN IP4 192.0.2.9\r\nc=IN IP4 192.0.2.9\r\n"
+        #expect(CallDescription.readdressed(Array(plain.utf8), from: old, to: new) != nil)
+        let six = try #require(SIPHost("2001:db8::1"))
+        #expect(CallDescription.readdressed(Array(plain.utf8), from: old, to: six) == nil)
+        #expect(CallDescription.readdressed(Array((plain + "a=ice-ufrag:x\r\n").utf8), from: old, to: new) == nil)
+        #expect(CallDescription.readdressed(Array(plain.utf8), from: new, to: old) == nil)
+    }
+
+    @Test("With outbound the contact of calls says so, and with a GRUU it is that one if it is asked for")
+    func contacts() throws {
+        let gruu = "sip:alice@sip.test;gr=urn:uuid:1"
+        for (usesGRUU, expected) in [(false, ";ob>"), (true, "<\(gruu)>")] {
+            var run = try AccountRun {
+                $0.instance = "urn:uuid:1"
+                $0.usesGRUU = usesGRUU
+            }
+            run.ask(.connect)
+            try run.open()
+            try run.respond(200, to: try run.request(.register)) { headers in
+                let contact = headers["Contact"] ?? ""
+                headers.set("Contact", contact + ";pub-gruu=\"\(gruu)\"")
+                headers.append("Require", "outbound")
+            }
+            run.ask(.invite(AccountRun.options()))
+            #expect(try run.request(.invite).headers["Contact"]?.hasSuffix(expected) == true)
+        }
+    }
+}
