@@ -411,7 +411,7 @@ let package = Package(
         tests(
             "ExchangeTests",
             nio + [
-                "ConfigReader", "ExchangeCore", "ExchangeServer", "ExchangeStore", "HTTPTransport", "JSON", "SDP",
+                "Bytes", "ConfigReader", "Digests", "Enrollment", "ExchangeCore", "ExchangeServer", "ExchangeStore", "HTTPTransport", "JSON", "SDP",
                 "SignalSupport",
                 "SignalWire",
                 "SignedTokens", "StreamGateway",
@@ -428,7 +428,7 @@ let package = Package(
         tests(
             "ExchangeIntegrationTests",
             nio + [
-                "ExchangeCore", "ExchangeServer", "ExchangeStore", "JSON", "SignalSupport", "SignalWire",
+                "Bytes", "Digests", "Enrollment", "ExchangeCore", "ExchangeServer", "ExchangeStore", "JSON", "SignalSupport", "SignalWire",
                 "SignedTokens", "Timekeeping",
                 logging,
             ]),
