@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import Glibc
+internal import Logging
 
 /// `handset enroll`: joins an exchange by a code.
 struct EnrollCommand: AsyncParsableCommand {
