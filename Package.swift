@@ -281,10 +281,12 @@ let package = Package(
             dependencies: [
                 "CallMedia",
                 "AudioDevices", "AudioKit", "BotCalls", "BotLoopback", "BotProbe", "BotWire", "CallAgent",
-                "CallControl", "ConfigReader", "ControlWire", "Datagrams", "DeviceControl", "Enrollment", "ExchangeCore",
+                "CallControl", "ConfigReader", "ControlWire", "Datagrams", "DeviceControl", "Enrollment",
+                "ExchangeCore",
                 "ExchangeServer", "ExchangeStore", "Loopback", "LoopbackAnalysis",
                 "LoopbackReport",
-                "MediaEngine", "NetworkAddress", "OpusCodec", "Peering", "Playout", "PrivateFiles", "QRCode", "RTP", "Realtime",
+                "MediaEngine", "NetworkAddress", "OpusCodec", "Peering", "Playout", "PrivateFiles", "QRCode", "RTP",
+                "Realtime",
                 "RegularFiles",
                 "SecureTransport", "ServiceManager", "SignalWire", "SignalingClient", "SignedTokens", "Speakerphone",
                 "Timekeeping",
@@ -411,7 +413,8 @@ let package = Package(
         tests(
             "ExchangeTests",
             nio + [
-                "Bytes", "ConfigReader", "Digests", "Enrollment", "ExchangeCore", "ExchangeServer", "ExchangeStore", "HTTPTransport", "JSON", "SDP",
+                "Bytes", "ConfigReader", "Digests", "Enrollment", "ExchangeCore", "ExchangeServer", "ExchangeStore",
+                "HTTPTransport", "JSON", "SDP",
                 "SignalSupport",
                 "SignalWire",
                 "SignedTokens", "StreamGateway",
@@ -428,7 +431,8 @@ let package = Package(
         tests(
             "ExchangeIntegrationTests",
             nio + [
-                "Bytes", "Digests", "Enrollment", "ExchangeCore", "ExchangeServer", "ExchangeStore", "JSON", "SignalSupport", "SignalWire",
+                "Bytes", "Digests", "Enrollment", "ExchangeCore", "ExchangeServer", "ExchangeStore", "JSON",
+                "SignalSupport", "SignalWire",
                 "SignedTokens", "Timekeeping",
                 logging,
             ]),

@@ -43,7 +43,8 @@ struct EnrollCommandTests {
     ) async throws -> (code: Int32, text: String) {
         let process = try HandsetProcess(
             [
-                "enroll", "-", "--name", "front", "--folder", site.path(folder), "--state", site.path("\(folder)-state"),
+                "enroll", "-", "--name", "front", "--folder", site.path(folder), "--state",
+                site.path("\(folder)-state"),
                 "--control", site.path("\(folder).sock"), "--group", "no-such-group", "--app-key", "tests",
                 "--app-secret-file", site.path("app.secret"),
             ] + arguments, input: code + "\n")
@@ -58,7 +59,9 @@ struct EnrollCommandTests {
         try FileManager.default.contentsOfDirectory(atPath: site.path(folder)).filter { $0.contains(".key") }
     }
 
-    @Test("A device joins by a code over the exchange's own authority, logs in by its key and calls itself; the code is then used")
+    @Test(
+        "A device joins by a code over the exchange's own authority, logs in by its key and calls itself; the code is then used"
+    )
     func joining() async throws {
         defer { site.remove() }
         let (process, server) = try await exchange()
@@ -121,7 +124,9 @@ struct EnrollCommandTests {
         #expect(alone.code == 5, "\(alone.text)")
     }
 
-    @Test("SIGHUP has an exchange take users and limits; a wrong file is refused with file, line and key, and sessions go on")
+    @Test(
+        "SIGHUP has an exchange take users and limits; a wrong file is refused with file, line and key, and sessions go on"
+    )
     func reload() async throws {
         defer { site.remove() }
         let (process, server) = try await exchange()

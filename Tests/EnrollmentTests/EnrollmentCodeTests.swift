@@ -27,7 +27,8 @@ import Testing
                 #expect(try EnrollmentCode(code.text) == code)
                 #expect(try EnrollmentCode("  \(code.text.lowercased())\n") == code)
                 let parts = code.text.split(separator: "/", omittingEmptySubsequences: false)
-                let plain = (Array(parts[..<3]) + parts[3...].map { $0.filter { $0 != "-" }[...] }).joined(separator: "/")
+                let plain = (Array(parts[..<3]) + parts[3...].map { $0.filter { $0 != "-" }[...] }).joined(
+                    separator: "/")
                 #expect(try EnrollmentCode(plain) == code)
                 #expect(code.server.hasPrefix(fingerprint ? "https://" : "http://"))
             }
@@ -65,12 +66,15 @@ import Testing
         }
     }
 
-    @Test("Texts that are no codes are refused", arguments: [
-        "", "handset://", "https://calls.example.org/x", "handset://host/SECRET", "handset://host:0/\(zeros)",
-        "handset://host:65536/\(zeros)", "handset://ho st:1/\(zeros)", "handset://:1/\(zeros)", "handset://a:b:1/\(zeros)",
-        "handset://host:1/\(zeros)/1234", "handset://host:1/\(zeros)//", "handset://häuser:1/\(zeros)",
-        "handset://user@host:1/\(zeros)", "handset://[::1:1/\(zeros)", String(repeating: "handset://", count: 60),
-    ])
+    @Test(
+        "Texts that are no codes are refused",
+        arguments: [
+            "", "handset://", "https://calls.example.org/x", "handset://host/SECRET", "handset://host:0/\(zeros)",
+            "handset://host:65536/\(zeros)", "handset://ho st:1/\(zeros)", "handset://:1/\(zeros)",
+            "handset://a:b:1/\(zeros)",
+            "handset://host:1/\(zeros)/1234", "handset://host:1/\(zeros)//", "handset://häuser:1/\(zeros)",
+            "handset://user@host:1/\(zeros)", "handset://[::1:1/\(zeros)", String(repeating: "handset://", count: 60),
+        ])
     func refusals(text: String) {
         #expect(throws: EnrollmentCode.Fault.self) { try EnrollmentCode(text) }
     }
@@ -82,9 +86,10 @@ import Testing
         var generator = FixedGenerator(state: 1)
         let alphabet = Array("handset:/0123456789abcXYZ-.[]")
         for _ in 0..<20_000 {
-            let tail = String((0..<Int.random(in: 0...80, using: &generator)).map { _ in
-                alphabet[Int.random(in: 0..<alphabet.count, using: &generator)]
-            })
+            let tail = String(
+                (0..<Int.random(in: 0...80, using: &generator)).map { _ in
+                    alphabet[Int.random(in: 0..<alphabet.count, using: &generator)]
+                })
             for text in [tail, "handset://\(tail)"] {
                 guard let code = try? EnrollmentCode(text) else { continue }
                 #expect(try EnrollmentCode(code.text) == code)

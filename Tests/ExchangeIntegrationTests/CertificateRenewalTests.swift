@@ -29,7 +29,9 @@ import Testing
         while try await !condition() { try await Task.sleep(for: .milliseconds(50)) }
     }
 
-    @Test("New certificate files are taken by themselves, and connections stay; a broken file is refused by name, and the old certificate stays")
+    @Test(
+        "New certificate files are taken by themselves, and connections stay; a broken file is refused by name, and the old certificate stays"
+    )
     func files() async throws {
         let (folder, other) = (folder(), folder())
         defer { for path in [folder, other] { try? FileManager.default.removeItem(atPath: path) } }
@@ -58,7 +60,9 @@ import Testing
         }
     }
 
-    @Test("An exchange that is its own authority makes a root once, and serves it with a page; its key is its owner's alone")
+    @Test(
+        "An exchange that is its own authority makes a root once, and serves it with a page; its key is its owner's alone"
+    )
     func ownAuthority() async throws {
         let folder = folder()
         defer { try? FileManager.default.removeItem(atPath: folder) }

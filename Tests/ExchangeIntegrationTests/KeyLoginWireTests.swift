@@ -100,7 +100,8 @@ private let json = ["Authorization": ServerFixture.basic, "Content-Type": "appli
             }
             let other = try await challenge(device, "carol", port: port)
             #expect(try code(try await login(device, "bob", joined.enrollment, other, port: port)) == "wrongKey")
-            #expect(try code(try await login(device, "carol", "another-exchange's-name", other, port: port)) == "wrongKey")
+            #expect(
+                try code(try await login(device, "carol", "another-exchange's-name", other, port: port)) == "wrongKey")
             let stranger = try Device()
             let theirs = try await challenge(stranger, "carol", port: port)
             #expect(try code(try await login(stranger, "carol", joined.enrollment, theirs, port: port)) == "wrongKey")
@@ -110,7 +111,9 @@ private let json = ["Authorization": ServerFixture.basic, "Content-Type": "appli
         #expect(!log.text.contains(secret.characters) && !log.text.contains(secret.text))
     }
 
-    @Test("AUTH-13: Of ten devices that come with one code at once exactly one joins, and its repeated request is answered again")
+    @Test(
+        "AUTH-13: Of ten devices that come with one code at once exactly one joins, and its repeated request is answered again"
+    )
     func race() async throws {
         let secret = secret()
         let (configuration, file, folder) = try configuration(secret)
@@ -137,7 +140,9 @@ private let json = ["Authorization": ServerFixture.basic, "Content-Type": "appli
         }
     }
 
-    @Test("AUTH-13: An old code, a wrong one and one without the key's signature are refused; guessing is slowed down, and the right device still joins")
+    @Test(
+        "AUTH-13: An old code, a wrong one and one without the key's signature are refused; guessing is slowed down, and the right device still joins"
+    )
     func refusals() async throws {
         let (secret, device) = (secret(), try Device())
         let (configuration, _, folder) = try configuration(secret)

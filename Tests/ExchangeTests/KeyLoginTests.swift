@@ -34,11 +34,13 @@ import Timekeeping
         Account(id: "alice", keys: [try #require(DeviceKey(key: device.text, enrollment: enrollment))])
     }
 
-    @Test("AUTH-13: A device that signs the challenge with its own key is let in, and no other key, user or challenge is")
+    @Test(
+        "AUTH-13: A device that signs the challenge with its own key is let in, and no other key, user or challenge is")
     func signature() throws {
         let (device, other) = (try Device(1), try Device(2))
         let account = try account(device)
-        let challenge = LoginChallenges(secret: [1]).make(for: "alice", key: device.text, random: Self.random, at: at(0))
+        let challenge = LoginChallenges(secret: [1]).make(
+            for: "alice", key: device.text, random: Self.random, at: at(0))
         func isLogin(
             of account: Account?, _ device: Device, as name: String = "alice", _ challenge: String, _ signature: String
         ) -> Bool {
@@ -154,7 +156,8 @@ import Timekeeping
         let other = try secret("WXYZ-0000-1111-2222-3333")
         let isAdded = users[1].add(EnrollmentRecord(other, at: Self.now), at: Self.now)
         #expect(isAdded)
-        #expect(try users.enroll(other, key: first.text, name: "another-enrollment-name", at: Self.now).key == joined.key)
+        #expect(
+            try users.enroll(other, key: first.text, name: "another-enrollment-name", at: Self.now).key == joined.key)
         #expect(throws: EnrollmentRecord.Refusal.used) {
             try users.enroll(other, key: second.text, name: "another-enrollment-name", at: Self.now + 1)
         }
@@ -231,7 +234,9 @@ import Timekeeping
             "", "ed25519", "ed25519..", "rsa." + key.text.dropFirst(8), key.text + ".x", "ed25519.A.\(Self.here)",
             "ed25519.\(device.text.text).short", "ed25519.\(device.text.text).a-name-with-a-space in it",
         ] { #expect(DeviceKey(text) == nil, "\(text)") }
-        for text in ["", "ABCD", "ABCD.00.1", String(used.text.dropLast()), used.text + "A", open.text + "x", "A" + open.text] {
+        for text in [
+            "", "ABCD", "ABCD.00.1", String(used.text.dropLast()), used.text + "A", open.text + "x", "A" + open.text,
+        ] {
             #expect(EnrollmentRecord(text) == nil, "\(text)")
         }
     }
@@ -251,10 +256,13 @@ import Timekeeping
         }
         #expect(admitted == EnrollmentGuard.total)
         #expect(limits.begin(nil, from: try address("203.0.113.1"), at: at(1)) != nil)
-        #expect(limits.begin("ABCD", from: home, at: at(1)) == nil, "the right device knows its code's first characters")
+        #expect(
+            limits.begin("ABCD", from: home, at: at(1)) == nil, "the right device knows its code's first characters")
         // Whoever knows those has few attempts at the other 80 bits.
         var guesses = 1
-        for _ in 0..<1_000 where limits.begin("ABCD", from: try address("203.0.113.2"), at: at(1)) == nil { guesses += 1 }
+        for _ in 0..<1_000 where limits.begin("ABCD", from: try address("203.0.113.2"), at: at(1)) == nil {
+            guesses += 1
+        }
         #expect(guesses == EnrollmentGuard.perCode)
         #expect(limits.begin("WXYZ", from: home, at: at(1)) == nil, "another code is not affected")
     }

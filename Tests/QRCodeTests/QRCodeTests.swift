@@ -50,7 +50,8 @@ import Testing
 
     @Test("A picture is a PNG with good checksums, and zbarimg, where it is installed, reads the text from it")
     func pictures() throws {
-        for text in ["HANDSET://CALLS.EXAMPLE.ORG:8555/E7GF-FRH9-KMN9-Q6S9-8D3M", String(repeating: "ab[]", count: 60)] {
+        for text in ["HANDSET://CALLS.EXAMPLE.ORG:8555/E7GF-FRH9-KMN9-Q6S9-8D3M", String(repeating: "ab[]", count: 60)]
+        {
             let code = try #require(QRCode(text))
             let png = code.png(scale: 4)
             #expect(png.starts(with: [0x89, 0x50, 0x4E, 0x47]))

@@ -14,7 +14,8 @@ private func read(_ bytes: [UInt8]) {
         require(!"\(code)".contains(code.secret.characters), "a description shows no secret")
     }
     if let seed = KeyFile.seed(in: text) {
-        require(seed.count == 32 && KeyFile.seed(in: KeyFile.text(seed: seed)) == seed, "a key is read as it is written")
+        require(
+            seed.count == 32 && KeyFile.seed(in: KeyFile.text(seed: seed)) == seed, "a key is read as it is written")
     }
     if let key = DeviceKeyText(text) { require(DeviceKeyText(key.text) == key, "a public key has one spelling") }
 }

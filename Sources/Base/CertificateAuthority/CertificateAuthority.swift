@@ -65,7 +65,9 @@ public enum CertificateAuthority {
     ///
     /// - Returns: What is wrong, to be read after the certificate's name; `nil` if nothing is.
     public static func fault(in authority: CertifiedKey, at now: Int) -> String? {
-        guard let certificate = try? Draft(pem: authority.certificate) else { return "holds no certificate in PEM form" }
+        guard let certificate = try? Draft(pem: authority.certificate) else {
+            return "holds no certificate in PEM form"
+        }
         guard let key = try? PrivateKey(pem: authority.key) else { return "has a key that is none in PEM form" }
         guard certificate.belongs(to: key) else { return "has another key than the one beside it" }
         guard certificate.isAuthority else { return "may not sign others" }

@@ -52,13 +52,15 @@ public struct EnrollmentCode: Hashable, Sendable {
         guard (2...3).contains(parts.count) else { throw Fault("is not complete: parts are missing after the host") }
         let (host, port) = try Self.authority(parts[0])
         guard let secret = EnrollmentSecret(parts[1]) else {
-            throw Fault("has a mistake in its secret, which is 20 letters and digits; check it against what was printed")
+            throw Fault(
+                "has a mistake in its secret, which is 20 letters and digits; check it against what was printed")
         }
         var fingerprint: AuthorityFingerprint?
         if parts.count == 3 {
             fingerprint = AuthorityFingerprint(parts[2])
             guard fingerprint != nil else {
-                throw Fault("has a mistake in its last part, which is 32 letters and digits; check it against what was printed")
+                throw Fault(
+                    "has a mistake in its last part, which is 32 letters and digits; check it against what was printed")
             }
         }
         try self.init(host: host, port: port, secret: secret, fingerprint: fingerprint)

@@ -18,7 +18,9 @@ public struct EnrollmentSecret: Hashable, Sendable {
     ///
     /// - Returns: `nil` for anything else.
     public init?(_ text: some StringProtocol) {
-        guard text.utf8.count <= 64, let values = Base32.values(of: text), values.count == Self.count else { return nil }
+        guard text.utf8.count <= 64, let values = Base32.values(of: text), values.count == Self.count else {
+            return nil
+        }
         characters = Base32.text(of: values)
         locator = String(characters.prefix(Self.locatorCount))
     }

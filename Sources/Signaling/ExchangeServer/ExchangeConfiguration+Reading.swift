@@ -63,7 +63,8 @@ extension ExchangeConfiguration {
         users = Account.list(accounts, &problems)
         for account in accounts where account.has(\.enrollmentHashes) {
             problems.append(
-                account.problem(\.enrollmentHashes, "must be in the users file: the exchange writes there who has joined"))
+                account.problem(
+                    \.enrollmentHashes, "must be in the users file: the exchange writes there who has joined"))
         }
         readUsersFile(section, &problems)
         if listen == nil, isEndpointGood { judgeListening(section, &problems) }
@@ -84,7 +85,9 @@ extension ExchangeConfiguration {
             section.rejectIdle(key, "is given together with authority; keep one of them", &problems)
         }
         section.require(\.folder, &problems)
-        guard section.value(\.authority, &problems) != nil, let folder = section.value(\.folder, &problems) else { return }
+        guard section.value(\.authority, &problems) != nil, let folder = section.value(\.folder, &problems) else {
+            return
+        }
         let names = section.value(\.names, &problems) ?? []
         let authority = OwnAuthority(folder: folder, names: names.isEmpty ? Self.ownNames(listen: host) : names)
         ownAuthority = authority

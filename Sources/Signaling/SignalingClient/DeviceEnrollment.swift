@@ -102,9 +102,11 @@ public struct DeviceEnrollment: Sendable {
         guard let authority, let pem = try? Self.pem(of: authority) else {
             throw SignalingError(
                 .certificateNotTrusted, activity: activity,
-                cause: "it is another exchange than the one that the code is of: no certificate that \(endpoint.authority) shows "
+                cause:
+                    "it is another exchange than the one that the code is of: no certificate that \(endpoint.authority) shows "
                     + "has the code's fingerprint",
-                advice: "Check the address; if it is right, somebody is between, or the exchange has got another authority since: "
+                advice:
+                    "Check the address; if it is right, somebody is between, or the exchange has got another authority since: "
                     + "make a new code with `handset user enroll`.")
         }
         try Self.checkTime(of: chain, endpoint, activity)

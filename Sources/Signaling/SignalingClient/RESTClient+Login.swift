@@ -123,7 +123,8 @@ extension RESTClient {
         let id = try Self.name(user)
         guard let publicKey = key.publicKey else {
             throw ServiceFailure(
-                SignalingError(.badConfiguration, activity: activity, cause: "the key is no Ed25519 key"), remedy: .none)
+                SignalingError(.badConfiguration, activity: activity, cause: "the key is no Ed25519 key"), remedy: .none
+            )
         }
         let question = Question(
             method: .POST, base: base, path: "/v1.1/login/challenge", authorization: "Basic \(appToken)",

@@ -70,7 +70,8 @@ extension ServiceFailure {
         case (_, .challengeExpired?): return failure(.challengeExpired, "", .none)
         case (_, .wrongKey?):
             return failure(
-                .loginRefused, "Enrol this device again, with a new code of `handset user enroll` and `handset enroll`.",
+                .loginRefused,
+                "Enrol this device again, with a new code of `handset user enroll` and `handset enroll`.",
                 .none)
         case (_, .enrollmentUnknown?):
             return failure(.enrollmentUnknown, "Check the code, or make a new one with `handset user enroll`.", .none)

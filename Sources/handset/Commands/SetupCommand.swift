@@ -90,7 +90,8 @@ struct SetupCommand: AsyncParsableCommand {
             throw ValidationError("--exchange-config and --token-file exclude each other.")
         }
         if enroll != nil, exchangeConfig != nil || tokenFile != nil || server != nil || trustRoots != nil {
-            throw ValidationError("--enroll says by itself what --exchange-config, --token-file, --server and --trust-roots do.")
+            throw ValidationError(
+                "--enroll says by itself what --exchange-config, --token-file, --server and --trust-roots do.")
         }
         guard (appKey == nil) == (appSecretFile == nil) else {
             throw ValidationError("--app-key and --app-secret-file go together.")
@@ -162,7 +163,9 @@ struct SetupCommand: AsyncParsableCommand {
                 })
             plan.code = try? EnrollmentCode(answer)
         }
-        if server == nil, plan.code == nil { plan.server = try Self.given(questions.answer("The exchange's URL", usual: plan.server)) }
+        if server == nil, plan.code == nil {
+            plan.server = try Self.given(questions.answer("The exchange's URL", usual: plan.server))
+        }
         if source == nil {
             let usual = CardDirectory().cards.isEmpty ? SetupPlan.Source.echo : .card
             let word = try Self.given(

@@ -12,7 +12,8 @@ struct UserCommand: ParsableCommand {
             exchange takes that up within two seconds. Users that stand in the configuration itself are changed there.
             """,
         subcommands: [
-            UserAddCommand.self, UserEnrollCommand.self, UserListCommand.self, UserRemoveCommand.self, UserRevokeCommand.self,
+            UserAddCommand.self, UserEnrollCommand.self, UserListCommand.self, UserRemoveCommand.self,
+            UserRevokeCommand.self,
             HashPassword.self, HashToken.self,
         ])
 

@@ -50,7 +50,9 @@ struct UserEnrollCommand: ParsableCommand {
         } catch {
             throw CommandFailure(.usage, "the exchange's address \(error); give it with --server")
         }
-        guard let picture = QRCode(code.text) else { throw CommandFailure(.failed, "the code is too long for a QR code") }
+        guard let picture = QRCode(code.text) else {
+            throw CommandFailure(.failed, "the code is too long for a QR code")
+        }
         if let png { try PrivateFile.replace(png, with: picture.png()) }
         let now = Int64(time(nil))
         var isNew = false
@@ -94,7 +96,8 @@ struct UserEnrollCommand: ParsableCommand {
         }
         guard let host = exchange.enrollmentHost, exchange.port != 0 else {
             throw CommandFailure(
-                .usage, "\(config) does not show how devices reach the exchange; give --server, such as "
+                .usage,
+                "\(config) does not show how devices reach the exchange; give --server, such as "
                     + "https://calls.example.org:8555")
         }
         let isLocal = host == "localhost" || host == "::1" || host.hasPrefix("127.")

@@ -105,7 +105,8 @@ extension AccountConfiguration.Credential {
                     \.mediaToken,
                     "is required: give one of media_token_file, media_token_env, password_file "
                         + "(with user), password_env (with user), access_token_file (with user), token_file, token_env, "
-                        + "token_command, key_file (with user and enrollment), anonymous, or session_file with a login kept from earlier"))
+                        + "token_command, key_file (with user and enrollment), anonymous, or session_file with a login kept from earlier"
+                ))
         default:
             let names = given.map(\.rawValue).joined(separator: ", ")
             problems.append(Self.problem(with: given[1], section, "give only one of \(names)"))
@@ -144,7 +145,8 @@ extension AccountConfiguration.Credential {
         let enrollment = section.value(\.enrollment, &problems)
         if enrollment == nil {
             problems.append(
-                section.problem(\.enrollment, "is required with a key; `handset enroll` writes both into a configuration"))
+                section.problem(
+                    \.enrollment, "is required with a key; `handset enroll` writes both into a configuration"))
         }
         guard section.has(\.keyFile) else {
             problems.append(section.problem(\.keyFile, "is required with kind: key"))

@@ -98,7 +98,9 @@ final class CertificateKeeper {
         }
     }
 
-    private static func issue(_ authority: OwnAuthority, at now: WallClock) -> Result<OwnAuthority.Issued, ExchangeError> {
+    private static func issue(_ authority: OwnAuthority, at now: WallClock) -> Result<
+        OwnAuthority.Issued, ExchangeError
+    > {
         do throws(ExchangeError) { return .success(try authority.issue(at: now)) } catch { return .failure(error) }
     }
 
@@ -109,7 +111,10 @@ final class CertificateKeeper {
             front.use(names: identity.names)
             logger.notice(
                 "there is a new certificate; connections keep the one that they have",
-                metadata: ["serial": "\(identity.serial)", "days": "\((Int64(identity.end) - WallClock.now.unixMilliseconds / 1_000) / 86_400)"])
+                metadata: [
+                    "serial": "\(identity.serial)",
+                    "days": "\((Int64(identity.end) - WallClock.now.unixMilliseconds / 1_000) / 86_400)",
+                ])
         case .failure(let error):
             logger.error(
                 "the new certificate cannot be used; the earlier one goes on", metadata: ["error": "\(error)"])
@@ -143,7 +148,9 @@ enum PreparedCertificate: Sendable {
     /// Reads it, or makes it.
     init(_ configuration: ExchangeConfiguration) throws(ExchangeError) {
         if let files = configuration.serverCertificate {
-            do throws(CertificateFault) { self = .files(try ServerTLS.identity(files)) } catch { throw ExchangeError(error) }
+            do throws(CertificateFault) { self = .files(try ServerTLS.identity(files)) } catch {
+                throw ExchangeError(error)
+            }
         } else if let authority = configuration.ownAuthority {
             self = .own(try authority.issue(at: .now))
         } else {

@@ -138,7 +138,8 @@ public final class ExchangeServer: Sendable {
                 + "certificate."
         }
         let fingerprint = (try? configuration.authorityFingerprint())?.text ?? "not known"
-        return "A browser on another machine opens https://\(authority.names.first ?? "…"):\(port)\(RootPage.path) and is told to "
+        return
+            "A browser on another machine opens https://\(authority.names.first ?? "…"):\(port)\(RootPage.path) and is told to "
             + "trust this exchange's authority, whose fingerprint is \(fingerprint)."
     }
 

@@ -100,7 +100,9 @@ extension RESTService {
         passwordChecks += 1
         let configured = configuration.users
         passwordThread.runIfActive(eventLoop: hub.loop) { () -> Result<Enrolled, any Error> in
-            Result { try Enrolled(secret, key, in: file, beside: configured, at: WallClock.now.unixMilliseconds / 1_000) }
+            Result {
+                try Enrolled(secret, key, in: file, beside: configured, at: WallClock.now.unixMilliseconds / 1_000)
+            }
         }
         .assumeIsolated()
         .whenComplete { [self] result in
@@ -126,7 +128,8 @@ extension RESTService {
         case .expired: return refusal(.enrollmentExpired, request)
         case .used: return refusal(.enrollmentUsed, request)
         case .tooManyKeys:
-            let message = "The user has \(DeviceKey.perAccount) keys already; `handset user revoke --keys` removes them."
+            let message =
+                "The user has \(DeviceKey.perAccount) keys already; `handset user revoke --keys` removes them."
             return .failure(.notAllowed, message, trace: request.trace)
         case nil:
             logger.error(
@@ -152,7 +155,8 @@ private struct Enrolled: Sendable {
 
     /// Lets a device join, in the file. Two that come with one code take turns.
     init(
-        _ secret: EnrollmentSecret, _ key: DeviceKeyText, in file: UsersFile, beside configured: [Account], at now: Int64
+        _ secret: EnrollmentSecret, _ key: DeviceKeyText, in file: UsersFile, beside configured: [Account],
+        at now: Int64
     ) throws {
         var joined: (account: Account, key: DeviceKey)?
         try file.change { users in

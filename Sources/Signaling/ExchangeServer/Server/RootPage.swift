@@ -34,7 +34,8 @@ struct RootPage {
     }
 
     private static let headers: HTTPHeaders = [
-        "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; "
+        "Content-Security-Policy":
+            "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; "
             + "frame-ancestors 'none'",
         "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
     ]
