@@ -115,6 +115,8 @@ let package = Package(
         module("Base", "Bytes"),
         module("Base", "Digests", ["COpenSSL"]),
         module("Base", "JSON"),
+        module("Base", "QRCode"),
+        module("Base", "CertificateAuthority", ["COpenSSL"]),
         module("Base", "Identifiers"),
         module("Base", "XML", ["CExpat"]),
         module("Base", "Realtime", ["CRealtime", "Timekeeping"]),
@@ -134,6 +136,7 @@ let package = Package(
         module("Protocols", "ICE", ["NetworkAddress", "STUN", "Timekeeping"]),
         module("Protocols", "MulticastDNS", ["NetworkAddress", "Timekeeping"]),
         module("Protocols", "SignalWire", ["Identifiers", "JSON"]),
+        module("Protocols", "Enrollment", ["Bytes"]),
         module("Protocols", "CallControl", ["Identifiers", "JSON", "Timekeeping"]),
         module("Protocols", "ControlWire", ["JSON"]),
         module("Protocols", "SIP", ["Digests", "NetworkAddress", "Timekeeping"]),
@@ -185,7 +188,9 @@ let package = Package(
         module(
             "Signaling", "SignalingClient",
             [
-                "CallControl", "HTTPTransport", "JSON", "PrivateFiles", "SignalWire", "Timekeeping", logging,
+                "Bytes", "CallControl", "CertificateAuthority", "Digests", "Enrollment", "HTTPTransport", "JSON",
+                "PrivateFiles", "SignalWire", "Timekeeping", logging,
+                .product(name: "NIOSSL", package: "swift-nio-ssl"),
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
@@ -206,7 +211,8 @@ let package = Package(
         module(
             "Signaling", "ExchangeCore",
             [
-                "Bytes", "COpenSSL", "CallControl", "Digests", "JSON", "SignalWire", "SignedTokens", "Timekeeping",
+                "Bytes", "COpenSSL", "CallControl", "Digests", "Enrollment", "JSON", "SignalWire", "SignedTokens",
+                "Timekeeping",
             ]),
         module(
             "Signaling", "ExchangeStore",
@@ -218,7 +224,8 @@ let package = Package(
         module(
             "Signaling", "ExchangeServer",
             [
-                "ConfigReader", "Digests", "ExchangeCore", "ExchangeStore", "HTTPTransport", "ICE", "JSON", "Realtime",
+                "CertificateAuthority", "ConfigReader", "Digests", "Enrollment", "ExchangeCore", "ExchangeStore",
+                "HTTPTransport", "ICE", "JSON", "PrivateFiles", "Realtime", "RegularFiles",
                 "SDP",
                 "SignalWire", "SignedTokens", "StreamGateway", "Timekeeping", "WebPhone", logging,
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
@@ -246,7 +253,7 @@ let package = Package(
             [
                 "AudioDevices", "AudioKit", "AudioPort", "BotCalls", "BotWire", "CallControl", "CallMedia",
                 "CallPorts", "CallPrograms",
-                "CardAudio", "ConfigReader", "Connectivity", "Datagrams",
+                "CardAudio", "ConfigReader", "Connectivity", "Datagrams", "Enrollment",
                 "ICE", "JSON", "MediaEngine",
                 "NetworkAddress", "OpusCodec", "Peering", "Playout", "PrivateFiles", "RTP", "Realtime", "RegularFiles",
                 "SDP", "SIP", "SIPClient", "SIPSignaling", "SecureTransport", "SignalingClient", "Speakerphone",
@@ -280,10 +287,12 @@ let package = Package(
             dependencies: [
                 "CallMedia",
                 "AudioDevices", "AudioKit", "BotCalls", "BotLoopback", "BotProbe", "BotWire", "CallAgent",
-                "CallControl", "ConfigReader", "ControlWire", "Datagrams", "DeviceControl", "ExchangeCore",
+                "CallControl", "ConfigReader", "ControlWire", "Datagrams", "DeviceControl", "Enrollment",
+                "ExchangeCore",
                 "ExchangeServer", "ExchangeStore", "Loopback", "LoopbackAnalysis",
                 "LoopbackReport",
-                "MediaEngine", "NetworkAddress", "OpusCodec", "Peering", "Playout", "PrivateFiles", "RTP", "Realtime",
+                "MediaEngine", "NetworkAddress", "OpusCodec", "Peering", "Playout", "PrivateFiles", "QRCode", "RTP",
+                "Realtime",
                 "RegularFiles",
                 "SecureTransport", "ServiceManager", "SignalWire", "SignalingClient", "SignedTokens", "Speakerphone",
                 "Timekeeping",
@@ -322,6 +331,8 @@ let package = Package(
         tests("LoopbackReportTests", ["AudioKit", "BotProbe", "JSON", "LoopbackAnalysis", "LoopbackReport"]),
         tests("SpeakerphoneTests", ["AudioKit", "Speakerphone"]),
         tests("ConfigReaderTests", ["ConfigReader"]),
+        tests("QRCodeTests", ["QRCode"]),
+        tests("EnrollmentTests", ["Digests", "Enrollment"]),
         tests("PrivateFilesTests", ["PrivateFiles"]),
         tests("RegularFilesTests", ["RegularFiles"]),
         tests("ServiceManagerTests", ["ServiceManager", "Timekeeping"]),
@@ -412,7 +423,8 @@ let package = Package(
         tests(
             "ExchangeTests",
             nio + [
-                "ConfigReader", "ExchangeCore", "ExchangeServer", "ExchangeStore", "HTTPTransport", "JSON", "SDP",
+                "Bytes", "ConfigReader", "Digests", "Enrollment", "ExchangeCore", "ExchangeServer", "ExchangeStore",
+                "HTTPTransport", "JSON", "SDP",
                 "SignalSupport",
                 "SignalWire",
                 "SignedTokens", "StreamGateway",
@@ -429,7 +441,8 @@ let package = Package(
         tests(
             "ExchangeIntegrationTests",
             nio + [
-                "ExchangeCore", "ExchangeServer", "ExchangeStore", "JSON", "SignalSupport", "SignalWire",
+                "Bytes", "Digests", "Enrollment", "ExchangeCore", "ExchangeServer", "ExchangeStore", "JSON",
+                "SignalSupport", "SignalWire",
                 "SignedTokens", "Timekeeping",
                 logging,
             ]),

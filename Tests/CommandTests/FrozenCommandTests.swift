@@ -141,7 +141,8 @@ struct FrozenCommandTests {
         let line = try await exchange.line(containing: #""Listening""#)
         let url = String(try #require(line.firstMatch(of: #/"url":"([^"]+)"/#)).1)
         let paths = [
-            "/", "/v1.1/login", "/v1.1/login/anonymous", "/v1.1/token", "/v1.1/logout", "/v1/allidentities",
+            "/", "/v1.1/login", "/v1.1/login/anonymous", "/v1.1/login/challenge", "/v1.1/enroll", "/v1.1/token",
+            "/v1.1/logout", "/v1/allidentities",
             "/v1/connection", "/v1/rtc", "/v1/web-config", "/whip/echo", "/whep/echo", "/whip/session/x",
             "/whep/session/x",
         ]

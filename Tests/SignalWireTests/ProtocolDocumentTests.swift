@@ -163,11 +163,15 @@ import Testing
         try check(TokenRequest.self)
         try check(AnonymousLoginRequest.self)
         try check(AnonymousLoginResponse.self)
+        try check(ChallengeRequest.self)
+        try check(ChallengeResponse.self)
+        try check(EnrollmentRequest.self)
+        try check(EnrollmentResponse.self)
         try check(Identities.self)
         try check(ConnectionResources.self)
         try check(WebConfiguration.self)
         try check(RESTFailure.self)
-        #expect(checked.count == 9 && checked == Set(examples("body").map(\.name)))
+        #expect(checked.count == 13 && checked == Set(examples("body").map(\.name)))
     }
 
     @Test("The limits in the page are those of the code")

@@ -92,6 +92,7 @@ extension AccountConfiguration.Credential {
         case .password(let user, let password): .password(user: user, password.revealed)
         case .accessToken(let user, let source): .accessToken(user: user, source)
         case .sessionToken(let user, let source): .sessionToken(user: user, source)
+        case .key(let user, let key): .key(user: user, key)
         case .anonymous(let name): .anonymous(name: name)
         case .kept: .kept
         }

@@ -7,6 +7,7 @@
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/params.h>
+#include <openssl/pem.h>
 #include <openssl/rand.h>
 #include <openssl/srtp.h>
 #include <openssl/ssl.h>
@@ -23,4 +24,19 @@ static inline int handset_set_mac_digest(EVP_MAC_CTX *context, const char *diges
     const OSSL_PARAM parameters[] = {
         OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, (char *)digest, 0), OSSL_PARAM_construct_end()};
     return EVP_MAC_CTX_set_params(context, parameters);
+}
+
+// A macro with a cast, which Swift cannot import.
+static inline int handset_utf8_string(void) { return MBSTRING_UTF8; }
+
+// The context is a macro and a struct of its own. Returns 1 if the extension was added.
+static inline int handset_add_extension(X509 *certificate, X509 *issuer, int kind, const char *value) {
+    X509V3_CTX context;
+    X509V3_set_ctx_nodb(&context);
+    X509V3_set_ctx(&context, issuer, certificate, NULL, NULL, 0);
+    X509_EXTENSION *extension = X509V3_EXT_conf_nid(NULL, &context, kind, value);
+    if (extension == NULL) return 0;
+    int added = X509_add_ext(certificate, extension, -1);
+    X509_EXTENSION_free(extension);
+    return added;
 }

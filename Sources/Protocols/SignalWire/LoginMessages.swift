@@ -1,6 +1,6 @@
 /// Body of `POST /v1.1/login` (AUTH-1): a media token, or our addition, a user id with a password.
 public struct LoginRequest: Codable, Hashable, Sendable {
-    /// Which kind of login: ``mediaTokenType``, ``passwordType`` or ``accessTokenType``.
+    /// Which kind of login: ``mediaTokenType``, ``passwordType``, ``accessTokenType`` or ``keyType``.
     public var type: String
     /// With a media-token login: the token.
     public var mediaToken: Redacted<String>?
@@ -10,6 +10,12 @@ public struct LoginRequest: Codable, Hashable, Sendable {
     public var password: Redacted<String>?
     /// With an access-token login: the user's long-lived access token.
     public var accessToken: Redacted<String>?
+    /// With a key: the public key, base64url.
+    public var publicKey: String?
+    /// With a key: what the exchange has asked to sign.
+    public var challenge: String?
+    /// With a key: the signature, base64url.
+    public var signature: Redacted<String>?
     /// `offline`: the login outlives the connection.
     public var accessType: String?
     /// `mappings`: the answer names the user's ids.
@@ -21,6 +27,9 @@ public struct LoginRequest: Codable, Hashable, Sendable {
     public static let passwordType = "Password"
     /// The type of a login with a long-lived access token.
     public static let accessTokenType = "AccessToken"
+
+    /// The type of a login by key (AUTH-13).
+    public static let keyType = "Key"
 
     /// A media-token login, exactly as AUTH-1 has it.
     public init(mediaToken: Redacted<String>) {
@@ -48,8 +57,20 @@ public struct LoginRequest: Codable, Hashable, Sendable {
         scope = "mappings"
     }
 
+    /// A login by key (AUTH-13).
+    public init(userID: UserID, publicKey: String, challenge: String, signature: Redacted<String>) {
+        type = Self.keyType
+        self.userID = userID
+        self.publicKey = publicKey
+        self.challenge = challenge
+        self.signature = signature
+        accessType = "offline"
+        scope = "mappings"
+    }
+
     private enum CodingKeys: String, CodingKey {
-        case type, password, scope
+        case type, password, scope, challenge, signature
+        case publicKey = "public_key"
         case accessToken = "access_token"
         case mediaToken = "media_token"
         case userID = "user_id"

@@ -137,6 +137,16 @@ public enum RESTErrorCode: String, CaseIterable, Sendable {
     case wrongMediaToken
     /// 401: no such user, or not this user's access token.
     case wrongAccessToken
+    /// 401: no such user, not one of its keys, or not signed by it.
+    case wrongKey
+    /// 401: the challenge is not of this exchange, or was used, or is too old.
+    case challengeExpired
+    /// 401: there is no such enrolment.
+    case enrollmentUnknown
+    /// 401: the code is too old.
+    case enrollmentExpired
+    /// 401: another device has used the code.
+    case enrollmentUsed
     /// 401: there is no Bearer token, or it never was good.
     case tokenRejected
     /// 401: the token was good once.
@@ -169,7 +179,8 @@ public enum RESTErrorCode: String, CaseIterable, Sendable {
         switch self {
         case .badRequest: 400
         case .unknownAppKey, .wrongPassword, .wrongMediaToken, .wrongAccessToken, .tokenRejected, .tokenExpired,
-            .tokenWrongSignature, .tokenForAnotherSession, .tokenRevoked:
+            .tokenWrongSignature, .tokenForAnotherSession, .tokenRevoked, .wrongKey, .challengeExpired,
+            .enrollmentUnknown, .enrollmentExpired, .enrollmentUsed:
             401
         case .notAllowed: 403
         case .notFound: 404

@@ -11,7 +11,7 @@ package struct ExchangeCore: ProtocolCore, Sendable {
     /// How many timers are met in one turn, and outputs of theirs past which the rest waits for its turn.
     package static let timersAtOnce = 256
 
-    private let settings: Settings
+    private var settings: Settings
     package private(set) var accounts: Accounts
     private(set) var sessions: Sessions
     private(set) var invites: Invites
@@ -33,6 +33,18 @@ package struct ExchangeCore: ProtocolCore, Sendable {
         streams = EventStreams(window: settings.resumeWindow)
         effects = Effects(settings.kept, run: run)
         presence = PresenceSubscribers(isAllowed: settings.tellsPresence)
+    }
+
+    /// What may change while the exchange runs is as here from now on: how long tokens are good and when their end is told, and how
+    /// many messages a connection may send. Tokens that there are stay as they are.
+    package mutating func adopt(_ other: Settings) {
+        settings.tokenLifetime = other.tokenLifetime
+        settings.refreshLifetime = other.refreshLifetime
+        settings.signedTokenLifetime = other.signedTokenLifetime
+        settings.tokenNotice = other.tokenNotice
+        settings.messages = other.messages
+        accounts.adopt(settings)
+        sessions.adopt(settings)
     }
 
     // MARK: - What happens

@@ -6,7 +6,7 @@ import Realtime
 extension ExchangeConfiguration {
     func judgeListening(_ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
         // A certificate that could not be read is a problem already; what it is for is plain.
-        let isEncrypted = certificate != nil || section.has(\.certificate)
+        let isEncrypted = self.isEncrypted || section.has(\.certificate)
         do throws(ExchangeError) {
             switch section.fileChecks {
             case .inputs: break  // Whoever reads a part of the configuration does not listen.

@@ -137,11 +137,29 @@ extension ExchangeConfiguration {
 }
 
 extension ExchangeConfiguration.Certificate {
+    /// Who signs the certificate, if no file has one.
+    enum Authority: String, CaseIterable, Sendable {
+        case own
+    }
+
     /// The keys of the section `certificate`.
     struct Keys: ConfigKeys {
         let chainFile = ConfigKey.path("chain_file", readable: true, "PEM, the exchange's own certificate first")
-            .required
-        let keyFile = ConfigKey.path("key_file", readable: true, "PEM, the private key").required
+            .unset("required without `authority`")
+        let keyFile = ConfigKey.path("key_file", readable: true, "PEM, the private key")
+            .unset("required without `authority`")
+        let authority = ConfigKey.choice(
+            "authority", of: Authority.self,
+            "`own`: the exchange makes its certificates itself, under an authority of its own ([tls.md](tls.md))")
+        let folder = ConfigKey.outputFolder(
+            "folder", "with `authority: own`, which requires it: keeps the authority, and its private key (mode 0600)")
+        let names = ConfigKey.list(
+            "names", of: "hosts", "with `authority: own`: the names and addresses that clients call the exchange by"
+        ) { text throws(ConfigValueFault) in
+            if let host = HostName(text), !host.isWildcard { return host.text }
+            throw ConfigValueFault(
+                "\"\(text)\" must be a host name or an address without a port, such as calls.example.org or 192.0.2.1")
+        }.unset("the host of `listen`, or the machine's name if that is all addresses")
     }
 }
 
@@ -188,6 +206,18 @@ extension Account {
         let streamTokenHashes = ConfigKey.digests(
             "stream_token_hashes", "of tokens that may stream to this user, and nothing else ([whip.md](whip.md))")
         let streamToken = ConfigKey.secret("stream_token", suggestsName: true, "one more such token")
+        let publicKeys = ConfigKey.list(
+            "public_keys", of: "keys", "of devices that log in by key, which `handset enroll` adds"
+        ) { text throws(ConfigValueFault) in
+            if let key = DeviceKey(text) { return key }
+            throw ConfigValueFault("must be of the form ed25519.KEY.ENROLLMENT, as an enrolment writes it")
+        }
+        let enrollmentHashes = ConfigKey.list(
+            "enrollment_hashes", of: "hashes", "of codes of `handset user enroll`, in a users file alone"
+        ) { text throws(ConfigValueFault) in
+            if let enrollment = EnrollmentRecord(text) { return enrollment }
+            throw ConfigValueFault("must be as `handset user enroll` writes it")
+        }
         let loginsSince = ConfigKey.integer(
             "logins_since", in: 0...253_402_300_799, unit: "s since 1970", "signed tokens from before that are refused")
     }

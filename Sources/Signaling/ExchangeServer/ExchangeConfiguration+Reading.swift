@@ -35,7 +35,7 @@ extension ExchangeConfiguration {
         let isEndpointGood = problems.count == before
         host = (listen ?? endpoint).host
         port = (listen ?? endpoint).port
-        certificate = section.value(\.certificate, &problems).flatMap { Certificate($0, &problems) }
+        if let section = section.value(\.certificate, &problems) { readCertificate(section, &problems) }
         section.read(\.plainText, into: &plainText, &problems)
         webSocketURL = section.value(\.webSocketURL, &problems)
         section.read(\.anonymous, into: &allowsAnonymous, &problems)
@@ -59,9 +59,44 @@ extension ExchangeConfiguration {
         apiKeys = (section.value(\.apiKeys, &problems) ?? []).compactMap { SigningKey($0, &problems) }
         let servers = section.value(\.iceServers, &problems) ?? []
         iceServers = servers.compactMap { ICEServerConfiguration($0, &problems) }
-        users = Account.list(section.value(\.users, &problems) ?? [], &problems)
+        let accounts = section.value(\.users, &problems) ?? []
+        users = Account.list(accounts, &problems)
+        for account in accounts where account.has(\.enrollmentHashes) {
+            problems.append(
+                account.problem(
+                    \.enrollmentHashes, "must be in the users file: the exchange writes there who has joined"))
+        }
         readUsersFile(section, &problems)
         if listen == nil, isEndpointGood { judgeListening(section, &problems) }
+    }
+
+    private mutating func readCertificate(
+        _ section: KeyedSection<Certificate.Keys>, _ problems: inout [ConfigProblem]
+    ) {
+        guard section.has(\.authority) else {
+            section.rejectIdle(\.folder, "is for authority: own", &problems)
+            section.rejectIdle(\.names, "is for authority: own", &problems)
+            section.require(\.chainFile, &problems)
+            section.require(\.keyFile, &problems)
+            certificate = Certificate(section, &problems)
+            return
+        }
+        for key in [\Certificate.Keys.chainFile, \.keyFile] {
+            section.rejectIdle(key, "is given together with authority; keep one of them", &problems)
+        }
+        section.require(\.folder, &problems)
+        guard section.value(\.authority, &problems) != nil, let folder = section.value(\.folder, &problems) else {
+            return
+        }
+        let names = section.value(\.names, &problems) ?? []
+        let authority = OwnAuthority(folder: folder, names: names.isEmpty ? Self.ownNames(listen: host) : names)
+        ownAuthority = authority
+        guard section.fileChecks == .all else { return }
+        do throws(ExchangeError) {
+            try authority.check(at: WallClock.now)
+        } catch {
+            problems.append(section.problem(\.folder, error.description))
+        }
     }
 
     private mutating func readDatabase(_ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
@@ -198,6 +233,9 @@ extension Account {
         let streamTokens = section.digests(\.streamTokenHashes, \.streamToken, &problems)
         let accessTokens = section.digests(\.accessTokenHashes, \.accessToken, &problems)
 
+        let keys = section.value(\.publicKeys, &problems) ?? []
+        let enrollments = section.value(\.enrollmentHashes, &problems) ?? []
+
         let publicIDs = section.value(\.publicIDs, &problems) ?? []
         if publicIDs.count > SignalLimits.publicIDs {
             problems.append(section.problem(\.publicIDs, "must name \(SignalLimits.publicIDs) ids at most"))
@@ -208,6 +246,7 @@ extension Account {
         guard let id else { return nil }
         self.init(
             id: id, publicIDs: publicIDs, routingID: routingID, password: password, mediaTokens: mediaTokens,
-            streamTokens: streamTokens, accessTokens: accessTokens, email: email, loginsSince: since)
+            streamTokens: streamTokens, accessTokens: accessTokens, keys: keys, enrollments: enrollments, email: email,
+            loginsSince: since)
     }
 }

@@ -34,6 +34,8 @@ public struct ExchangeConfiguration: Sendable {
     public var port = 8_080
     /// The certificate; without one the exchange speaks plain text.
     public var certificate: Certificate?
+    /// The exchange is its own authority, in the place of ``certificate``.
+    public var ownAuthority: OwnAuthority?
     /// Where plain text is allowed, if there is no certificate.
     public var plainText = PlainText.loopback
     /// Where clients open the WebSocket, if it is not under the host that they asked for it: behind a proxy.

@@ -57,6 +57,8 @@ public struct HandsetServiceConfiguration: Sendable {
         case accessToken(user: String, TokenSource)
         /// A token that opens sessions as it is, and ends: of a user, or signed for one session (AUTH-4, AUTH-5).
         case sessionToken(user: String?, TokenSource)
+        /// A key of this device's own (AUTH-13).
+        case key(user: String, DeviceLoginKey)
         /// A name without an account: may join rooms and nothing else (AUTH-3).
         case anonymous(name: String)
         /// Nothing but what ``HandsetServiceConfiguration/sessionStore`` has from an earlier login (AUTH-10).
@@ -192,6 +194,7 @@ extension HandsetServiceConfiguration.Credentials: CustomStringConvertible, Cust
         case .password(let user, _): "the password of \(user)"
         case .accessToken(let user, let source): "an access token of \(user) from \(source)"
         case .sessionToken(_, let source): "a session token from \(source)"
+        case .key(let user, let key): "\(key) of \(user)"
         case .anonymous(let name): "the name \(name) without an account"
         case .kept: "the login kept from earlier"
         }
@@ -200,7 +203,7 @@ extension HandsetServiceConfiguration.Credentials: CustomStringConvertible, Cust
     /// Whose they are, as far as they say so.
     var user: String? {
         switch self {
-        case .password(let user, _), .accessToken(let user, _): user
+        case .password(let user, _), .accessToken(let user, _), .key(let user, _): user
         case .sessionToken(let user, _): user
         case .mediaToken, .anonymous, .kept: nil
         }

@@ -1,4 +1,5 @@
 internal import CallControl
+internal import Enrollment
 internal import FoundationEssentials
 internal import NIOCore
 internal import NIOHTTP1
@@ -28,6 +29,8 @@ extension RESTClient {
             try await login(LoginRequest(userID: Self.name(user), accessToken: try await source.read()))
         case .sessionToken(let user, let source):
             Self.login(with: try await source.read(), of: user)
+        case .key(let user, let key):
+            try await login(as: user, by: key)
         case .anonymous(let name):
             try await login(anonymously: name)
         case .kept:
@@ -102,6 +105,38 @@ extension RESTClient {
         return Login(
             token: answer.token, refreshToken: answer.refreshToken ?? token, lifetime: answer.lifetime,
             user: answer.id ?? old.user, publicIDs: old.publicIDs)
+    }
+
+    /// Signs a challenge (AUTH-13). One that was too old when it came back is asked for once more.
+    private func login(as user: String, by key: DeviceLoginKey) async throws(ServiceFailure) -> Login {
+        do throws(ServiceFailure) {
+            return try await login(try await signedChallenge(as: user, by: key))
+        } catch {
+            guard error.error.code == .challengeExpired else { throw error }
+            return try await login(try await signedChallenge(as: user, by: key))
+        }
+    }
+
+    private func signedChallenge(as user: String, by key: DeviceLoginKey) async throws(ServiceFailure) -> LoginRequest {
+        let base = configuration.addresses.authentication
+        let activity = "log in at \(base)"
+        let id = try Self.name(user)
+        guard let publicKey = key.publicKey else {
+            throw ServiceFailure(
+                SignalingError(.badConfiguration, activity: activity, cause: "the key is no Ed25519 key"), remedy: .none
+            )
+        }
+        let question = Question(
+            method: .POST, base: base, path: "/v1.1/login/challenge", authorization: "Basic \(appToken)",
+            body: try Self.encode(ChallengeRequest(userID: id, publicKey: publicKey.text), doing: activity),
+            activity: activity)
+        let answer = try await withClient { client async throws(ServiceFailure) in
+            try await ask(question, of: client, for: ChallengeResponse.self)
+        }
+        let proof = KeyProof.loggingIn(
+            user: id.text, enrollment: key.enrollment, key: publicKey, challenge: answer.challenge)
+        return LoginRequest(
+            userID: id, publicKey: publicKey.text, challenge: answer.challenge, signature: Redacted(key.sign(proof)))
     }
 
     private func login(_ body: LoginRequest) async throws(ServiceFailure) -> Login {

@@ -1,6 +1,13 @@
 internal import CallControl
 internal import SignalWire
 
+extension SignalingError.Code {
+    /// A challenge was too old when it came back: ask for another.
+    static let challengeExpired = Self(rawValue: "challengeExpired")
+    /// The exchange has no such code, or has not heard of it yet.
+    static let enrollmentUnknown = Self(rawValue: "enrollmentUnknown")
+}
+
 extension SignalingError {
     /// What an error answer to a request means.
     init(_ error: RPCError, doing activity: String) {
@@ -60,6 +67,24 @@ extension ServiceFailure {
         case (_, .tokenRejected?): return failure(.tokenRejected, "Log in again.", .none)
         case (_, .unknownAppKey?):
             return failure(.loginRefused, "Check the application's key and secret.", .none)
+        case (_, .challengeExpired?): return failure(.challengeExpired, "", .none)
+        case (_, .wrongKey?):
+            return failure(
+                .loginRefused,
+                "Enrol this device again, with a new code of `handset user enroll` and `handset enroll`.",
+                .none)
+        case (_, .enrollmentUnknown?):
+            return failure(.enrollmentUnknown, "Check the code, or make a new one with `handset user enroll`.", .none)
+        case (_, .enrollmentExpired?):
+            return failure(
+                .loginRefused,
+                "Make a new one with `handset user enroll`, and use it within ten minutes; if it is new, the exchange's clock "
+                    + "was set.", .none)
+        case (_, .enrollmentUsed?):
+            return failure(
+                .loginRefused,
+                "Make a new one with `handset user enroll`. If nobody of yours has used it, somebody has seen it: `handset "
+                    + "user revoke --keys` locks all devices of that user out.", .none)
         case (401, _): return failure(.loginRefused, "Check the user name and the password or media token.", .none)
         case (403, _): return failure(.notAllowed, "Another account may be needed.", .none)
         case (429, _): return failure(.tooManyRequests, "", .retry(after: retryAfter))

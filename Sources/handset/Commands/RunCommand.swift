@@ -152,7 +152,7 @@ struct RunCommand: AsyncParsableCommand {
     }
 
     /// Has SIGHUP do something, once after the other. On a terminal it ends the process: it says that the terminal is gone.
-    private static func onHangUp(_ act: @escaping @Sendable () async -> Void) {
+    static func onHangUp(_ act: @escaping @Sendable () async -> Void) {
         guard isatty(STDIN_FILENO) == 0 else { return }
         // One more that waits is enough for any number that come meanwhile.
         let (wishes, wish) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))

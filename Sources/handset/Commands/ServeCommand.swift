@@ -20,6 +20,9 @@ struct ServeCommand: AsyncParsableCommand {
 
             SIGUSR1 asks all devices to connect anew within 30 seconds; their calls go on. So they move to another
             exchange once its address is given out in the place of this one's.
+
+            SIGHUP has it read the configuration and the certificate again, unless it was started from a terminal; sessions
+            and calls go on. A wrong file is refused, with file, line and key.
             """)
 
     @Option(help: "The exchange's configuration file.")
@@ -41,6 +44,7 @@ struct ServeCommand: AsyncParsableCommand {
         logs.bootstrap()
         let connections = DescriptorLimit.raise()
         let logger = Logger(label: "handset.exchange")
+        let document = try config.map { try ConfigDocument.read(path: $0) }
         let configuration = try readConfiguration()
         for warning in configuration.warnings { logger.warning("\(warning)") }
         let ending = EndRequest()
@@ -52,7 +56,14 @@ struct ServeCommand: AsyncParsableCommand {
             server.requestMoves(within: Self.movingTime)
         }
         let unit = ServiceUnit(logger: logger)
+        logger.info("\(server.browserAdvice)")
         unit.tell(.ready, status: "Listening at \(server.url)")
+        if let config, let document {
+            let reload = ExchangeReload(
+                path: config, listen: listen.flatMap { ConfigEndpoint($0) }, document: document, server: server,
+                unit: unit, logger: logger)
+            RunCommand.onHangUp { await reload.run() }
+        }
         let watchdog = unit.feedWatchdog {
             _ = await server.counters()
             return true

@@ -2,6 +2,7 @@ internal import ArgumentParser
 internal import AudioDevices
 internal import CallAgent
 internal import ConfigReader
+internal import Enrollment
 internal import ExchangeCore
 internal import ExchangeServer
 internal import Glibc
@@ -9,6 +10,7 @@ internal import Logging
 internal import PrivateFiles
 internal import RegularFiles
 internal import SignalWire
+internal import SignalingClient
 internal import Timekeeping
 
 /// `handset setup`: from nothing to a device that can run.
@@ -19,7 +21,7 @@ struct SetupCommand: AsyncParsableCommand {
             Writes FOLDER/NAME.yaml and FOLDER/NAME.token for `handset run` and the unit handset@NAME, checks them, tries \
             the sound card, logs in, and has the device call itself. On a terminal it asks for what no option says. \
             The account is made in the exchange of --exchange-config, on this machine; or --token-file has the media token \
-            of one that there is. docs/install.md shows both.
+            of one that there is; or --enroll has the code of one. docs/install.md shows each.
             """)
 
     @Argument(help: "The device's name: of its unit, its account and its files.")
@@ -33,6 +35,9 @@ struct SetupCommand: AsyncParsableCommand {
 
     @Option(help: "Take the account whose media token is in this file; \"-\" is standard input.")
     var tokenFile: String?
+
+    @Option(help: "Join the exchange by this code of `handset user enroll`; \"-\" reads it from standard input.")
+    var enroll: String?
 
     @Option(help: "Certificates to trust in addition to the system's; they are copied into the folder.")
     var trustRoots: String?
@@ -84,6 +89,10 @@ struct SetupCommand: AsyncParsableCommand {
         if exchangeConfig != nil, tokenFile != nil {
             throw ValidationError("--exchange-config and --token-file exclude each other.")
         }
+        if enroll != nil, exchangeConfig != nil || tokenFile != nil || server != nil || trustRoots != nil {
+            throw ValidationError(
+                "--enroll says by itself what --exchange-config, --token-file, --server and --trust-roots do.")
+        }
         guard (appKey == nil) == (appSecretFile == nil) else {
             throw ValidationError("--app-key and --app-secret-file go together.")
         }
@@ -101,14 +110,20 @@ struct SetupCommand: AsyncParsableCommand {
     func run() async throws {
         logs.bootstrap()
         let progress = ProgressLines()
-        let plan = try plan()
+        var plan = try plan()
         guard force || !Self.isThere(plan.configurationPath) else {
             throw CommandFailure(.failed, "there is a \(plan.configurationPath) already; --force replaces it")
         }
         let copies = try copies(plan)
-        let token = try token(of: plan, progress)
-        try write([(plan.tokenPath, token + "\n")] + copies + [(plan.configurationPath, plan.text)], plan)
-        progress.say("Wrote \(plan.configurationPath) and \(plan.tokenPath)")
+        let proof: [(path: String, text: String)]
+        if let code = try code(plan) {
+            proof = try await join(by: code, &plan, progress)
+        } else {
+            proof = [(plan.tokenPath, try token(of: plan, progress) + "\n")]
+        }
+        try write(proof + copies + [(plan.configurationPath, plan.text)], plan)
+        try? PrivateFile.remove(plan.draftKeyPath)
+        progress.say("Wrote \(plan.configurationPath) and \(proof[0].path)")
         try ConfigurationCheck.expect("run", path: plan.configurationPath)
         let configuration = try DeviceConfiguration.read(path: plan.configurationPath, fileChecks: .all)
         for warning in configuration.warnings { progress.warn("\(warning)") }
@@ -136,12 +151,21 @@ struct SetupCommand: AsyncParsableCommand {
         plan.source = source.flatMap { SetupPlan.Source(rawValue: $0) } ?? plan.source
         plan.device = device
         plan.profile = profile
-        guard isatty(STDIN_FILENO) == 1, tokenFile != "-" else { return plan }
+        guard isatty(STDIN_FILENO) == 1, tokenFile != "-", enroll == nil else { return plan }
         let questions = SetupQuestions { question in
             Terminal.write(question, to: STDERR_FILENO)
             return readLine(strippingNewline: true)
         }
-        if server == nil { plan.server = try Self.given(questions.answer("The exchange's URL", usual: plan.server)) }
+        if server == nil, tokenFile == nil, exchangeConfig == nil {
+            let answer = try Self.given(
+                questions.answer("The code of `handset user enroll`, or - without one", usual: "-") { answer in
+                    answer == "-" || (try? EnrollmentCode(answer)) != nil ? nil : "That is no such code."
+                })
+            plan.code = try? EnrollmentCode(answer)
+        }
+        if server == nil, plan.code == nil {
+            plan.server = try Self.given(questions.answer("The exchange's URL", usual: plan.server))
+        }
         if source == nil {
             let usual = CardDirectory().cards.isEmpty ? SetupPlan.Source.echo : .card
             let word = try Self.given(
@@ -161,6 +185,53 @@ struct SetupCommand: AsyncParsableCommand {
     }
 
     // MARK: The account
+
+    private func code(_ plan: SetupPlan) throws -> EnrollmentCode? {
+        guard let enroll else { return plan.code }
+        do throws(EnrollmentCode.Fault) {
+            return try EnrollmentCode(enroll == "-" ? UserCommand.line() : enroll)
+        } catch {
+            throw CommandFailure(.usage, "the code \(error)")
+        }
+    }
+
+    /// Joins, and fills in the plan.
+    ///
+    /// - Returns: The key's file, and that of the authority if it needs one.
+    private func join(
+        by code: EnrollmentCode, _ plan: inout SetupPlan, _ progress: ProgressLines
+    ) async throws -> [(path: String, text: String)] {
+        // The key is on disk before the exchange knows it: whatever happens then, the same command goes on with it.
+        let key = try draftKey(plan)
+        progress.say("Joining the exchange at \(code.server)")
+        let secret = try appSecretFile.map { try Self.secret(in: $0) }
+        let application = HandsetServiceConfiguration.Application(
+            name: "Handset", version: HandsetVersion.current, system: "Linux", key: appKey ?? "demo",
+            secret: secret ?? "demo")
+        let outcome = try await DeviceEnrollment(code, application: application).join(with: key)
+        progress.say("Joined as \(outcome.user)")
+        let file = "\(plan.name).\(outcome.key.name).key"
+        plan.server = code.server
+        plan.proof = .key(file: file, user: outcome.user, enrollment: outcome.key.enrollment)
+        var files = [(path: "\(plan.folder)/\(file)", text: outcome.key.text)]
+        if let roots = outcome.trustRoots {
+            plan.hasTrustRoots = true
+            files.append((plan.trustRootsPath, String(decoding: roots, as: UTF8.self)))
+        }
+        return files
+    }
+
+    private func draftKey(_ plan: SetupPlan) throws -> DeviceLoginKey {
+        if Self.isThere(plan.draftKeyPath) {
+            let bytes = try PrivateFile.read(plan.draftKeyPath, maximumBytes: 4_096) ?? []
+            if let key = DeviceLoginKey(pem: String(decoding: bytes, as: UTF8.self), enrollment: "") { return key }
+        }
+        guard let key = DeviceLoginKey() else {
+            throw CommandFailure(.failed, "this machine's OpenSSL has no Ed25519, perhaps in its FIPS mode")
+        }
+        try write([(plan.draftKeyPath, key.text)], plan)
+        return key
+    }
 
     private func token(of plan: SetupPlan, _ progress: ProgressLines) throws -> String {
         if tokenFile == "-" { return try UserCommand.secretFromInput() }
@@ -249,7 +320,12 @@ struct SetupCommand: AsyncParsableCommand {
             try PrivateFile.hand(plan.state, toUser: group)
             for (path, text) in files {
                 try PrivateFile.replace(path, with: Array(text.utf8))
-                try PrivateFile.share(path, withGroup: group)
+                // A key is for the unit's user alone.
+                if path.hasSuffix(".key") {
+                    try PrivateFile.hand(path, toUser: group)
+                } else if path != plan.draftKeyPath {
+                    try PrivateFile.share(path, withGroup: group)
+                }
             }
         } catch let error as RegularFileError {
             throw CommandFailure(

@@ -97,6 +97,7 @@ struct UserListCommand: ParsableCommand {
         object.add("access_tokens", user.accessTokens.count)
         object.add("media_tokens", user.mediaTokens.count)
         object.add("stream_tokens", user.streamTokens.count)
+        object.add("public_keys", user.keys.count)
         object.add("in_configuration", isConfigured)
         return object.text
     }
@@ -108,6 +109,7 @@ struct UserListCommand: ParsableCommand {
         ] where !tokens.isEmpty {
             ways.append(tokens.count == 1 ? name : "\(tokens.count) \(name)s")
         }
+        if !user.keys.isEmpty { ways.append(user.keys.count == 1 ? "key" : "\(user.keys.count) keys") }
         let others = user.publicIDs.isEmpty ? "-" : user.publicIDs.map(\.text).joined(separator: ",")
         return "\(user.id)\t\(others)\t\(ways.isEmpty ? "signed tokens only" : ways.joined(separator: ", "))"
     }
@@ -138,12 +140,18 @@ struct UserRevokeCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "revoke",
         abstract: "End all logins of a user, calls included; signed tokens made before now are refused from then on.",
-        discussion: "The user can log in again at once; its password and long-lived tokens stay good.")
+        discussion: """
+            The user can log in again at once; its password and long-lived tokens stay good, and so do keys of devices unless \
+            --keys removes them.
+            """)
 
     @OptionGroup var place: UsersPlace
 
     @Argument(help: "The user's id.", transform: UserID.argument)
     var id: UserID
+
+    @Flag(help: "Remove the keys of its devices, and its codes: each device has to be enrolled again.")
+    var keys = false
 
     func run() throws {
         let (file, configured) = try place.resolve()
@@ -152,6 +160,7 @@ struct UserRevokeCommand: ParsableCommand {
             // The next second's beginning: signed tokens know whole seconds only, and this one's are all older.
             let next = Int64(time(nil)) + 1
             users[index].loginsSince = max(next, (users[index].loginsSince ?? 0) + 1)
+            if keys { (users[index].keys, users[index].enrollments) = ([], []) }
         }
         Terminal.printError("ended the logins of \(id)")
     }

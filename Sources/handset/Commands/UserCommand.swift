@@ -8,11 +8,12 @@ struct UserCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "user", abstract: "Manage accounts of the exchange.",
         discussion: """
-            add, remove and revoke write the exchange's users file (`users_file` of its configuration), and a running
+            add, enroll, remove and revoke write the exchange's users file (`users_file` of its configuration), and a running
             exchange takes that up within two seconds. Users that stand in the configuration itself are changed there.
             """,
         subcommands: [
-            UserAddCommand.self, UserListCommand.self, UserRemoveCommand.self, UserRevokeCommand.self,
+            UserAddCommand.self, UserEnrollCommand.self, UserListCommand.self, UserRemoveCommand.self,
+            UserRevokeCommand.self,
             HashPassword.self, HashToken.self,
         ])
 
@@ -35,6 +36,9 @@ struct UserCommand: ParsableCommand {
 
         func run() throws { Terminal.print(SecretDigest(of: try UserCommand.secretFromInput()).hex) }
     }
+
+    /// The first line of standard input; empty if there is none.
+    static func line() -> String { readLine(strippingNewline: true) ?? "" }
 
     static func secretFromInput() throws -> String {
         guard let line = readLine(strippingNewline: true), !line.isEmpty else {

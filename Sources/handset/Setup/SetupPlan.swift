@@ -1,3 +1,5 @@
+internal import Enrollment
+
 /// What `handset setup` writes: a device's configuration and the files that it names, and where. A value.
 ///
 /// The files are in one folder, because the unit's user may read what is there, and perhaps not where they came from.
@@ -7,12 +9,23 @@ struct SetupPlan: Sendable {
         case card, echo, tone, silence
     }
 
+    /// How the device logs in.
+    enum Proof: Sendable, Equatable {
+        /// With the media token in ``SetupPlan/tokenPath``.
+        case mediaToken
+        /// With the key in a file of the folder, which has joined.
+        case key(file: String, user: String, enrollment: String)
+    }
+
     /// Of the unit's instance, the account and the files.
     var name: String
     /// The exchange's base URL.
     var server = "http://127.0.0.1:8555"
     /// Whether ``trustRootsPath`` has certificates to trust in addition to the system's.
     var hasTrustRoots = false
+    var proof = Proof.mediaToken
+    /// By which the device joins; it says where the exchange is.
+    var code: EnrollmentCode?
     var source = Source.echo
     /// Defaults that suit the machine, as the configuration names them; nil for those of any.
     var profile: String?
@@ -35,6 +48,8 @@ struct SetupPlan: Sendable {
     var configurationPath: String { "\(folder)/\(name).yaml" }
     var tokenPath: String { "\(folder)/\(name).token" }
     var appSecretPath: String { "\(folder)/\(name).secret" }
+    /// The key of a device that has not joined yet, so that it goes on after an interruption.
+    var draftKeyPath: String { "\(folder)/\(name).key.new" }
     var trustRootsPath: String { "\(folder)/\(name).roots.pem" }
 
     /// What is wrong with a name; nil if it can be that of a unit, a user and a file.
@@ -58,9 +73,17 @@ struct SetupPlan: Sendable {
     var text: String {
         var lines = [
             "# Written by `handset setup`. /usr/share/doc/handset/examples/device-full.yaml shows every other key.",
-            "", "account:", "  server: \(Self.quoted(server))", "  media_token_file: \(name).token",
-            "  session_file: \(Self.quoted(state + "/session.json"))",
+            "", "account:", "  server: \(Self.quoted(server))",
         ]
+        switch proof {
+        case .mediaToken: lines.append("  media_token_file: \(name).token")
+        case .key(let file, let user, let enrollment):
+            lines += [
+                "  kind: key", "  user: \(Self.quoted(user))", "  key_file: \(file)",
+                "  enrollment: \(Self.quoted(enrollment))",
+            ]
+        }
+        lines.append("  session_file: \(Self.quoted(state + "/session.json"))")
         if let appKey {
             lines.append("  app_key: \(Self.quoted(appKey))")
             lines.append("  app_secret_file: \(name).secret")

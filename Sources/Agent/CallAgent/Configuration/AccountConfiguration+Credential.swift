@@ -1,4 +1,5 @@
 internal import ConfigReader
+internal import PrivateFiles
 internal import SignalingClient
 
 // Which of the ways in an account takes: by `kind`, or by the keys that are given.
@@ -10,6 +11,7 @@ extension AccountConfiguration.Credential {
         case accessToken = "access_token"
         case sessionToken = "session_token"
         case signedToken = "signed_token"
+        case key
         case anonymous
         case kept
         /// At a SIP server, and read elsewhere.
@@ -22,6 +24,7 @@ extension AccountConfiguration.Credential {
             case .password: section.name(\.password)
             case .accessToken: section.name(\.accessToken)
             case .sessionToken, .signedToken: section.name(\.token) ?? section.name(\.tokenCommand)
+            case .key: section.name(\.keyFile)
             case .anonymous: section.name(\.anonymous)
             case .kept: section.name(\.sessionFile)
             case .sip: section.name(\.sip)
@@ -35,7 +38,7 @@ extension AccountConfiguration.Credential {
             case .password: section.isInTheClear(\.password)
             case .accessToken: section.isInTheClear(\.accessToken)
             case .sessionToken, .signedToken: section.isInTheClear(\.token)
-            case .anonymous, .kept, .sip: false
+            case .key, .anonymous, .kept, .sip: false
             }
         }
     }
@@ -67,6 +70,11 @@ extension AccountConfiguration.Credential {
                 problems.append(section.problem(\.session, "is required with kind: signed_token"))
             }
             credential = Self.source(section, &problems).map { .sessionToken(user: user, $0) }
+        case .key:
+            let key = Self.key(section, &problems)
+            if let user = Self.required(user, section, "with a key", &problems), let key {
+                credential = .key(user: user, key)
+            }
         case .anonymous:
             credential = section.value(\.anonymous, &problems).map { .anonymous(name: $0) }
             if credential == nil, problems.count == before {
@@ -85,7 +93,7 @@ extension AccountConfiguration.Credential {
         _ section: Section, keeps: Bool, _ problems: inout [ConfigProblem]
     ) -> Kind? {
         if section.has(\.kind) { return section.value(\.kind, &problems) }
-        let given: [Kind] = [.mediaToken, .password, .accessToken, .sessionToken, .anonymous].filter { kind in
+        let given: [Kind] = [.mediaToken, .password, .accessToken, .sessionToken, .key, .anonymous].filter { kind in
             kind.key(in: section) != nil || kind.isInTheClear(in: section)
         }
         switch given.count {
@@ -97,7 +105,8 @@ extension AccountConfiguration.Credential {
                     \.mediaToken,
                     "is required: give one of media_token_file, media_token_env, password_file "
                         + "(with user), password_env (with user), access_token_file (with user), token_file, token_env, "
-                        + "token_command, anonymous, or session_file with a login kept from earlier"))
+                        + "token_command, key_file (with user and enrollment), anonymous, or session_file with a login kept from earlier"
+                ))
         default:
             let names = given.map(\.rawValue).joined(separator: ", ")
             problems.append(Self.problem(with: given[1], section, "give only one of \(names)"))
@@ -114,6 +123,7 @@ extension AccountConfiguration.Credential {
         case .sessionToken, .signedToken:
             return section.has(\.token)
                 ? section.problem(\.token, message) : section.problem(\.tokenCommand, message)
+        case .key: return section.problem(\.keyFile, message)
         case .anonymous: return section.problem(\.anonymous, message)
         case .kept: return section.problem(\.sessionFile, message)
         case .sip: return section.problem(\.sip, message)
@@ -129,6 +139,31 @@ extension AccountConfiguration.Credential {
         // The file is read again for each new token.
         if let path = section.file(of: \.token) { return .file(path: path) }
         return .fixed(token.revealed)
+    }
+
+    private static func key(_ section: Section, _ problems: inout [ConfigProblem]) -> DeviceLoginKey? {
+        let enrollment = section.value(\.enrollment, &problems)
+        if enrollment == nil {
+            problems.append(
+                section.problem(
+                    \.enrollment, "is required with a key; `handset enroll` writes both into a configuration"))
+        }
+        guard section.has(\.keyFile) else {
+            problems.append(section.problem(\.keyFile, "is required with kind: key"))
+            return nil
+        }
+        guard let path = section.value(\.keyFile, &problems), let enrollment else { return nil }
+        section.warnOfReaders(\.keyFile, path, &problems)
+        // Where files are not looked at, a key is needed all the same: any will do.
+        guard section.fileChecks != .none else { return DeviceLoginKey() }
+        let bytes = (try? PrivateFile.read(path, maximumBytes: 4_096)) ?? nil
+        guard let bytes else { return nil }  // Reported as unreadable.
+        let key = DeviceLoginKey(pem: String(decoding: bytes, as: UTF8.self), enrollment: enrollment)
+        if key == nil {
+            let message = "\"\(path)\" holds no private key of Ed25519 in PEM form, as `handset enroll` makes it"
+            problems.append(section.problem(\.keyFile, message))
+        }
+        return key
     }
 
     private static func required(

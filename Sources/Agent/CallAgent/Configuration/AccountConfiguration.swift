@@ -42,6 +42,8 @@ public struct AccountConfiguration: Sendable {
         case accessToken(user: String, TokenSource)
         /// With an expiring token that opens sessions directly: a user's, or one signed for a session (AUTH-4, AUTH-5).
         case sessionToken(user: String?, TokenSource)
+        /// With a key of the device's own, which has joined by a code (AUTH-13).
+        case key(user: String, DeviceLoginKey)
         /// As a guest, who may only join rooms (AUTH-3).
         case anonymous(name: String)
         /// With nothing but what ``sessionFile`` has from an earlier login.
@@ -100,6 +102,9 @@ public struct AccountConfiguration: Sendable {
         let token = ConfigKey.secret(
             "token", "for `kind: session_token` and `signed_token`; the file is read again for each new token")
         let tokenCommand = ConfigKey.command("token_command", "prints such a token, and is run for each new one")
+        let keyFile = ConfigKey.path(
+            "key_file", readable: true, "for `kind: key`: the device's private key, which `handset enroll` makes")
+        let enrollment = ConfigKey.string("enrollment", "for `kind: key`: what the exchange calls this enrolment")
         let anonymous = ConfigKey.string("anonymous", "for `kind: anonymous`: a name without an account")
         let session = ConfigKey<RoomName>.name(
             "session", of: "the session's name", "the one session that a signed token is good for")
@@ -191,7 +196,7 @@ extension AccountConfiguration {
     fileprivate func warnOfSession(_ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
         switch credential {
         case .sessionToken, .kept: return
-        case .mediaToken, .password, .accessToken, .anonymous: break
+        case .mediaToken, .password, .accessToken, .key, .anonymous: break
         }
         problems.append(
             section.warning(

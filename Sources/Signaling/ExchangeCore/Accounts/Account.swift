@@ -16,6 +16,10 @@ public struct Account: Hashable, Sendable {
     public var streamTokens: [SecretDigest]
     /// For a login with a long-lived access token: the digest of each that is good.
     public var accessTokens: [SecretDigest]
+    /// For a login by key: the keys of the devices that have joined.
+    public var keys: [DeviceKey]
+    /// Codes by which devices may join.
+    public var enrollments: [EnrollmentRecord]
     /// The mail address, for the answer to a login.
     public var email: String?
     /// Only logins and signed tokens from this time on are good: seconds since 1970.
@@ -25,7 +29,7 @@ public struct Account: Hashable, Sendable {
     public init(
         id: UserID, publicIDs: [UserID] = [], routingID: String? = nil, password: Credential? = nil,
         mediaTokens: [SecretDigest] = [], streamTokens: [SecretDigest] = [], accessTokens: [SecretDigest] = [],
-        email: String? = nil, loginsSince: Int64? = nil
+        keys: [DeviceKey] = [], enrollments: [EnrollmentRecord] = [], email: String? = nil, loginsSince: Int64? = nil
     ) {
         self.id = id
         self.publicIDs = publicIDs
@@ -34,6 +38,8 @@ public struct Account: Hashable, Sendable {
         self.mediaTokens = mediaTokens
         self.streamTokens = streamTokens
         self.accessTokens = accessTokens
+        self.keys = keys
+        self.enrollments = enrollments
         self.email = email
         self.loginsSince = loginsSince
     }

@@ -14,12 +14,19 @@ package struct Accounts: Sendable {
     package private(set) var directory: AccountDirectory
     private(set) var acquaintances = Acquaintances()
     private var tokens = TokenStore()
-    private let tokenLifetime: Duration
-    private let refreshLifetime: Duration
-    private let signedTokenLifetime: Duration
+    private var tokenLifetime: Duration
+    private var refreshLifetime: Duration
+    private var signedTokenLifetime: Duration
 
     init(_ accounts: [Account], _ settings: ExchangeCore.Settings) {
         directory = AccountDirectory(accounts)
+        tokenLifetime = settings.tokenLifetime
+        refreshLifetime = settings.refreshLifetime
+        signedTokenLifetime = settings.signedTokenLifetime
+    }
+
+    /// New tokens are good for as long as here.
+    mutating func adopt(_ settings: ExchangeCore.Settings) {
         tokenLifetime = settings.tokenLifetime
         refreshLifetime = settings.refreshLifetime
         signedTokenLifetime = settings.signedTokenLifetime

@@ -12,7 +12,7 @@ struct Sessions: Sendable {
     }
 
     private let resumeWindow: Duration
-    private let tokenNotice: Duration
+    private var tokenNotice: Duration
     /// Sessions that one user may have at once.
     private let capacityPerUser: Int
     private var sockets: Sockets
@@ -36,6 +36,12 @@ struct Sessions: Sendable {
         tokenNotice = settings.tokenNotice
         capacityPerUser = settings.sessionsPerUser
         sockets = Sockets(settings)
+    }
+
+    /// Ends of tokens are told, and messages taken, as here.
+    mutating func adopt(_ settings: ExchangeCore.Settings) {
+        tokenNotice = settings.tokenNotice
+        sockets.adopt(settings)
     }
 
     /// How many sessions have a connection.

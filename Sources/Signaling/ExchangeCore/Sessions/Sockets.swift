@@ -23,7 +23,7 @@ struct Sockets: Sendable {
     }
 
     private let loginWindow: Duration
-    private let messages: TokenBucket.Rate
+    private var messages: TokenBucket.Rate
     private let messagesRefused: Int
     private let malformedPerMinute: Int
     private var byConnection: [ConnectionID: Socket] = [:]
@@ -34,6 +34,9 @@ struct Sockets: Sendable {
         messagesRefused = settings.messagesRefused
         malformedPerMinute = settings.malformedPerMinute
     }
+
+    /// Connections may send as much as here.
+    mutating func adopt(_ settings: ExchangeCore.Settings) { messages = settings.messages }
 
     /// All that are open.
     var connections: some Collection<ConnectionID> { byConnection.keys }

@@ -5,6 +5,9 @@ import NIOCore
 extension ExchangeConfiguration {
     var listenAddress: ListenAddress { ListenAddress(host: host, port: port) }
 
+    /// Whether connections are over TLS.
+    var isEncrypted: Bool { certificate != nil || ownAuthority != nil }
+
     /// The certificate's files, for the listener.
     var serverCertificate: ServerCertificate? { certificate?.files }
 
@@ -14,7 +17,7 @@ extension ExchangeConfiguration {
     func resolveListenAddress(isEncrypted: Bool? = nil) throws(ExchangeError) -> SocketAddress {
         let address: SocketAddress
         do throws(ListenError) { address = try listenAddress.resolve() } catch { throw ExchangeError(error) }
-        try refusePlainText(at: address, isEncrypted: isEncrypted ?? (certificate != nil))
+        try refusePlainText(at: address, isEncrypted: isEncrypted ?? self.isEncrypted)
         return address
     }
 

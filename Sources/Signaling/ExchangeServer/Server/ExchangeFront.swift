@@ -11,11 +11,19 @@ final class ExchangeFront: HTTPService {
     private let hub: ExchangeHub
     let admission: Admission
     private let service: RESTService
+    private var configuration: ExchangeConfiguration
+    /// Those of the certificate.
+    private var names: [String]
     private let sockets: WebSocket.Settings
 
     /// - Parameter thread: Checks passwords, and gives memory back.
-    init(_ hub: ExchangeHub, _ configuration: ExchangeConfiguration, thread: NIOThreadPool, logger: Logger) {
+    init(
+        _ hub: ExchangeHub, _ configuration: ExchangeConfiguration, _ certificate: PreparedCertificate,
+        thread: NIOThreadPool, logger: Logger
+    ) {
         self.hub = hub
+        self.configuration = configuration
+        names = certificate.identity?.names ?? []
         sockets = SocketSession.settings(keepalive: TimeAmount(configuration.keepalive))
         let bounds = ConnectionBounds(
             total: configuration.connections, perAddress: configuration.connectionsPerAddress,
@@ -27,12 +35,32 @@ final class ExchangeFront: HTTPService {
                 metadata: ["connections": "\(bounds.total)", "open_files": "\(ReserveDescriptor.limit)"])
         }
         admission = Admission(configuration, bounds: bounds, loop: hub.loop, thread: thread, logger: logger)
-        let hosts = HostRules(
-            listen: configuration.host, certificate: ServerTLS.names(of: configuration.serverCertificate),
-            webSocketURL: configuration.webSocketURL, allowed: configuration.allowedHosts)
         service = RESTService(
-            hub: hub, configuration: configuration, admission: admission, hosts: hosts, passwordThread: thread,
-            logger: logger)
+            hub: hub, configuration: configuration, admission: admission, hosts: Self.hosts(configuration, names),
+            passwordThread: thread, logger: logger)
+        service.root = certificate.issued?.root
+    }
+
+    private static func hosts(_ configuration: ExchangeConfiguration, _ names: [String]) -> HostRules {
+        HostRules(
+            listen: configuration.host, certificate: names, webSocketURL: configuration.webSocketURL,
+            allowed: configuration.allowedHosts)
+    }
+
+    /// There is another certificate, for these names.
+    func use(names: [String]) {
+        self.names = names
+        service.hosts = Self.hosts(configuration, names)
+    }
+
+    /// Whoever asks gets this root certificate.
+    func show(root: [UInt8]) { service.root = root }
+
+    /// What may change while the exchange runs is as here from now on.
+    func adopt(_ configuration: ExchangeConfiguration) {
+        self.configuration = configuration
+        service.adopt(configuration)
+        use(names: names)
     }
 
     /// What listens for this exchange.

@@ -14,9 +14,9 @@ import Timekeeping
 final class ExchangeHub {
     let loop: any EventLoop
     let logger: Logger
-    let configuration: ExchangeConfiguration
+    private(set) var configuration: ExchangeConfiguration
     var core: ExchangeCore
-    let signedTokens: SignedTokenReader
+    private(set) var signedTokens: SignedTokenReader
     /// Those of the users file, as it was read last.
     var fileUsers: [Account]
     /// `nil` if the exchange keeps nothing on disk.
@@ -94,7 +94,25 @@ final class ExchangeHub {
         handle(.timer)
     }
 
+    /// What may change while the exchange runs is as here from now on. Sessions, invites and calls stay.
+    func adopt(_ configuration: ExchangeConfiguration) {
+        let before = self.configuration
+        self.configuration = configuration
+        signedTokens = SignedTokenReader(
+            configuration.apiKeys, maximumLifetime: configuration.signedTokenLifetime.seconds)
+        core.adopt(Self.settings(configuration))
+        guard configuration.users != before.users || configuration.fileUsers != fileUsers else { return }
+        replaceFileUsers(configuration.fileUsers)
+    }
+
     static func makeCore(_ configuration: ExchangeConfiguration, fileUsers: [Account]) -> ExchangeCore {
+        var generator = SystemRandomNumberGenerator()
+        return ExchangeCore(
+            accounts: configuration.users + fileUsers, settings: settings(configuration),
+            run: RunSeed(using: &generator))
+    }
+
+    private static func settings(_ configuration: ExchangeConfiguration) -> ExchangeCore.Settings {
         var settings = ExchangeCore.Settings()
         settings.keepalive = configuration.keepalive
         settings.resumeWindow = configuration.resumeWindow
@@ -111,9 +129,7 @@ final class ExchangeHub {
         settings.push.kinds = Set(configuration.push.webhooks.map(\.kind))
         settings.push.parallel = configuration.push.parallelRequests
         settings.push.life = configuration.push.life
-        var generator = SystemRandomNumberGenerator()
-        return ExchangeCore(
-            accounts: configuration.users + fileUsers, settings: settings, run: RunSeed(using: &generator))
+        return settings
     }
 
     var now: Instant { clock?() ?? Instant(nanoseconds: Int64(clamping: loop.now.uptimeNanoseconds)) }

@@ -1,3 +1,4 @@
+import Enrollment
 import ExchangeCore
 // Exchange: the embedded signaling service. Accounts decide who may log in, the core what happens, the server moves
 // bytes. One port carries REST and WebSocket; one event loop carries everything of one exchange.
@@ -7,8 +8,8 @@ public import JSON
 public import Logging
 public import NIOCore
 import NIOPosix
-import NIOSSL
 public import SignalWire
+import Synchronization
 
 /// A running exchange.
 public final class ExchangeServer: Sendable {
@@ -22,25 +23,28 @@ public final class ExchangeServer: Sendable {
 
     private let channel: any Channel
     private let hub: NIOLoopBound<ExchangeHub>
-    /// Held here; `nil` without a users file.
-    private let usersWatch: NIOLoopBound<UsersWatch?>
+    /// What else lives on the event loop.
+    private let parts: NIOLoopBound<Parts>
+    /// One reload after the other.
+    private let configuration: Mutex<ExchangeConfiguration>
     private let passwordThread: NIOThreadPool
     private let disk: ExchangeDisk?
     private let pushSender: PushSender?
 
     private init(
-        channel: any Channel, hub: NIOLoopBound<ExchangeHub>, usersWatch: NIOLoopBound<UsersWatch?>,
+        channel: any Channel, hub: NIOLoopBound<ExchangeHub>, parts: NIOLoopBound<Parts>,
         passwordThread: NIOThreadPool, disk: ExchangeDisk?, pushSender: PushSender?,
         configuration: ExchangeConfiguration
     ) {
         self.channel = channel
         self.hub = hub
-        self.usersWatch = usersWatch
+        self.parts = parts
+        self.configuration = Mutex(configuration)
         self.passwordThread = passwordThread
         self.disk = disk
         self.pushSender = pushSender
         port = channel.localAddress?.port ?? configuration.port
-        let scheme = configuration.certificate == nil ? "http" : "https"
+        let scheme = configuration.isEncrypted ? "https" : "http"
         let host = configuration.host.contains(":") ? "[\(configuration.host)]" : configuration.host
         url = "\(scheme)://\(host):\(port)"
     }
@@ -55,12 +59,7 @@ public final class ExchangeServer: Sendable {
         _ configuration: ExchangeConfiguration, on group: any EventLoopGroup, logger: Logger
     ) async throws(ExchangeError) -> ExchangeServer {
         let address = try configuration.resolveListenAddress()
-        let tls: NIOSSLContext?
-        do throws(CertificateFault) {
-            tls = try ServerTLS.load(configuration.serverCertificate)
-        } catch {
-            throw ExchangeError(.certificateNotUsable, "cannot use \(error.path) for TLS: it \(error.message).")
-        }
+        let certificate = try PreparedCertificate(configuration)
         let disk = try ExchangeDisk.open(configuration, logger)
         let passwordThread = NIOThreadPool(numberOfThreads: 1)
         passwordThread.start()
@@ -78,24 +77,26 @@ public final class ExchangeServer: Sendable {
                     pushSender: pushSender)
                 return NIOLoopBound(hub, eventLoop: loop)
             }.get()
-            let listener = try await loop.submit {
-                let front = ExchangeFront(hub.value, configuration, thread: passwordThread, logger: logger)
+            let (front, listener) = try await loop.submit {
+                let front = ExchangeFront(
+                    hub.value, configuration, certificate, thread: passwordThread, logger: logger)
                 hub.value.admission = front.admission
-                return NIOLoopBound(front.listener(tls), eventLoop: loop)
+                return (
+                    NIOLoopBound(front, eventLoop: loop),
+                    NIOLoopBound(front.listener(certificate.identity?.context), eventLoop: loop)
+                )
             }.get()
             let channel = try await HTTPListener.listen(at: address, with: listener, on: loop)
-            let watch = try await loop.submit {
-                let watch = configuration.usersFile.map {
-                    UsersWatch(
-                        $0, beside: configuration.users, hub: hub.value, thread: passwordThread, logger: logger)
-                }
-                watch?.start()
-                return NIOLoopBound(watch, eventLoop: loop)
+            let parts = try await loop.submit {
+                let parts = Parts(
+                    configuration, certificate, front.value, listener.value, hub: hub.value, thread: passwordThread,
+                    logger: logger)
+                return NIOLoopBound(parts, eventLoop: loop)
             }.get()
             let shares = configuration.memoryShares
             logger.debug("memory is shared out", metadata: ["kept_memory_mib": "\(shares.kept >> 20)"])
             return ExchangeServer(
-                channel: channel, hub: hub, usersWatch: watch, passwordThread: passwordThread, disk: disk,
+                channel: channel, hub: hub, parts: parts, passwordThread: passwordThread, disk: disk,
                 pushSender: pushSender, configuration: configuration)
         } catch {
             try? await passwordThread.shutdownGracefully()
@@ -103,6 +104,43 @@ public final class ExchangeServer: Sendable {
             await disk?.close()
             throw ExchangeError(configuration.listenAddress.explain(error))
         }
+    }
+
+    /// Takes what may change while the exchange runs from another configuration: ``ExchangeConfiguration/adoptedKeys``. No
+    /// session and no call ends. Everything else stays as it is.
+    ///
+    /// - Returns: Whether the certificate was taken, too; not if one of the two configurations has none.
+    /// - Throws: ``ExchangeError`` if the new certificate cannot be used; then nothing has changed.
+    public func adopt(_ new: ExchangeConfiguration) async throws(ExchangeError) -> Bool {
+        let old = configuration.withLock { $0 }
+        let takesCertificate = old.isEncrypted == new.isEncrypted
+        let certificate = takesCertificate ? try PreparedCertificate(new) : .none
+        let merged = old.adopting(new, certificate: takesCertificate)
+        configuration.withLock { $0 = merged }
+        try? await channel.eventLoop.submit { [hub, parts] in
+            hub.value.adopt(merged)
+            parts.value.adopt(merged, certificate)
+        }.get()
+        return takesCertificate
+    }
+
+    /// What a person with a browser on another machine must do, in one sentence.
+    public var browserAdvice: String {
+        let configuration = configuration.withLock { $0 }
+        guard configuration.isEncrypted else {
+            return configuration.plainText == .allowed
+                ? "A browser on another machine needs https:// in front of this exchange to use its microphone."
+                : "A browser on another machine cannot reach this exchange; give it a certificate, and another address to "
+                    + "listen on."
+        }
+        guard let authority = configuration.ownAuthority else {
+            return "A browser on another machine opens \(url), and needs nothing more if it trusts who has signed the "
+                + "certificate."
+        }
+        let fingerprint = (try? configuration.authorityFingerprint())?.text ?? "not known"
+        return
+            "A browser on another machine opens https://\(authority.names.first ?? "…"):\(port)\(RootPage.path) and is told to "
+            + "trust this exchange's authority, whose fingerprint is \(fingerprint)."
     }
 
     /// What it has counted so far.

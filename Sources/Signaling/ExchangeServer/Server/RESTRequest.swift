@@ -40,7 +40,8 @@ extension HTTPAnswer {
             status: HTTPResponseStatus(statusCode: code.status), body: (try? SignalCoding.encode(failure)) ?? [])
         if let seconds = retryAfterSeconds { answer.headers.add(name: "Retry-After", value: "\(seconds)") }
         switch code {
-        case .unknownAppKey, .wrongPassword, .wrongMediaToken, .wrongAccessToken:
+        case .unknownAppKey, .wrongPassword, .wrongMediaToken, .wrongAccessToken, .wrongKey, .challengeExpired,
+            .enrollmentUnknown, .enrollmentExpired, .enrollmentUsed:
             answer.headers.add(name: "WWW-Authenticate", value: "Basic realm=\"handset\"")
         case .tokenRejected, .tokenExpired, .tokenWrongSignature, .tokenForAnotherSession, .tokenRevoked:
             answer.headers.add(name: "WWW-Authenticate", value: "Bearer realm=\"handset\"")

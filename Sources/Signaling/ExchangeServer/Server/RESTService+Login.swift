@@ -17,9 +17,12 @@ extension RESTService {
             return reply(.failure(.badRequest, "The body is no login: \(error).", trace: request.trace))
         }
         // Whether there is such a user or not, attempts at one are counted under one name.
-        let name = body.mediaToken == nil ? body.userID.map { accounts.account(called: $0)?.id ?? $0 } : nil
+        // Nobody guesses a signature: attempts by key count for their address alone, and lock nobody out.
+        let isCounted = body.mediaToken == nil && body.type != LoginRequest.keyType
+        let name = isCounted ? body.userID.map { accounts.account(called: $0)?.id ?? $0 } : nil
         if let refusal = refuseGuess(name, request) { return reply(refusal) }
         guard let app = app(of: request) else { return reply(refusal(.unknownAppKey, request)) }
+        if body.type == LoginRequest.keyType { return login(byKey: body, app, request, then: reply) }
         switch (body.type, body.mediaToken, body.userID, body.password, body.accessToken) {
         case (LoginRequest.mediaTokenType, let token?, _, _, _):
             let account = accounts.account(mediaToken: SecretDigest(of: token.secret))
@@ -47,14 +50,15 @@ extension RESTService {
         default:
             guesses.abandoned(name, from: request.client, at: hub.now)
             let message =
-                "A login has the type \"Cima\" with a media_token, \"Password\" with user_id and password, or "
-                + "\"AccessToken\" with user_id and access_token."
+                "A login has the type \"Cima\" with a media_token, \"Password\" with user_id and password, "
+                + "\"AccessToken\" with user_id and access_token, or \"Key\" with user_id, public_key, challenge and "
+                + "signature."
             reply(.failure(.badRequest, message, trace: request.trace))
         }
     }
 
     /// Answers a login whose secret was looked at: `account` is there if it was right.
-    private func finish(
+    func finish(
         _ account: Account?, _ name: UserID?, _ app: ApplicationKey, _ code: RESTErrorCode, _ request: RESTRequest,
         then reply: (HTTPAnswer) -> Void
     ) {
@@ -170,6 +174,11 @@ extension RESTService {
             case .unknownAppKey: "The Authorization header must be Basic with an application's key and secret."
             case .wrongMediaToken: "No user has this media token."
             case .wrongAccessToken: "There is no such user, or the access token is another's."
+            case .wrongKey: "There is no such user, or this is not one of its keys."
+            case .challengeExpired: "The challenge is too old, or was used, or is of another exchange."
+            case .enrollmentUnknown: "There is no such code."
+            case .enrollmentExpired: "The code is more than ten minutes old."
+            case .enrollmentUsed: "Another device has used the code."
             default: "There is no such user, or the password is another."
             }
         return .failure(code, message, trace: request.trace)

@@ -16,12 +16,17 @@ final class RESTService {
     static let maximumPasswordChecks = 32
 
     let hub: ExchangeHub
-    let configuration: ExchangeConfiguration
+    private(set) var configuration: ExchangeConfiguration
     private let admission: Admission
-    private let hosts: HostRules
+    /// Whose requests are for this exchange.
+    var hosts: HostRules
+    /// The root certificate in PEM form, if the exchange is its own authority.
+    var root: [UInt8]?
     var accounts: AccountDirectory { hub.accounts }
     var guesses: LoginGuard
-    private let proxies: [ClientAddress]
+    var enrollmentGuesses = EnrollmentGuard()
+    var challenges = LoginChallenges(secret: FreshSecret.bytes(32))
+    private var proxies: [ClientAddress]
     /// `nil` without a web phone.
     let page: PageService?
     private let streams: StreamService
@@ -47,6 +52,16 @@ final class RESTService {
         self.logger = logger
     }
 
+    /// What may change while the exchange runs is as here from now on.
+    func adopt(_ configuration: ExchangeConfiguration) {
+        if configuration.failedLogins != self.configuration.failedLogins {
+            guesses = LoginGuard(configuration.failedLogins)
+        }
+        self.configuration = configuration
+        proxies = configuration.trustedProxies.compactMap { ClientAddress($0) }
+        streams.adopt(configuration)
+    }
+
     /// Answers one request, sooner or later, on the hub's event loop.
     func answer(_ request: RESTRequest, then tell: @escaping (HTTPAnswer) -> Void) {
         // A token that is told has been kept.
@@ -64,6 +79,7 @@ final class RESTService {
         if let page, request.method == .GET || request.method == .HEAD, let file = page.file(request) {
             return reply(file)
         }
+        if let root, let page = RootPage(root).answer(request) { return reply(page) }
         queued.insert(request.trace)
         let began = hub.now
         let payer = payer(of: request)
@@ -96,7 +112,9 @@ final class RESTService {
         let expected: HTTPMethod
         switch request.path {
         case PageService.configurationPath where page != nil: expected = .GET
-        case "/v1.1/login", "/v1.1/login/anonymous", "/v1.1/token", "/v1.1/logout": expected = .POST
+        case "/v1.1/login", "/v1.1/login/anonymous", "/v1.1/login/challenge", "/v1.1/token", "/v1.1/logout",
+            "/v1.1/enroll":
+            expected = .POST
         case "/v1/allidentities", "/v1/connection", ExchangeServer.webSocketPath: expected = .GET
         default:
             let refusal = HTTPAnswer.failure(.notFound, "There is nothing at this path.", trace: request.trace)
@@ -111,6 +129,8 @@ final class RESTService {
         switch request.path {
         case "/v1.1/login": login(request, then: reply)
         case "/v1.1/login/anonymous": reply(anonymousLogin(request))
+        case "/v1.1/login/challenge": reply(challenge(request))
+        case "/v1.1/enroll": enroll(request, then: reply)
         case "/v1.1/token": reply(refresh(request))
         case "/v1.1/logout": reply(logout(request))
         case "/v1/allidentities": reply(identities(request))
@@ -227,7 +247,7 @@ final class RESTService {
     private func webSocketURL(for request: RESTRequest) -> String? {
         if let url = configuration.webSocketURL { return url }
         guard let host = WebOrigin.host(of: request.headers) else { return nil }
-        return "\(configuration.certificate == nil ? "ws" : "wss")://\(host)\(ExchangeServer.webSocketPath)"
+        return "\(configuration.isEncrypted ? "wss" : "ws")://\(host)\(ExchangeServer.webSocketPath)"
     }
 
     struct Refusal: Error { var answer: HTTPAnswer }

@@ -21,8 +21,8 @@ final class StreamService {
 
     private let hub: ExchangeHub
     private var accounts: AccountDirectory { hub.accounts }
-    private let iceServers: [ICEServerConfiguration]
-    let allowedOrigins: [String]
+    private var iceServers: [ICEServerConfiguration]
+    private(set) var allowedOrigins: [String]
     private var table: StreamTable
     private var waiting: [TraceID: (request: RESTRequest, reply: (HTTPAnswer) -> Void)] = [:]
     private var timer: (due: Instant, scheduled: Scheduled<Void>)?
@@ -38,6 +38,12 @@ final class StreamService {
         settings.ringing = configuration.streamRinging
         table = StreamTable(settings: settings)
         hub.streams = self
+    }
+
+    /// What may change while the exchange runs is as here from now on.
+    func adopt(_ configuration: ExchangeConfiguration) {
+        allowedOrigins = configuration.allowedOrigins
+        iceServers = configuration.iceServers
     }
 
     /// Answers one request, sooner or later; false if its path is not of a stream.

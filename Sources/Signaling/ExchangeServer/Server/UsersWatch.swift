@@ -11,7 +11,7 @@ final class UsersWatch {
     private static let interval = TimeAmount.seconds(1)
 
     private let file: UsersFile
-    private let configured: [Account]
+    private var configured: [Account]
     private let hub: ExchangeHub
     private let thread: NIOThreadPool
     private let logger: Logger
@@ -44,6 +44,12 @@ final class UsersWatch {
             if case .success(let news?) = result { take(news.1, version: news.0) }
             hub.loop.assumeIsolated().scheduleTask(in: Self.interval) { [weak self] in self?.start() }
         }
+    }
+
+    /// The configuration itself has these users from now on.
+    func adopt(configured: [Account]) {
+        self.configured = configured
+        version = nil
     }
 
     private func take(_ users: Result<[Account], ConfigError>, version: FileVersion?) {

@@ -91,6 +91,8 @@ public struct UsersFile: Hashable, Sendable {
             list("media_token_hashes", user.mediaTokens.map { quoted($0.hex) })
             list("access_token_hashes", user.accessTokens.map { quoted($0.hex) })
             list("stream_token_hashes", user.streamTokens.map { quoted($0.hex) })
+            list("public_keys", user.keys.map { quoted($0.text) })
+            list("enrollment_hashes", user.enrollments.map { quoted($0.text) })
             line("logins_since", user.loginsSince.map(String.init))
         }
         return text

@@ -31,6 +31,13 @@ package final class TLSTrust: Sendable {
         self.configuration = configuration
     }
 
+    /// Trusts what this certificate has signed, and nothing else.
+    package init(only root: NIOSSLCertificate) {
+        var configuration = TLSConfiguration.makeClientConfiguration()
+        configuration.trustRoots = .certificates([root])
+        self.configuration = configuration
+    }
+
     private static func certificates(in path: String) throws(Unreadable) -> [NIOSSLCertificate] {
         let found: [UInt8]?
         do throws(PrivateFileError) {

@@ -13,7 +13,7 @@ internal import NIOWebSocket
 /// Lives on one event loop, as do all of its connections.
 package final class HTTPListener {
     private let service: any HTTPService
-    private let tls: NIOSSLContext?
+    private var tls: NIOSSLContext?
     private let budget: InboundBudget
     private let bounds: StrangerBounds
     private let messageBytes: Int
@@ -33,6 +33,9 @@ package final class HTTPListener {
         self.bounds = bounds
         self.messageBytes = messageBytes
     }
+
+    /// Has connections from now on get another certificate. Those that are open keep theirs.
+    package func replace(tls: NIOSSLContext) { self.tls = tls }
 
     /// What one read takes at most, and so what each connection's buffer may keep: most messages are shorter than 2 KiB.
     private static let receiveBuffer = AdaptiveRecvByteBufferAllocator(minimum: 512, initial: 2_048, maximum: 8_192)

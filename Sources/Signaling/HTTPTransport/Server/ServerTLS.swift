@@ -3,8 +3,8 @@ package import NIOSSL
 
 /// The files of a server's certificate, both in PEM form.
 package struct ServerCertificate: Hashable, Sendable {
-    let chainPath: String
-    let keyPath: String
+    package let chainPath: String
+    package let keyPath: String
 
     /// - Parameters:
     ///   - chainPath: The chain, the server's own certificate first.
@@ -38,6 +38,15 @@ package enum ServerTLS {
         _ certificate: ServerCertificate?, now: time_t = time(nil)
     ) throws(CertificateFault) -> NIOSSLContext? {
         guard let certificate else { return nil }
+        return try identity(certificate, now: now).context
+    }
+
+    /// Reads certificate and key.
+    ///
+    /// - Parameter now: Seconds since 1970.
+    package static func identity(
+        _ certificate: ServerCertificate, now: time_t = time(nil)
+    ) throws(CertificateFault) -> ServerIdentity {
         func fault(_ part: CertificateFault.Part, _ message: String) -> CertificateFault {
             let path = part == .chain ? certificate.chainPath : certificate.keyPath
             return CertificateFault(part: part, path: path, message: message)
@@ -55,10 +64,21 @@ package enum ServerTLS {
             throw fault(.key, "holds no private key in PEM form, without a passphrase, that can be read")
         }
         do {
-            return try NIOSSLContext(configuration: configuration(chain, key))
+            return ServerIdentity(try NIOSSLContext(configuration: configuration(chain, key)), chain, own)
         } catch {
             throw fault(.key, "is not the private key of the certificate in \"\(certificate.chainPath)\"")
         }
+    }
+
+    /// Takes a certificate that was just made, with the authority's behind it, and its key; all in PEM form.
+    ///
+    /// - Returns: `nil` if they are not that.
+    package static func identity(chain: [UInt8], key: [UInt8]) -> ServerIdentity? {
+        guard let chain = try? NIOSSLCertificate.fromPEMBytes(chain), let own = chain.first,
+            let key = try? NIOSSLPrivateKey(bytes: key, format: .pem),
+            let context = try? NIOSSLContext(configuration: configuration(chain, key))
+        else { return nil }
+        return ServerIdentity(context, chain, own)
     }
 
     /// A time in whole days, in words.
@@ -85,7 +105,40 @@ package enum ServerTLS {
         guard let certificate, let own = try? NIOSSLCertificate.fromPEMFile(certificate.chainPath).first else {
             return []
         }
-        return own._subjectAlternativeNames().compactMap { name in
+        return own.names
+    }
+
+    /// The certificate of a chain that is nearest to the root, in DER form: whose fingerprint tells the authority.
+    ///
+    /// - Parameter chain: In PEM form.
+    /// - Returns: `nil` if there is no certificate in it.
+    package static func authority(ofChain chain: [UInt8]) -> [UInt8]? {
+        (try? NIOSSLCertificate.fromPEMBytes(chain))?.last.flatMap { try? $0.toDERBytes() }
+    }
+}
+
+/// A server's certificate, ready to be used.
+package struct ServerIdentity: Sendable {
+    /// For new connections.
+    package let context: NIOSSLContext
+    /// The names and addresses that it is for.
+    package let names: [String]
+    /// In hexadecimal digits.
+    package let serial: String
+    /// When it ends: seconds since 1970.
+    package let end: time_t
+
+    fileprivate init(_ context: NIOSSLContext, _ chain: [NIOSSLCertificate], _ own: NIOSSLCertificate) {
+        self.context = context
+        names = own.names
+        serial = own.serialNumber.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+        end = own.notValidAfter
+    }
+}
+
+extension NIOSSLCertificate {
+    fileprivate var names: [String] {
+        _subjectAlternativeNames().compactMap { name in
             switch name.nameType {
             case .dnsName: String(validating: name.contents, as: UTF8.self)
             case .ipAddress: HostName(address: Array(name.contents))?.text

@@ -1,0 +1,181 @@
+import ConfigReader
+import HTTPTransport
+import Logging
+import NIOCore
+import NIOPosix
+import Timekeeping
+
+/// Has new connections get the newest certificate: that in the files, which are looked at every second, or one that the
+/// exchange issues by itself before the last one ends.
+///
+/// Lives on the hub's event loop; files are read on a thread of its own. A certificate that cannot be used changes nothing.
+final class CertificateKeeper {
+    private static let interval = TimeAmount.seconds(1)
+
+    private enum Source {
+        case files(ServerCertificate)
+        case own(OwnAuthority, good: ClosedRange<Int64>)
+    }
+
+    /// What is known of two files.
+    private struct Versions: Hashable {
+        let chain: FileVersion?
+        let key: FileVersion?
+
+        init(_ files: ServerCertificate) {
+            chain = FileVersion(of: files.chainPath)
+            key = FileVersion(of: files.keyPath)
+        }
+    }
+
+    private var source: Source
+    private let front: ExchangeFront
+    private let listener: HTTPListener
+    private let hub: ExchangeHub
+    private let thread: NIOThreadPool
+    private let logger: Logger
+    /// Of the files as they were read last, with success or not.
+    private var read: Versions?
+    /// Of the files a second ago: while one of two is being replaced, they do not belong together.
+    private var seen: Versions?
+
+    /// - Parameter issued: The certificate in use, if the exchange has issued it.
+    init(
+        _ configuration: ExchangeConfiguration, issued: OwnAuthority.Issued?, front: ExchangeFront,
+        listener: HTTPListener, hub: ExchangeHub, thread: NIOThreadPool, logger: Logger
+    ) {
+        if let files = configuration.serverCertificate {
+            source = .files(files)
+            read = Versions(files)
+        } else if let authority = configuration.ownAuthority, let issued {
+            source = .own(authority, good: issued.good)
+        } else {
+            preconditionFailure("a certificate is kept of an exchange that has one")
+        }
+        self.front = front
+        self.listener = listener
+        self.hub = hub
+        self.thread = thread
+        self.logger = logger
+    }
+
+    /// Looks every second from now on.
+    func start() {
+        hub.loop.assumeIsolated().scheduleTask(in: Self.interval) { [weak self] in
+            guard let self, !hub.isStopping else { return }
+            look()
+            start()
+        }
+    }
+
+    private func look() {
+        switch source {
+        case .files(let files):
+            let versions = Versions(files)
+            defer { seen = versions }
+            guard versions != read, versions == seen else { return }
+            read = versions
+            thread.runIfActive(eventLoop: hub.loop) { Self.load(files) }
+                .assumeIsolated()
+                .whenSuccess { [weak self] result in self?.take(result) }
+        case .own(let authority, let good):
+            let now = WallClock.now
+            guard !good.contains(now.unixMilliseconds / 1_000) else { return }
+            // Once at a time: the next look is at the new one, or after an hour.
+            source = .own(authority, good: now.unixMilliseconds / 1_000 - 3_600...now.unixMilliseconds / 1_000 + 3_600)
+            thread.runIfActive(eventLoop: hub.loop) { Self.issue(authority, at: now) }
+                .assumeIsolated()
+                .whenSuccess { [weak self] result in
+                    if case .success(let issued) = result { self?.source = .own(authority, good: issued.good) }
+                    self?.take(result.map(\.identity))
+                }
+        }
+    }
+
+    private static func load(_ files: ServerCertificate) -> Result<ServerIdentity, ExchangeError> {
+        do throws(CertificateFault) { return .success(try ServerTLS.identity(files)) } catch {
+            return .failure(ExchangeError(error))
+        }
+    }
+
+    private static func issue(_ authority: OwnAuthority, at now: WallClock) -> Result<
+        OwnAuthority.Issued, ExchangeError
+    > {
+        do throws(ExchangeError) { return .success(try authority.issue(at: now)) } catch { return .failure(error) }
+    }
+
+    private func take(_ result: Result<ServerIdentity, ExchangeError>) {
+        switch result {
+        case .success(let identity):
+            listener.replace(tls: identity.context)
+            front.use(names: identity.names)
+            logger.notice(
+                "there is a new certificate; connections keep the one that they have",
+                metadata: [
+                    "serial": "\(identity.serial)",
+                    "days": "\((Int64(identity.end) - WallClock.now.unixMilliseconds / 1_000) / 86_400)",
+                ])
+        case .failure(let error):
+            logger.error(
+                "the new certificate cannot be used; the earlier one goes on", metadata: ["error": "\(error)"])
+        }
+    }
+
+    /// Takes the certificate of another configuration, which has been looked at.
+    func adopt(_ configuration: ExchangeConfiguration, _ prepared: PreparedCertificate) {
+        switch prepared {
+        case .none: return
+        case .files(let identity):
+            guard let files = configuration.serverCertificate else { return }
+            source = .files(files)
+            read = Versions(files)
+            take(.success(identity))
+        case .own(let issued):
+            guard let authority = configuration.ownAuthority else { return }
+            source = .own(authority, good: issued.good)
+            front.show(root: issued.root)
+            take(.success(issued.identity))
+        }
+    }
+}
+
+/// The certificate of a configuration, ready to be used.
+enum PreparedCertificate: Sendable {
+    case none
+    case files(ServerIdentity)
+    case own(OwnAuthority.Issued)
+
+    /// Reads it, or makes it.
+    init(_ configuration: ExchangeConfiguration) throws(ExchangeError) {
+        if let files = configuration.serverCertificate {
+            do throws(CertificateFault) { self = .files(try ServerTLS.identity(files)) } catch {
+                throw ExchangeError(error)
+            }
+        } else if let authority = configuration.ownAuthority {
+            self = .own(try authority.issue(at: .now))
+        } else {
+            self = .none
+        }
+    }
+
+    /// `nil` without TLS.
+    var identity: ServerIdentity? {
+        switch self {
+        case .none: nil
+        case .files(let identity): identity
+        case .own(let issued): issued.identity
+        }
+    }
+
+    /// What the exchange has issued by itself.
+    var issued: OwnAuthority.Issued? {
+        if case .own(let issued) = self { issued } else { nil }
+    }
+}
+
+extension ExchangeError {
+    /// A certificate's file cannot be used.
+    init(_ fault: CertificateFault) {
+        self.init(.certificateNotUsable, "cannot use \(fault.path) for TLS: it \(fault.message).")
+    }
+}

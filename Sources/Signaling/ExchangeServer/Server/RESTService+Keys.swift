@@ -1,0 +1,170 @@
+import ConfigReader
+import Enrollment
+import ExchangeCore
+import HTTPTransport
+import Logging
+import NIOCore
+import NIOPosix
+import SignalWire
+import Timekeeping
+
+/// Login by key, and how a device joins (contract AUTH-13).
+extension RESTService {
+    /// What a login by key has to sign. Everybody gets one, whether there is such a user or not.
+    func challenge(_ request: RESTRequest) -> HTTPAnswer {
+        let (body, key): (ChallengeRequest, DeviceKeyText)
+        do {
+            body = try SignalCoding.decode(ChallengeRequest.self, from: request.body)
+        } catch {
+            return .failure(.badRequest, "The body is no request for a challenge: \(error).", trace: request.trace)
+        }
+        guard let given = DeviceKeyText(body.publicKey) else { return noKey(request) }
+        key = given
+        let challenge = challenges.make(for: body.userID, key: key, random: FreshSecret.bytes(16), at: hub.now)
+        return .success(
+            ChallengeResponse(challenge: challenge, expiresIn: LoginChallenges.lifetime.seconds), trace: request.trace)
+    }
+
+    /// A login whose attempt was taken from the address.
+    func login(
+        byKey body: LoginRequest, _ app: ApplicationKey, _ request: RESTRequest, then reply: (HTTPAnswer) -> Void
+    ) {
+        guard let user = body.userID, let text = body.publicKey, let challenge = body.challenge,
+            let signature = body.signature
+        else {
+            guesses.abandoned(nil, from: request.client, at: hub.now)
+            let message = "A login of type \"Key\" has user_id, public_key, challenge and signature."
+            return reply(.failure(.badRequest, message, trace: request.trace))
+        }
+        guard let key = DeviceKeyText(text) else {
+            guesses.abandoned(nil, from: request.client, at: hub.now)
+            return reply(noKey(request))
+        }
+        let account = accounts.account(called: user)
+        guard
+            Account.isLogin(
+                of: account, as: user.text, key: key, challenge: challenge, signature: signature.secret)
+        else { return reply(refusal(.wrongKey, request)) }
+        do throws(LoginChallenges.Refusal) {
+            try challenges.take(challenge, of: user, key: key, at: hub.now)
+        } catch {
+            guesses.abandoned(nil, from: request.client, at: hub.now)
+            switch error {
+            case .notGood: return reply(refusal(.challengeExpired, request))
+            case .full:
+                let message = "Too many logins at once."
+                return reply(.failure(.tooManyRequests, message, trace: request.trace, retryAfterSeconds: 60))
+            }
+        }
+        finish(account, nil, app, .wrongKey, request, then: reply)
+    }
+
+    // MARK: - Joining
+
+    /// Lets the device with a code join. What it is told has been written.
+    func enroll(_ request: RESTRequest, then reply: @escaping (HTTPAnswer) -> Void) {
+        let body: EnrollmentRequest
+        do {
+            body = try SignalCoding.decode(EnrollmentRequest.self, from: request.body)
+        } catch {
+            return reply(.failure(.badRequest, "The body is no enrolment: \(error).", trace: request.trace))
+        }
+        guard let secret = EnrollmentSecret(body.code.secret) else {
+            let message = "A code has \(EnrollmentSecret.count) letters and digits."
+            return reply(.failure(.badRequest, message, trace: request.trace))
+        }
+        guard let key = DeviceKeyText(body.publicKey) else { return reply(noKey(request)) }
+        let candidates = accounts.enrollments(locator: secret.locator)
+        let locator = candidates.isEmpty ? nil : secret.locator
+        if let wait = enrollmentGuesses.begin(locator, from: request.client, at: hub.now) {
+            hub.countRefusedLogin()
+            logger.notice("refused an enrolment", metadata: ["code": "tooManyRequests", "trace": "\(request.trace)"])
+            let message = "Too many codes were wrong; wait a little."
+            return reply(
+                .failure(
+                    .tooManyRequests, message, trace: request.trace,
+                    retryAfterSeconds: max(1, Int(wait.seconds.rounded(.up)))))
+        }
+        let digest = SecretDigest(of: secret.characters)
+        // Nothing is read or written for one who guesses.
+        guard let file = configuration.usersFile, candidates.contains(where: { $0.digest == digest }) else {
+            return reply(refusal(.enrollmentUnknown, request))
+        }
+        guard Account.isEnrollment(secret, key: key, signature: body.signature.secret) else {
+            return reply(.failure(.badRequest, "The signature is not one by that key.", trace: request.trace))
+        }
+        guard passwordChecks < Self.maximumPasswordChecks else {
+            let message = "Too many logins at once."
+            return reply(.failure(.tooManyRequests, message, trace: request.trace, retryAfterSeconds: 1))
+        }
+        passwordChecks += 1
+        let configured = configuration.users
+        passwordThread.runIfActive(eventLoop: hub.loop) { () -> Result<Enrolled, any Error> in
+            Result {
+                try Enrolled(secret, key, in: file, beside: configured, at: WallClock.now.unixMilliseconds / 1_000)
+            }
+        }
+        .assumeIsolated()
+        .whenComplete { [self] result in
+            passwordChecks -= 1
+            switch result.flatMap({ $0 }) {
+            case .success(let enrolled): reply(welcome(enrolled, request))
+            case .failure(let error): reply(refusal(toEnroll: error, request))
+            }
+        }
+    }
+
+    private func welcome(_ enrolled: Enrolled, _ request: RESTRequest) -> HTTPAnswer {
+        hub.replaceFileUsers(enrolled.users)
+        logger.notice(
+            "a device has joined by a code", metadata: ["user": "\(enrolled.user)", "trace": "\(request.trace)"])
+        return .success(
+            EnrollmentResponse(userID: enrolled.user, enrollment: enrolled.name), trace: request.trace)
+    }
+
+    private func refusal(toEnroll error: any Error, _ request: RESTRequest) -> HTTPAnswer {
+        switch error as? EnrollmentRecord.Refusal {
+        case .unknown: return refusal(.enrollmentUnknown, request)
+        case .expired: return refusal(.enrollmentExpired, request)
+        case .used: return refusal(.enrollmentUsed, request)
+        case .tooManyKeys:
+            let message =
+                "The user has \(DeviceKey.perAccount) keys already; `handset user revoke --keys` removes them."
+            return .failure(.notAllowed, message, trace: request.trace)
+        case nil:
+            logger.error(
+                "the users file cannot be written, so that no device can join", metadata: ["error": "\(error)"])
+            let message = "The exchange cannot write its users file."
+            return .failure(.unavailable, message, trace: request.trace, retryAfterSeconds: 60)
+        }
+    }
+
+    private func noKey(_ request: RESTRequest) -> HTTPAnswer {
+        let message = "A public_key is 32 bytes of an Ed25519 key, in base64url."
+        return .failure(.badRequest, message, trace: request.trace)
+    }
+}
+
+/// What an enrolment has changed.
+private struct Enrolled: Sendable {
+    let user: UserID
+    /// What the exchange calls the enrolment.
+    let name: String
+    /// All users of the file.
+    let users: [Account]
+
+    /// Lets a device join, in the file. Two that come with one code take turns.
+    init(
+        _ secret: EnrollmentSecret, _ key: DeviceKeyText, in file: UsersFile, beside configured: [Account],
+        at now: Int64
+    ) throws {
+        var joined: (account: Account, key: DeviceKey)?
+        try file.change { users in
+            joined = try users.enroll(secret, key: key, name: FreshSecret.text(bytes: 16), at: now)
+        }
+        guard let joined else { throw EnrollmentRecord.Refusal.unknown }
+        user = joined.account.id
+        name = joined.key.enrollment
+        users = try file.read(beside: configured)
+    }
+}

@@ -1,0 +1,82 @@
+internal import ArgumentParser
+internal import Glibc
+internal import Logging
+
+/// `handset enroll`: joins an exchange by a code.
+struct EnrollCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "enroll", abstract: "Join an exchange by the code of `handset user enroll`.",
+        discussion: """
+            Checks the exchange's authority against the code, makes a key (mode 0600), joins, writes FOLDER/NAME.yaml for \
+            `handset run` and the unit handset@NAME, logs in, and has the device call itself. The same command again \
+            continues what was interrupted. `handset setup --enroll CODE` has more options.
+            """)
+
+    @Argument(help: "The code; \"-\" reads it from standard input, so that no process list shows it.")
+    var code: String
+
+    @Option(help: "The device's name: of its unit and its files; this machine's unless given.")
+    var name: String?
+
+    @Option(help: "What the device does in calls: card, echo, tone or silence; echo unless given.")
+    var source: String?
+
+    @Option(help: "Where configurations are.")
+    var folder = "/etc/handset"
+
+    @Option(help: "Where the device keeps its login and records; /var/lib/handset/NAME unless given.")
+    var state: String?
+
+    @Option(help: "Where programs on this machine control the device; /run/handset/NAME/control.sock unless given.")
+    var control: String?
+
+    @Option(help: "The unit's user and its group.")
+    var group = "handset"
+
+    @Option(help: "The program that logs in, as the exchange knows it; demo, as in the examples, unless given.")
+    var appKey: String?
+
+    @Option(help: "The file with that program's secret, which is copied into the folder.")
+    var appSecretFile: String?
+
+    @Flag(help: "Replace a configuration that there is.")
+    var force = false
+
+    @Flag(help: "Only join, write and check.")
+    var noTrial = false
+
+    @Flag(help: "Enable and start the unit handset@NAME at the end.")
+    var enable = false
+
+    @OptionGroup var logs: LogOptions
+
+    func run() async throws {
+        let setup = try SetupCommand.parse(arguments)
+        try await setup.run()
+    }
+
+    /// Of `handset setup`, which does all this.
+    private var arguments: [String] {
+        var arguments = [name ?? Self.machine, "--enroll=\(code)", "--folder=\(folder)", "--group=\(group)"]
+        arguments.append("--source=\(source ?? "echo")")
+        let options = [
+            ("state", state), ("control", control), ("app-key", appKey), ("app-secret-file", appSecretFile),
+            ("log-level", logs.logLevel.rawValue),
+        ]
+        arguments += options.compactMap { name, value in value.map { "--\(name)=\($0)" } }
+        for (flag, isSet) in [("force", force), ("no-trial", noTrial), ("enable", enable)] where isSet {
+            arguments.append("--\(flag)")
+        }
+        return arguments
+    }
+
+    /// This machine's name, as far as it can be a unit's.
+    private static var machine: String {
+        var buffer = [CChar](repeating: 0, count: 256)
+        // Writes at most 255 bytes and a zero.
+        _ = unsafe gethostname(&buffer, 255)
+        let bytes = buffer.prefix { $0 != 0 && $0 != CChar(UInt8(ascii: ".")) }.map { UInt8(bitPattern: $0) }
+        let name = String(decoding: bytes, as: UTF8.self).lowercased()
+        return SetupPlan.problem(withName: name) == nil ? name : "device"
+    }
+}
