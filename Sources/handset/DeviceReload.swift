@@ -33,9 +33,10 @@ actor DeviceReload {
     func run(status: () async -> String) async {
         unit.tell(.reloading(at: MonotonicClock.now), status: "Reading the configuration again")
         do {
-            try ConfigurationCheck.expect("run", path: path)
+            // Read once: what is compared and taken is what was checked.
             let document = try ConfigDocument.read(path: path)
-            let new = try DeviceConfiguration.read(path: path, fileChecks: .inputs, server: server)
+            try ConfigurationCheck.expect("run", document)
+            let new = try DeviceConfiguration.read(document, server: server)
             for warning in new.warnings { logger.warning("\(warning)") }
             let isBehaviourTaken = await device.adopt(new)
             let changed = document.differences(from: self.document)

@@ -29,6 +29,13 @@ struct RecordingLimitsTests {
         #expect(limits(megabytes: 1).excess(of: [File(name: "one", bytes: 9_000_000, age: 599)]).isEmpty)
     }
 
+    @Test("While the clock cannot be right nothing goes by age, and the oldest of too many go nevertheless")
+    func clockInDoubt() {
+        #expect(limits(days: 1).applicable(isAgeKnown: false).excess(of: files).isEmpty)
+        #expect(limits(days: 1, megabytes: 2).applicable(isAgeKnown: false).excess(of: files) == ["c"])
+        #expect(limits(days: 1).applicable(isAgeKnown: true).excess(of: files) == ["b", "c"])
+    }
+
     @Test("Only recordings are removed from a folder")
     func folder() throws {
         let folder = FileManager.default.temporaryDirectory.path + "/handset-\(UUID().uuidString)"

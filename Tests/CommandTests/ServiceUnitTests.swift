@@ -149,6 +149,11 @@ struct ServiceUnitTests {
         running.device.send(SIGHUP)
         let waits = try await running.device.line(containing: "The configuration was read again")
         #expect(waits.contains(#""at_next_start":"device""#), "\(waits)")
+
+        try "echo-token-other".write(toFile: running.site.path("echo.secret"), atomically: true, encoding: .utf8)
+        running.device.send(SIGHUP)
+        let secret = try await running.device.line(containing: "The configuration was read again")
+        #expect(secret.contains(#""at_next_start":"account.media_token_file, device""#), "\(secret)")
         let answered = try running.call(["--play", Site.speech])
         #expect(await answered.ending() == 0, "\(answered.errorText)")
         call.send(SIGINT)
@@ -177,7 +182,8 @@ struct ServiceUnitTests {
         #expect(await call.ending() == 130, "\(call.errorText)")
     }
 
-    /// While the file of this variable is there, the wall clock says 2001-01-01 to a process that has loaded this.
+    /// While the file of this variable is there, the wall clock says 2001-01-01, or another time that is given in seconds since
+    /// 1970, to a process that has loaded this.
     private static let wrongClock = """
         #define _GNU_SOURCE
         #include <stdlib.h>
@@ -187,7 +193,8 @@ struct ServiceUnitTests {
         #include <unistd.h>
         static time_t second(time_t now) {
             const char *file = getenv("WRONG_CLOCK");
-            return file && access(file, F_OK) == 0 ? 978307200 : now;
+            const char *other = getenv("WRONG_CLOCK_SECONDS");
+            return file && access(file, F_OK) == 0 ? (other ? atoll(other) : 978307200) : now;
         }
         int clock_gettime(clockid_t clock, struct timespec *time) {
             int result = (int)syscall(SYS_clock_gettime, clock, time);
@@ -245,5 +252,35 @@ struct ServiceUnitTests {
         try await device.line(containing: #""Ready""#)
         device.send(SIGTERM)
         #expect(await device.ending() == 0, "\(device.errorText)")
+    }
+
+    @Test("A device whose clock is years ahead removes neither recordings nor records of calls by their age")
+    func clockAhead() async throws {
+        let site = try Site()
+        let (folder, records) = (site.path("recordings"), site.path("calls.jsonl"))
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        try Data("x".utf8).write(to: URL(fileURLWithPath: folder + "/old.wav"))
+        let record =
+            #"{"call":"1","application":"tests","over":true,"ended":1790000000000,"direction":"incoming","peer":"bob"}"#
+        try (record + "\n").write(toFile: records, atomically: true, encoding: .utf8)
+        var text = try String(contentsOfFile: site.deviceConfiguration, encoding: .utf8)
+        text = text.replacingOccurrences(
+            of: "behaviour:\n", with: "behaviour:\n  record_folder: recordings\n  record_days: 1\n")
+        text += "\ndevice:\n  call_records: calls.jsonl\n  call_record_days: 1\n"
+        try text.write(toFile: site.deviceConfiguration, atomically: true, encoding: .utf8)
+        let mark = site.path("wrong-clock")
+        try "".write(toFile: mark, atomically: true, encoding: .utf8)
+        let running = try await RunningSite(
+            site,
+            environment: [
+                "LD_PRELOAD": try Self.compileWrongClock(in: site), "WRONG_CLOCK": mark,
+                "WRONG_CLOCK_SECONDS": "2208988800",
+            ])
+        defer { site.remove() }
+        running.device.send(SIGTERM)
+        #expect(await running.device.ending() == 0, "\(running.device.errorText)")
+        #expect(running.device.errorText.contains(#""time":"2040-"#), "\(running.device.errorText)")
+        #expect(FileManager.default.fileExists(atPath: folder + "/old.wav"))
+        #expect(try String(contentsOfFile: records, encoding: .utf8).contains(#""peer":"bob""#))
     }
 }

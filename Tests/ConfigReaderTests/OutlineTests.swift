@@ -78,4 +78,17 @@ struct OutlineTests {
         #expect(try differences("a: 2\nb: {c: 2, d: [1, {e: 4}]}\nf: ~\n") == ["a", "b.d"])
         #expect(try differences("a: 1\nb: 7\ng: 1\n") == ["b", "g", "f"])
     }
+
+    @Test("Two configurations of the same text differ in the key of a secret that has another value")
+    func secrets() throws {
+        func document(_ value: String) throws -> ConfigSection {
+            let document = try ConfigDocument.read(text: "a: {key_env: KEY}\nb: 1\n") { _ in value }
+            var problems: [ConfigProblem] = []
+            let section = try #require(document.section("a", &problems))
+            #expect(section.secret("key", &problems) == Secret(value))
+            return document
+        }
+        #expect(try document("one").differences(from: document("two")) == ["a.key_env"])
+        #expect(try document("one").differences(from: document("one")).isEmpty)
+    }
 }

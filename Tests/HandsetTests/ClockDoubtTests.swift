@@ -1,8 +1,7 @@
+import CallAgent
 import CallControl
 import Testing
 import Timekeeping
-
-@testable import handset
 
 @Suite("A clock that cannot be right")
 struct ClockDoubtTests {

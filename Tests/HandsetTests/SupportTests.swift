@@ -34,6 +34,28 @@ struct SupportTests {
         #expect(FileManager.default.fileExists(atPath: folder + "/" + String(repeating: "n", count: 99)))
     }
 
+    @Test("Configurations of one file name have names of their own in the archive")
+    func names() {
+        #expect(
+            SupportBundle.names(of: ["/a/x.yaml", "/b/x.yaml", "/b/x.yaml-2", "/c/x.yaml", "/d/y.yaml"]) == [
+                "x.yaml", "x.yaml-2", "x.yaml-2-2", "x.yaml-3", "y.yaml",
+            ])
+        #expect(SupportBundle.names(of: []).isEmpty)
+    }
+
+    @Test("The journal in the archive has no word that a program has said, in either form of the log")
+    func words() {
+        let journal = """
+            Nov 24 10:00:00 host handset[1]: 2026-11-24T10:00:00.000Z info [handset] A program says call="call 1" text="key=hunter2"
+            Nov 24 10:00:01 host handset[1]: {"level":"info","message":"A program says","metadata":{"text":"hunter2"}}
+            Nov 24 10:00:02 host handset[1]: A call is over call="call 1"
+
+            """
+        let shown = SupportBundle.withoutWords(journal)
+        #expect(!shown.contains("hunter2"))
+        #expect(shown.contains("A program says (left out)") && shown.hasSuffix("A call is over call=\"call 1\"\n"))
+    }
+
     @Test("Only the configurations of units have a unit")
     func units() {
         #expect(SupportBundle.unit(of: "/etc/handset/front.yaml") == "handset@front")

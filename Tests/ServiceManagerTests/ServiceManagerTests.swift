@@ -31,6 +31,21 @@ struct ServiceManagerTests {
         }
     }
 
+    @Test("A service that ends tells nothing more than that it works: not that it is ready, and not of a reload")
+    func end() throws {
+        let name = "@handset-\(UUID().uuidString)"
+        let inbox = try DatagramInbox(name)
+        let manager = try #require(try manager(["NOTIFY_SOCKET": name]))
+        try manager.tell(.reloading(at: .zero), .status("Reading"))
+        try manager.tell(.stopping, .status("Ending"))
+        try manager.tell(.ready, .status("Connected"))
+        try manager.tell(.reloading(at: .zero))
+        try manager.tell(.status("Connected"))
+        try manager.tell(.alive)
+        #expect(
+            inbox.texts == ["RELOADING=1\nMONOTONIC_USEC=0\nSTATUS=Reading", "STOPPING=1\nSTATUS=Ending", "WATCHDOG=1"])
+    }
+
     @Test("Without NOTIFY_SOCKET there is no service manager; with one that is no address, the error says so")
     func absence() throws {
         #expect(try manager([:]) == nil)

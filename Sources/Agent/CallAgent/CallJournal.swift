@@ -32,7 +32,6 @@ public final class CallJournal: Sendable {
         self.queue = queue
         writer = Task.detached {
             let journal = Self.open(path, application, logger)
-            Self.prune(journal, days, logger)
             for await job in jobs {
                 switch job {
                 case .write(let entry, let done):
@@ -73,7 +72,7 @@ public final class CallJournal: Sendable {
         done()
     }
 
-    /// Removes records that are older than they are kept. To be called now and then.
+    /// Removes records that are older than they are kept. To be called now and then, while this machine's clock can be right.
     func prune() { queue.yield(.prune) }
 
     /// Writes what is waiting, and stops.

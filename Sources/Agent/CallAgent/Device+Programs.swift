@@ -4,18 +4,21 @@ internal import BotWire
 internal import CallControl
 internal import CallPorts
 internal import CallPrograms
-internal import Logging
+public import Logging
 internal import VoiceActivity
 
 // The programs that take part in calls.
 extension Device {
+    /// The message under which a program's words are in the log. They may be anything, and secret.
+    public static let programWords: Logger.Message = "A program says"
+
     /// Handles what a program says.
     func handle(_ news: ProgramNews) {
         switch news {
         case .said(let call, let text, let leftOut):
             var metadata: Logger.Metadata = ["call": "call \(call)", "text": "\(text)"]
             if leftOut > 0 { metadata["left_out"] = "\(leftOut)" }
-            logger.info("A program says", metadata: metadata)
+            logger.info(Self.programWords, metadata: metadata)
         case .failed(let call, let how, let isRestarted):
             logger.error(
                 isRestarted ? "A program has failed and is started again" : "A program has failed too often",

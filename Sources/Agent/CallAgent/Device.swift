@@ -42,6 +42,8 @@ public actor Device {
     /// Calls whose sound this process has.
     var ports = DevicePorts()
     private var listeners: [Task<Void, Never>] = []
+    /// Whether old recordings and records are removed now and then.
+    private var isTidied = false
 
     /// Opens the media sockets of a device that is not logged in yet.
     ///
@@ -91,7 +93,6 @@ public actor Device {
                 Task { [programNews] in for await news in programNews { self.handle(news) } },
                 Task { [botNews] in for await news in botNews { self.handle(news) } },
                 Task { [news = ports.news] in for await news in news { self.handle(news) } },
-                Task { await self.keepTidy() },
             ]
             try await listenForBots()
         }
@@ -102,16 +103,25 @@ public actor Device {
         try await service.connect()
         let user = await service.session?.user
         signaling.noteLogin(of: user)
+        // Not before: a certificate that was accepted shows that the clock is not years off.
+        if !isTidied {
+            isTidied = true
+            listeners.append(Task { await self.keepTidy() })
+        }
         for room in configuration.allRooms { _ = try await service.join(room: room, data: nil) }
         await lookUpServers()
     }
 
-    /// Removes recordings and records that are older, or more, than are kept: now and every hour, until it is cancelled.
+    /// Removes recordings and records that are older, or more, than are kept: now and every hour, until it is cancelled. Nothing
+    /// is removed by age while the clock cannot be right.
     private func keepTidy() async {
         while !Task.isCancelled {
-            journal?.prune()
+            let isAgeKnown = ClockDoubt.canBeRight(MonotonicClock.wallTime)
+            if isAgeKnown { journal?.prune() }
             if let folder = configuration.behaviour.recordingFolder {
-                let (limits, logger) = (configuration.behaviour.recordingLimits, logger)
+                let (limits, logger) = (
+                    configuration.behaviour.recordingLimits.applicable(isAgeKnown: isAgeKnown), logger
+                )
                 await Task.detached(priority: .low) { limits.apply(to: folder, logger) }.value
             }
             try? await Task.sleep(for: .seconds(3_600))

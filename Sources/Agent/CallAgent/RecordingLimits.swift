@@ -11,6 +11,13 @@ public struct RecordingLimits: Hashable, Sendable {
     /// No limits.
     public init() {}
 
+    /// Those that can be applied: without the age if it is not known.
+    func applicable(isAgeKnown: Bool) -> RecordingLimits {
+        var limits = self
+        if !isAgeKnown { limits.days = nil }
+        return limits
+    }
+
     /// A recording, as its folder shows it.
     struct File: Hashable {
         let name: String

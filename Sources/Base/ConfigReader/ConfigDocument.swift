@@ -1,5 +1,7 @@
 // ConfigReader: YAML configuration read into typed values, with every problem located by file, line and key.
 
+internal import Synchronization
+
 /// The origin of a configuration: its name, and which files its references may access.
 struct ConfigOrigin: Sendable {
     let file: String
@@ -7,6 +9,18 @@ struct ConfigOrigin: Sendable {
     let directory: String
     let environment: @Sendable (String) -> String?
     var fileChecks = FileChecks.inputs
+    /// What was read of the secrets that the document names.
+    let secrets = SecretsRead()
+}
+
+/// The secrets that were read for a document, by the paths of their keys: whether one has changed shows only in its value.
+final class SecretsRead: Sendable {
+    private let values = Mutex<[String: Secret]>([:])
+
+    func note(_ secret: Secret, of key: String) { values.withLock { $0[key] = secret } }
+
+    /// The secret of a key; nil if none was read.
+    func secret(of key: String) -> Secret? { values.withLock { $0[key] } }
 }
 
 /// Reads configuration files.

@@ -45,6 +45,7 @@ extension ConfigSection {
             return nil
         case .success(let secret):
             warnOfReaders(key, path, &problems)
+            origin.secrets.note(secret, of: fullKey(key))
             return secret
         }
     }
@@ -70,6 +71,7 @@ extension ConfigSection {
             problems.append(problem(key, SmallFile.unsetVariable(name)))
             return nil
         }
+        origin.secrets.note(Secret(value), of: fullKey(key))
         return Secret(value)
     }
 }

@@ -24,14 +24,21 @@ public struct ConfigSection: Sendable {
     public var keys: [String] { entries.map(\.key) }
 
     /// The dotted paths of the keys whose values are other ones here than in `other`, or that only one of both has. Which line
-    /// they are on does not matter.
+    /// they are on does not matter. The value of a secret's key is the secret, if it was read from both.
     public func differences(from other: ConfigSection) -> [String] {
         let names = keys + other.keys.filter { !keys.contains($0) }
         return names.flatMap { name -> [String] in
             guard let own = entry(name)?.value, let others = other.entry(name)?.value else { return [fullKey(name)] }
             if case .section(let own) = own, case .section(let others) = others { return own.differences(from: others) }
-            return own.hasSameContents(as: others) ? [] : [fullKey(name)]
+            return own.hasSameContents(as: others) && hasSameSecret(name, as: other) ? [] : [fullKey(name)]
         }
+    }
+
+    private func hasSameSecret(_ name: String, as other: ConfigSection) -> Bool {
+        guard let own = origin.secrets.secret(of: fullKey(name)),
+            let others = other.origin.secrets.secret(of: other.fullKey(name))
+        else { return true }
+        return own == others
     }
 
     /// Whether `key` is present, whatever its value.

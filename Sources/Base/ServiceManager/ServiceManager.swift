@@ -1,6 +1,7 @@
 // ServiceManager: tells the service manager that started this process how it is doing, as sd_notify(3) says, without libsystemd.
 
 internal import Glibc
+internal import Synchronization
 internal import Timekeeping
 
 /// The service manager that waits for news of this process. Its methods may be called from any thread.
@@ -11,6 +12,8 @@ public final class ServiceManager: Sendable {
 
     private let address: NotifyAddress
     private let descriptor: Int32
+    /// Whether it was told that the service ends. A service that becomes ready again after that is taken for one that runs.
+    private let isStopping = Mutex(false)
 
     /// The service manager that the environment names; nil if it names none.
     ///
@@ -38,8 +41,14 @@ public final class ServiceManager: Sendable {
 
     deinit { if descriptor >= 0 { close(descriptor) } }
 
-    /// Tells it something, without waiting.
+    /// Tells it something, without waiting. Nothing is said any more of a reload or of being ready once the service ends, nor of
+    /// what it does meanwhile.
     public func tell(_ notices: ServiceNotice...) throws(ServiceManagerError) {
+        let isTold = isStopping.withLock { isStopping in
+            if notices.contains(.stopping) { isStopping = true }
+            return !isStopping || notices.allSatisfy(\.fitsTheEnd) || notices.contains(.stopping)
+        }
+        guard isTold else { return }
         let text = notices.map(\.text).joined(separator: "\n")
         guard address.send(Array(text.utf8), through: descriptor) else {
             throw ServiceManagerError("NOTIFY_SOCKET", errno: errno)

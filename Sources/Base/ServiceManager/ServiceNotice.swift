@@ -13,6 +13,14 @@ public enum ServiceNotice: Hashable, Sendable {
     /// It works; the watchdog waits for this.
     case alive
 
+    /// Whether it is true of a service that ends.
+    var fitsTheEnd: Bool {
+        switch self {
+        case .stopping, .alive: true
+        case .ready, .reloading, .status: false
+        }
+    }
+
     /// The assignments of the protocol.
     var text: String {
         switch self {

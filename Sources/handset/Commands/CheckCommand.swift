@@ -50,14 +50,20 @@ struct ConfigurationCheck: Sendable {
         try ConfigurationCheck(kinds: ConfigurationKind.all).expect(command, path: path)
     }
 
+    /// The same, of a file that was read already.
+    static func expect(_ command: String, _ root: ConfigSection) throws(ConfigError) {
+        try ConfigurationCheck(kinds: ConfigurationKind.all).expect(command, root)
+    }
+
     /// The same, of the kinds that are told apart.
-    func expect(_ command: String, path: String) throws(ConfigError) {
-        let root = try Self.root(path)
+    func expect(_ command: String, path: String) throws(ConfigError) { try expect(command, Self.root(path)) }
+
+    private func expect(_ command: String, _ root: ConfigSection) throws(ConfigError) {
         guard let kind = kind(of: root), kind.command != command else { return }
         let own = kinds.first { $0.command == command }?.signature.first ?? ""
         throw ConfigError([
             ConfigProblem(
-                file: path, line: root.line,
+                file: root.file, line: root.line,
                 message: "is a configuration for `handset \(kind.command)`; one for `handset \(command)` has \(own)")
         ])
     }

@@ -57,11 +57,11 @@ struct RunCommand: AsyncParsableCommand {
     func run() async throws {
         logs.bootstrap()
         let logger = Logger(label: "handset")
-        try ConfigurationCheck.expect("run", path: config)
-        var read = try DeviceConfiguration.read(path: config, fileChecks: .all, server: server)
+        let document = try ConfigDocument.read(path: config, fileChecks: .all)
+        try ConfigurationCheck.expect("run", document)
+        var read = try DeviceConfiguration.read(document, server: server)
         read.behaviour.capture = capture
         let configuration = read
-        let document = try ConfigDocument.read(path: config)
         for warning in configuration.warnings { logger.warning("\(warning)") }
         if let capture { try AppendedFile.check(path: capture) }
         // Before anything that others would notice: another device may be at work here.

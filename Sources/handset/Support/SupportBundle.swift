@@ -22,8 +22,7 @@ struct SupportBundle {
     /// The files' names and texts.
     func files() -> [(name: String, text: String)] {
         var files = [("about.txt", about()), ("sound.txt", sound()), ("network.txt", network())]
-        for path in configurations {
-            let name = Self.plain(path)
+        for (path, name) in zip(configurations, Self.names(of: configurations)) {
             files.append(("\(name).configuration.txt", configuration(path)))
             if let unit = Self.unit(of: path) { files.append(("\(name).unit.txt", Self.unit(unit))) }
             guard let device = try? DeviceConfiguration.read(path: path, fileChecks: .none) else { continue }
@@ -74,10 +73,21 @@ struct SupportBundle {
 
     private static func unit(_ unit: String) -> String {
         // A unit's name has nothing that a shell would obey.
-        SystemProgram.output(
-            of: "systemctl --no-pager --full status '\(unit)'; systemctl --no-pager show '\(unit)' -p NRestarts,Result,"
-                + "ExecMainStatus,LimitRTPRIO,LimitMEMLOCK,LimitNOFILE; "
-                + "journalctl --no-pager --lines=\(journalLines) --unit='\(unit)'")
+        withoutWords(
+            SystemProgram.output(
+                of:
+                    "systemctl --no-pager --full status '\(unit)'; systemctl --no-pager show '\(unit)' -p NRestarts,Result,"
+                    + "ExecMainStatus,LimitRTPRIO,LimitMEMLOCK,LimitNOFILE; "
+                    + "journalctl --no-pager --lines=\(journalLines) --unit='\(unit)'"))
+    }
+
+    /// A journal without what programs in calls have said: that may be secret, and whatever callers have told them.
+    static func withoutWords(_ journal: String) -> String {
+        let words = "\(Device.programWords)"
+        return journal.split(separator: "\n", omittingEmptySubsequences: false).map { line in
+            guard let start = line.firstRange(of: words) else { return String(line) }
+            return line[..<start.upperBound] + " (left out)"
+        }.joined(separator: "\n")
     }
 
     private func status(_ control: ControlConfiguration) -> String {
@@ -110,6 +120,18 @@ struct SupportBundle {
             }.joined(separator: "\n") + "\n"
         } catch {
             return "\(error)\n"
+        }
+    }
+
+    /// A name in the archive for each configuration; files of the same name in different folders are numbered.
+    static func names(of paths: [String]) -> [String] {
+        var taken: Set<String> = []
+        return paths.map { path in
+            let name = plain(path)
+            // No more names than paths are taken, so one of these is free.
+            let free = ([name] + (2...max(2, paths.count + 1)).map { "\(name)-\($0)" }).first { !taken.contains($0) }
+            taken.insert(free ?? name)
+            return free ?? name
         }
     }
 

@@ -50,9 +50,17 @@ public struct DeviceConfiguration: Sendable {
     public static func read(
         path: String, fileChecks: FileChecks = .inputs, server: String? = nil
     ) throws(ConfigError) -> DeviceConfiguration {
-        let root = try ConfigDocument.read(path: path, fileChecks: fileChecks)
+        try read(ConfigDocument.read(path: path, fileChecks: fileChecks), server: server)
+    }
+
+    /// Checks a configuration file that was read, whose contents may be compared with those of another time.
+    ///
+    /// - Throws: ``ConfigError`` with every problem that the file has.
+    public static func read(
+        _ document: ConfigSection, server: String? = nil
+    ) throws(ConfigError) -> DeviceConfiguration {
         var problems: [ConfigProblem] = []
-        var configuration = DeviceConfiguration(root, server: server, &problems)
+        var configuration = DeviceConfiguration(document, server: server, &problems)
         configuration.warnings = try problems.verdict()
         return configuration
     }
