@@ -340,6 +340,54 @@ struct AccountCallTests {
         #expect(run.statuses == statuses)
     }
 
+    @Test("An offer that was refused is no part of the session: the same one again goes to the device")
+    func refusedOffer() throws {
+        var run = try AccountRun()
+        let (_, to) = try talking(&run)
+        let hold = AccountRun.offer + "a=sendonly\r\n"
+        let offers = { (run: AccountRun) in
+            run.events.filter { if case .callSignal(let signal) = $0 { signal.type == "offer" } else { false } }.count
+        }
+        try run.receive(try run.peerRequest("INVITE", 2, to: to, body: hold))
+        run.run(.seconds(4))
+        #expect(run.statuses.last == 488)
+        try run.receive(try run.peerRequest("INVITE", 3, to: to, body: hold))
+        #expect(offers(run) == 2)
+        // What holds is still what was agreed at first.
+        try run.receive(try run.peerRequest("CANCEL", 3, to: to, branch: "INVITE3"))
+        try run.receive(try run.peerRequest("INVITE", 4, to: to, body: AccountRun.offer))
+        #expect(offers(run) == 2)
+        #expect(try run.response(200).body == Array(AccountRun.reply.utf8))
+    }
+
+    @Test("A device that answers an offer which was taken back learns what holds")
+    func withdrawnOffer() throws {
+        var run = try AccountRun()
+        let (invite, to) = try talking(&run)
+        try run.receive(try run.peerRequest("INVITE", 2, to: to, body: AccountRun.offer + "a=sendonly\r\n"))
+        try run.receive(try run.peerRequest("CANCEL", 2, to: to, branch: "INVITE2"))
+        #expect(run.statuses.suffix(2) == [200, 487])
+        let statuses = run.statuses
+        run.ask(.send(CallSignal(invite: invite, type: "answer", data: ["type": "answer", "sdp": "v=0 held"])))
+        guard case .callSignal(let signal)? = run.events.last else { return #expect(Bool(false), "\(run.events)") }
+        #expect(signal.type == "offer" && signal.data["sdp"]?.string == AccountRun.offer)
+        run.ask(.send(CallSignal(invite: invite, type: "answer", data: ["type": "answer", "sdp": "v=0 back"])))
+        #expect(run.statuses == statuses)
+        // The session is what it was.
+        try run.receive(try run.peerRequest("INVITE", 3, to: to, body: AccountRun.offer))
+        #expect(try run.response(200).body == Array(AccountRun.reply.utf8))
+    }
+
+    @Test("Our offer counts when the peer has taken it: a refused one is not what a refresh repeats")
+    func ourRefusedOffer() throws {
+        var run = try AccountRun()
+        let (invite, to) = try talking(&run)
+        run.ask(.send(CallSignal(invite: invite, type: "offer", data: ["type": "offer", "sdp": "v=0 held"])))
+        try run.respond(488, to: try run.request(.invite))
+        try run.receive(try run.peerRequest("INVITE", 2, to: to, body: AccountRun.offer))
+        #expect(try run.response(200).body == Array(AccountRun.reply.utf8))
+    }
+
     // MARK: Candidates and sizes
 
     @Test("A description with ICE waits for its candidates, and has them all")
@@ -382,6 +430,26 @@ struct AccountCallTests {
         #expect(run.flows(.register) == [.udp])
     }
 
+    @Test("The connection for what is large is kept alive, and is given up when its pings are answered no more")
+    func largeKeptAlive() throws {
+        var run = try AccountRun { $0.keepalive = .seconds(20) }
+        try run.connect(.udp)
+        run.ask(.invite(AccountRun.options(sdp: Self.large)))
+        try run.open(2, .tcp)
+        let pings = { (run: AccountRun) in
+            run.outputs.filter { if case .ping(let flow) = $0 { flow.id == 2 } else { false } }.count
+        }
+        run.run(.milliseconds(1))
+        #expect(pings(run) == 1)
+        run.feed(.ponged(2))
+        run.run(.seconds(25))
+        #expect(pings(run) == 2)
+        run.run(.seconds(10))
+        #expect(run.outputs.contains(.close(2)))
+        run.ask(.invite(AccountRun.options(to: "carol", sdp: Self.large)))
+        #expect(run.lastOpened == 3)
+    }
+
     @Test("A server without TCP gets it as a datagram, and is not asked for TCP again for a while")
     func largeWithoutTCP() throws {
         var run = try AccountRun()
@@ -414,6 +482,31 @@ struct AccountCallTests {
         }
         guard case .transmit(_, let flow)? = last else { return #expect(Bool(false)) }
         #expect(flow == run.flow && flow != old)
+    }
+
+    @Test("A call that rings when its flow is lost is over: the device has missed it, and cannot accept it")
+    func ringsOnLostFlow() throws {
+        var run = try AccountRun()
+        try run.connect()
+        let invite = try run.ring()
+        run.feed(.failed(try #require(run.flow).id))
+        #expect(run.events.contains(.inviteCancelled(invite, data: [:])))
+        let ticket = run.ask(.accept(invite, AccountRun.accept))
+        guard case .failed(let error)? = run.answer(ticket) else { return #expect(Bool(false)) }
+        #expect(error.code == .inviteEnded)
+    }
+
+    @Test("A hang-up whose connection dies before the answer is sent again by the next one")
+    func hangUpOnDyingFlow() throws {
+        var run = try AccountRun()
+        let (invite, _) = try talking(&run)
+        run.ask(.hangUp(CallHangUp(invite: invite, reason: "completed", duration: .zero)))
+        #expect(run.requests(.bye).count == 1)
+        run.feed(.failed(try #require(run.flow).id))
+        run.run(.seconds(1))
+        try run.open()
+        try run.respond(200, to: try run.request(.register))
+        #expect(run.requests(.bye).count == 2)
     }
 
     @Test("A hang-up without a flow is sent when there is one again")

@@ -25,8 +25,11 @@ struct AccountCall: Sendable {
     /// An offer of the peer's in a call that stands.
     enum PeerOffer: Sendable {
         case none
-        /// It is to be answered by then.
-        case waits(until: Instant)
+        /// It is to be answered by then. So many answers to offers before it may come first, and are not meant.
+        case waits(until: Instant, [UInt8], lateAnswers: Int)
+        /// The peer took it back, or it was refused because the application said nothing. What the application still says until
+        /// then goes to nobody, and it learns again what holds.
+        case dropped(until: Instant, lateAnswers: Int)
         /// The peer asked us for an offer, and its answer is still to come.
         case askedForOurs
         /// The peer's answer to our offer went to the application as an offer; what it answers is not sent.
@@ -37,9 +40,11 @@ struct AccountCall: Sendable {
     let sip: SIPCall
     let peer: UserID
     var phase: Phase
-    /// Our description, and the peer's.
+    /// Our description, and the peer's, that hold: what is offered counts when it is answered.
     var ours: [UInt8]
     var theirs: [UInt8]?
+    /// Our offer that has no answer.
+    var ourOffer: [UInt8]?
     var peerOffer = PeerOffer.none
     /// Our invite.
     var dial: Dial?
@@ -64,7 +69,7 @@ struct AccountCall: Sendable {
             case .talking: nil
             }
         var all = [own].compactMap { $0 }
-        if case .waits(let until) = peerOffer { all.append(until) }
+        if case .waits(let until, _, _) = peerOffer { all.append(until) }
         switch phase {
         case .preparing, .calling: if let expires = dial?.expires { all.append(expires) }
         case .ringing, .accepting, .talking: break
@@ -85,14 +90,5 @@ enum CallDescription {
         let known = Set(text.split(whereSeparator: \.isNewline).map(String.init))
         let lines = candidates.map { "a=\($0)" }.filter { !known.contains($0) && !$0.contains(where: \.isNewline) }
         return text + lines.map { $0 + "\r\n" }.joined() + "a=end-of-candidates\r\n"
-    }
-
-    /// An answer as an offer of the same: who is active is open again (RFC 5763 §5).
-    static func asOffer(_ bytes: [UInt8]) -> [UInt8] {
-        let text = String(decoding: bytes, as: UTF8.self)
-        let lines = text.split(separator: "\n", omittingEmptySubsequences: false).map { line in
-            line.hasPrefix("a=setup:") ? "a=setup:actpass\r" : String(line)
-        }
-        return Array(lines.joined(separator: "\n").utf8)
     }
 }

@@ -10,7 +10,7 @@ struct AccountCalls: Sendable {
     enum Stream: Sendable {
         case none
         case opening(Int, until: Instant)
-        case open(SIPFlow)
+        case open(SIPFlow, StreamKeepalive)
         /// The server takes none; it is not asked again before that time.
         case refused(until: Instant)
     }
@@ -33,6 +33,7 @@ struct AccountCalls: Sendable {
     var agent: UserAgent
     let names: SIPNames
     private let own: UserID
+    private let keepalive: Duration
     private var tokens: TokenSource
     private(set) var calls: [InviteID: AccountCall] = [:]
     private var invites: [SIPCall: InviteID] = [:]
@@ -43,9 +44,10 @@ struct AccountCalls: Sendable {
     private(set) var stream = Stream.none
     private var waiting: [(SIPCall, CallCommand)] = []
 
-    init(_ agent: UserAgent, domain: SIPHost, own: UserID, tokens: TokenSource) {
+    init(_ agent: UserAgent, domain: SIPHost, own: UserID, keepalive: Duration, tokens: TokenSource) {
         self.agent = agent
         self.own = own
+        self.keepalive = keepalive
         self.tokens = tokens
         names = SIPNames(domain: domain)
     }
@@ -53,7 +55,11 @@ struct AccountCalls: Sendable {
     var nextDeadline: Instant? {
         var deadlines = calls.values.compactMap(\.deadline)
         if let next = agent.nextDeadline { deadlines.append(next) }
-        if case .opening(_, let until) = stream { deadlines.append(until) }
+        switch stream {
+        case .opening(_, let until): deadlines.append(until)
+        case .open(_, let keepalive): deadlines.append(keepalive.deadline)
+        case .none, .refused: break
+        }
         return deadlines.min()
     }
 
@@ -84,7 +90,7 @@ struct AccountCalls: Sendable {
             flow = nil
             lostFlows.append(lost)
         }
-        if case .open(lost) = stream {
+        if case .open(lost, _) = stream {
             stream = .none
             if let flow {
                 run(.moved(lost, to: flow, refreshes: false), now, &outbox)
@@ -98,8 +104,35 @@ struct AccountCalls: Sendable {
     /// The connection for large requests stands.
     mutating func streamOpened(_ opened: SIPFlow, _ now: Instant, _ outbox: inout [AccountOutput]) {
         guard case .opening(opened.id, _) = stream else { return outbox.append(.close(opened.id)) }
-        stream = .open(opened)
+        stream = .open(opened, StreamKeepalive(interval: keepalive, at: now))
         placeWaiting(now, &outbox)
+    }
+
+    /// Something came by that flow.
+    mutating func heard(_ number: Int) {
+        guard case .open(let open, var keepalive) = stream, open.id == number else { return }
+        keepalive.heard()
+        stream = .open(open, keepalive)
+    }
+
+    /// A ping by that flow was answered.
+    mutating func ponged(_ number: Int) {
+        guard case .open(let open, var keepalive) = stream, open.id == number else { return }
+        keepalive.ponged()
+        stream = .open(open, keepalive)
+    }
+
+    private mutating func keepStreamAlive(_ now: Instant, _ outbox: inout [AccountOutput]) {
+        guard case .open(let open, var keepalive) = stream else { return }
+        switch keepalive.fire(at: now) {
+        case .nothing: break
+        case .ping:
+            stream = .open(open, keepalive)
+            outbox.append(.ping(open))
+        case .dead:
+            outbox.append(.close(open.id))
+            lose(open, now, &outbox)
+        }
     }
 
     /// The connection of that number cannot be opened, or has ended.
@@ -108,7 +141,7 @@ struct AccountCalls: Sendable {
         case .opening(number, _):
             stream = .refused(until: now.advanced(by: Self.refusedFor))
             placeWaiting(now, &outbox)
-        case .open(let open) where open.id == number: lose(open, now, &outbox)
+        case .open(let open, _) where open.id == number: lose(open, now, &outbox)
         case .none, .opening, .open, .refused: break
         }
     }
@@ -117,7 +150,7 @@ struct AccountCalls: Sendable {
     mutating func closeStream(_ now: Instant, _ outbox: inout [AccountOutput]) {
         switch stream {
         case .opening(let number, _): outbox.append(.close(number))
-        case .open(let open):
+        case .open(let open, _):
             outbox.append(.close(open.id))
             run(.flowFailed(open), now, &outbox)
         case .none, .refused: break
@@ -149,7 +182,7 @@ struct AccountCalls: Sendable {
         guard let flow else { return nil }
         guard flow.transport == .udp, count > Self.datagramBytes else { return flow }
         switch stream {
-        case .open(let stream): return stream
+        case .open(let stream, _): return stream
         case .none, .opening: return nil
         case .refused(let until):
             if until <= now { stream = .none }
@@ -186,14 +219,15 @@ struct AccountCalls: Sendable {
             outbox.append(.close(number))
             streamFailed(number, now, &outbox)
         }
+        keepStreamAlive(now, &outbox)
         let due = calls.values.filter { $0.deadline.map { $0 <= now } ?? false }
         for call in due.sorted(by: { $0.sip.order < $1.sip.order }) { fire(call, now, &outbox) }
     }
 
     private mutating func fire(_ due: AccountCall, _ now: Instant, _ outbox: inout [AccountOutput]) {
         let id = due.invite
-        if case .waits(let until) = due.peerOffer, until <= now {
-            calls[id]?.peerOffer = .none
+        if case .waits(let until, _, _) = due.peerOffer, until <= now {
+            calls[id]?.dropOffer(at: now)
             outbox.append(.note(.offerUnanswered))
             run(.command(due.sip, .refuseOffer), now, &outbox)
         }
@@ -373,8 +407,12 @@ struct AccountCalls: Sendable {
         case ("candidate", _): add(signal.data["candidate"]?.string ?? "", to: call, now, &outbox)
         case ("answer", let bytes?): answer(bytes, in: call, now, &outbox)
         case ("offer", let bytes?) where call.isTalking:
-            calls[signal.invite]?.ours = bytes
-            command(call.sip, .offer(bytes), now, &outbox)
+            if call.ourOffer != nil {
+                outbox.append(.note(.offerRefused(491)))
+            } else {
+                calls[signal.invite]?.ourOffer = bytes
+                command(call.sip, .offer(bytes), now, &outbox)
+            }
         default:
             let cause = "SIP carries no signal of the type \"\(signal.type.prefix(40))\" in this state of a call"
             let error = SignalingError(.invalidRequest, activity: activity, cause: cause)
@@ -404,10 +442,19 @@ struct AccountCalls: Sendable {
         _ bytes: [UInt8], in call: AccountCall, _ now: Instant, _ outbox: inout [AccountOutput]
     ) {
         switch call.peerOffer {
-        case .waits:
+        case .waits(let until, let offer, let late) where late > 0:
+            calls[call.invite]?.peerOffer = .waits(until: until, offer, lateAnswers: late - 1)
+        case .waits(_, let offer, _):
             calls[call.invite]?.peerOffer = .none
             calls[call.invite]?.ours = bytes
+            calls[call.invite]?.theirs = offer
             command(call.sip, .answer(bytes), now, &outbox)
+        case .dropped(let until, let late) where late > 1:
+            calls[call.invite]?.peerOffer = .dropped(until: until, lateAnswers: late - 1)
+        case .dropped:
+            // The application has taken an offer that is none any more.
+            calls[call.invite]?.peerOffer = .settled
+            if let theirs = call.theirs { signal("offer", DescriptionRole.asOffer(theirs), of: call, &outbox) }
         case .settled: calls[call.invite]?.peerOffer = .none
         case .none, .askedForOurs: break
         }
@@ -462,10 +509,17 @@ struct AccountCalls: Sendable {
         case .confirmed(let answer): confirmed(call, answer, &outbox)
         case .offered(let offer): offered(call, offer, now, &outbox)
         case .answered(let answer):
+            if let offer = call.ourOffer { calls[id]?.ours = offer }
+            calls[id]?.ourOffer = nil
             guard let answer else { return }
             calls[id]?.theirs = answer
             signal("answer", answer, of: call, &outbox)
-        case .offerRefused(let status): outbox.append(.note(.offerRefused(status)))
+        case .offerRefused(let status):
+            calls[id]?.ourOffer = nil
+            outbox.append(.note(.offerRefused(status)))
+        case .offerWithdrawn:
+            calls[id]?.dropOffer(at: now)
+            outbox.append(.note(.offerWithdrawn))
         case .digit(let digit, let milliseconds):
             let data: JSONValue = ["digit": .string(String(digit)), "duration": .integer(Int64(milliseconds))]
             outbox.append(.event(.callSignal(CallSignal(invite: id, type: "digit", data: data, from: call.peer))))
@@ -514,8 +568,9 @@ struct AccountCalls: Sendable {
         calls[call.invite]?.peerOffer = .none
         guard let answer, answer != call.theirs else { return }
         calls[call.invite]?.theirs = answer
+        calls[call.invite]?.ours = DescriptionRole.asOffer(call.ours)
         calls[call.invite]?.peerOffer = .settled
-        signal("offer", CallDescription.asOffer(answer), of: call, &outbox)
+        signal("offer", DescriptionRole.asOffer(answer), of: call, &outbox)
     }
 
     private mutating func offered(
@@ -523,14 +578,17 @@ struct AccountCalls: Sendable {
     ) {
         guard let offer else {
             calls[call.invite]?.peerOffer = .askedForOurs
-            return run(.command(call.sip, .answer(CallDescription.asOffer(call.ours))), now, &outbox)
+            return run(.command(call.sip, .answer(DescriptionRole.asOffer(call.ours))), now, &outbox)
         }
         // The same description again refreshes the session, and changes nothing (RFC 4028 §7.4).
         guard offer != call.theirs else {
-            return run(.command(call.sip, .answer(call.ours)), now, &outbox)
+            return run(
+                .command(call.sip, .answer(DescriptionRole.asAnswer(call.ours, to: offer))), now, &outbox)
         }
-        calls[call.invite]?.theirs = offer
-        calls[call.invite]?.peerOffer = .waits(until: now.advanced(by: Self.answerTime))
+        var late = 0
+        if case .dropped(let until, let count) = call.peerOffer, until > now { late = count }
+        calls[call.invite]?.peerOffer = .waits(
+            until: now.advanced(by: Self.answerTime), offer, lateAnswers: late)
         signal("offer", offer, of: call, &outbox)
     }
 
@@ -611,6 +669,12 @@ struct AccountCalls: Sendable {
 }
 
 extension AccountCall {
+    /// The peer's offer has no answer and wants none any more.
+    fileprivate mutating func dropOffer(at now: Instant) {
+        guard case .waits(_, _, let late) = peerOffer else { return }
+        peerOffer = .dropped(until: now.advanced(by: AccountCalls.answerTime), lateAnswers: late + 1)
+    }
+
     var isTalking: Bool {
         guard case .talking = phase else { return false }
         return true

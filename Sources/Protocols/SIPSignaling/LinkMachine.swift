@@ -22,6 +22,8 @@ public struct LinkMachine: ProtocolCore, Sendable {
         /// The flow is good: the server served a request. With the seconds between keepalives that it asks for, and whether
         /// it answers pings by promise (RFC 5626 §5).
         case served(keepaliveSeconds: UInt32?, answersPings: Bool)
+        /// There is nothing that the server could serve first; whether the flow is good is still to be seen.
+        case inUse
         /// The server at this address does not serve us: use the next one, if there is one.
         case notServed
         /// Close the flow, and open none.
@@ -66,6 +68,10 @@ public struct LinkMachine: ProtocolCore, Sendable {
         var pongDeadline: Instant?
         /// Whether silence means that the flow is dead.
         var answersPings = false
+        /// The server has served us by it. Until then it is no better than a flow that could not be opened.
+        var isGood = false
+        /// Nothing has to be served first, so that whatever the server says shows that the flow is good.
+        var isInUse = false
     }
 
     /// For a flow to open.
@@ -131,12 +137,17 @@ public struct LinkMachine: ProtocolCore, Sendable {
         case (.open(var open), .ponged(let number)) where number == open.flow.id:
             open.answersPings = true
             open.pongDeadline = nil
+            if open.isInUse { prove(&open) }
             state = .open(open)
         case (.open(var open), .heard(let number)) where number == open.flow.id:
             open.pongDeadline = nil
+            if open.isInUse { prove(&open) }
             state = .open(open)
+        case (.open(var open), .inUse):
+            open.isInUse = true
+            ping(open, now, &outbox)
         case (.open(var open), .served(let seconds, let answersPings)):
-            backoff.reset()
+            prove(&open)
             // Between 80 and 100 % of what is asked for (RFC 5626 §4.4); a second under it does.
             if let seconds { open.interval = .seconds(max(5, Int64(seconds) * 9 / 10)) }
             open.answersPings = open.answersPings || answersPings
@@ -148,10 +159,16 @@ public struct LinkMachine: ProtocolCore, Sendable {
         case (_, .end): end(&outbox)
         case (_, .timerFired): fire(now, &outbox)
         case (_, .begin), (_, .resolved), (_, .opened), (_, .failed), (_, .ponged), (_, .heard),
-            (_, .served), (_, .notServed):
+            (_, .served), (_, .inUse), (_, .notServed):
             // Of a flow that was given up. One that opens late is closed.
             if case .opened(let flow) = input { outbox.append(.close(flow.id)) }
         }
+    }
+
+    /// The server serves us: whatever failed before does not count any more.
+    private mutating func prove(_ open: inout Open) {
+        open.isGood = true
+        backoff.reset()
     }
 
     private mutating func open(_ targets: ArraySlice<SIPTarget>, _ now: Instant, _ outbox: inout [Output]) {
@@ -169,8 +186,8 @@ public struct LinkMachine: ProtocolCore, Sendable {
     /// The flow has ended. Not all devices of a server that restarts may come back at once.
     private mutating func lose(_ open: Open, _ now: Instant, _ outbox: inout [Output]) {
         outbox.append(.down(open.flow))
-        backoff.loseLink(at: now)
-        let wait = backoff.next(at: now, isBurden: open.since.duration(to: now) < .seconds(10))
+        if open.isGood { backoff.loseLink(at: now) }
+        let wait = backoff.next(at: now, isBurden: !open.isGood || open.since.duration(to: now) < .seconds(10))
         state = .waiting(until: now.advanced(by: wait))
     }
 

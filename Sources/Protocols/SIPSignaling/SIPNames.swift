@@ -33,22 +33,8 @@ struct SIPNames: Sendable {
 
     /// A user part without its escapes, unless they hide what a name may not have.
     private static func plain(_ user: String) -> String {
-        let plain = SIPURI(escapedUser: user).plainUser ?? user
+        let plain = SIPURI.plainUser(user)
         guard !plain.contains("@"), (try? UserID(plain)) != nil else { return user }
         return plain
-    }
-}
-
-extension SIPURI {
-    fileprivate init(escapedUser: String) {
-        self.init(host: SIPNames.placeholder)
-        user = escapedUser
-    }
-}
-
-extension SIPNames {
-    fileprivate static var placeholder: SIPHost {
-        guard let host = SIPHost("invalid") else { preconditionFailure("invalid is a host's name") }
-        return host
     }
 }

@@ -87,33 +87,19 @@ extension UserAgent {
         var request = talking.dialog.request(usesUpdate ? .update : .invite)
         if !usesUpdate {
             request.headers.append("Content-Type", MediaType.sdp.description)
-            request.body = description
+            request.body = isRefresh ? DescriptionRole.asOffer(description) : description
         }
         if let timer = talking.timer {
             let expires = SessionExpires(seconds: timer.seconds, refresher: timer.weRefresh ? .uac : .uas)
             request.headers.append("Session-Expires", expires.description)
         }
-        keep(id, .talking(talking))
-        let kind: RequestUse.Kind = usesUpdate ? .update : .reinvite
-        let number = nextNumber(kind, id, request, talking.dialog.flow)
+        let flow = talking.dialog.flow
+        let number: UInt64
+        (number, request) = register(request, usesUpdate ? .update : .reinvite, id, flow, attempts: 0)
         talking.negotiation = .sent(
             transaction: number, description: usesUpdate ? nil : description, isRefresh: isRefresh)
         keep(id, .talking(talking))
-        transmit(number, request, kind, id, talking.dialog.flow, attempts: 0, now, &outbox)
-    }
-
-    /// Sends a request whose number is in the call's state already.
-    mutating func transmit(
-        _ number: UInt64, _ request: SIPRequest, _ kind: RequestUse.Kind, _ id: SIPCall, _ flow: SIPFlow,
-        attempts: Int, _ now: Instant, _ outbox: inout [UserAgentOutput]
-    ) {
-        var request = request
-        addContact(&request.headers)
-        addAbilities(&request.headers)
-        if let product = configuration.product { request.headers.set("User-Agent", product) }
-        digest?.authorize(&request)
-        uses[number] = RequestUse(kind: kind, call: id, request: request, flow: flow, attempts: attempts)
-        pass(.start(number, request, flow), now, &outbox)
+        start(number, request, flow, now, &outbox)
     }
 
     private mutating func transfer(

@@ -103,6 +103,8 @@ public enum CallEvent: Equatable, Sendable {
     case confirmed([UInt8]?)
     /// The peer offers something else, or (`nil`) asks for an offer.
     case offered([UInt8]?)
+    /// The peer took its offer back before it was answered; the session stays as it was.
+    case offerWithdrawn
     /// Our offer was answered; `nil` if the answer came early, or there was none.
     case answered([UInt8]?)
     /// Our offer was refused with that status; the session stays as it was.
@@ -130,7 +132,7 @@ public enum UserAgentInput: Sendable {
     /// The registration has given us another contact, such as a GRUU, or a `Service-Route`; for new calls and the next
     /// requests of those that there are.
     case registered(contact: AnyURI, routes: [NameAddress])
-    /// The flow is gone.
+    /// The flow is gone. Calls that rang by it end; those that stand, and a BYE that has no answer, wait for ``moved``.
     case flowFailed(SIPFlow)
     /// Another flow takes the place of one that is gone: calls in progress go on by it. With `refreshes` the peers learn
     /// our new contact at once.
