@@ -46,6 +46,8 @@ struct AccountCall: Sendable {
     /// Our offer that has no answer.
     var ourOffer: [UInt8]?
     var peerOffer = PeerOffer.none
+    /// The peer's wish to be called away from us, which the application has not decided on.
+    var hasReferral = false
     /// Our invite.
     var dial: Dial?
 
@@ -56,6 +58,8 @@ struct AccountCall: Sendable {
         var ticket: UInt64?
         /// When the invite times out.
         let expires: Instant?
+        /// The call whose peer asked for this one.
+        var origin: SIPCall?
     }
 
     /// When something is due.

@@ -291,6 +291,13 @@ struct AccountCalls: Sendable {
         call.dial = AccountCall.Dial(
             uri: uri, key: options.idempotencyKey, ticket: ticket,
             expires: options.timeToLive.map { now.advanced(by: $0) })
+        if let origin = CallTransfer.Origin(inviteData: options.data)?.invite {
+            guard let asked = calls[origin], asked.hasReferral else {
+                return refuse(.inviteEnded, "nobody asks for this transfer any more")
+            }
+            calls[origin]?.hasReferral = false
+            call.dial?.origin = asked.sip
+        }
         calls[id] = call
         invites[sip] = id
         // The application sends no candidate before it knows the invite.
@@ -305,7 +312,12 @@ struct AccountCalls: Sendable {
         guard flow != nil else { return ended(id, .failed, now, &outbox) }
         guard let flow = flow(forBytes: call.ours.count + Self.headerBytes, now) else { return }
         calls[id]?.phase = .calling(takenAt: now.advanced(by: Self.takenAfter))
-        run(.command(call.sip, .place(to: dial.uri, offer: call.ours, flow, replacing: nil)), now, &outbox)
+        guard let origin = dial.origin, case .outgoing(let number) = call.sip else {
+            return run(.command(call.sip, .place(to: dial.uri, offer: call.ours, flow, replacing: nil)), now, &outbox)
+        }
+        run(.command(origin, .acceptTransfer(placing: number, offer: call.ours, by: flow)), now, &outbox)
+        // The call in which it was asked for may have ended meanwhile.
+        if calls[id] != nil, agent.flow(of: call.sip) == nil { ended(id, .failed, now, &outbox) }
     }
 
     /// The invite is on its way: its event comes before all others.
@@ -405,6 +417,14 @@ struct AccountCalls: Sendable {
         let description = signal.data["sdp"]?.string.map { Array($0.utf8) }
         switch (signal.type, description) {
         case ("candidate", _): add(signal.data["candidate"]?.string ?? "", to: call, now, &outbox)
+        case (CallTransfer.signal, _) where call.isTalking:
+            guard let failure = transfer(signal.data, in: call, activity, now, &outbox) else { break }
+            return outbox.append(.answer(ticket, .failed(failure)))
+        case (CallTransfer.progressSignal, _) where call.isTalking:
+            // How the call goes is told by the user agent; a refusal comes from the application alone.
+            guard CallTransfer.Progress(data: signal.data) == .refused, call.hasReferral else { break }
+            calls[signal.invite]?.hasReferral = false
+            run(.command(call.sip, .refuseTransfer), now, &outbox)
         case ("answer", let bytes?): answer(bytes, in: call, now, &outbox)
         case ("offer", let bytes?) where call.isTalking:
             if call.ourOffer != nil {
@@ -419,6 +439,42 @@ struct AccountCalls: Sendable {
             return outbox.append(.answer(ticket, .failed(error)))
         }
         outbox.append(.answer(ticket, .done))
+    }
+
+    /// Asks a call's peer to call somebody else.
+    private mutating func transfer(
+        _ data: JSONValue, in call: AccountCall, _ activity: String, _ now: Instant, _ outbox: inout [AccountOutput]
+    ) -> SignalingError? {
+        guard let wish = CallTransfer.Wish(data: data), let uri = names.uri(of: wish.target) else {
+            return SignalingError(.invalidRequest, activity: activity, cause: "it does not say whom to call")
+        }
+        var other: SIPCall?
+        if let replaces = wish.replaces {
+            guard let consulted = calls[replaces], consulted.isTalking, replaces != call.invite else {
+                return Self.over(replaces, nil, activity)
+            }
+            other = consulted.sip
+        }
+        command(call.sip, .transfer(to: uri, replacing: other), now, &outbox)
+        return nil
+    }
+
+    /// The peer asks us to call somebody. Who may have that is the application's decision.
+    private mutating func asked(
+        _ call: AccountCall, _ uri: AnyURI, _ outbox: inout [AccountOutput]
+    ) {
+        calls[call.invite]?.hasReferral = true
+        var wish = CallTransfer.Wish(target: SIPNames.user(of: NameAddress(uri)))
+        wish.isOutside = !names.isOwn(uri)
+        tell(CallTransfer.signal, wish.data, of: call, &outbox)
+    }
+
+    private func tell(
+        _ progress: CallTransfer.Progress, of call: AccountCall, _ outbox: inout [AccountOutput]
+    ) { tell(CallTransfer.progressSignal, progress.data, of: call, &outbox) }
+
+    private func tell(_ type: String, _ data: JSONValue, of call: AccountCall, _ outbox: inout [AccountOutput]) {
+        outbox.append(.event(.callSignal(CallSignal(invite: call.invite, type: type, data: data, from: call.peer))))
     }
 
     private mutating func add(
@@ -498,7 +554,9 @@ struct AccountCalls: Sendable {
     private mutating func handle(
         _ event: CallEvent, of sip: SIPCall, _ now: Instant, _ outbox: inout [AccountOutput]
     ) {
-        if case .incoming(let from, let offer, _) = event { return receive(sip, from, offer, now, &outbox) }
+        if case .incoming(let from, let offer, let replacing) = event {
+            return receive(sip, from, offer, replacing, now, &outbox)
+        }
         guard let id = invites[sip], let call = calls[id] else { return }
         switch event {
         case .incoming: break
@@ -523,14 +581,25 @@ struct AccountCalls: Sendable {
         case .digit(let digit, let milliseconds):
             let data: JSONValue = ["digit": .string(String(digit)), "duration": .integer(Int64(milliseconds))]
             outbox.append(.event(.callSignal(CallSignal(invite: id, type: "digit", data: data, from: call.peer))))
-        case .transferRequested: run(.command(sip, .refuseTransfer), now, &outbox)
-        case .info, .transferProgress, .transferRefused: break
+        case .transferRequested(let uri, _): asked(call, uri, &outbox)
+        case .transferProgress(let status, let isFinal):
+            let progress: CallTransfer.Progress =
+                switch status {
+                case ...100: .trying
+                case 101..<200: .ringing
+                case 200..<300: .accepted
+                default: .failed
+                }
+            if progress.isFinal == isFinal { tell(progress, of: call, &outbox) }
+        case .transferRefused: tell(.refused, of: call, &outbox)
+        case .info: break
         case .ended(let end): ended(id, end, now, &outbox)
         }
     }
 
     private mutating func receive(
-        _ sip: SIPCall, _ from: NameAddress, _ offer: [UInt8]?, _ now: Instant, _ outbox: inout [AccountOutput]
+        _ sip: SIPCall, _ from: NameAddress, _ offer: [UInt8]?, _ replacing: SIPCall?, _ now: Instant,
+        _ outbox: inout [AccountOutput]
     ) {
         let peer = SIPNames.user(of: from)
         guard let offer else {
@@ -543,10 +612,12 @@ struct AccountCalls: Sendable {
         call.theirs = offer
         calls[id] = call
         invites[sip] = id
-        let data: JSONValue = ["offer": Self.description("offer", offer)]
-        outbox.append(
-            .event(
-                .inviteReceived(ReceivedInvite(id: id, inviter: peer, invitees: [own], data: data, remaining: nil))))
+        var data: [String: JSONValue] = ["offer": Self.description("offer", offer)]
+        if let replaced = replacing.flatMap({ invites[$0] }) {
+            data[CallTransfer.key] = CallTransfer.Origin(replaces: replaced).data
+        }
+        let invite = ReceivedInvite(id: id, inviter: peer, invitees: [own], data: .object(data), remaining: nil)
+        outbox.append(.event(.inviteReceived(invite)))
     }
 
     private mutating func accepted(

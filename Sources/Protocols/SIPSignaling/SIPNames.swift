@@ -19,6 +19,13 @@ struct SIPNames: Sendable {
         return .sip(uri)
     }
 
+    /// Whether a URI names a user of our own domain, and no telephone number, which the server might have called for money.
+    func isOwn(_ uri: AnyURI) -> Bool {
+        guard case .sip(let uri) = uri, let user = uri.user, uri.port == nil else { return false }
+        let isNumber = SIPURI.plainUser(user).allSatisfy { $0.isNumber || "+-.() *#;=,".contains($0) }
+        return uri.host.text.lowercased() == domain.text.lowercased() && !(isNumber && user.count > 5)
+    }
+
     /// Who somebody is: `user@host` without a port, a telephone number, or `anonymous`. What a peer says of itself is hostile
     /// text, and never makes this fail.
     static func user(of address: NameAddress) -> UserID {

@@ -63,7 +63,8 @@ extension UserAgent {
             keep(id, .talking(talking))
             send(request, .info, id, talking.dialog.flow, now, &outbox)
         case .transfer(let uri, let other): transfer(id, talking, uri, other, now, &outbox)
-        case .acceptTransfer(let number, let offer): acceptTransfer(id, talking, number, offer, now, &outbox)
+        case .acceptTransfer(let number, let offer, let flow):
+            acceptTransfer(id, talking, number, offer, flow ?? talking.dialog.flow, now, &outbox)
         case .refuseTransfer:
             guard let referral = talking.referral else { return }
             talking.referral = nil
@@ -127,7 +128,7 @@ extension UserAgent {
     }
 
     private mutating func acceptTransfer(
-        _ id: SIPCall, _ talking: Call.Talking, _ number: UInt64, _ offer: [UInt8], _ now: Instant,
+        _ id: SIPCall, _ talking: Call.Talking, _ number: UInt64, _ offer: [UInt8], _ flow: SIPFlow, _ now: Instant,
         _ outbox: inout [UserAgentOutput]
     ) {
         guard let referral = talking.referral, calls[.outgoing(number)] == nil,
@@ -143,6 +144,6 @@ extension UserAgent {
         if let replaces { headers.append("Replaces", replaces.description) }
         if let by = referral.request.headers["Referred-By"] { headers.append("Referred-By", by) }
         transfers[.outgoing(number)] = id
-        place(.outgoing(number), to: uri, offer: offer, flow: talking.dialog.flow, headers: headers, now, &outbox)
+        place(.outgoing(number), to: uri, offer: offer, flow: flow, headers: headers, now, &outbox)
     }
 }

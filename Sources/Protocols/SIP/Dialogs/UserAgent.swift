@@ -61,6 +61,9 @@ public struct UserAgent: ProtocolCore, Sendable {
     /// The flow of that number, if a call goes by it.
     public func flow(_ number: Int) -> SIPFlow? { calls.flow(number) }
 
+    /// By which flow a call goes; `nil` if there is no such call.
+    public func flow(of call: SIPCall) -> SIPFlow? { calls[call]?.flow }
+
     /// Which challenges are answered from now on.
     public mutating func hold(to trust: DigestTrust) { credentials.hold(to: trust) }
 

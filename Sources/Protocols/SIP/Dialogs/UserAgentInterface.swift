@@ -65,8 +65,8 @@ public enum CallCommand: Sendable {
     /// Ask the peer to call somebody else, who may be at the other end of another of our calls (attended transfer).
     case transfer(to: AnyURI, replacing: SIPCall?)
     /// Do what the peer asked with ``CallEvent/transferRequested(_:replaces:)``: place that call with this offer; the peer is
-    /// told how it goes.
-    case acceptTransfer(placing: UInt64, offer: [UInt8])
+    /// told how it goes. It goes by that flow, or by the call's.
+    case acceptTransfer(placing: UInt64, offer: [UInt8], by: SIPFlow? = nil)
     /// Refuse it with 603.
     case refuseTransfer
 }
