@@ -53,6 +53,37 @@ async def test_signals_have_bounds(exchange):
     assert bob.heard("callSignal")[0]["type"] == "t" * 128 and bob.heard("callSignal")[0]["data"] == "d" * 8190
 
 
+async def test_transfer(exchange):
+    """CALL-8: An invite takes the place of a call if its other party asked for it, and says so; nobody else's does, and the
+    sixth in a row does not
+    """
+    alice, bob, carol = await exchange.party(1, 1, 1)
+    number = await call(alice, bob)
+    wanted = {"to": [carol.user], "ttl": 30, "data": {"offer": {}, "transfer": {"invite": number, "by": "x", "count": 9}}}
+    await refusal(alice.ask("invite.send", **wanted, idempotency_key="early"), "notYours")
+    await refusal(carol.ask("call.signal", invite=number, type="transfer", data={"to": bob.user}), "notYours")
+    await refusal(bob.ask("call.signal", invite=number, type="transfer", data={}), "invalidParams")
+    await bob.ask("call.signal", invite=number, type="transfer", data={"to": carol.user})
+    heard = await alice.hear("callSignal", type="transfer")
+    assert heard["from"] == bob.user and heard["data"] == {"to": carol.user}
+    await refusal(bob.ask("invite.send", **wanted, idempotency_key="own"), "notYours")
+    await alice.ask("invite.send", **wanted, idempotency_key="one")
+    received = await carol.hear("inviteReceived")
+    assert received["data"]["transfer"] == {"invite": number, "by": bob.user, "count": 1}
+    await carol.ask("invite.accept", invite=received["invite"], data={})
+    await bob.ask("call.end", invite=number, reason="completed", duration_ms=1)
+    asking, target, old = carol, bob, received["invite"]
+    for count in range(2, 7):
+        await asking.ask("call.signal", invite=old, type="transfer", data={"to": target.user})
+        again = {"to": [target.user], "ttl": 30, "data": {"transfer": {"invite": old}}, "idempotency_key": f"n{count}"}
+        if count == 6:
+            return await refusal(alice.ask("invite.send", **again), "notAllowed")
+        made = (await alice.ask("invite.send", **again))["invite"]
+        await target.ask("invite.accept", invite=made, data={})
+        await asking.ask("call.end", invite=old, reason="completed", duration_ms=1)
+        asking, target, old = target, asking, made
+
+
 async def test_hang_up(exchange):
     """CALL-3, CALL-5: Either side hangs up; the other hears the reason and the duration, once, and the call is over"""
     alice, bob, bob_too = await exchange.party(1, 2)

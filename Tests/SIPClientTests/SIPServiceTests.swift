@@ -116,4 +116,39 @@ struct SIPServiceTests {
         #expect(stranger.received.isEmpty)
         await service.disconnect()
     }
+
+    @Test("A server that pings without end gets few answers, and is served on")
+    func pings() async throws {
+        let server = try await ScriptedServer(.tcp)
+        defer { server.close() }
+        let service = try service(server, .tcp)
+        try await service.connect()
+        for _ in 0..<500 { server.send([13, 10, 13, 10]) }
+        server.send(try invite())
+        try await until {
+            server.received.contains { if case .response(let response) = $0 { response.status == 180 } else { false } }
+        }
+        #expect((1...100).contains(server.pongs), "\(server.pongs)")
+        await service.disconnect()
+    }
+
+    @Test("A server that reads nothing has a bounded part of our messages wait for it, and then no flow")
+    func slowReader() async throws {
+        let server = try await ScriptedServer(.tcp)
+        defer { server.close() }
+        let service = try service(server, .tcp)
+        var events = service.events.makeAsyncIterator()
+        try await service.connect()
+        server.stopReading()
+        // Each gets an answer of half a kilobyte or more: 20 MB in all, far beyond what the kernel holds.
+        for number in 0..<40_000 {
+            let text =
+                "OPTIONS sip:alice@127.0.0.1 SIP/2.0\r\nVia: SIP/2.0/TCP 192.0.2.1:9;branch=z9hG4bK\(number)\r\n"
+                + "From: <sip:bob@sip.test>;tag=b\r\nTo: <sip:alice@sip.test>\r\nCall-ID: \(number)\r\n"
+                + "CSeq: 1 OPTIONS\r\nMax-Forwards: 70\r\nContent-Length: 0\r\n\r\n"
+            server.send(Array(text.utf8))
+        }
+        try await next(&events) { $0 == .reconnecting ? () : nil }
+        await service.disconnect()
+    }
 }

@@ -12,6 +12,7 @@ final class ScriptedServer: Sendable {
         var connection: (any Channel)?
         var peer: NIOCore.SocketAddress?
         var connections = 0
+        var pongs = 0
     }
 
     private let state = Mutex(State())
@@ -45,6 +46,12 @@ final class ScriptedServer: Sendable {
     var received: [SIPMessage] { state.withLock { $0.received } }
 
     var connections: Int { state.withLock { $0.connections } }
+
+    /// Answers to our pings.
+    var pongs: Int { state.withLock { $0.pongs } }
+
+    /// Reads nothing more from whoever spoke last.
+    func stopReading() { _ = state.withLock { $0.connection }?.setOption(.autoRead, value: false) }
 
     func close() { channel.withLock { $0?.close(promise: nil) } }
 
@@ -122,8 +129,11 @@ final class ScriptedServer: Sendable {
             for element in elements {
                 switch element {
                 case .message(let bytes): if let answer = server.take(bytes) { server.send(answer) }
-                case .ping: server.send([13, 10])
-                case .pong: break
+                case .ping:
+                    // Two answers in one piece look like a ping.
+                    server.state.withLock { $0.pongs += 2 }
+                    server.send([13, 10])
+                case .pong: server.state.withLock { $0.pongs += 1 }
                 }
             }
         }

@@ -340,6 +340,54 @@ struct AccountCallTests {
         #expect(run.statuses == statuses)
     }
 
+    @Test("An offer that was refused is no part of the session: the same one again goes to the device")
+    func refusedOffer() throws {
+        var run = try AccountRun()
+        let (_, to) = try talking(&run)
+        let hold = AccountRun.offer + "a=sendonly\r\n"
+        let offers = { (run: AccountRun) in
+            run.events.filter { if case .callSignal(let signal) = $0 { signal.type == "offer" } else { false } }.count
+        }
+        try run.receive(try run.peerRequest("INVITE", 2, to: to, body: hold))
+        run.run(.seconds(4))
+        #expect(run.statuses.last == 488)
+        try run.receive(try run.peerRequest("INVITE", 3, to: to, body: hold))
+        #expect(offers(run) == 2)
+        // What holds is still what was agreed at first.
+        try run.receive(try run.peerRequest("CANCEL", 3, to: to, branch: "INVITE3"))
+        try run.receive(try run.peerRequest("INVITE", 4, to: to, body: AccountRun.offer))
+        #expect(offers(run) == 2)
+        #expect(try run.response(200).body == Array(AccountRun.reply.utf8))
+    }
+
+    @Test("A device that answers an offer which was taken back learns what holds")
+    func withdrawnOffer() throws {
+        var run = try AccountRun()
+        let (invite, to) = try talking(&run)
+        try run.receive(try run.peerRequest("INVITE", 2, to: to, body: AccountRun.offer + "a=sendonly\r\n"))
+        try run.receive(try run.peerRequest("CANCEL", 2, to: to, branch: "INVITE2"))
+        #expect(run.statuses.suffix(2) == [200, 487])
+        let statuses = run.statuses
+        run.ask(.send(CallSignal(invite: invite, type: "answer", data: ["type": "answer", "sdp": "v=0 held"])))
+        guard case .callSignal(let signal)? = run.events.last else { return #expect(Bool(false), "\(run.events)") }
+        #expect(signal.type == "offer" && signal.data["sdp"]?.string == AccountRun.offer)
+        run.ask(.send(CallSignal(invite: invite, type: "answer", data: ["type": "answer", "sdp": "v=0 back"])))
+        #expect(run.statuses == statuses)
+        // The session is what it was.
+        try run.receive(try run.peerRequest("INVITE", 3, to: to, body: AccountRun.offer))
+        #expect(try run.response(200).body == Array(AccountRun.reply.utf8))
+    }
+
+    @Test("Our offer counts when the peer has taken it: a refused one is not what a refresh repeats")
+    func ourRefusedOffer() throws {
+        var run = try AccountRun()
+        let (invite, to) = try talking(&run)
+        run.ask(.send(CallSignal(invite: invite, type: "offer", data: ["type": "offer", "sdp": "v=0 held"])))
+        try run.respond(488, to: try run.request(.invite))
+        try run.receive(try run.peerRequest("INVITE", 2, to: to, body: AccountRun.offer))
+        #expect(try run.response(200).body == Array(AccountRun.reply.utf8))
+    }
+
     // MARK: Candidates and sizes
 
     @Test("A description with ICE waits for its candidates, and has them all")
@@ -382,6 +430,26 @@ struct AccountCallTests {
         #expect(run.flows(.register) == [.udp])
     }
 
+    @Test("The connection for what is large is kept alive, and is given up when its pings are answered no more")
+    func largeKeptAlive() throws {
+        var run = try AccountRun { $0.keepalive = .seconds(20) }
+        try run.connect(.udp)
+        run.ask(.invite(AccountRun.options(sdp: Self.large)))
+        try run.open(2, .tcp)
+        let pings = { (run: AccountRun) in
+            run.outputs.filter { if case .ping(let flow) = $0 { flow.id == 2 } else { false } }.count
+        }
+        run.run(.milliseconds(1))
+        #expect(pings(run) == 1)
+        run.feed(.ponged(2))
+        run.run(.seconds(25))
+        #expect(pings(run) == 2)
+        run.run(.seconds(10))
+        #expect(run.outputs.contains(.close(2)))
+        run.ask(.invite(AccountRun.options(to: "carol", sdp: Self.large)))
+        #expect(run.lastOpened == 3)
+    }
+
     @Test("A server without TCP gets it as a datagram, and is not asked for TCP again for a while")
     func largeWithoutTCP() throws {
         var run = try AccountRun()
@@ -391,6 +459,123 @@ struct AccountCallTests {
         #expect(run.flows(.invite) == [.udp])
         run.ask(.invite(AccountRun.options(to: "carol", sdp: Self.large)))
         #expect(run.flows(.invite) == [.udp, .udp])
+    }
+
+    // MARK: Transfers
+
+    private func refer(_ run: AccountRun, _ number: Int, _ to: String, _ target: String) throws -> SIPMessage {
+        try run.peerRequest("REFER", number, to: to, "Refer-To: <\(target)>")
+    }
+
+    private func progress(_ run: AccountRun) -> [CallTransfer.Progress] {
+        run.events.compactMap { event in
+            guard case .callSignal(let signal) = event, signal.type == "transferProgress" else { return nil }
+            return CallTransfer.Progress(data: signal.data)
+        }
+    }
+
+    @Test(
+        "CALL-8: A peer's REFER becomes a wish, the invite that names the call is its INVITE, and NOTIFY tells how it goes"
+    )
+    func transferee() throws {
+        var run = try AccountRun()
+        let (invite, to) = try talking(&run)
+        try run.receive(try refer(run, 2, to, "sip:carol@sip.test"))
+        guard case .callSignal(let signal)? = run.events.last else { return #expect(Bool(false), "\(run.events)") }
+        let wish = try #require(CallTransfer.Wish(data: signal.data))
+        #expect(signal.type == "transfer" && wish.target == "carol@sip.test" && !wish.isOutside)
+        #expect(run.statuses.last == 200)
+        var options = AccountRun.options(to: wish.target)
+        options.data = .object([
+            "offer": ["type": "offer", "sdp": .string(AccountRun.offer)],
+            "transfer": CallTransfer.Origin(invite: invite).data,
+        ])
+        let ticket = run.ask(.invite(options))
+        #expect(run.statuses.last == 202)
+        let call = try run.request(.invite)
+        #expect("\(call.uri)" == "sip:carol@sip.test")
+        try run.respond(200, to: try run.request(.notify))
+        try run.respond(180, to: call)
+        try run.respond(200, to: call, body: Array(AccountRun.reply.utf8))
+        guard case .sent? = run.answer(ticket) else { return #expect(Bool(false)) }
+        let bodies = run.requests(.notify).map { String(decoding: $0.body, as: UTF8.self) }
+        #expect(bodies.map { $0.prefix(11) } == ["SIP/2.0 100", "SIP/2.0 180", "SIP/2.0 200"])
+        // The same wish is not carried out twice.
+        guard
+            case .failed(let error)? = run.answer(run.ask(.invite(options)))
+                ?? .failed(
+                    SignalingError(.inviteEnded, activity: "", cause: ""))
+        else { return #expect(Bool(false)) }
+        #expect(error.code == .inviteEnded)
+    }
+
+    @Test(
+        "CALL-8: A target that is no user of the account's own server is marked, and a wish can be refused",
+        arguments: [
+            ("sip:carol@other.example", true), ("sip:+491234567@sip.test", true), ("tel:+491234567", true),
+            ("sip:carol@sip.test:5070", true), ("sip:17@sip.test", false),
+        ])
+    func outside(_ target: String, _ isOutside: Bool) throws {
+        var run = try AccountRun()
+        let (invite, to) = try talking(&run)
+        try run.receive(try refer(run, 2, to, target))
+        guard case .callSignal(let signal)? = run.events.last else { return #expect(Bool(false)) }
+        #expect(CallTransfer.Wish(data: signal.data)?.isOutside == isOutside)
+        run.ask(
+            .send(CallSignal(invite: invite, type: "transferProgress", data: CallTransfer.Progress.refused.data)))
+        #expect(run.statuses.last == 603)
+        #expect(run.requests(.invite).isEmpty)
+    }
+
+    @Test("CALL-8: A device's wish is a REFER, and what the peer says of it is told")
+    func transferor() throws {
+        var run = try AccountRun()
+        let (invite, to) = try talking(&run)
+        let wish = CallTransfer.Wish(target: "carol")
+        run.ask(.send(CallSignal(invite: invite, type: "transfer", data: wish.data)))
+        let refer = try run.request(.refer)
+        #expect(refer.headers["Refer-To"] == "<sip:carol@sip.test>")
+        try run.respond(202, to: refer)
+        for (number, status) in [(2, 180), (3, 200)] {
+            let state = status == 200 ? "terminated;reason=noresource" : "active"
+            var notify = try run.peerRequest("NOTIFY", number, to: to, "Event: refer", "Subscription-State: \(state)")
+            guard case .request(var request) = notify else { return }
+            request.headers.append("Content-Type", "message/sipfrag")
+            request.body = Array("SIP/2.0 \(status) X\r\n".utf8)
+            notify = .request(request)
+            try run.receive(notify)
+        }
+        #expect(progress(run) == [.ringing, .accepted])
+        run.ask(.send(CallSignal(invite: invite, type: "transfer", data: wish.data)))
+        try run.respond(603, to: try run.request(.refer))
+        #expect(progress(run).last == .refused)
+    }
+
+    @Test(
+        "CALL-8: An attended transfer names the dialog of the other call, and its target ends the one that is replaced")
+    func attended() throws {
+        var run = try AccountRun()
+        let (invite, to) = try talking(&run)
+        run.ask(.invite(AccountRun.options(to: "carol")))
+        try run.respond(200, to: try run.request(.invite), body: Array(AccountRun.reply.utf8))
+        guard case .inviteAccepted(let answer)? = run.events.last else { return #expect(Bool(false)) }
+        let wish = CallTransfer.Wish(target: "carol", replaces: answer.invite)
+        run.ask(.send(CallSignal(invite: invite, type: "transfer", data: wish.data)))
+        #expect(try run.request(.refer).headers["Refer-To"]?.contains("?Replaces=") == true)
+        // Somebody else takes the place of the first call's peer.
+        let tag = try #require(run.response(200).headers.to?.tag)
+        var replacing = try run.peerRequest(
+            "INVITE", 1, body: AccountRun.offer, branch: "replacing", "Replaces: from-bob;to-tag=\(tag);from-tag=peer")
+        guard case .request(var request) = replacing else { return }
+        request.headers.set("Call-ID", "from-dave")
+        request.headers.set("From", "<sip:dave@sip.test>;tag=dave")
+        replacing = .request(request)
+        try run.receive(replacing)
+        guard case .inviteReceived(let received)? = run.events.last else { return #expect(Bool(false), "\(to)") }
+        #expect(CallTransfer.Origin(inviteData: received.data)?.replaces == invite)
+        run.ask(.accept(received.id, AccountRun.accept))
+        let ended = run.events.compactMap { if case .callEnded(let news) = $0 { news } else { nil } }
+        #expect(ended.map(\.invite) == [invite] && ended.first?.reason == "completed")
     }
 
     // MARK: Flows
@@ -414,6 +599,31 @@ struct AccountCallTests {
         }
         guard case .transmit(_, let flow)? = last else { return #expect(Bool(false)) }
         #expect(flow == run.flow && flow != old)
+    }
+
+    @Test("A call that rings when its flow is lost is over: the device has missed it, and cannot accept it")
+    func ringsOnLostFlow() throws {
+        var run = try AccountRun()
+        try run.connect()
+        let invite = try run.ring()
+        run.feed(.failed(try #require(run.flow).id))
+        #expect(run.events.contains(.inviteCancelled(invite, data: [:])))
+        let ticket = run.ask(.accept(invite, AccountRun.accept))
+        guard case .failed(let error)? = run.answer(ticket) else { return #expect(Bool(false)) }
+        #expect(error.code == .inviteEnded)
+    }
+
+    @Test("A hang-up whose connection dies before the answer is sent again by the next one")
+    func hangUpOnDyingFlow() throws {
+        var run = try AccountRun()
+        let (invite, _) = try talking(&run)
+        run.ask(.hangUp(CallHangUp(invite: invite, reason: "completed", duration: .zero)))
+        #expect(run.requests(.bye).count == 1)
+        run.feed(.failed(try #require(run.flow).id))
+        run.run(.seconds(1))
+        try run.open()
+        try run.respond(200, to: try run.request(.register))
+        #expect(run.requests(.bye).count == 2)
     }
 
     @Test("A hang-up without a flow is sent when there is one again")

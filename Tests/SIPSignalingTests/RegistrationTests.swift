@@ -44,20 +44,65 @@ struct AccountRegistrationTests {
         #expect(run.account.nextDeadline == nil)
     }
 
-    @Test("An account that the registrar closes ends its calls, and the device is told")
+    @Test("One refusal of a refresh ends nothing; an account that stays closed ends its calls, and the device is told")
     func closed() throws {
         var run = try AccountRun()
         try run.connect()
-        let invite = try run.ring()
-        run.ask(.accept(invite, AccountRun.accept))
-        let to = try #require(try run.response(200).headers["To"])
-        try run.receive(try run.peerRequest("ACK", 1, to: to, branch: "ack"))
-        while run.requests(.register).count == 1, run.account.nextDeadline != nil { run.run(.seconds(1)) }
-        try run.respond(403, to: try run.request(.register))
+        for refusal in 1...RegistrationMachine.patience {
+            let sent = run.requests(.register).count
+            while run.requests(.register).count == sent, run.account.nextDeadline != nil { run.run(.seconds(1)) }
+            #expect(run.account.connectionState != .failed, "after \(refusal - 1) refusals")
+            if refusal == RegistrationMachine.patience {
+                run.ask(.accept(try run.ring(), AccountRun.accept))
+                let to = try #require(try run.response(200).headers["To"])
+                try run.receive(try run.peerRequest("ACK", 1, to: to, branch: "ack"))
+            }
+            try run.respond(403, to: try run.request(.register))
+        }
         let ended = run.events.compactMap { if case .callEnded(let news) = $0 { news.reason } else { nil } }
         #expect(ended == ["connectionLost"])
         #expect(run.requests(.bye).count == 1)
         #expect(run.events.last == .disconnected)
+    }
+
+    @Test("A server that takes connections and serves nobody is asked ever more rarely", arguments: [true, false])
+    func acceptingServer(_ registers: Bool) throws {
+        var run = try AccountRun { if !registers { $0.registrationSeconds = 0 } }
+        run.ask(.connect)
+        var opened = 0
+        for _ in 0..<1_000 {
+            if run.outputs.last == .resolve { run.feed(.resolved([try AccountRun.target(.tcp)])) }
+            if let number = run.lastOpened, number > opened {
+                opened = number
+                try run.open(number, .tcp)
+                // It ends each of them after a while.
+                run.run(.seconds(12))
+                run.feed(.failed(number))
+            }
+            run.run(.milliseconds(500))
+        }
+        // Waits of 15 s on average, once the ceiling is reached.
+        #expect(opened < 40, "\(opened)")
+    }
+
+    @Test(
+        "Calls answer challenges of the realms that the registrar asked with, and of no others",
+        arguments: [
+            ("asterisk", 2), ("evil", 1),
+        ])
+    func realms(_ realm: String, _ invites: Int) throws {
+        var run = try AccountRun()
+        run.ask(.connect)
+        try run.open()
+        try run.respond(401, to: try run.request(.register)) {
+            $0.append("WWW-Authenticate", "Digest realm=\"asterisk\", nonce=\"n\"")
+        }
+        try run.respond(200, to: try run.request(.register))
+        run.ask(.invite(AccountRun.options()))
+        try run.respond(401, to: try run.request(.invite)) {
+            $0.append("WWW-Authenticate", "Digest realm=\"\(realm)\", nonce=\"n\"")
+        }
+        #expect(run.requests(.invite).count == invites)
     }
 
     @Test("Why there is no connection is told to one who does not wait, a certificate by its own code")

@@ -197,4 +197,64 @@ struct RegistrationTests {
         run.timeline.feed(.flowOpened)
         #expect(run.requests.count == 3)
     }
+
+    @Test(
+        "A refusal of a refresh is tried again with growing waits, and ends the registration when it comes ten times in a row"
+    )
+    func refusedRefresh() throws {
+        var run = Run()
+        run.timeline.feed(.flowOpened)
+        try run.answer(200, [granted])
+        run.advance(95)
+        for _ in 1..<RegistrationMachine.patience {
+            try run.answer(403)
+            guard case .failed(.temporary(403, _))? = run.told.last(where: { $0 != .lost }) else {
+                throw TestFailure("a failure that passes")
+            }
+            run.advance(1_801)
+        }
+        var good = run
+        try run.answer(403)
+        #expect(run.told.last == .failed(.refused(403)))
+        let sent = run.requests.count
+        run.advance(10_000)
+        #expect(run.requests.count == sent)
+        // Success forgets what was refused before.
+        try good.answer(200, [granted])
+        good.advance(95)
+        try good.answer(403)
+        guard case .failed(.temporary)? = good.told.last else { throw TestFailure("a failure that passes") }
+    }
+
+    @Test("What a server says of waiting holds for its next connection, and not for another server")
+    func waitsOutliveFlows() throws {
+        var run = Run()
+        run.timeline.feed(.flowOpened)
+        try run.answer(503, [("Retry-After", "120")])
+        run.timeline.feed(.flowLost)
+        run.timeline.feed(.flowOpened)
+        var other = run
+        run.advance(119)
+        #expect(run.requests.count == 1)
+        run.advance(20)
+        #expect(run.requests.count == 2)
+        other.timeline.feed(.flowLost)
+        other.timeline.feed(.serverChanged)
+        other.timeline.feed(.flowOpened)
+        #expect(other.requests.count == 2)
+    }
+
+    @Test("The realms that the registrar asks with are the account's, once it has taken us")
+    func realms() throws {
+        var run = Run()
+        run.timeline.feed(.flowOpened)
+        try run.answer(401, [("WWW-Authenticate", "Digest realm=\"r\", nonce=\"1\", algorithm=SHA-256")])
+        #expect(run.timeline.core.digestTrust.realms == nil)
+        try run.answer(200, [granted])
+        #expect(run.timeline.core.digestTrust.realms == ["r"])
+        run.advance(95)
+        try run.answer(401, [("WWW-Authenticate", "Digest realm=\"evil\", nonce=\"2\"")])
+        #expect(run.requests.count == 3)
+        guard case .failed(.temporary(401, _))? = run.told.last else { throw TestFailure("a failure that passes") }
+    }
 }

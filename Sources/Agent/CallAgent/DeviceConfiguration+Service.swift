@@ -40,6 +40,7 @@ extension SIPServiceConfiguration {
         account.registrationSeconds = UInt32(clamping: sip.registrationSeconds)
         account.keepalive = sip.keepalive
         account.acceptsStrangers = sip.callers == .anybody
+        account.realms = sip.realms
         account.product = "\(program.name)/\(program.version)"
         account.instance = "urn:uuid:\(UUID().uuidString.lowercased())"
         account.usesGRUU = sip.usesGRUU

@@ -25,8 +25,11 @@ struct AccountCall: Sendable {
     /// An offer of the peer's in a call that stands.
     enum PeerOffer: Sendable {
         case none
-        /// It is to be answered by then.
-        case waits(until: Instant)
+        /// It is to be answered by then. So many answers to offers before it may come first, and are not meant.
+        case waits(until: Instant, [UInt8], lateAnswers: Int)
+        /// The peer took it back, or it was refused because the application said nothing. What the application still says until
+        /// then goes to nobody, and it learns again what holds.
+        case dropped(until: Instant, lateAnswers: Int)
         /// The peer asked us for an offer, and its answer is still to come.
         case askedForOurs
         /// The peer's answer to our offer went to the application as an offer; what it answers is not sent.
@@ -37,10 +40,14 @@ struct AccountCall: Sendable {
     let sip: SIPCall
     let peer: UserID
     var phase: Phase
-    /// Our description, and the peer's.
+    /// Our description, and the peer's, that hold: what is offered counts when it is answered.
     var ours: [UInt8]
     var theirs: [UInt8]?
+    /// Our offer that has no answer.
+    var ourOffer: [UInt8]?
     var peerOffer = PeerOffer.none
+    /// The peer's wish to be called away from us, which the application has not decided on.
+    var hasReferral = false
     /// Our invite.
     var dial: Dial?
 
@@ -51,6 +58,8 @@ struct AccountCall: Sendable {
         var ticket: UInt64?
         /// When the invite times out.
         let expires: Instant?
+        /// The call whose peer asked for this one.
+        var origin: SIPCall?
     }
 
     /// When something is due.
@@ -64,7 +73,7 @@ struct AccountCall: Sendable {
             case .talking: nil
             }
         var all = [own].compactMap { $0 }
-        if case .waits(let until) = peerOffer { all.append(until) }
+        if case .waits(let until, _, _) = peerOffer { all.append(until) }
         switch phase {
         case .preparing, .calling: if let expires = dial?.expires { all.append(expires) }
         case .ringing, .accepting, .talking: break
@@ -86,16 +95,6 @@ enum CallDescription {
         let lines = candidates.map { "a=\($0)" }.filter { !known.contains($0) && !$0.contains(where: \.isNewline) }
         return text + lines.map { $0 + "\r\n" }.joined() + "a=end-of-candidates\r\n"
     }
-
-    /// An answer as an offer of the same: who is active is open again (RFC 5763 §5).
-    static func asOffer(_ bytes: [UInt8]) -> [UInt8] {
-        let text = String(decoding: bytes, as: UTF8.self)
-        let lines = text.split(separator: "\n", omittingEmptySubsequences: false).map { line in
-            line.hasPrefix("a=setup:") ? "a=setup:actpass\r" : String(line)
-        }
-        return Array(lines.joined(separator: "\n").utf8)
-    }
-
     /// The same description with another address of ours, of the same family, and the next version (RFC 3264 §8); nil if the
     /// old one is not where it receives. With ICE, which finds its own way, it stays.
     static func readdressed(_ bytes: [UInt8], from old: SIPHost, to new: SIPHost) -> [UInt8]? {

@@ -10,7 +10,7 @@ struct AccountCalls: Sendable {
     enum Stream: Sendable {
         case none
         case opening(Int, until: Instant)
-        case open(SIPFlow)
+        case open(SIPFlow, StreamKeepalive)
         /// The server takes none; it is not asked again before that time.
         case refused(until: Instant)
     }
@@ -33,6 +33,7 @@ struct AccountCalls: Sendable {
     var agent: UserAgent
     let names: SIPNames
     private let own: UserID
+    private let keepalive: Duration
     private var tokens: TokenSource
     private(set) var calls: [InviteID: AccountCall] = [:]
     private var invites: [SIPCall: InviteID] = [:]
@@ -43,9 +44,10 @@ struct AccountCalls: Sendable {
     private(set) var stream = Stream.none
     private var waiting: [(SIPCall, CallCommand)] = []
 
-    init(_ agent: UserAgent, domain: SIPHost, own: UserID, tokens: TokenSource) {
+    init(_ agent: UserAgent, domain: SIPHost, own: UserID, keepalive: Duration, tokens: TokenSource) {
         self.agent = agent
         self.own = own
+        self.keepalive = keepalive
         self.tokens = tokens
         names = SIPNames(domain: domain)
     }
@@ -53,7 +55,11 @@ struct AccountCalls: Sendable {
     var nextDeadline: Instant? {
         var deadlines = calls.values.compactMap(\.deadline)
         if let next = agent.nextDeadline { deadlines.append(next) }
-        if case .opening(_, let until) = stream { deadlines.append(until) }
+        switch stream {
+        case .opening(_, let until): deadlines.append(until)
+        case .open(_, let keepalive): deadlines.append(keepalive.deadline)
+        case .none, .refused: break
+        }
         return deadlines.min()
     }
 
@@ -100,7 +106,7 @@ struct AccountCalls: Sendable {
             flow = nil
             lostFlows.append(lost)
         }
-        if case .open(lost) = stream {
+        if case .open(lost, _) = stream {
             stream = .none
             if let flow {
                 run(.moved(lost, to: flow, refreshes: false), now, &outbox)
@@ -114,8 +120,35 @@ struct AccountCalls: Sendable {
     /// The connection for large requests stands.
     mutating func streamOpened(_ opened: SIPFlow, _ now: Instant, _ outbox: inout [AccountOutput]) {
         guard case .opening(opened.id, _) = stream else { return outbox.append(.close(opened.id)) }
-        stream = .open(opened)
+        stream = .open(opened, StreamKeepalive(interval: keepalive, at: now))
         placeWaiting(now, &outbox)
+    }
+
+    /// Something came by that flow.
+    mutating func heard(_ number: Int) {
+        guard case .open(let open, var keepalive) = stream, open.id == number else { return }
+        keepalive.heard()
+        stream = .open(open, keepalive)
+    }
+
+    /// A ping by that flow was answered.
+    mutating func ponged(_ number: Int) {
+        guard case .open(let open, var keepalive) = stream, open.id == number else { return }
+        keepalive.ponged()
+        stream = .open(open, keepalive)
+    }
+
+    private mutating func keepStreamAlive(_ now: Instant, _ outbox: inout [AccountOutput]) {
+        guard case .open(let open, var keepalive) = stream else { return }
+        switch keepalive.fire(at: now) {
+        case .nothing: break
+        case .ping:
+            stream = .open(open, keepalive)
+            outbox.append(.ping(open))
+        case .dead:
+            outbox.append(.close(open.id))
+            lose(open, now, &outbox)
+        }
     }
 
     /// The connection of that number cannot be opened, or has ended.
@@ -124,7 +157,7 @@ struct AccountCalls: Sendable {
         case .opening(number, _):
             stream = .refused(until: now.advanced(by: Self.refusedFor))
             placeWaiting(now, &outbox)
-        case .open(let open) where open.id == number: lose(open, now, &outbox)
+        case .open(let open, _) where open.id == number: lose(open, now, &outbox)
         case .none, .opening, .open, .refused: break
         }
     }
@@ -133,7 +166,7 @@ struct AccountCalls: Sendable {
     mutating func closeStream(_ now: Instant, _ outbox: inout [AccountOutput]) {
         switch stream {
         case .opening(let number, _): outbox.append(.close(number))
-        case .open(let open):
+        case .open(let open, _):
             outbox.append(.close(open.id))
             run(.flowFailed(open), now, &outbox)
         case .none, .refused: break
@@ -165,7 +198,7 @@ struct AccountCalls: Sendable {
         guard let flow else { return nil }
         guard flow.transport == .udp, count > Self.datagramBytes else { return flow }
         switch stream {
-        case .open(let stream): return stream
+        case .open(let stream, _): return stream
         case .none, .opening: return nil
         case .refused(let until):
             if until <= now { stream = .none }
@@ -202,14 +235,15 @@ struct AccountCalls: Sendable {
             outbox.append(.close(number))
             streamFailed(number, now, &outbox)
         }
+        keepStreamAlive(now, &outbox)
         let due = calls.values.filter { $0.deadline.map { $0 <= now } ?? false }
         for call in due.sorted(by: { $0.sip.order < $1.sip.order }) { fire(call, now, &outbox) }
     }
 
     private mutating func fire(_ due: AccountCall, _ now: Instant, _ outbox: inout [AccountOutput]) {
         let id = due.invite
-        if case .waits(let until) = due.peerOffer, until <= now {
-            calls[id]?.peerOffer = .none
+        if case .waits(let until, _, _) = due.peerOffer, until <= now {
+            calls[id]?.dropOffer(at: now)
             outbox.append(.note(.offerUnanswered))
             run(.command(due.sip, .refuseOffer), now, &outbox)
         }
@@ -273,6 +307,13 @@ struct AccountCalls: Sendable {
         call.dial = AccountCall.Dial(
             uri: uri, key: options.idempotencyKey, ticket: ticket,
             expires: options.timeToLive.map { now.advanced(by: $0) })
+        if let origin = CallTransfer.Origin(inviteData: options.data)?.invite {
+            guard let asked = calls[origin], asked.hasReferral else {
+                return refuse(.inviteEnded, "nobody asks for this transfer any more")
+            }
+            calls[origin]?.hasReferral = false
+            call.dial?.origin = asked.sip
+        }
         calls[id] = call
         invites[sip] = id
         // The application sends no candidate before it knows the invite.
@@ -287,7 +328,12 @@ struct AccountCalls: Sendable {
         guard flow != nil else { return ended(id, .failed, now, &outbox) }
         guard let flow = flow(forBytes: call.ours.count + Self.headerBytes, now) else { return }
         calls[id]?.phase = .calling(takenAt: now.advanced(by: Self.takenAfter))
-        run(.command(call.sip, .place(to: dial.uri, offer: call.ours, flow, replacing: nil)), now, &outbox)
+        guard let origin = dial.origin, case .outgoing(let number) = call.sip else {
+            return run(.command(call.sip, .place(to: dial.uri, offer: call.ours, flow, replacing: nil)), now, &outbox)
+        }
+        run(.command(origin, .acceptTransfer(placing: number, offer: call.ours, by: flow)), now, &outbox)
+        // The call in which it was asked for may have ended meanwhile.
+        if calls[id] != nil, agent.flow(of: call.sip) == nil { ended(id, .failed, now, &outbox) }
     }
 
     /// The invite is on its way: its event comes before all others.
@@ -387,16 +433,64 @@ struct AccountCalls: Sendable {
         let description = signal.data["sdp"]?.string.map { Array($0.utf8) }
         switch (signal.type, description) {
         case ("candidate", _): add(signal.data["candidate"]?.string ?? "", to: call, now, &outbox)
+        case (CallTransfer.signal, _) where call.isTalking:
+            guard let failure = transfer(signal.data, in: call, activity, now, &outbox) else { break }
+            return outbox.append(.answer(ticket, .failed(failure)))
+        case (CallTransfer.progressSignal, _) where call.isTalking:
+            // How the call goes is told by the user agent; a refusal comes from the application alone.
+            guard CallTransfer.Progress(data: signal.data) == .refused, call.hasReferral else { break }
+            calls[signal.invite]?.hasReferral = false
+            run(.command(call.sip, .refuseTransfer), now, &outbox)
         case ("answer", let bytes?): answer(bytes, in: call, now, &outbox)
         case ("offer", let bytes?) where call.isTalking:
-            calls[signal.invite]?.ours = bytes
-            command(call.sip, .offer(bytes), now, &outbox)
+            if call.ourOffer != nil {
+                outbox.append(.note(.offerRefused(491)))
+            } else {
+                calls[signal.invite]?.ourOffer = bytes
+                command(call.sip, .offer(bytes), now, &outbox)
+            }
         default:
             let cause = "SIP carries no signal of the type \"\(signal.type.prefix(40))\" in this state of a call"
             let error = SignalingError(.invalidRequest, activity: activity, cause: cause)
             return outbox.append(.answer(ticket, .failed(error)))
         }
         outbox.append(.answer(ticket, .done))
+    }
+
+    /// Asks a call's peer to call somebody else.
+    private mutating func transfer(
+        _ data: JSONValue, in call: AccountCall, _ activity: String, _ now: Instant, _ outbox: inout [AccountOutput]
+    ) -> SignalingError? {
+        guard let wish = CallTransfer.Wish(data: data), let uri = names.uri(of: wish.target) else {
+            return SignalingError(.invalidRequest, activity: activity, cause: "it does not say whom to call")
+        }
+        var other: SIPCall?
+        if let replaces = wish.replaces {
+            guard let consulted = calls[replaces], consulted.isTalking, replaces != call.invite else {
+                return Self.over(replaces, nil, activity)
+            }
+            other = consulted.sip
+        }
+        command(call.sip, .transfer(to: uri, replacing: other), now, &outbox)
+        return nil
+    }
+
+    /// The peer asks us to call somebody. Who may have that is the application's decision.
+    private mutating func asked(
+        _ call: AccountCall, _ uri: AnyURI, _ outbox: inout [AccountOutput]
+    ) {
+        calls[call.invite]?.hasReferral = true
+        var wish = CallTransfer.Wish(target: SIPNames.user(of: NameAddress(uri)))
+        wish.isOutside = !names.isOwn(uri)
+        tell(CallTransfer.signal, wish.data, of: call, &outbox)
+    }
+
+    private func tell(
+        _ progress: CallTransfer.Progress, of call: AccountCall, _ outbox: inout [AccountOutput]
+    ) { tell(CallTransfer.progressSignal, progress.data, of: call, &outbox) }
+
+    private func tell(_ type: String, _ data: JSONValue, of call: AccountCall, _ outbox: inout [AccountOutput]) {
+        outbox.append(.event(.callSignal(CallSignal(invite: call.invite, type: type, data: data, from: call.peer))))
     }
 
     private mutating func add(
@@ -420,10 +514,19 @@ struct AccountCalls: Sendable {
         _ bytes: [UInt8], in call: AccountCall, _ now: Instant, _ outbox: inout [AccountOutput]
     ) {
         switch call.peerOffer {
-        case .waits:
+        case .waits(let until, let offer, let late) where late > 0:
+            calls[call.invite]?.peerOffer = .waits(until: until, offer, lateAnswers: late - 1)
+        case .waits(_, let offer, _):
             calls[call.invite]?.peerOffer = .none
             calls[call.invite]?.ours = bytes
+            calls[call.invite]?.theirs = offer
             command(call.sip, .answer(bytes), now, &outbox)
+        case .dropped(let until, let late) where late > 1:
+            calls[call.invite]?.peerOffer = .dropped(until: until, lateAnswers: late - 1)
+        case .dropped:
+            // The application has taken an offer that is none any more.
+            calls[call.invite]?.peerOffer = .settled
+            if let theirs = call.theirs { signal("offer", DescriptionRole.asOffer(theirs), of: call, &outbox) }
         case .settled: calls[call.invite]?.peerOffer = .none
         case .none, .askedForOurs: break
         }
@@ -467,7 +570,9 @@ struct AccountCalls: Sendable {
     private mutating func handle(
         _ event: CallEvent, of sip: SIPCall, _ now: Instant, _ outbox: inout [AccountOutput]
     ) {
-        if case .incoming(let from, let offer, _) = event { return receive(sip, from, offer, now, &outbox) }
+        if case .incoming(let from, let offer, let replacing) = event {
+            return receive(sip, from, offer, replacing, now, &outbox)
+        }
         guard let id = invites[sip], let call = calls[id] else { return }
         switch event {
         case .incoming: break
@@ -478,21 +583,39 @@ struct AccountCalls: Sendable {
         case .confirmed(let answer): confirmed(call, answer, &outbox)
         case .offered(let offer): offered(call, offer, now, &outbox)
         case .answered(let answer):
+            if let offer = call.ourOffer { calls[id]?.ours = offer }
+            calls[id]?.ourOffer = nil
             guard let answer else { return }
             calls[id]?.theirs = answer
             signal("answer", answer, of: call, &outbox)
-        case .offerRefused(let status): outbox.append(.note(.offerRefused(status)))
+        case .offerRefused(let status):
+            calls[id]?.ourOffer = nil
+            outbox.append(.note(.offerRefused(status)))
+        case .offerWithdrawn:
+            calls[id]?.dropOffer(at: now)
+            outbox.append(.note(.offerWithdrawn))
         case .digit(let digit, let milliseconds):
             let data: JSONValue = ["digit": .string(String(digit)), "duration": .integer(Int64(milliseconds))]
             outbox.append(.event(.callSignal(CallSignal(invite: id, type: "digit", data: data, from: call.peer))))
-        case .transferRequested: run(.command(sip, .refuseTransfer), now, &outbox)
-        case .info, .transferProgress, .transferRefused: break
+        case .transferRequested(let uri, _): asked(call, uri, &outbox)
+        case .transferProgress(let status, let isFinal):
+            let progress: CallTransfer.Progress =
+                switch status {
+                case ...100: .trying
+                case 101..<200: .ringing
+                case 200..<300: .accepted
+                default: .failed
+                }
+            if progress.isFinal == isFinal { tell(progress, of: call, &outbox) }
+        case .transferRefused: tell(.refused, of: call, &outbox)
+        case .info: break
         case .ended(let end): ended(id, end, now, &outbox)
         }
     }
 
     private mutating func receive(
-        _ sip: SIPCall, _ from: NameAddress, _ offer: [UInt8]?, _ now: Instant, _ outbox: inout [AccountOutput]
+        _ sip: SIPCall, _ from: NameAddress, _ offer: [UInt8]?, _ replacing: SIPCall?, _ now: Instant,
+        _ outbox: inout [AccountOutput]
     ) {
         let peer = SIPNames.user(of: from)
         guard let offer else {
@@ -505,10 +628,12 @@ struct AccountCalls: Sendable {
         call.theirs = offer
         calls[id] = call
         invites[sip] = id
-        let data: JSONValue = ["offer": Self.description("offer", offer)]
-        outbox.append(
-            .event(
-                .inviteReceived(ReceivedInvite(id: id, inviter: peer, invitees: [own], data: data, remaining: nil))))
+        var data: [String: JSONValue] = ["offer": Self.description("offer", offer)]
+        if let replaced = replacing.flatMap({ invites[$0] }) {
+            data[CallTransfer.key] = CallTransfer.Origin(replaces: replaced).data
+        }
+        let invite = ReceivedInvite(id: id, inviter: peer, invitees: [own], data: .object(data), remaining: nil)
+        outbox.append(.event(.inviteReceived(invite)))
     }
 
     private mutating func accepted(
@@ -530,8 +655,9 @@ struct AccountCalls: Sendable {
         calls[call.invite]?.peerOffer = .none
         guard let answer, answer != call.theirs else { return }
         calls[call.invite]?.theirs = answer
+        calls[call.invite]?.ours = DescriptionRole.asOffer(call.ours)
         calls[call.invite]?.peerOffer = .settled
-        signal("offer", CallDescription.asOffer(answer), of: call, &outbox)
+        signal("offer", DescriptionRole.asOffer(answer), of: call, &outbox)
     }
 
     private mutating func offered(
@@ -539,14 +665,17 @@ struct AccountCalls: Sendable {
     ) {
         guard let offer else {
             calls[call.invite]?.peerOffer = .askedForOurs
-            return run(.command(call.sip, .answer(CallDescription.asOffer(call.ours))), now, &outbox)
+            return run(.command(call.sip, .answer(DescriptionRole.asOffer(call.ours))), now, &outbox)
         }
         // The same description again refreshes the session, and changes nothing (RFC 4028 §7.4).
         guard offer != call.theirs else {
-            return run(.command(call.sip, .answer(call.ours)), now, &outbox)
+            return run(
+                .command(call.sip, .answer(DescriptionRole.asAnswer(call.ours, to: offer))), now, &outbox)
         }
-        calls[call.invite]?.theirs = offer
-        calls[call.invite]?.peerOffer = .waits(until: now.advanced(by: Self.answerTime))
+        var late = 0
+        if case .dropped(let until, let count) = call.peerOffer, until > now { late = count }
+        calls[call.invite]?.peerOffer = .waits(
+            until: now.advanced(by: Self.answerTime), offer, lateAnswers: late)
         signal("offer", offer, of: call, &outbox)
     }
 
@@ -627,6 +756,12 @@ struct AccountCalls: Sendable {
 }
 
 extension AccountCall {
+    /// The peer's offer has no answer and wants none any more.
+    fileprivate mutating func dropOffer(at now: Instant) {
+        guard case .waits(_, _, let late) = peerOffer else { return }
+        peerOffer = .dropped(until: now.advanced(by: AccountCalls.answerTime), lateAnswers: late + 1)
+    }
+
     var isTalking: Bool {
         guard case .talking = phase else { return false }
         return true

@@ -103,6 +103,8 @@ public enum AccountNote: Equatable, Sendable {
     case offerMissing(UserID)
     /// The device did not answer a peer's new offer in time; the call goes on as it was.
     case offerUnanswered
+    /// The peer took a new offer back before the device had answered it.
+    case offerWithdrawn
     /// The peer refused our new offer with that status.
     case offerRefused(Int)
 }

@@ -35,6 +35,10 @@ public struct AccountMachine: ProtocolCore, Sendable {
     private var phase = Phase.idle
     private var link: LinkMachine
     private var target: SIPTarget?
+    /// The server that the registration went to last.
+    private var registrar: SIPTarget?
+    /// Whose challenges are answered.
+    private var trust: DigestTrust
     private var contact: AnyURI
     private var registration: RegistrationMachine?
     private var registrations = 0
@@ -60,15 +64,21 @@ public struct AccountMachine: ProtocolCore, Sendable {
         self.contact = .sip(contact)
         var configuration = UserAgentConfiguration(address: settings.address, contact: self.contact)
         configuration.product = settings.product
-        let agent = UserAgent(configuration, key: key + [1], digest: Self.digest(settings, key + [2]))
-        calls = AccountCalls(agent, domain: domain, own: own, tokens: TokenSource(key: key + [3]))
+        let realms = settings.realms.isEmpty ? nil : settings.realms
+        trust = DigestTrust(realms: realms)
+        // As long as the registrar has named no realm, it is the domain.
+        let digest = Self.digest(settings, key + [2], DigestTrust(realms: realms ?? [domain.text]))
+        let agent = UserAgent(configuration, key: key + [1], digest: digest)
+        calls = AccountCalls(
+            agent, domain: domain, own: own, keepalive: settings.keepalive, tokens: TokenSource(key: key + [3]))
         requests = TransactionTable(tokens: TokenSource(key: key + [4]))
         var tokens = TokenSource(key: key + [5])
         link = LinkMachine(keepalive: settings.keepalive, seed: tokens.number())
     }
 
-    private static func digest(_ settings: SIPAccountSettings, _ key: [UInt8]) -> DigestClient {
-        DigestClient(username: settings.username, password: settings.password, tokens: TokenSource(key: key))
+    private static func digest(_ settings: SIPAccountSettings, _ key: [UInt8], _ trust: DigestTrust) -> DigestClient {
+        DigestClient(
+            username: settings.username, password: settings.password, tokens: TokenSource(key: key), trust: trust)
     }
 
     /// How the connection is.
@@ -97,6 +107,9 @@ public struct AccountMachine: ProtocolCore, Sendable {
         settings.acceptsStrangers || calls.agent.knowsDialog(of: request)
     }
 
+    /// Whether a call goes by the flow of that number, which so is not to be given up.
+    public func isInUse(_ flow: Int) -> Bool { calls.agent.flow(flow) != nil }
+
     /// When ``handle(_:at:into:)`` must next be called.
     public var nextDeadline: Instant? {
         var deadlines = [link.nextDeadline, registration?.nextDeadline, requests.nextDeadline, calls.nextDeadline]
@@ -118,8 +131,11 @@ public struct AccountMachine: ProtocolCore, Sendable {
         case .failed(let number, let failure):
             flowFailure = failure ?? flowFailure
             calls.streamFailed(number, now, &outbox)
+            if number < 0, let flow = calls.agent.flow(number) { calls.run(.flowFailed(flow), now, &outbox) }
             feed(link: .failed(number), now, &outbox)
-        case .ponged(let number): feed(link: .ponged(number), now, &outbox)
+        case .ponged(let number):
+            calls.ponged(number)
+            feed(link: .ponged(number), now, &outbox)
         case .mapped(let number, let address): feed(link: .mapped(number, address), now, &outbox)
         case .networkChanged(let source): feed(link: .networkChanged(source: source), now, &outbox)
         case .received(let message, let flow): receive(message, flow, now, &outbox)
@@ -141,6 +157,7 @@ public struct AccountMachine: ProtocolCore, Sendable {
         _ message: SIPMessage, _ flow: SIPFlow, _ now: Instant, _ outbox: inout [AccountOutput]
     ) {
         // Whatever comes shows that the flow lives.
+        calls.heard(flow.id)
         feed(link: .heard(flow.id), now, &outbox)
         if case .response(let response) = message, response.headers.sequence?.method == .register {
             feed(requests: .received(message, flow), now, &outbox)
@@ -213,7 +230,7 @@ public struct AccountMachine: ProtocolCore, Sendable {
         configuration.firstWait = .seconds(4)
         configuration.longestWait = .seconds(300)
         return RegistrationMachine(
-            configuration, key: key + [6, number], digest: Self.digest(settings, key + [7, number]))
+            configuration, key: key + [6, number], digest: Self.digest(settings, key + [7, number], trust))
     }
 
     private mutating func disconnect(_ ticket: UInt64, _ now: Instant, _ outbox: inout [AccountOutput]) {
@@ -341,10 +358,12 @@ public struct AccountMachine: ProtocolCore, Sendable {
         contact = .sip(uri)
         calls.use(flow, contact: contact, now, &outbox)
         guard registration != nil else {
-            feed(link: .served(keepaliveSeconds: nil, answersPings: false), now, &outbox)
+            feed(link: .inUse, now, &outbox)
             calls.registered(contact: contact, routes: [], now, &outbox)
             return connected(&outbox)
         }
+        if let registrar, registrar != target { feed(registration: .serverChanged, now, &outbox) }
+        registrar = target
         feed(registration: .contactChanged(contact), now, &outbox)
         feed(registration: .flowOpened, now, &outbox)
     }
@@ -378,7 +397,10 @@ public struct AccountMachine: ProtocolCore, Sendable {
                 guard let flow = link.flow else { continue }
                 requestCount += 1
                 feed(requests: .start(requestCount, request, flow), now, &outbox)
-            case .registered(let registration): registered(registration, now, &outbox)
+            case .registered(let news):
+                trust = registration?.digestTrust ?? trust
+                if trust.realms != nil { calls.agent.hold(to: trust) }
+                registered(news, now, &outbox)
             case .failed(let failure): handle(failure, now, &outbox)
             case .lost: disconnected(&outbox)
             case .unregistered:
@@ -416,7 +438,7 @@ public struct AccountMachine: ProtocolCore, Sendable {
         switch failure {
         case .unauthorized:
             let cause = "the server does not take the name and password, or asks for a proof that Handset does not have"
-            let advice = "Check account.user and account.password_file."
+            let advice = "Check account.user, account.password_file and account.sip.realms."
             fail(SignalingError(.loginRefused, activity: Self.activity, cause: cause, advice: advice), now, &outbox)
         case .refused(let status):
             let cause = "the server says \(status) \(SIPResponse(status: status).reason)"

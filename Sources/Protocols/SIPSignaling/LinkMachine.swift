@@ -23,6 +23,8 @@ public struct LinkMachine: ProtocolCore, Sendable {
         /// The flow is good: the server served a request. With the seconds between keepalives that it asks for, and whether
         /// it answers pings by promise (RFC 5626 §5).
         case served(keepaliveSeconds: UInt32?, answersPings: Bool)
+        /// There is nothing that the server could serve first; whether the flow is good is still to be seen.
+        case inUse
         /// The server at this address does not serve us: use the next one, if there is one.
         case notServed
         /// A server told us over the flow of that number from where our datagrams come (RFC 5389).
@@ -88,6 +90,10 @@ public struct LinkMachine: ProtocolCore, Sendable {
         var unanswered = 0
         /// Whether silence means that the flow is dead.
         var answersPings = false
+        /// The server has served us by it. Until then it is no better than a flow that could not be opened.
+        var isGood = false
+        /// Nothing has to be served first, so that whatever the server says shows that the flow is good.
+        var isInUse = false
         /// From where our datagrams come, as the server sees it.
         var mapped: SocketAddress?
 
@@ -178,12 +184,17 @@ public struct LinkMachine: ProtocolCore, Sendable {
         case (.open(var open), .ponged(let number)) where number == open.flow.id:
             open.answersPings = true
             open.hear()
+            if open.isInUse { prove(&open) }
             state = .open(open)
         case (.open(var open), .heard(let number)) where number == open.flow.id:
             open.hear()
+            if open.isInUse { prove(&open) }
             state = .open(open)
         case (.open(let open), .mapped(let number, let address)) where number == open.flow.id:
             map(open, address, now, &outbox)
+        case (.open(var open), .inUse):
+            open.isInUse = true
+            ping(open, now, &outbox)
         case (.open(let open), .served(let seconds, let answersPings)):
             served(open, seconds, answersPings, now, &outbox)
         case (.open(let old), .notServed):
@@ -194,7 +205,7 @@ public struct LinkMachine: ProtocolCore, Sendable {
         case (_, .end): end(&outbox)
         case (_, .timerFired): fire(now, &outbox)
         case (_, .begin), (_, .resolved), (_, .opened), (_, .failed), (_, .ponged), (_, .heard), (_, .mapped),
-            (_, .served), (_, .notServed):
+            (_, .served), (_, .inUse), (_, .notServed):
             // Of a flow that was given up. One that opens late is closed.
             if case .opened(let flow) = input { outbox.append(.close(flow.id)) }
         }
@@ -204,7 +215,7 @@ public struct LinkMachine: ProtocolCore, Sendable {
         _ open: Open, _ seconds: UInt32?, _ answersPings: Bool, _ now: Instant, _ outbox: inout [Output]
     ) {
         var open = open
-        backoff.reset()
+        prove(&open)
         avoidance.forgive(open.target)
         // Between 80 and 100 % of what is asked for (RFC 5626 §4.4); a second under it does.
         if let seconds { open.interval = .seconds(max(5, Int64(seconds) * 9 / 10)) }
@@ -255,6 +266,12 @@ public struct LinkMachine: ProtocolCore, Sendable {
         outbox.append(.resolve)
     }
 
+    /// The server serves us: whatever failed before does not count any more.
+    private mutating func prove(_ open: inout Open) {
+        open.isGood = true
+        backoff.reset()
+    }
+
     private mutating func open(_ targets: ArraySlice<SIPTarget>, _ now: Instant, _ outbox: inout [Output]) {
         guard let target = targets.first else {
             let wait = backoff.next(at: now, isBurden: false)
@@ -271,8 +288,8 @@ public struct LinkMachine: ProtocolCore, Sendable {
     private mutating func lose(_ open: Open, _ now: Instant, _ outbox: inout [Output]) {
         outbox.append(.down(open.flow))
         avoidance.avoid(open.target, at: now)
-        backoff.loseLink(at: now)
-        let wait = backoff.next(at: now, isBurden: open.since.duration(to: now) < .seconds(10))
+        if open.isGood { backoff.loseLink(at: now) }
+        let wait = backoff.next(at: now, isBurden: !open.isGood || open.since.duration(to: now) < .seconds(10))
         state = .waiting(until: now.advanced(by: wait))
     }
 

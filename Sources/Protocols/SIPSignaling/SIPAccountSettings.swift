@@ -12,6 +12,8 @@ public struct SIPAccountSettings: Sendable {
     public var username: String
     /// The password; never printed.
     public var password: String
+    /// The realms of the server's challenges; if empty, those that its registrar asks with until it has taken us.
+    public var realms: Set<String> = []
     /// How long a registration is to last, in seconds; 0 does not register.
     public var registrationSeconds: UInt32 = 600
     /// `urn:uuid:…`, the same for the life of the device (RFC 5626 §4.1); `nil` asks for neither outbound nor a GRUU.

@@ -19,6 +19,13 @@ struct SIPNames: Sendable {
         return .sip(uri)
     }
 
+    /// Whether a URI names a user of our own domain, and no telephone number, which the server might have called for money.
+    func isOwn(_ uri: AnyURI) -> Bool {
+        guard case .sip(let uri) = uri, let user = uri.user, uri.port == nil else { return false }
+        let isNumber = SIPURI.plainUser(user).allSatisfy { $0.isNumber || "+-.() *#;=,".contains($0) }
+        return uri.host.text.lowercased() == domain.text.lowercased() && !(isNumber && user.count > 5)
+    }
+
     /// Who somebody is: `user@host` without a port, a telephone number, or `anonymous`. What a peer says of itself is hostile
     /// text, and never makes this fail.
     static func user(of address: NameAddress) -> UserID {
@@ -33,22 +40,8 @@ struct SIPNames: Sendable {
 
     /// A user part without its escapes, unless they hide what a name may not have.
     private static func plain(_ user: String) -> String {
-        let plain = SIPURI(escapedUser: user).plainUser ?? user
+        let plain = SIPURI.plainUser(user)
         guard !plain.contains("@"), (try? UserID(plain)) != nil else { return user }
         return plain
-    }
-}
-
-extension SIPURI {
-    fileprivate init(escapedUser: String) {
-        self.init(host: SIPNames.placeholder)
-        user = escapedUser
-    }
-}
-
-extension SIPNames {
-    fileprivate static var placeholder: SIPHost {
-        guard let host = SIPHost("invalid") else { preconditionFailure("invalid is a host's name") }
-        return host
     }
 }

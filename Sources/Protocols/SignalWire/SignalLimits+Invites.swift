@@ -10,6 +10,8 @@ extension SignalLimits {
     public static let openInvitesBeyondFirst = 48
     /// Groups that a user is in and whose owners it is not acquainted with, past which no such owner adds it to another.
     public static let groupsOfStrangers = 64
+    /// Transfers in a row, each of a call that the one before has made.
+    public static let transfersInARow = 5
     /// Acquaintances that are remembered for one user.
     public static let acquaintances = 512
 }

@@ -128,6 +128,7 @@ final class SIPDriver: SIPEdgeOwner {
             logger.info("The flow to the SIP server has ended", metadata: ["transport": "\(transport.rawValue)"])
         case .offerMissing(let peer):
             logger.notice("A call was refused because its INVITE has no offer", metadata: ["peer": "\(peer)"])
+        case .offerWithdrawn: logger.debug("A peer took a new offer back; the call goes on as it was")
         case .offerUnanswered: logger.notice("A peer's new offer was refused; the call goes on as it was")
         case .offerRefused(let status):
             logger.notice("The peer refused a new offer; the call goes on as it was", metadata: ["status": "\(status)"])
@@ -164,4 +165,5 @@ final class SIPDriver: SIPEdgeOwner {
         case .response: true
         }
     }
+    func isInUse(_ number: Int) -> Bool { machine.isInUse(number) }
 }

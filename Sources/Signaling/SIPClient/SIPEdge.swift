@@ -25,13 +25,16 @@ protocol SIPEdgeOwner: AnyObject {
     func mapped(_ number: Int, _ address: PeerAddress)
     /// Whether a message that did not come from the server is looked at.
     func admits(_ message: SIPMessage) -> Bool
+    /// Whether a call goes by the flow of that number.
+    func isInUse(_ number: Int) -> Bool
 }
 
 /// The sockets of an account: a UDP socket with a flow for each peer, connections and WebSockets with one each. It frames, parses and stamps
 /// what comes, and knows no rule of SIP beyond that. Everything happens on one event loop.
 ///
-/// Capacity: ``mostStrangers`` flows of peers other than the server, of which the oldest gives way; datagrams of others are
-/// looked at ``strangerLimit`` times a second.
+/// Capacity: flows of peers other than the server as ``PeerFlows`` says, whose datagrams are looked at ``strangerLimit`` times a
+/// second; ``mostUnsentBytes`` that a connection's peer does not read, after which the flow is dead; pings of a peer are answered
+/// ``pongLimit`` times a second, and not beyond.
 final class SIPEdge {
     private enum Way {
         case opening((any Channel)?)
@@ -40,7 +43,8 @@ final class SIPEdge {
         case datagrams(any Channel, SIPFlow, peer: PeerAddress)
     }
 
-    private static let mostStrangers = 256
+    /// Some hundred messages. A server that reads none of them for so long serves nobody.
+    private static let mostUnsentBytes = 256 * 1_024
 
     private let loop: any EventLoop
     private let trust: TLSTrust
@@ -48,13 +52,12 @@ final class SIPEdge {
     private let localPort: UInt16
     private weak var owner: (any SIPEdgeOwner)?
     private var ways: [Int: Way] = [:]
-    /// Peers other than the server's target by their addresses, with negative numbers, the oldest first.
-    private var strangers: [(address: PeerAddress, number: Int)] = []
-    private var strangerCount = 0
+    private var strangers = PeerFlows()
     private var servers: [PeerAddress] = []
     /// The binding request that was sent last by each flow (RFC 5626 §3.5.2); answers to others are not believed.
     private var bindings: [Int: STUN.TransactionID] = [:]
     private var strangerLimit = LogLimit(burst: 100, perSecond: 100)
+    private var pongLimit = LogLimit(burst: 10, perSecond: 2)
     /// Datagrams that nobody looked at.
     private(set) var droppedDatagrams = 0
 
@@ -141,6 +144,10 @@ final class SIPEdge {
         let serverName = server.host
         ClientBootstrap(group: loop)
             .channelOption(.tcpOption(.tcp_nodelay), value: 1)
+            .channelOption(
+                .writeBufferWaterMark,
+                value: .init(low: Self.mostUnsentBytes / 2, high: Self.mostUnsentBytes)
+            )
             .connectTimeout(.seconds(10))
             .channelInitializer { [trust] channel in
                 channel.eventLoop.makeCompletedFuture {
@@ -298,7 +305,9 @@ final class SIPEdge {
     fileprivate func received(_ element: SIPStreamFramer.Element, by number: Int) {
         guard case .stream(let channel, let flow)? = ways[number] else { return }
         switch element {
-        case .ping: channel.writeAndFlush(ByteBuffer(bytes: [13, 10]), promise: nil)
+        case .ping:
+            let now = Instant(nanoseconds: Int64(clamping: NIODeadline.now().uptimeNanoseconds))
+            if pongLimit.admit(at: now) != nil { send([13, 10], by: number) }
         case .pong: owner?.ponged(number)
         case .message(let bytes):
             guard let peer = channel.remoteAddress.flatMap(PeerAddress.init) else { return }
@@ -338,12 +347,19 @@ final class SIPEdge {
                 droppedDatagrams += 1
                 return
             }
-            let flow = peer.isSame(as: server) ? flow : self.flow(to: peer, channel, like: flow)
-            owner?.received(stamped(message, peer), flow)
+            let isRequest = if case .request = message { true } else { false }
+            let way = peer.isSame(as: server) ? flow : self.flow(to: peer, channel, like: flow, isRequest: isRequest)
+            guard let way else {
+                droppedDatagrams += 1
+                return
+            }
+            owner?.received(stamped(message, peer), way)
         } catch {
             droppedDatagrams += 1
-            guard isServer, let answer = error.answer else { return }
-            transmit(.response(answer), peer.isSame(as: server) ? flow : self.flow(to: peer, channel, like: flow))
+            guard isServer, let answer = error.answer,
+                let way = peer.isSame(as: server) ? flow : self.flow(to: peer, channel, like: flow, isRequest: true)
+            else { return }
+            transmit(.response(answer), way)
         }
     }
 
@@ -370,31 +386,29 @@ final class SIPEdge {
 
     // MARK: Peers other than the server's target
 
-    private func flow(to peer: PeerAddress, _ channel: any Channel, like flow: SIPFlow) -> SIPFlow {
-        if let known = strangers.first(where: { $0.address.isSame(as: peer) }),
-            case .datagrams(_, let flow, _)? = ways[known.number]
-        {
-            return flow
+    private func flow(to peer: PeerAddress, _ channel: any Channel, like flow: SIPFlow, isRequest: Bool) -> SIPFlow? {
+        switch strangers.admit(peer, isRequest: isRequest, isInUse: { owner?.isInUse($0) ?? false }) {
+        case .refused: return nil
+        case .known(let number):
+            guard case .datagrams(_, let known, _)? = ways[number] else { return nil }
+            return known
+        case .new(let number, let evicted):
+            if let evicted { fail(evicted, "there are too many peers") }
+            let stranger = SIPFlow(
+                id: number, transport: .udp, localHost: flow.localHost, localPort: flow.localPort)
+            ways[number] = .datagrams(channel, stranger, peer: peer)
+            return stranger
         }
-        if strangers.count >= Self.mostStrangers {
-            let oldest = strangers.removeFirst()
-            fail(oldest.number, "there are too many peers")
-        }
-        strangerCount += 1
-        let stranger = SIPFlow(
-            id: -strangerCount, transport: .udp, localHost: flow.localHost, localPort: flow.localPort)
-        ways[stranger.id] = .datagrams(channel, stranger, peer: peer)
-        strangers.append((peer, stranger.id))
-        return stranger
     }
 
     private func forgetStrangers(of channel: any Channel) {
-        for (_, number) in strangers {
+        for number in strangers.numbers {
             guard case .datagrams(let other, _, _)? = ways[number], other === channel else { continue }
             ways[number] = nil
             owner?.failed(number, FlowFailure("the socket is closed"))
         }
-        strangers.removeAll { ways[$0.number] == nil }
+        let gone = Set(strangers.numbers.filter { ways[$0] == nil })
+        strangers.forget { gone.contains($0) }
     }
 }
 

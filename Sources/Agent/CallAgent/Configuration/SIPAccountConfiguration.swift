@@ -35,6 +35,8 @@ public struct SIPAccountConfiguration: Sendable {
     public var keepalive: Duration = .seconds(25)
     /// Whose calls are looked at.
     public var callers = Callers.server
+    /// The realms of the server's challenges; if empty, those that its registrar asks with.
+    public var realms: Set<String> = []
     /// The name for challenges.
     public var user: String
     /// The password.
@@ -85,6 +87,9 @@ public struct SIPAccountConfiguration: Sendable {
         let callers = ConfigKey.choice(
             "calls_from", of: Callers.self, "whose calls are looked at; other datagrams get no answer"
         ).defaulting(to: .server)
+        let realms = ConfigKey.list(
+            "realms", "realms whose challenges get the password's proof, if not those that the registrar asks with"
+        ).defaulting(to: [])
     }
 
     init?(
@@ -98,6 +103,7 @@ public struct SIPAccountConfiguration: Sendable {
         keepalive = section.value(\.keepalive, &problems)
         port = section.value(\.port, &problems)
         callers = section.value(\.callers, &problems)
+        realms = Set(section.value(\.realms, &problems))
         usesGRUU = section.value(\.gruu, &problems)
         let path = section.value(\.path, &problems)
         guard let address, let uri = address.uri.sip else { return nil }

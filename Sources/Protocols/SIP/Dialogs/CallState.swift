@@ -34,7 +34,22 @@ struct Call: Sendable {
         /// There is a confirmed dialog.
         case talking(Talking)
         /// Our BYE has no answer; the owner has been told of the end (RFC 5407 §2, Mortal).
-        case mortal(Dialog)
+        case mortal(Mortal)
+    }
+
+    /// A dialog that we leave.
+    struct Mortal: Sendable {
+        var dialog: Dialog
+        /// A BYE that had no answer because its flow is gone, and goes again by the next one, if there is one until then.
+        var lost: Lost?
+
+        struct Lost: Sendable {
+            let bye: SIPRequest
+            let until: Instant
+        }
+
+        /// How long a BYE waits for another flow.
+        static let patience = Duration.seconds(120)
     }
 
     /// Our INVITE, and the early dialogs that it forked into.
@@ -142,10 +157,14 @@ struct Call: Sendable {
 
     var stage: Stage
 
-    /// By which flow a confirmed call goes; `nil` for others.
-    var flow: SIPFlow? {
-        guard case .talking(let talking) = stage else { return nil }
-        return talking.dialog.flow
+    /// By which flow it goes.
+    var flow: SIPFlow {
+        switch stage {
+        case .calling(let calling): calling.flow
+        case .ringing(let ringing): ringing.dialog.flow
+        case .talking(let talking): talking.dialog.flow
+        case .mortal(let mortal): mortal.dialog.flow
+        }
     }
 
     /// When something is due.
@@ -154,7 +173,7 @@ struct Call: Sendable {
         case .calling(let calling): calling.end == nil ? calling.ringLimit : nil
         case .ringing(let ringing): min(ringing.unacknowledged?.deadline ?? ringing.ringLimit, ringing.ringLimit)
         case .talking(let talking): talking.deadline
-        case .mortal: nil
+        case .mortal(let mortal): mortal.lost?.until
         }
     }
 }

@@ -95,14 +95,13 @@ struct Dialog: Sendable {
         return request
     }
 
-    /// Takes the order and the target of a peer's request.
+    /// Takes the order of a peer's request. Its target counts once it is served (``refresh(_:)``).
     ///
     /// - Returns: Whether the request is in order; if not it is answered with 500 (§12.2.2).
     mutating func take(_ request: SIPRequest) -> Bool {
         guard let number = request.headers.sequence?.number else { return false }
         if let remoteSequence, number <= remoteSequence { return false }
         remoteSequence = number
-        if [.invite, .update].contains(request.method) { refresh(request.headers) }
         return true
     }
 

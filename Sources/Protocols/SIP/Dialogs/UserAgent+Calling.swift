@@ -7,7 +7,7 @@ extension UserAgent {
         _ outbox: inout [UserAgentOutput]
     ) {
         guard calls[id] == nil, case .outgoing = id else { return }
-        guard calls.count < SIPLimits.calls else { return outbox.append(.call(id, .ended(.failed))) }
+        guard !calls.isFull else { return outbox.append(.call(id, .ended(.failed))) }
         var request = SIPRequest(method: .invite, uri: uri, body: offer)
         request.headers.append("Max-Forwards", "70")
         for route in configuration.routes { request.headers.append("Route", route.description) }
@@ -32,16 +32,9 @@ extension UserAgent {
         _ id: SIPCall, _ request: SIPRequest, _ offer: [UInt8], _ flow: SIPFlow, attempts: Int, _ now: Instant,
         _ outbox: inout [UserAgentOutput]
     ) {
-        let number = nextNumber(.invite, id, request, flow)
-        uses[number]?.attempts = attempts
-        var request = request
-        addContact(&request.headers)
-        addAbilities(&request.headers)
-        if let product = configuration.product { request.headers.set("User-Agent", product) }
-        digest?.authorize(&request)
-        uses[number] = RequestUse(kind: .invite, call: id, request: request, flow: flow, attempts: attempts)
+        let (number, request) = register(request, .invite, id, flow, attempts: attempts)
         if let callID = request.headers.callID, let tag = request.headers.from?.tag {
-            dialogs[Self.dialogKey(callID, tag)] = id
+            calls.bind(callID, localTag: tag, to: id)
         }
         keep(
             id,
@@ -49,7 +42,7 @@ extension UserAgent {
                 Call.Calling(
                     request: request, transaction: number, offer: offer, flow: flow,
                     ringLimit: now.advanced(by: configuration.ringLimit))))
-        pass(.start(number, request, flow), now, &outbox)
+        start(number, request, flow, now, &outbox)
     }
 
     /// Ends an outgoing call that nobody accepted. The CANCEL waits for a provisional response (RFC 3261 §9.1).
@@ -74,7 +67,8 @@ extension UserAgent {
         keep(id, .calling(calling))
         var headers = SIPHeaders()
         if let cause = end.cause { headers.append("Reason", "SIP;cause=\(cause)") }
-        let number = nextNumber(.cancel, id, calling.request, calling.flow)
+        let use = RequestUse(kind: .cancel, call: id, request: calling.request, flow: calling.flow)
+        let number = requests.add(use)
         pass(.cancel(calling.transaction, by: number, headers), now, &outbox)
     }
 
@@ -85,7 +79,7 @@ extension UserAgent {
     ) {
         if response.isSuccess { return receiveAcceptance(response, number, use, now, &outbox) }
         guard case .calling(var calling)? = calls[use.call]?.stage, calling.transaction == number else {
-            if !response.isProvisional { uses[number] = nil }
+            if !response.isProvisional { requests.remove(number) }
             return
         }
         if response.isProvisional {
@@ -94,7 +88,7 @@ extension UserAgent {
             if calling.end != nil { return sendCancel(use.call, calling, now, &outbox) }
             return receiveProgress(response, use.call, calling, now, &outbox)
         }
-        uses[number] = nil
+        requests.remove(number)
         guard calling.end == nil else { return forget(use.call) }
         if let again = amended(use, response) {
             return invite(
@@ -113,7 +107,7 @@ extension UserAgent {
         guard use.attempts < 5, let sequence = use.request.headers.sequence else { return nil }
         var request = use.request
         switch response.status {
-        case 401, 407: guard digest?.take(response, to: use.request) == .retry else { return nil }
+        case 401, 407: guard credentials.take(response, to: use.request, by: use.flow) else { return nil }
         case 422:
             guard let least = response.headers.number("Min-SE"), let asked = request.headers.sessionExpires,
                 least > asked.seconds, least <= SIPLimits.seconds
@@ -171,28 +165,29 @@ extension UserAgent {
         _ outbox: inout [UserAgentOutput]
     ) {
         let tag = response.headers.to?.tag ?? ""
-        if let ack = use.acks[tag] { return pass(.sendWithoutTransaction(ack, use.flow), now, &outbox) }
+        if let ack = use.acks[tag] {
+            let flow = calls[use.call]?.flow ?? use.flow
+            return pass(.sendWithoutTransaction(ack, flow), now, &outbox)
+        }
         guard use.acks.count < SIPLimits.forks else { return }
         guard var dialog = Dialog(request: use.request, response: response, flow: use.flow) else {
             // Without a tag or with a malformed route there is no dialog, and nobody to send a BYE to.
             guard case .calling(let stage)? = calls[use.call]?.stage, stage.transaction == number else { return }
-            uses[number] = nil
+            requests.remove(number)
             if stage.end == nil { tell(use.call, .ended(.failed), now, &outbox) }
             return forget(use.call)
         }
         var calling: Call.Calling?
         if case .calling(let stage)? = calls[use.call]?.stage, stage.transaction == number { calling = stage }
         for fork in calling?.forks.values ?? [:].values { dialog.raiseSequence(to: fork.dialog.localSequence) }
-        if use.acks.isEmpty { accepted.append((now.advanced(by: configuration.timers.timeout), number)) }
         let ack = dialog.ack(of: use.request)
-        uses[number]?.acks[tag] = ack
+        requests.accept(number, by: tag, ack: ack, until: now.advanced(by: configuration.timers.timeout))
         pass(.sendWithoutTransaction(ack, use.flow), now, &outbox)
-        digest?.succeeded()
+        credentials.succeeded(by: use.flow)
         guard let calling, calling.end == nil else {
             // Nobody waits for it any more, or another fork was first.
             if calling != nil { forget(use.call) }
-            send(dialog.request(.bye), .bye, use.call, use.flow, now, &outbox)
-            return
+            return leave(calls.newIncoming(), dialog, now, &outbox)
         }
         var talking = Call.Talking(dialog: dialog, isCaller: true, description: calling.offer)
         if let expires = response.headers.sessionExpires, configuration.screen.options.contains("timer") {

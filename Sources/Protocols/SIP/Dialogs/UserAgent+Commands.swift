@@ -63,7 +63,8 @@ extension UserAgent {
             keep(id, .talking(talking))
             send(request, .info, id, talking.dialog.flow, now, &outbox)
         case .transfer(let uri, let other): transfer(id, talking, uri, other, now, &outbox)
-        case .acceptTransfer(let number, let offer): acceptTransfer(id, talking, number, offer, now, &outbox)
+        case .acceptTransfer(let number, let offer, let flow):
+            acceptTransfer(id, talking, number, offer, flow ?? talking.dialog.flow, now, &outbox)
         case .refuseTransfer:
             guard let referral = talking.referral else { return }
             talking.referral = nil
@@ -87,33 +88,19 @@ extension UserAgent {
         var request = talking.dialog.request(usesUpdate ? .update : .invite)
         if !usesUpdate {
             request.headers.append("Content-Type", MediaType.sdp.description)
-            request.body = description
+            request.body = isRefresh ? DescriptionRole.asOffer(description) : description
         }
         if let timer = talking.timer {
             let expires = SessionExpires(seconds: timer.seconds, refresher: timer.weRefresh ? .uac : .uas)
             request.headers.append("Session-Expires", expires.description)
         }
-        keep(id, .talking(talking))
-        let kind: RequestUse.Kind = usesUpdate ? .update : .reinvite
-        let number = nextNumber(kind, id, request, talking.dialog.flow)
+        let flow = talking.dialog.flow
+        let number: UInt64
+        (number, request) = register(request, usesUpdate ? .update : .reinvite, id, flow, attempts: 0)
         talking.negotiation = .sent(
             transaction: number, description: usesUpdate ? nil : description, isRefresh: isRefresh)
         keep(id, .talking(talking))
-        transmit(number, request, kind, id, talking.dialog.flow, attempts: 0, now, &outbox)
-    }
-
-    /// Sends a request whose number is in the call's state already.
-    mutating func transmit(
-        _ number: UInt64, _ request: SIPRequest, _ kind: RequestUse.Kind, _ id: SIPCall, _ flow: SIPFlow,
-        attempts: Int, _ now: Instant, _ outbox: inout [UserAgentOutput]
-    ) {
-        var request = request
-        addContact(&request.headers)
-        addAbilities(&request.headers)
-        if let product = configuration.product { request.headers.set("User-Agent", product) }
-        digest?.authorize(&request)
-        uses[number] = RequestUse(kind: kind, call: id, request: request, flow: flow, attempts: attempts)
-        pass(.start(number, request, flow), now, &outbox)
+        start(number, request, flow, now, &outbox)
     }
 
     private mutating func transfer(
@@ -141,7 +128,7 @@ extension UserAgent {
     }
 
     private mutating func acceptTransfer(
-        _ id: SIPCall, _ talking: Call.Talking, _ number: UInt64, _ offer: [UInt8], _ now: Instant,
+        _ id: SIPCall, _ talking: Call.Talking, _ number: UInt64, _ offer: [UInt8], _ flow: SIPFlow, _ now: Instant,
         _ outbox: inout [UserAgentOutput]
     ) {
         guard let referral = talking.referral, calls[.outgoing(number)] == nil,
@@ -157,6 +144,6 @@ extension UserAgent {
         if let replaces { headers.append("Replaces", replaces.description) }
         if let by = referral.request.headers["Referred-By"] { headers.append("Referred-By", by) }
         transfers[.outgoing(number)] = id
-        place(.outgoing(number), to: uri, offer: offer, flow: talking.dialog.flow, headers: headers, now, &outbox)
+        place(.outgoing(number), to: uri, offer: offer, flow: flow, headers: headers, now, &outbox)
     }
 }

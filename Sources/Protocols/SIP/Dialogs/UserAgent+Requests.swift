@@ -22,8 +22,7 @@ extension UserAgent {
             }
             return
         }
-        guard let callID = request.headers.callID, let id = dialogs[Self.dialogKey(callID, tag)],
-            let call = calls[id]
+        guard let callID = request.headers.callID, let id = calls.call(callID, localTag: tag), let call = calls[id]
         else { return respond(transaction, SIPResponse(481, to: request), now, &outbox) }
         let remote = request.headers.from?.tag
         switch call.stage {
@@ -33,7 +32,7 @@ extension UserAgent {
         case .ringing(var ringing) where ringing.dialog.isRemote(tag: remote):
             guard ringing.dialog.take(request) else { return disordered(request, transaction, now, &outbox) }
             receive(request, transaction, id, ringing: ringing, now, &outbox)
-        case .mortal(let dialog) where dialog.isRemote(tag: remote):
+        case .mortal(let mortal) where mortal.dialog.isRemote(tag: remote):
             // Both ended the call at once (RFC 5407 §3.2.1).
             let status = request.method == .bye ? 200 : 481
             respond(transaction, SIPResponse(status, to: request), now, &outbox)
@@ -76,7 +75,7 @@ extension UserAgent {
         _ outbox: inout [UserAgentOutput]
     ) {
         // The status is that of an INVITE (RFC 3261 §11.2).
-        var response = SIPResponse(calls.count < SIPLimits.calls ? 200 : 486, to: request, toTag: toTag)
+        var response = SIPResponse(calls.isFull ? 486 : 200, to: request, toTag: toTag)
         addContact(&response.headers)
         addAbilities(&response.headers)
         response.headers.append("Accept", configuration.screen.accept)
@@ -90,6 +89,9 @@ extension UserAgent {
         _ outbox: inout [UserAgentOutput]
     ) {
         keep(id, .talking(talking))
+        if let cause = talking.endsWithCause, request.method != .bye {
+            return receive(request, transaction, id, ending: talking, cause, now, &outbox)
+        }
         switch request.method {
         case .bye:
             respond(transaction, SIPResponse(200, to: request), now, &outbox)
@@ -103,6 +105,15 @@ extension UserAgent {
         case .prack: respond(transaction, SIPResponse(481, to: request), now, &outbox)
         default: respond(transaction, SIPResponse(403, to: request), now, &outbox)
         }
+    }
+
+    /// The owner has ended the call, and the BYE waits for an ACK. A re-INVITE tells as well as the ACK that the caller has our 2xx.
+    private mutating func receive(
+        _ request: SIPRequest, _ transaction: TransactionID, _ id: SIPCall, ending talking: Call.Talking,
+        _ cause: Int?, _ now: Instant, _ outbox: inout [UserAgentOutput]
+    ) {
+        respond(transaction, SIPResponse(request.method == .invite ? 487 : 481, to: request), now, &outbox)
+        if request.method == .invite { end(id, talking, .local, cause: cause, now, &outbox) }
     }
 
     /// A re-INVITE or an UPDATE: one at a time, in either direction (RFC 3261 §14.2, RFC 3311 §5.2).
@@ -122,6 +133,7 @@ extension UserAgent {
         if request.method == .update, offer == nil {
             // Only a new target, or the session's timer.
             var response = SIPResponse(200, to: request)
+            talking.dialog.refresh(request.headers)
             talking.timer = answerTimer(request, &response, now) ?? talking.timer
             keep(id, .talking(talking))
             return respond(transaction, response, now, &outbox)
@@ -139,8 +151,8 @@ extension UserAgent {
             return respond(transaction, SIPResponse(491, to: request), now, &outbox)
         }
         talking.negotiation = .received(request, transaction)
-        // A request that follows tells that the ACK of the one before was lost; nothing waits for it any more.
-        talking.unacknowledged = nil
+        // A re-INVITE tells that the ACK of the one before was lost; nothing waits for it any more.
+        if request.method == .invite { talking.unacknowledged = nil }
         keep(id, .talking(talking))
         tell(id, .offered(offer), now, &outbox)
     }
@@ -157,6 +169,8 @@ extension UserAgent {
             keep(id, .talking(talking))
             return respond(transaction, SIPResponse(488, to: request), now, &outbox)
         }
+        // A request that is refused changes no target (RFC 6141 §4).
+        talking.dialog.refresh(request.headers)
         var response = SIPResponse(200, to: request)
         for line in request.headers.lines("Record-Route") { response.headers.append("Record-Route", line) }
         response.headers.append("Content-Type", MediaType.sdp.description)
@@ -179,7 +193,7 @@ extension UserAgent {
     /// An ACK of our 2xx.
     mutating func acknowledged(_ request: SIPRequest, _ now: Instant, _ outbox: inout [UserAgentOutput]) {
         guard let tag = request.headers.to?.tag, let callID = request.headers.callID,
-            let id = dialogs[Self.dialogKey(callID, tag)], case .talking(var talking)? = calls[id]?.stage,
+            let id = calls.call(callID, localTag: tag), case .talking(var talking)? = calls[id]?.stage,
             talking.dialog.isRemote(tag: request.headers.from?.tag), let waiting = talking.unacknowledged,
             waiting.sequence == request.headers.sequence?.number
         else { return }

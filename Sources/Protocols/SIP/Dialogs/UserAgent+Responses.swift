@@ -5,16 +5,16 @@ extension UserAgent {
     mutating func receive(
         _ response: SIPResponse, _ number: UInt64, _ now: Instant, _ outbox: inout [UserAgentOutput]
     ) {
-        guard let use = uses[number] else { return }
+        guard let use = requests[number] else { return }
         if use.kind == .invite { return receiveInviteResponse(response, number, use, now, &outbox) }
         if use.kind == .reinvite, response.isSuccess {
             return receiveReinviteSuccess(response, number, use, now, &outbox)
         }
         guard !response.isProvisional else { return }
-        uses[number] = nil
-        if response.isSuccess { digest?.succeeded() }
+        requests.remove(number)
+        if response.isSuccess { credentials.succeeded(by: use.flow) }
         if response.status == 401 || response.status == 407, use.attempts < 5,
-            digest?.take(response, to: use.request) == .retry, resend(use, number, now, &outbox)
+            credentials.take(response, to: use.request, by: use.flow), resend(use, number, now, &outbox)
         {
             return
         }
@@ -23,11 +23,28 @@ extension UserAgent {
 
     /// No response came (408), or none can (503).
     mutating func failed(_ number: UInt64, _ status: Int, _ now: Instant, _ outbox: inout [UserAgentOutput]) {
-        guard let use = uses.removeValue(forKey: number) else { return }
+        guard let use = requests.remove(number) else { return }
+        if use.kind == .bye, case .mortal(let mortal)? = calls[use.call]?.stage {
+            return lose(use, mortal, status, now, &outbox)
+        }
         guard use.kind == .invite else { return finish(use, number, status, nil, now, &outbox) }
         guard case .calling(let calling)? = calls[use.call]?.stage, calling.transaction == number else { return }
         if calling.end == nil { tell(use.call, .ended(status == 408 ? .unanswered : .failed), now, &outbox) }
         forget(use.call)
+    }
+
+    /// A BYE had no answer: by the way the call goes now it may get one, or by the next one.
+    private mutating func lose(
+        _ use: RequestUse, _ mortal: Call.Mortal, _ status: Int, _ now: Instant, _ outbox: inout [UserAgentOutput]
+    ) {
+        if mortal.dialog.flow != use.flow, use.attempts < 5 {
+            return repeatBye(use.call, mortal, use.request, attempts: use.attempts + 1, now, &outbox)
+        }
+        // Datagrams that nobody answers say that the peer is gone; a connection may be dead, and nobody knows it yet.
+        guard use.flow.isToServer, status == 503 || use.flow.transport.isReliable else { return forget(use.call) }
+        var mortal = mortal
+        mortal.lost = Call.Mortal.Lost(bye: use.request, until: now.advanced(by: Call.Mortal.patience))
+        keep(use.call, .mortal(mortal))
     }
 
     /// Sends a request of a dialog again, with credentials and a new number.
@@ -39,18 +56,17 @@ extension UserAgent {
         case .talking(var talking):
             let request = renumbered(use.request, &talking.dialog)
             if case .sent(number, let description, let isRefresh) = talking.negotiation {
-                let next = nextNumber(use.kind, use.call, request, use.flow)
+                let (next, again) = register(request, use.kind, use.call, use.flow, attempts: use.attempts + 1)
                 talking.negotiation = .sent(transaction: next, description: description, isRefresh: isRefresh)
                 keep(use.call, .talking(talking))
-                transmit(next, request, use.kind, use.call, use.flow, attempts: use.attempts + 1, now, &outbox)
+                start(next, again, use.flow, now, &outbox)
             } else {
                 keep(use.call, .talking(talking))
                 send(request, use.kind, use.call, use.flow, attempts: use.attempts + 1, now, &outbox)
             }
-        case .mortal(var dialog):
-            let request = renumbered(use.request, &dialog)
-            keep(use.call, .mortal(dialog))
-            send(request, use.kind, use.call, use.flow, attempts: use.attempts + 1, now, &outbox)
+        case .mortal(let mortal):
+            guard use.kind == .bye else { return false }
+            repeatBye(use.call, mortal, use.request, attempts: use.attempts + 1, now, &outbox)
         case .calling(var calling):
             guard let tag = use.request.headers.to?.tag, var fork = calling.forks[tag] else { return false }
             let request = renumbered(use.request, &fork.dialog)
@@ -62,7 +78,7 @@ extension UserAgent {
         return true
     }
 
-    private func renumbered(_ request: SIPRequest, _ dialog: inout Dialog) -> SIPRequest {
+    func renumbered(_ request: SIPRequest, _ dialog: inout Dialog) -> SIPRequest {
         var request = request
         let number = dialog.request(request.method).headers["CSeq"]
         request.headers.set("CSeq", number)
@@ -126,28 +142,30 @@ extension UserAgent {
         _ response: SIPResponse, _ number: UInt64, _ use: RequestUse, _ now: Instant,
         _ outbox: inout [UserAgentOutput]
     ) {
-        if let ack = use.acks[""] { return pass(.sendWithoutTransaction(ack, use.flow), now, &outbox) }
-        accepted.append((now.advanced(by: configuration.timers.timeout), number))
-        digest?.succeeded()
+        if let ack = use.acks[""] {
+            let flow = calls[use.call]?.flow ?? use.flow
+            return pass(.sendWithoutTransaction(ack, flow), now, &outbox)
+        }
+        credentials.succeeded(by: use.flow)
         var stage = calls[use.call]?.stage
         // The new target counts for the ACK already.
         switch stage {
         case .talking(var talking)?:
             talking.dialog.refresh(response.headers)
             stage = .talking(talking)
-        case .mortal(var dialog)?:
-            dialog.refresh(response.headers)
-            stage = .mortal(dialog)
+        case .mortal(var mortal)?:
+            mortal.dialog.refresh(response.headers)
+            stage = .mortal(mortal)
         case .calling?, .ringing?, nil: return
         }
         let dialog: Dialog
         switch stage {
         case .talking(let talking)?: dialog = talking.dialog
-        case .mortal(let mortal)?: dialog = mortal
+        case .mortal(let mortal)?: dialog = mortal.dialog
         case .calling?, .ringing?, nil: return
         }
         let ack = dialog.ack(of: use.request)
-        uses[number]?.acks[""] = ack
+        requests.accept(number, by: "", ack: ack, until: now.advanced(by: configuration.timers.timeout))
         pass(.sendWithoutTransaction(ack, use.flow), now, &outbox)
         guard case .talking(var talking)? = stage,
             case .sent(number, let description, let isRefresh) = talking.negotiation

@@ -9,7 +9,7 @@ extension UserAgent {
         let tag = tokens.next()
         func refusal(_ status: Int) -> SIPResponse { SIPResponse(status, to: request, toTag: tag) }
         // The same request by two ways (RFC 3261 §8.2.2.2).
-        if calls.values.contains(where: { $0.isMerged(with: request) }) {
+        if calls.contains(where: { $0.isMerged(with: request) }) {
             return respond(transaction, refusal(482), now, &outbox)
         }
         let replacing: SIPCall?
@@ -18,7 +18,7 @@ extension UserAgent {
         case .none: replacing = nil
         case .call(let call): replacing = call
         }
-        guard calls.count < SIPLimits.calls else { return respond(transaction, refusal(486), now, &outbox) }
+        guard !calls.isFull else { return respond(transaction, refusal(486), now, &outbox) }
         if let asked = request.headers.sessionExpires, asked.seconds < configuration.shortestSessionSeconds,
             request.headers.has(option: "timer", in: "Supported")
         {
@@ -30,8 +30,8 @@ extension UserAgent {
         guard let dialog = Dialog(request: request, localTag: tag, firstSequence: first, flow: flow),
             let from = request.headers.from
         else { return respond(transaction, refusal(400), now, &outbox) }
-        let id = newIncoming()
-        dialogs[Self.dialogKey(dialog.callID, tag)] = id
+        let id = calls.newIncoming()
+        calls.bind(dialog.callID, localTag: tag, to: id)
         keep(
             id,
             .ringing(
@@ -52,7 +52,7 @@ extension UserAgent {
     private func replaced(by request: SIPRequest) -> Replacement {
         guard request.headers.count("Replaces") > 0 else { return .none }
         guard let replaces = request.headers.replaces else { return .refused(400) }
-        guard let id = dialogs[Self.dialogKey(replaces.callID, replaces.toTag)], let call = calls[id] else {
+        guard let id = calls.call(replaces.callID, localTag: replaces.toTag), let call = calls[id] else {
             return .refused(481)
         }
         switch call.stage {
@@ -200,7 +200,7 @@ extension UserAgent {
         _ outbox: inout [UserAgentOutput]
     ) {
         guard let invite else { return refuse(481, request, transaction, now, &outbox) }
-        for (id, call) in calls {
+        for (id, call) in calls.all {
             switch call.stage {
             case .ringing(let ringing) where ringing.transaction == invite:
                 let tag = ringing.dialog.localTag
@@ -211,7 +211,8 @@ extension UserAgent {
                 talking.negotiation = .stable
                 keep(id, .talking(talking))
                 respond(transaction, SIPResponse(200, to: request, toTag: talking.dialog.localTag), now, &outbox)
-                return respond(invite, SIPResponse(487, to: offered), now, &outbox)
+                respond(invite, SIPResponse(487, to: offered), now, &outbox)
+                return tell(id, .offerWithdrawn, now, &outbox)
             case .ringing, .calling, .mortal: continue
             }
         }
@@ -244,6 +245,7 @@ extension UserAgent {
             respond(transaction, SIPResponse(200, to: request), now, &outbox)
             refuse(id, ringing, 487, .remote(cause: request.headers.reasonCause), now, &outbox)
         case SIPMethod.update where SIPMessage.request(request).sessionDescription == nil:
+            ringing.dialog.refresh(request.headers)
             keep(id, .ringing(ringing))
             respond(transaction, SIPResponse(200, to: request), now, &outbox)
         case SIPMethod.update:

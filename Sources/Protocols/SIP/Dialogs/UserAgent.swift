@@ -10,25 +10,19 @@ public struct UserAgent: ProtocolCore, Sendable {
     private(set) var configuration: UserAgentConfiguration
     var table: TransactionTable
     var tokens: TokenSource
-    var digest: DigestClient?
-    var calls: [SIPCall: Call] = [:]
-    /// Calls by the Call-ID and our tag.
-    var dialogs: [String: SIPCall] = [:]
-    var uses: [UInt64: RequestUse] = [:]
-    /// INVITEs that were accepted, for the 2xx of other forks, in the order of their end.
-    var accepted: [(until: Instant, number: UInt64)] = []
+    var credentials: ServerCredentials
+    var calls = CallTable()
+    var requests = RequestLedger()
     /// Calls that we place because a peer asked for it, and the call in which it did.
     var transfers: [SIPCall: SIPCall] = [:]
-    private var deadlines = DeadlineQueue<SIPCall>()
-    private var useCount: UInt64 = 0
-    private var callCount: UInt64 = 0
 
     /// Makes a user agent without calls.
     ///
+    /// - Parameter digest: Meets the challenges of our server, to which ``SIPFlow/isToServer`` flows go, and of nobody else.
     /// - Parameter key: 16 random bytes or more, of its own.
     public init(_ configuration: UserAgentConfiguration, key: [UInt8], digest: DigestClient? = nil) {
         self.configuration = configuration
-        self.digest = digest
+        credentials = ServerCredentials(digest)
         tokens = TokenSource(key: key)
         table = TransactionTable(tokens: TokenSource(key: key.reversed() + [1]), timers: configuration.timers)
     }
@@ -39,41 +33,72 @@ public struct UserAgent: ProtocolCore, Sendable {
     public var transactionsInMemory: Int { table.count }
 
     /// When ``handle(_:at:into:)`` must next be called.
-    public var nextDeadline: Instant? { [table.nextDeadline, deadlines.next].compactMap { $0 }.min() }
+    public var nextDeadline: Instant? { [table.nextDeadline, calls.nextDeadline].compactMap { $0 }.min() }
 
     /// Takes one input.
     public mutating func handle(_ input: UserAgentInput, at now: Instant, into outbox: inout [UserAgentOutput]) {
-        while let first = accepted.first, first.until <= now { uses[accepted.removeFirst().number] = nil }
+        requests.forgetOld(at: now)
         switch input {
         case .received(let message, let flow): pass(.received(message, flow), now, &outbox)
         case .command(let id, let command): handle(command, id, now, &outbox)
         case .registered(let contact, let routes):
             configuration.contact = contact
             configuration.routes = routes
-        case .flowFailed(let flow): pass(.flowFailed(flow), now, &outbox)
+        case .flowFailed(let flow): fail(flow, now, &outbox)
         case .moved(let old, let new, let refreshes): move(old, new, refreshes, now, &outbox)
         case .timerFired:
             pass(.timerFired, now, &outbox)
-            while let id = deadlines.popDue(at: now) { fire(id, now, &outbox) }
+            while let id = calls.popDue(at: now) { fire(id, now, &outbox) }
         }
     }
 
     /// Whether a peer's request belongs to one of our calls.
     public func knowsDialog(of request: SIPRequest) -> Bool {
         guard let tag = request.headers.to?.tag, let callID = request.headers.callID else { return false }
-        return dialogs[Self.dialogKey(callID, tag)] != nil
+        return calls.call(callID, localTag: tag) != nil
     }
 
+    /// The flow of that number, if a call goes by it.
+    public func flow(_ number: Int) -> SIPFlow? { calls.flow(number) }
+
+    /// By which flow a call goes; `nil` if there is no such call.
+    public func flow(of call: SIPCall) -> SIPFlow? { calls[call]?.flow }
+
+    /// Which challenges are answered from now on.
+    public mutating func hold(to trust: DigestTrust) { credentials.hold(to: trust) }
+
+    /// Calls go on by another flow: what we say, what we repeat, and a BYE that was lost with the old one.
     private mutating func move(
         _ old: SIPFlow, _ new: SIPFlow, _ refreshes: Bool, _ now: Instant, _ outbox: inout [UserAgentOutput]
     ) {
-        for id in calls.filter({ $0.value.flow == old }).keys.sorted(by: { $0.order < $1.order }) {
-            guard case .talking(var talking)? = calls[id]?.stage else { continue }
-            talking.dialog.move(to: new)
-            keep(id, .talking(talking))
-            if refreshes, case .stable = talking.negotiation {
-                offer(id, talking.description, isRefresh: true, now, &outbox)
+        pass(.moved(old, to: new), now, &outbox)
+        for (id, call) in calls.all where call.flow == old {
+            switch call.stage {
+            case .talking(var talking):
+                talking.dialog.move(to: new)
+                keep(id, .talking(talking))
+                if refreshes, case .stable = talking.negotiation {
+                    offer(id, talking.description, isRefresh: true, now, &outbox)
+                }
+            case .mortal(var mortal):
+                mortal.dialog.move(to: new)
+                keep(id, .mortal(mortal))
+                if let lost = mortal.lost { repeatBye(id, mortal, lost.bye, now, &outbox) }
+            case .ringing(var ringing):
+                ringing.dialog.move(to: new)
+                keep(id, .ringing(ringing))
+            case .calling: break
             }
+        }
+    }
+
+    /// A caller that reached us by a flow that is gone can be told nothing, and is most likely gone too.
+    private mutating func fail(_ flow: SIPFlow, _ now: Instant, _ outbox: inout [UserAgentOutput]) {
+        pass(.flowFailed(flow), now, &outbox)
+        for (id, call) in calls.all where call.flow == flow {
+            guard case .ringing = call.stage else { continue }
+            tell(id, .ended(.failed), now, &outbox)
+            forget(id)
         }
     }
 
@@ -104,23 +129,29 @@ public struct UserAgent: ProtocolCore, Sendable {
         _ request: SIPRequest, _ kind: RequestUse.Kind, _ call: SIPCall, _ flow: SIPFlow, attempts: Int = 0,
         _ now: Instant, _ outbox: inout [UserAgentOutput]
     ) -> UInt64 {
+        let (number, request) = register(request, kind, call, flow, attempts: attempts)
+        start(number, request, flow, now, &outbox)
+        return number
+    }
+
+    /// Gives a request the headers that all of its kind have, and a number, by which its call can know it before it goes out.
+    mutating func register(
+        _ request: SIPRequest, _ kind: RequestUse.Kind, _ call: SIPCall, _ flow: SIPFlow, attempts: Int
+    ) -> (UInt64, SIPRequest) {
         var request = request
         if [.invite, .update, .refer, .notify, .options].contains(request.method) { addContact(&request.headers) }
         if request.method == .invite || request.method == .update { addAbilities(&request.headers) }
         if let product = configuration.product { request.headers.set("User-Agent", product) }
-        digest?.authorize(&request)
-        useCount += 1
-        uses[useCount] = RequestUse(kind: kind, call: call, request: request, flow: flow, attempts: attempts)
-        let number = useCount
-        pass(.start(number, request, flow), now, &outbox)
-        return number
+        credentials.authorize(&request, by: flow)
+        let use = RequestUse(kind: kind, call: call, request: request, flow: flow, attempts: attempts)
+        return (requests.add(use), request)
     }
 
-    mutating func nextNumber(_ kind: RequestUse.Kind, _ call: SIPCall, _ request: SIPRequest, _ flow: SIPFlow) -> UInt64
-    {
-        useCount += 1
-        uses[useCount] = RequestUse(kind: kind, call: call, request: request, flow: flow)
-        return useCount
+    /// Puts a request on the wire that ``register(_:_:_:_:attempts:)`` has made.
+    mutating func start(
+        _ number: UInt64, _ request: SIPRequest, _ flow: SIPFlow, _ now: Instant, _ outbox: inout [UserAgentOutput]
+    ) {
+        pass(.start(number, request, flow), now, &outbox)
     }
 
     func addContact(_ headers: inout SIPHeaders) { headers.set("Contact", "<\(configuration.contact)>") }
@@ -153,37 +184,12 @@ public struct UserAgent: ProtocolCore, Sendable {
 
     // MARK: Calls
 
-    static func dialogKey(_ callID: String, _ localTag: String) -> String { callID + " " + localTag }
+    mutating func keep(_ id: SIPCall, _ stage: Call.Stage) { calls.keep(id, stage) }
 
-    mutating func newIncoming() -> SIPCall {
-        callCount += 1
-        return .incoming(callCount)
-    }
-
-    /// Keeps a call, with its new deadline.
-    mutating func keep(_ id: SIPCall, _ stage: Call.Stage) {
-        let call = Call(stage: stage)
-        calls[id] = call
-        deadlines.set(id, call.deadline)
-    }
-
-    /// Forgets a call.
     mutating func forget(_ id: SIPCall) {
-        guard let call = calls.removeValue(forKey: id) else { return }
-        deadlines.set(id, nil)
-        switch call.stage {
-        case .calling(let calling):
-            if let callID = calling.request.headers.callID, let tag = calling.request.headers.from?.tag {
-                dialogs[Self.dialogKey(callID, tag)] = nil
-            }
-        case .ringing(let ringing): forget(ringing.dialog)
-        case .talking(let talking): forget(talking.dialog)
-        case .mortal(let dialog): forget(dialog)
-        }
+        calls.forget(id)
         transfers[id] = nil
     }
-
-    private mutating func forget(_ dialog: Dialog) { dialogs[Self.dialogKey(dialog.callID, dialog.localTag)] = nil }
 
     /// Tells the owner; the end of a transfer's call is told to whoever asked for it, too.
     mutating func tell(_ id: SIPCall, _ event: CallEvent, _ now: Instant, _ outbox: inout [UserAgentOutput]) {
@@ -198,7 +204,8 @@ public struct UserAgent: ProtocolCore, Sendable {
             transfers[id] = nil
             let status = if case .refused(let status, _) = end { status } else { 503 }
             notify(origin, status, isFinal: true, now, &outbox)
-        case .incoming, .confirmed, .offered, .answered, .offerRefused, .digit, .info, .transferRequested,
+        case .incoming, .confirmed, .offered, .offerWithdrawn, .answered, .offerRefused, .digit, .info,
+            .transferRequested,
             .transferProgress, .transferRefused:
             break
         }
@@ -209,7 +216,6 @@ public struct UserAgent: ProtocolCore, Sendable {
         _ id: SIPCall, _ talking: Call.Talking, _ end: CallEnd, bye: Bool = true, cause: Int? = nil, _ now: Instant,
         _ outbox: inout [UserAgentOutput]
     ) {
-        var talking = talking
         if case .received(let request, let transaction) = talking.negotiation {
             respond(transaction, SIPResponse(487, to: request), now, &outbox)
         }
@@ -218,10 +224,30 @@ public struct UserAgent: ProtocolCore, Sendable {
         }
         if talking.endsWithCause == nil { tell(id, .ended(end), now, &outbox) }
         guard bye else { return forget(id) }
-        var request = talking.dialog.request(.bye)
+        leave(id, talking.dialog, cause: cause, now, &outbox)
+    }
+
+    /// Sends a BYE and keeps the dialog until it is answered. The owner knows of the end, or never knew of the dialog.
+    mutating func leave(
+        _ id: SIPCall, _ dialog: Dialog, cause: Int? = nil, _ now: Instant, _ outbox: inout [UserAgentOutput]
+    ) {
+        var dialog = dialog
+        var request = dialog.request(.bye)
         if let cause { request.headers.append("Reason", "SIP;cause=\(cause)") }
-        keep(id, .mortal(talking.dialog))
-        send(request, .bye, id, talking.dialog.flow, now, &outbox)
+        keep(id, .mortal(Call.Mortal(dialog: dialog)))
+        send(request, .bye, id, dialog.flow, now, &outbox)
+    }
+
+    /// Sends the BYE again by the dialog's flow, with the next number.
+    mutating func repeatBye(
+        _ id: SIPCall, _ mortal: Call.Mortal, _ bye: SIPRequest, attempts: Int = 0, _ now: Instant,
+        _ outbox: inout [UserAgentOutput]
+    ) {
+        var mortal = mortal
+        mortal.lost = nil
+        let request = renumbered(bye, &mortal.dialog)
+        keep(id, .mortal(mortal))
+        send(request, .bye, id, mortal.dialog.flow, attempts: attempts, now, &outbox)
     }
 
     // MARK: Time
@@ -233,11 +259,10 @@ public struct UserAgent: ProtocolCore, Sendable {
             if calling.ringLimit <= now { cancel(id, calling, nil, .unanswered, now, &outbox) }
         case .ringing(let ringing): fire(id, ringing, now, &outbox)
         case .talking(let talking): fire(id, talking, now, &outbox)
-        case .mortal: break
+        case .mortal(let mortal): if let lost = mortal.lost, lost.until <= now { forget(id) }
         }
         // What is due and has to wait for something else is looked at again a little later.
-        let soonest = now.advanced(by: .milliseconds(100))
-        if let call = calls[id] { deadlines.set(id, call.deadline.map { max($0, soonest) }) }
+        calls.rearm(id, soonest: now.advanced(by: .milliseconds(100)))
     }
 
     private mutating func fire(

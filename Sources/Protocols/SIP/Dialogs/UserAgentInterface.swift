@@ -65,8 +65,8 @@ public enum CallCommand: Sendable {
     /// Ask the peer to call somebody else, who may be at the other end of another of our calls (attended transfer).
     case transfer(to: AnyURI, replacing: SIPCall?)
     /// Do what the peer asked with ``CallEvent/transferRequested(_:replaces:)``: place that call with this offer; the peer is
-    /// told how it goes.
-    case acceptTransfer(placing: UInt64, offer: [UInt8])
+    /// told how it goes. It goes by that flow, or by the call's.
+    case acceptTransfer(placing: UInt64, offer: [UInt8], by: SIPFlow? = nil)
     /// Refuse it with 603.
     case refuseTransfer
 }
@@ -103,6 +103,8 @@ public enum CallEvent: Equatable, Sendable {
     case confirmed([UInt8]?)
     /// The peer offers something else, or (`nil`) asks for an offer.
     case offered([UInt8]?)
+    /// The peer took its offer back before it was answered; the session stays as it was.
+    case offerWithdrawn
     /// Our offer was answered; `nil` if the answer came early, or there was none.
     case answered([UInt8]?)
     /// Our offer was refused with that status; the session stays as it was.
@@ -130,7 +132,7 @@ public enum UserAgentInput: Sendable {
     /// The registration has given us another contact, such as a GRUU, or a `Service-Route`; for new calls and the next
     /// requests of those that there are.
     case registered(contact: AnyURI, routes: [NameAddress])
-    /// The flow is gone.
+    /// The flow is gone. Calls that rang by it end; those that stand, and a BYE that has no answer, wait for ``moved``.
     case flowFailed(SIPFlow)
     /// Another flow takes the place of one that is gone: calls in progress go on by it. With `refreshes` the peers learn
     /// our new contact at once.

@@ -68,6 +68,9 @@ public struct SIPURI: Hashable, Sendable, CustomStringConvertible {
     /// The user without escapes.
     public var plainUser: String? { user.map(PercentEscape.plain) }
 
+    /// A user part without its escapes.
+    public static func plainUser(_ escaped: String) -> String { PercentEscape.plain(escaped) }
+
     /// The address without parameters, headers and password: what a user is known by.
     public var addressOfRecord: SIPURI {
         var uri = self

@@ -47,7 +47,8 @@ public struct Registration: Equatable, Sendable {
 
 /// Why a registration does not come about.
 public enum RegistrationFailure: Equatable, Sendable {
-    /// Wrong password, or a challenge that we cannot meet. It is not tried again.
+    /// Wrong password, or a challenge that we cannot meet. It is not tried again, nor are refusals: a server that has served us
+    /// before has said so ``RegistrationMachine/patience`` times in a row.
     case unauthorized
     /// Refused for good, such as 403 and 404. It is not tried again.
     case refused(Int)
@@ -57,8 +58,11 @@ public enum RegistrationFailure: Equatable, Sendable {
 
 /// An input of ``RegistrationMachine``.
 public enum RegistrationInput: Sendable {
-    /// There is a flow to the registrar, for the first time or again after ``flowLost``: register at once.
+    /// There is a flow to the registrar, for the first time or again after ``flowLost``: register at once, or when the wait after
+    /// a failure is over.
     case flowOpened
+    /// The next flow goes to another server than the one that failed: no wait counts there.
+    case serverChanged
     /// The flow is gone. Nothing is sent until there is another.
     case flowLost
     /// The answer to the request that was sent last.

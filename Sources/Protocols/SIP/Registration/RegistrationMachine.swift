@@ -16,6 +16,9 @@ public struct RegistrationMachine: ProtocolCore, Sendable {
 
     /// Challenges and corrections in a row before it counts as a failure.
     private static let attempts = 6
+    /// Refusals in a row of a registration that was served before, until they count: servers that restart, or that lose their
+    /// database for a while, know nobody. With the usual waits the last comes after a quarter of an hour.
+    public static let patience = 10
 
     private var configuration: RegistrationConfiguration
     private var digest: DigestClient?
@@ -28,6 +31,10 @@ public struct RegistrationMachine: ProtocolCore, Sendable {
     private var asksForOutbound: Bool
     private var state = State.offline
     private var failures = 0
+    /// Refusals in a row, of which the first ends a registration that was never served.
+    private var refusals = 0
+    /// Nothing is sent before, by whatever flow: what the server said, or our own wait after a failure.
+    private var notBefore: Instant?
     /// Until when the registrar has our binding; `nil` if it has none.
     private var validUntil: Instant?
     /// The server has taken a registration at some time.
@@ -49,6 +56,9 @@ public struct RegistrationMachine: ProtocolCore, Sendable {
     /// Whether the registrar has our binding, as far as we know.
     public var isRegistered: Bool { validUntil != nil }
 
+    /// Which challenges this server's later ones are held to.
+    public var digestTrust: DigestTrust { digest?.trust ?? DigestTrust() }
+
     /// When ``handle(_:at:into:)`` must next be called.
     public var nextDeadline: Instant? {
         let own: Instant? =
@@ -63,13 +73,15 @@ public struct RegistrationMachine: ProtocolCore, Sendable {
     /// Takes one input.
     public mutating func handle(_ input: RegistrationInput, at now: Instant, into outbox: inout [RegistrationOutput]) {
         switch input {
-        case .flowOpened: open(&outbox)
+        case .flowOpened: open(now, &outbox)
+        case .serverChanged: notBefore = nil
         case .flowLost: loseFlow(&outbox)
         case .contactChanged(let contact):
             configuration.contact = contact
             switch state {
             case .offline, .unregistering, .ended: break
-            case .requesting, .registered, .waiting: request(attempts: 0, &outbox)
+            case .requesting, .registered: request(attempts: 0, &outbox)
+            case .waiting: if validUntil != nil { request(attempts: 0, &outbox) }
             }
         case .unregister: unregister(&outbox)
         case .response(let response): receive(response, now, &outbox)
@@ -78,9 +90,12 @@ public struct RegistrationMachine: ProtocolCore, Sendable {
         }
     }
 
-    private mutating func open(_ outbox: inout [RegistrationOutput]) {
+    private mutating func open(_ now: Instant, _ outbox: inout [RegistrationOutput]) {
         switch state {
-        case .offline, .waiting, .registered: request(attempts: 0, &outbox)
+        case .offline, .waiting, .registered:
+            // A connection that is accepted says nothing of whether we are served.
+            if let notBefore, notBefore > now { return state = .waiting(until: notBefore) }
+            request(attempts: 0, &outbox)
         case .requesting, .unregistering, .ended: break
         }
     }
@@ -195,7 +210,7 @@ public struct RegistrationMachine: ProtocolCore, Sendable {
             case .retry?: self.request(attempts: attempts + 1, &outbox)
             // A server that has taken these credentials before may be out of order.
             case .rejected?, .unsupported?, nil:
-                if hasSucceeded { fail(response.status, response, now, &outbox) } else { end(.unauthorized, &outbox) }
+                refuse(.unauthorized, response, now, &outbox)
             }
         case 423:
             guard let least = response.headers.number("Min-Expires"), least > seconds, least <= SIPLimits.seconds
@@ -206,9 +221,18 @@ public struct RegistrationMachine: ProtocolCore, Sendable {
             // The first hop has no outbound (RFC 5626 §4.2.1).
             asksForOutbound = false
             self.request(attempts: attempts + 1, &outbox)
-        case 403, 404, 405, 410, 501, 604: end(.refused(response.status), &outbox)
+        case 403, 404, 405, 410, 501, 604: refuse(.refused(response.status), response, now, &outbox)
         default: fail(response.status, response, now, &outbox)
         }
+    }
+
+    /// The server does not take us: at once for good if it never did, else when it says so again and again.
+    private mutating func refuse(
+        _ failure: RegistrationFailure, _ response: SIPResponse, _ now: Instant, _ outbox: inout [RegistrationOutput]
+    ) {
+        refusals += 1
+        guard hasSucceeded, refusals < Self.patience else { return end(failure, &outbox) }
+        fail(response.status, response, now, &outbox)
     }
 
     private mutating func end(_ failure: RegistrationFailure, _ outbox: inout [RegistrationOutput]) {
@@ -238,11 +262,11 @@ public struct RegistrationMachine: ProtocolCore, Sendable {
         }
         failures += 1
         state = .waiting(until: now.advanced(by: wait))
+        notBefore = now.advanced(by: wait)
         outbox.append(.failed(.temporary(status, retryAfter: wait)))
     }
 
     private mutating func succeed(_ response: SIPResponse, _ now: Instant, _ outbox: inout [RegistrationOutput]) {
-        failures = 0
         digest?.succeeded()
         let binding = ownBinding(response)
         let granted =
@@ -254,6 +278,10 @@ public struct RegistrationMachine: ProtocolCore, Sendable {
         let interval = Duration.seconds(Int64(granted))
         validUntil = now.advanced(by: interval)
         hasSucceeded = true
+        failures = 0
+        refusals = 0
+        notBefore = nil
+        digest?.settle()
         // Early enough for a repetition, and not all devices at once.
         let share = 0.80 + 0.1 * Double(tokens.number() % 1_000) / 1_000
         state = .registered(refreshAt: now.advanced(by: granted < 60 ? interval / 2 : interval * share))

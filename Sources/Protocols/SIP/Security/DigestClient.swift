@@ -1,3 +1,14 @@
+/// What a server has shown of itself, to which its later challenges are held.
+public struct DigestTrust: Equatable, Sendable {
+    /// The realms whose challenges are answered; `nil` for any.
+    public var realms: Set<String>?
+    /// Realms that have offered more than MD5: nothing less is answered there, whoever takes the better offers away.
+    fileprivate var strong: Set<String> = []
+
+    /// Makes a trust that knows nothing of algorithms.
+    public init(realms: Set<String>? = nil) { self.realms = realms }
+}
+
 /// Answers the challenges of servers and proxies for one account, and keeps the nonces for later requests
 /// (RFC 3261 §22, RFC 8760, RFC 7616).
 public struct DigestClient: Sendable, CustomStringConvertible {
@@ -35,11 +46,17 @@ public struct DigestClient: Sendable, CustomStringConvertible {
     private let weakest: DigestAlgorithm
     private var tokens: TokenSource
     private var sessions: [Protection: Session] = [:]
+    /// What the server has shown so far.
+    public private(set) var trust: DigestTrust
 
     /// Makes one that has seen no challenge.
     ///
     /// - Parameter weakest: Challenges with weaker algorithms are not answered.
-    public init(username: String, password: String, tokens: TokenSource, weakest: DigestAlgorithm = .md5) {
+    public init(
+        username: String, password: String, tokens: TokenSource, weakest: DigestAlgorithm = .md5,
+        trust: DigestTrust = DigestTrust()
+    ) {
+        self.trust = trust
         self.username = username
         self.password = password
         self.weakest = weakest
@@ -49,11 +66,23 @@ public struct DigestClient: Sendable, CustomStringConvertible {
     /// Without the password.
     public var description: String { "digest credentials of \(username)" }
 
+    /// Answers only what that trust allows from now on, and forgets the challenges of other realms.
+    public mutating func hold(to trust: DigestTrust) {
+        self.trust = trust
+        if let realms = trust.realms { sessions = sessions.filter { realms.contains($0.key.realm) } }
+    }
+
+    /// The server has taken us: only the realms that it asked for are answered from now on.
+    public mutating func settle() {
+        if trust.realms == nil, !sessions.isEmpty { trust.realms = Set(sessions.keys.map(\.realm)) }
+    }
+
     /// Takes the challenges of a 401 or 407 to `request`, which was sent as it is given here.
     public mutating func take(_ response: SIPResponse, to request: SIPRequest) -> Verdict {
         let isProxy = response.status == 407
         let best = bestChallenges(response, isProxy: isProxy)
         guard !best.isEmpty else { return .unsupported }
+        trust.strong.formUnion(best.filter { $0.algorithm > .md5 }.map(\.realm))
         for challenge in best {
             let protection = Protection(realm: challenge.realm, isProxy: isProxy)
             var session = Session(challenge: challenge, clientNonce: tokens.next())
@@ -120,7 +149,7 @@ public struct DigestClient: Sendable, CustomStringConvertible {
         var best: [DigestChallenge] = []
         for line in response.headers.lines(isProxy ? "Proxy-Authenticate" : "WWW-Authenticate") {
             guard let value = AuthenticationValue(line), let challenge = DigestChallenge(value),
-                challenge.algorithm >= weakest
+                challenge.algorithm >= weakest, trust.realms?.contains(challenge.realm) ?? true
             else { continue }
             if let index = best.firstIndex(where: { $0.realm == challenge.realm }) {
                 if best[index].algorithm < challenge.algorithm { best[index] = challenge }
@@ -128,7 +157,7 @@ public struct DigestClient: Sendable, CustomStringConvertible {
                 best.append(challenge)
             }
         }
-        return best
+        return best.filter { $0.algorithm > .md5 || !trust.strong.contains($0.realm) }
     }
 
     private func credentials(in request: SIPRequest, _ protection: Protection) -> AuthenticationValue? {

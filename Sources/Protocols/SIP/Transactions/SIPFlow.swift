@@ -16,7 +16,7 @@ public enum SIPTransport: String, Hashable, Sendable {
 }
 
 /// Where messages are sent to and come from: a connection, or for UDP a socket and the peer's address. Whoever owns the
-/// sockets gives each a number.
+/// sockets gives each a number: a positive one if we opened it to our server, a negative one for a peer that sent us datagrams.
 public struct SIPFlow: Hashable, Sendable {
     /// Its number.
     public let id: Int
@@ -26,6 +26,9 @@ public struct SIPFlow: Hashable, Sendable {
     public let localHost: SIPHost
     /// Our port there.
     public let localPort: UInt16?
+
+    /// Whether we opened it, to the account's server.
+    public var isToServer: Bool { id > 0 }
 
     /// Makes a flow.
     public init(id: Int, transport: SIPTransport, localHost: SIPHost, localPort: UInt16?) {

@@ -23,6 +23,8 @@ public enum TransactionInput: Sendable {
     case respond(TransactionID, SIPResponse)
     /// The flow is gone; what waits for an answer by it fails.
     case flowFailed(SIPFlow)
+    /// Another flow takes the place of one that is gone: what peers still wait for goes by it.
+    case moved(SIPFlow, to: SIPFlow)
     /// ``TransactionTable/nextDeadline`` has come. Early calls are harmless.
     case timerFired
 }
@@ -61,7 +63,7 @@ public struct TransactionTable: ProtocolCore, Sendable {
 
     private struct Entry {
         var machine: Machine
-        let flow: SIPFlow
+        var flow: SIPFlow
         let key: String
     }
 
@@ -102,6 +104,7 @@ public struct TransactionTable: ProtocolCore, Sendable {
             outbox.append(.transmit(.request(withVia(request, flow).0), flow))
         case .respond(let id, let response): respond(id, response, now, &outbox)
         case .flowFailed(let flow): fail(flow, &outbox)
+        case .moved(let old, let new): move(old, new)
         case .timerFired:
             while let id = deadlines.popDue(at: now) { fire(id, now, &outbox) }
         }
@@ -305,6 +308,15 @@ public struct TransactionTable: ProtocolCore, Sendable {
             case .inviteServer, .server: continue
             }
             remove(id)
+        }
+    }
+
+    private mutating func move(_ old: SIPFlow, _ new: SIPFlow) {
+        for (id, entry) in entries where entry.flow == old {
+            switch entry.machine {
+            case .inviteServer, .server: entries[id]?.flow = new
+            case .inviteClient, .client: break
+            }
         }
     }
 

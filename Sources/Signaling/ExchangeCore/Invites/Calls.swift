@@ -43,6 +43,8 @@ struct Calls: Sendable {
 
     private var byInvite = PartedDictionary<InviteID, Entry>()
     private var callsByEndpoint: [Endpoint: [CallKey]] = [:]
+    /// In memory alone: after a restart a transfer is asked for again.
+    private var transfers: [CallKey: CallTransfers] = [:]
     private var changes: [Step] = []
     private(set) var count = 0
 
@@ -80,11 +82,21 @@ struct Calls: Sendable {
         return Self.unknownCall
     }
 
+    /// What is known of a call's transfers.
+    func transfers(of call: Call) -> CallTransfers { transfers[call.id] ?? CallTransfers() }
+
+    /// A party asks the other to call somebody in its place.
+    mutating func note(_ wish: CallTransfers.Wish, by user: UserID, in call: Call) {
+        transfers[call.id, default: CallTransfers()].wishes[user] = wish
+    }
+
     static let unknownCall = RPCError(
         .unknownCall, "The invite has not become a call, or the call is over.")
 
-    mutating func add(_ call: Call) {
+    /// - Parameter transfers: The how-manyeth transfer in a row has made it; 0 if none has.
+    mutating func add(_ call: Call, transfers count: Int = 0) {
         changes.append(.began(call))
+        if count > 0 { transfers[call.id] = CallTransfers(count: count) }
         restore(call)
     }
 
@@ -136,6 +148,7 @@ struct Calls: Sendable {
         guard let index = byInvite[call.invite]?.calls.firstIndex(where: { $0.id == call.id }) else { return }
         changes.append(.ended(call))
         count -= 1
+        transfers[call.id] = nil
         byInvite[call.invite]?.calls.remove(at: index)
         if byInvite[call.invite]?.calls.isEmpty == true { byInvite[call.invite] = nil }
         for end in [call.inviter, call.invitee] {

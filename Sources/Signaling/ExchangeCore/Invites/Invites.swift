@@ -22,6 +22,8 @@ struct Invites: Sendable {
     /// The number of the newest invite.
     private var lastNumber: UInt64 = 0
     private(set) var calls = Calls()
+    /// Of invites that a transfer has made, the how-manyeth in a row it was.
+    private var transfers: [InviteID: Int] = [:]
 
     init(_ settings: ExchangeCore.Settings) {
         limits = settings.invites
@@ -100,6 +102,50 @@ struct Invites: Sendable {
         return record
     }
 
+    // MARK: - Transfers
+
+    /// Where an invite's data says that it takes the place of a call.
+    static let transferKey = "transfer"
+
+    /// Makes an invite that claims to be a transfer say who asked for it, in which call, and the how-manyeth in a row it is. What
+    /// the inviter says of that does not count (CALL-8).
+    ///
+    /// - Returns: The how-manyeth; 0 for an invite that claims nothing.
+    func vouch(
+        for params: inout InviteSend, to invitees: [UserID], from inviter: Endpoint
+    ) throws(RPCError) -> Int {
+        guard case .object(var data)? = params.data, let claim = data[Self.transferKey] else { return 0 }
+        guard let old = claim["invite"]?.string.flatMap({ try? InviteID($0) }) else {
+            throw RPCError(.invalidParams, "A transfer names the call that it takes the place of: transfer.invite.")
+        }
+        guard let call = try calls.call(old, nil, of: inviter), let peer = call.peer(of: inviter) else {
+            throw calls.noCall(old, for: inviter)
+        }
+        let known = calls.transfers(of: call)
+        guard let wish = known.wishes[peer.user], params.to == [wish.target], params.group == nil else {
+            throw RPCError(.notYours, "The other party of the call has not asked for this transfer.")
+        }
+        guard known.count < SignalLimits.transfersInARow else {
+            throw RPCError(
+                .notAllowed, "The call was transferred \(known.count) times in a row, as often as it may be.")
+        }
+        if let replaces = wish.replaces {
+            let parties = Set([peer.user, invitees.first].compactMap { $0 })
+            guard calls.calls(of: replaces).contains(where: { Set([$0.inviter.user, $0.invitee.user]) == parties })
+            else { throw Calls.unknownCall }
+        }
+        var members: [String: JSONValue] = [
+            "invite": .string(old.text), "by": .string(peer.user.text), "count": .integer(Int64(known.count + 1)),
+        ]
+        if let replaces = wish.replaces { members["replaces"] = .string(replaces.text) }
+        data[Self.transferKey] = .object(members)
+        params.data = .object(data)
+        return known.count + 1
+    }
+
+    /// An invite is a transfer.
+    mutating func note(_ invite: InviteID, asTransfer count: Int) { if count > 0 { transfers[invite] = count } }
+
     // MARK: - Answering and ending
 
     /// Takes a device's answer. Of two that come at the same instant the first handled wins (INV-5).
@@ -133,7 +179,9 @@ struct Invites: Sendable {
         let answer = InviteAnswered(invite: id, invitee: endpoint.user, device: endpoint.device, data: data)
         switch action {
         case .accepted:
-            calls.add(Call(invite: id, inviter: record.inviter, invitee: endpoint, acceptedAt: now))
+            calls.add(
+                Call(invite: id, inviter: record.inviter, invitee: endpoint, acceptedAt: now),
+                transfers: transfers[id] ?? 0)
             effects.count(\.calls)
         case .rejected:
             let said = data?["reason"]?.string ?? ""
@@ -189,6 +237,9 @@ struct Invites: Sendable {
         _ params: InviteModify, from session: Session, _ groups: Groups, _ effects: inout Effects
     ) throws(RPCError) {
         guard var record = records[params.invite] else { throw Self.unknownInvite }
+        guard params.data?[Self.transferKey] == nil else {
+            throw RPCError(.invalidParams, "An invite that was sent does not become a transfer.")
+        }
         try RequestChecks.check(
             inviteData: [params.data, record.payload?.value, record.timeoutPayload?.value], from: session)
         guard record.inviter.user == session.endpoint.user else {
@@ -242,6 +293,7 @@ struct Invites: Sendable {
     mutating func forget(_ id: InviteID) {
         if let sender = records[id]?.inviter.user { ended.remove(id, of: sender) }
         records[id] = nil
+        transfers[id] = nil
         keys.free(id)
     }
 
@@ -275,7 +327,7 @@ struct Invites: Sendable {
     // MARK: - Calls
 
     /// Passes a signal to the peer of a call, or of an invite that rings (CALL-1: candidates need not wait).
-    func pass(_ params: CallSignal, from session: Session, _ effects: inout Effects) throws(RPCError) {
+    mutating func pass(_ params: CallSignal, from session: Session, _ effects: inout Effects) throws(RPCError) {
         try RequestChecks.check(signal: params.type, params.data, isInternal: session.isInternal)
         let endpoint = session.endpoint
         let event = effects.body(
@@ -283,7 +335,9 @@ struct Invites: Sendable {
                 CallSignalled(invite: params.invite, type: params.type, data: params.data, from: endpoint.user)))
         if let call = try calls.call(params.invite, params.peer, of: endpoint) {
             guard let peer = call.peer(of: endpoint) else { throw Calls.unknownCall }
+            let wish = params.type == Self.transferKey ? try CallTransfers.Wish(params.data) : nil
             try effects.afford(Weight.of(event, for: 1))
+            if let wish { calls.note(wish, by: endpoint.user, in: call) }
             return effects.tell(peer, event)
         }
         guard let record = records[params.invite], !record.isEnded else {
