@@ -95,6 +95,7 @@ enum CallDescription {
         let lines = candidates.map { "a=\($0)" }.filter { !known.contains($0) && !$0.contains(where: \.isNewline) }
         return text + lines.map { $0 + "\r\n" }.joined() + "a=end-of-candidates\r\n"
     }
+
     /// The same description with another address of ours, of the same family, and the next version (RFC 3264 §8); nil if the
     /// old one is not where it receives. With ICE, which finds its own way, it stays.
     static func readdressed(_ bytes: [UInt8], from old: SIPHost, to new: SIPHost) -> [UInt8]? {

@@ -234,6 +234,7 @@ public struct LinkMachine: ProtocolCore, Sendable {
         var open = open
         open.answersPings = true
         open.hear()
+        if open.isInUse { prove(&open) }
         if let mapped = open.mapped, mapped != address { return reopen(open, now, &outbox) }
         open.mapped = address
         state = .open(open)
