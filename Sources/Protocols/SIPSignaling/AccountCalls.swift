@@ -144,7 +144,7 @@ struct AccountCalls: Sendable {
         case .nothing: break
         case .ping:
             stream = .open(open, keepalive)
-            outbox.append(.ping(open))
+            outbox.append(.ping(open, .lineEnds))
         case .dead:
             outbox.append(.close(open.id))
             lose(open, now, &outbox)
