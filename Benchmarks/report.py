@@ -294,6 +294,10 @@ def collect(directory):
         result["bystander"] = bystander(rows, problems)
     if rows := load(directory, "voice"):
         result["voice"] = rows
+    if rows := load(directory, "sip"):
+        result["sip"] = rows
+        problems += [f"sip: {row['failed']} of the calls at {row['rate']} a second failed"
+                     for row in rows if row["kind"] == "rate" and row["failed"]]
     if rows := load(directory, "bots"):
         result["bots"] = bots(rows, problems)
     result["problems"] = problems
@@ -352,6 +356,8 @@ def print_table(result):
         print_jitter(rows)
     if rows := result.get("voice"):
         print_voice(rows)
+    if rows := result.get("sip"):
+        print_sip(rows)
     if row := result.get("bots"):
         print_bots(row)
     for problem in result["problems"]:
@@ -482,6 +488,18 @@ def print_load(rows):
               f"{row['per_connection_kb']:7.1f}  {row['logins_per_second']:8}  "
               f"{row['per_second']:9.0f} ({cpus:.2f})  {half['p50_ms']:15.2f}  {half['p99_ms']:8.2f}  "
               f"{back['p50_s']:11.2f}  {back['p999_s']:7.2f}  {back['all_s']:7.2f}")
+
+
+def print_sip(rows):
+    print("Calls by SIP over UDP, without media: CPU time of each on one core, and that of SIPp's own callee")
+    for row in rows:
+        if row["kind"] == "rate":
+            print(f"  {row['rate']:4} a second  {row['cpu_us']:7.0f} µs of {row['floor_us']:5.0f}, so "
+                  f"{row['per_second_of_a_core']:5.0f} a second on a core; {row['failed']} failed, {row['repeated']} repeated")
+        elif row["kind"] == "memory":
+            print(f"  {row['calls']} calls that stand: {row['each_kb']} kB each, beside {row['idle_kb'] / 1024:.1f} MB")
+        else:
+            print(f"  from dialling to the INVITE, {row['by']}: {row['p50_ms']} ms, at most {row['max_ms']}")
 
 
 def print_bystander(rows):

@@ -407,6 +407,15 @@ def websocket_calls(handset, folder):
             expect_tone(device.recording(), 440, "the callee")
 
 
+def lossy_calls(handset, folder):
+    """SIPp makes calls over UDP and loses a fifth of what it sends and receives: all of them stand and end."""
+    with running(Device(handset, folder, "lossy", transport="udp", media="allow_plain_rtp: true",
+                        answer="mode: auto, max_calls: 100", sip="calls_from: anybody, register_s: 0, port: 25073")) as device:
+        Sipp(folder, "uac", "-s", "lossy", "-m", "50", "-r", "10", "-d", "500", "-lost", "20", "-max_retrans", "12", "-timeout",
+             "60s", target="127.0.0.1:25073").finish(90)
+        wait("50 records", lambda: records(device).count("\n") >= 50, 40)
+
+
 def versions():
     found = {}
     for package in ("kamailio", "sip-tester", "baresip"):
@@ -415,7 +424,8 @@ def versions():
     return found
 
 
-CHECKS = [registers, baresip_calls, plain_only_if_configured, device_calls_baresip, sipp_calls, device_calls_sipp, websocket_calls]
+CHECKS = [registers, baresip_calls, plain_only_if_configured, device_calls_baresip, sipp_calls, device_calls_sipp, websocket_calls,
+          lossy_calls]
 
 
 def main():
