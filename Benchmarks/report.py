@@ -236,7 +236,7 @@ def bystander(rows, problems):
 
 
 def bots(rows, problems):
-    by_kind = {row["kind"]: row for row in rows if row["kind"] in ("clear", "marks", "stall")}
+    by_kind = {row["kind"]: row for row in rows if row["kind"] in ("clear", "marks", "program marks", "stall")}
     trips = [row for row in rows if row["kind"] == "round trip"]
     costs = [row for row in rows if row["kind"] == "cost"]
     for row in costs:
@@ -252,6 +252,9 @@ def bots(rows, problems):
     if row := by_kind.get("marks"):
         if row["missing"]:
             problems.append(f"bots: {row['missing']} of {row['marks']} marks cannot be told apart, or did not come")
+    if row := by_kind.get("program marks"):
+        if row["exact"] < row["marks"]:
+            problems.append(f"bots: {row['exact']} of {row['marks']} marks of programs name the sample behind which they were set")
     if row := by_kind.get("stall"):
         if not row["said_so"]:
             problems.append("bots: the log does not tell of the bot that reads nothing")
@@ -409,8 +412,13 @@ def print_bots(row):
         memory_ = marks["memory"]
         print(f"  {marks['calls']} calls on one core: {marks['exact']} of {marks['marks']} marks came within 10 ms of the packet with their "
               f"last sample, {marks['within_a_frame']} within 20 ms ({spread(marks['from_packet'])})")
+        late = "" if marks["prompt"] else "; this process had no real-time priority to note them"
+        print(f"    {marks['with_its_frame']} were reported with the frame of that sample; frames late: {marks['frames_late']['p95_ms']:.0f} "
+              f"(P95), {marks['frames_late']['max_ms']:.0f} at most{late}")
         print(f"  memory: {memory_['rss_kb'][0] / 1024:.1f} MB with {memory_['calls'][0]} calls of bots, {memory_['rss_kb'][1] / 1024:.1f} MB "
               f"with {memory_['calls'][1]}: {memory_['per_call_kb']:.0f} kB for each")
+    if marks := row.get("program marks"):
+        print(f"  {marks['calls']} calls of programs on one core: {marks['exact']} of {marks['marks']} marks name the very sample")
     if stall := row.get("stall"):
         others = stall["others"]
         print(f"  a bot that reads nothing for {stall['seconds']} s: memory from {stall['rss_kb'][0] / 1024:.1f} to at most "
