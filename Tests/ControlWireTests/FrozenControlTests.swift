@@ -16,7 +16,7 @@ struct FrozenControlTests {
         .reject(1, isBusy: true), .hangUp(1), .card(1), .dtmf("1#", 1), .watch(levels: true),
         .drain(true), .drain(false),
         .play(file: "/a.wav", 1), .stop(1), .record(.start(file: "/b.wav"), 1), .record(.stop, 1), .attach(1),
-        .detach(1),
+        .detach(1), .transfer(1, to: "carol", replacing: 2),
     ]
 
     private static var file: ControlNews.File {
@@ -27,7 +27,7 @@ struct FrozenControlTests {
 
     private static let news: [ControlNews] = [
         .play(call: 1, .init(state: "ended", path: "/a.wav", reason: "played")), .recording(call: 1, file),
-        .attached(call: 1), .detached(call: 1),
+        .attached(call: 1), .detached(call: 1), .transfer(call: 1, state: "requested", to: "carol"),
         .connection("connected"), .incoming(call: 1, from: "bob"), .calling(call: 1, to: "bob"), .answered(call: 1),
         .established(call: 1, setUpMilliseconds: 50),
         .ended(

@@ -21,7 +21,10 @@ struct ControlWordsTests {
             (["stop"], .stop(nil)), (["record", "start"], .record(.start(file: nil), nil)),
             (["record", "2", "start", "/b"], .record(.start(file: "/b"), 2)),
             (["record", "stop"], .record(.stop, nil)),
-            (["record", "2", "stop"], .record(.stop, 2)), (["attach", "2"], .attach(2)), (["detach"], .detach(nil)),
+            (["record", "2", "stop"], .record(.stop, 2)),
+            (["transfer", "1", "carol"], .transfer(1, to: "carol", replacing: nil)),
+            (["transfer", "1", "carol", "to-call", "2"], .transfer(1, to: "carol", replacing: 2)),
+            (["attach", "2"], .attach(2)), (["detach"], .detach(nil)),
         ] as [([String], ControlRequest.Wish)])
     func words(words: [String], wish: ControlRequest.Wish) throws {
         #expect(try ControlWords.request(words).wish == wish)

@@ -20,6 +20,12 @@ struct ActiveCall {
     var turns: TurnSummary?
     /// What has happened to the call's sound while it runs.
     var sound = RunningSound()
+    var transfer = TransferState.none
+    /// For the record: who asked for this call, and who has taken the place of one of its sides.
+    var transferredBy: UserID?
+    var transferredTo: UserID?
+    /// The call of ours that this one replaces with its answer.
+    var replaces: CallID?
     /// Why this device hangs up, once it does.
     private(set) var hangUpCause: CallRecord.HangUpCause?
     private var ending = Ending.running(journalKey: nil)

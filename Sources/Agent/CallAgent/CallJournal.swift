@@ -68,6 +68,8 @@ public final class CallJournal: Sendable {
         entry.cause = record.cause?.rawValue
         entry.error = record.error.map(\.description)
         entry.hangUpCause = record.hangUpCause?.rawValue
+        entry.transferredBy = record.transferredBy?.text
+        entry.transferredTo = record.transferredTo?.text
         entry.turns = turns.map(KeptCall.Turns.init)
         if case .enqueued = queue.yield(.write(entry, done: done)) { return }
         done()
@@ -202,6 +204,10 @@ public struct KeptCall: Codable, Hashable, Sendable {
     public var error: String?
     /// Why the device hung up, if it did.
     public var hangUpCause: String?
+    /// Who asked for this call in the place of another one, if somebody did.
+    public var transferredBy: String?
+    /// Who has taken the place of one of the call's sides, if somebody has.
+    public var transferredTo: String?
 
     /// How turns were taken, if a program took part.
     public var turns: Turns?
@@ -246,6 +252,8 @@ public struct KeptCall: Codable, Hashable, Sendable {
         case duration = "duration_ms"
         case endedBy = "ended_by"
         case hangUpCause = "hung_up_because"
+        case transferredBy = "transferred_by"
+        case transferredTo = "transferred_to"
     }
 
     init?(line: String) {

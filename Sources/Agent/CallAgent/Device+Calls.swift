@@ -45,11 +45,19 @@ extension Device {
         case .answered:
             note(.talking, of: id)
             publish(.answered(id))
+            noteTransfer(of: id, .accepted)
+            if let replaced = calls[id]?.replaces {
+                calls[replaced]?.transferredTo = calls[id]?.machine.peer
+                hangUp(replaced)
+            }
         case .established(let setUpTime):
             publish(.established(id, setUpTime: setUpTime))
             beginDuration(of: id)
         case .ended(var record):
             if record.endedBy == .local { record.hangUpCause = calls[id]?.hangUpCause }
+            noteTransfer(of: id, .failed)
+            record.transferredBy = calls[id]?.transferredBy
+            record.transferredTo = calls[id]?.transferredTo
             let key = calls[id]?.end(record)
             logFailure(of: id, record)
             noteEnd(of: id, record)
@@ -72,6 +80,10 @@ extension Device {
         let status = AnswerPolicy.Status(
             caller: call.machine.peer, activeCalls: calls.count - 1, isDraining: isDraining, hasRoom: hasRoom(for: id))
         publish(.incoming(id, from: status.caller))
+        if call.replaces != nil, !isDraining {
+            // Whoever is transferred to us takes the place of a call that we have taken already.
+            return feed(.user(.answer), to: id)
+        }
         var decision = configuration.answer.decide(status)
         if call.usesCard, configuration.audio.severalCalls == .refuse, calls.isCardTaken(besides: id) {
             // Who may not get through learns nothing of it.

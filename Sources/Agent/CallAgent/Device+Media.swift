@@ -229,7 +229,9 @@ extension Device {
 
     /// Takes what the peer signals about a call's media; false if it is something else.
     func take(_ signal: CallSignal) -> Bool {
-        guard ["candidate", "offer", "answer"].contains(signal.type), let id = calls.id(of: signal.invite),
+        guard
+            ["candidate", "offer", "answer", CallTransfer.signal, CallTransfer.progressSignal].contains(signal.type),
+            let id = calls.id(of: signal.invite),
             let call = calls[id]
         else { return false }
         // One of several who were asked, and not the one who got the call.
@@ -237,6 +239,7 @@ extension Device {
         switch signal.type {
         case "candidate": calls[id]?.media.received(candidate: signal.data, on: engine)
         case "offer": answer(newOffer: signal.data, in: id)
+        case CallTransfer.signal, CallTransfer.progressSignal: take(transfer: signal, in: id)
         default: accept(newAnswer: signal.data, in: id)
         }
         return true
@@ -269,7 +272,7 @@ extension Device {
         }
     }
 
-    private func signal(_ type: String, _ data: JSONValue, of id: CallID) {
+    func signal(_ type: String, _ data: JSONValue, of id: CallID) {
         guard let call = calls[id], let invite = call.invite.id else { return }
         let peer = call.machine.namedPeer
         // In order: candidates come before their end.

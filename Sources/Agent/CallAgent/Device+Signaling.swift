@@ -48,6 +48,8 @@ extension Device {
             ActiveCall(
                 machine: CallMachine(receiving: invite, timings: callTimings), audio: audio,
                 invite: .received(invite.id)))
+        calls[id]?.replaces = replacedCall(by: invite)
+        calls[id]?.transferredBy = CallTransfer.Origin(inviteData: invite.data)?.by
         feed(.begin, to: id)
     }
 

@@ -142,12 +142,25 @@ public actor Device {
         _ users: [UserID], in group: GroupID? = nil, audio: AudioBehaviour, timeToLive: Duration?? = .none,
         onlineOnly: Bool? = nil
     ) -> CallID {
+        call(users, in: group, audio: audio, timeToLive: timeToLive, onlineOnly: onlineOnly, nil)
+    }
+
+    /// Calls somebody in the place of a call whose peer asked for it.
+    func call(_ users: [UserID], audio: AudioBehaviour, in origin: CallTransfer.Origin) -> CallID {
+        call(users, in: nil, audio: audio, timeToLive: .none, onlineOnly: nil, origin)
+    }
+
+    private func call(
+        _ users: [UserID], in group: GroupID?, audio: AudioBehaviour, timeToLive: Duration??, onlineOnly: Bool?,
+        _ origin: CallTransfer.Origin?
+    ) -> CallID {
         let key = IdempotencyKey(ours: newKey())
         let defaults = configuration.invites
-        let options = InviteOptions(
+        var options = InviteOptions(
             to: users, in: group, timeToLive: timeToLive ?? defaults.timeToLive, payload: defaults.payload,
             timeoutPayload: defaults.missedPayload, isOnlineOnly: onlineOnly ?? defaults.isOnlineOnly,
             idempotencyKey: key)
+        if let origin { options.data = .object([CallTransfer.key: origin.data]) }
         let machine = CallMachine(dialling: options, timings: callTimings)
         let id = newCall(ActiveCall(machine: machine, audio: audio, invite: .sending(idempotencyKey: key)))
         feed(.begin, to: id)

@@ -60,6 +60,10 @@ public enum DeviceEvent: Sendable {
     case interrupted(CallID, played: Duration)
     /// From the end of the caller's speech to the first sound of the program's answer that was sent.
     case responded(CallID, after: Duration)
+    /// The peer wants us to call somebody in its place, and whether we do (contract CALL-8).
+    case transferRequested(CallID, to: UserID, isAccepted: Bool)
+    /// How a transfer goes: one that we asked the peer of the call for, or that we carry out at its wish.
+    case transferProgress(CallID, to: UserID, CallTransfer.Progress)
     /// The call stopped sending, because sending has become useless or harmful (RFC 8083); receiving continues.
     case sendingStopped(CallID, SendingStop)
     /// The call sends again.

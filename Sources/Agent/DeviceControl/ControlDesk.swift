@@ -77,6 +77,7 @@ struct ControlDesk: Sendable {
             }
             return Outcome()
         case .play, .stop, .record, .attach, .detach: return try await carryOut(sound: wish)
+        case .transfer(let number, let target, let other): return try await transfer(number, target, other)
         }
     }
 
@@ -85,7 +86,7 @@ struct ControlDesk: Sendable {
         let number: UInt64? =
             switch wish {
             case .play(_, let call), .stop(let call), .record(_, let call), .attach(let call), .detach(let call): call
-            case .status, .mute, .volume, .call, .answer, .reject, .hangUp, .card, .dtmf, .drain, .watch: nil
+            case .status, .mute, .volume, .call, .answer, .reject, .hangUp, .card, .dtmf, .drain, .watch, .transfer: nil
             }
         let call = try await find { calls throws(ControlFault) in try CallChoice.talking(number, among: calls) }
         var file: String?
@@ -97,7 +98,9 @@ struct ControlDesk: Sendable {
             case .record(.stop, _): file = try await device.stopRecording(call)
             case .attach: try await device.attach(to: call)
             case .detach: try await device.detach(from: call)
-            case .status, .mute, .volume, .call, .answer, .reject, .hangUp, .card, .dtmf, .drain, .watch: break
+            case .status, .mute, .volume, .call, .answer, .reject, .hangUp, .card, .dtmf, .drain, .watch,
+                .transfer:
+                break
             }
         } catch {
             throw ControlFault(error)
@@ -161,6 +164,28 @@ struct ControlDesk: Sendable {
         }
         let call = await device.call(user)
         return Outcome(ControlReply(call: call.number), news: .calling(call: call.number, to: name))
+    }
+
+    private func transfer(
+        _ number: UInt64, _ target: String, _ other: UInt64?
+    ) async throws(ControlFault) -> Outcome {
+        let user: UserID
+        do throws(IdentifierFault) {
+            user = try UserID(target)
+        } catch {
+            throw ControlFault(.wrongValue, "\"to\" \(error)")
+        }
+        let call = try await find { calls throws(ControlFault) in try CallChoice.talking(number, among: calls) }
+        var replaced: CallID?
+        if let other {
+            replaced = try await find { calls throws(ControlFault) in try CallChoice.talking(other, among: calls) }
+        }
+        do throws(SignalingError) {
+            try await device.transfer(call, to: user, replacing: replaced)
+        } catch {
+            throw ControlFault(.wrongState, "\(error)")
+        }
+        return Outcome(ControlReply(call: call.number))
     }
 
     private func find(

@@ -32,6 +32,10 @@ extension ControlNews {
             self = .recording(call: call.number, file)
         case .attached(let call): self = .attached(call: call.number)
         case .detached(let call): self = .detached(call: call.number)
+        case .transferRequested(let call, let target, let isAccepted):
+            self = .transfer(call: call.number, state: isAccepted ? "requested" : "refused", to: target.text)
+        case .transferProgress(let call, let target, let progress):
+            self = .transfer(call: call.number, state: progress.rawValue, to: target.text)
         case .digit(let call, let key, _): self = .digit(call: call.number, key: String(key))
         case .speech(let call, let isOver, let at):
             self = .speech(call: call.number, isOver ? "end" : "begin", positionMilliseconds: Self.milliseconds(at))

@@ -27,6 +27,25 @@ public struct AnswerPolicy: Hashable, Sendable {
         case calls(Int)
     }
 
+    /// Whom a peer may have this device call in its place (contract CALL-8).
+    public enum Transfers: String, CaseIterable, Hashable, Sendable {
+        /// Nobody.
+        case refuse
+        /// Users of the device's own service, and no telephone numbers.
+        case service
+        /// Anybody: whoever is in a call with the device decides whom it pays for.
+        case anywhere
+
+        /// Whether a wish is carried out.
+        public func admits(_ wish: CallTransfer.Wish) -> Bool {
+            switch self {
+            case .refuse: false
+            case .service: !wish.isOutside
+            case .anywhere: true
+            }
+        }
+    }
+
     /// The inputs of the decision.
     public struct Status: Hashable, Sendable {
         /// Who calls.
@@ -62,6 +81,8 @@ public struct AnswerPolicy: Hashable, Sendable {
     public var callers: Callers
     /// How long a call rings at most, whatever its ttl (contract INV-9).
     public var ringLimit: Duration
+    /// Whom a peer may have this device call in its place.
+    public var transfers = Transfers.service
 
     /// Makes a policy.
     public init(

@@ -42,6 +42,10 @@ public struct CallRecord: Hashable, Sendable {
     public var error: SignalingError?
     /// Why this device hung up; nil if it did not.
     public var hangUpCause: HangUpCause?
+    /// Who asked for this call in the place of another one, if somebody did (contract CALL-8).
+    public var transferredBy: UserID?
+    /// Who has taken the place of one of the call's sides, if somebody has.
+    public var transferredTo: UserID?
 
     /// Why a device hangs up.
     public enum HangUpCause: String, Hashable, Sendable {

@@ -31,6 +31,9 @@ public enum ControlNews: Hashable, Sendable {
     case attached(call: UInt64)
     /// It has left the call, which goes on.
     case detached(call: UInt64)
+    /// A transfer: the peer of the call wants one (`requested`, or `refused` if this device does not carry it out), or how one goes: `trying`,
+    /// `ringing`, `accepted`, `failed`.
+    case transfer(call: UInt64, state: String, to: String)
     /// The call sends no more, for this reason; nil: it sends again.
     case sending(call: UInt64, stopped: String?)
     /// Mute or volume were changed by a client.
@@ -143,6 +146,7 @@ extension ControlNews: Codable {
         case "recording": self = .recording(call: try call(), try File(from: decoder))
         case "attached": self = .attached(call: try call())
         case "detached": self = .detached(call: try call())
+        case "transfer": self = .transfer(call: try call(), state: try text(.state), to: try text(.to))
         case "sending":
             self = .sending(call: try call(), stopped: try members.decodeIfPresent(String.self, forKey: .stopped))
         case "sound": self = .sound(try ControlSound(from: decoder))
@@ -199,6 +203,10 @@ extension ControlNews: Codable {
             try file.encode(to: encoder)
         case .attached(let call): try name("attached", call: call)
         case .detached(let call): try name("detached", call: call)
+        case .transfer(let call, let state, let target):
+            try name("transfer", call: call)
+            try members.encode(state, forKey: .state)
+            try members.encode(target, forKey: .to)
         case .sending(let call, let reason):
             try name("sending", call: call)
             try members.encodeIfPresent(reason, forKey: .stopped)

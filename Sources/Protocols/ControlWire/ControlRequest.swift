@@ -5,7 +5,7 @@ public struct ControlRequest: Hashable, Sendable {
     /// The requests' names on the wire.
     public enum Name: String, CaseIterable, Sendable {
         case status, mute, unmute, volume, call, answer, reject, hangup, card, dtmf, drain, undrain, watch
-        case play, stop, record, attach, detach
+        case play, stop, record, attach, detach, transfer
     }
 
     /// What is wanted. Where no call is named, the device looks for the one that is meant (``CallChoice``).
@@ -42,6 +42,8 @@ public struct ControlRequest: Hashable, Sendable {
         case attach(UInt64?)
         /// Let it leave the call, which goes on.
         case detach(UInt64?)
+        /// Ask the peer of a call to call somebody in this device's place; with another call, whoever that is with.
+        case transfer(UInt64, to: String, replacing: UInt64?)
     }
 
     /// What to do about a call's recording.
@@ -144,6 +146,13 @@ public struct ControlRequest: Hashable, Sendable {
             return .record(starts ? .start(file: file) : .stop, try fields.call())
         case .attach: return .attach(try fields.call())
         case .detach: return .detach(try fields.call())
+        case .transfer:
+            let target = try fields.text("to", maximumBytes: ControlLimits.nameBytes)
+            let other = try fields.call("to_call")
+            guard let call = try fields.call() else {
+                throw ControlFault(.wrongValue, "transfer needs call, the number of the call whose peer is asked")
+            }
+            return .transfer(call, to: target, replacing: other)
         }
     }
 }
@@ -179,6 +188,8 @@ extension ControlRequest: Encodable {
         case .record(.stop, let call): set(.record, ["start": .bool(false), "call": number(call)])
         case .attach(let call): set(.attach, ["call": number(call)])
         case .detach(let call): set(.detach, ["call": number(call)])
+        case .transfer(let call, let target, let other):
+            set(.transfer, ["call": number(call), "to": .string(target), "to_call": number(other)])
         }
         try JSONValue.object(members).encode(to: encoder)
     }

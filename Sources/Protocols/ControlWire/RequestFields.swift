@@ -36,11 +36,11 @@ struct RequestFields {
     }
 
     /// The number of a call, if there is one.
-    mutating func call() throws(ControlFault) -> UInt64? {
-        known.append("call")
-        guard let value = members["call"], value != .null else { return nil }
+    mutating func call(_ key: String = "call") throws(ControlFault) -> UInt64? {
+        known.append(key)
+        guard let value = members[key], value != .null else { return nil }
         guard let number = value.integer, number > 0 else {
-            throw ControlFault(.wrongValue, "call must be the number of a call, as status lists it")
+            throw ControlFault(.wrongValue, "\(key) must be the number of a call, as status lists it")
         }
         return UInt64(number)
     }

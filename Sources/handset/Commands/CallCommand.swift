@@ -204,6 +204,10 @@ struct CallCommand: AsyncParsableCommand {
                 run.isInterrupted = ending.isMade
                 run.ended(record, report, await device.cardStatistics)
                 return
+            case .transferRequested(_, let target, let isAccepted):
+                progress.say("The peer asks for a call to \(target)" + (isAccepted ? "" : ", which is refused"))
+            case .transferProgress(_, let target, let state):
+                progress.say("The transfer to \(target): \(state.rawValue)")
             case .signaling, .incoming, .invited, .invite, .playing, .playingEnded, .recording, .recordingEnded,
                 .attached, .detached, .speech, .interrupted, .responded:
                 break

@@ -10,7 +10,8 @@ struct ControlWords: Error, CustomStringConvertible {
     static let forms = [
         "status", "mute", "unmute", "volume DB", "volume microphone DB", "call WHOM", "answer [CALL]",
         "reject [CALL]", "busy [CALL]", "hangup [CALL]", "card CALL", "dtmf KEYS [CALL]", "play [CALL] FILE",
-        "stop [CALL]", "record [CALL] start [FILE]", "record [CALL] stop", "attach [CALL]", "detach [CALL]", "drain",
+        "stop [CALL]", "record [CALL] start [FILE]", "record [CALL] stop", "attach [CALL]", "detach [CALL]",
+        "transfer CALL WHOM", "transfer CALL WHOM to-call CALL", "drain",
         "undrain", "watch",
     ]
 
@@ -66,6 +67,7 @@ struct ControlWords: Error, CustomStringConvertible {
             }
             return ControlRequest(.play(file: try path(file), rest.count > 1 ? try number(rest[0]) : nil))
         case "record": return ControlRequest(try record(rest))
+        case "transfer": return ControlRequest(try transfer(rest))
         case "stop", "attach", "detach":
             try atMost(1)
             let call = try rest.first.map(number)
@@ -76,6 +78,17 @@ struct ControlWords: Error, CustomStringConvertible {
             }
         default: throw ControlWords("There is no \"\(name)\"; there are \(forms.joined(separator: ", ")).")
         }
+    }
+
+    private static func transfer(_ words: [String]) throws(ControlWords) -> ControlRequest.Wish {
+        guard words.count == 2 || words.count == 4 && ["to-call", "--to-call"].contains(words[2]), !words[1].isEmpty
+        else {
+            throw ControlWords(
+                "Say whom the peer of which call is to call: transfer CALL WHOM, or transfer CALL WHOM to-call CALL.")
+        }
+        guard words[1].utf8.count <= ControlLimits.nameBytes else { throw ControlWords("That name is too long.") }
+        return .transfer(
+            try number(words[0]), to: words[1], replacing: words.count == 4 ? try number(words[3]) : nil)
     }
 
     private static func record(_ words: [String]) throws(ControlWords) -> ControlRequest.Wish {

@@ -290,6 +290,11 @@ struct RunCommand: AsyncParsableCommand {
                     "duration_ms": "\(end.duration.milliseconds.rounded(toPlaces: 0))",
                     "missed_ms": "\(end.missed.milliseconds.rounded(toPlaces: 0))",
                 ])
+        case .transferRequested: break  // Logged where it is decided.
+        case .transferProgress(let call, let target, let progress):
+            logger.info(
+                "A transfer goes on",
+                metadata: ["call": "\(call)", "to": "\(target)", "state": "\(progress.rawValue)"])
         case .attached(let call): logger.info("A program joins a call", metadata: ["call": "\(call)"])
         case .detached(let call): logger.info("A program leaves a call", metadata: ["call": "\(call)"])
         case .fileFailed: break  // Logged where it happened.

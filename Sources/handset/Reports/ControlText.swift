@@ -74,6 +74,8 @@ enum ControlText {
             "call \(call): " + Self.file(file, started: "is recorded to", ended: "was recorded to")
         case .attached(let call): "call \(call): a program takes part"
         case .detached(let call): "call \(call): the program has left"
+        case .transfer(let call, let state, let target):
+            "call \(call): transfer to \(printable(target)) \(printable(state))"
         case .sending(let call, let reason?): "call \(call) sends no more: \(printable(reason))"
         case .sending(let call, nil): "call \(call) sends again"
         case .sound(let sound): Self.sound(sound)
@@ -109,6 +111,7 @@ enum ControlText {
         case .record(.stop, _): "\(call): the recording ends"
         case .attach: "\(call): a program takes part"
         case .detach: "\(call): the program leaves"
+        case .transfer(_, let target, _): "\(call): the peer is asked to call \(printable(target))"
         case .status, .mute, .volume, .watch: call
         }
     }

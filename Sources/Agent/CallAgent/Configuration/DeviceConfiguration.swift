@@ -244,6 +244,10 @@ extension AnswerPolicy {
         let deny = ConfigKey<[UserID]>.names(
             "deny", of: "a user's id", "answer everybody but these; not together with `allow`"
         ).unset("nobody")
+        let transfers = ConfigKey.choice(
+            "transfers", of: Transfers.self,
+            "whom a peer may have us call in its place: nobody, users of the account's own service, or anybody"
+        ).defaulting(to: .service)
     }
 
     init(_ section: KeyedSection<Keys>, _ problems: inout [ConfigProblem]) {
@@ -271,6 +275,7 @@ extension AnswerPolicy {
             }
         self.init(manner: manner, callLimit: limit, callers: callers)
         section.read(\.ringLimit, into: &ringLimit, &problems)
+        section.read(\.transfers, into: &transfers, &problems)
     }
 }
 
