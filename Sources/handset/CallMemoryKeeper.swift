@@ -20,7 +20,7 @@ actor CallMemoryKeeper {
             .sendingResumed, .fileFailed,
             .card,
             .loadChanged, .realtimePriorityRefused, .playing, .playingEnded, .recording, .recordingEnded, .attached,
-            .detached:
+            .detached, .transferRequested, .transferProgress:
             break
         }
     }

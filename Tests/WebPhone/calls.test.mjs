@@ -103,6 +103,38 @@ test('A call goes from the microphone over ringing to talking, and is hung up wi
   assert.equal(made.calls.call, null);
 });
 
+test('CALL-8: The other side has us call somebody: the old call goes on until the exchange has taken the invite', async () => {
+  const made = await talking();
+  const old = connection();
+  made.signaling.answers['invite.send'] = { invite: 'I9' };
+  made.signaling.hear('callSignal', { invite: 'I1', type: 'transfer', data: { to: 'carol' } });
+  await settle();
+  const [, [method, params]] = made.signaling.asked;
+  assert.equal(method, 'invite.send');
+  assert.equal(params.to, 'carol');
+  assert.deepEqual(params.data.transfer, { invite: 'I1' });
+  assert.deepEqual(made.signaling.told.map(([name, { invite, data }]) => [name, invite, data?.state]), [
+    ['call.signal', 'I1', 'trying'], ['call.end', 'I1', undefined],
+  ]);
+  assert.ok(old.isClosed);
+  assert.equal(made.calls.call.name, 'carol');
+  made.signaling.hear('inviteAccepted', { invite: 'I9', data: { answer } });
+  await settle();
+  connection().become('connected');
+  assert.equal(made.calls.call.phase, 'talking');
+});
+
+test('CALL-8: A transfer that names nobody, or that the exchange does not take, is told', async () => {
+  const made = await talking();
+  made.signaling.hear('callSignal', { invite: 'I1', type: 'transfer', data: {} });
+  assert.deepEqual(made.signaling.told.map(([, { data }]) => data.state), ['refused']);
+  made.signaling.answers['invite.send'] = failure('notAllowed');
+  made.signaling.hear('callSignal', { invite: 'I1', type: 'transfer', data: { to: 'carol' } });
+  await settle();
+  assert.deepEqual(made.signaling.told.map(([, { data }]) => data?.state), ['refused', 'trying', 'failed', undefined]);
+  assert.equal(made.calls.call, null);
+});
+
 test('A call that comes in rings, is answered, and talks', async () => {
   const made = make();
   made.signaling.hear('inviteReceived', invite());

@@ -92,7 +92,8 @@ struct MeasuredCall {
                 let text = CardEventText(event: event, audio: configuration.audio)
                 if text.isWarning { progress.warn(text.text) }
             case .signaling, .incoming, .invited, .invite, .digit, .speech, .interrupted, .responded, .loadChanged,
-                .realtimePriorityRefused, .playing, .playingEnded, .recording, .recordingEnded, .attached, .detached:
+                .realtimePriorityRefused, .playing, .playingEnded, .recording, .recordingEnded, .attached, .detached,
+                .transferRequested, .transferProgress:
                 break
             }
         }

@@ -85,7 +85,7 @@ struct SetupTrial {
                 let error = record.error.map { ": \($0)" } ?? ""
                 throw CommandFailure(.failed, "the call to itself ended as \(record.reason.rawValue)\(error)")
             case .signaling, .incoming, .invited, .invite, .answered, .established, .playbackEnded, .digit, .speech,
-                .interrupted, .responded,
+                .interrupted, .responded, .transferRequested, .transferProgress,
                 .sendingStopped,
                 .sendingResumed, .fileFailed, .ended, .card, .loadChanged, .realtimePriorityRefused,
                 .playing, .playingEnded, .recording, .recordingEnded, .attached, .detached:

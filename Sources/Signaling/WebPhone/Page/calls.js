@@ -41,9 +41,12 @@ export class Calls extends EventTarget {
 
   // What the user does.
 
-  /** @param {string} to */
-  async dial(to) {
-    if (this.call) return;
+  /**
+   * @param {string} to
+   * @param {Call | null} instead the call whose other side asked for this one (contract CALL-8)
+   */
+  async dial(to, instead = null) {
+    if (this.call !== instead) return;
     const call = this.#begin(to, 'outgoing', 'preparing');
     try {
       const peer = await this.#makePeer(call, false);
@@ -51,9 +54,10 @@ export class Calls extends EventTarget {
       const offer = await peer.offer();
       this.#move(call, 'calling');
       const sent = await this.#signaling.request('invite.send', {
-        to, data: { offer }, ttl: ringTime, online_only: true, idempotency_key: crypto.randomUUID(),
+        to, data: instead ? { offer, transfer: { invite: instead.invite } } : { offer }, ttl: ringTime, online_only: true, idempotency_key: crypto.randomUUID(),
       });
       call.invite = sent.invite;
+      if (instead) this.#giveUp(instead);
       if (call.phase === 'ended') {
         this.#signaling.tell('invite.cancel', { invite: sent.invite, data: { reason: 'cancelled' } });
         return;
@@ -62,6 +66,10 @@ export class Calls extends EventTarget {
       this.#sound.ringBack();
       peer.release();
     } catch (error) {
+      if (instead) {
+        this.#tellTransfer(instead, 'failed');
+        this.#giveUp(instead);
+      }
       this.#end(call, endingOf(error));
     }
   }
@@ -182,7 +190,8 @@ export class Calls extends EventTarget {
         }
         break;
       case 'callSignal':
-        if (call.peer) call.peer.take(data.type, data.data);
+        if (data.type === 'transfer') this.#transfer(call, data.data?.to);
+        else if (call.peer) call.peer.take(data.type, data.data);
         else if (call.early.length < 256) call.early.push([data.type, data.data]);
         break;
       case 'callEnded': this.#end(call, { reason: data.reason === 'disconnected' ? 'disconnected' : 'completed' }); break;
@@ -218,6 +227,31 @@ export class Calls extends EventTarget {
     }
     this.#sound.ring();
     this.#changed();
+  }
+
+  /**
+   * The other side has us call somebody in its place. This page is in one call at a time: the old one goes on until the exchange has
+   * taken the invite, and not until that is answered.
+   * @param {Call} call @param {unknown} to
+   */
+  #transfer(call, to) {
+    if (call.phase !== 'talking' || typeof to !== 'string') return this.#tellTransfer(call, 'refused');
+    this.#tellTransfer(call, 'trying');
+    this.dial(to, call);
+  }
+
+  /** @param {Call} call @param {string} state */
+  #tellTransfer(call, state) {
+    this.#signaling.tell('call.signal', { invite: call.invite, type: 'transferProgress', data: { state } });
+  }
+
+  /** Another call has taken this one's place. @param {Call} call */
+  #giveUp(call) {
+    this.#sayEnd(call, 'completed');
+    call.isOrphan = true;
+    call.phase = 'ended';
+    call.peer?.close();
+    if (call.microphone) stop(call.microphone);
   }
 
   /** @param {Call} call @param {any} data */
