@@ -20,15 +20,48 @@ import Testing
         ])
     func name(path: String, part: String) { #expect(PartFile.path(of: path) == part) }
 
-    @Test("A whole recording takes its name, and the place of an earlier one")
+    @Test("A whole recording takes its name, and the place of what had the name when it began")
     func complete() throws {
         let path = folder.path("a.wav")
         _ = try folder.write([1], as: "a.wav")
         _ = try folder.write([2, 3], as: "a.part.wav")
-        try PartFile.complete(path)
+        let earlier = try PartFile.check(path, sparing: [])
+        #expect(earlier != nil)
+        #expect(try PartFile.complete(path, replacing: earlier) == path)
         #expect(try names == ["a.wav"])
         #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == Data([2, 3]))
         #expect(throws: AudioFileError.self) { try PartFile.complete(path) }
+    }
+
+    @Test("A file that was created meanwhile is not replaced: the recording gets a number behind its name")
+    func nameTaken() throws {
+        let path = folder.path("a.wav")
+        #expect(try PartFile.check(path, sparing: []) == nil)
+        _ = try folder.write([1], as: "a.wav")
+        _ = try folder.write([2], as: "a-2.wav")
+        #expect(symlink(folder.path("nowhere"), folder.path("a-3.wav")) == 0)
+        _ = try folder.write([3], as: "a.part.wav")
+        #expect(try PartFile.complete(path) == folder.path("a-4.wav"))
+        #expect(try names == ["a-2.wav", "a-3.wav", "a-4.wav", "a.wav"])
+        #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == Data([1]))
+        // Another file than the one that was to be replaced.
+        let earlier = try PartFile.check(path, sparing: [])
+        try FileManager.default.moveItem(atPath: path, toPath: folder.path("b.wav"))
+        _ = try folder.write([4], as: "a.wav")
+        _ = try folder.write([5], as: "a.part.wav")
+        #expect(try PartFile.complete(path, replacing: earlier) == folder.path("a-5.wav"))
+        #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == Data([4]))
+    }
+
+    @Test("Names of recordings that are not whole are no names for others")
+    func reserved() throws {
+        for name in ["a.part.wav", "/k/a.cut.opus", "a.part", ".part.wav"] {
+            #expect(PartFile.isReserved(name))
+            #expect(throws: AudioFileError.self) { try PartFile.check(folder.path(name), sparing: []) }
+        }
+        for name in ["a.wav", "part.wav", "cut", "a.b.part.c.wav", "/k.part/a.wav", "apart.wav", ""] {
+            #expect(!PartFile.isReserved(name))
+        }
     }
 
     @Test("A played file, a folder and a link are not replaced by a recording; a file of another kind is")

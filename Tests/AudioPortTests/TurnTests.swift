@@ -21,11 +21,12 @@ struct TurnTests {
         private(set) var interruptedAt: Int?
         static let frame = 960
 
-        init(_ said: [Int16], interrupts: Bool = true) throws {
+        init(_ said: [Int16], interrupts: Bool = true, startsAt start: Int = 0) throws {
             let pair = AudioPort.pair(
                 rate: .hz48000, signal: try PortSignal(), turns: TurnPlan(interrupts: interrupts))
             port = pair.port
             line = pair.line
+            if start > 0 { line.begin(at: start) }
             unwritten = said
         }
 
@@ -176,6 +177,75 @@ struct TurnTests {
             if let found { at = found + 240 } else { missing += 1 }
         }
         #expect(missing <= 2 * dips, "\(missing) blocks of \(bot.count / 240) are missing")
+    }
+
+    @Test("The last word of a program, in which the caller began to speak, is sent once and counts as played")
+    func lastWord() throws {
+        // A voice that takes longer than 0.2 s to be certain.
+        let speech = Self.speech(seed: 31, seconds: 2)
+        let heard = Self.sum(Self.quiet(24_000 + speech.count), speech, at: 24_000)
+        let onset = 24_000 + Self.onset(of: speech)
+        var passed = 0
+        for delay in stride(from: 1_920, through: 2_880, by: 480) {
+            let bot = Array(Self.bot(seconds: 5)[..<(onset + delay)])
+            let call = try Call(bot)
+            #expect(call.markEnd())
+            call.hear(heard)
+            let low = call.turns.compactMap { if case .lowered(let at) = $0 { at } else { nil } }
+            let restored = call.turns.contains { if case .restored = $0 { true } else { false } }
+            guard call.interruptedAt == nil, low.count == 1, let low = low.first, low < bot.count, !restored,
+                call.turns.contains(where: { if case .speechBegan = $0 { true } else { false } })
+            else { continue }
+            passed += 1
+            #expect(call.sent[(low + 240)...].allSatisfy { $0.magnitude <= 300 }, "nothing is repeated aloud")
+            #expect(call.played == bot.count)
+            #expect(call.events == [.played(mark: "end", played: bot.count)])
+        }
+        #expect(passed > 0)
+    }
+
+    @Test("Positions count from the beginning of the call's sound, also in a line that joins it later")
+    func positions() throws {
+        let speech = Self.speech(seed: 40, seconds: 2)
+        let heard = Self.sum(Self.quiet(96_000 + speech.count), speech, at: 24_000)
+        func turns(startsAt start: Int) throws -> [TurnEvent] {
+            let call = try Call([], startsAt: start)
+            call.hear(heard)
+            call.say([Int16](repeating: 2_000, count: 9_600))
+            call.hear(Self.quiet(9_600))
+            return call.turns
+        }
+        let moved = try turns(startsAt: 0).map { turn -> TurnEvent in
+            switch turn {
+            case .speechBegan(let at): .speechBegan(at: at + 480_000)
+            case .speechEnded(let at): .speechEnded(at: at + 480_000)
+            case .lowered(let at): .lowered(at: at + 480_000)
+            case .restored(let at): .restored(at: at + 480_000)
+            case .answered(let turn): .answered(turn.moved(by: 480_000))
+            }
+        }
+        #expect(moved.count >= 3)
+        #expect(try turns(startsAt: 480_000) == moved)
+    }
+
+    @Test("The echo of a file that is played is not taken for the caller's speech")
+    func echoOfAnnouncement() throws {
+        var speaker = SyntheticSpeech(seed: 21, levelDBFS: -16)
+        let file = speaker.samples(seconds: 6)
+        for isEcho in [true, false] {
+            let pair = AudioPort.pair(rate: .hz48000, signal: try PortSignal(), turns: TurnPlan(interrupts: true))
+            var port = pair.port
+            var line = pair.line
+            var turns: [TurnEvent] = []
+            for start in stride(from: 0, through: file.count - 960, by: 960) {
+                let received = (start..<start + 960).map { $0 >= 5_000 ? file[$0 - 5_000] / 10 : 0 }
+                var frame = isEcho ? Array(file[start..<start + 960]) : [Int16](repeating: 0, count: 960)
+                line.hold(received: received.span, sending: frame.mutableSpan)
+                port.takeTurns(into: &turns)
+            }
+            let hasSpoken = turns.contains { if case .speechBegan = $0 { true } else { false } }
+            #expect(hasSpoken == !isEcho)
+        }
     }
 
     @Test("After an interruption nothing is sent until the program's side knows; then its new sound is heard")

@@ -47,6 +47,37 @@ struct TwilioWebhookTests {
         #expect(webhook.request(to: Webhook(address), token: nil)?.signature == nil)
     }
 
+    @Test("News of a stream are a signed form with its name, its event, the time, and why it failed")
+    func streamNews() throws {
+        let address = try #require(WebAddress("http://bot.example:7860/stream", WebAddress.Scheme.requests))
+        var news = StreamWebhook(
+            WireCall(call: "CA1", stream: "MZ1", account: "AC1", from: "a", to: "b"), name: nil, .started,
+            unixMilliseconds: 1_709_208_000_250)
+        let post = try #require(news.request(to: Webhook(address), token: "token"))
+        #expect(
+            String(decoding: post.body, as: UTF8.self)
+                == "AccountSid=AC1&CallSid=CA1&StreamSid=MZ1&StreamEvent=stream-started"
+                + "&Timestamp=2024-02-29T12%3A00%3A00.250Z")
+        #expect(post.signature == TwilioSignature.text(of: address.text, news.form, token: "token"))
+        (news.name, news.event) = ("n", .failed("no answer"))
+        let get = try #require(news.request(to: Webhook(address, .get), token: nil))
+        #expect(get.target.hasSuffix("&StreamName=n&StreamError=no+answer") && get.body.isEmpty)
+        #expect(get.target.contains("StreamEvent=stream-error") && get.signature == nil)
+        #expect(StreamWebhook.Event.stopped.name == "stream-stopped")
+    }
+
+    @Test("Times are told as RFC 3339 has them", arguments: [
+        (0, "1970-01-01T00:00:00.000Z"), (951_782_399_999, "2000-02-28T23:59:59.999Z"),
+        (951_782_400_000, "2000-02-29T00:00:00.000Z"), (951_868_800_000, "2000-03-01T00:00:00.000Z"),
+        (1_735_689_599_001, "2024-12-31T23:59:59.001Z"), (4_107_542_400_000, "2100-03-01T00:00:00.000Z"),
+        (-1, "1970-01-01T00:00:00.000Z"), (.max, "9999-12-31T23:59:59.999Z"),
+    ] as [(Int64, String)])
+    func times(milliseconds: Int64, text: String) {
+        let call = WireCall(call: "CA1", stream: "MZ1", account: "AC1", from: "a", to: "b")
+        let news = StreamWebhook(call, name: nil, .stopped, unixMilliseconds: milliseconds)
+        #expect(news.form.values("Timestamp") == [text])
+    }
+
     @Test("A form comes back as it was, and broken escapes, bytes and sizes are refused")
     func forms() {
         let form = FormFields([.init("a b", "ä&=+%"), .init("", ""), .init("a b", "*-._~")])

@@ -219,4 +219,15 @@ struct CallAdmissionTests {
         ]
         #expect(answers == [true, false, true])
     }
+
+    @Test("A call with two legs needs room for both")
+    func twoStreams() {
+        var admission = CallAdmission()
+        let idle = CallAdmission.Worker(load: WorkerLoad(costOfCall: 0.4), calls: 0, capacity: 256)
+        let answers = [
+            admission.admits([idle], streams: 2, unplaced: 0), admission.admits([idle], streams: 1, unplaced: 1),
+            admission.admits([idle], streams: 2, unplaced: 1),
+        ]
+        #expect(answers == [true, true, false])
+    }
 }

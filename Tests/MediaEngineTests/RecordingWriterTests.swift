@@ -152,6 +152,21 @@ struct RecordingWriterTests {
         #expect(longest >= tone.count - 25_000)
     }
 
+    @Test("A file that somebody creates under a recording's name stays, and the recording tells its other name")
+    func nameTaken() throws {
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let kept = path("kept.wav")
+        var writer = try RecordingWriter(path: kept, RecordingFormat(), sparing: [])
+        let tone = Self.tone(500, 960)
+        try writer.append(heard: tone.span, said: tone.span)
+        try Data("theirs".utf8).write(to: URL(fileURLWithPath: kept))
+        try writer.finish()
+        let end = writer.end(missed: 0)
+        #expect(end.path == path("kept-2.wav") && end.requestedPath == kept && end.failure == nil)
+        #expect(try Data(contentsOf: URL(fileURLWithPath: kept)) == Data("theirs".utf8))
+        #expect(try AudioFileReader.samples(ofFile: end.path).count == 960)
+    }
+
     @Test("A recording without a sample is a file that can be played", arguments: formats)
     func empty(format: RecordingFormat) throws {
         defer { try? FileManager.default.removeItem(at: folder) }

@@ -157,13 +157,57 @@ struct RunningSoundTests {
         try call.run(seconds: 0.18)
         port.update(at: call.now, isFinal: false, into: &events)
         port.read(into: &caller)
-        #expect(events == [] && port.played == 0)
+        #expect(events == [] && port.played == 0 && port.isSuspended)
         #expect(caller.count == 9 * 960 && Self.power(caller) > 1e7)
         try call.run(seconds: 0.2)
         port.update(at: call.now, isFinal: false, into: &events)
-        #expect(events == [.played(mark: "said", played: 4_800)])
+        #expect(events == [.played(mark: "said", played: 4_800)] && !port.isSuspended)
         let loud = Self.take(&right).count { $0 == 2_000 }
         #expect((4_300...4_800).contains(loud))
+    }
+
+    @Test("A file that is over is not taken away from one that has begun since")
+    func secondAnnouncement() throws {
+        let heard = AudioRing(capacity: 1 << 18)
+        let sent = AudioRing(capacity: 1 << 18)
+        var right = sent.consumer
+        var call = try Self.call(.silence, heard.producer, sent.producer)
+        try call.run(seconds: 0.4)
+        Self.change(call.right, Self.announcement([Int16](repeating: 1_000, count: 960), number: 1))
+        try call.run(seconds: 0.1)
+        #expect(call.right.pointee.takeAnnouncementEnd() == 1)
+        Self.change(call.right, Self.announcement([Int16](repeating: 2_000, count: 9_600), number: 2))
+        _ = Self.take(&right)
+        // The control side learns of the first one's end only now.
+        Self.change(call.right, AudioChange(.announcement(number: 1), installs: false))
+        try call.run(seconds: 0.3)
+        #expect(Self.take(&right).count { $0 == 2_000 } >= 9_600 - 480)
+        #expect(call.right.pointee.takeAnnouncementEnd() == 2)
+        Self.change(call.right, AudioChange(.announcement(number: 2), installs: false))
+    }
+
+    @Test("A program that joins a call is told positions since the beginning of the call's sound")
+    func joiningPosition() throws {
+        let heard = AudioRing(capacity: 1 << 18)
+        let sent = AudioRing(capacity: 1 << 18)
+        var left = heard.consumer
+        var call = try Self.call(.silence, heard.producer, sent.producer)
+        var lengths: [Int] = []
+        for _ in 1...2 {
+            try call.run(seconds: 0.4)
+            lengths.append(Self.take(&left).count)
+            let pair = AudioPort.pair(rate: .hz48000, signal: try PortSignal())
+            var join = AudioChange(.line, installs: true)
+            join.line = .some(pair.line)
+            Self.change(call.right, join)
+        }
+        let memory = UnsafeMutablePointer<AudioChange>.allocate(capacity: 1)
+        defer { memory.deallocate() }
+        memory.initialize(to: AudioChange(.line, installs: false))
+        call.right.pointee.change(memory)
+        let start = memory.pointee.line?.start
+        memory.deinitialize(count: 1)
+        #expect(lengths[0] > 0 && lengths[1] > 0 && start == lengths[0] + lengths[1])
     }
 
     @Test(

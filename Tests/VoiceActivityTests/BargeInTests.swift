@@ -58,7 +58,12 @@ struct BargeInTests {
         var bargeIn = BargeIn(rateHz: 8_000)
         _ = bargeIn.follow(events(.onset, now: 800), isPlaying: true, played: 0, now: 800)
         let confirmed = bargeIn.follow(events(.confirmed, now: 2_400), isPlaying: false, played: 900, now: 2_400)
-        #expect(confirmed == .restored && bargeIn.gain == 1 && bargeIn.stops == 0)
+        #expect(confirmed == .passed && bargeIn.gain == 1 && bargeIn.stops == 0 && bargeIn.falseDips == 0)
+        // What was no speech is another matter: the caller has not heard the last word at its level.
+        var other = BargeIn(rateHz: 8_000)
+        _ = other.follow(events(.onset, now: 800), isPlaying: true, played: 0, now: 800)
+        let retracted = other.follow(events(.retracted, now: 2_400), isPlaying: false, played: 900, now: 2_400)
+        #expect(retracted == .restored)
     }
 
     @Test("Onset and retraction in one frame of 60 ms change nothing, and are counted")

@@ -11,32 +11,87 @@ public enum PartFile {
     /// The name of a recording at `path` that is not whole.
     public static func path(of path: String) -> String { path.inserting(part) }
 
+    /// Whether a path names a recording that is not whole, so that no other recording may have that name.
+    public static func isReserved(_ path: String) -> Bool {
+        let name = path[(path.lastIndex(of: "/").map { path.index(after: $0) } ?? path.startIndex)...]
+        return name.split(separator: ".", omittingEmptySubsequences: false).dropFirst().suffix(2)
+            .contains { ".\($0)" == part || ".\($0)" == cut }
+    }
+
     /// Finds out whether a recording may take the place of what is at `path`, if something is.
     ///
     /// - Parameter played: Files that must not be replaced, under any name.
-    public static func check(_ path: String, sparing played: [FileIdentity]) throws(AudioFileError) {
+    /// - Returns: The file that is there; nil if there is none.
+    @discardableResult
+    public static func check(
+        _ path: String, sparing played: [FileIdentity]
+    ) throws(AudioFileError) -> FileIdentity? {
+        guard !isReserved(path) else {
+            throw AudioFileError(
+                .inUse, .record, path: path, reason: "such names are those of recordings that are not whole")
+        }
         let descriptor: Int32
         do throws(RegularFileError) {
             descriptor = try RegularFile.open(path, O_WRONLY | O_NOFOLLOW)
         } catch {
-            if error.systemError == ENOENT { return }
+            if error.systemError == ENOENT { return nil }
             throw AudioFileError(
                 error.systemError.map(PosixFile.recordingCode) ?? .unwritable, .record, path: path,
                 reason: error.message, errno: error.systemError)
         }
         defer { close(descriptor) }
-        guard let identity = FileIdentity(descriptor: descriptor), played.contains(identity) else { return }
-        throw AudioFileError(.inUse, .record, path: path, reason: "it is the file that is played")
+        guard let identity = FileIdentity(descriptor: descriptor) else { return nil }
+        guard !played.contains(identity) else {
+            throw AudioFileError(.inUse, .record, path: path, reason: "it is the file that is played")
+        }
+        return identity
     }
 
-    /// Gives a recording that is whole and on the disk its name. What had the name is replaced.
-    public static func complete(_ path: String) throws(AudioFileError) {
-        guard unsafe rename(Self.path(of: path), path) == 0 else {
-            let code = errno
-            throw AudioFileError(
-                PosixFile.recordingCode(code), .record, path: path,
-                reason: "it cannot be given its name: \(PosixFile.systemMessage(code))", errno: code)
+    /// Names that are tried for a recording whose own is taken.
+    private static let mostNames = 1_000
+
+    /// Gives a recording that is whole and on the disk its name. If another file has got that name meanwhile, the recording
+    /// has a number behind its name: `call-2.wav`.
+    ///
+    /// - Parameter earlier: What had the name when the recording began, which is replaced.
+    /// - Returns: The name.
+    public static func complete(
+        _ path: String, replacing earlier: FileIdentity? = nil
+    ) throws(AudioFileError) -> String {
+        let part = Self.path(of: path)
+        if let earlier, FileIdentity(path: path) == earlier {
+            guard unsafe rename(part, path) == 0 else { throw nameless(path, errno) }
+            return path
         }
+        for number in 1...mostNames {
+            let name = number == 1 ? path : path.inserting("-\(number)")
+            let code = move(part, to: name)
+            if code == 0 { return name }
+            guard code == EEXIST else { throw nameless(path, code) }
+        }
+        throw nameless(path, EEXIST)
+    }
+
+    private static func nameless(_ path: String, _ code: Int32) -> AudioFileError {
+        AudioFileError(
+            PosixFile.recordingCode(code), .record, path: path,
+            reason: "it cannot be given its name: \(PosixFile.systemMessage(code))", errno: code)
+    }
+
+    /// Renames a file unless the name is taken.
+    ///
+    /// - Returns: 0, or why not: an `errno`.
+    private static func move(_ path: String, to other: String) -> Int32 {
+        // Unlike a rename, a link never replaces anything.
+        if unsafe link(path, other) == 0 {
+            _ = unsafe unlink(path)
+            return 0
+        }
+        let code = errno
+        // File systems without links, such as those of memory cards.
+        guard code == EPERM || code == EOPNOTSUPP || code == ENOSYS else { return code }
+        guard FileIdentity(path: other) == nil else { return EEXIST }
+        return unsafe rename(path, other) == 0 ? 0 : errno
     }
 
     /// Renames what killed processes have left in a folder from `NAME.part.wav` to `NAME.cut.wav`, so that nobody takes it
@@ -59,7 +114,7 @@ public enum PartFile {
                 let ending = "\(part).\(container.rawValue)"
                 guard name.hasSuffix(ending), name.count > ending.count else { continue }
                 let kept = name.dropLast(ending.count) + "\(cut).\(container.rawValue)"
-                return isAbandoned("\(folder)/\(name)") && moves("\(folder)/\(name)", to: "\(folder)/\(kept)")
+                return isAbandoned("\(folder)/\(name)") && move("\(folder)/\(name)", to: "\(folder)/\(kept)") == 0
                     ? "\(folder)/\(kept)" : nil
             }
             return nil
@@ -72,16 +127,10 @@ public enum PartFile {
         defer { close(descriptor) }
         return flock(descriptor, LOCK_EX | LOCK_NB) == 0
     }
-
-    /// Renames a file unless the name is taken.
-    private static func moves(_ path: String, to other: String) -> Bool {
-        guard FileIdentity(path: other) == nil else { return false }
-        return unsafe rename(path, other) == 0
-    }
 }
 
 extension String {
-    /// The path with a word before its extension.
+    /// The path with this before its extension.
     fileprivate func inserting(_ word: String) -> String {
         let name = lastIndex(of: "/").map { index(after: $0) } ?? startIndex
         guard let dot = self[name...].lastIndex(of: "."), dot > name else { return self + word }

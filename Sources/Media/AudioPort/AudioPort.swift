@@ -31,6 +31,8 @@ public struct AudioPort: ~Copyable {
     public private(set) var interruptions = 0
     /// Events of ``takeTurns(into:)`` that were left out because this side was late.
     public private(set) var lostTurnEvents = 0
+    /// Whether the caller hears something else now, such as a file, and what is queued waits.
+    public private(set) var isSuspended = false
     private var lastWrite: Instant?
     private var block = SampleBuffer(capacity: AudioPort.blockSamples)
     private var narrowed = SampleBuffer(capacity: AudioPort.blockSamples)
@@ -180,6 +182,7 @@ public struct AudioPort: ~Copyable {
         sendOrder()
         while let report = reports.pop() {
             missedSamples = report.missed
+            isSuspended = report.isSuspended
             ledger.note(report, into: &events)
             lostTurnEvents = report.eventsLost
             turns = report.turns

@@ -18,6 +18,8 @@ struct PlayReport: BitwiseCopyable, Equatable {
     var interruptions = 0
     /// Events of who speaks for which there was no room.
     var eventsLost = 0
+    /// In the last frame the caller heard something else, and what is queued waited.
+    var isSuspended = false
 }
 
 /// What the worker is to do with the queue.

@@ -20,6 +20,8 @@ public struct PortLine: ~Copyable, Sendable {
     /// Who speaks, if that is followed.
     private var turns: OutOfLine<TurnTaking>?
     private let followsTurns: Bool
+    /// Samples of the call's sound before this line came into it.
+    package private(set) var start = 0
     /// Samples of the queue that were sent at a low level, and are still in it: the caller hears them again if that was no speech.
     private var ahead = 0
     /// The caller has interrupted the program, and its side does not know yet: nothing of the queue is sent.
@@ -45,10 +47,16 @@ public struct PortLine: ~Copyable, Sendable {
         report.turns = TurnSummary()
     }
 
+    /// The line comes into a call whose sound has lasted for so many samples at 48 kHz: positions of who speaks count from the
+    /// beginning of that sound.
+    @_noAllocation @_noLocks
+    package mutating func begin(at position: Int) { start = position }
+
     /// Runs one frame. Both spans have the same length, in samples at 48 kHz.
     @_noAllocation @_noLocks
     public mutating func exchange(received: Span<Int16>, sending: inout MutableSpan<Int16>) {
         report.missed &+= received.count &- heard.write(received)
+        report.isSuspended = false
         carryOutOrders()
         var count = 0
         if followsTurns {
@@ -68,6 +76,7 @@ public struct PortLine: ~Copyable, Sendable {
     @_noAllocation @_noLocks
     public mutating func hold(received: Span<Int16>, sending: borrowing MutableSpan<Int16>) {
         report.missed &+= received.count &- heard.write(received)
+        report.isSuspended = true
         carryOutOrders()
         if followsTurns { follow(hear(received, sending, sending.count, isProgram: false)) }
         _ = reports.push(report)
@@ -98,7 +107,7 @@ public struct PortLine: ~Copyable, Sendable {
         let decision = hear(received, sending, count, isProgram: true)
         follow(decision)
         switch decision {
-        case .none, .lowered: break
+        case .none, .lowered, .passed: break
         case .restored: count = queue.look(at: 0, into: &sending)
         case .stopped: count = 0
         }
@@ -113,19 +122,28 @@ public struct PortLine: ~Copyable, Sendable {
         return count
     }
 
+    /// Samples of the call's sound so far.
+    private var position: Int {
+        @_noAllocation @_noLocks mutating get { start &+ (turns?.value.position ?? 0) }
+    }
+
     @_noAllocation @_noLocks
     private mutating func follow(_ decision: BargeInDecision) {
         switch decision {
         case .none: return
-        case .lowered: return tell(.lowered(at: turns?.value.position ?? 0))
+        case .lowered: return tell(.lowered(at: position))
         case .restored:
-            tell(.restored(at: turns?.value.position ?? 0))
+            tell(.restored(at: position))
             edge.cut()
+        case .passed:
+            // The caller was sent it, and speaks now.
+            queue.skip(ahead)
+            report.consumed &+= ahead
         case .stopped:
             report.interruptions &+= 1
             isHeld = true
         }
-        // Restored, it continues where it was when it was lowered.
+        // Restored, it continues where it was when it was lowered; passed, behind what was sent.
         ahead = 0
         turns?.value.restartGain()
     }
@@ -143,11 +161,11 @@ public struct PortLine: ~Copyable, Sendable {
             let event = found.events[index]
             switch event.kind {
             case .onset, .retracted: break
-            case .confirmed: tell(.speechBegan(at: event.position))
-            case .ended: tell(.speechEnded(at: event.position))
+            case .confirmed: tell(.speechBegan(at: start &+ event.position))
+            case .ended: tell(.speechEnded(at: start &+ event.position))
             }
         }
-        if let turn = found.turn { tell(.answered(turn)) }
+        if let turn = found.turn { tell(.answered(turn.moved(by: start))) }
         // A program is restored after a time, without an event.
         if case .none = found.bargeIn, found.events.count == 0 { return .none }
         report.turns = turns?.value.summary
@@ -158,7 +176,7 @@ public struct PortLine: ~Copyable, Sendable {
     @_noAllocation @_noLocks
     private mutating func noteSent(_ sending: borrowing MutableSpan<Int16>) {
         guard let turn = turns?.value.send(sending) else { return }
-        tell(.answered(turn))
+        tell(.answered(turn.moved(by: start)))
         report.turns = turns?.value.summary
     }
 

@@ -22,6 +22,8 @@ struct CallAudioEndpoint: ~Copyable {
     /// The program's line, if one takes part in the call. It is heard in place of the source.
     private var line: PortLine?
     private var hasLine = false
+    /// Samples of the call's sound so far, for programs that join it.
+    private var position = 0
     /// A file that is heard in place of the source, and of a program.
     private var announcement: AudioRing.Consumer?
     private var announcementNumber: UInt64 = 0
@@ -86,6 +88,7 @@ struct CallAudioEndpoint: ~Copyable {
         } else {
             fill(&sending, received: received)
         }
+        position &+= received.count
         edge.join(&sending)
         if announced, !announces { edge.expectCut() }
         record(received, sending)
@@ -200,6 +203,7 @@ struct CallAudioEndpoint: ~Copyable {
         case .line:
             line?.finish()
             exchangeEnds(&line, &change.line)
+            line?.begin(at: position)
             hasLine = change.installs
             edge.expectCut()
         }

@@ -69,11 +69,13 @@ final class PlayerStream: AudioFileStream {
                 while try state.moveBlock() {}
                 return nil
             } catch {
-                state.end()
                 return error
             }
         }
-        if let failure { onFailure(failure) }
+        guard let failure else { return }
+        // Whoever reads the sound's end knows of the failure.
+        onFailure(failure)
+        state.withLock { $0.end() }
     }
 
     func finish() {}

@@ -24,10 +24,12 @@ struct CallAdmission {
 
     /// Whether one more call fits.
     ///
-    /// - Parameter unplaced: Calls that have been admitted and are on no worker yet.
-    mutating func admits(_ workers: [Worker], unplaced: Int) -> Bool {
+    /// - Parameters:
+    ///   - streams: What the call takes: one, or two if it has another leg.
+    ///   - unplaced: Streams of calls that have been admitted and are on no worker yet.
+    mutating func admits(_ workers: [Worker], streams: Int = 1, unplaced: Int) -> Bool {
         let room = workers.reduce(0) { $0 + Self.room(on: $1, isFull: isFull) }
-        isFull = room < unplaced + 1
+        isFull = room < unplaced + streams
         return !isFull
     }
 

@@ -11,6 +11,15 @@ extension MediaEngine {
         let number: UInt64
         let path: String
         let file: AudioFileThread.StreamID
+        /// Whether the file fails.
+        let failure: FailureNote
+    }
+
+    /// Notes that a file has failed: on the file thread, before the end of its sound is read.
+    final class FailureNote: Sendable {
+        private let note = Atomic(false)
+        var hasFailed: Bool { note.load(ordering: .acquiring) }
+        func fail() { note.store(true, ordering: .releasing) }
     }
 
     /// Plays a file in place of the call's source, once; then the source is heard again. Another file that is being played
@@ -20,13 +29,19 @@ extension MediaEngine {
     /// - Throws: ``MediaStartError`` if the file cannot be played.
     public func play(_ path: String, on id: MediaCallID) throws(MediaStartError) -> Bool {
         guard worker(of: id) != nil else { return false }
-        endAnnouncement(of: id, number: nil, .stopped)
-        var opened = try files.open(AudioBehaviour(source: .file(path: path, loops: false)), reports(on: id))
+        let (failure, reports) = (FailureNote(), reports(on: id))
+        let noting = FileReports(onFailure: { error in
+            failure.fail()
+            reports.onFailure(error)
+        })
+        var opened = try files.open(AudioBehaviour(source: .file(path: path, loops: false)), noting)
         guard let file = opened.ids.first else { return false }
+        // A file that cannot be played ends nothing.
+        endAnnouncement(of: id, number: nil, .stopped)
         let number = newID().rawValue
         let isRunning = state.withLock { state in
             state.calls[id]?.files.append(file)
-            state.calls[id]?.announcement = Announcement(number: number, path: path, file: file)
+            state.calls[id]?.announcement = Announcement(number: number, path: path, file: file, failure: failure)
             return state.calls[id] != nil
         }
         guard isRunning else {
@@ -60,8 +75,13 @@ extension MediaEngine {
         send(AudioChange(.announcement(number: ended.number), installs: false), to: id) { [files] in
             files.stop([ended.file]) {}
         }
-        onEvent(.announcementEnded(id, path: ended.path, end))
+        tellEnd(of: ended, in: id, end)
         return true
+    }
+
+    func tellEnd(of announcement: Announcement, in id: MediaCallID, _ end: AnnouncementEnd) {
+        let hasFailed = end == .played && announcement.failure.hasFailed
+        onEvent(.announcementEnded(id, path: announcement.path, hasFailed ? .failed : end))
     }
 
     /// Whether the call is being recorded.

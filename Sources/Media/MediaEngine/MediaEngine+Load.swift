@@ -5,8 +5,10 @@ extension MediaEngine {
     /// Whether the workers have room for one more call without harm to those that they have.
     ///
     /// A refusal makes it answer no until the load has fallen clearly below what it refused at.
-    /// - Parameter unplaced: Calls that have been admitted before and have not been started yet.
-    public func hasRoom(besides unplaced: Int) -> Bool {
+    /// - Parameters:
+    ///   - streams: Streams of the call, each of which costs as much as a call.
+    ///   - unplaced: Streams of calls that have been admitted before and have not been started yet.
+    public func hasRoom(for streams: Int = 1, besides unplaced: Int) -> Bool {
         state.withLock { state in
             var calls = [Int](repeating: 0, count: workers.count)
             for call in state.calls.values { calls[call.worker] += 1 }
@@ -14,7 +16,7 @@ extension MediaEngine {
                 CallAdmission.Worker(
                     load: state.loads[index], calls: calls[index], capacity: callLimitPerWorker)
             }
-            return state.admission.admits(loads, unplaced: unplaced)
+            return state.admission.admits(loads, streams: streams, unplaced: unplaced)
         }
     }
 

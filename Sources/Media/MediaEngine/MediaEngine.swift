@@ -141,7 +141,11 @@ public final class MediaEngine: Sendable {
             return MediaPlacement(worker: Self.cardWorker, localAddress: workers[Self.cardWorker].localAddress)
         }
         let load = state.withLock { state in
-            state.calls.values.reduce(into: [Int: Int]()) { $0[$1.worker, default: 0] += 1 }
+            let running = state.calls.values.reduce(into: [Int: Int]()) { $0[$1.worker, default: 0] += 1 }
+            // And those that are being connected.
+            return state.connected.reduce(into: running) { load, connected in
+                if state.calls[connected.key] == nil { load[connected.value, default: 0] += 1 }
+            }
         }
         let index = workers.indices.min { load[$0, default: 0] < load[$1, default: 0] } ?? 0
         return MediaPlacement(worker: index, localAddress: workers[index].localAddress)
@@ -348,6 +352,7 @@ extension MediaEngine {
         }
         unsafe call.deinitialize(count: 1)
         unsafe call.deallocate()
+        if let announcement = running?.announcement { tellEnd(of: announcement, in: id, .callEnded) }
         files.stop(running?.files ?? [], then: then)
     }
 }

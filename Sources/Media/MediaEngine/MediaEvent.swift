@@ -73,12 +73,18 @@ public enum AnnouncementEnd: String, Sendable {
     case played
     /// Playing was stopped, or another file is played.
     case stopped
+    /// The call is over.
+    case callEnded = "call_ended"
+    /// The file failed.
+    case failed
 }
 
 /// What has become of a recording.
 public struct RecordingEnd: Sendable {
     /// The file; of a recording that failed, as far as it is whole.
     public let path: String
+    /// The file that was asked for. ``path`` differs if the recording failed, or if another file has got this name meanwhile.
+    public let requestedPath: String
     /// How long the sound is that the file has.
     public let duration: Duration
     /// Sound that was not recorded after a failure.

@@ -10,12 +10,15 @@ struct RecordingWriter: ~Copyable {
     /// Samples of each channel.
     private var samples = 0
     private var failure: AudioFileError?
-    private var isWhole = false
+    /// Its name, once it is whole.
+    private var name: String?
+    /// What had its name when it began.
+    private var replaced: FileIdentity?
 
     /// - Parameter played: Files that must not be overwritten, under any name.
     init(path: String, _ format: RecordingFormat, sparing played: [FileIdentity]) throws(AudioFileError) {
         self.path = path
-        try PartFile.check(path, sparing: played)
+        replaced = try PartFile.check(path, sparing: played)
         let part = PartFile.path(of: path)
         switch format.container {
         case .wav: wav = try WAVWriter(path: part, channels: format.channels, sparing: played)
@@ -41,8 +44,7 @@ struct RecordingWriter: ~Copyable {
     mutating func finish() throws(AudioFileError) {
         try wav?.finish()
         try opus?.finish()
-        try PartFile.complete(path)
-        isWhole = true
+        name = try PartFile.complete(path, replacing: replaced)
     }
 
     mutating func fail(_ error: AudioFileError) { failure = error }
@@ -50,7 +52,8 @@ struct RecordingWriter: ~Copyable {
     /// What has become of the recording.
     func end(missed: Int) -> RecordingEnd {
         RecordingEnd(
-            path: isWhole ? path : PartFile.path(of: path), duration: .samples(samples), missed: .samples(missed),
+            path: name ?? PartFile.path(of: path), requestedPath: path, duration: .samples(samples),
+            missed: .samples(missed),
             failure: failure)
     }
 }

@@ -21,6 +21,9 @@ public enum BargeInDecision: Equatable, Sendable, BitwiseCopyable {
     case lowered
     /// It was no speech: full level again. The bot's sound went on meanwhile, so that no sample is lost or repeated.
     case restored
+    /// It was speech, and the bot had ended by itself meanwhile: full level again for what it says next. What the caller was sent
+    /// at the low level was the bot's last word, and is not repeated.
+    case passed
     /// It was speech: discard what the bot still has to say, and call ``BargeIn/clear()`` when that is done.
     case stopped(BargeInStop)
 }
@@ -76,13 +79,15 @@ public struct BargeIn: Equatable, Sendable {
     @_noAllocation @_noLocks
     public mutating func follow(_ events: VoiceEvents, isPlaying: Bool, played: Int, now: Int) -> BargeInDecision {
         let before = gain
+        var hasPassed = false
         for index in 0..<events.count {
             let event = events[index]
             switch event.kind {
             case .onset: noteOnset(event.decidedAt, isPlaying, played)
             case .confirmed:
-                if let loweredAt = confirm(isPlaying) {
-                    return .stopped(BargeInStop(loweredAt: loweredAt, stoppedAt: played))
+                switch confirm(isPlaying) {
+                case .stops(let loweredAt): return .stopped(BargeInStop(loweredAt: loweredAt, stoppedAt: played))
+                case .finds(let wasLowered): hasPassed = hasPassed || wasLowered
                 }
             case .retracted: retract()
             case .ended: break
@@ -92,7 +97,9 @@ public struct BargeIn: Equatable, Sendable {
             falseDips &+= 1
             state = .doubtful(at: at)
         }
-        return before == gain ? .none : gain < before ? .lowered : .restored
+        if before == gain { return .none }
+        if gain < before { return .lowered }
+        return hasPassed ? .passed : .restored
     }
 
     /// What the stopped bot had left to say is discarded: what it says from the next frame on is new, and is heard.
@@ -108,30 +115,37 @@ public struct BargeIn: Equatable, Sendable {
         state = .lowered(at: played, since: now)
     }
 
-    /// Returns where the bot was lowered, if it is stopped now.
+    /// What a confirmation does.
+    private enum Confirmation: BitwiseCopyable {
+        /// It stops the bot, which was lowered there.
+        case stops(loweredAt: Int)
+        /// There is nothing to stop.
+        case finds(wasLowered: Bool)
+    }
+
     @_noAllocation @_noLocks
-    private mutating func confirm(_ isPlaying: Bool) -> Int? {
+    private mutating func confirm(_ isPlaying: Bool) -> Confirmation {
         let loweredAt: Int
         switch state {
-        case .speaking, .stopped: return nil
+        case .speaking, .stopped: return .finds(wasLowered: false)
         case .lowered(let at, _):
             loweredAt = at
             // The dip was right. If the bot has ended by itself there is nothing to stop.
             guard isPlaying else {
                 state = .speaking
-                return nil
+                return .finds(wasLowered: true)
             }
         case .doubtful(let at):
             loweredAt = at
             falseDips &-= 1
             guard isPlaying else {
                 state = .speaking
-                return nil
+                return .finds(wasLowered: false)
             }
         }
         stops &+= 1
         state = .stopped
-        return loweredAt
+        return .stops(loweredAt: loweredAt)
     }
 
     @_noAllocation @_noLocks

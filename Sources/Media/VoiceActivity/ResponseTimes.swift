@@ -11,11 +11,13 @@ public struct ResponseTimes: Equatable, Sendable {
     /// The greatest of them, in samples.
     public private(set) var greatest = 0
 
+    /// - Parameter rateHz: Samples a second, 8,000…48,000.
     @_noAllocation @_noLocks
-    init(rateHz: Int) { self.rateHz = rateHz }
+    public init(rateHz: Int) { self.rateHz = rateHz }
 
+    /// Adds a time in samples.
     @_noAllocation @_noLocks
-    mutating func add(_ samples: Int) {
+    public mutating func add(_ samples: Int) {
         let milliseconds = max(0, samples) &* 1_000 / rateHz
         let index = Self.classOf(milliseconds)
         guard counts[index] < .max else { return }

@@ -15,6 +15,12 @@ public struct AnsweredTurn: Equatable, Sendable, BitwiseCopyable {
         self.response = response
     }
 
+    /// The turn on a clock that began so many samples earlier.
+    @_noAllocation @_noLocks
+    package func moved(by samples: Int) -> AnsweredTurn {
+        AnsweredTurn(speechEnd: speechEnd &+ samples, answer: answer &+ samples, response: response)
+    }
+
     /// The turn at another rate.
     public func divided(by ratio: Int) -> AnsweredTurn {
         AnsweredTurn(speechEnd: speechEnd / ratio, answer: answer / ratio, response: response / ratio)

@@ -130,6 +130,16 @@ public struct TurnSummary: BitwiseCopyable, Equatable, Sendable {
         self.init(turns: 0, medianResponse: 0, slowResponse: 0, overlaps: 0, dips: 0, falseDips: 0, interruptions: 0)
     }
 
+    /// Both together.
+    ///
+    /// - Parameter times: The response times of both.
+    public func adding(_ other: TurnSummary, _ times: ResponseTimes) -> TurnSummary {
+        TurnSummary(
+            turns: turns + other.turns, medianResponse: times.percentile(50), slowResponse: times.percentile(95),
+            overlaps: overlaps + other.overlaps, dips: dips + other.dips, falseDips: falseDips + other.falseDips,
+            interruptions: interruptions + other.interruptions)
+    }
+
     @_noAllocation @_noLocks
     init(
         turns: Int, medianResponse: Int, slowResponse: Int, overlaps: Int, dips: Int, falseDips: Int, interruptions: Int

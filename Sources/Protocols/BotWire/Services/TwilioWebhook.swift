@@ -52,21 +52,7 @@ public struct TwilioWebhook: Equatable, Sendable {
     /// The request, signed if there is a token.
     ///
     /// - Returns: `nil` if the system's OpenSSL refuses HMAC-SHA1, as its policy may.
-    public func request(to webhook: Webhook, token: String?) -> Request? {
-        let isInURL = webhook.method == .get
-        let query = isInURL ? String(decoding: form.body, as: UTF8.self) : ""
-        let separator = query.isEmpty ? "" : webhook.address.target.contains("?") ? "&" : "?"
-        let url = webhook.address.text + separator + query
-        var signature: String?
-        if let token {
-            signature = TwilioSignature.text(of: url, isInURL ? FormFields() : form, token: token)
-            guard signature != nil else { return nil }
-        }
-        return Request(
-            webhook: webhook, target: webhook.address.target + separator + query,
-            contentType: isInURL ? nil : "application/x-www-form-urlencoded", body: isInURL ? [] : form.body,
-            signature: signature)
-    }
+    public func request(to webhook: Webhook, token: String?) -> Request? { Request(form, to: webhook, token: token) }
 
     /// A request that is ready to be sent.
     public struct Request: Equatable, Sendable {
@@ -80,6 +66,27 @@ public struct TwilioWebhook: Equatable, Sendable {
         public let body: [UInt8]
         /// The value of `X-Twilio-Signature`.
         public let signature: String?
+    }
+}
+
+extension TwilioWebhook.Request {
+    /// A request with this form, signed if there is a token.
+    ///
+    /// - Returns: `nil` if the system's OpenSSL refuses HMAC-SHA1, as its policy may.
+    init?(_ form: FormFields, to webhook: Webhook, token: String?) {
+        let isInURL = webhook.method == .get
+        let query = isInURL ? String(decoding: form.body, as: UTF8.self) : ""
+        let separator = query.isEmpty ? "" : webhook.address.target.contains("?") ? "&" : "?"
+        let url = webhook.address.text + separator + query
+        var signature: String?
+        if let token {
+            signature = TwilioSignature.text(of: url, isInURL ? FormFields() : form, token: token)
+            guard signature != nil else { return nil }
+        }
+        self.init(
+            webhook: webhook, target: webhook.address.target + separator + query,
+            contentType: isInURL ? nil : "application/x-www-form-urlencoded", body: isInURL ? [] : form.body,
+            signature: signature)
     }
 }
 
