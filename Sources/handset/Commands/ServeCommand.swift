@@ -22,7 +22,7 @@ struct ServeCommand: AsyncParsableCommand {
             exchange once its address is given out in the place of this one's.
             """)
 
-    @Option(help: "The exchange's configuration file.")
+    @Option(help: "The exchange's configuration file.", completion: .file())
     var config: String?
 
     @Option(help: "HOST:PORT to listen on, instead of the configuration's; port 0 takes any.")
