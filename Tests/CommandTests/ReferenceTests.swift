@@ -15,4 +15,17 @@ struct ReferenceTests {
             ["python3", script, "--check", "--handset", handset], executable: "/usr/bin/env")
         #expect(await check.ending() == 0, "\(check.errorText)")
     }
+
+    @Test(
+        "A shell completes the names of files where a command takes a file",
+        arguments: [
+            ("bash", "'--config')\n        __handset_add_completions -f\n"),
+            ("zsh", "which names the socket.]:config:_files"), ("fish", "which names the socket.' -rF"),
+        ])
+    func completions(shell: String, form: String) async throws {
+        let command = try HandsetProcess(["--generate-completion-script", shell])
+        #expect(await command.ending() == 0, "\(command.errorText)")
+        let completes = command.outputText.contains(form)
+        #expect(completes, "the completions for \(shell) lack: \(form)")
+    }
 }

@@ -29,6 +29,18 @@ import Testing
         }
     }
 
+    @Test("A machine without a way to the server is told so in words, and not in those of a system call")
+    func noRoute() throws {
+        let endpoint = try HTTPEndpoint("https://192.0.2.1:8443")
+        for errno in [ENETUNREACH, EHOSTUNREACH] {
+            let failure = TransportFailure(
+                IOError(errnoCode: errno, reason: "connect(descriptor:addr:size:)"), to: endpoint)
+            #expect(failure.kind == .nobodyThere)
+            #expect("\(failure)".contains("no route leads from this machine to 192.0.2.1:8443"))
+            #expect(!"\(failure)".contains("descriptor"))
+        }
+    }
+
     @Test("What a client says when it is told that its socket is open arrives")
     func greeting() async throws {
         try await withEchoServer { server in

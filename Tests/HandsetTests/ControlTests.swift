@@ -48,6 +48,33 @@ struct ControlWordsTests {
     }
 }
 
+struct UnitSocketsTests {
+    @Test("Who names no socket means the usual one, else the only unit that runs, and is told if there are several")
+    func units() throws {
+        let folder = FileManager.default.temporaryDirectory.appending(path: "units-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: folder) }
+        func start(_ name: String) throws {
+            let place = folder.appending(path: name)
+            try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
+            try Data().write(to: place.appending(path: "control.sock"))
+        }
+        func choice() throws -> String { try UnitSockets(in: folder.path).choose(usual: "\(folder.path)/usual.sock") }
+        #expect(try choice() == "\(folder.path)/usual.sock")
+        let stopped = folder.appending(path: "stopped")
+        try FileManager.default.createDirectory(at: stopped, withIntermediateDirectories: true)
+        #expect(try choice() == "\(folder.path)/usual.sock")
+        try start("front")
+        #expect(try choice() == "\(folder.path)/front/control.sock")
+        try start("back")
+        let failure = #expect(throws: CommandFailure.self) { try choice() }
+        #expect(failure?.status == .usage)
+        let words = "--socket \(folder.path)/back/control.sock, --socket \(folder.path)/front/control.sock"
+        #expect(failure?.description.contains(words) == true)
+        try Data().write(to: folder.appending(path: "usual.sock"))
+        #expect(try choice() == "\(folder.path)/usual.sock")
+    }
+}
+
 struct ControlViewTests {
     private let levels = ControlLevels(
         microphoneDBFS: -30, microphonePeakDBFS: -12, loudspeakerDBFS: -100, loudspeakerPeakDBFS: -100)

@@ -24,7 +24,7 @@ struct CallCommand: AsyncParsableCommand {
     @Argument(help: "Whom to call: user@host, user@host:port, or a user of the configured server.")
     var callee: String
 
-    @Option(help: "A WAV or Ogg Opus file to play.")
+    @Option(help: "A WAV or Ogg Opus file to play.", completion: .file())
     var play: String?
 
     @Option(help: "A sound card to talk on, in place of --play: default, a name, by-id/…; see `handset devices`.")
@@ -36,10 +36,10 @@ struct CallCommand: AsyncParsableCommand {
     @Option(help: "The card to capture from, if it is another than --device; \"none\" for none.")
     var capture: String?
 
-    @Option(help: "A WAV file to record in what comes back.")
+    @Option(help: "A WAV file to record in what comes back.", completion: .file())
     var record: String?
 
-    @Option(help: "The account's configuration file.")
+    @Option(help: "The account's configuration file.", completion: .file())
     var config: String?
 
     @Option(
@@ -177,7 +177,8 @@ struct CallCommand: AsyncParsableCommand {
             case .answered: progress.say("Answered")
             case .established(_, let setUpTime):
                 run.setUpTime = setUpTime
-                progress.say("Media flows both ways after \(setUpTime.milliseconds.rounded(toPlaces: 1)) ms")
+                let end = duration == nil && play == nil ? "; Ctrl-C hangs up" : ""
+                progress.say("Media flows both ways after \(setUpTime.milliseconds.rounded(toPlaces: 1)) ms\(end)")
                 if let press { await self.press(press, on: call, of: device, progress) }
                 if let duration { hangUpLater(.seconds(duration)) } else if isPlayed { hangUpLater(Self.lastSound) }
             case .playbackEnded:

@@ -13,7 +13,7 @@ struct CallsCommand: ParsableCommand {
             seconds media flowed. The exchange may be running.
             """)
 
-    @Option(help: "The exchange's database, as in its configuration.")
+    @Option(help: "The exchange's database, as in its configuration.", completion: .file())
     var database: String
 
     @Option(help: "Only the calls of this user, by the user's own id.", transform: UserID.argument)

@@ -94,7 +94,8 @@ struct CheckCommand: ParsableCommand {
             """)
 
     @Argument(
-        help: "Configuration files of `handset run`, `serve` or `loopback`, or a users file of `handset user`.")
+        help: "Configuration files of `handset run`, `serve` or `loopback`, or a users file of `handset user`.",
+        completion: .file())
     var files: [String]
 
     @Flag(help: "Leave out the files that a configuration names, and the environment: it is another machine's.")

@@ -12,14 +12,14 @@ struct ControlCommand: ParsableCommand {
             REQUEST is one of: \(ControlWords.forms.joined(separator: ", ")).
 
             The device listens if its configuration says `control: socket:`. Without --socket and --config it is looked \
-            for where `socket: default` puts it. A CALL is a number that status lists; without it the call that \
-            obviously is meant. docs/control.md says more.
+            for where `socket: default` puts it, and then where the package's units listen, if only one runs. A CALL is \
+            a number that status lists; without it the call that obviously is meant. docs/control.md says more.
             """)
 
-    @Option(help: "The device's control socket.")
+    @Option(help: "The device's control socket.", completion: .file())
     var socket: String?
 
-    @Option(help: "The device's configuration file, which names the socket.")
+    @Option(help: "The device's configuration file, which names the socket.", completion: .file())
     var config: String?
 
     @Flag(help: "Print what the device answers: a JSON object on each line.")
@@ -69,7 +69,7 @@ struct ControlCommand: ParsableCommand {
 
     private func path() throws -> String {
         if let socket { return socket }
-        guard let config else { return ControlSocketPath.reaching(nil) }
+        guard let config else { return try UnitSockets().choose(usual: ControlSocketPath.reaching(nil)) }
         try ConfigurationCheck.expect("run", path: config)
         guard let control = try ControlConfiguration.read(path: config) else {
             throw CommandFailure(

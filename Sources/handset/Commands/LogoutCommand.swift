@@ -14,7 +14,7 @@ struct LogoutCommand: AsyncParsableCommand {
             of the configuration stay good: a device that has some logs in again when it is started.
             """)
 
-    @Option(help: "The device's configuration file.")
+    @Option(help: "The device's configuration file.", completion: .file())
     var config: String
 
     @Option(

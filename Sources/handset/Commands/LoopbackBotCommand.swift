@@ -58,7 +58,7 @@ struct LoopbackBotCommand: AsyncParsableCommand {
     @Option(help: "Seconds to wait for an answer, 1…60.")
     var patience = 10.0
 
-    @Option(help: "Keep what was heard in this WAV file.")
+    @Option(help: "Keep what was heard in this WAV file.", completion: .file())
     var record: String?
 
     @Option(name: .customLong("json"), help: "Write the report as JSON to this file; - for standard output.")
@@ -66,7 +66,7 @@ struct LoopbackBotCommand: AsyncParsableCommand {
 
     @OptionGroup var limits: LoopbackBotLimitOptions
 
-    @Option(help: "The account's configuration file, for a bot that is called.")
+    @Option(help: "The account's configuration file, for a bot that is called.", completion: .file())
     var config: String?
 
     @Option(

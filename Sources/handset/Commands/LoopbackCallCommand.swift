@@ -33,7 +33,7 @@ struct LoopbackCallCommand: AsyncParsableCommand {
             """)
     var callee: String?
 
-    @Option(help: "The account's configuration file.")
+    @Option(help: "The account's configuration file.", completion: .file())
     var config: String?
 
     @Option(
@@ -53,7 +53,7 @@ struct LoopbackCallCommand: AsyncParsableCommand {
             """)
     var play: String?
 
-    @Option(help: "Keep what came back in this WAV file.")
+    @Option(help: "Keep what came back in this WAV file.", completion: .file())
     var record: String?
 
     @Option(help: "Seconds for which delay and gaps are followed, 1…600.")

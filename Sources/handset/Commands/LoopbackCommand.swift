@@ -69,7 +69,9 @@ struct LoopbackReportOptions: ParsableArguments {
         help: "An earlier report (--json): a figure that is clearly worse than there fails, as a threshold does.")
     var baselinePath: String?
 
-    @Option(help: "A YAML file with thresholds, as config/loopback.yaml has them; options go before it.")
+    @Option(
+        help: "A YAML file with thresholds, as config/loopback.yaml has them; options go before it.",
+        completion: .file())
     var thresholds: String?
 
     @Option(help: "Greatest mean delay, such as 20ms; \"off\" for any. So with all thresholds.")

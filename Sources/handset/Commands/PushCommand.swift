@@ -19,7 +19,7 @@ struct PushCommand: ParsableCommand {
                 exchange may be running.
                 """)
 
-        @Option(help: "The exchange's database, as in its configuration.")
+        @Option(help: "The exchange's database, as in its configuration.", completion: .file())
         var database: String
 
         @Option(help: "Only those for this user's devices, by the user's own id.", transform: UserID.argument)

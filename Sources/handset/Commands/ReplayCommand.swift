@@ -20,7 +20,7 @@ struct ReplayCommand: ParsableCommand {
     @Argument(help: "The recording: rtpdump (#!rtpplay1.0) or classic pcap.")
     var recording: String
 
-    @Option(name: [.short, .long], help: "The WAV to write; none if not given.")
+    @Option(name: [.short, .long], help: "The WAV to write; none if not given.", completion: .file())
     var output: String?
 
     @Option(help: "The stream's SSRC, decimal or 0x…; the busiest stream if not given.")

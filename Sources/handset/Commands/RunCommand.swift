@@ -24,7 +24,7 @@ struct RunCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "run", abstract: "Log in, hold the connection and answer calls by policy.")
 
-    @Option(help: "The device's configuration file.")
+    @Option(help: "The device's configuration file.", completion: .file())
     var config: String
 
     @Option(

@@ -25,7 +25,7 @@ struct ServeCommand: AsyncParsableCommand {
             and calls go on. A wrong file is refused, with file, line and key.
             """)
 
-    @Option(help: "The exchange's configuration file.")
+    @Option(help: "The exchange's configuration file.", completion: .file())
     var config: String?
 
     @Option(help: "HOST:PORT to listen on, instead of the configuration's; port 0 takes any.")

@@ -21,7 +21,7 @@ struct SupportBundleCommand: ParsableCommand {
         help: "A configuration of `handset run` or `serve`; may be repeated. Those in /etc/handset unless given.")
     var config: [String] = []
 
-    @Option(help: "The archive; handset-support-TIME.tar in this folder unless given.")
+    @Option(help: "The archive; handset-support-TIME.tar in this folder unless given.", completion: .file())
     var output: String?
 
     func run() throws {

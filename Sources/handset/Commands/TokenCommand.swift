@@ -28,7 +28,7 @@ struct KeyOptions: ParsableArguments {
     @Option(help: "An environment variable that holds the key's secret.")
     var secretEnv: String?
 
-    @Option(help: "The exchange's configuration file, which has the key under `api_keys`.")
+    @Option(help: "The exchange's configuration file, which has the key under `api_keys`.", completion: .file())
     var config: String?
 
     var isGiven: Bool { secretFile != nil || secretEnv != nil || config != nil }

@@ -63,7 +63,7 @@ struct UserAddCommand: ParsableCommand {
             }
             users.append(account)
         }
-        Terminal.printError("added \(id) to \(file.path)")
+        Terminal.printError("added \(id) to \(file.path); an exchange that runs takes it up within two seconds")
         for (name, token) in made { Terminal.print("\(name): \(token)") }
     }
 }

@@ -57,10 +57,10 @@ struct UserCommand: ParsableCommand {
 
 /// Where accounts are kept.
 struct UsersPlace: ParsableArguments {
-    @Option(help: "The exchange's configuration file, which names the users file.")
+    @Option(help: "The exchange's configuration file, which names the users file.", completion: .file())
     var config: String?
 
-    @Option(help: "The users file itself.")
+    @Option(help: "The users file itself.", completion: .file())
     var usersFile: String?
 
     func validate() throws {

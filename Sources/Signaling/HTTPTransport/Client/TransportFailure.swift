@@ -147,6 +147,11 @@ package struct TransportFailure: Error, Hashable, Sendable, CustomStringConverti
     }
 
     private static func cause(of error: IOError, at place: String) -> String {
-        error.errnoCode == ECONNREFUSED ? "nothing listens at \(place)" : "the way to \(place) is closed: \(error)"
+        switch error.errnoCode {
+        case ECONNREFUSED: "nothing listens at \(place)"
+        case ENETUNREACH, EHOSTUNREACH: "no route leads from this machine to \(place)"
+        case ENETDOWN: "this machine's network is down, so that \(place) is out of reach"
+        default: "the way to \(place) is closed: \(error)"
+        }
     }
 }
