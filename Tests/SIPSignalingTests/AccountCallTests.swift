@@ -437,7 +437,7 @@ struct AccountCallTests {
         run.ask(.invite(AccountRun.options(sdp: Self.large)))
         try run.open(2, .tcp)
         let pings = { (run: AccountRun) in
-            run.outputs.filter { if case .ping(let flow) = $0 { flow.id == 2 } else { false } }.count
+            run.outputs.filter { if case .ping(let flow) = $0 { flow.0.id == 2 } else { false } }.count
         }
         run.run(.milliseconds(1))
         #expect(pings(run) == 1)
