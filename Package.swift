@@ -247,7 +247,7 @@ let package = Package(
             [
                 "AudioDevices", "AudioKit", "AudioPort", "BotCalls", "BotWire", "CallControl", "CallMedia",
                 "CallPrograms",
-                "CardAudio", "ConfigReader", "Connectivity", "Datagrams", "Enrollment",
+                "CardAudio", "ConfigReader", "Connectivity", "Datagrams",
                 "ICE", "JSON", "MediaEngine",
                 "NetworkAddress", "OpusCodec", "Peering", "Playout", "PrivateFiles", "RTP", "Realtime", "RegularFiles",
                 "SDP", "SIP", "SIPClient", "SIPSignaling", "SecureTransport", "SignalingClient", "Speakerphone",
