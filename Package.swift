@@ -253,7 +253,7 @@ let package = Package(
             [
                 "AudioDevices", "AudioKit", "AudioPort", "BotCalls", "BotWire", "CallControl", "CallMedia",
                 "CallPorts", "CallPrograms",
-                "CardAudio", "ConfigReader", "Connectivity", "Datagrams", "Enrollment",
+                "CardAudio", "ConfigReader", "Connectivity", "Datagrams",
                 "ICE", "JSON", "MediaEngine",
                 "NetworkAddress", "OpusCodec", "Peering", "Playout", "PrivateFiles", "RTP", "Realtime", "RegularFiles",
                 "SDP", "SIP", "SIPClient", "SIPSignaling", "SecureTransport", "SignalingClient", "Speakerphone",
