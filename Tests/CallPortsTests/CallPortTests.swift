@@ -6,7 +6,7 @@ import Timekeeping
 @testable import AudioPort
 @testable import CallPorts
 
-@Suite("A call's sound in the process that embeds the library", .timeLimit(.minutes(1)))
+@Suite("A call's sound in the process that embeds the library", .timeLimit(.minutes(5)))
 struct CallPortTests {
     /// A port whose worker and thread the test runs, frame by frame.
     private final class Bench: @unchecked Sendable {

@@ -234,8 +234,10 @@ public struct AudioPort: ~Copyable {
     }
 
     private static func append(_ block: borrowing SampleBuffer, _ count: Int, to samples: inout [Int16]) {
-        let view = block.samples(count)
-        for index in 0..<view.count { samples.append(view[index]) }
+        let (view, start) = (block.samples(count), samples.count)
+        samples.append(contentsOf: repeatElement(0, count: count))
+        var room = samples.mutableSpan
+        for index in 0..<view.count { room[start + index] = view[index] }
     }
 
     private static func narrow(

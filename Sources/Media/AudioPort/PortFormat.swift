@@ -26,34 +26,41 @@ public struct PortFormat: Sendable, Equatable {
     /// Bytes in a sample.
     public var sampleBytes: Int { encoding == .linear ? 2 : 1 }
 
-    private var law: G711? {
-        switch encoding {
-        case .linear: nil
-        case .muLaw: .muLaw
-        case .aLaw: .aLaw
-        }
-    }
+    /// Appends samples as bytes.
+    public func append(_ samples: some Sequence<Int16>, to bytes: inout [UInt8]) { append(Array(samples), to: &bytes) }
+
+    // Every sample of every call goes through these two: over generic sequences each costs several calls.
 
     /// Appends samples as bytes.
-    public func append(_ samples: some Sequence<Int16>, to bytes: inout [UInt8]) {
-        guard let law else {
-            for sample in samples {
-                bytes.append(UInt8(truncatingIfNeeded: sample))
-                bytes.append(UInt8(truncatingIfNeeded: sample >> 8))
+    public func append(_ samples: [Int16], to bytes: inout [UInt8]) {
+        let start = bytes.count
+        bytes.append(contentsOf: repeatElement(0, count: samples.count * sampleBytes))
+        var room = bytes.mutableSpan
+        switch encoding {
+        case .linear:
+            for index in samples.indices {
+                room[start + 2 * index] = UInt8(truncatingIfNeeded: samples[index])
+                room[start + 2 * index + 1] = UInt8(truncatingIfNeeded: samples[index] >> 8)
             }
-            return
+        case .muLaw: for index in samples.indices { room[start + index] = G711.muLawByte(samples[index]) }
+        case .aLaw: for index in samples.indices { room[start + index] = G711.aLawByte(samples[index]) }
         }
-        for sample in samples { bytes.append(law == .muLaw ? G711.muLawByte(sample) : G711.aLawByte(sample)) }
     }
 
     /// Reads bytes as samples. A last byte that is half a sample is left out.
-    public func samples(of bytes: some RandomAccessCollection<UInt8>) -> [Int16] {
-        if let law { return bytes.map(law.sample) }
-        var samples: [Int16] = []
-        samples.reserveCapacity(bytes.count / 2)
-        var iterator = bytes.makeIterator()
-        while let low = iterator.next(), let high = iterator.next() {
-            samples.append(Int16(bitPattern: UInt16(high) << 8 | UInt16(low)))
+    public func samples(of bytes: some RandomAccessCollection<UInt8>) -> [Int16] { samples(of: Array(bytes)) }
+
+    /// Reads bytes as samples. A last byte that is half a sample is left out.
+    public func samples(of bytes: [UInt8]) -> [Int16] {
+        var samples = [Int16](repeating: 0, count: bytes.count / sampleBytes)
+        var room = samples.mutableSpan
+        switch encoding {
+        case .linear:
+            for index in 0..<room.count {
+                room[index] = Int16(bitPattern: UInt16(bytes[2 * index + 1]) << 8 | UInt16(bytes[2 * index]))
+            }
+        case .muLaw: for index in 0..<room.count { room[index] = G711.muLawSample(bytes[index]) }
+        case .aLaw: for index in 0..<room.count { room[index] = G711.aLawSample(bytes[index]) }
         }
         return samples
     }

@@ -14,19 +14,37 @@ struct LoopbackBotWireOptions: ParsableArguments {
     @Option(help: "Whose words the bot at a URL understands.")
     var wire = Wire.twilio
 
+    /// The names of `--encoding`.
+    enum Encoding: String, CaseIterable, ExpressibleByArgument {
+        case mulaw, alaw, linear
+    }
+
     @Option(help: "Samples a second of its sound: 8000, and 16000 to 48000 where the wire has them.")
     var rate = 8_000
 
+    @Option(help: "What a sample of its sound is, where the wire has several; the wire's usual one unless given.")
+    var encoding: Encoding?
+
     /// The format of the wire's sound.
     var format: BotProtocol? {
-        switch (wire, rate) {
-        case (.twilio, 8_000): .twilio
-        case (.telnyx, 8_000): .telnyx(.pcmu)
-        case (.plivo, 8_000): .plivo(.mulaw)
-        case (.plivo, 16_000): .plivo(.linear16000)
-        case (.exotel, _): ExotelWire.Rate(rawValue: rate).map(BotProtocol.exotel)
-        case (.audiosocket, _): AudioSocketWire.Rate(rawValue: rate).map(BotProtocol.audioSocket)
-        case (.twilio, _), (.telnyx, _), (.plivo, _): nil
+        switch (wire, encoding ?? usualEncoding, rate) {
+        case (.twilio, .mulaw, 8_000): .twilio
+        case (.telnyx, .mulaw, 8_000): .telnyx(.pcmu)
+        case (.telnyx, .alaw, 8_000): .telnyx(.pcma)
+        case (.plivo, .mulaw, 8_000): .plivo(.mulaw)
+        case (.plivo, .linear, 8_000): .plivo(.linear8000)
+        case (.plivo, .linear, 16_000): .plivo(.linear16000)
+        case (.exotel, .linear, _): ExotelWire.Rate(rawValue: rate).map(BotProtocol.exotel)
+        case (.audiosocket, .linear, _): AudioSocketWire.Rate(rawValue: rate).map(BotProtocol.audioSocket)
+        case (.twilio, _, _), (.telnyx, _, _), (.plivo, _, _), (.exotel, _, _), (.audiosocket, _, _): nil
+        }
+    }
+
+    private var usualEncoding: Encoding {
+        switch wire {
+        case .twilio, .telnyx: .mulaw
+        case .plivo: rate == 8_000 ? .mulaw : .linear
+        case .exotel, .audiosocket: .linear
         }
     }
 
@@ -34,7 +52,8 @@ struct LoopbackBotWireOptions: ParsableArguments {
     func plan(for text: String) throws -> BotPlan? {
         guard text.contains("://") else { return nil }
         guard let format else {
-            throw ValidationError("There is no sound of \(rate) Hz with --wire \(wire.rawValue).")
+            let named = encoding.map { "\($0.rawValue) " } ?? ""
+            throw ValidationError("There is no \(named)sound of \(rate) Hz with --wire \(wire.rawValue).")
         }
         guard let address = WebAddress(text, format.schemes) else {
             let schemes = format.schemes.map { "\($0.rawValue)://" }.sorted().joined(separator: ", ")
