@@ -213,7 +213,7 @@ struct CallSoundTests {
         let caller = try await site.device("caller", named: "mobile")
         _ = await caller.device.call("echo", audio: AudioBehaviour(source: .silence))
         _ = try await device.incoming()
-        var other = DeviceConfiguration(account: AccountConfiguration(server: site.exchange.url))
+        var other = DeviceConfiguration(account: AccountConfiguration(server: "http://127.0.0.1:1"))
         other.answer = answering
         other.behaviour.source = .silence
         #expect(await device.device.adopt(other))

@@ -133,11 +133,13 @@ struct CallStateTests {
             (nil, .exec(program), false), (nil, nil, true),
         ] as [(BehaviourConfiguration.Source?, BehaviourConfiguration.Source?, Bool)] {
             var running = configuration(.silence, first, seconds: 1)
-            #expect(running.adopt(configuration(.echo, second, seconds: 2)) == isTaken)
+            let hasTaken = running.adopt(configuration(.echo, second, seconds: 2))
+            #expect(hasTaken == isTaken)
             #expect(running.behaviour.maximumDuration == .seconds(isTaken ? 2 : 1))
         }
         // With the same bot as source or as attachment the device has set up the same.
         var running = configuration(.bot(bot), nil, seconds: 1)
-        #expect(running.adopt(configuration(.silence, .bot(bot), seconds: 2)))
+        let hasTaken = running.adopt(configuration(.silence, .bot(bot), seconds: 2))
+        #expect(hasTaken)
     }
 }
